@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 
 PYTHON ?= python3
 VENV   ?= .venv
-EXTRAS ?= azure,excel,fast,publish,ray,review
+EXTRAS ?= azure,excel,fast,mcp,publish,ray,review,serve
 PY      := $(VENV)/bin/python
 VGBENCH := $(VENV)/bin/vgbench
 STAMP   := $(VENV)/.vgbench-setup
@@ -117,7 +117,7 @@ harnesses: setup ## Install other people's harnesses, in environments of their o
 
 # Local models and transformers' server need torch, which is not in .venv.
 TEST_SERVERS := if [ -x .venv-servers/bin/python ]; then \
-  $(TEST_ENV) .venv-servers/bin/python -m pytest -m servers tests/backends; fi
+  $(TEST_ENV) .venv-servers/bin/python -m pytest -m servers tests/backends tests/agent; fi
 
 test: setup browser servers ## Run the tests (no network, no GPU)
 	$(TEST_ENV) $(PY) -m pytest -n $(TEST_WORKERS) $(TESTS)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench import (
+    agent_overhead,
     backend_load,
     build_time,
     check_time,
@@ -43,6 +44,7 @@ PARTS: dict[str, Callable[[Session], list[Row]]] = {
     "samples": check_time.sample_rows,
     "eval": eval_overhead.rows,
     "vote": vote_time.rows,
+    "agent": agent_overhead.rows,
 }
 
 

@@ -27,6 +27,13 @@ litellm() {
     say "LiteLLM cannot be installed here; tests against its proxy are skipped"
 }
 
+# RAFT is all Python. The public wheel of torchvision is built for CUDA and cannot be imported beside a torch for the CPU
+# as it is, so it lies in a folder of its own that only RAFT's test puts on its path.
+add_torchvision() {
+  "$uv" pip install --quiet --no-deps --python .venv-servers/bin/python --target .venv-servers/torchvision \
+    -c tools/torch-constraints.txt torchvision || say "no torchvision to be had here; the tests of RAFT are skipped"
+}
+
 torch() {
   made_after .venv-servers tools/servers.sh pyproject.toml constraints.txt tools/torch-constraints.txt && return
   local wanted=(-c constraints.txt -c tools/torch-constraints.txt -e '.[azure,fast,review,transformers]' --group dev
@@ -35,7 +42,7 @@ torch() {
     # The public wheel for Linux is built for CUDA and brings 5 GB of it: not for a test that runs on a CPU.
     plan=$("$uv" pip install --dry-run $choice --python "$VENV/bin/python" "${wanted[@]}" 2>&1) || continue
     if ! grep -q '^ + nvidia-' <<<"$plan"; then
-      fill .venv-servers $choice "${wanted[@]}" && return
+      fill .venv-servers $choice "${wanted[@]}" && add_torchvision && return
     fi
   done
   say "no torch for the CPU to be had here; tests of local models and of transformers' server are skipped"

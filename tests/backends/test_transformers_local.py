@@ -320,24 +320,26 @@ def parts(request: Request) -> tuple[Sequence[Message], Settings]:
 
 @servers
 def test_a_name_of_the_hub_is_fetched(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fetched: list[tuple[str, list[str]]] = []
+    fetched: list[tuple[str, list[str], str | None]] = []
 
-    def fetch(name: str, *, allow_patterns: list[str]) -> str:
-        fetched.append((name, allow_patterns))
+    def fetch(name: str, *, revision: str | None, allow_patterns: list[str]) -> str:
+        fetched.append((name, allow_patterns, revision))
         if name == "someone/gone":
             raise OSError("404 Client Error\nmore")
-        return str(shutil.copytree(model, tmp_path / "0123456789abcdef"))
+        return str(shutil.copytree(model, tmp_path / "0123456789abcdef", dirs_exist_ok=True))
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", fetch)
     assert open_backend("hf:someone/tiny").model == "someone/tiny@0123456789ab"
     assert not {"*.py", "*.bin"} & {*fetched[0][1]}
+    assert open_backend("hf:someone/tiny@v1.0").model == "someone/tiny@0123456789ab"
+    assert [revision for *_, revision in fetched] == [None, "v1.0"]
     with pytest.raises(ConfigError, match=r"hf:someone/gone: no such folder, and the Hub .* \(404 Client Error\)"):
         open_backend("hf:someone/gone")
     with pytest.raises(ConfigError, match=r"no such folder\. Name"):
         open_backend(f"hf:{tmp_path}/not/there")
     with pytest.raises(ConfigError, match=r"found no config\.json"):
         open_backend(f"hf:{tmp_path}")
-    assert len(fetched) == 2
+    assert len(fetched) == 3
 
 
 def test_without_torch_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -353,3 +353,13 @@ def test_scripted_models_are_as_good_as_they_say(voted: Path, tmp_path: Path, ca
     assert kappa[frozenset(panel[1:3])] > 0.1  # what is hard for one is hard for others
     assert main(["eval", str(voted), "--model", "baseline:noisy?accurate=1"]) == 2
     assert "Did you mean accuracy?" in capsys.readouterr().err
+
+
+def test_agents_with_oracle_tools_have_no_vote(voted: Path) -> None:
+    spec = "agent:react+openai:model-7b?tools=classical,oracle"
+    answer(voted, spec, lambda k, item: line(item, reply(item, False)))
+    found = hard.count_votes(Built(voted), RULE)
+    assert [voter.name for voter in found.panel] == sorted(SPECS)
+    assert [note for note in found.notes if note.startswith(spec)]
+    with pytest.raises(ConfigError, match="oracle tools"):
+        hard.count_votes(Built(voted), RULE, [*SPECS, spec])

@@ -17,7 +17,7 @@ from tests.store.examples import make_item
 from vgbench_gen.evaluation import reference_scores
 from vgbench_gen.evaluation.benchmarks.spatialscore.tables import SOURCES, SPATIALSCORE
 from vgbench_gen.evaluation.benchmarks.vgbench.tables import VGBENCH
-from vgbench_gen.evaluation.board import Board, ScoreRow, count_confusion, digest_content
+from vgbench_gen.evaluation.board import ORACLE, Board, ScoreRow, count_confusion, digest_content
 from vgbench_gen.evaluation.cells import Cell, Cells
 from vgbench_gen.evaluation.layouts import find_paper_layouts
 from vgbench_gen.evaluation.tables import Comparison, Table, compare_models
@@ -185,6 +185,20 @@ def test_baselines_stand_beside_models_and_are_compared_where_they_are_alone() -
     assert [line.kind for line in compare_models(made).summary.rows][:2] == ["model", "floor"]
     del made.runs["m"]
     assert [line.kind for line in compare_models(made).summary.rows] == ["model", "floor", "floor"]
+
+
+def test_agents_with_oracle_tools_stand_beside_models_and_are_never_the_best() -> None:
+    names = [str(k) for k in range(40)]
+    made = board([entry(x) for x in names], m=[row(x, 0.0) for x in names], n=[row(x, 0.0) for x in names])
+    made.add(f"agent{ORACLE}", {"set": [row(x) for x in names]})
+    found = compare_models(made)
+    assert [(line.name, line.kind) for line in found.summary.rows][:3] == [
+        ("m", "model"),
+        ("n", "model"),
+        (f"agent{ORACLE}", "floor"),
+    ]
+    assert not any(each.mark for line in found.summary.rows for each in line.cells)
+    assert {(pair.first, pair.second) for pair in found.pairs} == {("m", "n")}
 
 
 def scored(pattern: Sequence[int]) -> list[ScoreRow]:

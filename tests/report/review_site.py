@@ -12,9 +12,10 @@ import uvicorn
 from starlette.testclient import TestClient
 
 from tests.report.gallery_data import Looked
+from vgbench_gen.core.local_server import listen
 from vgbench_gen.quality.review.queue import ReviewItem, list_items
 from vgbench_gen.quality.review.session import ReviewQueue
-from vgbench_gen.report.review_app import listen, make_app
+from vgbench_gen.report.review_app import make_app
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.media import MediaStore
 

@@ -18,9 +18,10 @@ from tests.report.gallery_data import HOSTILE, Looked
 from tests.report.review_site import FORM, HOME, client_of, desk_of
 from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.local_server import listen
 from vgbench_gen.quality.review.lines import CANNOT_TELL
 from vgbench_gen.quality.review.session import Assignment, ReviewQueue
-from vgbench_gen.report.review_app import listen, make_url
+from vgbench_gen.report.review_app import make_url
 from vgbench_gen.report.review_guard import COOKIE_TOKEN, MAX_BODY_BYTES
 
 

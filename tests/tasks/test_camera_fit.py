@@ -9,8 +9,8 @@ from scipy.spatial.transform import Rotation
 
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.tasks.camera_parameters.estimate import estimate_parameters
-from vgbench_gen.tasks.camera_parameters.fit import Fit, fit_cameras
-from vgbench_gen.tasks.camera_parameters.lines import LENGTH_MIN, Lines, cut_segments
+from vgbench_gen.tasks.solving.camera_fit import Fit, fit_cameras
+from vgbench_gen.tasks.solving.lines import LENGTH_MIN, Lines, cut_segments
 
 SIZE = np.array([640, 480])
 NOISE = 0.3
@@ -68,7 +68,8 @@ def draw_rooms(seed: int, count: int, stray: int = 0) -> tuple[list[FloatArray],
 
 def fit_all(rooms: list[FloatArray], stated: FloatArray) -> Fit:
     fits = [fit_cameras(whole(room), one[None]) for room, one in zip(rooms, stated, strict=True)]
-    return Fit(np.concatenate([f.parameters for f in fits]), np.concatenate([f.deviations for f in fits]))
+    parts = ([getattr(fit, name) for fit in fits] for name in ("parameters", "deviations", "turns"))
+    return Fit(*map(np.concatenate, parts))
 
 
 @pytest.mark.parametrize("asked", [(0,), (1,), (2,), (0, 1, 2)])

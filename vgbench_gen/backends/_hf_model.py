@@ -14,16 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from vgbench_gen.backends.base import BackendError, FinishReason
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.rng import digest_bytes, hash_stably, rng_for
+from vgbench_gen.core.rng import rng_for
 
 # Fields of `extra_body` that a model here understands.
 EXTRA_FIELDS = ("chat_template_kwargs", "min_p", "repetition_penalty", "top_k", "top_p")
-_SAMPLES, _SAMPLE_BYTES = 256, 1 << 16  # of every file of weights, for its digest
-_SMALL_BYTES = 1 << 20
 _NO_LIMIT = 1 << 15  # tokens of a reply where neither the request nor the model names a limit
 
 
@@ -57,27 +53,6 @@ class Said:
     """How many tokens were read."""
     completion_tokens: int
     """How many tokens were written, the one that ended it included."""
-
-
-def compute_folder_digest(folder: Path) -> str:
-    """Twelve characters that change with the content of a model's folder, without reading all of its weights.
-
-    Small files (configuration, tokenizer, chat template) count whole; of weights their size and 256 places, which a
-    training step that changes every layer cannot all miss.
-    """
-    parts: list[str] = []
-    for path in sorted(folder.iterdir()):
-        if path.is_file() and path.suffix in {".json", ".jinja", ".txt", ".model", ".safetensors", ".py"}:
-            size = path.stat().st_size
-            parts += [path.name, str(size)]
-            with path.open("rb") as file:
-                if size <= _SMALL_BYTES or path.suffix != ".safetensors":
-                    parts.append(digest_bytes(file.read()))
-                    continue
-                for place in np.linspace(0, size - _SAMPLE_BYTES, _SAMPLES, dtype=np.int64).tolist():
-                    file.seek(place)
-                    parts.append(digest_bytes(file.read(_SAMPLE_BYTES)))
-    return hash_stably(*parts, size=6)
 
 
 class LocalModel:

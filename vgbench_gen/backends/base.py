@@ -92,6 +92,16 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
+class Background:
+    """What is known of a question beside its words. It is never sent to a model."""
+
+    source: str = ""
+    """Where the question comes from, such as "SpatialScore/BLINK"."""
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    """How its answer came about; empty unless the backend `reads_evidence`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens as the provider counts them."""
 
@@ -196,6 +206,14 @@ class Backend(abc.ABC):
     """Number of requests that are worth having under way at once."""
     tally: Tally
     """What was asked so far and what it cost."""
+    reads_evidence: bool = False
+    """Whether it is told how answers came about, as an agent with oracle tools is: an upper bound, no contestant."""
+    makes_images: bool = True
+    """Whether it can be asked for images; agents answer in words alone."""
+
+    def describe_setup(self) -> Mapping[str, Any]:
+        """All that its replies hang on beside spec, model and settings, ready for JSON; empty for a plain model."""
+        return {}
 
     @abc.abstractmethod
     async def ask(self, messages: Sequence[Message], settings: Settings) -> Reply:
@@ -204,6 +222,14 @@ class Backend(abc.ABC):
         Raises:
             BackendError: no usable reply after all retries, the budget is spent, or the request is refused.
         """
+
+    async def ask_about(self, messages: Sequence[Message], settings: Settings, background: Background) -> Reply:
+        """As `ask`, with what is known of the question; only agents make anything of it.
+
+        Raises:
+            BackendError: as `ask`.
+        """
+        return await self.ask(messages, settings)
 
     async def edit(self, images: Sequence[ImagePart], prompt: str, settings: Settings) -> Reply:
         """The reply whose `images` are these images changed as the prompt says. It is asked for in a chat unless a

@@ -1,6 +1,6 @@
 """`hf:PATH`: an image-text-to-text model of transformers that runs here; needs the extra `transformers`.
 
-PATH is a folder as `save_pretrained` writes it, or an ORGANISATION/NAME of the Hub, which is fetched unless
+PATH is a folder as `save_pretrained` writes it, or ORGANISATION/NAME[@REVISION] of the Hub, which is fetched unless
 HF_HUB_OFFLINE is set. Cache, budget in tokens and bookkeeping are those of every backend; the model is loaded when
 the first reply is not in the cache. In float32 a reply does not hang on the prompts that share its forward pass; in
 bfloat16 rounding does, so that a greedy reply can differ in rare cases from that of a batch of one.
@@ -9,9 +9,7 @@ bfloat16 rounding does, so that a greedy reply can differ in rare cases from tha
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import io
-import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -20,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from vgbench_gen.backends._call import Answer, Call, Failed
 from vgbench_gen.backends.base import Backend, BackendError, Usage
+from vgbench_gen.backends.model_files import HUB_FILES, check_packages, locate_model
 from vgbench_gen.backends.served import Served
 from vgbench_gen.backends.spec import BackendOptions, Needs, Provider, providers
-from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.rng import format_canonical_json
 
 if TYPE_CHECKING:
@@ -31,8 +29,6 @@ if TYPE_CHECKING:
 EXTRA = "transformers"
 _PACKAGES = ("torch", "transformers", "accelerate")
 _GATHER_S = 0.01  # what comes within this time of the first shares its batch; small beside any forward pass
-_HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*", re.ASCII)
-_HUB_FILES = ["*.json", "*.jinja", "*.txt", "*.model", "*.safetensors"]
 
 
 @providers.register("hf")
@@ -45,13 +41,9 @@ class TransformersProvider(Provider):
 
     def open(self, name: str, model: str, options: BackendOptions) -> Backend:
         """As `Provider.open`; a model of the Hub that is not here yet is fetched."""
-        missing = [package for package in _PACKAGES if importlib.util.find_spec(package) is None]
-        if missing:
-            raise ConfigError(
-                f"{name}:{model}: needs {' and '.join(missing)}, not installed here. "
-                f"Install the extra: pip install 'vgbench-gen[{EXTRA}]'"
-            )
-        return TransformersLocal(f"{name}:{model}", *_locate_model(model, options.local.trust_remote_code), options)
+        check_packages(f"{name}:{model}", _PACKAGES, EXTRA)
+        files = (*HUB_FILES, "*.py") if options.local.trust_remote_code else HUB_FILES
+        return TransformersLocal(f"{name}:{model}", *locate_model(model, f"{name}:{model}", files), options)
 
 
 class TransformersLocal(Served):
@@ -274,30 +266,3 @@ def _classify_failure(exc: Exception, out_of_memory: bool) -> Exception:
         return Failed("api_error", "the GPU's memory does not hold this one prompt. Send smaller images or less text.")
     text = " ".join(str(exc).split())[:300]
     return Failed("wrong_request", f"the model's processor or chat template refuses the prompt ({text}).")
-
-
-def _locate_model(model: str, with_code: bool) -> tuple[Path, str]:
-    """(folder, name) of a path or a name of the Hub.
-
-    Raises:
-        ConfigError: neither is there.
-    """
-    from vgbench_gen.backends._hf_model import compute_folder_digest
-
-    folder = Path(model).expanduser()
-    if folder.is_dir():
-        if not (folder / "config.json").is_file():
-            raise ConfigError(f"hf:{model}: found no config.json there; expected a folder that save_pretrained wrote.")
-        return folder, f"{folder.resolve().name}@{compute_folder_digest(folder)}"
-    if not _HUB_NAME.fullmatch(model):
-        raise ConfigError(f"hf:{model}: no such folder. Name the model's folder, or ORGANISATION/NAME of the Hub.")
-    from huggingface_hub import snapshot_download
-
-    try:
-        files = [*_HUB_FILES, "*.py"] if with_code else _HUB_FILES
-        folder = Path(snapshot_download(model, allow_patterns=files))
-    except Exception as exc:
-        # The Hub's client has a dozen kinds of errors; each says what is wrong in its first line.
-        first = str(exc).strip().split("\n")[0][:200]
-        raise ConfigError(f"hf:{model}: no such folder, and the Hub does not give it ({first}).") from exc
-    return folder, f"{model}@{folder.name[:12]}"

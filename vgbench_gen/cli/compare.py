@@ -38,13 +38,17 @@ def compare(
 ) -> None:
     """Compare models on the replies they gave, scoring what is not scored yet; nothing is asked.
 
-    Prints the summary and the layout of the paper's table, and writes index.html with plots, a page of wrong answers
-    per model with the beginnings of its replies, tables.json, tables.csv, tables.md and tables.tex. Every number has a
-    95 % interval over scenes; best and second best are marked where the paired difference is significant. Exits 1 if
-    replies of a model failed, so that its numbers are not final.
+    Prints the summary, what tools are worth where agents were asked, and the layout of the paper's table, and writes
+    index.html with plots, a page of wrong answers per model with the beginnings of its replies, tables.json,
+    tables.csv, tables.md and tables.tex. Every number has a 95 % interval over scenes; best and second best are
+    marked where the paired difference is significant. Exits 1 if replies of a model failed, so that its numbers are
+    not final.
     """
+    from dataclasses import replace
+
     from vgbench_gen.cli._options import progress_bars
     from vgbench_gen.core.errors import ConfigError
+    from vgbench_gen.evaluation.agent_tables import make_agent_tables
     from vgbench_gen.evaluation.base import benchmarks
     from vgbench_gen.evaluation.compare import load_board
     from vgbench_gen.evaluation.tables import compare_models
@@ -69,13 +73,14 @@ def compare(
     with progress_bars("reply") as progress:
         loaded = load_board(sources, model or (), progress, replies)
     found = compare_models(loaded.board, seed)
+    found = replace(found, agents=make_agent_tables(loaded.board, loaded.saved, sources, seed))
     homes = {name: source.folder for name, source in sources.items()}
     report = ScoresReport(", ".join(sources), loaded.board, found, homes, loaded.notes, loaded.saved)
     page = write_scores_report(report, folder)
     if as_json:
         print(format_json(in_json(found) | {"title": report.title, "notes": list_warnings(report)}), end="")
     else:
-        for table in (found.summary, *found.papers[:1]):
+        for table in (found.summary, *found.agents[:1], *found.papers[:1]):
             print("\n".join(format_text_lines(table)) + "\n")
         for line in list_warnings(report):
             print(line)

@@ -13,13 +13,13 @@ import typer
 from vgbench_gen.cli._options import DatasetFolder
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.local_server import LOOPBACK, listen, serve
 
 if TYPE_CHECKING:
     from vgbench_gen.quality.review.queue import ReviewItem
     from vgbench_gen.quality.review.status import ReviewRecord
     from vgbench_gen.store.dataset import Dataset
 
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _EXTRA = "pip install 'vgbench-gen[review]'"
 
 
@@ -126,12 +126,14 @@ def _serve(
     from vgbench_gen.store.media import MediaStore
 
     try:
-        from vgbench_gen.report.review_app import listen, make_app, make_url, serve
+        import uvicorn  # noqa: F401
+
+        from vgbench_gen.report.review_app import make_app, make_url
     except ModuleNotFoundError as error:
         raise ConfigError(f"the review needs the package {error.name}: {_EXTRA}") from error
     root = _find_root(dataset)
     media = MediaStore(root / "media") if (root / "media").is_dir() else None
-    token = "" if host in _LOOPBACK else secrets.token_urlsafe(32)
+    token = "" if host in LOOPBACK else secrets.token_urlsafe(32)
     names = (host, socket.gethostname()) if token else ()
     (root / FOLDER).mkdir(exist_ok=True)  # better now than when the first answer is to be saved
     server = listen(host, port)

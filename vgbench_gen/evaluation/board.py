@@ -164,6 +164,9 @@ class ScoreRow:
     """See `Entry.content`."""
 
 
+ORACLE = " (oracle)"  # how names of models end whose tools answer from the rows; no table ranks them
+
+
 @dataclass(eq=False)
 class BoardRun:
     """One model with one prompt set over the n questions of a board, in their order.

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from vgbench_gen.agent.backend import uses_oracle
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.evaluation.base import Source
-from vgbench_gen.evaluation.board import Board, Entry, ScoreRow, make_entry
+from vgbench_gen.evaluation.board import ORACLE, Board, Entry, ScoreRow, make_entry
 from vgbench_gen.evaluation.saved import SavedScores, score_source
 from vgbench_gen.evaluation.scoring import CaseError
 
@@ -84,7 +85,10 @@ def _make_notes(name: str, saved: Sequence[SavedScores], asked: int, total: int)
 
 
 def group_by_model(saved: Mapping[str, Sequence[SavedScores]]) -> dict[str, list[tuple[str, SavedScores]]]:
-    """Name -> (data set, file of scores); a model goes by its name, or by its spec where two have the same name."""
+    """Name -> (data set, file of scores); a model goes by its name, or by its spec where two have the same name.
+
+    Names of agents with oracle tools say so (`board.ORACLE`).
+    """
     specs: dict[str, set[str]] = defaultdict(set)
     for files in saved.values():
         for one in files:
@@ -94,7 +98,7 @@ def group_by_model(saved: Mapping[str, Sequence[SavedScores]]) -> dict[str, list
         for one in files:
             header = one.header
             name = header.model if header.model and len(specs[header.model]) == 1 else header.spec
-            found[name].append((dataset, one))
+            found[name + ORACLE if uses_oracle(header.spec) else name].append((dataset, one))
     return dict(sorted(found.items()))
 
 

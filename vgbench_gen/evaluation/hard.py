@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from vgbench_gen.agent.backend import uses_oracle
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.types import ALPHABET, Item
 from vgbench_gen.evaluation.base import Source, read_questions
@@ -104,7 +105,7 @@ def count_votes(
     if unused := set(sizes or {}) - {known for path in paths for known in _list_names(path)}:
         raise ConfigError(f"--size: found {sorted(unused)[0]!r}; expected a model that votes. Mend its name.")
     fit = fit_rule(rule, panel, wrong, large)
-    notes: list[str] = []
+    notes = _note_oracles(source.folder, paths)
     subjects, grading, people = _read_subjects(source, notes)
     matrix: VoteMatrix = np.full((len(subjects), len(panel)), VOTES.index("missing"), dtype=np.int8)
     places = {one.id: k for k, one in enumerate(subjects)}
@@ -147,19 +148,32 @@ def _read_subjects(source: Source, notes: list[str]) -> tuple[list[Subject], dic
 
 
 def find_panel_files(folder: Path, names: Sequence[str] = ()) -> list[Path]:
-    """Files of replies of those who vote: the named ones, or all but baselines.
+    """Files of replies of those who vote: the named ones, or all but baselines and agents with oracle tools.
 
     Raises:
         DatasetError: there are none.
+        ConfigError: an agent with oracle tools is named.
     """
     found = reply_files(folder, names)
+    specs = {path: read_header(path).spec for path in found}
     if names:
+        if told := [spec for spec in specs.values() if uses_oracle(spec)]:
+            raise ConfigError(
+                f"{told[0]}: found an agent with oracle tools, which is told how answers came about; expected models "
+                "that are not. Leave it out: its answers say nothing of how hard a question is."
+            )
         return found
-    models = [path for path in found if not read_header(path).spec.startswith(PREFIX)]
+    models = [path for path, spec in specs.items() if not spec.startswith(PREFIX) and not uses_oracle(spec)]
     if not models:
         remedy = "Ask models with `vgbench eval`, name baselines with --model, or see `--rule demo --ask`."
         raise dataset_error(folder / REPLIES, "replies of baselines alone", "replies of models", remedy)
     return models
+
+
+def _note_oracles(folder: Path, voting: Sequence[Path]) -> list[str]:
+    others = (read_header(path).spec for path in reply_files(folder) if path not in voting)
+    told = "has no vote: its oracle tools are told how answers came about."
+    return [f"{spec} {told}" for spec in others if uses_oracle(spec)]
 
 
 def make_subject(item: Item, entry: Entry) -> Subject:

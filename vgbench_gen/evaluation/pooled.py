@@ -8,7 +8,7 @@ from typing import Literal
 from vgbench_gen.evaluation.board import BoardRun, Entry
 from vgbench_gen.evaluation.cells import Cell, Cells
 
-Unit = Literal["%", "error", "count", "usd"]
+Unit = Literal["%", "points", "error", "count", "usd"]
 UNREADABLE = "Unreadable"
 ONCE = "Copies once"
 POOLED = 5  # columns of the summary that are over all questions

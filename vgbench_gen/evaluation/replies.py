@@ -11,18 +11,15 @@ place of an answer. A line that a killed process left unfinished is ignored.
 
 from __future__ import annotations
 
-import fcntl
-import os
 import re
-import time
 from collections.abc import Container, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.rng import hash_stably
+from vgbench_gen.evaluation.line_writer import LineWriter
 from vgbench_gen.evaluation.reply_index import select_replies
 from vgbench_gen.evaluation.reply_lines import (
     MAX_LINE_BYTES,
@@ -59,7 +56,6 @@ __all__ = [
 ]
 
 FOLDER = "replies"
-_SYNC_EVERY_S = 1.0
 _MAX_NAME = 80
 _PLAIN_SPEC = re.compile(r"[A-Za-z0-9-]{1,30}:[A-Za-z0-9][A-Za-z0-9.-]{0,48}")  # becomes a file name by itself
 
@@ -178,11 +174,8 @@ def append(path: Path, line: ReplyLine) -> None:
         writer.append(line)
 
 
-class ReplyWriter:
+class ReplyWriter(LineWriter):
     """Appends replies as they come; one writer per file at a time.
-
-    Each line is handed to the system whole, so a killed process loses none that was appended; the disk is told to keep
-    them at least once a second, so a power cut loses at most those of the last second.
 
     Args:
         path: made with its folder where missing.
@@ -193,28 +186,20 @@ class ReplyWriter:
     """
 
     def __init__(self, path: Path, header: Header) -> None:
-        self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
-        new = not path.exists()
-        if new:
+        if not path.exists():
             _begin(path, header)
-        self._handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        super().__init__(path)
         try:
-            self._lock()
-            self._mend_tail()
             old = read_replies(path).header if has_header(path) else None
             if old is not None and old.spec != header.spec:
                 raise dataset_error(path, f"replies of {old.spec}", f"those of {header.spec}", REMEDY)
             if old != header:
-                self._write(asdict(header))
-            os.fsync(self._handle)
+                self.write(asdict(header))
+                self.flush()
         except BaseException:
-            os.close(self._handle)
+            self.close()
             raise
-        if new:
-            sync_to_disk(path.parent)
-        self._synced_s = time.monotonic()
-        self._dirty = False
 
     def append(self, line: ReplyLine) -> None:
         """Add one reply."""
@@ -222,53 +207,13 @@ class ReplyWriter:
         if line.response is not None and is_too_long(record):
             error = f"bad_reply: longer than {MAX_LINE_BYTES} bytes"
             record |= {"response": None, "error": error}
-        self._write(record)
-        self._dirty = True
-        if time.monotonic() - self._synced_s >= _SYNC_EVERY_S:
-            self.flush()
-
-    def flush(self) -> None:
-        """Make all of them durable."""
-        if self._dirty:
-            os.fsync(self._handle)
-        self._dirty, self._synced_s = False, time.monotonic()
-
-    def close(self) -> None:
-        """Flush and let go of the file."""
-        if self._handle >= 0:
-            self.flush()
-            os.close(self._handle)
-            self._handle = -1
+        self.write(record)
 
     def __enter__(self) -> ReplyWriter:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-    def _lock(self) -> None:
-        try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise DatasetError(
-                f"{self.path}: found another process that writes it; expected one at a time. Wait for it, or end it."
-            ) from None
-
-    def _mend_tail(self) -> None:
-        """Cut off what a killed writer left of its last line, so that the next one starts afresh."""
-        size = os.fstat(self._handle).st_size
-        tail = os.pread(self._handle, min(size, MAX_LINE_BYTES + 1), max(0, size - MAX_LINE_BYTES - 1))
-        torn = len(tail) - tail.rfind(b"\n") - 1
-        if torn > MAX_LINE_BYTES:
-            raise dataset_error(self.path, "a last line without an end", "JSON lines", REMEDY)
-        if torn:
-            os.ftruncate(self._handle, size - torn)
-
-    def _write(self, record: Mapping[str, Any]) -> None:
-        data = encode_record(record)
-        sent = os.write(self._handle, data)
-        while sent < len(data):  # a disk that fills up takes a part and refuses the rest with an error
-            sent += os.write(self._handle, data[sent:])
 
 
 def _begin(path: Path, header: Header) -> None:

@@ -36,6 +36,8 @@ def _digest_settings(header: Header) -> str:
     content |= {name: told.get(name) or 0 for name in _IMAGE_SETTINGS}
     if told.get("wrong_images") or told.get("shots") or header.spec.startswith("baseline:"):
         content["drawn"] = told.get("seed", 0)
+    if told.get("setup"):
+        content["setup"] = told["setup"]
     return _digest(content)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.store.files import dataset_error
 
 SCHEMA = 1
@@ -113,8 +114,12 @@ def is_too_long(record: Mapping[str, Any]) -> bool:
     return len(record["response"]) * 2 > MAX_LINE_BYTES // 6 and len(encode_record(record)) > MAX_LINE_BYTES
 
 
-def read_records(path: Path) -> Iterator[tuple[str, int, dict[str, Any]]]:
+def read_records(path: Path, skip_damaged: bool = False) -> Iterator[tuple[str, int, dict[str, Any]]]:
     """Read a log line by line; a last line without its end is as if never written.
+
+    Args:
+        path: of the log.
+        skip_damaged: pass over lines that are no object of ours; a line that is too long ends what can be read.
 
     Yields:
         Where a line stands in words ("FILE, line 3"), the byte at which it begins, and the object that it holds.
@@ -131,11 +136,17 @@ def read_records(path: Path) -> Iterator[tuple[str, int, dict[str, Any]]]:
         while raw := file.readline(MAX_LINE_BYTES + 2):
             number += 1
             if not raw.endswith(b"\n"):
-                if len(raw) <= MAX_LINE_BYTES:
+                if len(raw) <= MAX_LINE_BYTES or skip_damaged:
                     return  # torn: its writer died
                 raise dataset_error(f"{path}, line {number}", f"more than {MAX_LINE_BYTES} bytes", "less", REMEDY)
             where = f"{path}, line {number}"
-            yield where, at, _parse_object(raw, where)
+            try:
+                record = _parse_object(raw, where)
+            except DatasetError:
+                if not skip_damaged:
+                    raise
+            else:
+                yield where, at, record
             at += len(raw)
 
 
@@ -145,10 +156,18 @@ def read_line_at(path: Path, at: int) -> ReplyLine:
     Raises:
         DatasetError: there is none.
     """
+    return parse_line(read_record_at(path, at), f"{path}, byte {at}")
+
+
+def read_record_at(path: Path, at: int) -> dict[str, Any]:
+    """The object whose line begins at this byte.
+
+    Raises:
+        DatasetError: there is none.
+    """
     with path.open("rb") as file:
         file.seek(at)
-        where = f"{path}, byte {at}"
-        return parse_line(_parse_object(file.readline(MAX_LINE_BYTES + 2), where), where)
+        return _parse_object(file.readline(MAX_LINE_BYTES + 2), f"{path}, byte {at}")
 
 
 def _parse_object(raw: bytes, where: str) -> dict[str, Any]:

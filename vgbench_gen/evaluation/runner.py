@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from vgbench_gen.backends.base import Backend
 from vgbench_gen.backends.spec import BackendOptions, open_backend
 from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.evaluation.base import NamesImages, QuestionRow, Source, benchmarks
+from vgbench_gen.evaluation.base import Keeps, NamesImages, QuestionRow, Source, benchmarks
 from vgbench_gen.evaluation.baselines import PREFIX, Baseline, open_baseline
 from vgbench_gen.evaluation.interrupts import INTERRUPTED, Stop
 from vgbench_gen.evaluation.options import AskOptions
@@ -109,6 +109,8 @@ def evaluate_all(
         maker = open_backend(image_model, backend) if image_model and options.visual_cot else None
         if maker is not None:
             drawing.append(maker)
+        if options.visual_cot or isinstance(source, Keeps):
+            _check_makers([maker] if maker is not None else opened.values())
         stop = Stop(backend.timeout_s)
         try:
             runs = asyncio.run(_run_sessions(opened, maker, questions, folder, progress or (lambda run: None), stop))
@@ -139,6 +141,17 @@ def _open_model(spec: str, source: Source, options: AskOptions, backend: Backend
     if options.visual_cot:
         raise ConfigError(f"{spec}: found a baseline, which draws nothing; leave it out with --visual-cot.")
     return open_baseline(spec, source.again(), options.seed)
+
+
+def _check_makers(makers: Iterable[Backend | Baseline]) -> None:
+    """Refuse agents where images are to be made.
+
+    Raises:
+        ConfigError: one is asked to.
+    """
+    for who in makers:
+        if isinstance(who, Backend) and not who.makes_images:
+            raise ConfigError(f"{who.spec}: found an agent, which draws nothing; expected a model that makes images.")
 
 
 def require_images(source: Source, options: AskOptions, rows: Sequence[QuestionRow]) -> None:

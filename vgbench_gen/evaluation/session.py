@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen import __version__
+from vgbench_gen.agent.backend import read_trace
 from vgbench_gen.backends.base import Backend, BackendError, ImagePart, Reply, Request, TextPart
-from vgbench_gen.core.rng import hash_stably
+from vgbench_gen.core.rng import format_canonical_json, hash_stably
 from vgbench_gen.core.types import Item
+from vgbench_gen.evaluation.background import tell_background
 from vgbench_gen.evaluation.base import Keeps
 from vgbench_gen.evaluation.baselines import Baseline
 from vgbench_gen.evaluation.interrupts import Stop
@@ -30,6 +32,7 @@ from vgbench_gen.evaluation.replies import (
     read_answered,
     read_line_at,
 )
+from vgbench_gen.evaluation.trace_log import TraceLog
 from vgbench_gen.evaluation.visual_cot import Stages, make_second_stage
 
 # Failures of no single question: asking on would fail the same way, so nothing is recorded and the model stops.
@@ -123,10 +126,16 @@ class Session:
         told = options | {"settings": self._settings.model_dump(mode="json", exclude={"epoch"})}
         if questions.options.visual_cot:
             told["image_model"] = maker.spec if maker is not None else self._spec
+        setup = dict(who.describe_setup()) if isinstance(who, Backend) else {}
+        # What an agent says hangs on its tools as well: what it said with others answers no request of this run.
+        self._salt = format_canonical_json(setup) if setup else ""
+        if setup:
+            told["setup"] = setup
         source = questions.source
         self._header = Header(source.fingerprint, source.benchmark, self._spec, model, told, __version__)
         self.result = Run(self._spec, name_replies_file(folder, self._spec), questions.total)
         self._answered = AnsweredRequests({}, {})
+        self._traces = TraceLog(self.result.path)
         self._alike: Counter[str] = Counter()  # requests of this run that failed, by kind, until one is answered
 
     async def run(self) -> Run:
@@ -144,17 +153,21 @@ class Session:
                 if self._stop.asked and self.result.done >= self.result.total:
                     self.result.stopped = ""
             finally:
+                self._traces.close()
                 self.result.seconds = time.monotonic() - started_s
         self._progress(self.result)
         return self.result
 
-    def _find_missing(self, writer: ReplyWriter, salt: str = "") -> Iterator[tuple[Item, Asked, str]]:
+    def _digest(self, asked: Asked) -> str:
+        return asked.question + hash_stably(asked.digest, self._salt) if self._salt else asked.digest
+
+    def _find_missing(self, writer: ReplyWriter) -> Iterator[tuple[Item, Asked, str]]:
         """(item, request, digest) of what has no reply to just this request."""
         for item, asked in self._questions.walk(self._settings):
+            digest = self._digest(asked)
             if self._stages is not None:
-                yield item, asked, asked.digest  # whether it was answered shows once its drawing is there
+                yield item, asked, digest  # whether it was answered shows once its drawing is there
                 continue
-            digest = asked.question + hash_stably(asked.digest, salt) if salt else asked.digest
             if not self._is_kept(asked.key, digest, writer):
                 yield item, asked, digest
 
@@ -179,7 +192,7 @@ class Session:
             for _, asked, digest in waiting:  # shared: each request goes to the worker that is free
                 if asked.problem:
                     self._keep(writer, asked, digest, error=asked.problem)
-                elif await self._ask_one(backend, writer, asked, digest) and (self.result.stopped or self._stop.asked):
+                elif await self._ask_one(backend, writer, asked, digest) and self._is_over():
                     return
 
         workers = [asyncio.create_task(work()) for _ in range(max(1, min(backend.parallel, self.result.total)))]
@@ -193,6 +206,9 @@ class Session:
                 await self._stages.close()
             await backend.rest()
 
+    def _is_over(self) -> bool:
+        return bool(self.result.stopped or self._stop.asked)
+
     async def _ask_one(self, backend: Backend, writer: ReplyWriter, asked: Asked, digest: str) -> bool:
         """Send one request and keep what comes of it; returns whether it was sent rather than answered before."""
         source, made = self._questions.source, None
@@ -200,12 +216,16 @@ class Session:
             if self._stages is not None:
                 made = await self._stages.make(asked, writer, self.result.add)
                 asked = make_second_stage(asked, made)
-                digest = asked.digest
+                digest = self._digest(asked)
                 self.result.without += made.image is None
                 if self._is_kept(asked.key, digest, writer):
                     return False
             request = asked.request(source.image)
-            reply = await (_edit_images if isinstance(source, Keeps) else _ask_backend)(backend, request)
+            if isinstance(source, Keeps):
+                reply = await _edit_images(backend, request)
+            else:
+                background = tell_background(asked, backend.reads_evidence)
+                reply = await backend.ask_about(request.messages, request.settings, background)
         except BackendError as error:
             if error.kind in _STOPPING:
                 self.result.stopped = self.result.stopped or str(error)
@@ -216,8 +236,10 @@ class Session:
         self._alike = Counter({"": 1})  # somebody answers
         folder = self.result.path.with_suffix("")
         problem = source.keep(asked.item, reply, folder) if isinstance(source, Keeps) else ""
+        # Before the reply, after which nothing would be written about it any more.
+        if (trace := read_trace(reply)) is not None:
+            self._traces.append(asked.key, digest, trace, reply.images)
         if self._stages is not None and made is not None:
-            # Before the reply, after which nothing would be written about it any more.
             self._stages.save_intermediate(asked, made, reply.text)
         self._keep(writer, asked, digest, reply=reply, error=problem)
         return True
@@ -241,8 +263,8 @@ class Session:
 
     def _answer_all(self, baseline: Baseline, writer: ReplyWriter, ended: threading.Event) -> None:
         # What a baseline says may depend on the whole dataset and on its seed.
-        salt = f"{_BASELINE_VERSION}/{self._header.dataset}/{baseline.seed}"
-        for item, asked, digest in self._find_missing(writer, salt):
+        self._salt = f"{_BASELINE_VERSION}/{self._header.dataset}/{baseline.seed}"
+        for item, asked, digest in self._find_missing(writer):
             if ended.is_set():
                 return
             if asked.problem:
@@ -286,10 +308,6 @@ class Session:
             run.failed[kind] += 1
             run.reasons.setdefault(kind, error.partition(": ")[2])
         self._progress(run)
-
-
-async def _ask_backend(backend: Backend, request: Request) -> Reply:
-    return await backend.ask(request.messages, request.settings)
 
 
 async def _edit_images(backend: Backend, request: Request) -> Reply:

@@ -13,7 +13,7 @@ import numpy as np
 from vgbench_gen.core.types import BoolArray, FloatArray
 from vgbench_gen.evaluation import metrics, reference_scores, stats
 from vgbench_gen.evaluation.base import benchmarks
-from vgbench_gen.evaluation.board import Board, BoardRun
+from vgbench_gen.evaluation.board import ORACLE, Board, BoardRun
 from vgbench_gen.evaluation.cells import Cell, Cells, group_by_part
 from vgbench_gen.evaluation.layouts import TableLayout, find_paper_layouts, make_breakdowns
 from vgbench_gen.evaluation.options import SHOTS, VISUAL_COT
@@ -114,12 +114,14 @@ class Comparison:
     """Every pair of models."""
     wrong_parts: Table | None = None
     """Which part of an answer wrong letters get wrong; None where no question tells."""
+    agents: tuple[Table, ...] = ()
+    """What tools are worth, see `agent_tables.make_agent_tables`; none where no agent was asked."""
 
     @property
     def tables(self) -> tuple[Table, ...]:
         """All of them, in order."""
         some = [table for table in (self.open_ended, self.wrong_parts) if table]
-        return (self.summary, *self.papers, *some, *self.parts, self.replies)
+        return (self.summary, *self.agents, *self.papers, *some, *self.parts, self.replies)
 
 
 def compare_models(board: Board, seed: int = 0) -> Comparison:
@@ -150,13 +152,14 @@ def compare_models(board: Board, seed: int = 0) -> Comparison:
 def split_runs(board: Board) -> tuple[list[BoardRun], list[BoardRun]]:
     """(models by groups of size, what stands beside them) of a board.
 
-    Beside them stand baselines, and models that did not see the right images. Where nobody but baselines was asked,
-    they are compared like models.
+    Beside them stand baselines, agents with oracle tools, and models that did not see the right images. Where nobody
+    else was asked, they are compared like models, baselines before agents.
     """
     sighted = [
         run for run in board.runs.values() if not run.stage or run.stage == VISUAL_COT or run.stage.endswith(SHOTS)
     ]
-    models = [run for run in sighted if not run.model.startswith(BASELINE)] or sighted
+    fair = [run for run in sighted if not run.model.endswith(ORACLE)]
+    models = [run for run in fair if not run.model.startswith(BASELINE)] or fair or sighted
     models.sort(key=lambda run: read_sizes().group(run.model)[0])
     return models, [run for run in board.runs.values() if run not in models]
 

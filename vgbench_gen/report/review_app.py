@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from vgbench_gen.core.errors import ConfigError, DatasetError, VGBenchError
+from vgbench_gen.core.errors import DatasetError, VGBenchError
+from vgbench_gen.core.local_server import make_address
 from vgbench_gen.quality.review.lines import ReviewError, normalise_name
 from vgbench_gen.quality.review.session import Assignment, ReviewQueue, ReviewSession
 from vgbench_gen.report import review_views as views
@@ -41,57 +41,10 @@ def make_app(queue: ReviewQueue, name: str, hosts: tuple[str, ...] = (), token: 
     return Guard(_Pages(queue, name, reviewer).app, hosts, token)
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 takes a free one.
-
-    Raises:
-        ConfigError: the port is taken, or the address is not one of this machine.
-    """
-    try:
-        family, kind, proto, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        found = socket.socket(family, kind, proto)
-    except OSError as error:
-        raise ConfigError(f"--host {host}: {error.strerror or error}. Give an address of this machine.") from error
-    try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind(address)
-        found.listen(64)
-    except OSError as error:
-        found.close()
-        remedy = "Give another --port (0 takes a free one), or stop the program that uses it."
-        raise ConfigError(f"--host {host} --port {port}: {error.strerror}. {remedy}") from error
-    return found
-
-
 def make_url(server: socket.socket, host: str, token: str = "") -> str:
     """The address to open, with the token where there is one."""
-    shown = f"[{host}]" if ":" in host else host
-    if host in ("0.0.0.0", "::"):
-        shown = socket.gethostname()
     query = f"?{urlencode({'token': token})}" if token else ""
-    return f"http://{shown}:{server.getsockname()[1]}/{query}"
-
-
-def serve(app: Guard, server: socket.socket) -> None:
-    """Answer requests until Ctrl-C."""
-    # No access log: it would hold the token.
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        lifespan="off",
-        limit_concurrency=64,
-        timeout_graceful_shutdown=2,
-    )
-    try:
-        uvicorn.Server(config).run(sockets=[server])
-    except KeyboardInterrupt:  # uvicorn raises the signal anew when it has shut down
-        pass
-    finally:
-        server.close()
+    return f"{make_address(server, host)}/{query}"
 
 
 class _Pages:

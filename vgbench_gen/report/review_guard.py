@@ -7,15 +7,16 @@ can reach asks for a token.
 
 from __future__ import annotations
 
-import hmac
 import ipaddress
 from collections.abc import Iterable, Mapping
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from vgbench_gen.core.local_server import LOOPBACK, is_same_secret, name_host, read_body
 
 COOKIE_TOKEN = "vgbench_review_token"
 MAX_BODY_BYTES = 64 * 1024
@@ -31,7 +32,6 @@ HEADERS: Mapping[str, str] = {
     "cross-origin-resource-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
 }
-_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 # A page and not a redirect: a strict cookie is not sent along a redirect that began on another site.
 _WELCOME = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/">'
@@ -52,7 +52,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str] = (), token: str = "") -> None:
         self.app, self.token = app, token
-        self.hosts = _LOOPBACK | {host.lower() for host in hosts}
+        self.hosts = LOOPBACK | {host.lower() for host in hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -74,7 +74,7 @@ class Guard:
         if refusal is not None:
             await refusal(scope, receive, send_safe)
             return
-        body = await _read_body(receive) if scope["method"] == "POST" else b""
+        body = await read_body(receive, MAX_BODY_BYTES) if scope["method"] == "POST" else b""
         if body is None:
             await PlainTextResponse("The form is too large.", 413)(scope, receive, send_safe)
             return
@@ -108,10 +108,7 @@ class Guard:
         return None
 
     def _is_ours(self, host: str) -> bool:
-        try:
-            name = urlsplit(f"//{host}").hostname or ""
-        except ValueError:
-            return False
+        name = name_host(host)
         if name in self.hosts:
             return True
         if not self.token:
@@ -124,34 +121,17 @@ class Guard:
 
     def _knows_token(self, scope: Scope, headers: Headers) -> bool:
         cookies = cookie_parser(headers.get("cookie", ""))
-        return self._is_token(cookies.get(_name_cookie(scope), ""))
+        return is_same_secret(cookies.get(_name_cookie(scope), ""), self.token)
 
     def _admit_browser(self, scope: Scope) -> Response:
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        if scope["method"] != "GET" or not self._is_token(given):
+        if scope["method"] != "GET" or not is_same_secret(given, self.token):
             return PlainTextResponse("Open the address with the token that vgbench printed when it started.", 403)
         answer = HTMLResponse(_WELCOME)
         answer.set_cookie(_name_cookie(scope), self.token, httponly=True, samesite="strict", path="/")
         return answer
 
-    def _is_token(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode(), self.token.encode())
-
 
 def _name_cookie(scope: Scope) -> str:
     """Name of the token's cookie: cookies know no ports, so two servers of one machine must not share it."""
     return f"{COOKIE_TOKEN}_{(scope.get('server') or ('', 0))[1]}"
-
-
-async def _read_body(receive: Receive) -> bytes | None:
-    """The whole body, or None where it is larger than allowed."""
-    data = bytearray()
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            return bytes(data)
-        data += message.get("body", b"")
-        if len(data) > MAX_BODY_BYTES:
-            return None
-        if not message.get("more_body", False):
-            return bytes(data)

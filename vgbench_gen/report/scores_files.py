@@ -62,6 +62,11 @@ def _number(value: float, head: ColumnHead) -> str:
         return "∞"
     if head.unit == "usd":
         return f"{value:.2f}" if value >= 0.1 or value == 0 else f"{value:.4f}"
+    if head.unit == "count":
+        places = 0 if value >= 100 or value % 1 == 0 else 1 if value >= 10 else 2
+        return f"{value:,.{places}f}"
+    if head.unit == "points":
+        return f"{100 * value:+.1f}"
     return f"{value:.3f}" if head.unit == "error" else f"{100 * value:.1f}"
 
 

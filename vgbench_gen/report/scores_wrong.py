@@ -248,11 +248,11 @@ def clean(text: str, most: int) -> str:
     return _HIDDEN.sub("\N{REPLACEMENT CHARACTER}", cut.replace("\r\n", "\n"))
 
 
-def make_inline_style(more: str = "") -> tuple[Any, str]:
-    """(styles of pages of scores as markup, the policy that allows them and nothing else, but `more`)."""
+def make_inline_style(more: str = "", names: Sequence[str] = ("audit.css", "scores.css")) -> tuple[Any, str]:
+    """(styles of `pages/` as markup, the policy that allows them and nothing else, but `more`)."""
     from markupsafe import Markup
 
-    style = "".join((PAGES / name).read_text("utf-8") for name in ("audit.css", "scores.css"))
+    style = "".join((PAGES / name).read_text("utf-8") for name in names)
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; {more}base-uri 'none'; form-action 'none'"
     return Markup(style), policy

@@ -12,6 +12,7 @@ from vgbench_gen.geometry import boxes, mirror
 from vgbench_gen.tasks.base import Problems
 from vgbench_gen.tasks.evidence import ArrayShape, Evidence, FactEvidence
 from vgbench_gen.tasks.records import read_camera_record
+from vgbench_gen.tasks.revealed import RevealedObject
 from vgbench_gen.text.render import fill_word
 
 RESIDUAL_M = 1e-3  # of stored corners, before they are rounded
@@ -111,3 +112,15 @@ def check_boxes(fact: Fact, gates: Gates) -> Problems:
     for side, seen in dict(PairEvidence.of(truth)).items():
         found += compare_with_rect(f"{truth.key} {side}", seen.corners_m, truth.show[f"rect_{side}"], camera)
     return found
+
+
+def reveal_object(stored: ObjectEvidence, rect: Sequence[int], allowed_ratio: float) -> RevealedObject:
+    """An object of the only image, with the rectangle [x1, y1, x2, y2] by which it is shown."""
+    x1, y1, x2, y2 = rect
+    return RevealedObject(
+        image=0,
+        name=stored.name,
+        rect_px=(x1, y1, x2, y2),
+        corners_m=stored.corners_m,
+        allowed_ratio=allowed_ratio,
+    )

@@ -11,6 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from vgbench_gen.core.types import Camera, FloatArray
 from vgbench_gen.geometry import poses
+from vgbench_gen.tasks.revealed import RevealedMotion
 from vgbench_gen.text.numbers import format_fixed, format_matrix, format_vector
 from vgbench_gen.text.render import fill_word
 
@@ -135,3 +136,16 @@ def perturb_pose(value: FloatArray, rotation_deg: float, translation_m: float, r
 def measure_centre_distance_m(a: FloatArray, b: FloatArray) -> float:
     """Distance between the second cameras of two [R|t] with one first camera, metres."""
     return float(np.linalg.norm(a[:, :3].T @ a[:, 3] - b[:, :3].T @ b[:, 3]))
+
+
+def reveal_pose(
+    second_from_first: FloatArray, allowed_rotation_deg: float, allowed_direction_deg: float, second: int = 1
+) -> RevealedMotion:
+    """How the camera of the image at the place `second` stands to that of the first image; (4, 4), metres."""
+    return RevealedMotion(
+        first=0,
+        second=second,
+        second_from_first=second_from_first,
+        allowed_rotation_deg=allowed_rotation_deg,
+        allowed_direction_deg=allowed_direction_deg,
+    )

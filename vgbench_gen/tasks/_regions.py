@@ -24,6 +24,7 @@ from vgbench_gen.tasks._summed_depth import SummedDepth
 from vgbench_gen.tasks.base import Problems
 from vgbench_gen.tasks.evidence import ArrayShape, Evidence
 from vgbench_gen.tasks.presentation import Mark
+from vgbench_gen.tasks.revealed import RevealedRegion
 
 PROPOSALS = 2000  # per frame; about a tenth pass, which fills a pool several times over
 STORED_M = 1e-4  # between a stored mean and that of the stored parts
@@ -333,3 +334,15 @@ def _find_touching(rect: IntArray, others: IntArray) -> BoolArray:
         | (others[:, 3] + gap < rect[1])
     )
     return ~apart
+
+
+def reveal_region(candidate: Candidate, allowed_ratio: float) -> RevealedRegion:
+    """The depth of a candidate's region in the only image."""
+    measured = RegionEvidence.of(candidate)
+    return RevealedRegion(
+        image=0,
+        rect_px=tuple(candidate.show["rect"]),
+        mean_m=measured.mean_m,
+        median_m=float(measured.quantiles_m[3]),
+        allowed_ratio=allowed_ratio,
+    )

@@ -25,6 +25,7 @@ from vgbench_gen.tasks._printed import list_printed_frames
 from vgbench_gen.tasks._proposals import Proposals
 from vgbench_gen.tasks.evidence import Evidence, FactEvidence
 from vgbench_gen.tasks.presentation import ClaimPair, Mark, Presentation, WorldBox
+from vgbench_gen.tasks.revealed import Revealed, reveal_cameras
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.solving import ImageRule, NoSolver, Solver
 from vgbench_gen.text.render import bring_task_file
@@ -291,6 +292,19 @@ class Task(NoiseTest, Proposals, abc.ABC):
         measured = [self.candidate_evidence.given(candidate) for candidate in fact.candidates]
         kept = [self.fact_evidence.of(fact), *(evidence for evidence in measured if evidence is not None)]
         return {frame_id: pose for evidence in kept for frame_id, pose in evidence.poses().items()}
+
+    def reveal(self, fact: Fact, row: RowEvidence) -> Revealed:
+        """What perfect tools would measure in the images of a question (`docs/agent.md#oracle`): the cameras, unless
+        the task tells more. No quantity says which option is right.
+
+        Args:
+            fact: as read back from a row: its candidates are the options, or the truth alone.
+            row: what the row keeps besides.
+
+        Raises:
+            DatasetError: the row's evidence is damaged.
+        """
+        return Revealed(cameras=reveal_cameras(row))
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """What explains the answer, drawn on each shown picture in order; empty lists where there is nothing.

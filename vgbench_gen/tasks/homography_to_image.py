@@ -20,6 +20,7 @@ from vgbench_gen.tasks._homographies.task import HomographyTask, move_corners
 from vgbench_gen.tasks.base import add_margins, tasks
 from vgbench_gen.tasks.mirroring import mirror_fact
 from vgbench_gen.tasks.presentation import Mark, Presentation
+from vgbench_gen.tasks.revealed import Revealed
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.solving.rules import MOST_SIMILAR_IMAGE
 from vgbench_gen.text import numbers
@@ -40,6 +41,11 @@ class HomographyToImage(HomographyTask):
     def printed(self, value: FloatArray) -> str:
         """As it stands in the question, one row per line; the options are images."""
         return numbers.format_matrix(value, numbers.format_significant)
+
+    def reveal(self, fact: Fact, row: RowEvidence) -> Revealed:
+        """The matrix of every warp that is shown."""
+        seen = [self.reveal_warp(fact, option.value, place) for place, option in enumerate(fact.candidates, start=1)]
+        return super().reveal(fact, row).with_fields(homographies=seen)
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """A grid of the source, and where the true matrix puts it."""

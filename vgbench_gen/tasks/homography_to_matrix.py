@@ -22,6 +22,7 @@ from vgbench_gen.tasks._homographies.solver import make_border_rule, make_homogr
 from vgbench_gen.tasks._homographies.task import AGREEMENT_PX, HomographyTask, move_corners
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.presentation import Mark, Presentation
+from vgbench_gen.tasks.revealed import Revealed
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import fill_word
@@ -46,6 +47,11 @@ class HomographyToMatrix(HomographyTask):
     def printed(self, value: FloatArray) -> str:
         """One row per line."""
         return fill_word("option.matrix", matrix=numbers.format_matrix(value, numbers.format_significant))
+
+    def reveal(self, fact: Fact, row: RowEvidence) -> Revealed:
+        """The matrix."""
+        seen = self.reveal_warp(fact, fact.truth_candidate.value)
+        return super().reveal(fact, row).with_fields(homographies=[seen])
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """A grid of the source, and where the true matrix puts it."""

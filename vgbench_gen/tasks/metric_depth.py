@@ -46,11 +46,13 @@ from vgbench_gen.tasks._regions import (
     measure_flat_means_m,
     mirror_region,
     propose_rects,
+    reveal_region,
 )
 from vgbench_gen.tasks.base import add_margins, reject, tasks
 from vgbench_gen.tasks.evidence import FactEvidence
 from vgbench_gen.tasks.presentation import Mark, Presentation
 from vgbench_gen.tasks.records import make_camera_slots
+from vgbench_gen.tasks.revealed import Revealed
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.scalar import FALSE_RATIO_MIN, ScalarTask, read_evidence_rect
 from vgbench_gen.tasks.solving import NoSolver
@@ -291,6 +293,11 @@ class MetricDepth(ScalarTask):
             "color": fill_word(f"color.{self._color(fact)}"),
             "region": numbers.format_rect(read_evidence_rect(fact.truth_candidate.show)),
         } | make_camera_slots(fact.cameras[fact.frame_ids[0]])
+
+    def reveal(self, fact: Fact, row: RowEvidence) -> Revealed:
+        """The depth of the region."""
+        seen = reveal_region(fact.truth_candidate, self.limits.ratio_min**0.5)
+        return super().reveal(fact, row).with_fields(regions=[seen])
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """The region with its depth; those of the other options are in other frames."""

@@ -27,7 +27,7 @@ from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays
 from vgbench_gen.tasks._distance_margins import DistanceMargins
-from vgbench_gen.tasks._object_evidence import PairEvidence, SidesEvidence, check_boxes
+from vgbench_gen.tasks._object_evidence import PairEvidence, SidesEvidence, check_boxes, reveal_object
 from vgbench_gen.tasks._object_routes import measure_second_corners
 from vgbench_gen.tasks._object_targets import TARGETS_APART_M, order_in_strata
 from vgbench_gen.tasks._objects import GatedObject, gate_objects
@@ -35,6 +35,7 @@ from vgbench_gen.tasks._proposals import make_range
 from vgbench_gen.tasks.base import add_margins, reject, tasks
 from vgbench_gen.tasks.presentation import ClaimPair, Margins, Mark, Presentation, WorldBox
 from vgbench_gen.tasks.records import make_camera_slots, read_camera_record
+from vgbench_gen.tasks.revealed import Revealed
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.scalar import FALSE_RATIO_MAX, FALSE_RATIO_MIN, ScalarTask
 from vgbench_gen.tasks.solving import NoSolver
@@ -263,6 +264,13 @@ class ObjectDistance(ScalarTask):
             named[f"color_{side}"] = fill_word(f"color.{color}")
             named[f"region_{side}"] = numbers.format_rect(fact.truth_candidate.show[f"rect_{side}"])
         return named | make_camera_slots(fact.cameras[fact.frame_ids[0]])
+
+    def reveal(self, fact: Fact, row: RowEvidence) -> Revealed:
+        """Both objects."""
+        truth = fact.truth_candidate
+        allowed = self.limits.ratio_min**0.5
+        seen = [reveal_object(one, truth.show[f"rect_{side}"], allowed) for side, one in PairEvidence.of(truth)]
+        return super().reveal(fact, row).with_fields(objects=seen)
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """Both boxes and the line between their centres."""

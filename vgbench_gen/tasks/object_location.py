@@ -40,7 +40,7 @@ from vgbench_gen.tasks._box_pairs import (
     find_up,
 )
 from vgbench_gen.tasks._noise import draw_pose_errors
-from vgbench_gen.tasks._object_evidence import BoxEvidence, check_box, get_camera
+from vgbench_gen.tasks._object_evidence import BoxEvidence, check_box, get_camera, reveal_object
 from vgbench_gen.tasks._object_labels import is_thing
 from vgbench_gen.tasks._object_routes import measure_second_corners, order_corners, project_full_rect, solve_into_camera
 from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, order_in_strata
@@ -50,6 +50,7 @@ from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Task, add_margins, reject
 from vgbench_gen.tasks.evidence import FactEvidence
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation, WorldBox
 from vgbench_gen.tasks.records import make_camera_slots
+from vgbench_gen.tasks.revealed import Revealed
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.scalar import read_evidence_rect
 from vgbench_gen.tasks.solving import NoSolver
@@ -303,6 +304,13 @@ class ObjectLocation(Task):
         return np.stack([np.linalg.norm(values - option.value, axis=2).mean(axis=1) for option in options])
 
     # --- asking ----------------------------------------------------------------------------------------------------
+
+    def reveal(self, fact: Fact, row: RowEvidence) -> Revealed:
+        """The object."""
+        truth = fact.truth_candidate
+        stored = BoxEvidence.of(truth)
+        seen = reveal_object(stored, truth.show["rect"], stored.needed_ratio**0.5)
+        return super().reveal(fact, row).with_fields(objects=[seen])
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """The box with its label and depth; decoys project onto the same edges."""

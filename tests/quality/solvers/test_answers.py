@@ -9,8 +9,7 @@ from tests.quality.solvers import drawn_rooms
 from tests.quality.solvers.drawn_rooms import Asked, rotated
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.quality.solvers.jobs import find_rules, find_solvers, look, share_credit
-from vgbench_gen.tasks import _epipolar
-from vgbench_gen.tasks.solving import Image, VisibleQuestion
+from vgbench_gen.tasks.solving import Image, VisibleQuestion, epipolar
 
 Answer = Callable[[VisibleQuestion], FloatArray]
 Shown = Callable[[str], tuple[list[Asked], list[list[Image]], list[list[Image]]]]
@@ -108,11 +107,11 @@ def test_only_one_direction_lies_in_front() -> None:
     x_1, x_2 = points[:, :2] / points[:, 2:], moved[:, :2] / moved[:, 2:]
     mirrored = motion * [1, 1, 1, -1]
     for stated in (motion, mirrored):
-        assert _epipolar.compute_sampson_distance(stated, x_1, x_2).max() < 1e-9
-    assert _epipolar.find_in_front(motion, x_1, x_2).all()
-    assert not _epipolar.find_in_front(mirrored, x_1, x_2).any()
-    assert _epipolar.measure_support(motion, x_1, x_2, 0.01) == pytest.approx(50)
-    assert _epipolar.measure_support(mirrored, x_1, x_2, 0.01) == 0
-    off = _epipolar.compute_sampson_distance(motion, x_1, x_2 + [0.0, 0.004])
+        assert epipolar.compute_sampson_distance(stated, x_1, x_2).max() < 1e-9
+    assert epipolar.find_in_front(motion, x_1, x_2).all()
+    assert not epipolar.find_in_front(mirrored, x_1, x_2).any()
+    assert epipolar.measure_support(motion, x_1, x_2, 0.01) == pytest.approx(50)
+    assert epipolar.measure_support(mirrored, x_1, x_2, 0.01) == 0
+    off = epipolar.compute_sampson_distance(motion, x_1, x_2 + [0.0, 0.004])
     assert (off > 1e-4).all()
     assert (off <= 0.004).all()

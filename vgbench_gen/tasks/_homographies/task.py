@@ -37,6 +37,7 @@ from vgbench_gen.tasks._proposals import move_numbers
 from vgbench_gen.tasks.base import add_margins, reject
 from vgbench_gen.tasks.mirroring import make_picture
 from vgbench_gen.tasks.presentation import Margins
+from vgbench_gen.tasks.revealed import RevealedHomography
 from vgbench_gen.text import lint, numbers
 
 PER_FRAME = 2
@@ -277,6 +278,12 @@ class HomographyTask(PairMarginsTask):
     def make_warp(self, fact: Fact, entries: Sequence[float]) -> Picture:
         """What a matrix, its entries row by row, makes of image 1 and of the frame around it."""
         return make_picture(fact, fact.frame_ids[0], WarpedImageEvidence.of(fact).make_warp_op(entries))
+
+    def reveal_warp(self, fact: Fact, H: FloatArray, second: int = 1) -> RevealedHomography:
+        """The matrix (3, 3) from the first image to the one at the place `second`."""
+        size = WarpedImageEvidence.of(fact).size
+        allowed_px = self.limits.gap_min_d / 200 * float(np.hypot(*size))
+        return RevealedHomography(first=0, second=second, H=H, size=size, allowed_px=allowed_px)
 
     def make_size_slots(self, fact: Fact) -> dict[str, str]:
         """Slots of the size that all images of a question have."""

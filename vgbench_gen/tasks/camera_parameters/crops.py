@@ -15,7 +15,6 @@ from vgbench_gen.core.types import Camera, FloatArray, IntArray
 from vgbench_gen.geometry import cameras
 from vgbench_gen.tasks.camera_parameters.estimate import ParameterEstimate, estimate_parameters
 from vgbench_gen.tasks.camera_parameters.gates import CameraGates
-from vgbench_gen.tasks.camera_parameters.lines import cut_segments
 from vgbench_gen.tasks.camera_parameters.quantities import (
     ANGLES,
     ASK_AXIS,
@@ -24,6 +23,7 @@ from vgbench_gen.tasks.camera_parameters.quantities import (
     measure_margins,
 )
 from vgbench_gen.tasks.presentation import Margins
+from vgbench_gen.tasks.solving.lines import cut_segments
 
 LONG_SIDE_PX = 640  # of the delivered crop
 SIDE_OF_FRAME_MAX = 0.5  # of the frame's side, so that small frames too leave room to zoom before crops are enlarged

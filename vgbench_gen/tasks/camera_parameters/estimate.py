@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vgbench_gen.tasks.camera_parameters.fit import fit_cameras
-from vgbench_gen.tasks.camera_parameters.lines import Lines
 from vgbench_gen.tasks.camera_parameters.quantities import ANGLES, ASK_AXIS, CENTRES
+from vgbench_gen.tasks.solving.camera_fit import fit_cameras
+from vgbench_gen.tasks.solving.lines import Lines
 
 
 @dataclass(frozen=True, slots=True)

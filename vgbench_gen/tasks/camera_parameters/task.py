@@ -28,7 +28,6 @@ from vgbench_gen.tasks.camera_parameters.candidates import make_candidate, mirro
 from vgbench_gen.tasks.camera_parameters.checks import check_crops
 from vgbench_gen.tasks.camera_parameters.crops import compute_output_size, keep_determined, propose_rects
 from vgbench_gen.tasks.camera_parameters.gates import CameraGates
-from vgbench_gen.tasks.camera_parameters.lines import NOISE_PX, detect_segments
 from vgbench_gen.tasks.camera_parameters.quantities import (
     ANGLES,
     ASK_AXIS,
@@ -43,8 +42,10 @@ from vgbench_gen.tasks.camera_parameters.quantities import (
 )
 from vgbench_gen.tasks.camera_parameters.solver import SOLVERS
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation
+from vgbench_gen.tasks.revealed import Revealed, reveal_cameras
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.scalar import CLAIM_NOISE_MIN, SIGMAS_KEPT, ScalarTask
+from vgbench_gen.tasks.solving.lines import NOISE_PX, detect_segments
 from vgbench_gen.text.numbers import format_fixed
 from vgbench_gen.text.render import fill_word
 
@@ -306,6 +307,10 @@ class CameraParameters(ScalarTask):
             "width": str(width),
             "height": str(height),
         }
+
+    def reveal(self, fact: Fact, row: RowEvidence) -> Revealed:
+        """The camera of the crop."""
+        return Revealed(cameras=reveal_cameras(row, self.limits.focal_ratio_min**0.5))
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """The principal point, with all parameters of the image as shown."""

@@ -6,9 +6,9 @@ import numpy as np
 
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.store.drawing import StrokeSizes
-from vgbench_gen.tasks.point_tracking.solver import correlate_patches
 from vgbench_gen.tasks.solving import Image, ImageRule, Unread, VisibleQuestion
 from vgbench_gen.tasks.solving.seen import list_marks, read_point
+from vgbench_gen.tasks.solving.transfer import correlate_patches
 
 
 def _measure_from_query(seen: VisibleQuestion) -> FloatArray:

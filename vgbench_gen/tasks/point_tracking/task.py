@@ -38,6 +38,7 @@ from vgbench_gen.tasks.point_tracking.rules import RULES
 from vgbench_gen.tasks.point_tracking.solver import SOLVERS
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation
 from vgbench_gen.tasks.records import make_camera_slots
+from vgbench_gen.tasks.revealed import Revealed, RevealedTrack
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.text.marks import list_marks, name_mark
 from vgbench_gen.text.numbers import format_point
@@ -329,6 +330,18 @@ class PointTracking(PairMarginsTask):
         """See `NoiseTest`; pixels of image 2."""
         told = np.stack([option.value for option in options])
         return np.asarray(np.linalg.norm(told[:, None] - values, axis=2))
+
+    def reveal(self, fact: Fact, row: RowEvidence) -> Revealed:
+        """Where the point is in the second image."""
+        truth = fact.truth_candidate
+        seen = RevealedTrack(
+            first=0,
+            second=1,
+            first_px=np.array(truth.show["query"], dtype=np.float64),
+            second_px=TrackedEvidence.of(truth).uv_2_px,
+            allowed_px=self.limits.gap_min_d / 200 * ImagesEvidence.of(fact).diagonal_px,
+        )
+        return super().reveal(fact, row).with_fields(tracks=[seen])
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """The query, and where its 3D point and those of the decoys lie in the second image."""

@@ -32,12 +32,14 @@ from vgbench_gen.tasks._regions import (
     make_region_mark,
     measure_cloud_medians_m,
     mirror_region,
+    reveal_region,
 )
 from vgbench_gen.tasks.base import Task, add_margins, reject, tasks
 from vgbench_gen.tasks.evidence import FactEvidence
 from vgbench_gen.tasks.presentation import Mark, Presentation
 from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.relative_depth.rules import make_depth_rules
+from vgbench_gen.tasks.revealed import Revealed
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.scalar import read_evidence_rect
 from vgbench_gen.tasks.solving import ImageRule, NoSolver
@@ -295,6 +297,11 @@ class RelativeDepth(Task):
         sigma_m = np.array([[noise.depth_sigma_m(z)] for z in median_m[:, 0].tolist()])
         depth_m = median_m + sigma_m * rng.standard_normal((len(options), count))
         return is_nearest(-depth_m if fact.ask == "deepest" else depth_m, truth)
+
+    def reveal(self, fact: Fact, row: RowEvidence) -> Revealed:
+        """The depths of all regions that are options."""
+        seen = [reveal_region(option, self.limits.order_ratio_min**0.5) for option in fact.candidates]
+        return super().reveal(fact, row).with_fields(regions=seen)
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """Every region that is an option, with its depth."""

@@ -7,8 +7,8 @@ import numpy as np
 
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.geometry.poses import angle_between_deg, rotation_angle_deg
-from vgbench_gen.tasks._epipolar import match_rays, measure_support
 from vgbench_gen.tasks.solving import Solver, Unread, VisibleQuestion
+from vgbench_gen.tasks.solving.epipolar import match_rays, measure_support
 from vgbench_gen.tasks.solving.seen import read_cameras, read_motions
 
 _ESTIMATE_SHARE = 0.4  # of the tolerance: an estimate is not rounded

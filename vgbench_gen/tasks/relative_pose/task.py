@@ -30,6 +30,7 @@ from vgbench_gen.tasks.records import make_camera_slots, read_camera_record
 from vgbench_gen.tasks.relative_pose.checks import check_motions
 from vgbench_gen.tasks.relative_pose.evidence import InliersEvidence, MotionEvidence
 from vgbench_gen.tasks.relative_pose.solver import SOLVERS
+from vgbench_gen.tasks.revealed import Revealed
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.text.numbers import format_fixed
 from vgbench_gen.text.render import fill_word
@@ -289,6 +290,15 @@ class RelativePose(PairMarginsTask):
     def claim_errors(self, values: FloatArray, claimed: FloatArray, fact: Fact) -> FloatArray | None:
         """See `NoiseTest` and `measure_claim_errors`."""
         return measure_claim_errors(values, claimed)
+
+    def reveal(self, fact: Fact, row: RowEvidence) -> Revealed:
+        """How the second camera stands to the first."""
+        seen = _poses.reveal_pose(
+            poses.relative_pose(*_list_poses(fact.truth_candidate)),
+            self.limits.rotation_gap_min_deg / 2,
+            self.limits.direction_gap_min_deg / 2,
+        )
+        return super().reveal(fact, row).with_fields(motions=[seen])
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """Points both views see, where the true pose puts them."""

@@ -41,14 +41,14 @@ class Image:
     """
 
     def __init__(self, data: bytes, name: str = "image") -> None:
-        self._data, self._name = data, name
+        self.data, self._name = data, name
         self._features: dict[int, Features] = {}
         self._matches: dict[tuple[Image, int], IntArray] = {}
 
     @cached_property
     def color(self) -> ColorArray:
         """(H, W, 3) uint8 RGB as delivered."""
-        return decode(self._data, self._name)
+        return decode(self.data, self._name)
 
     @cached_property
     def gray(self) -> ColorArray:
@@ -56,7 +56,7 @@ class Image:
 
         Does not keep the colours, which are three times as many bytes: a job of solvers holds a hundred images.
         """
-        return np.asarray(cv2.cvtColor(decode(self._data, self._name), cv2.COLOR_RGB2GRAY), dtype=np.uint8)
+        return np.asarray(cv2.cvtColor(decode(self.data, self._name), cv2.COLOR_RGB2GRAY), dtype=np.uint8)
 
     @cached_property
     def small(self) -> ColorArray:
@@ -66,7 +66,7 @@ class Image:
             DatasetError: the bytes are no image.
         """
         flags = cv2.IMREAD_REDUCED_COLOR_4 | cv2.IMREAD_IGNORE_ORIENTATION
-        image = cv2.imdecode(np.frombuffer(self._data, np.uint8), flags)
+        image = cv2.imdecode(np.frombuffer(self.data, np.uint8), flags)
         if image is None:
             return self.color[::4, ::4]  # which says what is wrong with the bytes
         return np.asarray(image[..., ::-1], dtype=np.uint8)
@@ -74,7 +74,7 @@ class Image:
     @cached_property
     def size(self) -> tuple[int, int]:
         """(width, height) in pixels, from the header alone."""
-        return read_image_size(self._data, self._name)
+        return read_image_size(self.data, self._name)
 
     @property
     def diagonal_px(self) -> float:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from vgbench_gen.core.types import FloatArray
-from vgbench_gen.tasks._epipolar import match_rays, measure_support
 from vgbench_gen.tasks.solving import Image, Solver, Unread, VisibleQuestion
+from vgbench_gen.tasks.solving.epipolar import match_rays, measure_support
 from vgbench_gen.tasks.solving.seen import list_candidate_images, read_cameras, read_motions
 
 _ADDED_MATCHES = 10  # unexplained ones, so that two lucky matches are no proof

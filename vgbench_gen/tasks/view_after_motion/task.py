@@ -24,6 +24,7 @@ from vgbench_gen.tasks._pairs import PairTable, Problem, collect_poses, get_pair
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, add_margins, reject, tasks
 from vgbench_gen.tasks.presentation import Margins, Mark, Presentation
 from vgbench_gen.tasks.records import make_camera_slots
+from vgbench_gen.tasks.revealed import Revealed
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.solving.rules import MOST_SIMILAR_IMAGE
 from vgbench_gen.tasks.view_after_motion.checks import check_motions
@@ -245,6 +246,18 @@ class ViewAfterMotion(PairMarginsTask):
         points = thin_rows(SourceEvidence.of(fact).points_m, _NOISE_POINTS)
         gaps_m = measure_mean_gaps_m(noisy, options[truth].value[None], points)
         return is_nearest(gaps_m.reshape(len(options), count), truth)
+
+    def reveal(self, fact: Fact, row: RowEvidence) -> Revealed:
+        """How the camera of each view stands to that of the source."""
+        (source,) = SourceEvidence.of(fact).list_poses(fact.frame_ids)
+        seen = []
+        for place, option in enumerate(fact.candidates, start=1):
+            (view,) = ViewEvidence.of(option).list_poses(option.frame_ids)
+            motion = poses.relative_pose(source, view)
+            shift_m = max(float(np.linalg.norm(motion[:3, 3])), 1e-6)
+            allowed_deg = float(np.degrees(np.arctan(self.limits.shift_gap_min_m / 2 / shift_m)))
+            seen.append(_poses.reveal_pose(motion, self.limits.rotation_gap_min_deg / 2, allowed_deg, place))
+        return super().reveal(fact, row).with_fields(motions=seen)
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """Points that the source sees, and on the true candidate where the motion puts them."""

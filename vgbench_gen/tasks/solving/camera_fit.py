@@ -15,7 +15,7 @@ import numpy as np
 
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import FloatArray, IntArray
-from vgbench_gen.tasks.camera_parameters.lines import Lines
+from vgbench_gen.tasks.solving.lines import Lines
 
 # Where the focal length is not stated it is tried from these on, over the long side: 64, 42 and 27 degrees.
 FOCAL_STARTS = (0.8, 1.3, 2.1)
@@ -40,6 +40,8 @@ class Fit:
     """(B, 3) log of the focal length, and the principal point x, y."""
     deviations: FloatArray
     """(B, 3) their standard deviations by the segments alone; 0 where the question states them."""
+    turns: FloatArray
+    """(B, 3, 3) whose columns are unit vectors along the three directions at right angles, in the camera."""
 
 
 @dataclass(slots=True)
@@ -99,7 +101,7 @@ def fit_cameras(lines: Lines, stated: FloatArray) -> Fit:
     deviations = np.zeros_like(means)
     variances = np.diagonal(np.linalg.inv(information), axis1=1, axis2=2)[:, 3:]
     deviations[:, unknown] = np.sqrt(np.where(variances > 0, variances, np.inf))
-    return Fit(state.parameters, deviations)
+    return Fit(state.parameters, deviations, state.turns)
 
 
 def _refine(problem: _Problem, state: _State, schedule: tuple[float, ...]) -> tuple[_State, FloatArray]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from vgbench_gen.core.types import FloatArray
-from vgbench_gen.tasks.solving import Image
+from vgbench_gen.tasks.solving.images import Image
 
 SIDE = 400
 _TOLERANCE_PX = 4.0  # at the working size; t is printed to a centimetre, which turns a short one by some degrees

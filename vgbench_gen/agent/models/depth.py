@@ -1,0 +1,124 @@
+"""Metric depth of one image: Depth Anything V2 metric, ZoeDepth or Depth Pro."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vgbench_gen.agent.models.loading import load_image_processor, load_model, read_settings, resize_and_normalise
+from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.types import ColorArray, FloatArray
+
+_KINDS = ("depth_anything", "zoedepth", "depth_pro")
+_PRO_SETTINGS = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
+_NEAREST_M, _FARTHEST_M = 1e-4, 1e4  # of Depth Pro
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DepthMap:
+    """Depth of an image."""
+
+    depth_m: FloatArray
+    """(H, W) metres along the viewing axis, as the model estimates it; it gives no error bars."""
+    focal_px: float | None
+    """Focal length in pixels of the image, where the model estimates it."""
+
+
+class DepthModel:
+    """Estimates how far away each pixel is.
+
+    Args:
+        folder: of the model.
+        device: see `loading.choose_device`.
+        dtype: of the weights.
+
+    Raises:
+        ConfigError: the folder holds no such model, or one of relative depth.
+    """
+
+    def __init__(self, folder: Path, device: str, dtype: str) -> None:
+        told = read_settings(folder, "config.json")
+        self.kind = told.get("model_type")
+        if self.kind not in _KINDS:
+            raise ConfigError(f"{folder}: found a model of type {self.kind}; expected one of {', '.join(_KINDS)}.")
+        if self.kind == "depth_anything" and told.get("depth_estimation_type") != "metric":
+            raise ConfigError(
+                f"{folder}: found a model of relative depth; expected a metric one, such as *-Metric-*-hf."
+            )
+        self._model = load_model("AutoModelForDepthEstimation", folder, device, dtype)
+        # transformers' own processor of Depth Pro needs torchvision.
+        self._images = None if self.kind == "depth_pro" else load_image_processor(folder)
+        self._settings = {**_PRO_SETTINGS, **read_settings(folder, "preprocessor_config.json")}
+
+    def measure_depths(self, images: Sequence[ColorArray]) -> list[DepthMap]:
+        """Depth of each image; those of one size share a pass.
+
+        Args:
+            images: (H, W, 3) uint8 RGB.
+        """
+        found: dict[int, DepthMap] = {}
+        sizes = [image.shape[:2] for image in images]
+        for size in dict.fromkeys(sizes):
+            alike = [k for k, one in enumerate(sizes) if one == size]
+            found |= dict(zip(alike, self._measure_alike([images[k] for k in alike], size), strict=True))
+        return [found[k] for k in range(len(images))]
+
+    def _measure_alike(self, images: Sequence[ColorArray], size: tuple[int, int]) -> list[DepthMap]:
+        import torch
+
+        if self._images is None:
+            side = self._settings.get("size", {"height": 1536, "width": 1536})
+            pixels = resize_and_normalise(images, (side["height"], side["width"]), self._settings)
+        else:
+            pixels = self._images(images=[*images], return_tensors="pt")["pixel_values"]
+        with torch.inference_mode():
+            out = self._model(pixel_values=pixels.to(self._model.device, self._model.dtype))
+        if self._images is None:
+            fovs = [None] * len(images) if out.field_of_view is None else out.field_of_view.float().tolist()
+            return [invert_depth(raw.float(), fov, size) for raw, fov in zip(out.predicted_depth, fovs, strict=True)]
+        # ZoeDepth's processor surrounds images by a mirrored rim.
+        rim = (
+            tuple(int(3 * np.sqrt(side / 2)) for side in size)
+            if self.kind == "zoedepth" and self._images.do_pad
+            else (0, 0)
+        )
+        return [DepthMap(restore_depth(raw.float(), size, (rim[0], rim[1])), None) for raw in out.predicted_depth]
+
+
+def restore_depth(raw: Any, size: tuple[int, int], rim: tuple[int, int]) -> FloatArray:
+    """(H, W) at the image's size of a map (h, w) of the image and a rim around it.
+
+    Args:
+        raw: tensor.
+        size: (height, width) of the image.
+        rim: (rows, columns) on each side, pixels of the image.
+    """
+    import torch
+
+    (height, width), (rows, columns) = size, rim
+    whole = (height + 2 * rows, width + 2 * columns)
+    large = torch.nn.functional.interpolate(raw[None, None], size=whole, mode="bicubic", align_corners=False)[0, 0]
+    return np.asarray(large[rows : rows + height, columns : columns + width].cpu().numpy().astype(np.float64))
+
+
+def invert_depth(raw: Any, fov_deg: float | None, size: tuple[int, int]) -> DepthMap:
+    """Depth from what Depth Pro gives: inverse depth of a camera whose focal length is the image's width.
+
+    Args:
+        raw: (h, w) tensor.
+        fov_deg: horizontal field of view; None where the model has no head for it: the width is the focal length then.
+        size: (height, width) of the image.
+    """
+    import torch
+
+    width = size[1]
+    focal = None if fov_deg is None else 0.5 * width / float(np.tan(np.radians(np.clip(fov_deg, 1, 179)) / 2))
+    inverse = torch.nn.functional.interpolate(raw[None, None], size=size, mode="bilinear", align_corners=False)[0, 0]
+    if focal is not None:
+        inverse = inverse * (width / focal)
+    depth = 1 / inverse.clamp(1 / _FARTHEST_M, 1 / _NEAREST_M)
+    return DepthMap(depth.cpu().numpy().astype(np.float64), focal)

@@ -1,0 +1,248 @@
+"""`vgbench agent`: one question of your own, and the tools that agents have."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vgbench_gen.backends.spec import BackendOptions
+from vgbench_gen.cli._flags import Only, expand_flags
+from vgbench_gen.cli._options import AsJson, ModelSpec
+from vgbench_gen.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from vgbench_gen.agent.images import ImageBook
+    from vgbench_gen.agent.toolbox import Observation, Toolbox
+
+_SHOWN = 600  # characters of a step on the terminal
+_SENT = BackendOptions(concurrency=1)
+
+ImageFiles = Annotated[
+    list[Path] | None, typer.Option("--image", metavar="FILE", help="JPEG or PNG; repeat. The first is image-0.")
+]
+Tiers = Annotated[
+    str, typer.Option("--tools", metavar="TIERS", help="classical, weights, remote, separated by commas; or none.")
+]
+ModeName = Annotated[str, typer.Option("--mode", metavar="MODE", help="sane, or official: as published.")]
+SetupFile = Annotated[
+    Path | None, typer.Option("--setup", metavar="FILE", help="TOML file with a table of options per tool.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs."""
+    group = typer.Typer(
+        help="Ask an agent one question of your own; list, read about and run its tools.",
+        epilog='Example: vgbench agent ask --image a.jpg --image b.jpg "How did I move?" --model openai:gpt-4o',
+        rich_markup_mode=None,
+    )
+    for name, verb, example in (
+        ("ask", ask, 'vgbench agent ask --image a.jpg "How far is the door?" --model openai:gpt-4o --out page.html'),
+        ("tools", list_tools, "vgbench agent tools MatchImagesSIFT    (without NAME: all of them)"),
+        ("call", call, """vgbench agent call Calculate --arguments '{"expression": "6*7"}'"""),
+    ):
+        group.command(name, epilog=f"Example: {example}")(expand_flags(verb))
+    app.add_typer(group, name="agent", rich_help_panel="Score")
+
+
+def ask(
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="Its words, with options where it has any.")],
+    model: ModelSpec,
+    image: ImageFiles = None,
+    kind: Annotated[str, typer.Option("--kind", metavar="KIND", help="react or plan-execute.")] = "react",
+    tools: Tiers = "classical",
+    mode: ModeName = "sane",
+    setup: SetupFile = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="The trace as one HTML page.")] = None,
+    sent: Annotated[BackendOptions, Only("key_file", "base_url", "timeout_s", "retries", "cache", "prices")] = _SENT,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the trace as JSON instead of lines.")] = False,
+) -> None:
+    """Ask an agent one question; print what it thinks, calls and sees as it happens, and its answer.
+
+    The model is the core that thinks, or a whole agent (agent:...), whose own options count then. Exits 1 where there
+    is no answer, 2 if the model cannot be asked.
+    """
+    import asyncio
+    from urllib.parse import urlencode
+
+    from vgbench_gen.agent.backend import AgentBackend, read_trace
+    from vgbench_gen.backends.base import ImagePart, Message, Part, Settings, TextPart
+    from vgbench_gen.backends.spec import open_backend
+
+    if out is not None and out.is_dir():
+        raise ConfigError(f"{out}: found a folder; expected the name of a page, such as {out / 'trace.html'}.")
+    pictures = [_read_image(path) for path in image or ()]
+    told = {"tools": tools, "mode": mode} | ({"setup": str(setup)} if setup else {})
+    agent = open_backend(model if model.startswith("agent:") else f"agent:{kind}+{model}?{urlencode(told)}", sent)
+    assert isinstance(agent, AgentBackend)
+    if not as_json:
+        agent.watch = _print_step
+
+    async def run() -> Any:
+        parts: list[Part] = [ImagePart(data) for data in pictures]
+        async with agent:
+            return await agent.ask([Message("user", (*parts, TextPart(question)))], Settings())
+
+    reply = asyncio.run(run())
+    trace = read_trace(reply) or {}
+    if as_json:
+        print(json.dumps(trace, ensure_ascii=False, indent=2))
+    else:
+        spent = "" if reply.usage is None else f", {reply.usage.prompt_tokens} + {reply.usage.completion_tokens} tokens"
+        typer.secho(f"answer   {reply.text or '(none)'}", bold=True)
+        print(f"took     {reply.latency_s:.2f} s{spent}")
+    if out is not None:
+        from vgbench_gen.report.trace_page import make_trace_page
+        from vgbench_gen.store.files import write_bytes
+
+        names = [str(entry["name"]) for entry in trace.get("images", ())]
+        page = make_trace_page(trace, dict(zip(names, [*pictures, *reply.images], strict=True)))
+        write_bytes(out, page.encode("utf-8"))
+        if not as_json:
+            print(f"page     {out}")
+    if not reply.text:
+        raise typer.Exit(1)
+
+
+def list_tools(
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="A tool, by its own name or another one.")] = "",
+    mode: ModeName = "sane",
+    as_json: AsJson = False,
+) -> None:
+    """List the tools by tier, or print all that a model reads of one."""
+    from vgbench_gen.agent.tool import TIERS
+    from vgbench_gen.agent.tool import tools as known
+    from vgbench_gen.agent.toolbox import describe_tool
+
+    _check_mode(mode)
+    found = [tool for tool in known.values() if mode in tool.modes]
+    if name:
+        found = [tool for tool in found if name.casefold() in map(str.casefold, (tool.name, *tool.aliases))]
+        if not found:
+            raise ConfigError(f"{name}: found no such tool; `vgbench agent tools` lists them.")
+    if as_json:
+        rows = [
+            {"name": tool.name, "tier": tool.tier, "aliases": list(tool.aliases), "does": tool.does}
+            | {"arguments": tool.Arguments.model_json_schema(), "returns": dict(tool.returns)}
+            for tool in found
+        ]
+        print(json.dumps(rows, indent=2))
+    elif name:
+        print("\n\n".join(f"tier {tool.tier}\n{describe_tool(tool)}" for tool in found))
+    else:
+        width = max(len(tool.name) for tool in found)
+        for tier in TIERS:
+            of_tier = sorted((tool for tool in found if tool.tier == tier), key=lambda tool: tool.name)
+            if of_tier:
+                typer.secho(tier, bold=True)
+                print("\n".join(f"  {tool.name:<{width}}  {tool.does}" for tool in of_tier))
+
+
+def call(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the tool.")],
+    image: ImageFiles = None,
+    arguments: Annotated[str, typer.Option("--arguments", metavar="JSON", help="As a model writes them.")] = "{}",
+    mode: ModeName = "sane",
+    setup: SetupFile = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FOLDER", help="For images that the tool makes: image-N.jpg.")
+    ] = None,
+) -> None:
+    """Run one tool and print what it gives as JSON.
+
+    Where no `image` is named in --arguments, the tool gets the given ones. Exits 1 where the tool fails.
+    """
+    import asyncio
+
+    from vgbench_gen.agent.images import ImageBook
+    from vgbench_gen.agent.setup import load_setup
+    from vgbench_gen.agent.tool import tools as known
+    from vgbench_gen.agent.toolbox import Toolbox
+
+    _check_mode(mode)
+    try:
+        given = json.loads(arguments)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"--arguments: found no JSON ({error}); expected an object.") from None
+    if not isinstance(given, dict):
+        raise ConfigError('--arguments: found no object; expected one such as {"expression": "6*7"}.')
+    setups = load_setup(setup) if setup is not None else {}
+    called = name.casefold()
+    chosen = [
+        tool
+        for tool in known.values()
+        if mode in tool.modes and not tool.by_core and called in map(str.casefold, (tool.name, *tool.aliases))
+    ]
+    if not chosen:
+        raise ConfigError(f"{name}: found no tool that runs by itself; `vgbench agent tools` lists them.")
+    # One name may stand for tools of several tiers: the first in the order of tiers that needs no row and no setup.
+    chosen.sort(key=lambda tool: ("classical", "utility", "weights", "remote", "oracle").index(tool.tier))
+    book = ImageBook([_read_image(path) for path in image or ()])
+    names = [each.name for each in book]
+    if names and "image" in chosen[0].Arguments.model_fields and "image" not in given:
+        given["image"] = names[0] if len(names) == 1 else names
+    toolbox = Toolbox(chosen[:1], setups=setups)
+    try:
+        seen = asyncio.run(_call(toolbox, name, given, book))
+    finally:
+        toolbox.close()
+    if seen.failure:
+        print(json.dumps({"failure": seen.failure, "error": seen.message}, ensure_ascii=False))
+        raise typer.Exit(1)
+    made = []
+    if seen.images and out is not None:
+        from vgbench_gen.store.files import write_bytes
+
+        for data in seen.images:
+            path = out / f"{book.add(data, seen.name).name}.jpg"
+            write_bytes(path, data)
+            made.append(str(path))
+    print(json.dumps({**seen.values, **({"images": made} if made else {})}, ensure_ascii=False))
+
+
+async def _call(toolbox: Toolbox, name: str, given: Mapping[str, Any], book: ImageBook) -> Observation:
+    from vgbench_gen.agent.calls import ToolCall
+    from vgbench_gen.agent.toolbox import Observation
+
+    read = toolbox.read(ToolCall(name, given), book)
+    return read if isinstance(read, Observation) else await toolbox.call(*read, book)
+
+
+def _check_mode(mode: str) -> None:
+    if mode not in ("sane", "official"):
+        raise ConfigError(f"--mode: found {mode}; expected sane or official.")
+
+
+def _read_image(path: Path) -> bytes:
+    from vgbench_gen.agent.images import read_source
+
+    try:
+        return read_source(path)
+    except OSError as error:
+        raise ConfigError(f"{path}: the image cannot be read ({error.strerror}).") from None
+    except ValueError as error:
+        raise ConfigError(f"{error}; expected a JPEG or PNG.") from None
+
+
+def _print_step(step: Mapping[str, Any]) -> None:
+    """One step of a trace, plain where there is no terminal."""
+    if step["step"] == "core":
+        _print_lines(str(step["role"]), str(step["text"]), typer.colors.BLUE)
+    elif step.get("failure"):
+        _print_lines(str(step["name"]), f"{step['failure']}: {step['message']}", typer.colors.RED)
+    else:
+        told = json.dumps(step["values"], ensure_ascii=False)
+        _print_lines(str(step["name"]), told, typer.colors.GREEN)
+
+
+def _print_lines(who: str, text: str, color: str) -> None:
+    # Foreign text: what moves the cursor or colours the terminal is not passed on.
+    who, text = ("".join(sign if sign.isprintable() or sign == "\n" else "\N{REPLACEMENT CHARACTER}" for sign in each)
+                 for each in (who, text))  # fmt: skip
+    cut = text if len(text) <= _SHOWN else f"{text[:_SHOWN]} … ({len(text) - _SHOWN} characters more)"
+    typer.secho(who, fg=color, bold=True)
+    print("\n".join(f"  {line}" for line in cut.strip().splitlines()) or "  (nothing)", flush=True)

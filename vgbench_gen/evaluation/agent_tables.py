@@ -1,0 +1,293 @@
+"""What tools are worth: agents beside their core model with nothing, and with all but the tools, on the same questions.
+
+Source: `docs/agent.md#the-tables-of-agents`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from pydantic import Field
+
+from vgbench_gen.agent.backend import AgentSpec, read_agent_spec
+from vgbench_gen.core.config import Config, load_toml
+from vgbench_gen.core.types import BoolArray, Item
+from vgbench_gen.evaluation import reference_scores, stats
+from vgbench_gen.evaluation.agent_traces import AgentUse, ToolUse, count_use
+from vgbench_gen.evaluation.base import Source
+from vgbench_gen.evaluation.board import ORACLE, Board, BoardRun, ScoreRow
+from vgbench_gen.evaluation.cells import Cell, Cells
+from vgbench_gen.evaluation.compare import group_by_model
+from vgbench_gen.evaluation.failures import TRACED
+from vgbench_gen.evaluation.options import BLIND
+from vgbench_gen.evaluation.saved import SavedScores
+from vgbench_gen.evaluation.tables import ColumnHead, Row, Table
+
+_WORTH = (
+    "What stands under one heading has the same core model and is compared on the questions that all of it were asked. "
+    "Tools are worth the difference to the same loop without them (tools=none: turns and tokens per turn are limited "
+    "alike), not to the model alone. Above: paired differences in points. Oracle tools answer from the rows: an upper "
+    "bound, no rival. Calls, tokens and seconds: means over all of a run's answers; seconds hold the tools' time too."
+)
+_FAILURES = (
+    "Share of all answers, in per cent, in which it happened at least once. Every answer that is not right is in one "
+    "of the last five columns. Right and wrong tools: results held against what the row reveals."
+)
+_TOOLS = (
+    "Right: of the results that can be held against what the row reveals, those near enough to lead to the answer. "
+    "Score, tokens and seconds are of the answers for which the tool was called, with all else that these needed."
+)
+_PUBLISHED = (
+    "{source}. As published and not measured here: other questions, and tools of which no code was released. The "
+    "constant is what one answer to everything scores on the published rows."
+)
+
+
+class PublishedScore(Config):
+    """One published number."""
+
+    name: str
+    """Model and kind of agent."""
+    score: float = Field(ge=0, le=1)
+    """Share right."""
+
+
+class PublishedAgents(Config):
+    """The file `published_agents.toml`."""
+
+    source: str
+    """Where the scores stand, and on what they were reached."""
+    constant: float = Field(ge=0, le=1)
+    """What the best constant answer scores there."""
+    scores: tuple[PublishedScore, ...]
+    """In the order of the publication."""
+
+
+@cache
+def read_published() -> PublishedAgents:
+    """The published scores of agents."""
+    return load_toml(Path(__file__).with_name("published_agents.toml"), PublishedAgents)
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A run that stands in the table of agents."""
+
+    run: BoardRun
+    """Of the board."""
+    rows: tuple[ScoreRow, ...]
+    """Its scored replies to options in the built order."""
+    agent: AgentSpec | None
+    """None for the core model itself."""
+    use: AgentUse | None
+    """What the traces say; None for the core model itself."""
+
+    @property
+    def is_oracle(self) -> bool:
+        return self.run.model.endswith(ORACLE)
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it is an agent without tools but those that need nothing."""
+        return self.agent is not None and self.agent.tools == ("none",)
+
+
+def make_agent_tables(
+    board: Board, saved: Mapping[str, Sequence[SavedScores]], sources: Mapping[str, Source], seed: int = 0
+) -> tuple[Table, ...]:
+    """The tables of agents: what tools are worth, failures, tools, and published scores; none where nobody is an agent.
+
+    Args:
+        board: of all runs.
+        saved: scores by data set, beside whose replies traces lie.
+        sources: the questions by data set.
+        seed: of the bootstrap.
+    """
+    groups = _group_members(board, saved, sources)
+    if not groups:
+        return ()
+    agents = [member for members in groups.values() for member in members if member.use is not None]
+    return (_compare(board, groups, seed), _list_failures(agents), _list_tools(agents), _list_published())
+
+
+def _group_members(
+    board: Board, saved: Mapping[str, Sequence[SavedScores]], sources: Mapping[str, Source]
+) -> dict[str, list[_Member]]:
+    """Core model -> itself, itself blind, its agents; oracle last."""
+    files = group_by_model(saved)
+    specs = {name: listed[0][1].header.spec for name, listed in files.items()}
+    finders = {name: _make_finder(source) for name, source in sources.items()}
+    agents = {run.name: read_agent_spec(specs.get(run.model, "")) for run in board.runs.values() if not run.stage}
+    groups: dict[str, list[_Member]] = {}
+    for core in dict.fromkeys(agent.core for agent in agents.values() if agent is not None):
+        members = []
+        for run in board.runs.values():
+            agent = agents.get(run.name)
+            alone = specs.get(run.model) == core and run.stage in ("", BLIND)
+            if not alone and (agent is None or agent.core != core):
+                continue
+            own = files[run.model]
+            key = (run.stage, run.prompt_set)
+            rows = tuple(
+                row for _, one in own for row in one.rows if (row.stage, row.prompt_set) == key and not row.rotation
+            )
+            use = None if agent is None else count_use([(one, finders[name]) for name, one in own], key)
+            members.append(_Member(run, rows, agent, use))
+        groups[core] = sorted(members, key=_sort_member)
+    return groups
+
+
+def _sort_member(member: _Member) -> tuple[bool, bool, bool, bool, str]:
+    blind = member.run.stage == BLIND
+    return member.is_oracle, member.agent is not None, blind, not member.is_bare, member.run.name
+
+
+def _make_finder(source: Source) -> Callable[[str], Item | None]:
+    places = {row.id: row.row for row in source.rows()}
+    return lambda name: source.item(places[name]) if name in places else None
+
+
+def _compare(board: Board, groups: Mapping[str, Sequence[_Member]], seed: int) -> Table:
+    cells = Cells(board, seed)
+    heads = (
+        ColumnHead("Score"),
+        ColumnHead("Above the model alone", "points"),
+        ColumnHead("Above no tools, same limits", "points"),
+        ColumnHead("Calls", "count"),
+        ColumnHead("Tokens", "count"),
+        ColumnHead("Seconds", "count"),
+        ColumnHead("Cost, USD", "usd"),
+    )
+    lines: list[Row] = []
+    for core, members in groups.items():
+        asked = np.logical_and.reduce([member.run.asked for member in members])
+        # Where they have nothing in common each stands on its own, and says on how many.
+        shared = {member.run.name: asked if asked.any() else member.run.asked for member in members}
+        for member in members:
+            run, mask = member.run, shared[member.run.name]
+            alone = next((one for one in members if one.agent is None and not one.run.stage), None)
+            bare = next((one for one in members if one.is_bare and _is_alike(one, member)), None)
+            found = (
+                cells.mean(run, mask, run.score),
+                _subtract(cells, member, alone, mask),
+                _subtract(cells, member, None if member.is_bare else bare, mask),
+                _average_calls(member),
+                _average([row.tokens for row in member.rows]),
+                _average([row.latency_s for row in member.rows]),
+                Cell(run.cost_usd, n=run.cost_known, asked=run.cost_known),
+            )
+            kind = "floor" if run.stage or member.is_oracle else "model"
+            lines.append(Row(run.name, kind, found, _describe(member), core))  # type: ignore[arg-type]
+        if asked.any():
+            lines += _make_floors(board, asked, core, len(heads))
+    return Table("agents", "Agents: what tools are worth", _WORTH, heads, tuple(lines))
+
+
+def _is_alike(one: _Member, other: _Member) -> bool:
+    """Whether two agents differ in their tools alone."""
+    if one.agent is None or other.agent is None or one.run.prompt_set != other.run.prompt_set:
+        return False
+    return one.agent._replace(tools=()) == other.agent._replace(tools=())
+
+
+def _describe(member: _Member) -> str:
+    if member.agent is None:
+        return "no tools, without images" if member.run.stage else "no tools"
+    tools = "no tools, same limits" if member.is_bare else f"tools: {', '.join(member.agent.tools)}"
+    bound = "; upper bound, answers from the rows" if member.is_oracle else ""
+    return f"{member.agent.kind}, {member.agent.mode}, {tools}{bound}"
+
+
+def _subtract(cells: Cells, member: _Member, other: _Member | None, mask: BoolArray) -> Cell:
+    if other is None or member is other or member.agent is None:
+        return Cell(math.nan)
+    both = mask & member.run.answered & other.run.answered
+    if not both.any():
+        return Cell(math.nan)
+    scenes = [cells.board.scenes[k] for k in np.flatnonzero(both)]
+    found = stats.compare_paired(member.run.score[both], other.run.score[both], scenes, cells.seed)
+    return Cell(found.value, found.low, found.high, int(both.sum()), int(both.sum()))
+
+
+def _average(values: Sequence[float]) -> Cell:
+    known = [value for value in values if not math.isnan(value)]
+    return Cell(math.fsum(known) / len(known), n=len(known), asked=len(known)) if known else Cell(math.nan)
+
+
+def _average_calls(member: _Member) -> Cell:
+    if member.use is None or not member.use.traces:
+        return Cell(math.nan)
+    return Cell(member.use.calls / member.use.traces, n=member.use.traces, asked=member.use.traces)
+
+
+def _make_floors(board: Board, mask: BoolArray, core: str, width: int) -> list[Row]:
+    found = []
+    for name, credit in (
+        (reference_scores.CONSTANT, reference_scores.score_constant(board, mask)),
+        (reference_scores.CHANCE, reference_scores.score_chance(board)),
+    ):
+        value, n = float(credit[mask].mean()), int(mask.sum())
+        cell = Cell(value, n=n, asked=n, value_all=value)
+        found.append(Row(name, "floor", (cell, *[Cell(math.nan)] * (width - 1)), group=core))
+    return found
+
+
+def _list_failures(agents: Sequence[_Member]) -> Table:
+    tables = {agent.run.name: agent.use.failures for agent in agents if agent.use is not None}
+    happened = {line.kind for table in tables.values() for line in table.lines if line.answers}
+    kinds = [line.kind for line in next(iter(tables.values())).lines]
+    kinds = [kind for kind in kinds if kind not in TRACED or kind in happened]
+    lines = []
+    for agent in agents:
+        table = tables[agent.run.name]
+        counts = {line.kind: line.answers for line in table.lines}
+        total = table.answers
+        shares = [Cell(counts[kind] / total if total else math.nan, n=total, asked=total) for kind in kinds]
+        lines.append(Row(agent.run.name, "floor" if agent.is_oracle else "model", tuple(shares)))
+    heads = tuple(ColumnHead(kind.replace("_", " ").capitalize()) for kind in kinds)
+    return Table("agent-failures", "Agents: failures by kind", _FAILURES, heads, tuple(lines))
+
+
+def _list_tools(agents: Sequence[_Member]) -> Table:
+    heads = (
+        ColumnHead("Calls", "count"),
+        ColumnHead("Failed"),
+        ColumnHead("Right"),
+        ColumnHead("Answers", "count"),
+        ColumnHead("Score"),
+        ColumnHead("Tokens", "count"),
+        ColumnHead("Seconds", "count"),
+    )
+    lines = [
+        Row(name, "floor" if agent.is_oracle else "model", _make_tool_cells(use), group=agent.run.name)
+        for agent in agents
+        if agent.use is not None
+        for name, use in agent.use.tools.items()
+    ]
+    return Table("agent-tools", "Agents: what tools gave and took", _TOOLS, heads, tuple(lines))
+
+
+def _make_tool_cells(use: ToolUse) -> tuple[Cell, ...]:
+    judged = use.right + use.wrong
+    return (
+        Cell(use.calls, n=use.calls, asked=use.calls),
+        Cell(use.failed / use.calls, n=use.calls, asked=use.calls),
+        Cell(use.right / judged if judged else math.nan, n=judged, asked=judged),
+        Cell(use.answers, n=use.answers, asked=use.answers),
+        Cell(use.answers_right / use.answers, n=use.answers, asked=use.answers),
+        _average(use.tokens),
+        _average(use.seconds),
+    )
+
+
+def _list_published() -> Table:
+    told = read_published()
+    lines = [Row(one.name, "model", (Cell(one.score),)) for one in told.scores]
+    lines.append(Row(reference_scores.CONSTANT, "floor", (Cell(told.constant),)))
+    caption = _PUBLISHED.format(source=told.source)
+    return Table("agents-published", "Agents as published", caption, (ColumnHead("Score"),), tuple(lines))

@@ -1,0 +1,156 @@
+"""Traces of agents beside their replies: what was called for each answer and what came of it.
+
+Source: `docs/agent.md#traces`.
+
+Beside `replies/MODEL.jsonl` lies `replies/MODEL/traces.jsonl` with one line per request that was answered, written
+before the line of the reply, and `replies/MODEL/traces/` with the images that tools made, each once under its digest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.rng import digest_bytes
+from vgbench_gen.evaluation.line_writer import LineWriter
+from vgbench_gen.evaluation.reply_lines import (
+    MAX_LINE_BYTES,
+    ReplyKey,
+    encode_record,
+    read_record_at,
+    read_records,
+)
+from vgbench_gen.store.files import write_bytes
+
+FILE, IMAGES = "traces.jsonl", "traces"
+_DIGEST = re.compile(r"[0-9a-f]{16,128}")
+_LONG_VALUES = 4096  # characters of a call's values or of a text, above which they go where a line would be too long
+
+
+class TraceLine(NamedTuple):
+    """The trace of one answered request."""
+
+    key: ReplyKey
+    """What was asked."""
+    request_digest: str
+    """`ReplyLine.request_digest` of the reply."""
+    trace: Mapping[str, Any]
+    """As `agent.trace.Trace.to_json` wrote it."""
+
+
+class TraceLog:
+    """The traces of one file of replies; nothing is made on disk before the first one.
+
+    Args:
+        replies: the file of replies, whether it is there or not.
+    """
+
+    def __init__(self, replies: Path) -> None:
+        self.path = replies.with_suffix("") / FILE
+        self._images = self.path.parent / IMAGES
+        self._writer: LineWriter | None = None
+        self._at: dict[tuple[ReplyKey, str], int] | None = None
+
+    def append(self, key: ReplyKey, request_digest: str, trace: Mapping[str, Any], images: Sequence[bytes]) -> None:
+        """Keep a trace, and the images that its tools made. One that is there already, word for word, is not repeated.
+
+        Args:
+            key: of the reply.
+            request_digest: of the reply.
+            trace: as `agent.trace.Trace.to_json` gives it.
+            images: those that tools made, JPEG or PNG.
+
+        Raises:
+            DatasetError: another process writes the same file.
+        """
+        for data in images:
+            suffix = ".png" if data.startswith(b"\x89PNG") else ".jpg"
+            target = self._images / f"{digest_bytes(data)}{suffix}"
+            if not target.exists():
+                write_bytes(target, data)
+        if self._writer is None:
+            self._writer = LineWriter(self.path)
+            self._at = None
+        index, record = self._read_index(), make_trace_record(key, request_digest, trace)
+        at = index.get((key, request_digest))
+        # What a run that was killed before the reply's line wrote comes once more, from what was kept of it.
+        if at is None or encode_record(record) != encode_record(read_record_at(self.path, at)):
+            index[key, request_digest] = self._writer.write(record)
+
+    def read(self, key: ReplyKey, request_digest: str) -> Mapping[str, Any] | None:
+        """The trace of a reply; None where there is none, or the line is damaged."""
+        at = self._read_index().get((key, request_digest))
+        if at is None:
+            return None
+        try:
+            line = _parse_trace(read_record_at(self.path, at))
+        except DatasetError:
+            return None
+        return None if line is None else line.trace
+
+    def walk(self) -> Iterator[TraceLine]:
+        """The traces in the order of the file, of several to one request the last; damaged lines are passed over."""
+        last = set(self._read_index().values())
+        for at, line in self._read_lines():
+            if at in last:
+                yield line
+
+    def find_image(self, digest: str) -> Path | None:
+        """The file of an image that a tool made; None where there is none, or the text is no digest."""
+        if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
+            return None
+        files = (self._images / f"{digest}{suffix}" for suffix in (".jpg", ".png"))
+        return next((file for file in files if file.is_file()), None)
+
+    def close(self) -> None:
+        """Make what was written durable and let go of the file."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def _read_index(self) -> dict[tuple[ReplyKey, str], int]:
+        if self._at is None:
+            self._at = {(line.key, line.request_digest): at for at, line in self._read_lines()}
+        return self._at
+
+    def _read_lines(self) -> Iterator[tuple[int, TraceLine]]:
+        if not self.path.is_file():
+            return
+        for _, at, record in read_records(self.path, skip_damaged=True):
+            if (line := _parse_trace(record)) is not None:
+                yield at, line
+
+
+def make_trace_record(key: ReplyKey, request_digest: str, trace: Mapping[str, Any]) -> dict[str, Any]:
+    """The line of a trace; one that would be too long loses its long texts and values, and says how long they were."""
+    record = {**key._asdict(), "request_digest": request_digest, "trace": dict(trace)}
+    if len(encode_record(record)) > MAX_LINE_BYTES:
+        record["trace"]["steps"] = [_shorten(step) for step in trace.get("steps", ())]
+    if len(encode_record(record)) > MAX_LINE_BYTES:
+        record["trace"] |= {"steps": [], "question": "", "left_out": "longer than a line may be"}
+    return record
+
+
+def _shorten(step: Mapping[str, Any]) -> dict[str, Any]:
+    told = dict(step)
+    for name, value in step.items():
+        length = len(encode_record({"": value}))
+        if length > _LONG_VALUES:
+            note = f"{length} bytes left out"
+            told[name] = {"left_out": note} if isinstance(value, Mapping) else note
+    return told
+
+
+def _parse_trace(record: Mapping[str, Any]) -> TraceLine | None:
+    texts = [record.get(name) for name in ("id", "stage", "prompt_set", "request_digest")]
+    numbers = [record.get(name) for name in ("rotation", "epoch")]
+    trace = record.get("trace")
+    if not all(isinstance(text, str) for text in texts) or not isinstance(trace, dict):
+        return None
+    if not all(type(number) is int for number in numbers):
+        return None
+    key = ReplyKey(record["id"], record["rotation"], record["epoch"], record["stage"], record["prompt_set"])
+    return TraceLine(key, record["request_digest"], trace)
