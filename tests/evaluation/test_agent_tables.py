@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.agent.cores import without_processes
+from tests.browser import OpenPage, browser, open_page
 from tests.evaluation.test_saved import built
 from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.cli.main import main
@@ -20,7 +22,7 @@ from vgbench_gen.evaluation.runner import evaluate
 from vgbench_gen.evaluation.tables import Table, compare_models
 from vgbench_gen.report.scores_files import as_json, format_csv, format_markdown
 
-__all__ = ["without_processes"]
+__all__ = ["browser", "open_page", "without_processes"]
 
 pytestmark = pytest.mark.usefixtures("without_processes")
 CROP = '{"thought": "look", "actions": [{"name": "Crop", "arguments": {"image": "image-0", "bbox": [0, 0, 0.5, 0.5]}}]}'
@@ -117,3 +119,33 @@ def test_the_agent_tables_are_in_every_file_and_on_the_terminal(
     main(["compare", str(asked), "--out", str(tmp_path / "page")])
     assert "Agents: what tools are worth" in capsys.readouterr().out
     assert 'id="agent-failures"' in (tmp_path / "page" / "index.html").read_text()
+
+
+def test_each_wrong_answer_of_an_agent_leads_to_its_trace(
+    asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage
+) -> None:
+    folder = tmp_path / "page"
+    main(["compare", str(asked), "--out", str(folder)])
+    pages = {path: path.read_text() for path in folder.glob("wrong-*.html")}
+    links = {path: re.findall(r'href="(traces/[0-9a-f]+\.html)"', text) for path, text in pages.items()}
+    agents = [path for path in pages if path.name.startswith("wrong-react")]
+    assert len(agents) == 2
+    # Of each agent two answers are wrong; the core alone has no traces.
+    assert sorted(len(found) for found in links.values()) == [0, 2, 2]
+    every = {link for found in links.values() for link in found}
+    assert {f"traces/{path.name}" for path in (folder / "traces").iterdir()} == every
+    seen = open_page((folder / sorted(every)[0]).as_uri(), 390)
+    assert (seen.errors, seen.foreign) == ([], [])
+    shown = seen.page.locator("svg.store image").evaluate_all("all => all.map(one => one.href.baseVal)")
+    assert len(shown) == 2, "the question's image and the crop"
+    for address in shown:
+        assert (folder / "traces" / address).resolve().is_file()
+    back = str(seen.page.locator("p.note a").get_attribute("href"))
+    name, _, anchor = back.removeprefix("../").partition("#")
+    assert f'<h3 id="{anchor}">' in (folder / name).read_text()
+    # At most so many; pages that are not written again go, files of others stay.
+    (folder / "traces" / "mine.html").write_text("somebody's own")
+    monkeypatch.setattr("vgbench_gen.report.scores_traces.MOST", 1)
+    main(["compare", str(asked), "--out", str(folder)])
+    assert len(list((folder / "traces").iterdir())) == 3
+    assert "1 of them, from the whole list, lead" in agents[0].read_text()

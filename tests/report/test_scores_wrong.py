@@ -15,7 +15,8 @@ from vgbench_gen.evaluation.replies import Header, ReplyLine, ReplyWriter
 from vgbench_gen.evaluation.saved import SavedScores, ScoreHeader
 from vgbench_gen.evaluation.tables import compare_models
 from vgbench_gen.report.scores_page import ScoresReport, write_scores_report
-from vgbench_gen.report.scores_wrong import CHARS, PER_PAGE, clean
+from vgbench_gen.report.scores_wrong import CHARS, PER_PAGE
+from vgbench_gen.report.site import clean
 
 HOSTILE = "</pre><script>alert(1)</script><img src=x onerror=alert(2)>\u202e {{ 7*7 }} \ud800 \x00 & "
 PICTURE = "0123456789abcdef0123456789abcdef.jpg"

@@ -101,6 +101,8 @@ class ReplyExcerpt(NamedTuple):
     """How many characters the whole reply has."""
     images: tuple[str, ...]
     """The names of the images that the model saw."""
+    request_digest: str = ""
+    """`ReplyLine.request_digest`, by which the trace of an agent is found."""
 
 
 def read_excerpts(path: Path, keys: Container[ReplyKey], chars: int) -> dict[ReplyKey, ReplyExcerpt]:
@@ -114,7 +116,7 @@ def read_excerpts(path: Path, keys: Container[ReplyKey], chars: int) -> dict[Rep
         if line.key not in keys or line.response is None:
             return None
         images = tuple(str(image.get("name", "")) for image in line.images)
-        return ReplyExcerpt(line.response[:chars], len(line.response), images)
+        return ReplyExcerpt(line.response[:chars], len(line.response), images, line.request_digest)
 
     _, found, _ = select_replies(path, keep)
     return {key: excerpt for key, excerpt in found.items() if excerpt is not None}

@@ -32,8 +32,8 @@ from vgbench_gen.report.scores_files import (
     group_rows,
     pair_texts,
 )
-from vgbench_gen.report.scores_wrong import WrongAnswerPages, make_inline_style, write_wrong
-from vgbench_gen.report.site import make_environment
+from vgbench_gen.report.scores_wrong import WrongAnswerPages, write_wrong
+from vgbench_gen.report.site import make_environment, make_inline_style
 from vgbench_gen.store.files import write_bytes
 
 _LINKED = 60  # ids that one link carries; addresses must stay short enough for every browser

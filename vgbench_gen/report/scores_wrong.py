@@ -6,11 +6,9 @@ them are replaced.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +21,10 @@ from vgbench_gen.evaluation.replies import FOLDER as REPLIES
 from vgbench_gen.evaluation.replies import ReplyExcerpt, ReplyKey, read_excerpts
 from vgbench_gen.evaluation.saved import SavedScores
 from vgbench_gen.report.gallery_images import OWN, make_relative_address
-from vgbench_gen.report.site import PAGES, make_environment
+from vgbench_gen.report.scores_traces import FOLDER as TRACES
+from vgbench_gen.report.scores_traces import TracedAnswer, write_traces
+from vgbench_gen.report.site import clean, make_environment, make_inline_style
+from vgbench_gen.report.trace_page import OURS as TRACE_PAGE
 from vgbench_gen.store.files import sync_all_to_disk, write_bytes
 from vgbench_gen.store.media import NAME
 
@@ -34,8 +35,6 @@ _BRIEF = 60  # of what the published script read, which may be the whole reply
 _THUMBNAILS = 8  # of one question
 _OURS = "vgbench compare: wrong answers"  # by which pages of an earlier run are known
 _UNITS = {"length": " m", "angle": "°"}
-# Control characters, marks that turn the direction of text, halves of surrogate pairs.
-_HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +59,12 @@ class _Miss(NamedTuple):
     path: Path
     """The file that holds the reply."""
 
+    @property
+    def key(self) -> ReplyKey:
+        """Of the reply."""
+        row = self.row
+        return ReplyKey(row.id, row.rotation, row.epoch, row.stage, row.prompt_set)
+
 
 def write_wrong(
     board: Board,
@@ -69,7 +74,8 @@ def write_wrong(
     folder: Path,
     title: str,
 ) -> dict[str, WrongAnswerPages]:
-    """Write the wrong answers of these runs, `PER_PAGE` to a file, and remove pages of earlier runs.
+    """Write the wrong answers of these runs, `PER_PAGE` to a file, pages of traces behind those of agents, and remove
+    pages of earlier runs.
 
     Replies to the options in another order are left out, as in the tables. Memory holds the beginnings of one run's
     wrong replies at a time.
@@ -94,10 +100,12 @@ def write_wrong(
         misses = _find_misses(run, files.get(run.model, ()), homes, places)
         misses.sort(key=lambda miss: (_identify_part(board.questions[miss.place]), miss.place, miss.row.epoch))
         if misses:
-            paths, found[run.name] = _write(board, run, misses, views, folder, title)
+            paths, found[run.name] = _write(board, run, misses, views, homes, folder, title)
             written += paths
     sync_all_to_disk(written)
-    _remove_stale(folder, {path.name for path in written})
+    names = {path.name for path in written}
+    _remove_stale(folder.glob("wrong-*.html"), names, _OURS)
+    _remove_stale((folder / TRACES).glob("*.html"), names, TRACE_PAGE)
     return found
 
 
@@ -124,7 +132,13 @@ def _identify_part(entry: Entry) -> tuple[str, str]:
 
 
 def _write(
-    board: Board, run: BoardRun, misses: Sequence[_Miss], views: Mapping[str, _View], folder: Path, title: str
+    board: Board,
+    run: BoardRun,
+    misses: Sequence[_Miss],
+    views: Mapping[str, _View],
+    homes: Mapping[str, Path],
+    folder: Path,
+    title: str,
 ) -> tuple[list[Path], WrongAnswerPages]:
     name = _name_file(run.name)
     pages = [misses[k : k + PER_PAGE] for k in range(0, len(misses), PER_PAGE)]
@@ -137,15 +151,19 @@ def _write(
             tasks.setdefault(part, f"{quote(address)}#t{len(tasks)}")
     keys: dict[Path, set[ReplyKey]] = defaultdict(set)
     for miss in misses:
-        keys[miss.path].add(_make_key(miss.row))
+        keys[miss.path].add(miss.key)
     excerpts = {path: read_excerpts(path, wanted, CHARS) for path, wanted in keys.items()}
+    answers = [
+        _describe_traced(board.questions[miss.place], miss, run.name, homes, names[k // PER_PAGE])
+        for k, miss in enumerate(misses)
+    ]
+    written, traces = write_traces(folder, run.name, answers, excerpts)
     several = len({dataset for dataset, _ in sizes}) > 1
     parts = [
         {"name": _name_part(part, several), "n": n, "href": tasks[part]} for part, n in sizes.items()
     ]  # fmt: skip
     outcomes = Counter(miss.row.outcome for miss in misses)
     style, csp = make_inline_style("img-src 'self'; ")
-    written = []
     for k, page in enumerate(pages):
         html = (
             make_environment()
@@ -164,7 +182,8 @@ def _write(
                 pages=[quote(address) for address in names],
                 here=k,
                 parts=parts,
-                sections=_make_sections(board, page, excerpts, views, tasks, several),
+                sections=_make_sections(board, page, excerpts, views, traces, tasks, several),
+                traces=len(traces),
             )
         )
         written.append(folder / names[k])
@@ -177,6 +196,7 @@ def _make_sections(
     page: Sequence[_Miss],
     excerpts: Mapping[Path, Mapping[ReplyKey, ReplyExcerpt]],
     views: Mapping[str, _View],
+    traces: Mapping[tuple[Path, ReplyKey], str],
     tasks: Mapping[tuple[str, str], str],
     several: bool,
 ) -> list[dict[str, Any]]:
@@ -184,8 +204,11 @@ def _make_sections(
     found: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for miss in page:
         entry = board.questions[miss.place]
-        excerpt = excerpts[miss.path].get(_make_key(miss.row))
-        found[_identify_part(entry)].append(_describe_miss(entry, miss.row, excerpt, views[entry.dataset]))
+        excerpt = excerpts[miss.path].get(miss.key)
+        told = _describe_miss(entry, miss.row, excerpt, views[entry.dataset])
+        found[_identify_part(entry)].append(
+            told | {"trace": traces.get((miss.path, miss.key), ""), "anchor": _name_anchor(entry, miss)}
+        )
     return [
         {"name": _name_part(part, several), "anchor": tasks[part].partition("#")[2], "replies": replies}
         for part, replies in found.items()
@@ -211,6 +234,18 @@ def _describe_miss(entry: Entry, row: ScoreRow, excerpt: ReplyExcerpt | None, vi
         "chars": 0 if excerpt is None else excerpt.chars,
         "images": [] if excerpt is None else view.link_thumbnails(excerpt.images),
     }
+
+
+def _name_anchor(entry: Entry, miss: _Miss) -> str:
+    return f"a{hash_stably(entry.dataset, *map(str, miss.key), size=4)}"
+
+
+def _describe_traced(entry: Entry, miss: _Miss, name: str, homes: Mapping[str, Path], page: str) -> TracedAnswer:
+    row = miss.row
+    read = "nothing" if row.extracted is None else _format_value(row.extracted, entry.kind, _BRIEF)
+    title = f"{clean(entry.id, _SHORT)}: true {_format_value(entry.truth, entry.kind, _BRIEF)}, read {read}"
+    back = f"../{quote(page)}#{_name_anchor(entry, miss)}"
+    return TracedAnswer(miss.key, miss.path, homes[entry.dataset], title, back)
 
 
 class _View:
@@ -242,28 +277,8 @@ class _View:
         return self._known[name]
 
 
-def clean(text: str, most: int) -> str:
-    """A text of data for a page: cut, its line ends plain, no character that hides or turns what stands around it."""
-    cut = text if len(text) <= most else f"{text[: most - 1]}…"
-    return _HIDDEN.sub("\N{REPLACEMENT CHARACTER}", cut.replace("\r\n", "\n"))
-
-
-def make_inline_style(more: str = "", names: Sequence[str] = ("audit.css", "scores.css")) -> tuple[Any, str]:
-    """(styles of `pages/` as markup, the policy that allows them and nothing else, but `more`)."""
-    from markupsafe import Markup
-
-    style = "".join((PAGES / name).read_text("utf-8") for name in names)
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; {more}base-uri 'none'; form-action 'none'"
-    return Markup(style), policy
-
-
 def _format_value(value: str | float, kind: str, most: int = _SHORT) -> str:
     return clean(value, most) if isinstance(value, str) else f"{value:.4g}{_UNITS.get(kind, '')}"
-
-
-def _make_key(row: ScoreRow) -> ReplyKey:
-    return ReplyKey(row.id, row.rotation, row.epoch, row.stage, row.prompt_set)
 
 
 def _name_part(part: tuple[str, str], several: bool) -> str:
@@ -278,10 +293,10 @@ def _name_file(run: str) -> str:
     return f"wrong-{plain}" if plain == run else f"wrong-{plain}-{hash_stably(run, size=4)}"
 
 
-def _remove_stale(folder: Path, written: set[str]) -> None:
+def _remove_stale(paths: Iterable[Path], written: set[str], mark: str) -> None:
     """Remove pages that an earlier run left; files of others stay."""
-    for path in sorted(folder.glob("wrong-*.html")):
+    for path in sorted(paths):
         if path.name not in written and path.is_file():
             with path.open("rb") as file:
-                if f'content="{_OURS}"'.encode() in file.read(1000):
+                if f'content="{mark}"'.encode() in file.read(1000):
                     path.unlink()

@@ -6,9 +6,12 @@ forbids what does not come from its own folder.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +26,8 @@ CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-src 'none'; object-src 'none'"
 )
+# Control characters, marks that turn the direction of text, halves of surrogate pairs.
+_HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 _MARKER = "gallery.json"
 _MARKED: dict[str, Any] = {"kind": "vgbench gallery", "version": 1}
 
@@ -39,6 +44,22 @@ def make_environment() -> jinja2.Environment:
     )
     found.globals["csp"] = CSP
     return found
+
+
+def clean(text: str, most: int) -> str:
+    """A text of data for a page: cut, its line ends plain, no character that hides or turns what stands around it."""
+    cut = text if len(text) <= most else f"{text[: most - 1]}…"
+    return _HIDDEN.sub("\N{REPLACEMENT CHARACTER}", cut.replace("\r\n", "\n"))
+
+
+def make_inline_style(more: str = "", names: Sequence[str] = ("audit.css", "scores.css")) -> tuple[Any, str]:
+    """(styles of `pages/` as markup, the policy that allows them and nothing else, but `more`)."""
+    from markupsafe import Markup
+
+    style = "".join((PAGES / name).read_text("utf-8") for name in names)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; {more}base-uri 'none'; form-action 'none'"
+    return Markup(style), policy
 
 
 def make_data_script(name: str, value: Any) -> bytes:

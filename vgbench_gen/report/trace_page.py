@@ -12,16 +12,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from vgbench_gen.agent.replay import DialogueStep, TracedImage, replay
-from vgbench_gen.report.scores_wrong import clean, make_inline_style
-from vgbench_gen.report.site import make_environment
+from vgbench_gen.report.site import clean, make_environment, make_inline_style
 from vgbench_gen.report.trace_marks import TraceMark, find_marks
 
 _HEIGHT = 480  # of drawings, in their own units
 _GAP = 16
 _MAX_CHARS = 20_000  # of one text
+OURS = "vgbench trace"  # by which pages of an earlier run are known
 
 
-def make_trace_page(trace: Mapping[str, Any], images: Mapping[str, bytes | str], title: str = "") -> str:
+def make_trace_page(
+    trace: Mapping[str, Any], images: Mapping[str, bytes | str], title: str = "", back: str = ""
+) -> str:
     """The page, whole.
 
     Args:
@@ -29,18 +31,23 @@ def make_trace_page(trace: Mapping[str, Any], images: Mapping[str, bytes | str],
         images: name in the trace -> the encoded image, which goes into the page, or its address, relative to the page.
             Images that are missing are left out.
         title: of the page; who answered, where none is given.
+        back: address of the page that leads here; "" for none.
     """
     style, csp = make_inline_style("img-src 'self' data:; ", ("audit.css", "trace.css"))
     steps = replay(trace)
     shown = {image.name: image for step in steps for image in step.images if image.name in images}
     numbers = {name: k for k, name in enumerate(shown)}
+    tiers, failures = trace.get("tiers"), trace.get("failures")
+    counts = failures.items() if isinstance(failures, Mapping) else ()
     return make_environment().get_template("trace.html.j2").render(
+        ours=OURS,
+        back=back,
         csp=csp,
         style=style,
         title=_show(title or f"{trace.get('kind', 'agent')} with {trace.get('core', 'a model')}"),
         facts=[_show(trace.get(key, "")) for key in ("kind", "mode", "core")],
-        tiers=[_show(tier) for tier in trace.get("tiers") or ()],
-        failures=sorted((_show(name), n) for name, n in dict(trace.get("failures") or {}).items()),
+        tiers=[_show(tier) for tier in tiers] if isinstance(tiers, list) else [],
+        failures=sorted((_show(name), _show(n)) for name, n in counts),
         question=_show(steps[0].text),
         images=[(name, numbers[name], image.size_px) for name, image in shown.items() if not image.made_by],
         sources=[(numbers[name], _make_address(images[name]), image.size_px) for name, image in shown.items()],
