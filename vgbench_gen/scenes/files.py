@@ -25,6 +25,9 @@ from vgbench_gen.core.types import ColorArray, FloatArray
 
 # A picture of this size needs 192 MB as RGB; no sensor of the four datasets comes near it.
 MAX_PIXELS = 64_000_000
+# Encoders write some ten passes of a progressive JPEG. Each is decoded over all pixels, so that a small file with
+# thousands of them takes minutes.
+MAX_JPEG_SCANS = 100
 # Numbers and short texts take up to 12 times the bytes of their JSON text and an empty object 25 times; these two
 # bounds keep a hostile file below 0.6 GB. A long ScanNet++ capture has some 200 000 lists and objects.
 MAX_JSON_BYTES = 32_000_000
@@ -284,6 +287,8 @@ def decode_mask_u8(data: bytes, where: object, size: tuple[int, int] | None = No
 
 
 def _decode_image(data: bytes, where: object, *, color: bool) -> npt.NDArray[Any]:
+    if data[:2] == b"\xff\xd8":
+        return _decode_jpeg(data, where, "RGB" if color else "GRAY")
     import cv2
 
     flag = cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION if color else cv2.IMREAD_UNCHANGED
@@ -294,3 +299,21 @@ def _decode_image(data: bytes, where: object, *, color: bool) -> npt.NDArray[Any
     if pixels is None:
         raise FrameError(where, "pixels that do not decode", "a whole picture", _DAMAGED)
     return pixels
+
+
+def _decode_jpeg(data: bytes, where: object, colorspace: str) -> npt.NDArray[Any]:
+    """(H, W, 3) or (H, W, 1) uint8. Raises FrameError where libjpeg has so much as a warning.
+
+    OpenCV and Pillow fill what a damaged file lacks and say nothing; see `docs/formats.md#damaged-pictures`.
+    """
+    import simplejpeg
+
+    scans = data.count(b"\xff\xda")  # within pixels, 0xff is followed by 0 or by the number of a restart
+    if scans > MAX_JPEG_SCANS:
+        raise FrameError(where, f"a JPEG of {scans} scans", f"at most {MAX_JPEG_SCANS}", "Get the original file.")
+    try:
+        pixels = simplejpeg.decode_jpeg(data, colorspace, strict=True)
+    except ValueError as problem:
+        found = f"pixels that do not decode ({problem})"
+        raise FrameError(where, found, "a whole picture", _DAMAGED) from problem
+    return pixels if colorspace == "RGB" else pixels[..., 0]
