@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
@@ -31,7 +32,7 @@ def read_member(path: Path, name: str) -> bytes:
         raise RowError("image", f"{inner[:120]!r} of {path.name}, larger than {MAX_MEMBER_BYTES} bytes", "image_large")
     try:
         return archive.read(inner)
-    except (OSError, ValueError, RuntimeError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         raise RowError("image", f"{inner[:120]!r} of {path.name} ({str(error)[:60]})", "image_broken") from error
 
 

@@ -312,7 +312,7 @@ def _decode_jpeg(data: bytes, where: object, colorspace: str) -> npt.NDArray[Any
     if scans > MAX_JPEG_SCANS:
         raise FrameError(where, f"a JPEG of {scans} scans", f"at most {MAX_JPEG_SCANS}", "Get the original file.")
     try:
-        pixels = simplejpeg.decode_jpeg(data, colorspace, strict=True)
+        pixels: npt.NDArray[Any] = simplejpeg.decode_jpeg(data, colorspace, strict=True)
     except ValueError as problem:
         found = f"pixels that do not decode ({problem})"
         raise FrameError(where, found, "a whole picture", _DAMAGED) from problem
