@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vgbench_gen.core.errors import FormatError, FrameError, SceneError
+from vgbench_gen.core.paths import inside as inside  # loaders take it from here
 from vgbench_gen.core.types import ColorArray, FloatArray
 
 # A picture of this size needs 192 MB as RGB; no sensor of the four datasets comes near it.
@@ -96,23 +97,6 @@ def read_json(
     except (ValueError, RecursionError) as problem:
         reason = f"no valid JSON ({str(problem)[:120]})"
         raise error(where, reason, "a JSON document", "Copy or download the file again.") from problem
-
-
-def inside(root: Path, path: Path) -> Path:
-    """`path` with all links resolved, if that lies below `root` (which may itself be reached through a link).
-
-    Raises:
-        SceneError: the path climbs out of `root`, by `..` or by a link, or is a loop of links.
-    """
-    try:
-        base, real = root.resolve(), path.resolve()
-    except (OSError, RuntimeError, ValueError) as problem:
-        raise SceneError(path, f"an unusable path ({problem})", "a path", "Rename or remove it.") from problem
-    if not real.is_relative_to(base):
-        raise SceneError(
-            path, f"a link or path to {real}", f"a place below {base}", "Copy the data there or give the real folder."
-        )
-    return real
 
 
 _MSVC_FORMS = {"#INF": "inf", "#IND": "nan", "#QNAN": "nan", "#SNAN": "nan"}
