@@ -8,6 +8,7 @@ and recurses once per chained one; a foreign archive must be able to do neither.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +55,7 @@ class _Override:
         elif kind == b"x":
             pax = _parse_pax(record)
             self.path = pax.get("path", self.path)
-            self.size = int(pax["size"]) if pax.get("size", "").isdecimal() else self.size
+            self.size = int(pax["size"]) if re.fullmatch(r"[0-9]{1,18}", pax.get("size", "")) else self.size
 
 
 class TarIndex:
@@ -138,7 +139,7 @@ class TarIndex:
 
     def _read_at(self, position: int, override: _Override) -> int | None:
         """Read the header at a byte and what belongs to it; the next header's byte, None at the end or at damage."""
-        ahead = os.pread(self._fd, _READ_AHEAD, position)
+        ahead = os.pread(self._fd, _READ_AHEAD, min(position, self.size_bytes))
         header = ahead[:_BLOCK]
         if len(header) < _BLOCK:
             self._note("", "tar_truncated", f"the archive ends at byte {self.size_bytes} without its end mark")

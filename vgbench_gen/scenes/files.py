@@ -70,11 +70,12 @@ def read_bytes(path: Path, where: object, max_bytes: int, error: type[FormatErro
 
 
 def read_text(path: Path, where: object, error: type[FormatError] = SceneError) -> str:
-    """Text of a small file (at most 1 MB); bytes that are not UTF-8 are replaced. Raises like `read_bytes`.
+    """Text of a small file (at most 1 MB) without a byte order mark; bytes that are not UTF-8 are replaced. Raises like
+    `read_bytes`.
 
     For longer tables, such as one pose per line of a long capture, decode what `read_bytes` gives under a larger limit.
     """
-    return read_bytes(path, where, MAX_TEXT_BYTES, error).decode("utf-8", "replace")
+    return read_bytes(path, where, MAX_TEXT_BYTES, error).decode("utf-8-sig", "replace")
 
 
 def read_json(
