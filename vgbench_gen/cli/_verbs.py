@@ -30,6 +30,19 @@ def add_verb(app: typer.Typer, name: str, verb: Callable[..., None], group: str,
 class GroupedVerbs(TyperGroup):
     """A program whose help lists the verbs by group, in plain text."""
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """As typer's, where no path among the arguments is empty: that would be taken for the current folder."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None:
+            texts = {name for each in command.params if not _takes_path(each) for name in each.opts}
+            for before, given in zip(["", *rest], rest, strict=False):
+                option, equals, value = given.partition("=")
+                if (not given and before not in texts) or (
+                    equals and not value and option.startswith("--") and option not in texts
+                ):
+                    raise typer.BadParameter("found an empty path; expected one, or . for the current folder", ctx)
+        return name, command, rest
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write one section for each group."""
         width = formatter.width - 6 - max(map(len, self.commands))
@@ -41,3 +54,7 @@ class GroupedVerbs(TyperGroup):
             if rows:
                 with formatter.section(group):
                     formatter.write_dl(rows, col_spacing=2)
+
+
+def _takes_path(parameter: Any) -> bool:
+    return "Path" in str(getattr(getattr(parameter, "type_descriptor", None), "annotation", ""))

@@ -1,6 +1,7 @@
 """Entry point: collects the verbs, turns errors into one line and an exit status.
 
-Exit status: 0 done, 1 the work fell short, 2 something the user can mend (one line, no traceback), 130 interrupted.
+Exit status: 0 done, 1 the work fell short, 2 something the user can mend (one line, no traceback), 130 interrupted,
+128 + n ended by signal n.
 Any other exception is a defect of ours and keeps its traceback.
 """
 
@@ -10,8 +11,11 @@ import errno
 import importlib
 import os
 import pkgutil
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -19,6 +23,7 @@ import typer
 from vgbench_gen import __version__, cli
 from vgbench_gen.cli._verbs import GroupedVerbs
 from vgbench_gen.core.errors import VGBenchError
+from vgbench_gen.core.lines import make_one_line
 
 # Base of all complaints about arguments; typer exports only this child of it.
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
@@ -62,12 +67,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: arguments after the program's name; those of the process by default.
     """
     try:
-        status = _run(make_app(), list(sys.argv[1:] if argv is None else argv))
-        sys.stdout.flush()
+        with _listen_for_the_end():
+            status = _run(make_app(), list(sys.argv[1:] if argv is None else argv))
+            sys.stdout.flush()
     except VGBenchError as exc:
         return _complain(str(exc))
     except _USAGE_ERROR as exc:
         return _complain(_format_usage_message(exc))
+    except _Ended as exc:
+        print(f"vgbench: ended by {exc.signal.name}; run again to go on", file=sys.stderr)
+        return 128 + exc.signal
     except (KeyboardInterrupt, typer.Abort):
         print("vgbench: interrupted", file=sys.stderr)
         return 130
@@ -82,6 +91,36 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _complain(f"{where}: {os.strerror(exc.errno)}. Free space and run again: what was finished is kept.")
         return _complain(f"{where}: {exc.strerror or exc}. Check the path, its rights and the space.")
     return status
+
+
+class _Ended(KeyboardInterrupt):
+    """A signal asks the program to end. It is met as Ctrl-C is: locks are released and temporary files removed."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.signal = signal.Signals(number)
+
+
+@contextmanager
+def _listen_for_the_end() -> Iterator[None]:
+    """Inside the block SIGTERM and SIGHUP raise `_Ended`, unless they are ignored (`nohup`) or spoken for."""
+    process, installed = os.getpid(), []
+
+    def end(number: int, _: object) -> None:
+        if os.getpid() != process:  # a fork of ours, to which nothing here belongs
+            os._exit(128 + number)
+        signal.signal(number, signal.SIG_IGN)  # a second one must not cut the clearing up short
+        raise _Ended(number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
+            signal.signal(number, end)
+            installed.append(number)
+    try:
+        yield
+    finally:
+        for number in installed:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _run(app: typer.Typer, arguments: list[str]) -> int:
@@ -103,5 +142,5 @@ def _format_usage_message(exc: Exception) -> str:
 
 
 def _complain(message: str) -> int:
-    print(f"vgbench: error: {' '.join(message.split())}", file=sys.stderr)
+    print(f"vgbench: error: {make_one_line(message)}", file=sys.stderr)
     return 2

@@ -6,7 +6,6 @@ Nothing in a file depends on the clock or the process. The bytes do depend on th
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections import deque
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.core.types import Item
 from vgbench_gen.store.encoding import GroupWriter
 from vgbench_gen.store.files import (
@@ -203,7 +203,7 @@ def read_metadata(path: Path) -> dict[str, Any]:
     """
     raw = (open_parquet(path).schema_arrow.metadata or {}).get(b"vgbench", b"{}")
     try:
-        found = json.loads(raw)
+        found = parse_json(raw)
     except ValueError:
         found = None
     return found if isinstance(found, dict) else {}
