@@ -115,6 +115,6 @@ def test_large_row_groups_are_read_row_by_row(tmp_path: Path, monkeypatch: pytes
     path = tmp_path / "items.parquet"
     write_shard(path, [make_item(k) for k in range(5)], ITEMS)
     whole = list(iterate_rows([path]))
-    monkeypatch.setattr(shards, "_LARGE_GROUP_BYTES", 1)
+    monkeypatch.setattr(shards, "_BATCH_BYTES", 1)
     assert list(iterate_rows([path])) == whole
     assert list(iterate_rows([path], only={1, 3})) == [whole[1], whole[3]]

@@ -42,7 +42,7 @@ READ_AHEAD = 32  # rows whose images are read at once
 SHARD_BYTES = 400 * 2**20  # below the 500 MB up to which the Hub makes previews
 MAX_GROUP_BYTES = 512 * 2**20
 """What a row group may hold beside images; those that we write hold less than 1 MB."""
-_LARGE_GROUP_BYTES = 64 * 2**20  # read row by row, for one long text may stand in every row and in the file only once
+_BATCH_BYTES = 512 * 2**20  # a long cell may stand in every row of a group, and in the file only once
 _REMEDY = "Build it again (`vgbench build`), or name the right path."
 
 R = TypeVar("R")
@@ -227,12 +227,12 @@ def iterate_rows(
     for path in paths:
         with open_parquet(path) as file:
             groups, places = _find_groups(file.metadata, only)
-            size = _measure_groups(file.metadata, groups, columns)
-            if size > MAX_GROUP_BYTES:
-                found = f"a row group with {size} bytes of text and numbers"
+            plain, whole = _measure_groups(file.metadata, groups, columns)
+            if plain > MAX_GROUP_BYTES:
+                found = f"a row group with {plain} bytes of text and numbers"
                 raise dataset_error(path, found, f"at most {MAX_GROUP_BYTES}", _REMEDY)
             batches = file.iter_batches(
-                1 if size > _LARGE_GROUP_BYTES else batch,
+                max(1, min(batch, _BATCH_BYTES // max(whole, 1))),
                 row_groups=groups,
                 columns=None if columns is None else list(columns),
                 use_threads=False,
@@ -261,15 +261,16 @@ def list_rows(path: Path, table: Any) -> list[dict[str, Any]]:
     return rows
 
 
-def _measure_groups(metadata: Any, groups: Sequence[int], columns: Sequence[str] | None) -> int:
-    """Bytes of the largest of some row groups in some columns, without those of images, before compression."""
-    sizes = [0]
+def _measure_groups(metadata: Any, groups: Sequence[int], columns: Sequence[str] | None) -> tuple[int, int]:
+    """Bytes of the largest of some row groups before compression, in some columns: without and with images."""
+    plain, whole = [0], [0]
     for k in groups:
         group = metadata.row_group(k)
         chunks = [group.column(c) for c in range(group.num_columns)]
         wanted = [c for c in chunks if columns is None or _is_among(c.path_in_schema, columns)]
-        sizes.append(sum(c.total_uncompressed_size for c in wanted if not c.path_in_schema.endswith(".bytes")))
-    return max(sizes)
+        whole.append(sum(c.total_uncompressed_size for c in wanted))
+        plain.append(sum(c.total_uncompressed_size for c in wanted if not c.path_in_schema.endswith("bytes")))
+    return max(plain), max(whole)
 
 
 def _is_among(path: str, columns: Sequence[str]) -> bool:
