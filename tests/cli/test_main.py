@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -213,3 +214,17 @@ def test_errors_hold_no_codes_for_terminals(
     assert program.main(["act"]) == 2
     said = capsys.readouterr().err.removesuffix("\n")
     assert said.isprintable()
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_full_disk_is_named(
+    named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def act() -> None:
+        raise OSError(28, "No space left on device", *([str(tmp_path / "a/b")] if named else []))
+
+    only_verb(monkeypatch, act)
+    assert program.main(["act"]) == 2
+    said = capsys.readouterr().err
+    disk = next(parent for parent in tmp_path.parents if parent.is_mount())
+    assert re.search(rf"No space left on device \(the disk at {re.escape(str(disk))} has \d+\.\d MB free\)", said)

@@ -11,11 +11,14 @@ import errno
 import importlib
 import os
 import pkgutil
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -88,7 +91,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         # What is wrong with scans is typed where they are read; this is a path to write to, its rights or a full disk.
         where = exc.filename or "the disk (or the folder for temporary files, TMPDIR)"
         if exc.errno in _FULL:
-            return _complain(f"{where}: {os.strerror(exc.errno)}. Free space and run again: what was finished is kept.")
+            said = f"{where}: {os.strerror(exc.errno)} ({_describe_disk(exc.filename)})"
+            return _complain(f"{said}. Free space and run again: what was finished is kept.")
         return _complain(f"{where}: {exc.strerror or exc}. Check the path, its rights and the space.")
     return status
 
@@ -139,6 +143,19 @@ def _format_usage_message(exc: Exception) -> str:
     path = getattr(getattr(exc, "ctx", None), "command_path", "vgbench")
     stop = "" if message.endswith((".", "?")) else "."
     return f"{message}{stop} See `{path} --help`."
+
+
+def _describe_disk(path: str | bytes | int | None) -> str:
+    """The file system of a path, or of the fullest one of those written to without a name, with what is free on it."""
+    named = [Path(os.fsdecode(path))] if isinstance(path, str | bytes) else [Path.cwd(), Path(tempfile.gettempdir())]
+    found = []
+    for each in named:
+        place = next(parent for parent in (each.absolute(), *each.absolute().parents) if parent.is_dir())
+        while not place.is_mount():
+            place = place.resolve().parent
+        found.append((shutil.disk_usage(place).free, place))
+    free, place = min(found)
+    return f"the disk at {place} has {free / 1e6:.1f} MB free"
 
 
 def _complain(message: str) -> int:

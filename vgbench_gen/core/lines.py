@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 
 def make_one_line(text: str, most: int | None = None) -> str:
     """The text printable and without line breaks, cut to `most` characters where that is given.
@@ -12,3 +14,13 @@ def make_one_line(text: str, most: int | None = None) -> str:
     # A bound on the work as well: some texts are whole bodies.
     looked = text if most is None else text[: 8 * most]
     return " ".join("".join(c if c.isprintable() else " " for c in looked).split())[:most]
+
+
+def guard_formula(cell: object) -> object:
+    """A cell of a table for spreadsheets, which run texts that begin like a formula; an apostrophe keeps it a text.
+
+    Numbers, also written out, are left as they are.
+    """
+    if not isinstance(cell, str) or not cell.lstrip().startswith(("=", "+", "-", "@", "\t", "\r")):
+        return cell
+    return cell if re.fullmatch(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?%?", cell, re.IGNORECASE) else f"'{cell}"

@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from vgbench_gen.core.errors import ConfigError, DatasetError, VGBenchError
 from vgbench_gen.quality.review.lines import ReviewError, normalise_name
@@ -29,6 +30,10 @@ COOKIE_NAME = "vgbench_reviewer"
 _STATIC = {"review.css": "text/css", "review.js": "text/javascript", "review.svg": "image/svg+xml"}
 _MAGIC = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png"}
 _FIELDS = 40
+
+
+HEADERS_S = 5.0
+"""So long, in seconds, the server waits for the headers of a request."""
 
 
 def make_app(queue: ReviewQueue, name: str, hosts: tuple[str, ...] = (), token: str = "", reviewer: str = "") -> Guard:
@@ -79,6 +84,7 @@ def serve(app: Guard, server: socket.socket) -> None:
     # No access log: it would hold the token.
     config = uvicorn.Config(
         app,
+        http=_PromptProtocol,
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -92,6 +98,19 @@ def serve(app: Guard, server: socket.socket) -> None:
         pass
     finally:
         server.close()
+
+
+class _PromptProtocol(H11Protocol):
+    """Closes a connection whose headers do not come in time: 64 half-open ones would shut everybody out."""
+
+    def connection_made(self, transport: Any) -> None:
+        """As asyncio calls it."""
+        super().connection_made(transport)
+        self.loop.call_later(HEADERS_S, self._close_without_request)
+
+    def _close_without_request(self) -> None:
+        if self.cycle is None:
+            self.transport.close()
 
 
 class _Pages:
