@@ -12,6 +12,7 @@ import numpy as np
 
 from vgbench_gen.core.errors import SceneError
 from vgbench_gen.core.types import FloatArray, IntArray
+from vgbench_gen.scenes.files import open_regular
 
 MAX_PLY_BYTES = 300_000_000
 # One row of the result takes 24 bytes, so vertices and faces together stay below 600 MB.
@@ -84,17 +85,12 @@ def read_ply(path: Path, max_bytes: int = MAX_PLY_BYTES, *, want_faces: bool = T
         SceneError: unreadable, torn, too large, not a PLY, not finite, faces that are no triangles, or indices
             outside the vertices.
     """
-    try:
-        if not path.is_file():  # opening a named pipe would wait for ever
-            raise SceneError(path, "no regular file", "a PLY mesh", _REMEDY)
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            if size > max_bytes:
-                raise SceneError(path, f"{size} bytes", f"at most {max_bytes}", "Use the decimated mesh.")
-            order, elements = _read_header(file, path)
-            return _read_body(file, path, size, order, elements, want_faces)
-    except OSError as problem:
-        raise SceneError(path, problem.strerror or str(problem), "a readable PLY mesh", _REMEDY) from problem
+    with os.fdopen(open_regular(path, path), "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > max_bytes:
+            raise SceneError(path, f"{size} bytes", f"at most {max_bytes}", "Use the decimated mesh.")
+        order, elements = _read_header(file, path)
+        return _read_body(file, path, size, order, elements, want_faces)
 
 
 def _read_header(file: BinaryIO, path: Path) -> tuple[str, list[_Element]]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vgbench_gen.core.errors import FormatError, SceneError
+from vgbench_gen.scenes.files import open_regular
 
 _BLOCK = 512
 _MAX_MEMBERS = 500_000  # the largest CA-1M captures have some 40 000
@@ -79,10 +80,7 @@ class TarIndex:
         self.path = path
         self.members, self.notes, self.complete = {}, [], False
         self._unsaid = 0
-        try:
-            self._fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-        except OSError as error:
-            raise SceneError(path, error.strerror or "an error", "a readable tar file", "Check the path.") from error
+        self._fd = open_regular(path, path)
         try:
             self.size_bytes = os.fstat(self._fd).st_size
             self._walk()

@@ -40,33 +40,39 @@ _TAIL_BYTES = 4096
 _DAMAGED = "Copy or download the file again; until then the frame is left out."
 
 
+def open_regular(path: Path, where: object, error: type[FormatError] = SceneError) -> int:
+    """A descriptor for reading a regular file; the caller closes it.
+
+    Raises:
+        FormatError: (of type `error`) the file is missing, unreadable or not a regular file.
+    """
+    try:
+        # Without O_NONBLOCK, opening a named pipe would wait for ever.
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or str(problem)
+        raise error(where, reason, "a readable file", "Check the path, the download and the permissions.") from problem
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise error(where, "something that is not a regular file", "a file", "Replace it by the original file.")
+    return handle
+
+
 def read_bytes(path: Path, where: object, max_bytes: int, error: type[FormatError] = SceneError) -> bytes:
     """All bytes of a regular file of at most `max_bytes`.
 
     Raises:
         FormatError: (of type `error`) the file is missing, unreadable, not a regular file, or larger.
     """
-    try:
-        # Without O_NONBLOCK, opening a named pipe would wait for ever.
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-    except (OSError, ValueError) as problem:
-        reason = getattr(problem, "strerror", None) or str(problem)
-        raise error(where, reason, "a readable file", "Check the path, the download and the permissions.") from problem
-    try:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode):
-            raise error(where, "something that is not a regular file", "a file", "Replace it by the original file.")
-        if status.st_size > max_bytes:
-            raise error(
-                where, f"{status.st_size} bytes", f"at most {max_bytes}", "This is not such a file; get the original."
-            )
-        with os.fdopen(handle, "rb", closefd=False) as file:
+    with os.fdopen(open_regular(path, where, error), "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > max_bytes:
+            raise error(where, f"{size} bytes", f"at most {max_bytes}", "This is not such a file; get the original.")
+        try:
             return file.read(max_bytes)
-    except OSError as problem:
-        reason = problem.strerror or str(problem)
-        raise error(where, reason, "a readable file", "Check the disk and copy the file again.") from problem
-    finally:
-        os.close(handle)
+        except OSError as problem:
+            reason = problem.strerror or str(problem)
+            raise error(where, reason, "a readable file", "Check the disk and copy the file again.") from problem
 
 
 def read_text(path: Path, where: object, error: type[FormatError] = SceneError) -> str:
