@@ -21,6 +21,7 @@ from vgbench_gen.cli._options import (
     choose_engine,
 )
 from vgbench_gen.cli._verbs import add_verb
+from vgbench_gen.core.lines import make_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -235,7 +236,7 @@ def _open_bars(
         scenes.total = total
         scenes.update(done - scenes.n)
         if report.error and not (listed_later and sys.stdout.isatty()):
-            tqdm.write(f"dropped {report.dataset} {report.scene_id}: {report.error}", file=sys.stderr)
+            tqdm.write(make_one_line(f"dropped {report.dataset} {report.scene_id}: {report.error}"), file=sys.stderr)
 
     def on_question(done: int, total: int) -> None:
         questions.total = total

@@ -13,6 +13,7 @@ import typer
 
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.errors import ConfigError, VGBenchError
+from vgbench_gen.core.lines import make_one_line
 
 if TYPE_CHECKING:
     from vgbench_gen.scenes.base import SceneRef
@@ -92,13 +93,13 @@ def _format_cells(row: Row) -> tuple[str, ...]:
 
     return (
         row["dataset"],
-        row["id"],
+        make_one_line(row["id"]),
         count("frames_usable"),
         count("poses_valid") + ("" if row["frames_total"] is None else f"/{row['frames_total']}"),
         share("depth_coverage"),
         count("objects"),
         share("pose_depth_agree"),
-        " ".join(row["verdict"].split()),
+        make_one_line(row["verdict"]),
     )
 
 

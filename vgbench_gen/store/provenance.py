@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     pass
 
 MANIFEST = "manifest.json"
+TIMES = "times.json"
 LOCK = ".build.lock"
 _MAX_LOCK_BYTES = 4096
 
@@ -41,6 +42,13 @@ def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> Path:
     path = folder / MANIFEST
     text = json.dumps(manifest, sort_keys=True, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
     write_bytes(path, text.encode())
+    return path
+
+
+def write_times(folder: Path, times: Mapping[str, Any]) -> Path:
+    """Write `folder/times.json`: how long the work took. Nothing reads or compares it, and it is in no digest."""
+    path = folder / TIMES
+    write_bytes(path, (json.dumps(times, sort_keys=True, indent=2, allow_nan=False) + "\n").encode())
     return path
 
 
