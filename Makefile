@@ -132,10 +132,11 @@ test-harnesses: setup harnesses ## Run exported tasks in other people's harnesse
 	@if [ -x .venv-inspect/bin/python ]; then $(TEST_ENV) .venv-inspect/bin/python -m pytest -m "" tests/publish/test_inspect.py \
 	  tests/backends/test_inspect_provider.py; fi
 
-check: setup ## The whole gate: format, lint, strict types over source and tests, tests with the layer rule
+check: setup ## The whole gate: format, lint, strict types over source and tests, known vulnerabilities of packages, tests
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m mypy
+	@PY="$(PY)" bash tools/audit_packages.sh
 	@$(MAKE) test
 
 format: setup ## Format the code and mend what the linter can mend

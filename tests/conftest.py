@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+# A scene that meets a defect of ours costs a user that scene; here it must fail the test. Workers inherit it.
+os.environ["VGBENCH_RAISE_DEFECTS"] = "1"
+
 # What a property says must not depend on how busy the machine is, nor on which examples a run happens to draw.
 settings.register_profile("vgbench", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("vgbench")

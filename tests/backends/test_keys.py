@@ -190,3 +190,86 @@ def test_nothing_a_program_writes_holds_the_key(tmp_path: Path, how: str) -> Non
     forms = [*FORMS, base64.b64encode(f"user:{SENTINEL}".encode()).decode()]
     assert not [form for form in forms for text in written if form.encode() in text]
     assert b"HTTP" in done.stderr  # the libraries did log
+
+
+LONG_KEY = "sk-proj-Zk3v9QmT2bXw8RfL5nYh7cJd1sGa4eUp6iW"
+
+
+def wrap(text: str) -> str:
+    return "\n    ".join(text[k : k + 15] for k in range(0, len(text), 15))
+
+
+def encode(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        wrap(LONG_KEY),
+        "\r".join(LONG_KEY),
+        repr(wrap(LONG_KEY)),
+        encode(f"Bearer {LONG_KEY}"),
+        encode(f"Authorization: Bearer {LONG_KEY}\r\nHost: x"),
+        base64.urlsafe_b64encode(f"u:{LONG_KEY}".encode()).decode(),
+        base64.encodebytes(f"Authorization: Bearer {LONG_KEY}, once more {LONG_KEY}".encode()).decode(),
+        LONG_KEY[:40],
+        f"{LONG_KEY[:30]}…",
+    ],
+    ids=["wrapped", "one-a-line", "escaped", "header", "headers", "urlsafe", "mime", "cut", "shortened"],
+)
+def test_keys_are_covered_however_they_are_written(shown: str) -> None:
+    Key(LONG_KEY, "HERE")
+    left = redact(f"before {shown} behind").replace("[key]", "")
+    joined = "".join(left.split()).replace("\\n", "")
+    # Also of what base64 makes of it, wherever it begins.
+    for text in (LONG_KEY, *(encode("x" * offset + LONG_KEY)[4:-4] for offset in range(3))):
+        assert not [text[k : k + 8] for k in range(len(text) - 7) if text[k : k + 8] in joined]
+
+
+@pytest.mark.parametrize("lead", range(240, 301, 5))
+def test_a_key_is_covered_before_a_message_is_cut(lead: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", LONG_KEY)
+    with serving(lambda seen: refusal(400, "x" * lead + f" {LONG_KEY} was refused")) as server:
+        options = BackendOptions(base_url=server.url, retries=0)
+        (outcome,) = ask_all(open_backend("openai:m", options), [request(f"cut {lead}")])
+    assert isinstance(outcome, BackendError)
+    assert LONG_KEY[:6] not in outcome.message
+
+
+def test_covering_leaves_valid_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text's line break and the key's first letter look like one escape in JSON."""
+    key = "nine-lives-of-a-key"
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with serving(lambda seen: reply(f"the key:\n{key[1:]} and {key}\n")) as server:
+        options = BackendOptions(base_url=server.url, retries=0)
+        (outcome,) = ask_all(open_backend("openai:m", options), [request("json")])
+    assert isinstance(outcome, Reply)
+    assert outcome.text == f"the key:\n{key[1:]} and [key]\n"
+
+
+@pytest.mark.parametrize(
+    "part", ["sk-4f9c2e77a1", "0b5f9a52-77aa-4c1e-9d55-3f7a1c2b9e10", "Zk3v9QmT2bXw8RfL5nYh", "token_abcdef123"]
+)
+def test_keys_in_the_path_of_an_address_are_covered(part: str, tmp_path: Path) -> None:
+    one, other = strip_url(f"https://host/{part}/v1"), strip_url(f"https://host/{part}9/v1")
+    assert part not in one
+    assert one != other  # replies of different addresses stay apart
+    assert part not in redact(f"POST https://host/{part}/v1/chat/completions")
+    with serving(lambda seen: refusal(404, f"no such path: {seen.path}")) as server:
+        start = server.url.removesuffix("/v1")
+        (outcome,) = ask_all(open_backend(f"vllm:{start}/{part}/v1#m", BackendOptions(retries=0)), [request("path")])
+        assert server.seen[0].path == f"/{part}/v1/chat/completions"
+    assert part not in repr(outcome)
+    assert "404" in repr(outcome)
+
+
+def test_usual_paths_of_addresses_are_shown() -> None:
+    for path in (
+        "v1",
+        "openai/deployments/gpt-4o-2024-11-20",
+        "gcr/shared",
+        "inference/v1beta/models",
+        "compatible-mode/v1",
+    ):
+        assert strip_url(f"https://host/{path}") == f"https://host/{path}"

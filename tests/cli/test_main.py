@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -178,3 +180,63 @@ def test_unknown_public_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'vgbench_gen' has no attribute 'buidl'"):
         _ = vgbench_gen.buidl
     assert {"open_scenes", "build", "load"} <= set(dir(vgbench_gen))
+
+
+@pytest.mark.parametrize("line", [["build", "--out", ""], ["build", "--out="], ["audit", ""], ["scenes", ""]])
+def test_an_empty_path_is_not_the_current_folder(
+    line: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert program.main(line) == 2
+    assert "found an empty path" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_program_in_a_line_and_releases_the_lock(tmp_path: Path, number: signal.Signals) -> None:
+    code = (
+        "import sys, time; from pathlib import Path; import typer; from vgbench_gen.cli import main as program\n"
+        "from vgbench_gen.store.files import replace_file; from vgbench_gen.store.provenance import BuildLock\n"
+        "def act():\n"
+        "    with BuildLock(Path(sys.argv[1])), replace_file(Path(sys.argv[1], 'file')) as half:\n"
+        "        half.write_text('half'); print('here', flush=True); time.sleep(60)\n"
+        "def make_app():\n"
+        "    app = typer.Typer(); app.callback()(lambda: None); app.command('act')(act); return app\n"
+        "program.make_app = make_app\n"
+        "sys.exit(program.main(['act']))"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "here\n"
+        process.send_signal(number)
+        _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (128 + number, f"vgbench: ended by {number.name}; run again to go on\n")
+    assert not list(tmp_path.iterdir())
+
+
+def test_errors_hold_no_codes_for_terminals(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def act() -> None:
+        raise FormatError("scene\x1b[2J\x1b]0;title\x07", "a\nb\rc", "d\x9b1m", "e\u202ef")
+
+    only_verb(monkeypatch, act)
+    assert program.main(["act"]) == 2
+    said = capsys.readouterr().err.removesuffix("\n")
+    assert said.isprintable()
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_full_disk_is_named(
+    named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def act() -> None:
+        raise OSError(28, "No space left on device", *([str(tmp_path / "a/b")] if named else []))
+
+    only_verb(monkeypatch, act)
+    assert program.main(["act"]) == 2
+    said = capsys.readouterr().err
+    disk = next(parent for parent in tmp_path.parents if parent.is_mount())
+    assert re.search(rf"No space left on device \(the disk at {re.escape(str(disk))} has \d+\.\d MB free\)", said)

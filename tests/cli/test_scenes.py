@@ -55,7 +55,8 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     loaders.register("scannet")(Shelf)
     monkeypatch.setattr(base, "loaders", loaders)
     monkeypatch.setattr(health, "summarise_health", fake_summary)
-    monkeypatch.setattr(opening, "check_scene", lambda scene: None)
+    for check in ("check_scene", "_leave_out_implausible"):
+        monkeypatch.setattr(opening, check, lambda *things: None)
     folder = tmp_path / "shelf"
     folder.mkdir()
     return folder

@@ -126,3 +126,8 @@ def test_flags_are_checked_the_same_way() -> None:
 def test_a_configuration_cannot_be_changed() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         Recipe(seed=1).__setattr__("seed", 2)
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "0x" + "f" * 5000, "1e" + "9" * 5000])
+def test_numbers_of_thousands_of_digits_are_refused(tmp_path: Path, number: str) -> None:
+    assert len(complaint(tmp_path, f"seed = {number}")) < 400

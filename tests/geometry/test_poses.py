@@ -169,7 +169,7 @@ RIGID = "; expected a finite rigid 4x4 transform." + TAIL
         ("zero", "found max |R^T R - I| = 1; expected less than 0.005." + TAIL),
         ("huge", "found max |R^T R - I| = inf; expected less than 0.005." + TAIL),
         ("last row", "found last row (0, 0, 0.5, 1); expected last row (0, 0, 0, 1) within 0.001." + TAIL),
-        ("far", "found a translation of 1e+30 m; expected at most 1e+07 m." + TAIL),
+        ("far", "found a translation of 1e+30 m; expected at most 10000 m." + TAIL),
         ("transposed", "found last row (1, 2, 3, 1); expected last row (0, 0, 0, 1) within 0.001." + TAIL),
     ],
 )

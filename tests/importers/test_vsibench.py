@@ -12,7 +12,7 @@ from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.prompting import find_prompt_set, make_asked, make_full_text, rotate_options
 from vgbench_gen.evaluation.scoring import make_case, score
-from vgbench_gen.importers._files import RowError
+from vgbench_gen.importers._files import Place, RowError
 from vgbench_gen.importers._video import read_uniform_frames
 from vgbench_gen.importers.base import ASKED, importers
 
@@ -130,3 +130,40 @@ def test_sizes() -> None:
     importer = importers["vsi-bench"]
     assert {name: part.expected for name, part in importer.parts.items()} == SIZES
     assert sum(SIZES.values()) == importer.published == 5130
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".mkv", ".avi", ".m3u8"])
+def test_a_playlist_in_the_clothes_of_a_video_is_refused(tmp_path: Path, suffix: str) -> None:
+    secret = tmp_path / "private.mp4"
+    secret.write_bytes(video(5))
+    (tmp_path / "set").mkdir()
+    for number, text in enumerate((
+        f"ffconcat version 1.0\nfile '{secret}'\n",
+        f"#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nfile://{secret}\n#EXT-X-ENDLIST\n",
+    )):  # fmt: skip
+        path = tmp_path / "set" / f"{number}{suffix}"
+        path.write_text(text)
+        with pytest.raises(RowError, match="no Matroska"):
+            read_uniform_frames(path, 2)
+
+
+def test_images_behind_links_out_of_the_folder_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "set").mkdir()
+    (tmp_path / "secret.png").write_bytes(b"\x89PNG")
+    (tmp_path / "set/link.png").symlink_to(tmp_path / "secret.png")
+    for name in ("link.png", "../secret.png", "/../secret.png", "a/../../secret.png"):
+        with pytest.raises(RowError, match="leaves the folder"):
+            Place(tmp_path / "set").picture(name)
+    with pytest.raises(DatasetError, match="a place below"):
+        Place(tmp_path / "set").find("*.png")
+
+
+def test_files_of_a_snapshot_in_the_hubs_cache_are_links(tmp_path: Path) -> None:
+    snapshot = tmp_path / "datasets--x--y/snapshots/0123"
+    snapshot.mkdir(parents=True)
+    blob = tmp_path / "datasets--x--y/blobs/77"
+    blob.parent.mkdir()
+    blob.write_bytes(b"\x89PNG")
+    (snapshot / "a.png").symlink_to("../../blobs/77")
+    assert Place(snapshot).picture("a.png") == blob
+    assert Place(snapshot).find("*.png") == [snapshot / "a.png"]

@@ -28,7 +28,7 @@ def quick_build(raw: Path, out: Path) -> BuildReport:
 
 
 def content(out: Path) -> dict[str, str]:
-    """Digest by name of every file that is data. The manifest tells times, the picture cache is only a memory."""
+    """Digest by name of every file that is data. The picture cache is only a memory."""
     names = ("facts", "rejects", "items", "media")
     files = [path for name in names for path in sorted((out / name).rglob("*")) if path.is_file()]
     return {str(path.relative_to(out)): digest_bytes(path.read_bytes()) for path in files}

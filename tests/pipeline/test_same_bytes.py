@@ -183,3 +183,15 @@ def test_a_full_disk_ends_in_one_line_and_the_build_goes_on_later(
     assert kind == "file size" or shards[-1] == 2, "the disk was never full after the last scene: choose other sizes"
     assert found["content"] == content(quick)
     assert not found["left"]
+
+
+def test_the_manifest_is_the_same_whatever_was_measured_before(raw_room: Path, tmp_path: Path) -> None:
+    """Times and what was reused stand in a file of their own."""
+    quick_build(raw_room, tmp_path)
+    first = (tmp_path / "manifest.json").read_bytes()
+    (tmp_path / "times.json").unlink()
+    quick_build(raw_room, tmp_path)
+    assert (tmp_path / "manifest.json").read_bytes() == first
+    times = json.loads((tmp_path / "times.json").read_bytes()).values()
+    assert times
+    assert all(scene["reused"] is True and scene["seconds"] >= 0 for scene in times)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import pickle
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -212,3 +213,25 @@ def test_the_verb_takes_and_scores(source: Source, tmp_path: Path, capsys: Captu
     assert (told["imported"]["spec"], [model["spec"] for model in told["models"]]) == ("me:again", ["me:again"])
     assert main(["score", str(source.folder), "--from", "lmms-eval"]) == 2
     assert main(["score", "--cases", str(path), "--replies", str(path)]) == 2
+
+
+@pytest.mark.parametrize("record", ["text", 3, None, ["a"], {"id": 4}])
+def test_a_log_with_something_else_in_the_place_of_an_object(source: Source, tmp_path: Path, record: Any) -> None:
+    predictions = tmp_path / "model_set.json"
+    told = json.dumps({"name": "set", "record": record})
+    predictions.write_text(json.dumps([{"index": 0, "prediction": {"a": 1}, "vgbench": told}]))
+    with pytest.raises(DatasetError, match=str(predictions)):
+        import_log(source, predictions, "vlmevalkit")
+    item = items_of(source)[0]
+    for changes in ({"sane": record}, {"sane": sample(item, "B")["sane"] | {"id": record}}, {"token_counts": record}):
+        path = samples(tmp_path, sample(item, record, **changes))
+        with suppress(DatasetError):
+            import_log(source, path, "lmms-eval")
+
+
+def test_a_damaged_workbook_is_one_error(source: Source, tmp_path: Path) -> None:
+    pytest.importorskip("openpyxl")
+    path = tmp_path / "model_set.xlsx"
+    path.write_bytes(b"PK\x03\x04 and then nothing")
+    with pytest.raises(DatasetError, match="a log of vlmevalkit"):
+        import_log(source, path, "vlmevalkit")

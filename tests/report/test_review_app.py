@@ -4,9 +4,13 @@ import html
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,9 +22,10 @@ from tests.report.gallery_data import HOSTILE, Looked
 from tests.report.review_site import FORM, HOME, client_of, desk_of
 from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.local_server import listen
+from vgbench_gen.core.local_server import listen, serve
 from vgbench_gen.quality.review.lines import CANNOT_TELL
 from vgbench_gen.quality.review.session import Assignment, ReviewQueue
+from vgbench_gen.report import review_app, review_guard
 from vgbench_gen.report.review_app import make_url
 from vgbench_gen.report.review_guard import COOKIE_TOKEN, MAX_BODY_BYTES
 
@@ -286,3 +291,42 @@ def test_the_verb_reports_exports_and_ends_cleanly(
         _, complaints = server.communicate(timeout=300)
     assert server.returncode == 0
     assert complaints == ""
+
+
+def test_half_open_connections_and_endless_bodies_do_not_shut_others_out(
+    queue: ReviewQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(review_guard, "BODY_S", 0.5)
+    found = listen("127.0.0.1", 0)
+    threading.Thread(
+        target=serve, args=(review_app.make_app(queue, "set", (), "", ""), found, 0.5), daemon=True
+    ).start()
+    url = make_url(found, "127.0.0.1")
+    assert httpx.get(url).status_code == 200
+    place = found.getsockname()
+    start = "POST /reviewer HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: http://127.0.0.1\r\n"
+    form = "Content-Type: application/x-www-form-urlencoded\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with ExitStack() as opened:
+        held = [opened.enter_context(socket.create_connection(place)) for _ in range(64)]
+        for one in held:
+            one.sendall(start.encode())
+        time.sleep(1.5)
+        assert httpx.get(url).status_code == 200
+        slow, endless, behind = (opened.enter_context(socket.create_connection(place)) for _ in range(3))
+        slow.sendall((start + form + "1\r\na\r\n").encode())
+        endless.sendall((start + form).encode() + b"400\r\n" + b"a" * 1024 + b"\r\n")
+        behind.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000000000\r\n\r\n")
+        for one, status in ((slow, b" 408 "), (behind, b" 200 ")):
+            one.settimeout(5)
+            answer = b""
+            while some := one.recv(65536):  # ends: the server closes the connection
+                answer += some
+            assert status in answer.partition(b"\r\n")[0]
+        with pytest.raises((ConnectionError, TimeoutError)):
+            send_without_end(endless)
+
+
+def send_without_end(connection: socket.socket) -> None:
+    for _ in range(1000):
+        connection.sendall(b"400\r\n" + b"a" * 1024 + b"\r\n")
+        time.sleep(0.005)

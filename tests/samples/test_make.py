@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -188,12 +189,52 @@ def test_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:
     make_samples(some({"ca1m": 1}), tmp_path, film=film)
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"licence": 7}', '{"licence": "Do what\\nyou like"}'])
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", '{"licence": 7}', '{"licence": "Do what\\nyou like"}', '{"licence": "cc0-1.0"}']
+    + ['{"licence": "cc0-1.0", "scenes": ' + scenes + "}" for scenes in ("[]", '{"x": 1}', '{"x": {"path": "data"}}')]
+    + [
+        json.dumps({"licence": "cc0-1.0", "scenes": {"x": {"path": path, "digest": ""}}})
+        for path in (".", "..", "data")
+    ],
+)
 def test_a_senseless_samples_file_gives_no_licence(tmp_path: Path, text: str) -> None:
     scene = tmp_path / "data" / "0a1b2c3d4e" / "iphone"
     scene.mkdir(parents=True)
     assert find_licence(scene, "scannetpp-tou") == "scannetpp-tou"
     (tmp_path / "SAMPLES.json").write_text(text)
     assert find_licence(scene, "scannetpp-tou") == "scannetpp-tou"
-    (tmp_path / "SAMPLES.json").write_text('{"licence": "cc0-1.0"}')
-    assert find_licence(scene, "scannetpp-tou") == "cc0-1.0"
+
+
+def test_only_the_samples_themselves_stand_under_their_licence(tmp_path: Path) -> None:
+    """A real scan that is put beside samples, in the place of one or under its name keeps its own terms."""
+    first, second = (made.path for made in make_samples(some({"wildrgbd": 2}), tmp_path, film=box_take))
+    assert find_licence(first, "mit") == find_licence(second, "mit") == "cc0-1.0"
+    beside = first.with_name("scenes_001")
+    shutil.copytree(first, beside)
+    assert find_licence(beside, "mit") == "mit"
+    picture = next((first / "rgb").iterdir())
+    picture.write_bytes(picture.read_bytes()[:-1] + b"x")
+    assert find_licence(first, "mit") == "mit"
+    shutil.rmtree(second)
+    beside.rename(second)
+    assert find_licence(second, "mit") == "mit"
+
+
+def test_a_scene_that_is_there_without_a_digest_is_made_again_and_compared(tmp_path: Path) -> None:
+    (spec,) = some({"ca1m": 1})
+    (made,) = make_samples([spec], tmp_path, film=box_take)
+    before, marker = files(tmp_path), tmp_path / "samples-ca1m/SAMPLES.json"
+    stated = json.loads(marker.read_text())
+    del stated["scenes"][spec.scene_id]["digest"]
+    marker.write_text(json.dumps(stated))
+    assert find_licence(made.path, "theirs") == "theirs"
+    make_samples([spec], tmp_path, film=box_take)
+    assert files(tmp_path) == before
+    assert find_licence(made.path, "theirs") == "cc0-1.0"
+    marker.write_text(json.dumps(stated))
+    made.path.write_bytes(b"a real scan")
+    with pytest.raises(ConfigError, match="other files than"):
+        make_samples([spec], tmp_path, film=box_take)
+    assert made.path.read_bytes() == b"a real scan"
+    assert find_licence(made.path, "theirs") == "theirs"

@@ -175,3 +175,15 @@ def test_real_captures(captures: Path) -> None:
     failed: list[VGBenchError] = []
     assert len(list(open_scenes(captures, on_error=lambda ref, error: failed.append(error)))) == 6
     assert failed == []
+
+
+def test_links_to_scans_elsewhere_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """They are not followed, and nobody should have to guess why scans are missing."""
+    (tmp_path / "disk/scene0001_00").mkdir(parents=True)
+    (tmp_path / "raw/sub").mkdir(parents=True)
+    (tmp_path / "raw/scannet").symlink_to(tmp_path / "disk")
+    (tmp_path / "raw/within").symlink_to(tmp_path / "raw/sub")
+    assert discover(tmp_path / "raw") == []
+    told = [record.getMessage() for record in caplog.records if "not followed" in record.getMessage()]
+    assert len(told) == 1
+    assert str(tmp_path / "raw/scannet") in told[0]

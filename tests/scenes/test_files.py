@@ -59,6 +59,52 @@ def test_orientation_turns_nothing_and_is_not_passed_through() -> None:
         assert decode_image_rgb(other, "x").shape == RGB.shape
 
 
+@pytest.fixture(scope="module")
+def photograph() -> Any:
+    """(480, 640, 3) soft shapes and noise, which fill a JPEG as a photograph does."""
+    rng = np.random.default_rng(5)
+    small = Image.fromarray(rng.integers(0, 255, (24, 32, 3), dtype=np.uint8)).resize((640, 480))
+    return np.clip(np.asarray(small) + rng.normal(0, 12, (480, 640, 3)), 0, 255).astype(np.uint8)
+
+
+@pytest.mark.parametrize("options", [{}, {"progressive": True}, {"subsampling": 0}])
+def test_a_jpeg_with_a_hole_is_refused(photograph: Any, options: dict[str, Any]) -> None:
+    """OpenCV decodes each of these without a word, most pixels wrong. A few hold as many blocks as before."""
+    data = encoded(photograph, "JPEG", **options)
+    places = range(len(data) // 20, len(data) - 2000, len(data) // 20)
+    noise = RNG.integers(0, 255, 1024, dtype=np.uint8).tobytes()
+    passed = 0
+    for fill in (bytes(1024), noise):
+        for at in places:
+            try:
+                decode_image_rgb(data[:at] + fill + data[at + 1024 :], "x")
+                passed += 1
+            except FrameError:
+                pass
+    assert passed <= 0.1 * 2 * len(places)
+
+
+def test_what_follows_the_end_of_a_jpeg_does_no_harm(photograph: Any) -> None:
+    data = encoded(photograph, "JPEG")
+    whole = decode_image_rgb(data, "x")
+    for tail in (b"\0" * 4000, b"made by a camera\xff\xd8\xff\xe0" * 9):
+        np.testing.assert_array_equal(decode_image_rgb(data + tail, "x"), whole)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.7, 0.99])
+def test_a_jpeg_that_was_cut_and_closed_again_is_refused(photograph: Any, share: float) -> None:
+    data = encoded(photograph, "JPEG")
+    with pytest.raises(FrameError, match="here: found pixels that do not decode"):
+        decode_image_rgb(data[: int(share * len(data))] + b"\xff\xd9", "here")
+
+
+def test_a_jpeg_of_thousands_of_scans_is_refused_before_it_is_decoded(photograph: Any) -> None:
+    data = encoded(photograph, "JPEG", progressive=True)
+    last = data.rfind(b"\xff\xda")
+    with pytest.raises(FrameError, match=r"a JPEG of 20\d\d scans; expected at most 100"):
+        decode_image_rgb(data[:last] + 2_000 * data[last:-2] + b"\xff\xd9", "x")
+
+
 def _png(width: int, height: int, bits: int = 8, kind: int = 2) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sIIBB", 13, b"IHDR", width, height, bits, kind) + bytes(20) + b"IEND"
 

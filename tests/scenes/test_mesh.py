@@ -115,3 +115,31 @@ def test_size_limit_and_no_file(tmp_path: Path) -> None:
     for absent in (tmp_path / "absent.ply", tmp_path, tmp_path / "pipe.ply"):
         with pytest.raises(SceneError):
             read_ply(absent)
+
+
+def test_a_line_of_megabytes_is_refused_before_it_is_held(tmp_path: Path) -> None:
+    path = tmp_path / "mesh.ply"
+    with path.open("wb") as file:
+        file.write(_head(form="ascii"))
+        file.write(b"0 0 0 " * 8_000_000)
+    tracemalloc.start()
+    try:
+        with pytest.raises(SceneError, match="a line of more than 10000 bytes"):
+            read_ply(path)
+        assert tracemalloc.get_traced_memory()[1] < 10 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_many_triangles_in_one_place_are_refused_whatever_their_vertices(tmp_path: Path) -> None:
+    """Each ray meets them one by one: a million takes minutes a frame."""
+    rng = np.random.default_rng(0)
+    corners = np.tile([[0.0, 0, 2], [1, 0, 2], [0, 1, 2]], (2000, 1)) + rng.uniform(0, 1e-5, (6000, 3)) + 0.0001
+    write_mesh(tmp_path / "same.ply", corners[:3], np.tile([[0, 1, 2]], (2000, 1)), "<")
+    write_mesh(tmp_path / "near.ply", corners, np.arange(6000).reshape(-1, 3), "<")
+    for name in ("same.ply", "near.ply"):
+        with pytest.raises(SceneError, match="triangles within a millimetre; expected at most 1000"):
+            read_ply(tmp_path / name)
+    apart = corners + np.repeat(rng.uniform(-3, 3, (2000, 3)), 3, axis=0)
+    write_mesh(tmp_path / "apart.ply", apart, np.arange(6000).reshape(-1, 3), "<")
+    assert len(read_ply(tmp_path / "apart.ply")[1]) == 2000

@@ -488,6 +488,17 @@ def outward_link(scene: Path) -> None:
     (scene / "iphone/depth.bin").symlink_to(secret)
 
 
+def playlist(start: str) -> Callable[[Path], None]:
+    """The video moved out of the scene, and a list of files that names it in its place."""
+
+    def spoil(scene: Path) -> None:
+        secret = scene.parent.parent.parent / "private.mkv"
+        shutil.move(scene / "iphone/rgb.mkv", secret)
+        (scene / "iphone/rgb.mkv").write_text(start.format(secret))
+
+    return spoil
+
+
 def another_aspect(scene: Path) -> None:
     writer.write_video(scene / "iphone/rgb.mkv", [writer.ramp((240, 320), i) for i in range(4)])
 
@@ -504,6 +515,11 @@ def another_aspect(scene: Path) -> None:
         (overwrite("rgb.mkv", b"\x1aE\xdf\xa3 no video"), "FFmpeg"),
         (overwrite("depth.bin", b"garbage" * 1000), "256x192 depth"),
         (outward_link, "link or path"),
+        (playlist("ffconcat version 1.0\nfile '{}'\n"), "begins with b'ffconcat"),
+        (
+            playlist("#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nfile://{}\n"),
+            "begins with b'#EXTM3U",
+        ),
         (another_aspect, "the shape of"),
     ],
 )

@@ -36,7 +36,11 @@ def test_manifest_there_and_back(tmp_path: Path) -> None:
     assert provenance.read_manifest(tmp_path / "new") == manifest
 
 
-@pytest.mark.parametrize("content", [None, b"{", b"[]", b"\xff", b"[" * 10**5])
+@pytest.mark.parametrize(
+    "content",
+    [None, b"{", b"[]", b"\xff", b"[" * 10**5]
+    + [b'{"a": Infinity}', b'{"a": [-Infinity]}', b'{"a": NaN}', b'{"a": 1e999}', b'{"a": %s}' % (b"9" * 5000)],
+)
 def test_a_bad_manifest(tmp_path: Path, content: bytes | None) -> None:
     if content is not None:
         (tmp_path / "manifest.json").write_bytes(content)
@@ -175,3 +179,16 @@ def test_a_flocked_lock_holds_whatever_its_words(tmp_path: Path) -> None:
         lock.path.write_text(json.dumps(mine))
     with BuildLock(tmp_path):
         pass
+
+
+def test_deep_json_in_a_lock_does_not_hold(tmp_path: Path) -> None:
+    (tmp_path / provenance.LOCK).write_text("[" * 4000)
+    with BuildLock(tmp_path):
+        pass
+
+
+@pytest.mark.timeout(20)
+def test_a_pipe_in_the_place_of_a_lock_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / provenance.LOCK)
+    with pytest.raises(DatasetError, match=r"found a pipe.*Delete .*build\.lock"):
+        BuildLock(tmp_path).__enter__()

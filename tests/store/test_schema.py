@@ -45,12 +45,13 @@ INT64 = st.integers(-(2**63), 2**63 - 1)
 @st.composite
 def facts(draw: st.DrawFn) -> Fact:
     text = {name: draw(TEXT) for name in ("task", "ask", "dataset", "scene_id", "split", "key", "licence")}
+    candidates = tuple(draw(st.lists(CANDIDATES, min_size=1, max_size=3)))
     return Fact(
         **text,
         task_version=draw(INT64),
         frame_ids=tuple(draw(st.lists(TEXT, max_size=3))),
-        candidates=tuple(draw(st.lists(CANDIDATES, min_size=1, max_size=3))),
-        truth=draw(INT64),
+        candidates=candidates,
+        truth=draw(st.integers(0, len(candidates) - 1)),
         second_value=draw(VALUES),
         margin=draw(FLOATS),
         evidence=draw(JSON),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vgbench_gen.backends._call import Answer, Call, Failed, Turn
+from vgbench_gen.backends._keys import cover_line
 from vgbench_gen.backends.base import FinishReason, Usage
 
 _FINISHES: dict[str, FinishReason] = {
@@ -117,7 +118,9 @@ def answer(tree: dict[str, Any], model: str, sent: Mapping[str, Any]) -> Answer:
         Failed: an error in a reply's clothes, no choice, or no message in it.
     """
     if isinstance(tree.get("error"), Mapping):
-        raise Failed("api_error", f"an error in place of a reply: {str(tree['error'].get('message'))[:200]}", "later")
+        raise Failed(
+            "api_error", f"an error in place of a reply: {cover_line(str(tree['error'].get('message')))}", "later"
+        )
     choices = tree.get("choices")
     if not isinstance(choices, list) or not choices:
         raise Failed("bad_reply", "the reply holds no choice.", "later", charged=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 
 from vgbench_gen.backends._call import Failed
-from vgbench_gen.backends._keys import guard_logs
+from vgbench_gen.backends._keys import cover_line, guard_logs
 
 if TYPE_CHECKING:
     import openai
@@ -90,7 +90,9 @@ def parse_reply(response: httpx2.Response) -> dict[str, Any]:
     """
     kind = response.headers.get("content-type", "")
     if "json" not in kind.lower():
-        raise Failed("bad_reply", f"the reply is {kind[:60] or 'of no type'}, not JSON. Check the address.", "later")
+        raise Failed(
+            "bad_reply", f"the reply is {cover_line(kind) or 'of no type'}, not JSON. Check the address.", "later"
+        )
     body = response.content
     try:
         tree = json.loads(body, parse_constant=lambda _: None)
@@ -114,7 +116,7 @@ def classify_error(error: openai.APIError) -> Failed:
     detail = f"{type(cause).__name__}: {cause}" if cause is not None and str(cause) else type(cause or error).__name__
     if isinstance(error, openai.APITimeoutError):
         return Failed("timeout", f"no answer in time ({type(cause or error).__name__}).", "later", charged=charged)
-    return Failed("api_error", f"the connection failed ({make_one_line(detail)}).", "later", charged=charged)
+    return Failed("api_error", f"the connection failed ({cover_line(detail)}).", "later", charged=charged)
 
 
 def _classify_status(error: openai.APIStatusError) -> Failed:
@@ -134,7 +136,7 @@ def _classify_status(error: openai.APIStatusError) -> Failed:
     if 300 <= status < 400:
         where = error.response.headers.get("location", "nowhere")
         return Failed(
-            "wrong_request", f"redirected ({status}) to {make_one_line(where)}; give that address with --base-url."
+            "wrong_request", f"redirected ({status}) to {cover_line(where)}; give that address with --base-url."
         )
     return Failed("wrong_request", f"the request was refused ({status}): {said}")
 
@@ -144,14 +146,9 @@ def describe_error_body(body: object, response: httpx2.Response) -> str:
     if isinstance(body, Mapping):
         text = body.get("message") or body.get("detail") or body.get("error")
         if text:
-            return make_one_line(str(text))
+            return cover_line(str(text))
     kind = response.headers.get("content-type", "")
-    return f"(a body of type {kind[:40] or 'unknown'})" if "json" not in kind else make_one_line(response.text)
-
-
-def make_one_line(text: str) -> str:
-    """At most 300 characters, printable, without line breaks."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text[:2000]).split())[:300]
+    return f"(a body of type {cover_line(kind) or 'unknown'})" if "json" not in kind else cover_line(response.text)
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:

@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import logging
 import os
 import re
 import stat
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from urllib.request import getproxies
 
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.lines import make_one_line
 
 COVER = "[key]"
 _MAX_FILE_BYTES = 1 << 16
 _SHORTEST = 6  # shorter ones are words such as "none"; cutting those out would maim every message
+_LONG = 24  # of keys of this length the beginning is covered too: some servers say that and no more
+_SHOWN_CHARS = 300
+# What may stand between two characters of a key where a text was wrapped, also as JSON writes it.
+_BREAK = r"(?:\s|\\+[nrt])*"
+# Parts of an address that are a key: a UUID, a usual prefix, or a long mixture of digits and letters.
+_KEY_IN_PATH = re.compile(
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    r"|(?:sk|pk|key|token|api|hf|gsk)[-_][\w.~-]{6,}"
+    r"|(?=[\w.~-]*\d)(?=[\w.~-]*[a-z])(?:[\w.~-]*[-_.~])?\w{16,}(?:[-_.~][\w.~-]*)?",
+    re.ASCII | re.IGNORECASE,
+)
 _LINE = re.compile(r"(?:export\s+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*=\s*(?P<value>.*)")
 _log = logging.getLogger("vgbench_gen.backends")
 _known: set[str] = set()
@@ -63,13 +77,50 @@ class Key:
 
 
 def register_secret(secret: str) -> None:
-    """Have `redact` cut this text out from now on, also as it stands in URLs, in JSON and in base64."""
+    """Have `redact` cover this text from now on.
+
+    Also as it stands in URLs, in JSON, in base64 with whatever before and behind it, wrapped over lines, and of long
+    ones the beginning.
+    """
     global _pattern
     if len(secret) < _SHORTEST or secret in _known:
         return
-    _known.update({secret, quote(secret, safe=""), json.dumps(secret)[1:-1]})
-    _known.add(base64.b64encode(secret.encode()).decode().rstrip("="))
-    _pattern = re.compile("|".join(re.escape(text) for text in sorted(_known, key=len, reverse=True)))
+    _known.add(secret)
+    forms = sorted(((text, form) for known in _known for text, form in _list_forms(known)), key=lambda f: -len(f[0]))
+    _pattern = re.compile("|".join(dict.fromkeys(form for _, form in forms)))
+
+
+def _list_forms(secret: str) -> Iterator[tuple[str, str]]:
+    """(text, pattern for it) of every form in which a secret is covered."""
+    yield secret, _spell(secret)
+    yield from ((text, _spell(text)) for text in _list_base64(secret.encode()))
+    if len(secret) >= _LONG:
+        yield secret[:16], _spell(secret[:16]) + r"[\w.~+/=%-]*"
+
+
+def _list_base64(secret: bytes) -> Iterator[str]:
+    """The secret in base64 alone, and what it always gives inside a longer text, wherever it begins there."""
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        yield encode(secret).decode().rstrip("=")
+        for before in range(3):
+            whole = (8 * (before + len(secret))) // 6  # characters that what follows does not change
+            yield encode(bytes(before) + secret).decode()[-(-8 * before // 6) : whole]
+
+
+def _spell(text: str) -> str:
+    """A pattern for the text, whichever of its characters are quoted as in URLs or in JSON."""
+    parts = []
+    for char in text:
+        if char.isascii() and char.isalnum():
+            parts.append(char)
+            continue
+        forms = {rf"\\*{re.escape(char)}", *(f"(?i:{re.escape(f)})" for f in (quote(char, safe=""), _quote_json(char)))}
+        parts.append(f"(?:{'|'.join(sorted(forms))})")
+    return _BREAK.join(parts)
+
+
+def _quote_json(char: str) -> str:
+    return json.dumps(char)[1:-1]
 
 
 def register_proxy_passwords() -> None:
@@ -84,6 +135,20 @@ def register_proxy_passwords() -> None:
 def redact(text: str) -> str:
     """The text with every known key covered."""
     return text if _pattern is None else _pattern.sub(COVER, text)
+
+
+def redact_tree(tree: Any) -> Any:
+    """The same for every text in what JSON holds, names of fields too."""
+    if isinstance(tree, dict):
+        return {redact(name): redact_tree(value) for name, value in tree.items()}
+    if isinstance(tree, list):
+        return [redact_tree(value) for value in tree]
+    return redact(tree) if isinstance(tree, str) else tree
+
+
+def cover_line(text: str) -> str:
+    """What a server or library says, for a message: keys covered first, then one line of at most 300 characters."""
+    return make_one_line(redact(text), _SHOWN_CHARS)
 
 
 class Redacting(logging.Filter):
@@ -152,6 +217,9 @@ def _read_key_file(path: Path, variables: tuple[str, ...]) -> str:
 def strip_url(url: str) -> str:
     """The address without user, password, query and fragment; what was cut is remembered as secret.
 
+    So are parts of its path that look like keys. A digest stands in their place, because replies to different
+    addresses are different.
+
     Raises:
         ConfigError: it is no http or https address.
     """
@@ -170,9 +238,17 @@ def strip_url(url: str) -> str:
         for value in parts.query.split("&"):
             register_secret(unquote(value.partition("=")[2]))
     name = f"[{host}]" if ":" in host else host
-    return urlunsplit((parts.scheme, f"{name}:{port}" if port else name, parts.path.rstrip("/"), "", ""))
+    path = "/".join(map(_cover_key_in_path, parts.path.rstrip("/").split("/")))
+    return urlunsplit((parts.scheme, f"{name}:{port}" if port else name, path, "", ""))
+
+
+def _cover_key_in_path(part: str) -> str:
+    if redact(unquote(part)) == unquote(part) and not _KEY_IN_PATH.fullmatch(unquote(part)):
+        return part
+    register_secret(unquote(part))
+    return f"[key-{hashlib.blake2b(part.encode(), digest_size=4).hexdigest()}]"
 
 
 def _shorten_url(url: str) -> str:
-    text = redact(url)
-    return (text.rpartition("@")[2] if "@" in text else text)[:80]
+    """The beginning of what is no address, without all that may be secret in one."""
+    return make_one_line(re.split(r"[?#]", redact(url).rpartition("@")[2])[0], 80)

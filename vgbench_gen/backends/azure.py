@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from vgbench_gen.backends._call import Failed
-from vgbench_gen.backends._keys import Key, find_key, register_proxy_passwords, strip_url
+from vgbench_gen.backends._keys import Key, cover_line, find_key, register_proxy_passwords, strip_url
 from vgbench_gen.backends.base import Backend
 from vgbench_gen.backends.openai_compatible import OpenAICompatible
 from vgbench_gen.backends.spec import BackendOptions, Needs, Provider, providers
@@ -144,7 +144,6 @@ def _make_token_provider(spec: str, trapi: bool = False) -> Callable[[], Awaitab
             # The credential keeps tokens and renews them; its asynchronous twin needs one more package.
             return Key(await asyncio.to_thread(provider), f"the sign-in for {spec}").reveal()
         except AzureError as exc:
-            said = " ".join(str(exc).split())[:300]
-            raise Failed("refused_key", f"signing in failed: {said}", for_all=True) from None
+            raise Failed("refused_key", f"signing in failed: {cover_line(str(exc))}", for_all=True) from None
 
     return token

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from vgbench_gen.backends._keys import redact
 from vgbench_gen.core.config import Config
 from vgbench_gen.core.errors import VGBenchError
 
@@ -156,6 +157,7 @@ class BackendError(VGBenchError):
     """
 
     def __init__(self, kind: str, message: str) -> None:
+        message = redact(message)
         super().__init__(kind, message)
         self.kind, self.message = kind, message
 

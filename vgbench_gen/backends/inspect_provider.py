@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from vgbench_gen.backends._call import Answer, Call, Failed, Turn
-from vgbench_gen.backends._keys import find_key, register_proxy_passwords, register_secret, strip_url
+from vgbench_gen.backends._keys import cover_line, find_key, register_proxy_passwords, register_secret, strip_url
 from vgbench_gen.backends.base import Backend, FinishReason, Usage
 from vgbench_gen.backends.served import Served
 from vgbench_gen.backends.spec import BackendOptions, Needs, Provider, providers
@@ -36,7 +36,6 @@ _FINISHES: dict[str, FinishReason] = {
     "tool_calls": "tool_calls",
 }
 _MAY_PASS = (408, 409, 425)  # of statuses below 500
-_SHOWN_CHARS = 300
 
 
 @providers.register("inspect")
@@ -227,7 +226,7 @@ def _one_line(error: object) -> str:
     """The end of what it says, where inspect_ai writes the error itself, after the whole request."""
     text = str(error).strip() or type(error).__name__
     text = re.sub(r"\[/?[a-z]+\]", "", text.rpartition("\n\n")[2])  # its messages are marked up for a terminal
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:_SHOWN_CHARS]
+    return cover_line(text)
 
 
 def _make_plain(value: Mapping[str, Any] | None) -> dict[str, Any]:

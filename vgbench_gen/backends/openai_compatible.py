@@ -222,6 +222,7 @@ class OpenAIProvider(Provider):
     def open(self, name: str, model: str, options: BackendOptions) -> Backend:
         """As `Provider.open`."""
         known, spec, url = load_provider_table().provider[name], f"{name}:{model}", ""
+        key = None if options.keyless else find_key(known.key_variables, options.key_file)  # first: it is covered then
         if model.startswith(("http://", "https://")):
             url, _, model = model.partition("#")
             bare = strip_url(url)
@@ -234,7 +235,6 @@ class OpenAIProvider(Provider):
         variables = [os.environ[variable] for variable in known.base_url_variables if os.environ.get(variable)]
         url = url or options.base_url or next(iter(variables), known.base_url)
         endpoint = strip_url(url)
-        key = None if options.keyless else find_key(known.key_variables, options.key_file)
         if key is None and known.needs_key and url == known.base_url and not options.keyless:
             raise ConfigError(
                 f"{spec}: no key. Set {known.key_variables[0]}, or name a file that holds it with --key-file."

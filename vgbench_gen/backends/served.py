@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import abc
 import asyncio
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,7 +16,7 @@ from vgbench_gen.backends._budget import Budget, find_price
 from vgbench_gen.backends._cache import ReplyCache, reply_from_json, reply_to_json
 from vgbench_gen.backends._call import Answer, Call, Failed, Turn
 from vgbench_gen.backends._images import ImageCache
-from vgbench_gen.backends._keys import redact
+from vgbench_gen.backends._keys import redact, redact_tree
 from vgbench_gen.backends._limits import Adaptive, Clock, Pace
 from vgbench_gen.backends.base import (
     Backend,
@@ -162,7 +163,7 @@ class Served(Backend):
         failed = slowed = 0
         while True:
             if self._for_all is not None:
-                raise BackendError(self._for_all.kind, redact(self._for_all.message))
+                raise BackendError(self._for_all.kind, self._for_all.message)
             thought = await self._budget.room_for(lambda: self._estimate_usage(call))
             self._check_fits_a_minute(thought)
             outcome = await self._try_once(call, thought, failed + slowed + 1)
@@ -174,12 +175,12 @@ class Served(Backend):
             slowed += outcome.again == "slower"
             if outcome.again == "never" or self._gives_up(failed, slowed) or self._for_all is not None:
                 tries = f" Tried {failed + slowed} times." if failed + slowed > 1 else ""
-                raise BackendError(outcome.kind, _end_sentence(redact(outcome.message)) + tries)
+                raise BackendError(outcome.kind, _end_sentence(outcome.message) + tries)
             wait_s = self._wait_s(call, outcome, failed, slowed)
             if wait_s > LONGEST_PAUSE_S:
                 raise BackendError(
                     outcome.kind,
-                    f"{_end_sentence(redact(outcome.message))} It asks to wait {wait_s:.0f} s: run again then.",
+                    f"{_end_sentence(outcome.message)} It asks to wait {wait_s:.0f} s: run again then.",
                 )
             self.tally.retried += 1
             if outcome.again == "slower":
@@ -247,9 +248,9 @@ class Served(Backend):
             raw=answer.raw,
         )
         record = reply_to_json(reply)
-        covered = redact(record)
-        if covered != record:
-            reply, record = reply_from_json(covered), covered
+        if redact(record) != record:
+            record = format_canonical_json(redact_tree(json.loads(record)))
+            reply = reply_from_json(record)
         worth_keeping = (answer.text.strip() or answer.images) and answer.finish_reason != "content_filter"
         if self._cache is not None and worth_keeping:
             self._cache.put(call.digest, record)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vgbench_gen.backends._call import Answer, Call, Failed
+from vgbench_gen.backends._keys import cover_line
 from vgbench_gen.backends.base import Backend, BackendError, Usage
 from vgbench_gen.backends.model_files import HUB_FILES, check_packages, locate_model
 from vgbench_gen.backends.served import Served
@@ -264,5 +265,5 @@ def _classify_failure(exc: Exception, out_of_memory: bool) -> Exception:
         return Failed(exc.kind, exc.message)
     if out_of_memory:
         return Failed("api_error", "the GPU's memory does not hold this one prompt. Send smaller images or less text.")
-    text = " ".join(str(exc).split())[:300]
-    return Failed("wrong_request", f"the model's processor or chat template refuses the prompt ({text}).")
+    said = cover_line(str(exc))
+    return Failed("wrong_request", f"the model's processor or chat template refuses the prompt ({said}).")

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Protocol
 
 from vgbench_gen.backends._call import Answer, Call, Failed
+from vgbench_gen.backends._keys import cover_line
 from vgbench_gen.backends.base import Backend, Capabilities
 from vgbench_gen.backends.served import Served
 from vgbench_gen.backends.spec import BackendOptions, Needs, Provider, providers
@@ -104,7 +105,7 @@ class UnifiedLocal(Served):
 
 
 def _describe_error(exc: Exception) -> str:
-    return " ".join(f"{type(exc).__name__}: {exc}".split())[:300]
+    return cover_line(f"{type(exc).__name__}: {exc}")
 
 
 @providers.register("unified")

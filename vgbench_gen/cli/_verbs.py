@@ -42,6 +42,19 @@ def add_verb(
 class GroupedVerbs(TyperGroup):
     """A program whose help lists the verbs by group, in plain text."""
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """As typer's, where no path among the arguments is empty: that would be taken for the current folder."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None:
+            texts = {name for each in command.params if not _takes_path(each) for name in each.opts}
+            for before, given in zip(["", *rest], rest, strict=False):
+                option, equals, value = given.partition("=")
+                if (not given and before not in texts) or (
+                    equals and not value and option.startswith("--") and option not in texts
+                ):
+                    raise typer.BadParameter("found an empty path; expected one, or . for the current folder", ctx)
+        return name, command, rest
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write one section for each group: its verbs with their first sentence, whole, and an example of its own."""
         sections: dict[str, list[tuple[str, str]]] = {group: [] for group in GROUPS}
@@ -59,3 +72,7 @@ class GroupedVerbs(TyperGroup):
 
 def _find_first_sentence(text: str) -> str:
     return re.split(r"(?<=\.)\s", " ".join(text.split()), maxsplit=1)[0]
+
+
+def _takes_path(parameter: Any) -> bool:
+    return "Path" in str(getattr(getattr(parameter, "type_descriptor", None), "annotation", ""))

@@ -21,6 +21,7 @@ from vgbench_gen.cli._options import (
     choose_engine,
 )
 from vgbench_gen.cli._verbs import add_verb
+from vgbench_gen.core.lines import make_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -78,8 +79,8 @@ def build(
 
     What was measured before and still holds is reused, so an interrupted build goes on where it stopped. Prints what
     each task got from each source and why cells are empty. Where the facts cannot fill the recipe's totals, says which,
-    by how many and what would help, writes no question and exits 1; also if no question came out, the workers of a
-    scene died twice, or --check finds an answer that does not agree or a bar of the audit that fell.
+    by how many and what would help, writes no question and exits 1; also if no question came out, a scene could not be
+    read, its workers died twice, or --check finds an answer that does not agree or a bar of the audit that fell.
     """
     from vgbench_gen.core.errors import ConfigError
     from vgbench_gen.pipeline import build as pipeline
@@ -92,7 +93,7 @@ def build(
     with _exit_where_short(), _open_bars(listed_later=not as_json) as (on_scene, on_question):
         report = pipeline.build(resolved, scenes, out, where, on_scene, on_question, allow_short)
     _print_report(report, resolved, out, as_json)
-    lost = [f"{scene.dataset} {scene.scene_id}" for scene in report.scenes if scene.lost]
+    lost = [f"{scene.dataset} {scene.scene_id}" for scene in report.scenes if scene.lost or scene.raised]
     holds = bool(report.composed.total) and not lost
     if check and report.composed.total:
         from vgbench_gen.cli._check import check_dataset, list_places
@@ -116,7 +117,7 @@ def measure(
 ) -> None:
     """Measure facts only; `vgbench compose` makes questions of them without opening a scene again.
 
-    Exits 1 if no fact came out, or the workers of a scene died twice.
+    Exits 1 if no fact came out, a scene could not be read, or its workers died twice.
     """
     from vgbench_gen.pipeline import build as pipeline
     from vgbench_gen.store.provenance import BuildLock
@@ -126,7 +127,7 @@ def measure(
         reports = pipeline.measure(_load_recipe(recipe, seed), scenes, out, where, on_scene)
     facts = sum(sum(report.facts.values()) for report in reports)
     print(f"{facts} facts from {len(reports)} scenes in {out}/facts")
-    if not facts or any(report.lost for report in reports):
+    if not facts or any(report.lost or report.raised for report in reports):
         raise typer.Exit(1)
 
 
@@ -235,7 +236,7 @@ def _open_bars(
         scenes.total = total
         scenes.update(done - scenes.n)
         if report.error and not (listed_later and sys.stdout.isatty()):
-            tqdm.write(f"dropped {report.dataset} {report.scene_id}: {report.error}", file=sys.stderr)
+            tqdm.write(make_one_line(f"dropped {report.dataset} {report.scene_id}: {report.error}"), file=sys.stderr)
 
     def on_question(done: int, total: int) -> None:
         questions.total = total

@@ -1,6 +1,7 @@
 """Entry point: collects the verbs, turns errors into one line and an exit status.
 
-Exit status: 0 done, 1 the work fell short, 2 something the user can mend (one line, no traceback), 130 interrupted.
+Exit status: 0 done, 1 the work fell short, 2 something the user can mend (one line, no traceback), 130 interrupted,
+128 + n ended by signal n.
 Any other exception is a defect of ours and keeps its traceback.
 """
 
@@ -10,8 +11,14 @@ import errno
 import importlib
 import os
 import pkgutil
+import shutil
+import signal
 import sys
-from collections.abc import Sequence
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,6 +26,7 @@ import typer
 from vgbench_gen import __version__, cli
 from vgbench_gen.cli._verbs import GroupedVerbs
 from vgbench_gen.core.errors import VGBenchError
+from vgbench_gen.core.lines import make_one_line
 
 # Base of all complaints about arguments; typer exports only this child of it.
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
@@ -62,12 +70,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: arguments after the program's name; those of the process by default.
     """
     try:
-        status = _run(make_app(), list(sys.argv[1:] if argv is None else argv))
-        sys.stdout.flush()
+        with _listen_for_the_end():
+            status = _run(make_app(), list(sys.argv[1:] if argv is None else argv))
+            sys.stdout.flush()
     except VGBenchError as exc:
         return _complain(str(exc))
     except _USAGE_ERROR as exc:
         return _complain(_format_usage_message(exc))
+    except _Ended as exc:
+        print(f"vgbench: ended by {exc.signal.name}; run again to go on", file=sys.stderr)
+        return 128 + exc.signal
     except (KeyboardInterrupt, typer.Abort):
         print("vgbench: interrupted", file=sys.stderr)
         return 130
@@ -79,9 +91,40 @@ def main(argv: Sequence[str] | None = None) -> int:
         # What is wrong with scans is typed where they are read; this is a path to write to, its rights or a full disk.
         where = exc.filename or "the disk (or the folder for temporary files, TMPDIR)"
         if exc.errno in _FULL:
-            return _complain(f"{where}: {os.strerror(exc.errno)}. Free space and run again: what was finished is kept.")
+            said = f"{where}: {os.strerror(exc.errno)} ({_describe_disk(exc.filename)})"
+            return _complain(f"{said}. Free space and run again: what was finished is kept.")
         return _complain(f"{where}: {exc.strerror or exc}. Check the path, its rights and the space.")
     return status
+
+
+class _Ended(KeyboardInterrupt):
+    """A signal asks the program to end. It is met as Ctrl-C is: locks are released and temporary files removed."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.signal = signal.Signals(number)
+
+
+@contextmanager
+def _listen_for_the_end() -> Iterator[None]:
+    """Inside the block SIGTERM and SIGHUP raise `_Ended`, unless they are ignored (`nohup`) or spoken for."""
+    process, installed = os.getpid(), []
+
+    def end(number: int, _: object) -> None:
+        if os.getpid() != process:  # a fork of ours, to which nothing here belongs
+            os._exit(128 + number)
+        signal.signal(number, signal.SIG_IGN)  # a second one must not cut the clearing up short
+        raise _Ended(number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
+            signal.signal(number, end)
+            installed.append(number)
+    try:
+        yield
+    finally:
+        for number in installed:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _run(app: typer.Typer, arguments: list[str]) -> int:
@@ -102,6 +145,19 @@ def _format_usage_message(exc: Exception) -> str:
     return f"{message}{stop} See `{path} --help`."
 
 
+def _describe_disk(path: str | bytes | int | None) -> str:
+    """The file system of a path, or of the fullest one of those written to without a name, with what is free on it."""
+    named = [Path(os.fsdecode(path))] if isinstance(path, str | bytes) else [Path.cwd(), Path(tempfile.gettempdir())]
+    found = []
+    for each in named:
+        place = next(parent for parent in (each.absolute(), *each.absolute().parents) if parent.is_dir())
+        while not place.is_mount():
+            place = place.resolve().parent
+        found.append((shutil.disk_usage(place).free, place))
+    free, place = min(found)
+    return f"the disk at {place} has {free / 1e6:.1f} MB free"
+
+
 def _complain(message: str) -> int:
-    print(f"vgbench: error: {' '.join(message.split())}", file=sys.stderr)
+    print(f"vgbench: error: {make_one_line(message)}", file=sys.stderr)
     return 2

@@ -13,6 +13,7 @@ import typer
 
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.errors import ConfigError, VGBenchError
+from vgbench_gen.core.lines import make_one_line
 
 if TYPE_CHECKING:
     from vgbench_gen.scenes.base import SceneRef
@@ -71,13 +72,13 @@ def _find_scenes(root: Path) -> list[SceneRef]:
 def _measure_health(refs: Sequence[SceneRef]) -> Iterator[Row]:
     """Health of each scene; one that cannot be opened has nulls and says why in its verdict."""
     from vgbench_gen.scenes.health import SceneHealth, summarise_health
-    from vgbench_gen.scenes.opening import open_scene
+    from vgbench_gen.scenes.opening import lay_to_scene, open_scene
 
     for ref in refs:
         try:
-            with open_scene(ref) as scene:
+            with lay_to_scene(ref), open_scene(ref) as scene:
                 yield summarise_health(scene, ref.variant).to_json()
-        except (VGBenchError, OSError) as exc:
+        except VGBenchError as exc:
             known = {"dataset": ref.dataset, "id": ref.scene_id, "split": ref.split, "variant": ref.variant}
             unknown = dict.fromkeys(field.name for field in dataclasses.fields(SceneHealth))
             yield {**unknown, **known, "fits": [], "issues": {}, "verdict": f"bad: {exc}"}
@@ -92,13 +93,13 @@ def _format_cells(row: Row) -> tuple[str, ...]:
 
     return (
         row["dataset"],
-        row["id"],
+        make_one_line(row["id"]),
         count("frames_usable"),
         count("poses_valid") + ("" if row["frames_total"] is None else f"/{row['frames_total']}"),
         share("depth_coverage"),
         count("objects"),
         share("pose_depth_agree"),
-        " ".join(row["verdict"].split()),
+        make_one_line(row["verdict"]),
     )
 
 

@@ -68,7 +68,7 @@ def load_toml(path: Path, model: type[ConfigT]) -> ConfigT:
         data = tomllib.loads(raw.decode("utf-8"))
     except UnicodeDecodeError as exc:
         raise ConfigError(f"{path}: byte {exc.start} is not UTF-8; expected a TOML file. Check the path.") from exc
-    except (tomllib.TOMLDecodeError, RecursionError) as exc:
+    except (ValueError, RecursionError) as exc:
         raise ConfigError(f"{path}: not valid TOML: {exc}. Mend that line.") from exc
     return parse_config(data, model, str(path))
 
@@ -86,7 +86,11 @@ def parse_config(data: Mapping[str, Any], model: type[ConfigT], where: str) -> C
     """
     try:
         # By way of JSON, because strict validation of Python objects refuses a list where a tuple is declared.
-        return model.model_validate_json(json.dumps(data, default=str))
+        text = json.dumps(data, default=str)
+    except (ValueError, RecursionError) as exc:
+        raise ConfigError(f"{where}: found a value that cannot be used ({exc}). Mend it.") from exc
+    try:
+        return model.model_validate_json(text)
     except ValidationError as exc:
         problems = [describe_problem(model, error) for error in exc.errors(include_url=False)]
         raise ConfigError(f"{where}: " + "; ".join(problems)) from exc

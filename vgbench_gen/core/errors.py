@@ -1,10 +1,16 @@
 """Errors that a user can mend, and how they are worded.
 
 Every error says where, what was found, what was expected and what to do. The command line prints these as
-one line without a traceback; anything that is not a `VGBenchError` is a defect of ours and keeps its traceback.
+one line without a traceback; anything that is not a `VGBenchError` is a defect of ours and keeps its traceback. At a
+scene it costs that scene alone, see `DefectError`.
 """
 
 from __future__ import annotations
+
+
+def escape_surrogates(text: str) -> str:
+    """The text with what was no UTF-8 in a file's name as escapes, so that it can be printed and stored."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 class VGBenchError(Exception):
@@ -26,7 +32,7 @@ class FormatError(VGBenchError):
         self.where, self.found, self.expected, self.remedy = str(where), found, expected, remedy
 
     def __str__(self) -> str:
-        return f"{self.where}: found {self.found}; expected {self.expected}. {self.remedy}"
+        return escape_surrogates(f"{self.where}: found {self.found}; expected {self.expected}. {self.remedy}")
 
 
 class FrameError(FormatError):
@@ -35,6 +41,13 @@ class FrameError(FormatError):
 
 class SceneError(FormatError):
     """One scene cannot be used; the build goes on without it."""
+
+
+class DefectError(VGBenchError):
+    """The program failed at one scene in a way that it does not foresee: a defect of its own, met by that scene.
+
+    Its cause (`__cause__`) is what was raised.
+    """
 
 
 class PoseError(FrameError):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 import time
+import zipfile
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from typing import Any
 
 from vgbench_gen import __version__
 from vgbench_gen.core.errors import ConfigError, UnknownNameError
+from vgbench_gen.core.lines import make_one_line
 from vgbench_gen.core.registry import Registry
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import Source
@@ -32,6 +34,8 @@ from vgbench_gen.evaluation.replies import (
 )
 from vgbench_gen.store.files import dataset_error
 
+# What readers come upon where a log holds a text or nothing in the place of an object.
+_FOREIGN = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError, zipfile.BadZipFile)
 # Why a logged reply is not taken.
 IGNORED = ("unknown_id", "other_request", "not_identified")
 
@@ -110,7 +114,7 @@ def import_log(source: Source, path: Path, program: str = "", spec: str = "") ->
         DatasetError: nothing that any reader takes for a log, or no reply in it belongs to the dataset.
     """
     program = program or _find_program(path)
-    log = logs[program].read(path)
+    log = _read_log(program, path)
     model = "" if spec else log.model  # tables call a model by this, and by the spec where it is empty
     spec = spec or f"{program}:{log.model or path.stem}"
     items = {row.id: row.row for row in source.rows()}
@@ -138,6 +142,15 @@ def import_log(source: Source, path: Path, program: str = "", spec: str = "") ->
     return ImportedLog(
         target, spec, len(lines), sum(line.failed for line in lines), there, dict(sorted(ignored.items()))
     )
+
+
+def _read_log(program: str, path: Path) -> Log:
+    try:
+        log = logs[program].read(path)
+        return replace(log, replies=list(log.replies))
+    except _FOREIGN as error:
+        found = f"{type(error).__name__}: {make_one_line(str(error), 100)}"
+        raise dataset_error(path, found, f"a log of {program}", "Run its task again, or name another log.") from error
 
 
 def _find_program(path: Path) -> str:

@@ -19,13 +19,14 @@ from typing import Any
 from vgbench_gen.backends.base import Backend, BackendError, ImagePart, Reply, Settings
 from vgbench_gen.core.config import Config, load_toml
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.paths import inside
 from vgbench_gen.core.rng import digest_bytes, format_canonical_json, hash_stably
 from vgbench_gen.core.types import ALPHABET, Item
 from vgbench_gen.evaluation.base import Source
 from vgbench_gen.evaluation.options import VISUAL_COT
 from vgbench_gen.evaluation.prompting import VISUAL_COT_IMAGE, Asked, add_images
 from vgbench_gen.evaluation.replies import ReplyKey, ReplyLine, ReplyWriter, read_answered, read_line_at
-from vgbench_gen.store.files import write_bytes
+from vgbench_gen.store.files import dataset_error, write_bytes
 from vgbench_gen.text.render import find_templates_root
 
 DEFAULT_SET = "seed"
@@ -171,7 +172,8 @@ class Stages:
             line = read_line_at(self._replies, at)
         if line is None or line.failed or line.request_digest != digest:
             return None
-        path = self._folder / MADE / str(next((image["name"] for image in line.images if image.get("made")), ""))
+        named = str(next((image["name"] for image in line.images if image.get("made")), ""))
+        path = inside(self._folder, f"{MADE}/{named}", dataset_error)
         return Made(path, line.response or "") if path.is_file() else None
 
     async def make(self, asked: Asked, writer: ReplyWriter, on_reply: Any) -> Made:

@@ -12,7 +12,7 @@ from vgbench_gen.core.types import FloatArray
 MAX_DEVIATION = 5e-3
 DETERMINANT_RANGE = (0.95, 1.05)
 LAST_ROW_TOLERANCE = 1e-3
-MAX_TRANSLATION_M = 1e7
+MAX_TRANSLATION_M = 1e4
 _EXPECTED = "a finite rigid 4x4 transform"
 _REMEDY = "Leave this frame out, or export its pose again."
 
@@ -37,8 +37,8 @@ def check_pose(matrix: npt.ArrayLike, where: object) -> tuple[FloatArray, float]
     """Check that a pose from a file is rigid, and make it exactly so.
 
     Rules (`docs/formats.md#checks-on-every-scene`): all finite; last row (0, 0, 0, 1) within 1e-3; max |R^T R - I|
-    < 5e-3; 0.95 < det R < 1.05. Beyond them, no coordinate may exceed 10,000 km, which is further than map grids reach:
-    there all positions of a scene round to one. What passes gets its rotation re-orthonormalised, its last row set.
+    < 5e-3; 0.95 < det R < 1.05. Beyond them, no coordinate may exceed 10 km (`docs/validity.md#plausible-values`). What
+    passes gets its rotation re-orthonormalised, its last row set.
 
     Args:
         matrix: (4, 4), any transform between metric frames.

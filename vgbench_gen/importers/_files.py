@@ -10,10 +10,11 @@ import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.paths import inside
 from vgbench_gen.store import shards
 from vgbench_gen.store.files import dataset_error
 
@@ -54,6 +55,8 @@ class Place:
                 for path in self.folder.glob(pattern)
                 if path.is_file() and not any(part.startswith(".") for part in path.relative_to(self.folder).parts)
             )
+            for path in found:
+                inside(_find_root(self.folder), path, dataset_error)
             if found:
                 return found
         here = (
@@ -79,14 +82,30 @@ class Place:
         Raises:
             RowError: there is none.
         """
-        inner = PurePosixPath(name.replace("\\", "/").lstrip("/"))
-        if ".." in inner.parts or not inner.name:
-            raise RowError("image", f"{name[:120]!r}, which leaves the folder", "image_name")
+        inner = name.replace("\\", "/").lstrip("/")
         for top in (self.images, self.folder):
             for sub in ("", *folders):
-                if top is not None and (path := top / sub / inner).is_file():
+                if top is not None and (path := find_inside(top, f"{sub}/{inner}".lstrip("/"))).is_file():
                     return path
         raise RowError("image", f"no file {name[:120]!r}", "image_missing")
+
+
+def _find_root(folder: Path) -> Path:
+    """The folder that links may not leave. Files of a snapshot in the Hub's cache are links into its repository."""
+    return folder.parent.parent if folder.parent.name == "snapshots" else folder
+
+
+def find_inside(top: Path, name: str) -> Path:
+    """The file of this name below a folder that the user gave; it need not be there.
+
+    Raises:
+        RowError: the name or a link leaves the folder.
+    """
+    root = _find_root(top)
+    try:
+        return inside(root, f"{top.relative_to(root)}/{name}", dataset_error)
+    except DatasetError as error:
+        raise RowError("image", f"{name[:120]!r}, which leaves the folder", "image_name") from error
 
 
 def read_column(fields: Fields, *names: str) -> Any:

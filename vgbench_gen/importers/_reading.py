@@ -17,6 +17,7 @@ from vgbench_gen.importers._files import Place, RowError
 from vgbench_gen.importers._words import QuestionWords, parse_measure
 from vgbench_gen.importers.base import ASKED, ORIGIN, UNKNOWN, Importer, Record, SourceRow, read_letter, read_yes_no
 from vgbench_gen.store.media import MediaStore
+from vgbench_gen.store.pictures import MAX_PIXELS
 from vgbench_gen.store.schema import SCHEMA_VERSION
 
 FAMILY = "SpatialScore"  # prefix of `Item.benchmark` for rows that count by its rules
@@ -247,15 +248,20 @@ def answer_of(row: SourceRow) -> tuple[str, float, str]:
 def _store_image(image: bytes | Path, media: MediaStore) -> str:
     """The media name of an image, which is decoded once to be sure that it can be."""
     try:
-        data = image if isinstance(image, bytes) else image.read_bytes()
+        data = image if isinstance(image, bytes) else _read_start(image)
     except OSError as error:
         raise RowError("image", f"{error.filename} cannot be read ({error.strerror})", "image_missing") from error
     if len(data) > MAX_IMAGE_BYTES:
-        raise RowError("image", f"{len(data)} bytes, more than {MAX_IMAGE_BYTES}", "image_large")
+        raise RowError("image", f"more than {MAX_IMAGE_BYTES} bytes", "image_large")
     suffix = next((name for magic, name in _FORMATS.items() if data.startswith(magic)), "")
     if suffix and media.has(f"{digest_bytes(data)}.{suffix}"):
         return media.put(data, suffix)
     return media.put(*_check_image(data, suffix))
+
+
+def _read_start(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(MAX_IMAGE_BYTES + 1)
 
 
 def _check_image(data: bytes, suffix: str) -> tuple[bytes, str]:
@@ -263,6 +269,8 @@ def _check_image(data: bytes, suffix: str) -> tuple[bytes, str]:
 
     try:
         with Image.open(io.BytesIO(data)) as picture:
+            if picture.width * picture.height > MAX_PIXELS:
+                raise ValueError(f"{picture.width}x{picture.height} pixels; expected at most {MAX_PIXELS}")
             picture.load()
             if suffix:
                 return data, suffix

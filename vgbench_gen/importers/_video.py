@@ -15,6 +15,7 @@ from vgbench_gen.core.spread import choose_evenly
 from vgbench_gen.core.types import ColorArray
 from vgbench_gen.importers._archives import read_member
 from vgbench_gen.importers._files import RowError
+from vgbench_gen.scenes.containers import HEAD_BYTES, OPTIONS, is_video
 
 JPEG_QUALITY = 95
 _KEPT = 512  # videos whose frames stay in memory (about 0.7 MB each): questions about one video do not stand together
@@ -72,7 +73,9 @@ class _Video:
 
         source = str(self.data) if isinstance(self.data, Path) else io.BytesIO(self.data)
         try:
-            with av.open(source) as container:
+            if not is_video(self._read_head()):
+                raise RowError("video", f"{self.name}, which is no Matroska, MP4 or AVI", "video_broken")
+            with av.open(source, options=OPTIONS) as container:
                 if not container.streams.video:
                     raise RowError("video", f"{self.name}, which holds no video", "video_broken")
                 stream = container.streams.video[0]
@@ -84,6 +87,12 @@ class _Video:
                         yield packet
         except (av.error.FFmpegError, OSError) as error:
             raise RowError("video", f"{self.name}, which cannot be read ({str(error)[:80]})", "video_broken") from error
+
+    def _read_head(self) -> bytes:
+        if isinstance(self.data, bytes):
+            return self.data[:HEAD_BYTES]
+        with self.data.open("rb") as file:
+            return file.read(HEAD_BYTES)
 
     @staticmethod
     def _frames(packet: Any) -> Sequence[Any]:

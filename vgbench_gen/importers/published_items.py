@@ -19,11 +19,12 @@ from typing import Any
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import QUESTION_TYPES, Item, QuestionType
 from vgbench_gen.importers._alike import find_repeats
-from vgbench_gen.importers._files import RowError, read_column, read_optional, read_text
+from vgbench_gen.importers._files import RowError, find_inside, read_column, read_optional, read_text
 from vgbench_gen.importers._reading import FAMILY, MAX_IMAGES, BadRow, make_item
 from vgbench_gen.importers._words import find_options, plain_words
 from vgbench_gen.importers.base import UNKNOWN, Modality, SourceRow
 from vgbench_gen.importers.published import read_rows
+from vgbench_gen.store.files import dataset_error
 
 _MODALITIES: tuple[Modality, ...] = ("single-image", "multi-images", "video")
 _SCAN = re.compile(r"(?:^|/)(scannet|scannetpp|arkitscenes)/([^/]+)", re.IGNORECASE)
@@ -152,8 +153,10 @@ def _find_scene(images: Sequence[str], modality: str | None) -> tuple[str, str]:
 
 def list_image_files(folders: Sequence[Path], name: str) -> Iterator[Path]:
     """Where the image of this name may lie: below each folder, with and without the `dataset/` that it begins with."""
-    inner = PurePosixPath(name.lstrip("/"))
+    inner = name.lstrip("/")
     for folder in folders:
-        yield folder / inner
-        if inner.parts[:1] == ("dataset",):
-            yield folder / PurePosixPath(*inner.parts[1:])
+        for each in dict.fromkeys((inner, inner.removeprefix("dataset/"))):
+            try:
+                yield find_inside(folder, each)
+            except RowError as error:
+                raise dataset_error(folder, str(error), "names of images in it", "Copy the images there.") from error

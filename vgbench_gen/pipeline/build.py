@@ -27,7 +27,14 @@ from vgbench_gen.scenes import discover
 from vgbench_gen.scenes.base import SceneRef, loaders
 from vgbench_gen.store.files import clean_temporary
 from vgbench_gen.store.pictures import list_codec_versions
-from vgbench_gen.store.provenance import BuildLock, code_version, read_manifest, read_recipe, write_manifest
+from vgbench_gen.store.provenance import (
+    BuildLock,
+    code_version,
+    read_manifest,
+    read_recipe,
+    write_manifest,
+    write_times,
+)
 from vgbench_gen.tasks.base import tasks
 
 
@@ -85,6 +92,7 @@ def build(
         resolved = resolved.with_noise(report.dataset for report in reports)
         composed = compose(folder, resolved, _keep_measured(reports), engine, on_question, allow_short)
         report = BuildReport(reports, composed)
+        write_times(folder, _make_times(report))
         write_manifest(folder, make_manifest(resolved, report))
     return report
 
@@ -240,11 +248,23 @@ def make_manifest(recipe: Recipe, report: BuildReport) -> dict[str, Any]:
     }
 
 
+_OF_THE_RUN = ("reused", "seconds", "task_seconds")
+"""Fields of a `SceneReport` that differ from run to run: the same inputs give the same manifest."""
+
+
 def _make_scene_record(scene: SceneReport) -> Mapping[str, Any]:
-    record = asdict(scene)
-    record["seconds"] = round(scene.seconds, 3)
-    record["task_seconds"] = {name: round(value, 3) for name, value in scene.task_seconds.items()}
-    return record
+    return {name: value for name, value in asdict(scene).items() if name not in _OF_THE_RUN}
+
+
+def _make_times(report: BuildReport) -> Mapping[str, Any]:
+    return {
+        f"{scene.dataset}/{scene.scene_id}": {
+            "reused": scene.reused,
+            "seconds": round(scene.seconds, 3),
+            "task_seconds": {name: round(value, 3) for name, value in scene.task_seconds.items()},
+        }
+        for scene in report.scenes
+    }
 
 
 def _keep_measured(reports: Sequence[SceneReport]) -> list[SceneReport]:

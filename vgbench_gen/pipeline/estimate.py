@@ -11,7 +11,7 @@ from vgbench_gen.pipeline.measure import list_tasks
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.scenes._keyframes import choose_keyframes
 from vgbench_gen.scenes.base import SceneRef
-from vgbench_gen.scenes.opening import open_scene
+from vgbench_gen.scenes.opening import lay_to_scene, open_scene
 
 # Measured on real captures with 2 to 57 keyframes of 640 to 1920 columns, rounded up; docs/cluster.md says how.
 _SCENE_S, _KEYFRAME_S, _PAIR_S = 3.0, 0.2, 0.0002
@@ -53,9 +53,9 @@ def estimate(refs: Sequence[SceneRef], recipe: Recipe) -> BuildEstimate:
         seen = []
         for ref in _spread([ref for ref in refs if ref.dataset == dataset]):
             try:
-                with open_scene(ref) as scene:
+                with lay_to_scene(ref), open_scene(ref) as scene:
                     seen.append(len(choose_keyframes(scene.frames, recipe.gates.frame)))
-            except (VGBenchError, OSError):
+            except VGBenchError:
                 continue
         if seen:
             keyframes += sum(seen) * count / len(seen)

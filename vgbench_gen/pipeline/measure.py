@@ -7,17 +7,26 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from traceback import format_exception
 
 import numpy as np
 
-from vgbench_gen.core.errors import DatasetError, FormatError, FrameError, GeometryError
+from vgbench_gen.core.errors import (
+    DatasetError,
+    DefectError,
+    FrameError,
+    GeometryError,
+    VGBenchError,
+    escape_surrogates,
+)
 from vgbench_gen.core.rng import hash_stably, rng_for
 from vgbench_gen.core.types import Fact, Rejected
 from vgbench_gen.pipeline.executors import WorkerDied
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.scenes.base import Scene, SceneRef, loaders
-from vgbench_gen.scenes.opening import open_scene
+from vgbench_gen.scenes.opening import lay_to_scene, open_scene
 from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.store.files import name_scene_file, write_bytes
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.provenance import code_version
 from vgbench_gen.store.schema import FACTS, REJECTS
@@ -61,6 +70,8 @@ class SceneReport:
     """Objects with a box."""
     error: str = ""
     """Why the scene was dropped, or ""."""
+    raised: bool = False
+    """Whether it was dropped for an error, not for a measurement: the next run tries again."""
     lost: bool = False
     """Whether its workers died, so that nothing is on the disk and the next run tries again."""
     key: str = ""
@@ -76,8 +87,8 @@ class SceneReport:
 
 
 def shard_path(out: Path, kind: str, dataset: str, scene_id: str) -> Path:
-    """`facts/<dataset>/<scene>.parquet` or the same below `rejects/`; "/" in ids becomes "__"."""
-    return out / kind / dataset / f"{scene_id.replace('/', '__')}.parquet"
+    """`facts/<dataset>/<scene>.parquet` or the same below `rejects/`, named by `name_scene_file`."""
+    return out / kind / dataset / f"{name_scene_file(scene_id)}.parquet"
 
 
 def list_tasks(recipe: Recipe) -> list[Task]:
@@ -98,26 +109,39 @@ def name_tasks(recipe: Recipe) -> dict[str, Task]:
 def measure_scene(job: MeasureJob) -> SceneReport:
     """Measure one scene, or reuse its shards when nothing they depend on has changed.
 
-    Never raises for what is wrong with the scene: that is in the report and in the rejects.
+    Never raises for what is wrong with the scene: that is in the report and in the rejects, and the traceback of a
+    defect of ours in a file beside them.
     """
     began = time.monotonic()
     report = SceneReport(job.ref.dataset, job.ref.scene_id)
     media = MediaStore(job.out / "media")
     try:
-        # What fails while the scene is opened is laid to the scan; later, a full disk must not look like a bad scene.
-        with open_scene(job.ref) as scene:
+        with lay_to_scene(job.ref), open_scene(job.ref) as scene:
             report.key, report.source_digest = shard_key(scene, job.recipe), scene.source_digest
             report.issues = dict(sorted(Counter(issue.reason for issue in scene.issues).items()))
             report.total_frames, report.objects = scene.total_frames, len(scene.objects)
             if not _reuse(job, report, media):
                 facts, rejects = _measure(scene, job.recipe, media, report)
                 _write(job, report, facts, rejects)
-    except (FormatError, GeometryError) as error:
-        report.error = str(error)
-        rejects = [Rejected("scene", job.ref.dataset, job.ref.scene_id, "", "unreadable", detail=str(error))]
+    except VGBenchError as error:
+        report.error, report.raised, report.key = escape_surrogates(str(error)), True, ""
+        reason = "unreadable"
+        if isinstance(error, DefectError):
+            reason = "defect"
+            report.error += f" {_write_traceback(job, error)} holds its traceback."
+        rejects = [Rejected("scene", job.ref.dataset, job.ref.scene_id, "", reason, detail=report.error)]
         _write(job, report, [], rejects)
     report.seconds = time.monotonic() - began
     return report
+
+
+def _write_traceback(job: MeasureJob, error: DefectError) -> Path:
+    """Write what a report of the defect needs, beside the rejects of the scene; the file below the build folder."""
+    path = shard_path(job.out, "rejects", job.ref.dataset, job.ref.scene_id).with_suffix(".log")
+    lines = [f"{job.ref.dataset} {job.ref.scene_id} {job.ref.variant}\n", *format_exception(error)]
+    lines += [f"{name} {value}\n" for name, value in code_version().items()]
+    write_bytes(path, escape_surrogates("".join(lines)).encode())
+    return path.relative_to(job.out)
 
 
 def report_lost_scene(job: MeasureJob, error: WorkerDied) -> SceneReport:
@@ -289,4 +313,4 @@ def _count(report: SceneReport, facts: Sequence[str], rejects: Sequence[Rejected
         if dropped:
             first = dropped[0]
             numbers = f"{first.reason}: {first.value:.3g} (limit {first.limit:g})"
-            report.error = first.detail if first.reason == "unreadable" else numbers
+            report.error = first.detail or numbers if first.reason in ("unreadable", "defect") else numbers

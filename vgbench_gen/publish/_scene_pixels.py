@@ -15,7 +15,7 @@ from vgbench_gen.core.types import ColorArray
 from vgbench_gen.pipeline.executors import WorkerDied
 from vgbench_gen.publish.redact_pixels import compute_pixels_digest, look
 from vgbench_gen.scenes.base import Frame, SceneRef
-from vgbench_gen.scenes.opening import open_scene
+from vgbench_gen.scenes.opening import lay_to_scene, open_scene
 from vgbench_gen.scenes.view import make_delivered_color
 from vgbench_gen.store.files import write_bytes
 from vgbench_gen.store.media import NAME, MediaStore
@@ -124,12 +124,12 @@ def make_scene(job: SceneJob) -> SceneResult:
             todo[want.frame_id].append(want)
     if todo:
         try:
-            with open_scene(job.ref) as scene, media.batch():
+            with lay_to_scene(job.ref), open_scene(job.ref) as scene, media.batch():
                 # In the scan's own order: going back in a video decodes it from its start.
                 for frame in scene.frames:
                     if frame.id in todo:
                         _make_frame(frame, todo.pop(frame.id), media, result)
-        except (VGBenchError, OSError) as error:
+        except VGBenchError as error:
             result.problem = str(error)
         for frame_id, wants in todo.items():
             why = result.problem or f"frame {frame_id} is not among the usable frames of this copy of the scan"

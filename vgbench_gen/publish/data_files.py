@@ -27,7 +27,7 @@ FOLDER = "data"
 CANARY = Column("canary", "string", "the same in every row, to find out what was trained on; empty in training data")
 _AT_ONCE = 32  # rows whose images are looked at together
 TABLE: RecordSchema[Item] = RecordSchema(
-    PUBLISHED.kind, (*PUBLISHED.columns, CANARY), PUBLISHED.to_row, PUBLISHED.from_row
+    PUBLISHED.kind, (*PUBLISHED.columns, CANARY), PUBLISHED.to_row, PUBLISHED.read_row
 )
 
 

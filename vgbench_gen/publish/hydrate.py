@@ -26,7 +26,7 @@ from vgbench_gen.publish._scene_pixels import (
 from vgbench_gen.publish.redact_pixels import PUBLISHED, FileFacts, list_image_files
 from vgbench_gen.store.columns import ITEM_COLUMNS, PUBLISHED_COLUMNS, Column
 from vgbench_gen.store.dataset import load
-from vgbench_gen.store.files import clean_temporary, dataset_error, write_bytes
+from vgbench_gen.store.files import clean_temporary, dataset_error, name_scene_file, write_bytes
 from vgbench_gen.store.media import NAME, MediaStore
 from vgbench_gen.store.pictures import list_codec_versions
 from vgbench_gen.store.provenance import (
@@ -231,7 +231,7 @@ def _make_images(
     for (dataset, scene_id), images in sorted(scans.items(), key=lambda scan: (-len(scan[1]), scan[0])):
         ref = refs.get((dataset, scene_id))
         if ref is not None:
-            record = target / _RECORDS / dataset / f"{scene_id.replace('/', '__')}.json"
+            record = target / _RECORDS / dataset / f"{name_scene_file(scene_id)}.json"
             jobs.append(SceneJob(ref, tuple(images.values()), target / "media", record))
         else:
             report.images["missing"] += len(images)
@@ -313,7 +313,7 @@ def _make_table(paths: Sequence[Path]) -> RecordSchema[Any]:
     odd = [c.name for c in more if str(schema.field(c.name).type) not in {"string", "large_string"}]
     if odd:
         raise dataset_error(paths[0], f"columns {', '.join(odd)}", "columns of published items, or text", _REMEDY)
-    return RecordSchema(PUBLISHED.kind, (*PUBLISHED_COLUMNS, *more), PUBLISHED.to_row, PUBLISHED.from_row)
+    return RecordSchema(PUBLISHED.kind, (*PUBLISHED_COLUMNS, *more), PUBLISHED.to_row, PUBLISHED.read_row)
 
 
 def _list_roots(scenes: str | PathLike[str] | Sequence[str | PathLike[str]]) -> list[Path]:

@@ -9,10 +9,11 @@ import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.paths import inside
 from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.publish import hub
 from vgbench_gen.publish.package import FORMAT, SECTION, TRAIN_MANIFEST, compute_sha256
@@ -100,9 +101,10 @@ def _take(source: Path, out: Path, commit: str, part: str) -> Pulled:
         names = list(record["files"])
         targets = {name: f"items/items-{k:05d}-of-{len(names):05d}.parquet" for k, name in enumerate(names)}
         for name, target in (targets | {name: name for name in audit}).items():
-            _check_file(source / name, files.get(name), name)
-            (filling / target).parent.mkdir(parents=True, exist_ok=True)
-            _link_or_copy(source / name, filling / target)
+            path, written = inside(source, name, dataset_error), inside(filling, target, dataset_error)
+            _check_file(path, files.get(name), name)
+            written.parent.mkdir(parents=True, exist_ok=True)
+            _link_or_copy(path, written)
         own = read_manifest(source) if part != TRAIN else _train_manifest(source)
         if part == HARD and "hard" in manifest[SECTION]:
             own["hard"] = manifest[SECTION]["hard"]
@@ -139,8 +141,7 @@ def _record(source: Path, part: str) -> tuple[dict[str, Any], Mapping[str, Any]]
         raise ConfigError(f"--part {part}: found no such part in the set; expected one of {', '.join(sets)}.")
     # Whatever is written takes its name from these two lists.
     for name in (*sets[part]["files"], *section["files"]):
-        if name.startswith("/") or ".." in PurePosixPath(name).parts or not re.fullmatch(r"[\w./-]+", name):
-            raise dataset_error(where, f"the file name {name!r}", "names below the folder of the set", remedy)
+        inside(source, name, dataset_error)
     if not all(name.startswith("data/") for name in sets[part]["files"]):
         raise dataset_error(where, f"the files {sets[part]['files']!r:.200}", "names below data/", remedy)
     return manifest, sets[part]

@@ -22,7 +22,7 @@ from vgbench_gen.quality import _shown
 from vgbench_gen.quality.checks import find_consistency_problems
 from vgbench_gen.quality.noise import find_noise_problems
 from vgbench_gen.scenes.base import SceneRef
-from vgbench_gen.scenes.opening import open_scene
+from vgbench_gen.scenes.opening import lay_to_scene, open_scene
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.dataset import load
 from vgbench_gen.tasks.base import Task, tasks
@@ -197,7 +197,7 @@ def group_by_scene(
 def verify_scene(job: VerifyJob) -> list[Problem]:
     """Reach every answer of one scan again by the second route from raw data; compare cameras, poses and pixels."""
     try:
-        with open_scene(job.ref) as scene:
+        with lay_to_scene(job.ref), open_scene(job.ref) as scene:
             wanted = {frame_id for item in job.items for frame_id in item.frame_ids}
             cut = {frame_id for item in job.items if tasks[item.task].cuts_crops for frame_id in item.frame_ids}
             view = SceneView(scene, job.gates, wanted, wide=cut)
@@ -205,7 +205,7 @@ def verify_scene(job: VerifyJob) -> list[Problem]:
             problems = [problem for item in job.items for problem in _find_raw_problems(item, view, names)]
             view.close()
             return problems
-    except (VGBenchError, OSError) as error:
+    except VGBenchError as error:
         return [Problem(item.id, item.task, "scene_unreadable", str(error)) for item in job.items]
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from vgbench_gen.core.lines import guard_formula
 from vgbench_gen.core.types import QUESTION_TYPES
 from vgbench_gen.pipeline.audit import AuditLine, AuditReport, Where
 from vgbench_gen.quality.findings import CONCLUSIVE, Finding
@@ -211,13 +212,14 @@ def format_csv(report: AuditReport) -> str:
     writer = csv.DictWriter(out, names, lineterminator="\n")
     writer.writeheader()
     for line in report.lines:
-        writer.writerow({"where": line.where, **_record(line.finding), "items": " ".join(line.finding.items)})
+        cells = {"where": line.where, **_record(line.finding), "items": " ".join(line.finding.items)}
+        writer.writerow({name: guard_formula(cell) for name, cell in cells.items()})
     return out.getvalue()
 
 
 def format_bias_csv(report: AuditReport) -> str:
     """One line per question of the dataset: its id and its bias score."""
-    return "id,bias\n" + "".join(f"{name},{score:.6f}\n" for name, score in sorted(report.bias.items()))
+    return "id,bias\n" + "".join(f"{guard_formula(name)},{score:.6f}\n" for name, score in sorted(report.bias.items()))
 
 
 def format_json(value: Any) -> str:

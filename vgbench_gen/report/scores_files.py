@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from vgbench_gen.core.lines import guard_formula
 from vgbench_gen.evaluation.cells import Cell
 from vgbench_gen.evaluation.tables import ColumnHead, Comparison, ModelPair, Row, Table
 from vgbench_gen.report.site import replace_non_finite
@@ -127,7 +128,7 @@ def format_csv(found: Comparison) -> str:
                 if not math.isnan(cell.value) or cell.asked:
                     numbers = [cell.value, cell.low, cell.high]
                     writer.writerow(
-                        [table.key, _guard_formula(line.name), line.kind, head.name, head.unit,
+                        [table.key, guard_formula(line.name), line.kind, head.name, head.unit,
                          *map(_format_number, numbers), cell.n, cell.asked, _format_number(cell.value_all),
                          head.total, cell.mark, line.note, line.group]
                     )  # fmt: skip
@@ -136,11 +137,6 @@ def format_csv(found: Comparison) -> str:
 
 def _format_number(value: float) -> str:
     return "" if math.isnan(value) else f"{value:.6g}"
-
-
-def _guard_formula(name: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
-    return f"'{name}" if name[:1] in ("=", "+", "-", "@", "\t", "\r") else name
 
 
 def format_markdown(found: Comparison, title: str) -> str:

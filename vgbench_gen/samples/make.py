@@ -29,7 +29,7 @@ from vgbench_gen.core.errors import ConfigError, VGBenchError
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.samples.base import Capture, SampleSpec
 from vgbench_gen.samples.layout import Layout
-from vgbench_gen.scenes.licence import SAMPLES_FILE
+from vgbench_gen.scenes.licence import SAMPLES_FILE, digest_sample
 from vgbench_gen.store.files import (
     clean_temporary,
     make_temporary_name,
@@ -78,6 +78,8 @@ class MadeScene:
     """The size of its files in bytes."""
     seconds: float
     """How long the process that made it took, in seconds; 0 where it was there before."""
+    digest: str
+    """The digest of its files, by which `SAMPLES.json` knows it."""
 
 
 OnScene = Callable[[MadeScene, int, int], None]
@@ -148,11 +150,11 @@ def make_samples(
             _check_origin(folder)
             locks.enter_context(BuildLock(folder))
             clean_temporary(folder)
-            _write_marker_and_lists(folder, dataset, wanted)
-        for spec in specs:
-            path = get_scene_path(out, spec)
-            if path.exists():
-                done[spec] = MadeScene(spec, path, _measure_size_bytes(path), 0.0)
+            known = _write_marker_and_lists(folder, dataset, wanted)
+            for spec in wanted:
+                path, digest = get_scene_path(out, spec), known[spec.scene_id].get("digest", "")
+                if path.exists() and digest:
+                    done[spec] = MadeScene(spec, path, _measure_size_bytes(path), 0.0, digest)
         missing = sorted(
             (s for s in specs if s not in done), key=lambda s: (-_COST[s.camera_kind or s.dataset], s.number)
         )
@@ -164,6 +166,7 @@ def make_samples(
             _report_progress(on_scene, made, len(specs) - len(missing), len(specs))
         for made in _run_jobs([(spec, out, film) for spec in missing], workers):
             done[made.spec] = made
+            _note_digest(get_dataset_folder(out, made.spec.dataset), made)
             _report_progress(on_scene, made, len(done), len(specs))
     return [done[spec] for spec in specs]
 
@@ -179,7 +182,11 @@ def get_scene_path(out: Path, spec: SampleSpec) -> Path:
 
 
 def make_scene(spec: SampleSpec, out: Path, film: Film | None = None) -> MadeScene:
-    """Make one scene, whole or not at all. Args: see `make_samples`."""
+    """Make one scene, whole or not at all. Args: see `make_samples`.
+
+    Raises:
+        ConfigError: another scene has its place. The same one, of a run that was cut short, stays.
+    """
     started = time.perf_counter()
     path = get_scene_path(out, spec)
     temporary = make_temporary_name(path)
@@ -188,15 +195,28 @@ def make_scene(spec: SampleSpec, out: Path, film: Film | None = None) -> MadeSce
         capture = (film or _render_capture)(spec)
         _give_memory_back()
         _get_layout(spec.dataset).write(capture, spec, temporary)
-        _sync_to_disk(temporary)
-        temporary.rename(path)
-        sync_to_disk(path.parent)
+        digest = digest_sample(temporary)
+        if path.exists():
+            if digest_sample(path) != digest:
+                raise ConfigError(
+                    f"{path}: found other files than `vgbench samples` makes there; expected an empty place. Move them "
+                    "away, or give another --out."
+                )
+            _remove(temporary)
+        else:
+            _sync_to_disk(temporary)
+            temporary.rename(path)
+            sync_to_disk(path.parent)
     except BaseException:
-        if temporary.is_dir():
-            shutil.rmtree(temporary)
-        temporary.unlink(missing_ok=True)
+        _remove(temporary)
         raise
-    return MadeScene(spec, path, _measure_size_bytes(path), time.perf_counter() - started)
+    return MadeScene(spec, path, _measure_size_bytes(path), time.perf_counter() - started, digest)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    path.unlink(missing_ok=True)
 
 
 def _give_memory_back() -> None:
@@ -232,8 +252,11 @@ def _check_origin(folder: Path) -> None:
         )
 
 
-def _write_marker_and_lists(folder: Path, dataset: str, wanted: Sequence[SampleSpec]) -> None:
-    """Write `SAMPLES.json` and the lists, which name all scenes asked for so far, before the first scene."""
+def _write_marker_and_lists(folder: Path, dataset: str, wanted: Sequence[SampleSpec]) -> dict[str, Any]:
+    """Write `SAMPLES.json` and the lists, which name all scenes asked for so far, before the first scene.
+
+    Returns what the file says of each scene. Digests are added when scenes are made.
+    """
     settings = {"version": SAMPLES_VERSION, "seed": wanted[0].seed, "frames": wanted[0].frames}
     known: dict[str, Any] = {}
     if (folder / SAMPLES_FILE).is_file():
@@ -255,7 +278,13 @@ def _write_marker_and_lists(folder: Path, dataset: str, wanted: Sequence[SampleS
                 f"{path}: found a scene that {SAMPLES_FILE} does not name; expected an empty place. Move it away, or "
                 "give another --out."
             )
-    scenes = known | {spec.scene_id: {"number": spec.number, "split": spec.split} for spec in wanted}
+    scenes: dict[str, Any] = {
+        spec.scene_id: {
+            "number": spec.number, "split": spec.split, "path": _get_layout(dataset).path(spec).as_posix(),
+        }
+        for spec in wanted
+    }  # fmt: skip
+    scenes = known | {scene_id: known.get(scene_id, {}) | entry for scene_id, entry in scenes.items()}
     specs = [
         replace(wanted[0], scene_id=scene_id, number=entry["number"], split=entry["split"])
         for scene_id, entry in scenes.items()
@@ -266,10 +295,22 @@ def _write_marker_and_lists(folder: Path, dataset: str, wanted: Sequence[SampleS
         "settings": settings,
         "scenes": dict(sorted(scenes.items())),
     }
-    write_bytes(folder / SAMPLES_FILE, (json.dumps(content, indent=1) + "\n").encode())
+    _write_marker(folder, content)
     for name, data in _get_layout(dataset).make_lists(specs).items():
         with replace_file(folder / name) as temporary:
             temporary.write_bytes(data)
+    return scenes
+
+
+def _note_digest(folder: Path, made: MadeScene) -> None:
+    """Have `SAMPLES.json` say what the scene is: only that stands under the licence of samples."""
+    content = _read_marker(folder)
+    content["scenes"][made.spec.scene_id]["digest"] = made.digest
+    _write_marker(folder, content)
+
+
+def _write_marker(folder: Path, content: Mapping[str, Any]) -> None:
+    write_bytes(folder / SAMPLES_FILE, (json.dumps(content, indent=1) + "\n").encode())
 
 
 def _read_marker(folder: Path) -> dict[str, Any]:

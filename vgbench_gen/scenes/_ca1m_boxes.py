@@ -16,11 +16,11 @@ from vgbench_gen.geometry.boxes import project_rect
 from vgbench_gen.geometry.poses import find_nearest_rotation, measure_orthonormality_deviation
 from vgbench_gen.scenes._values import parse_matrix
 from vgbench_gen.scenes.base import FrameObject, Issue, SceneObject
+from vgbench_gen.scenes.plausible import check_box
 
 Rect = tuple[float, float, float, float]
 
 _MAX_OBJECTS = 20_000
-_MAX_EXTENT_M = 1_000.0
 # Beyond this R is no rotation with rounding errors, and the nearest rotation would be an invention.
 _MAX_REPAIR = 0.1
 _MAX_TILT_DEG = 5.0
@@ -63,10 +63,9 @@ def box_of(entry: dict[str, Any], frame: str, where: object) -> OrientedBox:
     center = parse_matrix(entry.get("position"), [(3,)], where)
     size = parse_matrix(entry.get("scale"), [(3,)], where)
     R = parse_matrix(entry.get("R"), [(3, 3)], where)
-    finite = np.isfinite(center).all() and np.isfinite(size).all() and np.isfinite(R).all()
-    if not finite or not (size > 0).all() or max(size.max(), np.abs(center).max()) > _MAX_EXTENT_M:
-        found = f"position {center.tolist()}, scale {size.tolist()}"
-        raise FrameError(where, found, "finite numbers, sides above 0", "The object is left out.")
+    check_box(OrientedBox(center, size, R, frame), where)
+    if not (size > 0).all():
+        raise FrameError(where, f"scale {size.tolist()}", "sides above 0", "The object is left out.")
     deviation = float(measure_orthonormality_deviation(R))
     if deviation > _MAX_REPAIR:
         raise FrameError(where, f"|R^T R - I| = {deviation:.3g}", f"at most {_MAX_REPAIR}", "The object is left out.")

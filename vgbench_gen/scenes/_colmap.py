@@ -7,10 +7,10 @@ that can have 350 MB; they are stepped over and never held.
 
 from __future__ import annotations
 
+import codecs
 import math
 import os
 import re
-import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +21,8 @@ import numpy as np
 from vgbench_gen.core.errors import PoseError, SceneError
 from vgbench_gen.core.types import Camera, FloatArray
 from vgbench_gen.geometry.poses import check_pose, invert, make_pose, quaternion_to_matrix
+from vgbench_gen.scenes.files import open_regular
+from vgbench_gen.scenes.plausible import check_plausible
 
 LensKind = Literal["pinhole", "opencv", "fisheye"]
 
@@ -145,6 +147,7 @@ def make_lens(model: str, width: int, height: int, params: Sequence[float], wher
         found = f"{width}x{height} with {[float(p) for p in params]}"
         raise SceneError(where, found, "finite values, positive focal lengths, sides below 32768", _REMEDY)
     distortion = tuple(float(value.get(name, 0.0)) for name in _ORDER[kind].split())
+    check_plausible("distortion coefficient", distortion, where, SceneError)
     return Lens(kind, width, height, float(fx), float(fy), value["cx"] - 0.5, value["cy"] - 0.5, distortion)
 
 
@@ -162,16 +165,9 @@ def read_model(folder: Path, where: str) -> ColmapModel:
 
 
 def _open(path: Path, where: str) -> BinaryIO:
-    try:
-        # Without O_NONBLOCK, opening a named pipe would wait for ever.
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-    except (OSError, ValueError) as problem:
-        reason = getattr(problem, "strerror", None) or str(problem)
-        raise SceneError(where, reason, "a readable file", _REMEDY) from problem
-    file = os.fdopen(handle, "rb", buffering=1 << 20)
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        file.close()
-        raise SceneError(where, "something that is not a regular file", "a text file", _REMEDY)
+    file = os.fdopen(open_regular(path, where), "rb", buffering=1 << 20)
+    if file.read(3) != codecs.BOM_UTF8:
+        file.seek(0)
     return file
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import abc
 import mmap
+import os
 import struct
 import zlib
 from pathlib import Path
@@ -24,6 +25,7 @@ import numpy.typing as npt
 
 from vgbench_gen.core.errors import FormatError, FrameError, SceneError
 from vgbench_gen.core.types import DepthArray
+from vgbench_gen.scenes.files import open_regular
 
 WIDTH, HEIGHT = 256, 192
 _U16_BYTES = WIDTH * HEIGHT * 2
@@ -107,16 +109,10 @@ def open_depth_bin(path: Path, where: str) -> DepthBin:
     Raises:
         SceneError: none of the three variants, or variant A without the package lz4.
     """
-    try:
-        size = path.stat().st_size
-        file = path.open("rb") if path.is_file() else None
-    except OSError as problem:
-        raise SceneError(where, problem.strerror or str(problem), "a readable file", "Check the file.") from problem
-    if file is None or size < 5:
-        if file is not None:
-            file.close()
-        raise SceneError(where, f"{size} bytes or no regular file", "depth records", "Download depth.bin again.")
-    with file:
+    with os.fdopen(open_regular(path, where), "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size < 5:
+            raise SceneError(where, f"{size} bytes", "depth records", "Download depth.bin again.")
         view = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     offsets, note = _record_table(view)
     variant, no_lz4 = _probe(view, offsets)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from vgbench_gen.core.errors import SceneError, VGBenchError
 from vgbench_gen.scenes.base import Scene, SceneRef, loaders
-from vgbench_gen.scenes.opening import open_scene
+from vgbench_gen.scenes.opening import lay_to_scene, open_scene
 
 OnError = Callable[[SceneRef, VGBenchError], None]
 
@@ -37,15 +37,17 @@ def discover(
         if not root.exists():
             raise SceneError(root, "nothing there", "a folder with raw scenes", "Check the path.")
         for name, loader in asked.items():
+            whole = SceneRef(name, "", root)
             try:
-                for ref in loader.discover(root):
-                    first = found.setdefault((ref.dataset, ref.scene_id), ref)
-                    if first.path.resolve() != ref.path.resolve():
-                        remedy = "Give each scene its own id, or one copy only."
-                        told = SceneError(ref.path, "the scene again", f"it only at {first.path}", remedy)
-                        _tell(on_error, ref, told)
-            except (VGBenchError, OSError) as error:
-                _tell(on_error, SceneRef(name, "", root), _wrap_in_scene_error(error, root))
+                with lay_to_scene(whole):
+                    for ref in loader.discover(root):
+                        first = found.setdefault((ref.dataset, ref.scene_id), ref)
+                        if first.path.resolve() != ref.path.resolve():
+                            remedy = "Give each scene its own id, or one copy only."
+                            told = SceneError(ref.path, "the scene again", f"it only at {first.path}", remedy)
+                            _tell(on_error, ref, told)
+            except VGBenchError as error:
+                _tell(on_error, whole, error)
     return [found[key] for key in sorted(found)]
 
 
@@ -66,12 +68,6 @@ def open_scenes(
             _tell(on_error, ref, error)
             continue
         yield scene
-
-
-def _wrap_in_scene_error(error: VGBenchError | OSError, path: Path) -> VGBenchError:
-    if isinstance(error, VGBenchError):
-        return error
-    return SceneError(path, error.strerror or "an error", "readable files", "Check permissions and the disk.")
 
 
 def _tell(on_error: OnError | None, ref: SceneRef, error: VGBenchError) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -12,12 +12,17 @@ import numpy as np
 
 from vgbench_gen.core.errors import SceneError
 from vgbench_gen.core.types import FloatArray, IntArray
+from vgbench_gen.scenes.files import open_regular
 
 MAX_PLY_BYTES = 300_000_000
 # One row of the result takes 24 bytes, so vertices and faces together stay below 600 MB.
 MAX_ROWS = 25_000_000
 _MAX_HEADER_BYTES = 64_000
 _BLOCK_ROWS = 1_000_000
+_MAX_LINE_BYTES = 10_000
+# A ray that meets a million triangles in one place takes minutes; meshes have a handful within a millimetre.
+_MAX_AT_ONE_PLACE = 1_000
+_SAMPLED = 1_000_000
 _TYPES = {
     name: kind
     for kind, names in {
@@ -80,17 +85,12 @@ def read_ply(path: Path, max_bytes: int = MAX_PLY_BYTES, *, want_faces: bool = T
         SceneError: unreadable, torn, too large, not a PLY, not finite, faces that are no triangles, or indices
             outside the vertices.
     """
-    try:
-        if not path.is_file():  # opening a named pipe would wait for ever
-            raise SceneError(path, "no regular file", "a PLY mesh", _REMEDY)
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            if size > max_bytes:
-                raise SceneError(path, f"{size} bytes", f"at most {max_bytes}", "Use the decimated mesh.")
-            order, elements = _read_header(file, path)
-            return _read_body(file, path, size, order, elements, want_faces)
-    except OSError as problem:
-        raise SceneError(path, problem.strerror or str(problem), "a readable PLY mesh", _REMEDY) from problem
+    with os.fdopen(open_regular(path, path), "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > max_bytes:
+            raise SceneError(path, f"{size} bytes", f"at most {max_bytes}", "Use the decimated mesh.")
+        order, elements = _read_header(file, path)
+        return _read_body(file, path, size, order, elements, want_faces)
 
 
 def _read_header(file: BinaryIO, path: Path) -> tuple[str, list[_Element]]:
@@ -144,7 +144,7 @@ def _read_body(
         elif order:
             file.seek(least, os.SEEK_CUR)
         else:
-            for _ in itertools.islice(file, element.count):
+            for _ in _read_lines(file, path, element.count):
                 pass
     if vertices is None:
         raise SceneError(path, "no vertices", "an element 'vertex'", _REMEDY)
@@ -152,11 +152,36 @@ def _read_body(
     return vertices, faces
 
 
+def _read_lines(file: BinaryIO, path: Path, count: int) -> Iterator[str]:
+    """At most `count` lines of text. Raises SceneError where one is longer than a row can be."""
+    for _ in range(count):
+        line = file.readline(_MAX_LINE_BYTES + 1)
+        if len(line) > _MAX_LINE_BYTES:
+            raise SceneError(path, f"a line of more than {_MAX_LINE_BYTES} bytes", "one row in a line", _REMEDY)
+        if not line:
+            return
+        yield line.decode("ascii", "replace")
+
+
 def _check_values(path: Path, vertices: FloatArray, faces: IntArray) -> None:
     if not np.isfinite(vertices).all():
         raise SceneError(path, "vertices that are not finite", "finite coordinates", _REMEDY)
     if len(faces) and (faces.min() < 0 or faces.max() >= len(vertices)):
         raise SceneError(path, f"vertex number {faces.max()}", f"numbers below {len(vertices)}", _REMEDY)
+    if (many := _count_at_one_place(vertices, faces)) > _MAX_AT_ONE_PLACE:
+        found = f"{many} triangles within a millimetre"
+        raise SceneError(path, found, f"at most {_MAX_AT_ONE_PLACE}", "Remove repeated triangles.")
+
+
+def _count_at_one_place(vertices: FloatArray, faces: IntArray) -> int:
+    """About how many triangles have their centre in one cubic millimetre; a ray meets them one by one."""
+    step = 1 + len(faces) // _SAMPLED
+    sample = faces[::step]
+    if not len(sample):
+        return 0
+    centres_mm = (vertices[sample[:, 0]] + vertices[sample[:, 1]] + vertices[sample[:, 2]]) * (1000.0 / 3.0)
+    cells = np.floor(np.clip(centres_mm, -1e9, 1e9)).astype(np.int64) @ np.array([1, 2**21 - 9, 2**42 - 11])
+    return int(np.unique(cells, return_counts=True)[1].max()) * step
 
 
 def _check_room(path: Path, element: _Element, least: int, left: int) -> None:
@@ -208,7 +233,7 @@ def _read_faces(file: BinaryIO, path: Path, order: str, element: _Element) -> In
 def _read_text_rows(file: BinaryIO, path: Path, element: _Element, out: FloatArray, columns: list[int]) -> FloatArray:
     for start in range(0, element.count, _BLOCK_ROWS):
         wanted = min(_BLOCK_ROWS, element.count - start)
-        lines = (line.decode("ascii", "replace") for line in itertools.islice(file, wanted))
+        lines = _read_lines(file, path, wanted)
         try:
             rows = np.loadtxt(lines, np.float64, comments=None, usecols=columns, ndmin=2)
         except ValueError as problem:

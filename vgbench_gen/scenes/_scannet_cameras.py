@@ -10,13 +10,12 @@ from vgbench_gen.core.errors import SceneError
 from vgbench_gen.core.types import Camera, FloatArray
 from vgbench_gen.geometry.cameras import resize_camera
 from vgbench_gen.scenes.base import Issue
+from vgbench_gen.scenes.plausible import check_camera
 
 # Sizes the intrinsics were made for where nothing states them (most scans of the release).
 USUAL_COLOR, USUAL_DEPTH = (1296, 968), (640, 480)
 # Principal points of real scans lie within 2 % of the centre; the next common resolution is off by 20 % and more.
 _MAX_OFF_CENTRE = 0.2
-# Focal lengths in units of the longer side, as for the other datasets (`_values.suits`).
-_FOCAL_OF_SIZE = 0.1, 10.0
 _REMEDY = "Export the scan again."
 
 
@@ -64,11 +63,8 @@ def fit_camera(
         detail = f"{what} is {actual[0]}x{actual[1]} but {stated[0]}x{stated[1]} is stated; intrinsics "
         detail += "were rescaled" if made_for != actual else "fit the pictures as they are"
         issues.append(Issue("", "picture_size", detail))
-    focal = K[0, 0] / max(made_for), K[1, 1] / max(made_for)
-    if not (_FOCAL_OF_SIZE[0] < min(focal) and max(focal) < _FOCAL_OF_SIZE[1]):
-        found = f"{what} focal lengths ({K[0, 0]:.4g}, {K[1, 1]:.4g}) for {made_for[0]}x{made_for[1]} pixels"
-        raise SceneError(where, found, "a field of view of 6 to 157 degrees", _REMEDY)
     camera = Camera(K, *made_for)
+    check_camera(camera, f"{where}, {what}", SceneError)
     return camera if made_for == actual else resize_camera(camera, *actual)
 
 

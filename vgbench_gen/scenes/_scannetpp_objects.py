@@ -37,7 +37,7 @@ _BOX_MARGIN_M = 0.05
 _MIN_SHARE_INSIDE = 0.95
 _MAX_TILT_COSINE = float(np.cos(np.radians(2.0)))
 _MIN_POINTS_FOR_BOX = 50
-_MIN_SIDE_M, _MAX_SIDE_M = 1e-3, 100.0
+_MIN_SIDE_M = 1e-3
 _REMEDY = "Download the folder scans/ again; until then the scene has no objects."
 
 
@@ -140,7 +140,7 @@ def _box(obb: Mapping[str, Any], points: FloatArray, up_world: FloatArray) -> tu
         raise ValueError("the box has numbers that are not finite")
     if measure_orthonormality_deviation(rotation) > 0.02:
         raise ValueError("the axes of the box are not perpendicular unit vectors")
-    if not ((size > _MIN_SIDE_M) & (size < _MAX_SIDE_M)).all():
+    if not (size > _MIN_SIDE_M).all():
         raise ValueError(f"sides of {size.tolist()} m")
     box, remark = _put_up_last(OrientedBox(center, size, rotation), up_world), ""
     if box is None:

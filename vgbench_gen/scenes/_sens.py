@@ -7,7 +7,6 @@ Nothing is unpacked to disk. A stream that ends early keeps its complete frames.
 from __future__ import annotations
 
 import os
-import stat
 import struct
 import zlib
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ import numpy.typing as npt
 
 from vgbench_gen.core.errors import FrameError, SceneError
 from vgbench_gen.core.types import ColorArray, DepthArray, FloatArray
-from vgbench_gen.scenes.files import MAX_PIXELS, decode_image_rgb, read_picture_header
+from vgbench_gen.scenes.files import MAX_PIXELS, decode_image_rgb, open_regular, read_picture_header
 
 _inflater: ModuleType = zlib
 try:
@@ -90,16 +89,9 @@ class SensFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.shortfall = ""
+        self._handle = open_regular(path, path)
         try:
-            # Without O_NONBLOCK, opening a named pipe would wait for ever.
-            self._handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        except OSError as problem:
-            raise SceneError(path, problem.strerror or "no file", "a .sens file", _REMEDY) from problem
-        try:
-            status = os.fstat(self._handle)
-            if not stat.S_ISREG(status.st_mode):
-                raise SceneError(path, "something that is not a regular file", "a .sens file", _REMEDY)
-            self.size_bytes = status.st_size
+            self.size_bytes = os.fstat(self._handle).st_size
             self.header = _read_header(self._handle, path)
             self.color_size = self.header.color_size
             self._walk()

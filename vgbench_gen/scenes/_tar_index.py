@@ -8,11 +8,13 @@ and recurses once per chained one; a foreign archive must be able to do neither.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from vgbench_gen.core.errors import FormatError, SceneError
+from vgbench_gen.scenes.files import open_regular
 
 _BLOCK = 512
 _MAX_MEMBERS = 500_000  # the largest CA-1M captures have some 40 000
@@ -54,7 +56,7 @@ class _Override:
         elif kind == b"x":
             pax = _parse_pax(record)
             self.path = pax.get("path", self.path)
-            self.size = int(pax["size"]) if pax.get("size", "").isdecimal() else self.size
+            self.size = int(pax["size"]) if re.fullmatch(r"[0-9]{1,18}", pax.get("size", "")) else self.size
 
 
 class TarIndex:
@@ -78,10 +80,7 @@ class TarIndex:
         self.path = path
         self.members, self.notes, self.complete = {}, [], False
         self._unsaid = 0
-        try:
-            self._fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-        except OSError as error:
-            raise SceneError(path, error.strerror or "an error", "a readable tar file", "Check the path.") from error
+        self._fd = open_regular(path, path)
         try:
             self.size_bytes = os.fstat(self._fd).st_size
             self._walk()
@@ -138,7 +137,7 @@ class TarIndex:
 
     def _read_at(self, position: int, override: _Override) -> int | None:
         """Read the header at a byte and what belongs to it; the next header's byte, None at the end or at damage."""
-        ahead = os.pread(self._fd, _READ_AHEAD, position)
+        ahead = os.pread(self._fd, _READ_AHEAD, min(position, self.size_bytes))
         header = ahead[:_BLOCK]
         if len(header) < _BLOCK:
             self._note("", "tar_truncated", f"the archive ends at byte {self.size_bytes} without its end mark")

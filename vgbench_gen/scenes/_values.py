@@ -10,6 +10,7 @@ import numpy as np
 from vgbench_gen.core.errors import FormatError, FrameError
 from vgbench_gen.core.types import Camera, FloatArray
 from vgbench_gen.geometry.cameras import resize_camera, rotate_camera_by_quarters
+from vgbench_gen.scenes.plausible import RANGES
 
 # A principal point further from the middle than this share of the picture means that K belongs to another size
 # (half size: 0.25, double size: 0.5); phones and their rectified pictures stay below 0.1.
@@ -63,8 +64,9 @@ def make_pinhole(
 def do_sizes_match(K: FloatArray, width: int, height: int) -> bool:
     """Whether K can belong to a picture of this size: principal point near the middle, field of view 6 to 157 deg."""
     off_x, off_y = abs(K[0, 2] + 0.5 - width / 2) / width, abs(K[1, 2] + 0.5 - height / 2) / height
+    limits = RANGES["focal length over the longer side"]
     focal = K[0, 0] / max(width, height), K[1, 1] / max(width, height)
-    return bool(max(off_x, off_y) <= _MAX_OFF_CENTRE and min(focal) > 0.1 and max(focal) < 10)
+    return bool(max(off_x, off_y) <= _MAX_OFF_CENTRE and limits.low <= min(focal) and max(focal) <= limits.high)
 
 
 def choose_camera(

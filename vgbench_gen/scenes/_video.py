@@ -6,6 +6,7 @@ increasing order. Frames passed over are decoded but not converted to RGB; going
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy.typing as npt
 
 from vgbench_gen.core.errors import FrameError, SceneError
 from vgbench_gen.core.types import ColorArray
+from vgbench_gen.scenes.containers import HEAD_BYTES, OPTIONS, is_video
 
 _MAX_PIXELS = 64_000_000
 _REMEDY = "Download the video again and compare its size with the original."
@@ -51,6 +53,10 @@ class Video:
         self.close()
         if not self.path.is_file():
             raise SceneError(self.where, "no regular file", "a video", _REMEDY)
+        with self.path.open("rb") as file:
+            if not is_video(head := file.read(HEAD_BYTES)):
+                raise SceneError(self.where, f"a file that begins with {head!r}", "a video (mkv or mp4)", _REMEDY)
+        os.environ["OPENCV_FFMPEG_CAPTURE_OPTIONS"] = "|".join(f"{name};{value}" for name, value in OPTIONS.items())
         # The OpenCV backends other than FFmpeg would take the path for a device, a stream or an image pattern.
         capture = cv2.VideoCapture(str(self.path.absolute()), cv2.CAP_FFMPEG)
         if not capture.isOpened():

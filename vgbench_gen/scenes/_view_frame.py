@@ -21,7 +21,7 @@ from vgbench_gen.core.types import BoolArray, Camera, ColorArray, DepthArray, Fl
 from vgbench_gen.geometry import cameras, poses, projection, visibility
 from vgbench_gen.scenes._print import measure_print_share
 from vgbench_gen.scenes._spool import Spool
-from vgbench_gen.scenes.base import Frame
+from vgbench_gen.scenes.base import DepthKind, Frame
 from vgbench_gen.scenes.opening import decode_depth
 from vgbench_gen.store.pictures import decode
 
@@ -43,7 +43,13 @@ class ViewFrame:
     """
 
     def __init__(
-        self, frame: Frame, long_side_px: int, spool: Spool, wide_side_px: int = 0, keeps_small: bool = False
+        self,
+        frame: Frame,
+        long_side_px: int,
+        spool: Spool,
+        wide_side_px: int = 0,
+        keeps_small: bool = False,
+        depth_kind: DepthKind = "laser",
     ) -> None:
         self.id = frame.id
         self.world_from_camera = frame.world_from_camera
@@ -69,7 +75,7 @@ class ViewFrame:
         }
         small = _shrink_color(color) if keeps_small else None
         self._small = None if small is None else (spool.put(small.tobytes()), small.shape)
-        self.depth_m = np.array(decode_depth(frame))
+        self.depth_m = np.array(decode_depth(frame, depth_kind))
         mask = frame.valid_mask()
         if mask is not None:
             self.depth_m[~_mask_at_depth(mask, self.depth_m.shape)] = 0

@@ -108,7 +108,7 @@ def read_poses(path: Path) -> tuple[dict[int, tuple[FloatArray, float]], set[int
     Raises:
         SceneError: the file is missing, unreadable or larger than 16 MB.
     """
-    text = read_bytes(path, path, _MAX_POSE_BYTES).decode("utf-8", "replace")
+    text = read_bytes(path, path, _MAX_POSE_BYTES).decode("utf-8-sig", "replace")
     poses: dict[int, tuple[FloatArray, float]] = {}
     seen: set[int] = set()
     issues: list[Issue] = []

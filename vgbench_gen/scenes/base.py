@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal, Self
 
+from vgbench_gen.core.errors import escape_surrogates
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.registry import Registry
 from vgbench_gen.core.types import BoolArray, Camera, ColorArray, DepthArray, FloatArray, OrientedBox
@@ -38,6 +39,10 @@ class SceneRef:
     """The official split: "train", "val", "test", or "unknown" where none is known."""
     size_bytes: int = 0
     """The size on disk, by which the largest scenes are scheduled first."""
+
+    def __post_init__(self) -> None:
+        # A folder's name may hold bytes that are no UTF-8: they can neither be printed nor stored as text.
+        object.__setattr__(self, "scene_id", escape_surrogates(self.scene_id))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

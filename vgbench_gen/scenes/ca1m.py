@@ -40,6 +40,7 @@ from vgbench_gen.scenes.files import (
     read_picture_header,
 )
 from vgbench_gen.scenes.licence import find_licence
+from vgbench_gen.scenes.plausible import check_plausible
 from vgbench_gen.scenes.walk import is_folder, is_regular, stays_inside, walk
 
 MAX_DEPTH_M = 10.0
@@ -156,8 +157,9 @@ class CA1MFrame(Frame):
             return None
         try:
             width, height = parse_matrix(self._members.json(name), [(2,)], self._members.where(name)).tolist()
+            check_plausible("image side", (width, height), self._members.where(name))
             return int(width), int(height)
-        except (FrameError, ValueError, OverflowError) as error:  # not finite numbers have no int
+        except FrameError as error:
             issues.append(Issue(self.id, "size_entry_unusable", str(error)))
             return None
 

@@ -21,10 +21,14 @@ import numpy as np
 import numpy.typing as npt
 
 from vgbench_gen.core.errors import FormatError, FrameError, SceneError
+from vgbench_gen.core.paths import inside as inside  # loaders take it from here
 from vgbench_gen.core.types import ColorArray, FloatArray
 
 # A picture of this size needs 192 MB as RGB; no sensor of the four datasets comes near it.
 MAX_PIXELS = 64_000_000
+# Encoders write some ten passes of a progressive JPEG. Each is decoded over all pixels, so that a small file with
+# thousands of them takes minutes.
+MAX_JPEG_SCANS = 100
 # Numbers and short texts take up to 12 times the bytes of their JSON text and an empty object 25 times; these two
 # bounds keep a hostile file below 0.6 GB. A long ScanNet++ capture has some 200 000 lists and objects.
 MAX_JSON_BYTES = 32_000_000
@@ -36,41 +40,48 @@ _TAIL_BYTES = 4096
 _DAMAGED = "Copy or download the file again; until then the frame is left out."
 
 
+def open_regular(path: Path, where: object, error: type[FormatError] = SceneError) -> int:
+    """A descriptor for reading a regular file; the caller closes it.
+
+    Raises:
+        FormatError: (of type `error`) the file is missing, unreadable or not a regular file.
+    """
+    try:
+        # Without O_NONBLOCK, opening a named pipe would wait for ever.
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or str(problem)
+        raise error(where, reason, "a readable file", "Check the path, the download and the permissions.") from problem
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise error(where, "something that is not a regular file", "a file", "Replace it by the original file.")
+    return handle
+
+
 def read_bytes(path: Path, where: object, max_bytes: int, error: type[FormatError] = SceneError) -> bytes:
     """All bytes of a regular file of at most `max_bytes`.
 
     Raises:
         FormatError: (of type `error`) the file is missing, unreadable, not a regular file, or larger.
     """
-    try:
-        # Without O_NONBLOCK, opening a named pipe would wait for ever.
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-    except (OSError, ValueError) as problem:
-        reason = getattr(problem, "strerror", None) or str(problem)
-        raise error(where, reason, "a readable file", "Check the path, the download and the permissions.") from problem
-    try:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode):
-            raise error(where, "something that is not a regular file", "a file", "Replace it by the original file.")
-        if status.st_size > max_bytes:
-            raise error(
-                where, f"{status.st_size} bytes", f"at most {max_bytes}", "This is not such a file; get the original."
-            )
-        with os.fdopen(handle, "rb", closefd=False) as file:
+    with os.fdopen(open_regular(path, where, error), "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > max_bytes:
+            raise error(where, f"{size} bytes", f"at most {max_bytes}", "This is not such a file; get the original.")
+        try:
             return file.read(max_bytes)
-    except OSError as problem:
-        reason = problem.strerror or str(problem)
-        raise error(where, reason, "a readable file", "Check the disk and copy the file again.") from problem
-    finally:
-        os.close(handle)
+        except OSError as problem:
+            reason = problem.strerror or str(problem)
+            raise error(where, reason, "a readable file", "Check the disk and copy the file again.") from problem
 
 
 def read_text(path: Path, where: object, error: type[FormatError] = SceneError) -> str:
-    """Text of a small file (at most 1 MB); bytes that are not UTF-8 are replaced. Raises like `read_bytes`.
+    """Text of a small file (at most 1 MB) without a byte order mark; bytes that are not UTF-8 are replaced. Raises like
+    `read_bytes`.
 
     For longer tables, such as one pose per line of a long capture, decode what `read_bytes` gives under a larger limit.
     """
-    return read_bytes(path, where, MAX_TEXT_BYTES, error).decode("utf-8", "replace")
+    return read_bytes(path, where, MAX_TEXT_BYTES, error).decode("utf-8-sig", "replace")
 
 
 def read_json(
@@ -93,23 +104,6 @@ def read_json(
     except (ValueError, RecursionError) as problem:
         reason = f"no valid JSON ({str(problem)[:120]})"
         raise error(where, reason, "a JSON document", "Copy or download the file again.") from problem
-
-
-def inside(root: Path, path: Path) -> Path:
-    """`path` with all links resolved, if that lies below `root` (which may itself be reached through a link).
-
-    Raises:
-        SceneError: the path climbs out of `root`, by `..` or by a link, or is a loop of links.
-    """
-    try:
-        base, real = root.resolve(), path.resolve()
-    except (OSError, RuntimeError, ValueError) as problem:
-        raise SceneError(path, f"an unusable path ({problem})", "a path", "Rename or remove it.") from problem
-    if not real.is_relative_to(base):
-        raise SceneError(
-            path, f"a link or path to {real}", f"a place below {base}", "Copy the data there or give the real folder."
-        )
-    return real
 
 
 _MSVC_FORMS = {"#INF": "inf", "#IND": "nan", "#QNAN": "nan", "#SNAN": "nan"}
@@ -284,6 +278,8 @@ def decode_mask_u8(data: bytes, where: object, size: tuple[int, int] | None = No
 
 
 def _decode_image(data: bytes, where: object, *, color: bool) -> npt.NDArray[Any]:
+    if data[:2] == b"\xff\xd8":
+        return _decode_jpeg(data, where, "RGB" if color else "GRAY")
     import cv2
 
     flag = cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION if color else cv2.IMREAD_UNCHANGED
@@ -294,3 +290,21 @@ def _decode_image(data: bytes, where: object, *, color: bool) -> npt.NDArray[Any
     if pixels is None:
         raise FrameError(where, "pixels that do not decode", "a whole picture", _DAMAGED)
     return pixels
+
+
+def _decode_jpeg(data: bytes, where: object, colorspace: str) -> npt.NDArray[Any]:
+    """(H, W, 3) or (H, W, 1) uint8. Raises FrameError where libjpeg has so much as a warning.
+
+    OpenCV and Pillow fill what a damaged file lacks and say nothing; see `docs/formats.md#damaged-pictures`.
+    """
+    import simplejpeg
+
+    scans = data.count(b"\xff\xda")  # within pixels, 0xff is followed by 0 or by the number of a restart
+    if scans > MAX_JPEG_SCANS:
+        raise FrameError(where, f"a JPEG of {scans} scans", f"at most {MAX_JPEG_SCANS}", "Get the original file.")
+    try:
+        pixels: npt.NDArray[Any] = simplejpeg.decode_jpeg(data, colorspace, strict=True)
+    except ValueError as problem:
+        found = f"pixels that do not decode ({problem})"
+        raise FrameError(where, found, "a whole picture", _DAMAGED) from problem
+    return pixels if colorspace == "RGB" else pixels[..., 0]

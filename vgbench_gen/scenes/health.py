@@ -130,7 +130,7 @@ def summarise_health(scene: Scene, variant: str = "") -> SceneHealth:
     depths: dict[int, DepthArray] = {}
     for index in wanted:
         try:
-            depths[index] = decode_depth(scene.frames[index])
+            depths[index] = decode_depth(scene.frames[index], scene.depth_kind)
         except FrameError as error:
             warn.append(f"depth of frame {scene.frames[index].id} is unreadable: {error}")
     try:
@@ -138,7 +138,7 @@ def summarise_health(scene: Scene, variant: str = "") -> SceneHealth:
     except FrameError as error:
         warn.append(f"colour of frame {scene.frames[wanted[len(wanted) // 2]].id} is unreadable: {error}")
     coverage, median_m = compute_depth_statistics(list(depths.values()))
-    bad += _find_depth_faults(coverage, median_m)
+    bad += _find_depth_faults(coverage, median_m) if depths else [f"no depth could be read; {'; '.join(warn[:1])}"]
     views = cross_view(scene, [pair for pair in pairs if pair[0] in depths and pair[1] in depths], depths)
     fits, pose_bad, pose_warn = _judge_poses(views, len(pairs))
     up = find_orientation(scene)
@@ -285,8 +285,6 @@ def _judge_poses(views: Sequence[CrossView], pairs: int) -> tuple[tuple[str, ...
 
 
 def _find_depth_faults(coverage: float, median_m: float) -> list[str]:
-    if math.isnan(coverage):
-        return ["no depth could be read"]
     if coverage <= MIN_COVERAGE:
         return [f"depth covers {coverage:.1%} of the image; wrong decoding?"]
     if not DEPTH_RANGE_M[0] <= median_m <= DEPTH_RANGE_M[1]:

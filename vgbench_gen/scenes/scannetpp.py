@@ -90,12 +90,8 @@ class ScanNetPP(Loader):
         if device not in _OPENERS or not ref.path.is_dir():
             found = f"{ref.scene_id!r} at {ref.path}"
             raise SceneError(ref.path, found, "<scene>/iphone or <scene>/dslr and its folder", "List the scenes again.")
-        try:
-            with ExitStack() as resources:
-                scene = _OPENERS[device](ref, resources).open()
-        except OSError as problem:
-            found = problem.strerror or str(problem)
-            raise SceneError(ref.path, found, "readable files", "Check the disk and the permissions.") from problem
+        with ExitStack() as resources:
+            scene = _OPENERS[device](ref, resources).open()
         scene.licence = find_licence(ref.path, scene.licence)
         return scene
 

@@ -205,7 +205,8 @@ class SceneView:
         for frame in chosen:
             wide_side_px = gates.wide_side_px if frame.id in wide_ids else 0
             try:
-                frames.append(ViewFrame(frame, gates.long_side_px, self._spool, wide_side_px, keeps_small))
+                loaded = ViewFrame(frame, gates.long_side_px, self._spool, wide_side_px, keeps_small, self.depth_kind)
+                frames.append(loaded)
             except FrameError as error:
                 self._reject(frame.id, "unreadable", float("nan"), float("nan"), str(error))
         return frames

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from vgbench_gen.core.errors import SceneError
+from vgbench_gen.core.lines import make_one_line
 from vgbench_gen.scenes.files import inside
 
 MAX_DEPTH = 6
+_log = logging.getLogger("vgbench_gen.scenes")
 # Folders that hold the files of one scene, never scenes: thousands of entries each.
 _LEAVES = {
     *("rgb", "depth", "masks", "color", "colour", "pose", "poses", "intrinsic", "instance", "label", "instances"),
@@ -73,5 +77,16 @@ def stays_inside(root: Path, path: Path) -> bool:
     try:
         real = inside(root, path)
     except SceneError:
+        _tell_of_link(path)
         return False
     return not path.parent.resolve().is_relative_to(real)
+
+
+@cache
+def _tell_of_link(path: Path) -> None:
+    """Say once that a link is not followed: scans on another disk would vanish without a word."""
+    _log.warning(
+        "%s: a link out of the folder that was given, which is not followed. Give the folder it leads to as well "
+        "(--scenes may be repeated).",
+        make_one_line(str(path)),
+    )

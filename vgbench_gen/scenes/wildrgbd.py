@@ -28,6 +28,7 @@ from vgbench_gen.scenes.files import (
     decode_image_rgb,
     decode_mask_u8,
     inside,
+    open_regular,
     read_bytes,
     read_json,
     read_picture_header,
@@ -271,10 +272,7 @@ def _read_header(path: Path) -> PictureHeader:
     """Header of a picture from its first and last bytes; a JPEG's whole file, its size stands anywhere."""
     if path.suffix.lower() != ".png":
         return read_picture_header(_read_bytes(path), path)
-    try:
-        with path.open("rb") as file:
-            head = file.read(64)
-            file.seek(max(file.seek(0, os.SEEK_END) - 16, len(head)))
-            return read_picture_header(head + file.read(16), path)
-    except OSError as error:
-        raise FrameError(path, error.strerror or "an error", "a readable picture", "Check the permissions.") from error
+    with os.fdopen(open_regular(path, path, FrameError), "rb") as file:
+        head = file.read(64)
+        file.seek(max(file.seek(0, os.SEEK_END) - 16, len(head)))
+        return read_picture_header(head + file.read(16), path)

@@ -19,7 +19,7 @@ from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import Item
 from vgbench_gen.store import shards
 from vgbench_gen.store.files import dataset_error
-from vgbench_gen.store.schema import ITEMS, read_item
+from vgbench_gen.store.schema import ITEMS
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -101,7 +101,7 @@ class Dataset(Sequence[Item]):
         for path in self.paths:
             for row in shards.iterate_rows([path], _list_leaves(path, columns), 1024):
                 kept = {"evidence": row["evidence"]} if but and f'"{but}":' in row["evidence"] else {}
-                yield _make_item(path, row | empty | kept)
+                yield ITEMS.from_row(row | empty | kept, path)
 
     def take(self, places: Iterable[int]) -> Iterator[Item]:
         """The items in these rows, in the order of the dataset; the others are not unpacked."""
@@ -113,7 +113,7 @@ class Dataset(Sequence[Item]):
             mine = {place - start for place in wanted if start <= place < start + size}
             if mine:
                 for row in shards.iterate_rows([path], _list_leaves(path, [*_LIGHT, _NAMES]), 64, mine):
-                    yield _make_item(path, row)
+                    yield ITEMS.from_row(row, path)
             start += size
 
     def by_id(self, item_id: str) -> Item:
@@ -202,19 +202,11 @@ class Dataset(Sequence[Item]):
         rows = self._rows_read[group]
         # Unpacked when asked for: a draw of few questions meets every group.
         if not isinstance(row := rows[place], Item):
-            row = rows[place] = _make_item(self._groups[group][0], row)
+            row = rows[place] = ITEMS.from_row(row, self._groups[group][0])
         return row
 
     def _name(self) -> Path:
         return self.paths[0] if len(self.paths) == 1 else self.paths[0].parent
-
-
-def _make_item(path: Path, row: dict[str, Any]) -> Item:
-    try:
-        return read_item(row)
-    except (KeyError, TypeError, ValueError) as error:
-        found = f"a row that is no item ({error})"
-        raise dataset_error(path, found, "items as in docs/data-dictionary.md", _REMEDY) from error
 
 
 def _list_leaves(path: Path, columns: Sequence[str]) -> list[str]:
@@ -233,10 +225,10 @@ def _read_group(path: Path, index: int, columns: list[str]) -> list[dict[str, An
     with shards.open_parquet(path) as file:
         names = _list_leaves_of(file, columns)
         try:
-            rows: list[dict[str, Any]] = file.read_row_group(index, columns=names, use_threads=False).to_pylist()
+            table = file.read_row_group(index, columns=names, use_threads=False)
         except (OSError, pa.ArrowException) as error:
             raise shards.damage_error(path, error) from error
-    return rows
+    return shards.list_rows(path, table)
 
 
 def _find(path: Path) -> list[Path]:

@@ -7,6 +7,7 @@ name is never read; `clean_temporary` removes those whose process is gone.
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 import secrets
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from vgbench_gen.core.errors import DatasetError
 
+_MAX_NAME_BYTES = 160  # file systems allow 255, and temporary names are longer by 30
 _TEMPORARY = re.compile(r"^\.(?P<name>.+)\.(?P<pid>\d+)-[0-9a-f]{12}\.(?P<kind>tmp|old)$")
 
 
@@ -29,6 +31,22 @@ def dataset_error(where: object, found: str, expected: str, remedy: str) -> Data
 def make_temporary_name(target: Path, kind: str = "tmp") -> Path:
     """A name beside `target` that no other writer uses and no reader looks at."""
     return target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(6)}.{kind}")
+
+
+def name_scene_file(scene_id: str) -> str:
+    """The name, without suffix, of what is kept about one scene: another for every id.
+
+    "/" becomes "__". Ids in which that could be taken for something else ("a__b", "a_/b", "%") have their "_" and "%"
+    escaped, and what is too long for a file system ends in a digest.
+    """
+    name = scene_id
+    if "__" in name or "_/" in name or "/_" in name or "%" in name:
+        name = name.replace("%", "%25").replace("_", "%5F")
+    name = name.replace("/", "__")
+    if len(name.encode()) <= _MAX_NAME_BYTES:
+        return name
+    digest = hashlib.blake2b(scene_id.encode(), digest_size=12).hexdigest()
+    return name.encode()[: _MAX_NAME_BYTES // 2].decode("utf-8", "ignore") + "%." + digest
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import socket
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import vgbench_gen
 from vgbench_gen.core.errors import VGBenchError
+from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.core.rng import format_canonical_json
 from vgbench_gen.core.types import Item
 from vgbench_gen.store.columns import ITEM_COLUMNS
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
     pass
 
 MANIFEST = "manifest.json"
+TIMES = "times.json"
 LOCK = ".build.lock"
+_MAX_LOCK_BYTES = 4096
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> Path:
@@ -41,6 +45,13 @@ def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> Path:
     return path
 
 
+def write_times(folder: Path, times: Mapping[str, Any]) -> Path:
+    """Write `folder/times.json`: how long the work took. Nothing reads or compares it, and it is in no digest."""
+    path = folder / TIMES
+    write_bytes(path, (json.dumps(times, sort_keys=True, indent=2, allow_nan=False) + "\n").encode())
+    return path
+
+
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a build folder.
 
@@ -50,10 +61,10 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     remedy = "Name a folder that `vgbench build` made, or build it again."
     try:
-        found = json.loads(path.read_bytes())
+        found = parse_json(path.read_bytes())
     except FileNotFoundError:
         raise dataset_error(path, "no file", "the manifest of a build", remedy) from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise dataset_error(path, f"no JSON ({error})", "the manifest of a build", remedy) from error
     if not isinstance(found, dict):
         raise dataset_error(path, f"a JSON {type(found).__name__}", "a JSON object", remedy)
@@ -203,8 +214,17 @@ class BuildLock:
 
     def _read_holder(self) -> dict[str, Any] | None:
         try:
-            found = json.loads(self.path.read_bytes())
-        except (FileNotFoundError, ValueError):
+            handle = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            return None
+        with os.fdopen(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                remedy = f"Delete {self.path} and try again."
+                raise dataset_error(self.path, "a pipe, folder or device", "a lock that this program wrote", remedy)
+            text = file.read(_MAX_LOCK_BYTES)
+        try:
+            found = parse_json(text)
+        except ValueError:
             return None  # a torn lock: its writer died between making and filling it, inside the guarded section
         return found if isinstance(found, dict) else None
 

@@ -44,6 +44,8 @@ __all__ = [
 
 Row = dict[str, Any]
 R = TypeVar("R")
+MAX_JSON_CELL = 16 << 20
+"""Characters of JSON in one cell; those that we write hold some ten thousand. Read, it takes many times its size."""
 
 _ARROW = {
     "string": pa.string(),
@@ -69,8 +71,23 @@ class RecordSchema(Generic[R]):
     """The columns in the order in which they are written."""
     to_row: Callable[[R], Row]
     """Makes a row of a record. The row of an item has None for the `bytes` of its images."""
-    from_row: Callable[[Mapping[str, Any]], R]
-    """Makes a record of a row; the exact inverse of `to_row`."""
+    read_row: Callable[[Mapping[str, Any]], R]
+    """What `from_row` calls. Raises whatever comes where the row is none of ours."""
+
+    def from_row(self, row: Mapping[str, Any], where: object = "") -> R:
+        """The record of a row; the exact inverse of `to_row`.
+
+        where: the file, for the message.
+
+        Raises:
+            DatasetError: the row was not written by this program, or it is damaged.
+        """
+        try:
+            return self.read_row(row)
+        except (TypeError, ValueError, KeyError, IndexError, AttributeError, RecursionError) as error:
+            found = f"a row that is none of {self.kind} ({type(error).__name__}: {str(error)[:200]})"
+            expected = f"{self.kind} as in docs/data-dictionary.md"
+            raise dataset_error(where or self.kind, found, expected, "Build or download it again.") from error
 
     @property
     def schema(self) -> pa.Schema:
@@ -154,7 +171,7 @@ def _read_fact(row: Mapping[str, Any]) -> Fact:
     plain = dict(row)
     # Read as one text: a pool has two dozen small ones, and each call costs more than what it reads.
     texts = [text for c in row["candidates"] for text in (c["show"], c["evidence"])]
-    read = iter(from_json(f"[{','.join(texts)}]"))
+    read = iter(_read_object(f'{{"all":[{",".join(texts)}]}}')["all"])
     plain["candidates"] = tuple(
         Candidate(
             key=c["key"],
@@ -168,8 +185,21 @@ def _read_fact(row: Mapping[str, Any]) -> Fact:
     plain["frame_ids"] = tuple(row["frame_ids"])
     plain["second_value"] = _reshape(row["second_value"], plain.pop("second_shape"))
     for name in ("evidence", "pictures", "cameras"):
-        plain[name] = from_json(row[name])
-    return Fact(**plain)
+        plain[name] = _read_object(row[name])
+    fact = Fact(**plain)
+    if not 0 <= fact.truth < len(fact.candidates):
+        raise IndexError(f"candidate {fact.truth} of {len(fact.candidates)} is the truth")
+    return fact
+
+
+def _read_object(text: str) -> dict[str, Any]:
+    """A JSON object. Raises ValueError where it is none, or so long that no row of ours has it."""
+    if len(text) > MAX_JSON_CELL:
+        raise ValueError(f"{len(text)} characters of JSON in one cell; expected at most {MAX_JSON_CELL}")
+    value = from_json(text)
+    if not isinstance(value, dict):
+        raise ValueError(f"a JSON {type(value).__name__} where an object is expected")
+    return value
 
 
 def _reject_row(rejected: Rejected) -> Row:
@@ -219,7 +249,7 @@ def read_item(row: Mapping[str, Any]) -> Item:
     for column in ITEM_COLUMNS:
         if column.type == "json":
             # A quarter of json.loads' time, and this is most of what reading a row takes.
-            plain[column.name] = from_json(plain[column.name])
+            plain[column.name] = _read_object(plain[column.name])
         elif column.type in {"strings", "float64s", "int64s"}:
             plain[column.name] = tuple(plain[column.name])
     # Where pixels were not published, the names stand beside their checksums only.

@@ -6,7 +6,6 @@ Nothing in a file depends on the clock or the process. The bytes do depend on th
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections import deque
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.core.types import Item
 from vgbench_gen.store.encoding import GroupWriter
 from vgbench_gen.store.files import (
@@ -34,12 +34,15 @@ from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.schema import ITEMS, SCHEMA_VERSION, RecordSchema, Row, make_item_row
 
 __all__ = [
-    "check_schema", "clean_temporary", "damage_error", "iterate_rows", "open_parquet", "read_columns", "read_metadata",
-    "read_shard", "write_embedded_rows", "write_item_rows", "write_items", "write_rows", "write_shard",
+    "check_schema", "clean_temporary", "damage_error", "iterate_rows", "list_rows", "open_parquet", "read_columns",
+    "read_metadata", "read_shard", "write_embedded_rows", "write_item_rows", "write_items", "write_rows", "write_shard",
 ]  # fmt: skip
 
 READ_AHEAD = 32  # rows whose images are read at once
 SHARD_BYTES = 400 * 2**20  # below the 500 MB up to which the Hub makes previews
+MAX_GROUP_BYTES = 512 * 2**20
+"""What a row group may hold beside images; those that we write hold less than 1 MB."""
+_BATCH_BYTES = 512 * 2**20  # a long cell may stand in every row of a group, and in the file only once
 _REMEDY = "Build it again (`vgbench build`), or name the right path."
 
 R = TypeVar("R")
@@ -187,7 +190,7 @@ def read_shard(path: Path, table: RecordSchema[R]) -> list[R]:
         DatasetError: missing, not parquet, another kind of record, another schema version, damaged.
     """
     check_schema(path, open_parquet(path), table)
-    return [table.from_row(row) for row in iterate_rows([path], [c.name for c in table.columns])]
+    return [table.from_row(row, path) for row in iterate_rows([path], [c.name for c in table.columns])]
 
 
 def read_metadata(path: Path) -> dict[str, Any]:
@@ -200,7 +203,7 @@ def read_metadata(path: Path) -> dict[str, Any]:
     """
     raw = (open_parquet(path).schema_arrow.metadata or {}).get(b"vgbench", b"{}")
     try:
-        found = json.loads(raw)
+        found = parse_json(raw)
     except ValueError:
         found = None
     return found if isinstance(found, dict) else {}
@@ -224,8 +227,15 @@ def iterate_rows(
     for path in paths:
         with open_parquet(path) as file:
             groups, places = _find_groups(file.metadata, only)
+            plain, whole = _measure_groups(file.metadata, groups, columns)
+            if plain > MAX_GROUP_BYTES:
+                found = f"a row group with {plain} bytes of text and numbers"
+                raise dataset_error(path, found, f"at most {MAX_GROUP_BYTES}", _REMEDY)
             batches = file.iter_batches(
-                batch, row_groups=groups, columns=None if columns is None else list(columns), use_threads=False
+                max(1, min(batch, _BATCH_BYTES // max(whole, 1))),
+                row_groups=groups,
+                columns=None if columns is None else list(columns),
+                use_threads=False,
             )
             start = 0
             while True:
@@ -239,7 +249,32 @@ def iterate_rows(
                 if only is not None:
                     rows = rows.take(_make_indices([k for k in range(count) if places[start + k] in only]))
                 start += count
-                yield from rows.to_pylist()
+                yield from list_rows(path, rows)
+
+
+def list_rows(path: Path, table: Any) -> list[dict[str, Any]]:
+    """The rows of an arrow table or batch of a file. Raises DatasetError where text in it is not UTF-8."""
+    try:
+        rows: list[dict[str, Any]] = table.to_pylist()
+    except UnicodeDecodeError as error:
+        raise damage_error(path, error) from error
+    return rows
+
+
+def _measure_groups(metadata: Any, groups: Sequence[int], columns: Sequence[str] | None) -> tuple[int, int]:
+    """Bytes of the largest of some row groups before compression, in some columns: without and with images."""
+    plain, whole = [0], [0]
+    for k in groups:
+        group = metadata.row_group(k)
+        chunks = [group.column(c) for c in range(group.num_columns)]
+        wanted = [c for c in chunks if columns is None or _is_among(c.path_in_schema, columns)]
+        whole.append(sum(c.total_uncompressed_size for c in wanted))
+        plain.append(sum(c.total_uncompressed_size for c in wanted if not c.path_in_schema.endswith("bytes")))
+    return max(plain), max(whole)
+
+
+def _is_among(path: str, columns: Sequence[str]) -> bool:
+    return path in columns or any(path.startswith(f"{name}.") for name in columns)
 
 
 def _make_indices(places: Sequence[int]) -> pa.Array:
@@ -270,9 +305,9 @@ def read_columns(path: Path, names: Sequence[str]) -> list[tuple[Any, ...]]:
     with open_parquet(path) as file:
         try:
             table = file.read(columns=list(names), use_threads=False)
-        except (OSError, pa.ArrowException) as error:
+            return list(zip(*(table[name].to_pylist() for name in names), strict=True))
+        except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
             raise damage_error(path, error) from error
-    return list(zip(*(table[name].to_pylist() for name in names), strict=True))
 
 
 def open_parquet(path: Path) -> Any:

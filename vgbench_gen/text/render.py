@@ -320,7 +320,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise PhrasingError(path, "a larger file", f"at most {MAX_FILE_BYTES} bytes")
     try:
         return tomllib.loads(data.decode("utf-8"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise PhrasingError(path, f"no valid TOML ({error})", "UTF-8 text in TOML") from error
 
 

@@ -111,7 +111,10 @@ def _fit_crops(
     size, axis = compute_output_size(camera, ask), ASK_AXIS[ask]
     shown = [crop_camera(camera, _as_rect(rect), size) for rect in rects]
     stated = [np.nan if ask not in CENTRES else x for x in (shown[0].fx, shown[0].fy, shown[0].cx, shown[0].cy)]
-    estimates = estimate_parameters(cut_segments(segments, rects, noise_px), size, ask, stated)
+    lines = cut_segments(segments, rects, noise_px)
+    if not lines.halves.shape[1]:
+        return []  # a plain or tiny picture
+    estimates = estimate_parameters(lines, size, ask, stated)
     kept = []
     for rect, cropped, estimate in zip(rects, shown, estimates, strict=True):
         margins = Margins()

@@ -25,7 +25,7 @@ def score_by_lines(seen: VisibleQuestion) -> FloatArray:
     """Minus the difference of each option from the estimate, in margins; of a judgment, whether the claim is near it.
 
     Raises:
-        Unread: the text does not hold the numbers.
+        Unread: the text does not hold the numbers, or the image shows no line.
     """
     size = seen.images[0].size
     found = dict(_STATED.findall(seen.context))
@@ -33,9 +33,10 @@ def score_by_lines(seen: VisibleQuestion) -> FloatArray:
         raise Unread(f"states {sorted(found)} of the camera")
     stated = [float(found.get(name, "nan")) for name in ("fx", "fy", "cx", "cy")]
     segments = detect_segments(seen.images[0].gray, _SCALE)
-    (estimate,) = estimate_parameters(
-        cut_segments(segments, np.array([[0, 0, *size]]), NOISE_PX), size, seen.ask, stated
-    )
+    lines = cut_segments(segments, np.array([[0, 0, *size]]), NOISE_PX)
+    if not lines.halves.shape[1]:
+        raise Unread("no line in the image")
+    (estimate,) = estimate_parameters(lines, size, seen.ask, stated)
     options = [_read_claim(seen.question)] if seen.form == "judgment" else [_read_value(x) for x in seen.options]
     off = np.array([measure_margins(estimate.value, x, seen.ask, size, CameraGates()) for x in options])
     return np.array([_CLAIM_OFF, off[0]]) if seen.form == "judgment" else -off

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vgbench_gen.core.errors import ConfigError, DatasetError
+from vgbench_gen.core.paths import inside
 from vgbench_gen.core.rng import digest_bytes, format_canonical_json, hash_stably
 from vgbench_gen.evaluation.answers.vocabulary import match_any_of, read_words
 from vgbench_gen.store.files import dataset_error
@@ -211,7 +212,9 @@ def read_samples(path: Path) -> Iterator[EvaluationSample]:
     for number, row in enumerate(_read_rows(path), start=1):
         row = _check_row(row, f"{path}, sample {number}", seen)
         texts = {name: row.get(name) or "" for name in _TEXTS}
-        images = {name: path.parent / row[name] for name in _IMAGES if row.get(name)}
+        images: dict[str, Any] = {
+            name: inside(path.parent, row[name], dataset_error) for name in _IMAGES if row.get(name)
+        }
         yield EvaluationSample(**texts, **images)
 
 

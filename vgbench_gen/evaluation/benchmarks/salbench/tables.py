@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from vgbench_gen.core.lines import guard_formula
 from vgbench_gen.core.types import BoolArray, FloatArray
 from vgbench_gen.evaluation import stats
 from vgbench_gen.evaluation.benchmarks.salbench import labels
@@ -200,7 +201,7 @@ def format_macro_csv(board: Board, runs: Sequence[BoardRun]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["Model", "Shot", *(f"{_CSV[task]}_{_CSV_SPLITS[split]}{end}" for task, split, end, _ in cells)])
     for run in runs:
-        row = [run.model, run.stage.removesuffix(SHOTS) or "0"]
+        row = [guard_formula(run.model), run.stage.removesuffix(SHOTS) or "0"]
         for task, split, _, figure in cells:
             places = np.flatnonzero(mask_task(board, split, task) & run.asked).tolist()
             rows = make_sums_table(board, run, places, split).sum(axis=0, keepdims=True) if places else None

@@ -1,0 +1,120 @@
+"""Parquet files whose columns have the right types and whose cells hold what no row of ours has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.store.examples import make_item
+from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.types import Candidate, Fact
+from vgbench_gen.store import shards
+from vgbench_gen.store.dataset import load
+from vgbench_gen.store.schema import FACTS, ITEMS, MAX_JSON_CELL
+from vgbench_gen.store.shards import iterate_rows, read_columns, read_shard, write_shard
+
+
+def make_fact() -> Fact:
+    candidates = tuple(Candidate(f"c{k}", np.array([1.0 + k])) for k in range(3))
+    fields: dict[str, Any] = {name: name for name in ("task", "ask", "dataset", "scene_id", "split", "key", "licence")}
+    return Fact(**fields, task_version=1, frame_ids=("1",), candidates=candidates, truth=1,
+                second_value=np.array([2.0]), margin=2.0, evidence={}, pictures={}, cameras={})  # fmt: skip
+
+
+def spoil(path: Path, column: str, change: Callable[[Any], Any]) -> None:
+    """Write other values into one column, of the type that it has."""
+    table = pq.read_table(path)
+    place = table.column_names.index(column)
+    values = pa.array([change(value) for value in table[column].to_pylist()], type=table.schema.field(column).type)
+    pq.write_table(table.set_column(place, table.schema.field(column), values), path)
+
+
+def rename_show(text: str) -> Callable[[Any], Any]:
+    return lambda candidates: [{**c, "show": text} for c in candidates]
+
+
+@pytest.mark.parametrize(
+    ("column", "change", "told"),
+    [
+        ("evidence", lambda _: "[1, 2]", "a JSON list where an object is expected"),
+        ("cameras", lambda _: "7", "a JSON int where an object is expected"),
+        ("pictures", lambda _: None, "TypeError"),
+        ("evidence", lambda _: "{", "ValueError"),
+        ("truth", lambda _: 9, "candidate 9 of 3 is the truth"),
+        ("truth", lambda _: -1, "candidate -1 of 3 is the truth"),
+        ("candidates", lambda _: None, "TypeError"),
+        ("candidates", lambda c: [None, *c], "TypeError"),
+        ("candidates", rename_show("{"), "ValueError"),
+        ("second_shape", lambda _: [5, 5], "ValueError"),
+        ("frame_ids", lambda _: None, "TypeError"),
+    ],
+)
+def test_facts_of_wrong_type_are_named(tmp_path: Path, column: str, change: Callable[[Any], Any], told: str) -> None:
+    path = tmp_path / "facts.parquet"
+    write_shard(path, [make_fact()], FACTS)
+    assert read_shard(path, FACTS)[0].truth == 1
+    spoil(path, column, change)
+    with pytest.raises(DatasetError) as error:
+        read_shard(path, FACTS)
+    assert told in str(error.value)
+    assert str(path) in str(error.value)
+
+
+@pytest.fixture
+def bad_text(tmp_path: Path) -> Path:
+    """Items whose questions are no UTF-8."""
+    path = tmp_path / "items.parquet"
+    write_shard(path, [make_item(0), make_item(1)], ITEMS)
+    table = pq.read_table(path)
+    bad = pa.array([b"\xff\xfe how deep"] * 2, type=pa.binary()).view(pa.string())
+    pq.write_table(table.set_column(table.column_names.index("question"), "question", bad), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda path: list(load(path)),
+        lambda path: list(load(path).without_evidence()),
+        lambda path: list(load(path).take([1])),
+        lambda path: list(iterate_rows([path], ["question"])),
+        lambda path: read_columns(path, ["question"]),
+    ],
+)
+def test_text_that_is_no_utf8_is_a_damaged_file(bad_text: Path, read: Callable[[Path], Any]) -> None:
+    with pytest.raises(DatasetError, match=r"items\.parquet: found an unreadable file .*expected a whole parquet file"):
+        read(bad_text)
+
+
+def test_a_cell_of_megabytes_of_json_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
+    path = tmp_path / "facts.parquet"
+    write_shard(path, [make_fact()], FACTS)
+    spoil(path, "evidence", lambda _: '{"a":[' + "1," * (MAX_JSON_CELL // 2) + "1]}")
+    with pytest.raises(DatasetError, match="characters of JSON in one cell"):
+        read_shard(path, FACTS)
+
+
+def test_a_row_group_of_too_much_text_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "items.parquet"
+    write_shard(path, [make_item(k) for k in range(3)], ITEMS)
+    monkeypatch.setattr(shards, "MAX_GROUP_BYTES", 2000)
+    with pytest.raises(DatasetError, match=r"a row group with \d+ bytes of text and numbers; expected at most 2000"):
+        list(iterate_rows([path]))
+    assert len(list(iterate_rows([path], ["id"]))) == 3
+
+
+def test_large_row_groups_are_read_row_by_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "items.parquet"
+    write_shard(path, [make_item(k) for k in range(5)], ITEMS)
+    whole = list(iterate_rows([path]))
+    monkeypatch.setattr(shards, "_BATCH_BYTES", 1)
+    assert list(iterate_rows([path])) == whole
+    assert list(iterate_rows([path], only={1, 3})) == [whole[1], whole[3]]
