@@ -47,16 +47,17 @@ class Planner(Scripted):
     Args:
         items: the multi-choice questions that it may be asked, no two in the same words.
         oracle: whether its tools are oracle tools; classical ones otherwise.
+        options: how requests are sent, and where replies are kept.
     """
 
-    def __init__(self, items: Iterable[Item], oracle: bool) -> None:
+    def __init__(self, items: Iterable[Item], oracle: bool, options: BackendOptions | None = None) -> None:
         self.oracle = oracle
         self._items = {ask_of(item): item for item in items}
 
         def play(call: Any) -> ScriptLine:
             return ScriptLine(reply=self.say(call.text), usage=(len(call.text) // 4, 50))
 
-        super().__init__("scripted:planner", "planner", play, BackendOptions(retries=0))
+        super().__init__("scripted:planner", "planner", play, options or BackendOptions(retries=0))
 
     def say(self, text: str) -> str:
         """What it says to a prompt of either kind of agent, or to the question alone."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.agent.planner import Planner, ask_of
 from tests.quality.conftest import Rows
 from vgbench_gen.agent.tool import Tool, ToolInput, ToolOutput, tools
+from vgbench_gen.agent.toolbox import Toolbox
+from vgbench_gen.backends.scripted import Scripted
 from vgbench_gen.backends.spec import BackendOptions, Needs, Provider, providers
 from vgbench_gen.cli.main import main
 from vgbench_gen.core.types import LETTERS, Item
@@ -33,6 +37,7 @@ Say = Callable[[Planner, str], str]
 def items(all_rows: Rows) -> list[Item]:
     """Multi-choice questions of every task, no two in the same words."""
     found = {ask_of(item): item for item in all_rows.items if item.question_type == "multi-choice"}
+    assert len(found) >= 50
     return list(found.values())
 
 
@@ -70,7 +75,7 @@ def plan(items: list[Item], monkeypatch: pytest.MonkeyPatch) -> Callable[[Say], 
                 def say(self, text: str) -> str:
                     return said[0](self, text)
 
-            planner = Played(items, oracle=True)
+            planner = Played(items, True, options)
             planner.spec, planner.model = f"{name}:{model}", model
             return planner
 
@@ -239,3 +244,56 @@ def test_tools_are_worth_what_they_add_from_questions_to_tables_pages_and_traini
     told = json.loads(capsys.readouterr().out)
     right = round((oracle.cells[0].value + bare.cells[0].value) * len(items))
     assert told["questions"] == right
+
+
+class _Dies(Exception):
+    pass
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "mode"), [("react", "sane"), ("plan-execute", "official")])
+def test_killed_at_random_moments_nothing_is_asked_or_called_twice(
+    kind: str, mode: str, source: Source, plan: object, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    answered: list[str] = []
+    called: list[str] = []
+    left = [0]
+    before_send, before_run = Scripted._send, Toolbox._run
+
+    async def send(self: Scripted, call: Any) -> Any:
+        left[0] -= 1
+        if left[0] == 0:
+            raise _Dies
+        answer = await before_send(self, call)
+        answered.append(call.digest)
+        return answer
+
+    async def run(self: Toolbox, tool: Tool, *given: Any) -> Any:
+        called.append(tool.name)
+        return await before_run(self, tool, *given)
+
+    monkeypatch.setattr(Scripted, "_send", send)
+    monkeypatch.setattr(Toolbox, "_run", run)
+    spec = f"agent:{kind}+planner:core?tools=oracle&mode={mode}"
+    whole = evaluate(source.folder, spec, backend=BackendOptions(cache=tmp_path / "a"), replies=tmp_path / "whole")
+    assert whole.complete
+    at_once = Counter(answered), Counter(called)
+    answered.clear()
+    called.clear()
+    moments = np.random.default_rng(7).integers(2, 30, 200).tolist()
+    kept = BackendOptions(cache=tmp_path / "b")
+    deaths = 0
+    for moment in moments:
+        left[0] = moment
+        try:
+            found = evaluate(source.folder, spec, backend=kept, replies=tmp_path / "killed")
+        except _Dies:
+            deaths += 1
+            continue
+        break
+    assert found.complete
+    assert deaths > 3
+    assert (Counter(answered), Counter(called)) == at_once
+    assert max(Counter(answered).values()) == 1
+    lines = [sorted(TraceLog(one.path).path.read_bytes().splitlines()) for one in (whole, found)]
+    assert lines[0] == lines[1]
