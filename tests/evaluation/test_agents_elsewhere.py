@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -78,6 +80,10 @@ def test_an_agent_answers_and_every_row_counts(write: object, mode: str, kind: s
     named = ["--benchmark", benchmark]
     main(["compare", str(data), *named, "--out", str(tmp_path / "report")])
     assert len(list((tmp_path / "report" / "traces").glob("*.html"))) == asked - right
+    for page in (tmp_path / "report" / "traces").glob("*.html"):
+        shown = re.findall(r'<image id="[^"]+" href="([^"]+)"', page.read_text())
+        assert len(shown) >= 2, "the question's image, and the crop"
+        assert all((page.parent / unquote(address)).is_file() for address in shown)
     table = json.loads((tmp_path / "report" / "tables.json").read_text())["tables"]
     failures = next(one for one in table if one["key"] == "agent-failures")
     assert failures["lines"][0]["cells"]["Not judged"]["value"] == pytest.approx((asked - right) / asked)
