@@ -75,7 +75,7 @@ def compare(
     found = compare_models(loaded.board, seed)
     found = replace(found, agents=make_agent_tables(loaded.board, loaded.saved, sources, seed))
     homes = {name: source.folder for name, source in sources.items()}
-    report = ScoresReport(", ".join(sources), loaded.board, found, homes, loaded.notes, loaded.saved)
+    report = ScoresReport(", ".join(sources), loaded.board, found, homes, loaded.notes, loaded.saved, sources)
     page = write_scores_report(report, folder)
     if as_json:
         print(format_json(in_json(found) | {"title": report.title, "notes": list_warnings(report)}), end="")

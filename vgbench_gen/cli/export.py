@@ -26,7 +26,9 @@ def export(
     to: Annotated[
         str,
         typer.Option(
-            "--to", metavar="NAME", help="lmms-eval, vlmevalkit, inspect, spatialscore-json, chat-jsonl or a plug-in's."
+            "--to",
+            metavar="NAME",
+            help="lmms-eval, vlmevalkit, inspect, spatialscore-json, chat-jsonl, trajectories or a plug-in's.",
         ),
     ],
     out: Annotated[
@@ -38,13 +40,16 @@ def export(
     answers: Annotated[
         bool, typer.Option("--answers", help="With the right answers as replies, for training (chat-jsonl).")
     ] = False,
+    oracle: Annotated[
+        bool, typer.Option("--oracle", help="With traces of agents with oracle tools (trajectories).")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write DATASET for another program: questions as `vgbench eval` asks them, images, and our scoring.
 
     lmms-eval and vlmevalkit get a task that needs nothing of ours installed and scores as `vgbench score` does; replies
     made there come back with `vgbench score DATASET --replies FILE`. spatialscore-json is the schema that SpatialScore
-    is published in; chat-jsonl holds OpenAI-style messages.
+    is published in; chat-jsonl holds OpenAI-style messages; trajectories holds what agents did for right answers.
     """
     from vgbench_gen.evaluation.base import benchmarks
     from vgbench_gen.publish.export import export as write
@@ -56,7 +61,7 @@ def export(
     folder = source.folder.resolve()
     target = out or folder.with_name(f"{folder.name.removesuffix('.vgbench')}-{to}")
     with progress_bar(to, "question") as progress:
-        made = write(source, to, target, options, answers=answers, progress=progress)
+        made = write(source, to, target, options, answers=answers, oracle=oracle, progress=progress)
     if as_json:
         told = {"to": to, "path": str(made.path), "questions": made.questions, "images": made.images, "run": made.run}
         print(json.dumps(told, indent=2))

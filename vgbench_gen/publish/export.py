@@ -32,6 +32,8 @@ class Export(abc.ABC):
 
     takes_answers: bool = False
     """Whether `Job.answers` means something to it."""
+    takes_oracle: bool = False
+    """Whether `Job.oracle` means something to it."""
 
     @abc.abstractmethod
     def write(self, job: Job) -> str:
@@ -64,6 +66,7 @@ def export(
     options: AskOptions,
     *,
     answers: bool = False,
+    oracle: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Exported:
     """Write a dataset for another program.
@@ -74,6 +77,7 @@ def export(
         out: folder; one that an export made before is replaced.
         options: which questions, and the words they are asked in; controls and orders of options are not exported.
         answers: the right answers as replies, for training, where the target takes them.
+        oracle: with traces of agents with oracle tools, where the target takes traces.
         progress: called with (questions done, in all).
 
     Raises:
@@ -82,12 +86,12 @@ def export(
         DatasetError: `out` holds something that is no export, or the dataset cannot be read.
     """
     target = exports[to]
-    _check(source, to, out, options, answers)
+    _check(source, to, out, options, answers, oracle)
     out.parent.mkdir(parents=True, exist_ok=True)
     folder = make_temporary_name(out)
     folder.mkdir()
     try:
-        job = Job(source, options, folder, answers, progress)
+        job = Job(source, options, folder, answers, progress, oracle)
         job.check_images()
         run = target.write(job)
         job.text(MANIFEST, json.dumps(_describe(job, to), indent=2) + "\n")
@@ -99,11 +103,12 @@ def export(
     return Exported(to, out, job.total, job.images, run)
 
 
-def _check(source: Source, to: str, out: Path, options: AskOptions, answers: bool) -> None:
+def _check(source: Source, to: str, out: Path, options: AskOptions, answers: bool, oracle: bool) -> None:
     """Refuse what a target cannot keep, and a folder that holds something else. Raises as `export`."""
-    if answers and not exports[to].takes_answers:
-        fit = ", ".join(name for name in exports if exports[name].takes_answers)
-        raise ConfigError(f"--answers: found it with --to {to}; expected one of {fit}. Leave it out.")
+    for flag, wanted, taken in (("answers", answers, "takes_answers"), ("oracle", oracle, "takes_oracle")):
+        if wanted and not getattr(exports[to], taken):
+            fit = ", ".join(name for name in exports if getattr(exports[name], taken))
+            raise ConfigError(f"--{flag}: found it with --to {to}; expected one of {fit}. Leave it out.")
     if options.circular or options.epochs > 1 or options.wrong_images or options.shots or options.long_side_px:
         raise ConfigError(
             "export: found repeats, rotations, examples, wrong images or resizing; expected each question once."

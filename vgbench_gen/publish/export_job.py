@@ -81,6 +81,7 @@ class Job:
         folder: to fill; takes its final place when the target is done.
         answers: whether the right answers are wanted as replies.
         progress: called with (questions done, in all).
+        oracle: whether traces of agents with oracle tools are wanted.
     """
 
     def __init__(
@@ -90,8 +91,11 @@ class Job:
         folder: Path,
         answers: bool = False,
         progress: Callable[[int, int], None] = lambda done, total: None,
+        oracle: bool = False,
     ) -> None:
         self.source, self.options, self.folder, self.answers = source, options, folder, answers
+        self.oracle = oracle
+        self._rows: int | None = None
         self.settings = options.settings("")
         self._questions = Questions(source, options)
         self._progress = progress
@@ -100,8 +104,12 @@ class Job:
 
     @property
     def total(self) -> int:
-        """Questions in all."""
-        return self._questions.total
+        """Questions in all, or the rows that a target made of them."""
+        return self._questions.total if self._rows is None else self._rows
+
+    def narrow(self, rows: int) -> None:
+        """Say how many rows were written, where they are not the questions."""
+        self._rows = rows
 
     @property
     def images(self) -> int:
@@ -129,7 +137,7 @@ class Job:
     def rows(self) -> Iterator[ExportRow]:
         """Every question in the order of the dataset; its images are in the folder when it comes."""
         for done, (item, asked) in enumerate(self._questions.walk(self.settings), start=1):
-            images = tuple(self._lay(shown.item, shown.k) for shown in asked.images)
+            images = tuple(self.lay(shown.item, shown.k) for shown in asked.images)
             self._benchmarks.add(item.benchmark)
             yield ExportRow(item, asked, images)
             self._progress(done, self.total)
@@ -164,7 +172,18 @@ class Job:
         """
         copy_scorer(self.folder, self._benchmarks)
 
-    def _lay(self, item: Item, k: int) -> str:
+    def lay_file(self, path: Path) -> str:
+        """Lay down an image that is no question's; its name is its digest. Returns its path in the export."""
+        place = f"{IMAGES}/{path.name[:2]}/{path.name}"
+        if path.name not in self._laid:
+            target = self.folder / place
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
+            self._laid[path.name] = place
+        return place
+
+    def lay(self, item: Item, k: int) -> str:
+        """Lay down an image of a question, once. Returns its path in the export."""
         name = item.images[k]
         if NAME.fullmatch(name) and name in self._laid:
             return self._laid[name]

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from vgbench_gen.evaluation import reference_scores
-from vgbench_gen.evaluation.base import benchmarks
+from vgbench_gen.evaluation.base import Source, benchmarks
 from vgbench_gen.evaluation.board import Board, BoardRun
 from vgbench_gen.evaluation.pooled import UNREADABLE
 from vgbench_gen.evaluation.saved import SavedScores
@@ -57,6 +57,8 @@ class ScoresReport:
     """What else a reader must know, such as replies that were not scored."""
     saved: Mapping[str, Sequence[SavedScores]] = field(default_factory=dict)
     """The scores by data set, from which pages of wrong answers are made; where empty there are none."""
+    sources: Mapping[str, Source] = field(default_factory=dict)
+    """The questions by data set, for images of traces that stand elsewhere."""
 
 
 def write_scores_report(report: ScoresReport, folder: Path) -> Path:
@@ -75,7 +77,7 @@ def write_scores_report(report: ScoresReport, folder: Path) -> Path:
         for name, text in benchmark.files(report.board, runs).items():
             write_bytes(folder / name, text.encode())
     models, _ = split_runs(report.board)
-    wrong = write_wrong(report.board, models, report.saved, report.homes, folder, report.title)
+    wrong = write_wrong(report.board, models, report.saved, report.homes, folder, report.title, report.sources)
     write_bytes(folder / "index.html", render_page(report, folder, wrong).encode())
     return folder / "index.html"
 

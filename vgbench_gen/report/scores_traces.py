@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from vgbench_gen.core.rng import hash_stably
+from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.rng import digest_bytes, hash_stably
+from vgbench_gen.evaluation.base import Source
 from vgbench_gen.evaluation.replies import ReplyExcerpt, ReplyKey
 from vgbench_gen.evaluation.trace_log import TraceLog
 from vgbench_gen.report.gallery_images import OWN, make_relative_address
@@ -16,6 +18,7 @@ from vgbench_gen.store.files import write_bytes
 from vgbench_gen.store.media import NAME
 
 FOLDER = "traces"
+_PNG, _JPEG = b"\x89PNG", b"\xff\xd8\xff"
 MOST = 500  # pages of one run; of more wrong answers some from all over the list
 
 
@@ -26,6 +29,8 @@ class TracedAnswer(NamedTuple):
     """Of its reply."""
     replies: Path
     """The file that holds it."""
+    dataset: str
+    """The name of its data set."""
     home: Path
     """The folder of its data set, where images stand."""
     title: str
@@ -39,6 +44,7 @@ def write_traces(
     name: str,
     answers: Sequence[TracedAnswer],
     excerpts: Mapping[Path, Mapping[ReplyKey, ReplyExcerpt]],
+    sources: Mapping[str, Source],
 ) -> tuple[list[Path], dict[tuple[Path, ReplyKey], str]]:
     """Write pages of at most `MOST` traces, the same ones every time; answers without a trace have none.
 
@@ -50,11 +56,13 @@ def write_traces(
         name: of the run, by which its pages are told from others'.
         answers: in the order of the pages of wrong answers.
         excerpts: the beginnings of their replies, by file and key.
+        sources: the questions by data set, whose images are copied where the data set's folder has none.
     """
     logs = {path: TraceLog(path) for path in dict.fromkeys(answer.replies for answer in answers)}
     logs = {path: log for path, log in logs.items() if log.path.is_file()}
     traced = [one for one in answers if one.replies in logs and one.key in excerpts[one.replies]]
     some = [traced[k * len(traced) // MOST] for k in range(MOST)] if len(traced) > MOST else traced
+    finders = {dataset: _ImageFinder(source) for dataset, source in sources.items()} if some else {}
     written: list[Path] = []
     addresses: dict[tuple[Path, ReplyKey], str] = {}
     for answer in some:
@@ -65,6 +73,13 @@ def write_traces(
             continue
         target = folder / FOLDER / f"{hash_stably(name, str(answer.home), *map(str, answer.key), size=8)}.html"
         images = _find_images(trace, excerpt, log, answer.home, target.parent)
+        if answer.dataset in finders:
+            for image_name, data in finders[answer.dataset].read(answer.key.id, trace, images):
+                copy = target.parent / OWN / f"{digest_bytes(data)}.{'png' if data.startswith(_PNG) else 'jpg'}"
+                if copy not in written:
+                    write_bytes(copy, data, durable=False)
+                    written.append(copy)
+                images[image_name] = f"{OWN}/{copy.name}"
         write_bytes(target, make_trace_page(trace, images, answer.title, answer.back).encode("utf-8"), durable=False)
         written.append(target)
         addresses[answer.replies, answer.key] = f"{FOLDER}/{quote(target.name)}"
@@ -94,3 +109,31 @@ def _find_images(
         if path is not None:
             found[str(image.get("name", ""))] = make_relative_address(folder, path)
     return found
+
+
+class _ImageFinder:
+    """Reads images of questions from where their data set has them."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._rows = {row.id: row.row for row in source.rows()}
+
+    def read(self, item_id: str, trace: Mapping[str, Any], found: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
+        """Yield the name in the trace and the bytes of those of the question's images that were not found."""
+        listed = trace.get("images")
+        wanted = {
+            str(image.get("digest")): str(image.get("name"))
+            for image in (listed if isinstance(listed, list) else ())
+            if isinstance(image, Mapping) and not image.get("made_by") and str(image.get("name")) not in found
+        }
+        if not wanted or item_id not in self._rows:
+            return
+        item = self._source.item(self._rows[item_id])
+        for k in range(len(item.images)):
+            try:
+                image = self._source.image(item, k)
+                data = image if isinstance(image, bytes) else image.read_bytes()
+            except (DatasetError, OSError):
+                continue
+            if data.startswith((_PNG, _JPEG)) and (name := wanted.get(digest_bytes(data))) is not None:
+                yield name, data

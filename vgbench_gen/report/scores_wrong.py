@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from vgbench_gen.core.rng import hash_stably
+from vgbench_gen.evaluation.base import Source
 from vgbench_gen.evaluation.board import Board, BoardRun, Entry, ScoreRow
 from vgbench_gen.evaluation.compare import group_by_model
 from vgbench_gen.evaluation.replies import FOLDER as REPLIES
@@ -73,6 +74,7 @@ def write_wrong(
     homes: Mapping[str, Path],
     folder: Path,
     title: str,
+    sources: Mapping[str, Source] | None = None,
 ) -> dict[str, WrongAnswerPages]:
     """Write the wrong answers of these runs, `PER_PAGE` to a file, pages of traces behind those of agents, and remove
     pages of earlier runs.
@@ -87,6 +89,7 @@ def write_wrong(
         homes: data set -> its folder, where replies, gallery and media stand.
         folder: where the page of scores stands.
         title: names of the data sets.
+        sources: the questions by data set, for images of traces that do not stand in its folder.
 
     Raises:
         DatasetError: a file of replies cannot be read.
@@ -100,12 +103,15 @@ def write_wrong(
         misses = _find_misses(run, files.get(run.model, ()), homes, places)
         misses.sort(key=lambda miss: (_identify_part(board.questions[miss.place]), miss.place, miss.row.epoch))
         if misses:
-            paths, found[run.name] = _write(board, run, misses, views, homes, folder, title)
+            paths, found[run.name] = _write(board, run, misses, views, homes, folder, title, sources or {})
             written += paths
     sync_all_to_disk(written)
     names = {path.name for path in written}
     _remove_stale(folder.glob("wrong-*.html"), names, _OURS)
     _remove_stale((folder / TRACES).glob("*.html"), names, TRACE_PAGE)
+    for path in (folder / TRACES / OWN).glob("*"):
+        if path.name not in names and NAME.fullmatch(path.name):
+            path.unlink()
     return found
 
 
@@ -139,6 +145,7 @@ def _write(
     homes: Mapping[str, Path],
     folder: Path,
     title: str,
+    sources: Mapping[str, Source],
 ) -> tuple[list[Path], WrongAnswerPages]:
     name = _name_file(run.name)
     pages = [misses[k : k + PER_PAGE] for k in range(0, len(misses), PER_PAGE)]
@@ -157,7 +164,7 @@ def _write(
         _describe_traced(board.questions[miss.place], miss, run.name, homes, names[k // PER_PAGE])
         for k, miss in enumerate(misses)
     ]
-    written, traces = write_traces(folder, run.name, answers, excerpts)
+    written, traces = write_traces(folder, run.name, answers, excerpts, sources)
     several = len({dataset for dataset, _ in sizes}) > 1
     parts = [
         {"name": _name_part(part, several), "n": n, "href": tasks[part]} for part, n in sizes.items()
@@ -245,7 +252,7 @@ def _describe_traced(entry: Entry, miss: _Miss, name: str, homes: Mapping[str, P
     read = "nothing" if row.extracted is None else _format_value(row.extracted, entry.kind, _BRIEF)
     title = f"{clean(entry.id, _SHORT)}: true {_format_value(entry.truth, entry.kind, _BRIEF)}, read {read}"
     back = f"../{quote(page)}#{_name_anchor(entry, miss)}"
-    return TracedAnswer(miss.key, miss.path, homes[entry.dataset], title, back)
+    return TracedAnswer(miss.key, miss.path, entry.dataset, homes[entry.dataset], title, back)
 
 
 class _View:

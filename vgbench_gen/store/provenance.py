@@ -102,7 +102,8 @@ def _list_source_files() -> Iterator[tuple[str, Path]]:
     for templates in (package / "templates", package.parent / "templates"):
         if templates.is_dir():
             for path in templates.rglob("*"):
-                if path.is_file():
+                # A template is Python here and there, and who imports it leaves compiled files.
+                if path.is_file() and path.parent.name != "__pycache__":
                     yield f"templates/{path.relative_to(templates).as_posix()}", path
             return
 

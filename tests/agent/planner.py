@@ -1,0 +1,305 @@
+"""A core model that plans well: it knows what each question asks, calls the tool that measures it, and takes the option
+that fits what came back best. It sees no truth; where tools tell nothing it guesses.
+
+`python -m tests.agent.planner DATASET [--per-task 30]` prints what tools are worth to it (`docs/agent.md`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vgbench_gen.agent.backend import AgentBackend, AgentOptions
+from vgbench_gen.backends.scripted import Scripted, ScriptLine
+from vgbench_gen.backends.spec import BackendOptions
+from vgbench_gen.core.rng import hash_stably
+from vgbench_gen.core.types import LETTERS, FloatArray, Item
+from vgbench_gen.evaluation.background import reveal_item, tell_background
+from vgbench_gen.evaluation.base import Source, benchmarks
+from vgbench_gen.evaluation.options import AskOptions
+from vgbench_gen.evaluation.prompting import make_asked
+from vgbench_gen.evaluation.scoring import make_case, score
+from vgbench_gen.tasks.base import tasks
+from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
+
+_PLANNERS = ("Plan which tools to call", "Generate a JSON-formatted tool-calling plan")  # of both modes
+Call = tuple[str, dict[str, Any]]
+_RESULT = re.compile(r"^(?:OBSERVATION: |[A-Za-z0-9]+: )(\{.*\})$", re.MULTILINE)
+
+
+def ask_of(item: Item) -> str:
+    """The words of a question as agents are asked."""
+    options = AskOptions()
+    return make_asked(item, options.settings(""), options, 0).text
+
+
+class Planner(Scripted):
+    """Plays the model.
+
+    Args:
+        items: the multi-choice questions that it may be asked, no two in the same words.
+        oracle: whether its tools are oracle tools; classical ones otherwise.
+        options: how requests are sent, and where replies are kept.
+    """
+
+    def __init__(self, items: Iterable[Item], oracle: bool, options: BackendOptions | None = None) -> None:
+        self.oracle = oracle
+        self._items = {ask_of(item): item for item in items}
+
+        def play(call: Any) -> ScriptLine:
+            return ScriptLine(reply=self.say(call.text), usage=(len(call.text) // 4, 50))
+
+        super().__init__("scripted:planner", "planner", play, options or BackendOptions(retries=0))
+
+    def say(self, text: str) -> str:
+        """What it says to a prompt of either kind of agent, or to the question alone."""
+        item = next((item for asked, item in self._items.items() if asked in text), None)
+        assert item is not None, text[-400:]
+        calls = plan_with_oracle(item) if self.oracle else plan_with_classical(item)
+        if any(opening in text for opening in _PLANNERS):
+            return f"```json\n{json.dumps([{'name': name, 'arguments': given} for name, given in calls])}\n```"
+        results = [json.loads(found) for found in _RESULT.findall(text)]
+        if '"actions"' in text and len(results) < len(calls):
+            name, given = calls[len(results)]
+            return json.dumps({"thought": "", "actions": [{"name": name, "arguments": given}]})
+        answer = f"<answer>{self.choose(item, results, calls)}</answer>"
+        if '"actions"' in text:
+            end = {"name": "Terminate", "arguments": {"answer": answer}}
+            return json.dumps({"thought": "", "actions": [end]})
+        return answer
+
+    def choose(self, item: Item, results: Sequence[Mapping[str, Any]], calls: Sequence[Call]) -> str:
+        """The letter."""
+        guess = LETTERS[int(hash_stably("guess", item.id), 16) % len(item.options)]
+        if not calls or len(results) < len(calls) or any("error" in result for result in results):
+            return guess
+        choose = choose_with_oracle if self.oracle else choose_with_classical
+        place = choose(item, results[-len(calls) :])
+        return guess if place is None else LETTERS[place]
+
+
+def find_rects(item: Item) -> list[list[int]]:
+    """The rectangles that the question draws, as its words name them."""
+    ops = [op for picture in RowEvidence.of(item).pictures for op in picture["ops"] if op["op"] == "region"]
+    return [op["rect"] for op in ops]
+
+
+def find_point(item: Item) -> list[float]:
+    """The point that the question follows."""
+    ops = [op for op in RowEvidence.of(item).pictures[0]["ops"] if op["op"] == "point"]
+    return list(ops[0]["uv"])
+
+
+def _name_pairs(item: Item) -> list[list[str]]:
+    return [["image-0", f"image-{k}"] for k in range(1, len(item.images))]
+
+
+def plan_with_oracle(item: Item) -> list[Call]:
+    """The calls that measure what is asked."""
+    boxes = {"image": "image-0", "bboxes": find_rects(item)}
+    if item.task == "metric_depth":
+        return [("EstimateRegionDepth", boxes)]
+    if item.task == "relative_depth":
+        return [("EstimateRegionDepth", boxes | {"mode": "median"})]
+    if item.task in ("object_location", "object_distance"):
+        return [("EstimateObjectGeometryProperties", boxes)]
+    if item.task == "camera_parameters":
+        return [("EstimateCameraParameters", {"image": "image-0"})]
+    if item.task == "point_tracking":
+        return [("TrackPoint", {"image": ["image-0", "image-1"], "point": find_point(item)})]
+    name = "EstimateHomographyMatrix" if item.task.startswith("homography") else "EstimateRelativePose"
+    return [(name, {"image": pair}) for pair in _name_pairs(item)]
+
+
+def choose_with_oracle(item: Item, results: Sequence[Mapping[str, Any]]) -> int | None:
+    """The place of the option that what was measured fits best."""
+    task, fact, row = tasks[item.task], rebuild_fact(item), RowEvidence.of(item)
+    if item.task == "relative_depth":
+        depths = results[0]["depths"]
+        place = int(np.argmax(depths) if item.ask == "deepest" else np.argmin(depths))
+        return [record.show["rect"] for record in row.options].index(find_rects(item)[place])
+    found = [_read_measured(item, result) for result in results]
+    if len(found) > 1:  # options are images; what is asked stands in the question
+        return int(np.argmin([task.metric(one, row.truth.value, fact) for one in found]))
+    return int(np.argmin([task.metric(found[0], option.value, fact) for option in row.options]))
+
+
+def _read_measured(item: Item, result: Mapping[str, Any]) -> FloatArray:
+    """In the task's own space."""
+    if item.task == "metric_depth":
+        return np.array(result["depths"])
+    if item.task == "object_location":
+        return np.array(result["results"][0]["corners_m"])
+    if item.task == "object_distance":
+        first, second = (np.array(one["center_m"]) for one in result["results"])
+        return np.array([np.linalg.norm(first - second)])
+    if item.task == "camera_parameters":
+        ((fx, _, cx), (_, fy, cy), _) = result["intrinsic"]
+        known = {"fx": fx, "fy": fy, "cx": cx, "cy": cy, "hfov": result["hfov_deg"], "vfov": result["vfov_deg"]}
+        return np.array([known[item.ask]])
+    if item.task == "point_tracking":
+        return np.array(result["tracks"][0]["point"])
+    if item.task.startswith("homography"):
+        return np.array(result["homography_matrix"])
+    return np.column_stack([result["rotation"], result["translation_m"]])
+
+
+def plan_with_classical(item: Item) -> list[Call]:
+    """The calls that say most of the options; none for metric depths, distances and boxes in space, which one image
+    without a scale does not tell."""
+    row = RowEvidence.of(item)
+    values = [np.asarray(option.value, dtype=np.float64) for option in row.options]
+    asked = np.asarray(row.truth.value, dtype=np.float64)  # where options are images, what the question states
+    pairs = _name_pairs(item)
+    if item.task == "point_tracking":
+        candidates = [value.ravel().tolist() for value in values]
+        return [("TrackPoint", {"image": pairs[0], "point": find_point(item), "candidates": candidates})]
+    if item.task == "camera_parameters":
+        return [("EstimateCameraFromVanishingPoints", {"image": "image-0"} | _read_stated(item))]
+    if item.task == "homography_to_matrix":
+        return [("CheckHomography", {"image": pairs[0], "matrices": [value.tolist() for value in values]})]
+    if item.task == "homography_to_image":
+        return [("CheckHomography", {"image": pair, "matrices": [asked.tolist()]}) for pair in pairs]
+    if item.task == "relative_pose":
+        motions = [_write_motion(value) for value in values]
+        return [("CheckMotion", {"image": pairs[0], "motions": motions, "cameras": _read_cameras(item)})]
+    if item.task == "view_after_motion":
+        given = {"motions": [_write_motion(asked)], "cameras": _read_cameras(item)[:1]}
+        return [("CheckMotion", {"image": pair} | given) for pair in pairs]
+    return []
+
+
+def _write_motion(value: FloatArray) -> dict[str, Any]:
+    pose = value.reshape(-1, 4)[:3]
+    return {"rotation": pose[:, :3].round(4).tolist(), "translation": pose[:, 3].round(4).tolist()}
+
+
+def _read_cameras(item: Item) -> list[dict[str, float]]:
+    """As the question states them: whole pixels."""
+    revealed = reveal_item(item)
+    assert revealed is not None
+    cameras = {one.image: one.camera for one in revealed.cameras}
+    shown = [cameras[k] for k in sorted(cameras)][:2]
+    return [{"fx": round(c.fx), "fy": round(c.fy), "cx": round(c.cx), "cy": round(c.cy)} for c in shown]
+
+
+def _read_stated(item: Item) -> dict[str, float]:
+    """What the words of a question about a camera give beside what they ask."""
+    found = {}
+    for name, key in (("fx", "focal_px"), ("cx", "cx"), ("cy", "cy")):
+        stated = re.search(rf"\b{name} = (\d+(?:\.\d+)?)", item.context)
+        if stated and item.ask != name:
+            found[key] = float(stated[1])
+    return found | ({"centre_is_middle": False} if item.ask in ("cx", "cy") else {})
+
+
+def choose_with_classical(item: Item, results: Sequence[Mapping[str, Any]]) -> int | None:
+    """The place of the option that fits best, also where its lead is too small for the tool to say so."""
+    first = results[0]
+    if item.task == "point_tracking":
+        return _find_largest(first.get("candidate_scores"))
+    if item.task == "homography_to_matrix":
+        best = first.get("best")
+        return _find_largest(first.get("correlations")) if best is None else int(best)
+    if item.task == "homography_to_image":
+        return _find_largest([(result.get("correlations") or [None])[0] for result in results])
+    if item.task == "relative_pose":
+        return _find_largest(first.get("shares"))
+    if item.task == "view_after_motion":
+        return _find_largest([(one.get("shares") or [None])[0] for one in results])
+    told = {"hfov": first.get("hfov_deg"), "vfov": first.get("vfov_deg")}
+    focal, principal = first.get("focal_px"), first.get("principal_point")
+    told |= dict(zip(("fx", "fy"), np.broadcast_to(focal, 2), strict=True)) if focal else {}
+    told |= {"cx": principal[0], "cy": principal[1]} if principal else {}
+    value = told.get(item.ask)
+    if value is None:
+        return None
+    row = RowEvidence.of(item)
+    return int(np.argmin([abs(float(np.ravel(option.value)[0]) - float(value)) for option in row.options]))
+
+
+def _find_largest(values: Sequence[Any] | None) -> int | None:
+    known = [-np.inf if value is None else float(value) for value in values or ()]
+    return int(np.argmax(known)) if known and np.isfinite(known).any() else None
+
+
+def choose_items(source: Source, per_task: int) -> list[Item]:
+    """Multi-choice questions, so many of each task, from all over the set, no two in the same words."""
+    by_task: dict[str, list[int]] = defaultdict(list)
+    for row in source.rows():
+        if row.question_type == "multi-choice":
+            by_task[row.task].append(row.row)
+    found: dict[str, Item] = {}
+    for task in sorted(by_task):
+        rows = by_task[task]
+        for k in range(min(per_task, len(rows))):
+            item = source.item(rows[k * len(rows) // min(per_task, len(rows))])
+            found.setdefault(ask_of(item), item)
+    return list(found.values())
+
+
+def answer(
+    source: Source, items: Sequence[Item], kind: str, tools: tuple[str, ...], mode: str
+) -> dict[str, Counter[str]]:
+    """Task -> how many answers were right, and how many there are.
+
+    kind: of agent; "" for the model alone.
+    """
+    planner = Planner(items, oracle="oracle" in tools)
+    given = AskOptions()
+    told = AgentOptions.model_validate({"tools": tools, "mode": mode})
+    spec = f"agent:{kind}+scripted:planner"
+    agent = AgentBackend(spec, kind, planner, told) if kind else planner  # type: ignore[arg-type]
+
+    async def run() -> dict[str, Counter[str]]:
+        found: dict[str, Counter[str]] = defaultdict(Counter)
+        gate = asyncio.Semaphore(2)
+
+        async def ask(item: Item) -> None:
+            asked = make_asked(item, given.settings(""), given, 0)
+            async with gate:
+                background = tell_background(asked, "oracle" in tools)
+                request = asked.request(source.image)
+                reply = await agent.ask_about(request.messages, given.settings(""), background)
+            found[item.task]["asked"] += 1
+            found[item.task]["right"] += score(make_case(item), reply.text).score >= 1
+
+        async with agent:
+            await asyncio.gather(*(ask(item) for item in items))
+        return found
+
+    return asyncio.run(run())
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("dataset", type=Path)
+    parser.add_argument("--per-task", type=int, default=30)
+    parser.add_argument("--kind", default="react")
+    told = parser.parse_args()
+    source = benchmarks["vgbench"].open(told.dataset)
+    items = choose_items(source, told.per_task)
+    columns = {
+        "alone": answer(source, items, "", (), "sane"),
+        "none": answer(source, items, told.kind, ("none",), "sane"),
+        "classical": answer(source, items, told.kind, ("classical",), "sane"),
+        "oracle": answer(source, items, told.kind, ("oracle",), "sane"),
+    }
+    print("| task | n | " + " | ".join(columns) + " |")
+    print("| --- |" + " --- |" * (1 + len(columns)))
+    for task in sorted(columns["alone"]):
+        shares = [f"{100 * found[task]['right'] / found[task]['asked']:.0f}" for found in columns.values()]
+        print(f"| {task} | {columns['alone'][task]['asked']} | " + " | ".join(shares) + " |")
+
+
+if __name__ == "__main__":
+    main()

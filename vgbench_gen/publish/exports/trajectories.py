@@ -1,0 +1,236 @@
+"""`trajectories`: what agents did for answers that are right, as conversations with calls of tools, for training.
+
+Source: `docs/agent.md#traces-as-training-rows`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
+
+from vgbench_gen.agent.announced import announce_tool
+from vgbench_gen.agent.backend import read_agent_spec, uses_oracle
+from vgbench_gen.agent.replay import DialogueStep, TracedImage, replay
+from vgbench_gen.agent.run import has_answer, write_observation
+from vgbench_gen.agent.tool import tools
+from vgbench_gen.agent.toolbox import Observation
+from vgbench_gen.core.types import Item
+from vgbench_gen.evaluation.prompting import rotate_options
+from vgbench_gen.evaluation.questions import Questions
+from vgbench_gen.evaluation.replies import Header, ReplyKey, ReplyLine, read_replies
+from vgbench_gen.evaluation.saved import reply_files, score_lines
+from vgbench_gen.evaluation.trace_log import TraceLog
+from vgbench_gen.publish.export import Export, exports
+from vgbench_gen.publish.export_job import Job
+from vgbench_gen.store.files import dataset_error
+
+_TURNS = ("planner", "react", "executor", "summariser", "fallback", "last")  # other roles speak within a call
+_LEFT_OUT = re.compile(r"\d+ bytes left out")  # what a line that was too long says in the place of a text
+
+
+@exports.register("trajectories")
+class Trajectories(Export):
+    """`NAME.jsonl` and `images/`."""
+
+    takes_oracle = True
+
+    def write(self, job: Job) -> str:
+        """As `Export.write`.
+
+        Raises:
+            DatasetError: there are no replies, or no trace that ends at the truth.
+        """
+        file = f"{job.name}.jsonl"
+        rows = job.json_lines(file, _make_rows(job))
+        if not rows:
+            remedy = "Ask an agent with `vgbench eval --model agent:...`; those with oracle tools need --oracle."
+            raise dataset_error(job.source.folder, "no trace that ends at the truth", "one at least", remedy)
+        job.narrow(rows)
+        oracle = "Traces with oracle tools, which read the answer's own evidence, are " + (
+            "among them." if job.oracle else "left out."
+        )
+        job.template("trajectories/README.md", "README.md", rows=str(rows), oracle=oracle)
+        return f"{file} holds one conversation per line; paths are relative to its folder"
+
+
+def _make_rows(job: Job) -> Iterator[dict[str, Any]]:
+    items = {item.id: item for item, _ in Questions(job.source, job.options).walk(job.settings)}
+    for path in reply_files(job.source.folder):
+        header, lines, _ = read_replies(path)
+        agent = read_agent_spec(header.spec)
+        if agent is None or (uses_oracle(header.spec) and not job.oracle):
+            continue
+        asked = {key: line for key, line in lines.items() if not key.stage and key.id in items}
+        scored, _ = score_lines(header, asked, items, job.source.fingerprint)
+        by_item: dict[str, list[ReplyKey]] = defaultdict(list)
+        for row in scored:
+            if row.outcome == "right":
+                by_item[row.id].append(ReplyKey(row.id, row.rotation, row.epoch, row.stage, row.prompt_set))
+        log = TraceLog(path)
+        for item in items.values():
+            for key in sorted(by_item.get(item.id, ())):
+                trace = log.read(key, lines[key].request_digest)
+                made = None if trace is None else _make_row(job, item, lines[key], header, trace, log)
+                if made is not None:
+                    yield made | {"kind": agent.kind, "mode": agent.mode, "tiers": list(agent.tools)}
+
+
+def _make_row(
+    job: Job, item: Item, line: ReplyLine, header: Header, trace: Mapping[str, Any], log: TraceLog
+) -> dict[str, Any] | None:
+    """The row of a trace; None where not all of it is there."""
+    if not _is_whole(trace):
+        return None
+    laid = _lay_images(job, item, trace, log)
+    if laid is None:
+        return None
+    steps = replay(trace)
+    answer = trace.get("answer")
+    failures = trace.get("failures")
+    counts = failures.values() if isinstance(failures, Mapping) else ()
+    return {
+        "id": item.id,
+        "rotation": line.rotation,
+        "epoch": line.epoch,
+        "prompt_set": line.prompt_set,
+        "request_digest": line.request_digest,
+        "benchmark": item.benchmark,
+        "task": item.task,
+        "question_type": item.question_type,
+        "scene": f"{item.source}/{item.scene_id}",
+        "licence": item.licence,
+        "answer": rotate_options(item, line.rotation).answer,
+        "agent": header.model,
+        "failures": sum(count for count in counts if type(count) is int),
+        "messages": make_messages(steps, laid, answer if isinstance(answer, str) else ""),
+        "images": list(laid.values()),
+        "tools": json.dumps(_list_tools(header), ensure_ascii=False),
+    }
+
+
+def _is_whole(trace: Mapping[str, Any]) -> bool:
+    steps = trace.get("steps")
+    if trace.get("left_out") or not trace.get("question") or not isinstance(steps, list):
+        return False
+    for step in steps:
+        told = step.values() if isinstance(step, Mapping) else ()
+        if any(isinstance(value, Mapping) and set(value) == {"left_out"} for value in told):
+            return False
+        if any(isinstance(value, str) and _LEFT_OUT.fullmatch(value) for value in told):
+            return False
+    return True
+
+
+def _lay_images(job: Job, item: Item, trace: Mapping[str, Any], log: TraceLog) -> dict[str, str] | None:
+    """Name in the trace -> path in the export; None where one is missing."""
+    own = {PurePath(path).stem: path for path in (job.lay(item, k) for k in range(len(item.images)))}
+    found: dict[str, str] = {}
+    for image in trace.get("images", ()):
+        name, digest = str(image.get("name", "")), str(image.get("digest", ""))
+        file = log.find_image(digest)
+        if digest in own:
+            found[name] = own[digest]
+        elif file is not None:
+            found[name] = job.lay_file(file)
+        else:
+            return None
+    return found
+
+
+def _list_tools(header: Header) -> list[dict[str, Any]]:
+    """The tools that the agent had, those of servers by their names alone, as OpenAI's `tools` takes them."""
+    setup = header.settings.get("setup")
+    used = setup.get("tools_used") if isinstance(setup, Mapping) else None
+    found = []
+    for key in sorted(used) if isinstance(used, Mapping) else ():
+        told: dict[str, Any] = {"name": key.partition(":")[2], "parameters": {"type": "object"}}
+        if key in tools.names():
+            tool = tools[key]
+            if tool.name == "Terminate":
+                continue
+            announced = announce_tool(tool, "0")
+            schema = {
+                "type": "object",
+                "properties": dict(announced.arguments),
+                "required": list(announced.required),
+            }
+            told = {"name": tool.name, "description": tool.does, "parameters": schema}
+        found.append({"type": "function", "function": told})
+    return found
+
+
+def make_messages(steps: Sequence[DialogueStep], images: Mapping[str, str], answer: str) -> list[dict[str, Any]]:
+    """The conversation of a trace; all messages have the same keys.
+
+    Args:
+        steps: as `replay` gives them.
+        images: name in the trace -> path.
+        answer: of the agent.
+    """
+    question, *others = steps
+    messages = [_make_message("user", [*_show(question.images, images), _say(question.text)])]
+    turns: list[tuple[DialogueStep, list[DialogueStep]]] = []
+    for step in others:
+        if step.speaker == "tool" and turns:
+            turns[-1][1].append(step)
+        elif step.role in _TURNS:
+            turns.append((step, []))
+    number = 0
+    for turn, calls in turns:
+        text = turn.thought if turn.calls or turn.thought else turn.text
+        if turn.role in ("planner", "react") and not calls and not turn.calls and not has_answer(turn.text):
+            continue  # could not be read, or called nothing
+        made = [_make_call(number + k, call) for k, call in enumerate(calls)]
+        number += len(made)
+        text = "" if turn.role == "planner" else text
+        last = messages[-1]
+        if last["role"] == "assistant" and not last["tool_calls"]:  # models expect turns to take turns
+            last["content"].append(_say(text))
+            last["tool_calls"] = made
+        elif text or made:
+            messages.append(_make_message("assistant", [_say(text)] if text else [], made))
+        for told, call in zip(made, calls, strict=True):
+            messages.append(_make_result(told["id"], call, images))
+    if messages[-1]["role"] != "assistant":
+        messages.append(_make_message("assistant", []))
+    if not any(has_answer(part["text"] or "") for part in messages[-1]["content"]):
+        messages[-1]["content"].append(_say(f"<answer>{answer}</answer>"))
+    return messages
+
+
+def _make_message(
+    role: str, content: list[dict[str, Any]], calls: Sequence[Mapping[str, Any]] = (), **named: str
+) -> dict[str, Any]:
+    told = {"tool_call_id": None, "name": None} | named
+    return {"role": role, "content": content, "tool_calls": list(calls), **told}
+
+
+def _make_call(number: int, step: DialogueStep) -> dict[str, Any]:
+    assert step.call is not None
+    arguments = json.dumps(dict(step.call.arguments), ensure_ascii=False)
+    return {"id": f"call-{number}", "type": "function", "function": {"name": step.call.name, "arguments": arguments}}
+
+
+def _make_result(call_id: str, step: DialogueStep, images: Mapping[str, str]) -> dict[str, Any]:
+    assert step.call is not None
+    seen = Observation(step.call.name, step.call.arguments, step.values, failure=step.failure, message=step.message)
+    content = [_say(write_observation(seen)), *_show(step.images, images)]
+    return _make_message("tool", content, tool_call_id=call_id, name=step.call.name)
+
+
+def _say(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text, "image": None}
+
+
+def _show(shown: Sequence[TracedImage], images: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Each image after its name and size."""
+    parts = []
+    for image in shown:
+        width, height = image.size_px
+        parts += [_say(f"{image.name} ({width} x {height} pixels):")]
+        parts += [{"type": "image", "text": None, "image": images[image.name]}]
+    return parts
