@@ -95,6 +95,8 @@ def test_code_version_follows_source_and_templates(tmp_path: Path, monkeypatch: 
     seen = [source()]
     assert provenance.code_version()["version"] == vgbench_gen.__version__
     (package / "core" / "note.txt").write_text("no code")
+    (tmp_path / "templates" / "__pycache__").mkdir()
+    (tmp_path / "templates" / "__pycache__" / "a.pyc").write_text("who imports a template leaves it")
     assert source() == seen[0]
     for path, text in ((tmp_path / "templates" / "a.toml", "x = 2"), (package / "core" / "rng.py", "# changed")):
         path.write_text(text)

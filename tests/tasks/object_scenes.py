@@ -75,6 +75,8 @@ def depth_of(objects: Sequence[SceneObject], background_m: float = 4.0) -> Float
     for item in objects:
         (cx, cy, cz), (sx, sy, sz) = item.box.center_m, item.box.size_m
         z = cz - sz / 2
+        if z <= 0:  # the camera stands in this box, of which it sees no face
+            continue
         face = (np.abs(x * z - cx) <= sx / 2) & (np.abs(y * z - cy) <= sy / 2)
         depth[face] = np.minimum(depth[face], z)
     return depth

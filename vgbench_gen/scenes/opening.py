@@ -32,7 +32,7 @@ RAISE_DEFECTS = "VGBENCH_RAISE_DEFECTS"
 hides no bug from them."""
 _REMEDY = "Mend the loader; vgbench_gen/scenes/base.py says what every attribute holds."
 # A full or read-only disk, memory, and files that are open at once: the next scene would meet them as well.
-_OF_THE_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
+_OF_THE_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 
 
 @contextmanager
