@@ -34,10 +34,11 @@ HOW := $(if $(WORKERS),--workers $(WORKERS)) $(if $(ENGINE),--engine $(ENGINE)) 
 CAPTURES ?= $(wildcard ../shared/captures)
 TEST_WORKERS ?= 2
 TESTS ?= tests
+CASES ?= 10000
 # One thread per test process: on few cores more threads only wait for each other.
 TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(if $(CAPTURES),VGBENCH_CAPTURES="$(abspath $(CAPTURES))")
 
-.PHONY: help setup browser servers audit browse review paraphrase distractors eval hard publish harnesses vgbench demo samples scenes test test-all test-harnesses check format bench docs clean
+.PHONY: help setup browser servers audit browse review paraphrase distractors eval hard publish harnesses vgbench demo samples scenes test test-all test-harnesses fuzz check format bench docs clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -131,6 +132,9 @@ test-harnesses: setup harnesses ## Run exported tasks in other people's harnesse
 	$(TEST_ENV) $(PY) -m pytest -m harness tests/publish tests/evaluation/benchmarks
 	@if [ -x .venv-inspect/bin/python ]; then $(TEST_ENV) .venv-inspect/bin/python -m pytest -m "" tests/publish/test_inspect.py \
 	  tests/backends/test_inspect_provider.py; fi
+
+fuzz: setup ## Damage 10,000 inputs (CASES) by SEED and see that no promise of docs/security.md breaks
+	$(TEST_ENV) $(PY) -m tests.fuzz --cases $(CASES) --seed $(or $(SEED),1) --lanes $(TEST_WORKERS)
 
 check: setup ## The whole gate: format, lint, strict types over source and tests, known vulnerabilities of packages, tests
 	$(PY) -m ruff format --check .

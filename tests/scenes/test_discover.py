@@ -187,3 +187,14 @@ def test_links_to_scans_elsewhere_are_named(tmp_path: Path, caplog: pytest.LogCa
     told = [record.getMessage() for record in caplog.records if "not followed" in record.getMessage()]
     assert len(told) == 1
     assert str(tmp_path / "raw/scannet") in told[0]
+
+
+def test_links_to_a_disk_that_is_not_there_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "raw").mkdir()
+    for name in ("scannet", "42898570.tar"):
+        (tmp_path / "raw" / name).symlink_to(tmp_path / "disk" / name)
+    assert discover(tmp_path / "raw") == []
+    told = sorted(record.getMessage() for record in caplog.records)
+    assert [text.split(": a link that leads to no folder or file")[0] for text in told] == [
+        str(tmp_path / "raw" / name) for name in ("42898570.tar", "scannet")
+    ]

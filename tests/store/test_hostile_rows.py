@@ -66,6 +66,30 @@ def test_facts_of_wrong_type_are_named(tmp_path: Path, column: str, change: Call
     assert str(path) in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("column", "value"), [("answer_shape", [None]), ("options", ["1 m", None]), ("question", None)]
+)
+def test_a_row_with_a_cell_without_value_is_refused_where_it_is_read(tmp_path: Path, column: str, value: Any) -> None:
+    """Pages failed with a traceback at a shape of [null]."""
+    path = tmp_path / "items.parquet"
+    write_shard(path, [make_item()], ITEMS)
+    spoil(path, column, lambda _: value)
+    with pytest.raises(DatasetError, match=rf"none of items \(ValueError: no value in {column}\)"):
+        list(load(path))
+
+
+@pytest.mark.parametrize("number", ["1e999", "1" + "0" * 400 + ".5", "NaN", "-Infinity"])
+def test_numbers_that_are_not_finite_are_refused_where_a_row_is_read(tmp_path: Path, number: str) -> None:
+    """They could be read but not written again, and comparing two datasets failed with a traceback."""
+    path = tmp_path / "items.parquet"
+    write_shard(path, [make_item()], ITEMS)
+    spoil(path, "evidence", lambda _: f'{{"z_m": [{number}], "note": "Infinity"}}')
+    with pytest.raises(DatasetError, match="none of items"):
+        list(load(path))
+    spoil(path, "evidence", lambda _: '{"note": "Infinity"}')
+    assert load(path)[0].evidence == {"note": "Infinity"}
+
+
 @pytest.fixture
 def bad_text(tmp_path: Path) -> Path:
     """Items whose questions are no UTF-8."""

@@ -6,7 +6,6 @@ import logging
 import os
 import re
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 from vgbench_gen.core.errors import SceneError
@@ -15,6 +14,10 @@ from vgbench_gen.scenes.files import inside
 
 MAX_DEPTH = 6
 _log = logging.getLogger("vgbench_gen.scenes")
+_LEADS_OUT = (
+    "leads out of the folder that was given, which is not followed. Give the folder it leads to as well "
+    "(--scenes may be repeated)."
+)
 # Folders that hold the files of one scene, never scenes: thousands of entries each.
 _LEAVES = {
     *("rgb", "depth", "masks", "color", "colour", "pose", "poses", "intrinsic", "instance", "label", "instances"),
@@ -44,6 +47,9 @@ def walk(root: Path, max_depth: int = MAX_DEPTH) -> Iterator[tuple[Path, list[os
                 entries = sorted((entry for entry in found if not entry.name.startswith(".")), key=lambda e: e.name)
         except OSError:
             continue
+        for entry in entries:
+            if entry.is_symlink() and not is_folder(entry) and not is_regular(entry):
+                _tell_of_link(Path(entry.path), "leads to no folder or file. Is its disk connected?")
         yield folder, entries
         if depth < max_depth:
             below = [Path(entry.path) for entry in entries if _is_entered(root, entry)]
@@ -77,16 +83,16 @@ def stays_inside(root: Path, path: Path) -> bool:
     try:
         real = inside(root, path)
     except SceneError:
-        _tell_of_link(path)
+        _tell_of_link(path, _LEADS_OUT)
         return False
     return not path.parent.resolve().is_relative_to(real)
 
 
-@cache
-def _tell_of_link(path: Path) -> None:
+_told: set[Path] = set()
+
+
+def _tell_of_link(path: Path, why: str) -> None:
     """Say once that a link is not followed: scans on another disk would vanish without a word."""
-    _log.warning(
-        "%s: a link out of the folder that was given, which is not followed. Give the folder it leads to as well "
-        "(--scenes may be repeated).",
-        make_one_line(str(path)),
-    )
+    if path not in _told:
+        _told.add(path)
+        _log.warning("%s: a link that %s", make_one_line(str(path)), why)

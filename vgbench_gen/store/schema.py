@@ -16,8 +16,9 @@ from typing import Any, Generic, TypeVar, cast, get_args
 
 import numpy as np
 import pyarrow as pa
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
+from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.core.rng import format_canonical_json
 from vgbench_gen.core.types import Candidate, Distractor, Fact, FloatArray, Item, QuestionType, Rejected
 from vgbench_gen.store.columns import (
@@ -193,10 +194,13 @@ def _read_fact(row: Mapping[str, Any]) -> Fact:
 
 
 def _read_object(text: str) -> dict[str, Any]:
-    """A JSON object. Raises ValueError where it is none, or so long that no row of ours has it."""
+    """A JSON object. Raises ValueError where it is none, has an infinite number, or is longer than any of ours."""
     if len(text) > MAX_JSON_CELL:
         raise ValueError(f"{len(text)} characters of JSON in one cell; expected at most {MAX_JSON_CELL}")
-    value = from_json(text)
+    value = from_json(text, allow_inf_nan=False)
+    # 1e999 is read as an infinity, which cannot be written again.
+    if b"Infinity" in to_json(value, inf_nan_mode="constants"):
+        value = parse_json(text)
     if not isinstance(value, dict):
         raise ValueError(f"a JSON {type(value).__name__} where an object is expected")
     return value
@@ -256,6 +260,9 @@ def read_item(row: Mapping[str, Any]) -> Item:
     named, files = [image["path"] for image in row["images"]], plain.pop("image_files", None) or ()
     plain["images"] = tuple(named or [file["name"] for file in files])
     plain["distractors"] = tuple(Distractor(**d) for d in row["distractors"])
+    empty = [name for name, value in plain.items() if value is None or (isinstance(value, tuple) and None in value)]
+    if empty:
+        raise ValueError(f"no value in {', '.join(empty)}")
     return Item(**plain)
 
 
