@@ -36,7 +36,7 @@ from vgbench_gen.evaluation.reply_lines import (
     read_line_at,
     read_records,
 )
-from vgbench_gen.store.files import dataset_error, make_temporary_name, sync_to_disk
+from vgbench_gen.store.files import clean_temporary, dataset_error, make_temporary_name, sync_to_disk
 
 __all__ = [
     "FOLDER",
@@ -196,6 +196,7 @@ class ReplyWriter:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         new = not path.exists()
+        clean_temporary(path.parent, path.name)
         if new:
             _begin(path, header)
         self._handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
