@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.importers import source_files
 from tests.scenes import scannetpp_writer
 from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.importers._dataset import import_source
+from vgbench_gen.importers._files import Place
 from vgbench_gen.report.gallery_verdicts import read_audit
 from vgbench_gen.store.shards import open_parquet
 
@@ -48,3 +51,11 @@ def test_an_audit_of_too_many_lists_in_each_other_is_refused(tmp_path: Path) -> 
     (tmp_path / "audit/audit.json").write_text("[" * 100_000)
     with pytest.raises(DatasetError, match="no audit"):
         read_audit(tmp_path, {})
+
+
+def test_an_index_of_thousands_of_digits_costs_its_row(tmp_path: Path) -> None:
+    table = source_files.mmvp_original(tmp_path / "source") / "Questions.csv"
+    table.write_text(table.read_text().replace("99,", "9" * 5000 + ",", 1))
+    found = import_source("mmvp", Place(tmp_path / "source"), tmp_path / "out")
+    assert found.items == 3
+    assert [row.reason for report in found.reports for row in report.bad] == ["unreadable"]

@@ -24,7 +24,7 @@ MEMORY = ("times.json", "pictures.sqlite", "pictures.sqlite-wal", "pictures.sqli
 
 def drop_times(log: bytes) -> bytes:
     """The lines of a log without times, sorted: replies stand in the order of coming. Scores hold its digest."""
-    lines = re.sub(rb'"(?:time|latency_s)":[^,}]*|"replies":"[0-9a-f]*"', b"", log).splitlines()
+    lines = re.sub(rb'"(?:time|latency_s)":[^,}]*|"replies": ?"[0-9a-f]*"', b"", log).splitlines()
     return b"\n".join(sorted(lines))
 
 
