@@ -122,7 +122,11 @@ def list_scenes(data: Path) -> list[Path]:
     """The folders directly below, each of which holds one scene; those in which no file or link is left hold none."""
     with os.scandir(data) as entries:
         folders = [Path(entry.path) for entry in entries if entry.is_dir()]
-    return [folder for folder in folders if any(path.is_file() or path.is_symlink() for path in folder.rglob("*"))]
+    return [folder for folder in folders if any(map(_may_hold, folder.rglob("*")))]
+
+
+def _may_hold(path: Path) -> bool:
+    return path.is_file() or (path.is_symlink() and not path.exists())
 
 
 def _meet(place: Path, path: Path) -> bool:

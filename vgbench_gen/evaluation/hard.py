@@ -38,7 +38,14 @@ from vgbench_gen.quality.voting.choice import Choice, Subject, choose_balanced
 from vgbench_gen.quality.voting.rule import VOTES, Rule, Vote, Voter, fit_rule
 from vgbench_gen.quality.voting.tally import VoteCounts, VoteMatrix, count_by_question
 from vgbench_gen.store.dataset import load
-from vgbench_gen.store.files import dataset_error, make_temporary_name, replace_file, replace_folder, write_bytes
+from vgbench_gen.store.files import (
+    clean_temporary,
+    dataset_error,
+    make_temporary_name,
+    replace_file,
+    replace_folder,
+    write_bytes,
+)
 from vgbench_gen.store.provenance import MANIFEST, read_manifest
 
 CANDIDATES, UNDECIDED, CHOSEN, REPORT = "candidates.jsonl", "undecided.jsonl", "chosen.txt", "report.json"
@@ -254,6 +261,7 @@ def make_report(result: VoteResult, choice: Choice, seed: int) -> dict[str, Any]
 def write_votes(folder: Path, result: VoteResult, choice: Choice, report: Mapping[str, Any]) -> Path:
     """Write candidates with all verdicts, undecided questions, chosen ids and the report; returns the folder."""
     votes = folder / FOLDER
+    clean_temporary(votes)
     chosen = set(choice.ids)
     for name, mask in ((CANDIDATES, result.tally.hard), (UNDECIDED, result.tally.undecided)):
         with replace_file(votes / name) as temporary, temporary.open("w", encoding="utf-8") as file:
@@ -295,6 +303,7 @@ def write_hard(dataset: Path, out: Path, result: VoteResult, choice: Choice, see
         "status": "reviewed" if reviewed else "candidate",
         "items": items,
     }
+    clean_temporary(out.parent, out.name)
     filled = make_temporary_name(out)
     try:
         write_subset(load(dataset), dataset, filled, choice.ids, HARD, record)

@@ -33,7 +33,7 @@ from vgbench_gen.evaluation.reply_lines import (
     read_line_at,
     read_records,
 )
-from vgbench_gen.store.files import dataset_error, make_temporary_name, sync_to_disk
+from vgbench_gen.store.files import clean_temporary, dataset_error, make_temporary_name, sync_to_disk
 
 __all__ = [
     "FOLDER",
@@ -189,7 +189,9 @@ class ReplyWriter(LineWriter):
 
     def __init__(self, path: Path, header: Header) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists():
+        new = not path.exists()
+        clean_temporary(path.parent, path.name)
+        if new:
             _begin(path, header)
         super().__init__(path)
         try:

@@ -103,6 +103,9 @@ class SourceReader:
             except RowError as problem:
                 report.bad.append(BadRow(record.where, problem.field, problem.found, problem.reason))
                 continue
+            except ValueError as problem:  # such as a number of thousands of digits
+                report.bad.append(BadRow(record.where, "row", str(problem)[:100], "unreadable"))
+                continue
             ids[item.id] += 1
             if ids[item.id] > 1:
                 item = _rename(item, f"{item.id}-{ids[item.id]}")

@@ -8,7 +8,6 @@ follows from facts, recipe and seeds, and does not depend on the order of files 
 from __future__ import annotations
 
 import itertools
-import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.core.rng import format_canonical_json
 from vgbench_gen.core.types import BoolArray, Candidate, Fact, IntArray, QuestionType
 from vgbench_gen.distractors.balanced import CandidateSets, choose_sets
@@ -140,9 +140,9 @@ def read_draws(folder: Path, plans: Sequence[QuestionPlan]) -> list[QuestionPlan
     if not path.is_file():
         return None
     try:
-        kept = json.loads(path.read_bytes())
+        kept = parse_json(path.read_bytes())
         draws = {str(key): int(draw) for key, draw in kept.items()}
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, AttributeError) as error:
         expected = "an object of draws by question"
         raise dataset_error(path, f"none ({type(error).__name__})", expected, "Delete it, or compose again.") from None
     return [

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from vgbench_gen.core.errors import VGBenchError
+from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.core.rng import digest_bytes, format_canonical_json
 from vgbench_gen.core.types import ColorArray
 from vgbench_gen.pipeline.executors import WorkerDied
@@ -203,11 +204,11 @@ def _read_record(path: Path) -> dict[str, HydratedImage]:
     try:
         if path.stat().st_size > _MAX_RECORD_BYTES:
             return {}
-        stored = json.loads(path.read_bytes())
+        stored = parse_json(path.read_bytes())
         if stored["made_with"] != list_codec_versions():
             return {}
         made = {name: HydratedImage(outcome, made) for name, (outcome, made) in stored["images"].items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
     return {
         name: one

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.publish.words import format_table, load_word
 
 _LAYOUTS = ("vgbench", "summary")  # tables that say most, the first one that is there
@@ -22,7 +22,7 @@ def format_baselines(folder: Path, fingerprint: str) -> str:
         fingerprint: of its questions.
     """
     try:
-        found = json.loads((folder / "scores" / "report" / "tables.json").read_bytes())
+        found = parse_json((folder / "scores" / "report" / "tables.json").read_bytes())
         tables = {each["key"]: each for each in found["tables"]}
         heads = [_read_header(path) for path in sorted((folder / "scores").glob("*.jsonl"))]
         if not heads or any(head.get("dataset") != fingerprint for head in heads):
@@ -39,7 +39,7 @@ def format_baselines(folder: Path, fingerprint: str) -> str:
 
 def _read_header(path: Path) -> Mapping[str, Any]:
     with path.open(encoding="utf-8") as file:
-        return dict(json.loads(file.readline()))
+        return dict(parse_json(file.readline()))
 
 
 def _format_table(found: Mapping[str, Any]) -> str | None:

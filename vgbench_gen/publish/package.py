@@ -91,7 +91,7 @@ def write_package(
     if kept is not None:
         return Package(out, kept, rows, decisions, warnings, fresh=False)
     out.parent.mkdir(parents=True, exist_ok=True)
-    clean_temporary(out.parent)
+    clean_temporary(out.parent, out.name)
     filling = make_temporary_name(out)
     try:
         noticed = _fill(filling, release, doors, decisions, progress)

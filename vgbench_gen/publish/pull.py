@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import json
 import re
 import shutil
 from collections import Counter
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.core.paths import inside
 from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.publish import hub
@@ -21,7 +21,13 @@ from vgbench_gen.publish.release import ALL, HARD, REPO, TRAIN
 from vgbench_gen.publish.rows_without_images import import_name, is_from_scans
 from vgbench_gen.store import shards
 from vgbench_gen.store.dataset import Dataset, load
-from vgbench_gen.store.files import dataset_error, make_temporary_name, replace_folder, sync_all_to_disk
+from vgbench_gen.store.files import (
+    clean_temporary,
+    dataset_error,
+    make_temporary_name,
+    replace_folder,
+    sync_all_to_disk,
+)
 from vgbench_gen.store.provenance import MANIFEST, dataset_fingerprint, read_manifest, write_manifest
 from vgbench_gen.store.schema import SCHEMA_VERSION
 
@@ -96,6 +102,7 @@ def _take(source: Path, out: Path, commit: str, part: str) -> Pulled:
     files: Mapping[str, Any] = manifest[SECTION]["files"]
     audit = [name for name in files if fnmatch.fnmatch(name, _AUDIT) and part == ALL]
     out.parent.mkdir(parents=True, exist_ok=True)
+    clean_temporary(out.parent, out.name)
     filling = make_temporary_name(out)
     try:
         names = list(record["files"])
@@ -148,7 +155,12 @@ def _record(source: Path, part: str) -> tuple[dict[str, Any], Mapping[str, Any]]
 
 
 def _train_manifest(source: Path) -> dict[str, Any]:
-    return dict(json.loads((source / TRAIN_MANIFEST).read_bytes()))
+    path = source / TRAIN_MANIFEST
+    try:
+        return dict(parse_json(path.read_bytes()))
+    except (OSError, ValueError, TypeError) as error:
+        found = f"no readable manifest ({type(error).__name__})"
+        raise dataset_error(path, found, "that of the training set", "Publish or download it again.") from error
 
 
 def _find_held(out: Path, record: Mapping[str, Any]) -> Dataset | None:

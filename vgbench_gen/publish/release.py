@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Item
 from vgbench_gen.pipeline.subset import find_absent_partners
@@ -271,7 +272,7 @@ def _read_hard_ids(path: Path) -> list[str]:
         return load(path).ids()
     try:
         text = path.read_text("utf-8")
-        found = json.loads(text) if path.suffix == ".json" else [line.strip() for line in text.splitlines()]
+        found = parse_json(text) if path.suffix == ".json" else [line.strip() for line in text.splitlines()]
     except (OSError, ValueError) as error:
         raise ConfigError(f"--hard {path}: found no readable file ({error}); expected a dataset or ids.") from error
     ids = found.get("ids") if isinstance(found, dict) else found
@@ -296,7 +297,7 @@ def _audit(folder: Path, questions: int) -> Mapping[str, Any] | None:
     try:
         found = json.loads(path.read_bytes())
         fits = found["items"] == questions and isinstance(found["findings"], list)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise dataset_error(path, f"no audit ({error})", "what `vgbench audit` wrote", "Audit it again.") from error
     if not fits:
         raise dataset_error(path, f"an audit of {found['items']} questions", f"{questions}", "Audit it again.")

@@ -30,7 +30,7 @@ def read_audit(folder: Path, rows: Mapping[str, int]) -> list[dict[str, Any]]:
     try:
         found = json.loads(_read(path))
         lines = [line for line in found["findings"] if isinstance(line, dict)]
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         remedy = "Run `vgbench audit` again, or remove the file."
         raise dataset_error(path, f"no audit ({type(error).__name__})", "what `vgbench audit` writes", remedy) from None
     kept = []

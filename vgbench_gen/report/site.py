@@ -18,6 +18,7 @@ from typing import Any
 
 import jinja2
 
+from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.core.rng import format_canonical_json
 from vgbench_gen.store.files import clean_temporary, dataset_error, sync_all_to_disk, write_bytes
 
@@ -162,7 +163,7 @@ class Site:
 
 def _is_marker(path: Path) -> bool:
     try:
-        found = json.loads(path.read_bytes()[:4096])
+        found = parse_json(path.read_bytes()[:4096])
     except (OSError, ValueError):
         return False
     return isinstance(found, dict) and found.get("kind") == _MARKED["kind"]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vgbench_gen.core.errors import FrameError, SceneError
+from vgbench_gen.core.errors import FrameError, SceneError, escape_surrogates
 from vgbench_gen.core.types import ColorArray
 from vgbench_gen.scenes.containers import HEAD_BYTES, OPTIONS, is_video
 
@@ -56,6 +56,9 @@ class Video:
         with self.path.open("rb") as file:
             if not is_video(head := file.read(HEAD_BYTES)):
                 raise SceneError(self.where, f"a file that begins with {head!r}", "a video (mkv or mp4)", _REMEDY)
+        if escape_surrogates(str(self.path)) != str(self.path):
+            # OpenCV ends the whole process at it.
+            raise SceneError(self.where, "a path that is no UTF-8", "one that is", "Rename the folder.")
         os.environ["OPENCV_FFMPEG_CAPTURE_OPTIONS"] = "|".join(f"{name};{value}" for name, value in OPTIONS.items())
         # The OpenCV backends other than FFmpeg would take the path for a device, a stream or an image pattern.
         capture = cv2.VideoCapture(str(self.path.absolute()), cv2.CAP_FFMPEG)

@@ -132,18 +132,20 @@ def link_file(file: Path, name: Path, there: bool = False) -> None:
             shutil.copyfile(file, temporary)
 
 
-def clean_temporary(folder: Path) -> list[Path]:
+def clean_temporary(folder: Path, name: str = "") -> list[Path]:
     """Remove what dead writers left anywhere under `folder`, and bring back a folder whose swap was cut short.
+
+    name: only what was to become this file or folder, directly in `folder`, which is then not searched.
 
     Temporary files of processes that still run are left alone. Returns the removed or restored paths, sorted.
     """
     done: list[Path] = []
     for parent, folders, names in os.walk(folder):
-        for name in sorted([*folders, *names]):
-            match = _TEMPORARY.match(name)
-            if match is None or process_alive(int(match["pid"])):
+        for found in sorted([*folders, *names]):
+            match = _TEMPORARY.match(found)
+            if match is None or name not in ("", match["name"]) or process_alive(int(match["pid"])):
                 continue
-            path, target = Path(parent, name), Path(parent, match["name"])
+            path, target = Path(parent, found), Path(parent, match["name"])
             if match["kind"] == "old" and not target.exists():
                 path.rename(target)
             elif path.is_dir() and not path.is_symlink():
@@ -151,7 +153,7 @@ def clean_temporary(folder: Path) -> list[Path]:
             else:
                 path.unlink(missing_ok=True)
             done.append(path)
-        folders[:] = [f for f in folders if not _TEMPORARY.match(f)]
+        folders[:] = [f for f in folders if not name and not _TEMPORARY.match(f)]
     return sorted(done)
 
 

@@ -316,7 +316,7 @@ def open_parquet(path: Path) -> Any:
         return pq.ParquetFile(path, memory_map=False)
     except FileNotFoundError:
         raise dataset_error(path, "no file", "a parquet file", _REMEDY) from None
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, ValueError, pa.ArrowException) as error:  # a name that is no UTF-8 is a ValueError
         raise damage_error(path, error) from error
 
 

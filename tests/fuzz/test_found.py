@@ -1,0 +1,61 @@
+"""What the fuzzer found, each by its name."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.importers import source_files
+from tests.scenes import scannetpp_writer
+from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.importers._dataset import import_source
+from vgbench_gen.importers._files import Place
+from vgbench_gen.report.gallery_verdicts import read_audit
+from vgbench_gen.store.shards import open_parquet
+
+ROOT = Path(__file__).parents[2]
+OPEN = """
+import sys
+from pathlib import Path
+from vgbench_gen.scenes._video import Video
+Video(Path(sys.argv[1]), "rgb.mkv")
+"""
+
+
+def test_a_video_below_a_folder_whose_name_is_no_utf8_does_not_end_the_process(tmp_path: Path) -> None:
+    """OpenCV died of it (SIGSEGV), and with it the build."""
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe"))
+    folder.mkdir()
+    size = scannetpp_writer.SIZE
+    scannetpp_writer.write_video(tmp_path / "rgb.mkv", [scannetpp_writer.ramp(size, k) for k in range(2)])
+    (tmp_path / "rgb.mkv").rename(folder / "rgb.mkv")
+    command = [sys.executable, "-c", OPEN, str(folder / "rgb.mkv")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "SceneError: rgb.mkv: found a path that is no UTF-8" in done.stderr
+
+
+def test_a_table_whose_name_is_no_utf8_is_refused(tmp_path: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe.parquet"))
+    path.touch()
+    with pytest.raises(DatasetError, match="an unreadable file"):
+        open_parquet(path)
+
+
+def test_an_audit_of_too_many_lists_in_each_other_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "audit").mkdir()
+    (tmp_path / "audit/audit.json").write_text("[" * 100_000)
+    with pytest.raises(DatasetError, match="no audit"):
+        read_audit(tmp_path, {})
+
+
+def test_an_index_of_thousands_of_digits_costs_its_row(tmp_path: Path) -> None:
+    table = source_files.mmvp_original(tmp_path / "source") / "Questions.csv"
+    table.write_text(table.read_text().replace("99,", "9" * 5000 + ",", 1))
+    found = import_source("mmvp", Place(tmp_path / "source"), tmp_path / "out")
+    assert found.items == 3
+    assert [row.reason for report in found.reports for row in report.bad] == ["unreadable"]
