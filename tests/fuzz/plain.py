@@ -115,7 +115,7 @@ def mark_byte_order(data: bytes, rng: Rng) -> bytes:
 def change_lines(data: bytes, rng: Rng) -> bytes:
     lines = data.splitlines(keepends=True) or [b""]
     at = int(rng.integers(len(lines)))
-    what: list[bytes] = choose(rng, ([], [lines[at]] * 2, [lines[at].rstrip() * 1000], [b"\n"], lines[::-1]))
+    what: list[bytes] = choose(rng, ([], [lines[at]] * 2, [lines[at].rstrip()[:10_000] * 1000], [b"\n"], lines[::-1]))
     return b"".join([*lines[:at], *what, *lines[at + 1 :]])
 
 

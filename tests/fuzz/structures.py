@@ -71,9 +71,10 @@ def _parse(data: bytes) -> Any:
 
 def _dump(tree: Any) -> bytes:
     """JSON, also of integers with more digits than Python writes at once."""
-    mark = "9" * 40
-    text = json.dumps(tree, default=str) if not _holds_long(tree) else json.dumps(_replace_long(tree, int(mark)))
-    return text.replace(mark, "9" * 5000).encode()
+    if not _holds_long(tree):
+        return json.dumps(tree).encode()
+    mark = int("98" * 20)
+    return json.dumps(_replace_long(tree, mark)).replace(str(mark), "9" * 5000).encode()
 
 
 def _holds_long(tree: Any) -> bool:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.importers import source_files
@@ -15,7 +18,8 @@ from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.importers._dataset import import_source
 from vgbench_gen.importers._files import Place
 from vgbench_gen.report.gallery_verdicts import read_audit
-from vgbench_gen.store.shards import open_parquet
+from vgbench_gen.store.provenance import read_manifest
+from vgbench_gen.store.shards import iterate_rows, open_parquet
 
 ROOT = Path(__file__).parents[2]
 OPEN = """
@@ -59,3 +63,23 @@ def test_an_index_of_thousands_of_digits_costs_its_row(tmp_path: Path) -> None:
     found = import_source("mmvp", Place(tmp_path / "source"), tmp_path / "out")
     assert found.items == 3
     assert [row.reason for report in found.reports for row in report.bad] == ["unreadable"]
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("read", [lambda folder: open_parquet(folder / "manifest.json"), read_manifest])
+def test_a_pipe_in_the_place_of_a_file_of_a_dataset_is_not_waited_for(
+    tmp_path: Path, read: Callable[[Path], object]
+) -> None:
+    os.mkfifo(tmp_path / "manifest.json")
+    with pytest.raises(DatasetError, match="no regular file"):
+        read(tmp_path)
+
+
+def test_a_column_whose_name_is_no_utf8_is_a_damaged_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"question": ["x"]}), path, store_schema=False)
+    data = path.read_bytes()
+    at = data.rindex(b"question")  # in the notes on the column's bytes; the schema names it before
+    path.write_bytes(data[:at] + b"\xff\xfe" + data[at + 2 :])
+    with pytest.raises(DatasetError, match="an unreadable file"):
+        list(iterate_rows([path]))

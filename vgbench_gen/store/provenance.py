@@ -60,6 +60,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """
     path = folder / MANIFEST
     remedy = "Name a folder that `vgbench build` made, or build it again."
+    if path.exists() and not path.is_file():  # a named pipe would be waited for
+        raise dataset_error(path, "no regular file", "the manifest of a build", remedy)
     try:
         found = parse_json(path.read_bytes())
     except FileNotFoundError:

@@ -227,7 +227,10 @@ def iterate_rows(
     for path in paths:
         with open_parquet(path) as file:
             groups, places = _find_groups(file.metadata, only)
-            plain, whole = _measure_groups(file.metadata, groups, columns)
+            try:
+                plain, whole = _measure_groups(file.metadata, groups, columns)
+            except UnicodeDecodeError as error:  # in the name of a column
+                raise damage_error(path, error) from error
             if plain > MAX_GROUP_BYTES:
                 found = f"a row group with {plain} bytes of text and numbers"
                 raise dataset_error(path, found, f"at most {MAX_GROUP_BYTES}", _REMEDY)
@@ -312,6 +315,8 @@ def read_columns(path: Path, names: Sequence[str]) -> list[tuple[Any, ...]]:
 
 def open_parquet(path: Path) -> Any:
     """A `pyarrow.parquet.ParquetFile`, its footer read. Raises DatasetError where that fails."""
+    if path.exists() and not path.is_file():  # a named pipe would be waited for
+        raise dataset_error(path, "no regular file", "a parquet file", _REMEDY)
     try:
         return pq.ParquetFile(path, memory_map=False)
     except FileNotFoundError:
