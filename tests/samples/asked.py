@@ -45,7 +45,7 @@ class Asked:
             stated = Camera(np.array(record["K"]).reshape(3, 3), record["width"], record["height"])
             # The camera of a picture whose distortion was taken out is the loader's choice; pixels tell if it is true.
             chosen = flipped(stated) if self.mirrored else stated
-            frame = self.scene.frame(frame_id, chosen if self.item.source == "scannetpp" else None)
+            frame = self.scene.frame(frame_id, stated.size, chosen if self.item.source == "scannetpp" else None)
             frame = frame.mirrored if self.mirrored else frame
             assert frame.camera.size == stated.size
             assert np.abs(frame.camera.K - stated.K).max() < K_OFF_PX, f"{stated.K.tolist()} {frame.camera.K.tolist()}"

@@ -140,16 +140,19 @@ class ExactScene:
     capture: Capture
     dataset: str
     photographs: Sequence[str] = ()
-    _frames: dict[str, ExactFrame] = field(default_factory=dict)
+    _frames: dict[tuple[str, tuple[int, int]], ExactFrame] = field(default_factory=dict)
 
-    def frame(self, frame_id: str, camera: Camera | None = None) -> ExactFrame:
-        """camera: of the delivered picture where the capture's own, shrunk, is not it (a lens whose distortion the
-        loader takes out with a camera of its choice)."""
-        if frame_id not in self._frames:
-            self._frames[frame_id] = ExactFrame(
-                self.capture, self.number(frame_id), camera or delivered(self.capture.camera)
+    def frame(self, frame_id: str, size: tuple[int, int], camera: Camera | None = None) -> ExactFrame:
+        """size: of the picture behind what is shown: crops of homographies are cut from a larger one. camera: of that
+        picture where the capture's own, shrunk, is not it (a lens whose distortion the loader takes out with a camera
+        of its choice)."""
+        if (frame_id, size) not in self._frames:
+            own = self.capture.camera
+            chosen = camera or (
+                delivered(own) if size == delivered(own).size else cropped(own, (0, 0, *own.size), size)
             )
-        return self._frames[frame_id]
+            self._frames[frame_id, size] = ExactFrame(self.capture, self.number(frame_id), chosen)
+        return self._frames[frame_id, size]
 
     @cached_property
     def surface(self) -> WorldSurface:

@@ -169,7 +169,15 @@ def object_location(asked: Asked) -> float:
     at_most = PRINTED_POINT_M + found.fitted_m
     off = box_off(np.array(asked.item.answer_value), found)
     assert off <= at_most, f"{found.item.label}: {off:.4f} m off, allowed {at_most:.4f}"
-    if asked.item.question_type == "multi-choice":
+    if asked.item.question_type == "multi-choice" and found.fitted_m:
+        # Options may differ in heading or in which side is which alone, so corners are compared, except of what is
+        # about as long as wide: its heading is nobody's to know, and it is asked by depth and thickness.
+        width, depth = sorted(found.item.box.size_m[:2])
+        measure = box_off if depth < 1.2 * width else corner_off
+        asked_off = [measure(option, found) for option in asked.options()]
+        right = asked_off.pop(asked.right)
+        assert 1.5 * right < min(asked_off), f"the right option is {right:.3f} off, a wrong one {min(asked_off):.3f}"
+    elif asked.item.question_type == "multi-choice":
         asked.nearest_is_right([box_off(option, found) for option in asked.options()], at_most)
     elif found.fitted_m:
         # True claims are moved and stretched by 3 % of the sides; false ones stand a fifth nearer or farther.
@@ -181,6 +189,10 @@ def object_location(asked: Asked) -> float:
         iou = box_iou(found.item, asked.claimed.reshape(8, 3), asked.shown(0))
         assert iou >= 0.73 if asked.item.answer == "Yes" else iou <= 0.17, f"{asked.item.answer} at {iou:.2f}"
     return off / at_most
+
+
+def corner_off(corners: FloatArray, found: Framed) -> float:
+    return corners_off_m(corners.reshape(8, 3), found.corners_m)
 
 
 def box_off(corners: FloatArray, found: Framed) -> float:
