@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from tests.agent.cores import END, IMAGE, Core, ask, make_agent, plan, step
-from vgbench_gen.agent.backend import read_trace
+from vgbench_gen.agent.backend import read_agent_spec, read_trace
 from vgbench_gen.agent.run import find_answer
 from vgbench_gen.agent.tools.crop import CropImage
 from vgbench_gen.agent.words import load_words
 from vgbench_gen.backends.base import BackendError, ImagePart, Message, Settings, TextPart
+from vgbench_gen.backends.spec import open_backend
+from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.rng import digest_bytes, format_canonical_json
 
 pytestmark = pytest.mark.usefixtures("without_processes")
@@ -294,3 +296,14 @@ def test_stopped_anywhere_and_started_again_nothing_is_asked_twice(
 
 class KilledError(BaseException):
     """As a signal that nobody handles."""
+
+
+def test_a_misspelt_option_is_refused_and_that_of_an_address_is_left_alone() -> None:
+    with pytest.raises(ConfigError, match="tool"):
+        open_backend("agent:react+scripted:core.jsonl?tool=classical")
+    told = read_agent_spec("agent:react+vllm:http://localhost/v1?key=1#model?turns=3")
+    assert told is not None
+    assert (told.core, told.turns) == ("vllm:http://localhost/v1?key=1#model", 3)
+    plain = read_agent_spec("agent:react+vllm:http://localhost/v1?key=1#model")
+    assert plain is not None
+    assert (plain.core, plain.turns) == ("vllm:http://localhost/v1?key=1#model", 10)

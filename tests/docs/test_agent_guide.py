@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -11,6 +12,8 @@ from pathlib import Path
 
 from tests.agent.cores import IMAGE, without_processes
 from tests.contracts.outside import install_files
+from vgbench_gen.backends.base import ImagePart, Message, Settings, TextPart
+from vgbench_gen.backends.spec import open_backend
 from vgbench_gen.cli.main import main
 
 __all__ = ["without_processes"]
@@ -30,6 +33,18 @@ def test_the_scripted_core_of_the_guide_answers(tmp_path: Path, without_processe
     assert main(asked) == 0
     assert "answer   (A)" in capsys.readouterr().out
     assert (tmp_path / "page.html").read_text().count('class="step tool') == 1
+
+
+def test_the_scripted_core_of_the_guide_answers_every_question(tmp_path: Path, without_processes: None) -> None:
+    """`vgbench eval` asks one core many questions: no line of the script may be used up by the first."""
+    (tmp_path / "core.jsonl").write_text(BLOCKS["core.jsonl"])
+
+    async def ask_thrice() -> list[str]:
+        async with open_backend(f"agent:react+scripted:{tmp_path / 'core.jsonl'}") as agent:
+            message = Message("user", (ImagePart(IMAGE), TextPart("What? (A) a lamp (B) a chair")))
+            return [(await agent.ask((message,), Settings())).text for _ in range(3)]
+
+    assert asyncio.run(ask_thrice()) == ["(A)"] * 3
 
 
 def test_the_tool_of_the_guide_is_one_file(tmp_path: Path) -> None:

@@ -265,10 +265,14 @@ class AgentProvider(Provider):
 
 
 def _split_options(rest: str, spec: str) -> tuple[str, AgentOptions]:
-    """(spec of the core, options): what follows the last `?` is options where all of it is NAME=VALUE of ours."""
+    """(spec of the core, options): NAME=VALUE&... behind the last `?`, unless a `#` shows that it is of an address.
+
+    Raises:
+        ConfigError: an option is none of an agent, or has a value that makes no sense.
+    """
     core, mark, tail = rest.rpartition("?")
-    pairs = dict(parse_qsl(tail, keep_blank_values=True)) if mark else {}
-    if not pairs or not set(pairs) <= set(AgentOptions.model_fields):
+    pairs = dict(parse_qsl(tail, keep_blank_values=True)) if mark and "#" not in tail else {}
+    if not pairs:
         return rest, AgentOptions()
     values: dict[str, Any] = dict(pairs)
     if "tools" in pairs:

@@ -49,6 +49,13 @@ class Pose(Config):
         return poses.make_pose(poses.find_nearest_rotation(R), np.array(self.translation))
 
 
+Depths = Annotated[
+    tuple[Positive, ...],
+    Field(max_length=POINTS_MAX, description="depth of each along the view direction (z), not along the ray"),
+]
+"""As `read_depths` takes them."""
+
+
 def read_depths(depths: tuple[float, ...], count: int) -> FloatArray:
     """(N,) depths.
 
@@ -72,6 +79,7 @@ __all__ = [
     "POINTS_MAX",
     "POSE",
     "Coordinate",
+    "Depths",
     "Intrinsics",
     "Length",
     "Pixel",

@@ -35,6 +35,16 @@ class Intrinsics(Config):
         return np.array([[self.fx, 0, self.cx], [0, self.fy, self.cy], [0, 0, 1.0]])
 
 
+Cameras = Annotated[
+    tuple[Intrinsics, ...],
+    Field(
+        max_length=2,
+        description='[{"fx", "fy", "cx", "cy"}, ...] in pixels, one for each image or one for both; assumed where none',
+    ),
+]
+"""As `find_cameras` takes them."""
+
+
 def find_cameras(given: ToolInput, cameras: tuple[Intrinsics, ...]) -> tuple[list[FloatArray], bool]:
     """((3, 3) of each image, whether they are assumed): one camera holds for all images.
 

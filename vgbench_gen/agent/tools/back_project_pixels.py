@@ -12,9 +12,9 @@ from vgbench_gen.agent.tools._geometry import (
     AXES,
     CAMERA,
     POINTS_MAX,
+    Depths,
     Intrinsics,
     Pixel,
-    Positive,
     back_project,
     read_depths,
 )
@@ -24,9 +24,7 @@ from vgbench_gen.core.config import Config
 
 class _Arguments(Config):
     pixels: tuple[Pixel, ...] = Field(min_length=1, max_length=POINTS_MAX, description="[[u, v], ...], pixels")
-    depths: tuple[Positive, ...] = Field(
-        min_length=1, max_length=POINTS_MAX, description="depth of each along the view direction (z), not along the ray"
-    )
+    depths: Depths
     camera: Intrinsics = Field(description=CAMERA)
 
 

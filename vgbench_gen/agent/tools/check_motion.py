@@ -8,8 +8,8 @@ import numpy as np
 from pydantic import Field
 
 from vgbench_gen.agent.tool import ImagePair, Tier, Tool, ToolInput, ToolOutput, tools
-from vgbench_gen.agent.tools._geometry import POSE, Intrinsics, Pose
-from vgbench_gen.agent.tools._pairs import find_cameras
+from vgbench_gen.agent.tools._geometry import POSE, Pose
+from vgbench_gen.agent.tools._pairs import Cameras, find_cameras
 from vgbench_gen.core.config import Config
 from vgbench_gen.tasks.solving.epipolar import match_rays, measure_support
 
@@ -19,11 +19,7 @@ _MATCHES_MIN, _LEAD_MIN = 15, 0.1
 class _Arguments(Config):
     image: ImagePair
     motions: tuple[Pose, ...] = Field(min_length=1, max_length=12, description=f"[{POSE}, ...], camera 1 to camera 2")
-    cameras: tuple[Intrinsics, ...] = Field(
-        default=(),
-        max_length=2,
-        description='[{"fx", "fy", "cx", "cy"}, ...] in pixels, one for each image or one for both; assumed where none',
-    )
+    cameras: Cameras = ()
 
 
 @tools.register("CheckMotion")

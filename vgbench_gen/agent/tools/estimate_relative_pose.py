@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from pydantic import Field
 
 from vgbench_gen.agent.tool import ImagePair, Tier, Tool, ToolInput, ToolOutput, tools
-from vgbench_gen.agent.tools._pairs import Intrinsics, find_cameras, match_pair, round_all
+from vgbench_gen.agent.tools._pairs import Cameras, find_cameras, match_pair, round_all
 from vgbench_gen.agent.two_view import estimate_two_view
 from vgbench_gen.core.config import Config
 from vgbench_gen.geometry.poses import rotation_angle_deg
@@ -16,11 +15,7 @@ from vgbench_gen.geometry.poses import rotation_angle_deg
 
 class _Arguments(Config):
     image: ImagePair
-    cameras: tuple[Intrinsics, ...] = Field(
-        default=(),
-        max_length=2,
-        description='[{"fx", "fy", "cx", "cy"}, ...] in pixels, one for each image or one for both; assumed where none',
-    )
+    cameras: Cameras = ()
 
 
 @tools.register("EstimateRelativePose")

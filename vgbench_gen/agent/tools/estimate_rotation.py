@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from pydantic import Field
 
 from vgbench_gen.agent.tool import ImagePair, Tier, Tool, ToolInput, ToolOutput, tools
 from vgbench_gen.agent.tools._geometry import AXES
-from vgbench_gen.agent.tools._pairs import Intrinsics, find_cameras, match_pair, round_all
+from vgbench_gen.agent.tools._pairs import Cameras, find_cameras, match_pair, round_all
 from vgbench_gen.agent.two_view import compute_rays, fit_rotation
 from vgbench_gen.core.config import Config
 from vgbench_gen.geometry.poses import rotation_angle_deg
@@ -20,11 +19,7 @@ _REACH_PX = 4.0  # at 640: what noise, lens and a camera held in the hand leave
 
 class _Arguments(Config):
     image: ImagePair
-    cameras: tuple[Intrinsics, ...] = Field(
-        default=(),
-        max_length=2,
-        description='[{"fx", "fy", "cx", "cy"}, ...] in pixels, one for each image or one for both; assumed where none',
-    )
+    cameras: Cameras = ()
 
 
 @tools.register("EstimateRotation")

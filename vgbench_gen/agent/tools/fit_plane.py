@@ -12,9 +12,9 @@ from vgbench_gen.agent.tools._geometry import (
     AXES,
     CAMERA,
     POINTS_MAX,
+    Depths,
     Intrinsics,
     Pixel,
-    Positive,
     back_project,
     read_depths,
 )
@@ -30,9 +30,7 @@ _SIGMA_MAX_DEG = 20.0
 
 class _Arguments(Config):
     pixels: tuple[Pixel, ...] = Field(min_length=3, max_length=POINTS_MAX, description="[[u, v], ...], three or more")
-    depths: tuple[Positive, ...] = Field(
-        min_length=3, max_length=POINTS_MAX, description="depth of each along the view direction (z)"
-    )
+    depths: Depths
     camera: Intrinsics = Field(description=CAMERA)
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from pydantic import Field
 
 from vgbench_gen.agent.tool import ImageName, Tier, Tool, ToolError, ToolInput, ToolOutput, tools
-from vgbench_gen.agent.tools._geometry import AXES, POSE, Intrinsics, Pixel, Pose
-from vgbench_gen.agent.tools._pairs import find_cameras, match_pair, round_all
+from vgbench_gen.agent.tools._geometry import AXES, POSE, Pixel, Pose
+from vgbench_gen.agent.tools._pairs import Cameras, find_cameras, match_pair, round_all
 from vgbench_gen.agent.two_view import compute_rays, estimate_two_view
 from vgbench_gen.core.config import Config
 from vgbench_gen.core.types import FloatArray
@@ -28,11 +28,7 @@ class _Arguments(Config):
     pixels_second: tuple[Pixel, ...] = Field(
         min_length=1, max_length=POINTS, description="the same points in the second image, in the same order"
     )
-    cameras: tuple[Intrinsics, ...] = Field(
-        default=(),
-        max_length=2,
-        description='[{"fx", "fy", "cx", "cy"}, ...] in pixels, one for each image or one for both; assumed where none',
-    )
+    cameras: Cameras = ()
     pose: Pose | None = Field(default=None, description=f"{POSE}; estimated from the images where it is left out")
 
 
