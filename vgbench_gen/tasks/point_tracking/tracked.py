@@ -23,6 +23,7 @@ _GRID_COLUMNS = 80  # query points per image row before gates
 _PATCH_RADIUS = 12  # pixels at 640 wide; 25 x 25 pixels tell a place from its surroundings
 _SEARCH_RADIUS = 12
 _CORRELATION_MIN = 0.6  # below, the patch looks different from there (gloss, blur, exposure) and proves nothing
+_RAMP_PX = 5.0  # at 640: so wide a ramp a phone makes of a step in depth
 _PLANE_RADIUS_PX = 8.0  # at 640: depth around the target from which the local surface is taken
 
 _TEXTURED: WeakKeyDictionary[ViewFrame, BoolArray] = WeakKeyDictionary()
@@ -94,6 +95,7 @@ def find_tracks(a: ViewFrame, b: ViewFrame, view: SceneView, gates: TrackGates) 
         return here
 
     keep(two_way.visible, "hidden")
+    keep(_is_clear(b, uv_b[passed()], z_b[passed()], view), "hidden")
     keep(_is_inside(b, uv_b[passed()], view), "border")
     keep(_is_in_range(z_b[passed()], view), "depth")
     keep(_is_firm(b, uv_b[passed()], view), "edge")
@@ -245,6 +247,18 @@ def _is_in_range(z_m: FloatArray, view: SceneView) -> BoolArray:
 
 def _is_firm(frame: ViewFrame, uv: FloatArray, view: SceneView) -> BoolArray:
     return np.asarray(~projection.sample_nearest(get_edges(frame, view), frame.depth_uv(uv), outside=True))
+
+
+def _is_clear(frame: ViewFrame, uv: FloatArray, z_m: FloatArray, view: SceneView) -> BoolArray:
+    """Whether nothing just beside a pixel (N, 2) is nearer than its depth (N,) by more than the tolerance.
+
+    The reason stands in `docs/validity.md#visible-points`: depth that its maker smoothed makes ramps of steps.
+    """
+    steps = np.array([-1.0, -0.5, 0.0, 0.5, 1.0]) * _RAMP_PX * frame.camera.width / GREY_WIDTH
+    beside = uv[:, None] + np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2)
+    depth = frame.depth_at(beside)
+    nearest = np.where(depth > 0, depth, np.inf).min(axis=1)
+    return np.asarray(nearest >= z_m - view.tolerance.of(z_m))
 
 
 def _is_textured(frame: ViewFrame, uv: FloatArray) -> BoolArray:
