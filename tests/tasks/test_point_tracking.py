@@ -7,6 +7,8 @@ from collections import Counter
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import cv2
 import numpy as np
@@ -318,3 +320,24 @@ def test_hidden_points_are_no_tracks_whatever_the_cycle_says() -> None:
     assert len(found.uv_a) > 20
     surface = b.depth_at(found.uv_b)
     assert (np.abs(surface - found.points_b_m[:, 2]) <= view.tolerance.of(surface)).all()
+
+
+def test_a_point_on_the_ramp_that_smoothing_makes_of_a_step_is_no_track() -> None:
+    """Behind a step of twice the tolerance a smoothed depth agrees to within it with what nobody sees there."""
+    view = room_view()
+    camera, tolerance = view.frames[0].camera, float(view.tolerance.of(3.0))
+    step = np.where(np.arange(camera.width) < camera.width // 2, 3.0 - 2 * tolerance, 3.0)
+    sloped = np.linspace(2.0, 3.0, camera.width)
+
+    def is_clear(across: FloatArray, u_px: float, z_m: float) -> bool:
+        depth = cv2.GaussianBlur(np.tile(across, (camera.height, 1)), (0, 0), 2.25 * camera.width / GREY_WIDTH)
+        frame = SimpleNamespace(camera=camera, depth_at=lambda uv: sample_nearest(depth, uv, outside=0))
+        here = np.array([[u_px, camera.height / 2]])
+        assert abs(sample_nearest(depth, here, outside=0)[0] - z_m) <= tolerance
+        return bool(tracked._is_clear(cast(ViewFrame, frame), here, np.array([z_m]), view)[0])
+
+    edge_px = camera.width // 2
+    assert not is_clear(step, edge_px, 3.0)
+    assert is_clear(step, edge_px + 10, 3.0)
+    assert is_clear(step, edge_px - 10, 3.0 - 2 * tolerance)
+    assert is_clear(sloped, edge_px, 2.5)

@@ -74,7 +74,7 @@ class PointTracking(PairMarginsTask):
     """See the module. Values are (2,) integer pixels of image 2."""
 
     name = "point_tracking"
-    version = 6
+    version = 7
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice")
     unit = "px"
     input_modality = "multi-images"
