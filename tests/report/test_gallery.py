@@ -56,7 +56,7 @@ def test_pages_escape_and_load_nothing_foreign(site: Path) -> None:
         assert "<img src=x" not in text
         assert not re.search(r'(?:src|href)="(?:https?:|//|javascript:|data:)', text)
         assert ' style="' not in text  # the policy forbids it
-    scripts = "\n".join((site / "gallery" / n).read_text("utf-8") for n in ("gallery.js", "gallery.css"))
+    scripts = "\n".join((site / "gallery" / n).read_text("utf-8") for n in ("gallery.js", "base.css", "gallery.css"))
     assert not re.search(
         r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|fetch\(|XMLHttp|import\s|@import", scripts
     )
@@ -288,16 +288,16 @@ def contrast(first: str, second: str) -> float:
 
 
 def test_colours_can_be_read() -> None:
-    css = (site.PAGES / "gallery.css").read_text("utf-8")
+    css = (site.PAGES / "base.css").read_text("utf-8")
     blocks = re.findall(r":root \{(.*?)\}", css, re.DOTALL)
     assert len(blocks) == 2
     for block in blocks:
         c = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", block))
         for ground in ("bg", "raised"):
-            assert min(contrast(c[ink], c[ground]) for ink in ("text", "dim", "link", "right", "bad")) >= 4.5
+            assert min(contrast(c[ink], c[ground]) for ink in ("text", "dim", "link", "green", "red", "few")) >= 4.5
             assert contrast(c["line"], c["bg"]) >= 3
             assert contrast(c["accent"], c[ground]) >= 3
-        for ink, ground in (("on-accent", "accent"), ("text", "right-bg"), ("text", "bad-bg")):
+        for ink, ground in (("on-accent", "accent"), ("text", "green-bg"), ("text", "red-bg")):
             assert contrast(c[ink], c[ground]) >= 4.5
         assert min(contrast(c[f"s{k}"], c["bg"]) for k in range(5)) >= 2.5
 

@@ -118,6 +118,7 @@ def audit_into(
     from vgbench_gen.pipeline.audit import audit as judge
     from vgbench_gen.pipeline.audit_pool import POOL
     from vgbench_gen.report.audit_page import write_audit
+    from vgbench_gen.report.header import find_home
 
     with progress_bars("step") as progress:
         report = judge(
@@ -129,7 +130,7 @@ def audit_into(
         )
     report.dataset = dataset.resolve().name
     report.notes += notes
-    write_audit(report, folder)
+    write_audit(report, folder, find_home(dataset))
     return report
 
 

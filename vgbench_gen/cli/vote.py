@@ -192,7 +192,7 @@ def _audit(folder: Path, workers: int) -> AuditReport:
     with progress_bars("step") as progress:
         found = audit(folder, solvers=False, workers=workers, progress=progress)
     found.dataset = folder.resolve().name
-    write_audit(found, folder / "audit")
+    write_audit(found, folder / "audit", folder)
     return found
 
 

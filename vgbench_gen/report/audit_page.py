@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
@@ -31,7 +29,8 @@ from vgbench_gen.report.audit_table import (
     number,
     summarise,
 )
-from vgbench_gen.report.site import PAGES, make_environment
+from vgbench_gen.report.header import AUDIT, PageHeader, refresh_headers
+from vgbench_gen.report.site import make_environment, make_inline_style
 from vgbench_gen.store.files import write_bytes
 
 GALLERY = "../gallery/index.html"
@@ -54,8 +53,10 @@ _FORESTS = (
 )
 
 
-def write_audit(report: AuditReport, folder: Path) -> Path:
+def write_audit(report: AuditReport, folder: Path, home: Path | None = None) -> Path:
     """Write the report's files into a folder, which is made; returns the page.
+
+    home: the folder of the dataset, to whose other pages the page leads; None for none.
 
     Raises:
         DatasetError: something that is no file stands in the place of one.
@@ -63,23 +64,24 @@ def write_audit(report: AuditReport, folder: Path) -> Path:
     write_bytes(folder / "audit.json", format_json(as_json(report)).encode())
     write_bytes(folder / "audit.csv", format_csv(report).encode())
     write_bytes(folder / "bias.csv", format_bias_csv(report).encode())
-    write_bytes(folder / "index.html", make_page(report).encode())
+    header = PageHeader(AUDIT, folder, {} if home is None else {home.resolve().name: home})
+    write_bytes(folder / "index.html", make_page(report, header.render("index.html")).encode())
+    if home is not None:
+        refresh_headers(home)
     return folder / "index.html"
 
 
-def make_page(report: AuditReport) -> str:
-    """The page, whole: no script, styles inside, every text of the data escaped."""
-    style = (PAGES / "audit.css").read_text("utf-8")
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+def make_page(report: AuditReport, header: str = "") -> str:
+    """The page, whole: no script, styles inside, every text of the data escaped; header: markup."""
+    style, csp = make_inline_style(names=("audit.css",))
     counts = count_verdicts(report.lines)
-    from markupsafe import Markup
-
     return (
         make_environment()
         .get_template("audit.html.j2")
         .render(
-            csp=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
-            style=Markup(style),
+            csp=csp,
+            style=style,
+            header=header,
             dataset=report.dataset,
             summary=summarise(report),
             counts=[(name, counts[name]) for name in ORDER if counts[name]],

@@ -15,10 +15,11 @@ from typing import Any
 from vgbench_gen.core.types import Item
 from vgbench_gen.quality.review.lines import digest_item
 from vgbench_gen.report import gallery_plots
-from vgbench_gen.report.gallery_images import GalleryImages, make_relative_address
+from vgbench_gen.report.gallery_images import GalleryImages
 from vgbench_gen.report.gallery_rows import make_detail, search_text, shorten_question
 from vgbench_gen.report.gallery_scenes import SceneNotes, draw_from_above, make_natural_key
 from vgbench_gen.report.gallery_verdicts import read_audit, read_reviews
+from vgbench_gen.report.header import GALLERY, PageHeader, find_home, refresh_headers
 from vgbench_gen.report.site import Site
 from vgbench_gen.store.dataset import Dataset, load
 
@@ -78,7 +79,7 @@ def make_gallery(
     """
     items = load(dataset)
     items.ids()  # an id that stands twice could not be linked to
-    home = _find_build_folder(dataset)
+    home = find_home(dataset)
     folder = out if out is not None else home / "gallery"
     site = Site(folder)
     images = GalleryImages(folder, home / "media" if (home / "media").is_dir() else None, standalone)
@@ -89,9 +90,10 @@ def make_gallery(
             columns.add(items[row], images, items, site)
             progress(done + 1, len(rows))
     columns.finish(site, images, home, dataset.resolve().name)
-    site.copy_static(("gallery.css", "gallery.js", "icon.svg"))
+    site.copy_static(("base.css", "gallery.css", "gallery.js", "icon.svg"))
     site.close(("data", "scene"))
     images.close()
+    refresh_headers(home)
     return GalleryReport(
         index=folder / "index.html",
         items=len(rows),
@@ -158,16 +160,19 @@ class _Columns:
         scenes = sorted(self.scenes.values(), key=lambda s: (s.source, make_natural_key(s.scene_id)))
         pages = {f"{s.source}/{s.scene_id}": f"scene/{k:04d}.html" for k, s in enumerate(scenes)}
         site.write_data("index", self._index(images, pages, name))
-        shared: dict[str, Any] = {"dataset": name, "total": len(self.items), "prefix": images.prefix, "audit": ""}
-        if (home / "audit" / "index.html").is_file() and not images.standalone:
-            shared["audit"] = f"{make_relative_address(site.folder, home / 'audit')}/index.html"
-        site.write_page("index.html", "gallery.html.j2", **shared)
+        header = PageHeader(GALLERY, site.folder, {name: home}, images.standalone)
+
+        def write_page(page: str, template: str, **more: Any) -> None:
+            shared = {"dataset": name, "total": len(self.items), "prefix": images.prefix}
+            site.write_page(page, template, header=header.render(page), **shared, **more)
+
+        write_page("index.html", "gallery.html.j2")
         listed = [(f"{s.source}/{s.scene_id}", len(s.items), pages[f"{s.source}/{s.scene_id}"]) for s in scenes]
         for k, scene in enumerate(scenes):
             near = {"before": listed[k - 1] if k else None, "after": listed[k + 1] if k + 1 < len(listed) else None}
-            site.write_page(listed[k][2], "scene.html.j2", scene=scene, plan=draw_from_above(scene), **near, **shared)
-        site.write_page("scenes.html", "scenes.html.j2", scenes=scenes, listed=listed, **shared)
-        site.write_page("plots.html", "plots.html.j2", groups=gallery_plots.plot_charts(self.tallies, listed), **shared)
+            write_page(listed[k][2], "scene.html.j2", scene=scene, plan=draw_from_above(scene), **near)
+        write_page("scenes.html", "scenes.html.j2", scenes=scenes, listed=listed)
+        write_page("plots.html", "plots.html.j2", groups=gallery_plots.plot_charts(self.tallies, listed))
 
     def _index(self, images: GalleryImages, pages: dict[str, str], name: str) -> dict[str, Any]:
         index: dict[str, Any] = {
@@ -198,13 +203,6 @@ class _Columns:
             site.write_data(f"search-{self._searched:05d}", self._texts)
             self._searched += 1
             self._texts = []
-
-
-def _find_build_folder(dataset: Path) -> Path:
-    """The folder of the build: where media/, audit/ and review/ stand."""
-    if dataset.is_file():
-        dataset = dataset.parent
-    return dataset.parent if dataset.name == "items" and (dataset.parent / "manifest.json").is_file() else dataset
 
 
 def _choose_evenly(total: int, most: int) -> Sequence[int]:

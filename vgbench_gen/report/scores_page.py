@@ -18,6 +18,7 @@ from vgbench_gen.evaluation.saved import SavedScores
 from vgbench_gen.evaluation.tables import BASELINE, ColumnHead, Comparison, Row, Table, split_runs
 from vgbench_gen.report import scores_plots
 from vgbench_gen.report.gallery_images import make_relative_address
+from vgbench_gen.report.header import SCORES, PageHeader, refresh_headers
 from vgbench_gen.report.scores_files import (
     MARKED,
     PAIRS_TOLD,
@@ -79,6 +80,8 @@ def write_scores_report(report: ScoresReport, folder: Path) -> Path:
     models, _ = split_runs(report.board)
     wrong = write_wrong(report.board, models, report.saved, report.homes, folder, report.title, report.sources)
     write_bytes(folder / "index.html", render_page(report, folder, wrong).encode())
+    for home in report.homes.values():
+        refresh_headers(home)
     return folder / "index.html"
 
 
@@ -122,6 +125,7 @@ def render_page(report: ScoresReport, folder: Path, answers: Mapping[str, WrongA
         .render(
             csp=csp,
             style=style,
+            header=PageHeader(SCORES, folder, report.homes).render("index.html"),
             title=report.title,
             told=_describe_board(report, models),
             marked=MARKED,

@@ -13,6 +13,7 @@ from vgbench_gen.evaluation.base import Source
 from vgbench_gen.evaluation.replies import ReplyExcerpt, ReplyKey
 from vgbench_gen.evaluation.trace_log import TraceLog
 from vgbench_gen.report.gallery_images import OWN, make_relative_address
+from vgbench_gen.report.header import SCORES, PageHeader
 from vgbench_gen.report.trace_page import make_trace_page
 from vgbench_gen.store.files import write_bytes
 from vgbench_gen.store.media import NAME
@@ -60,6 +61,7 @@ def write_traces(
     """
     logs = {path: TraceLog(path) for path in dict.fromkeys(answer.replies for answer in answers)}
     logs = {path: log for path, log in logs.items() if log.path.is_file()}
+    header = PageHeader(SCORES, folder, {dataset: source.folder for dataset, source in sources.items()})
     traced = [one for one in answers if one.replies in logs and one.key in excerpts[one.replies]]
     some = [traced[k * len(traced) // MOST] for k in range(MOST)] if len(traced) > MOST else traced
     finders = {dataset: _ImageFinder(source) for dataset, source in sources.items()} if some else {}
@@ -80,7 +82,9 @@ def write_traces(
                     write_bytes(copy, data, durable=False)
                     written.append(copy)
                 images[image_name] = f"{OWN}/{copy.name}"
-        write_bytes(target, make_trace_page(trace, images, answer.title, answer.back).encode("utf-8"), durable=False)
+        shown = header.render(f"{FOLDER}/{target.name}")
+        page = make_trace_page(trace, images, answer.title, answer.back, shown)
+        write_bytes(target, page.encode("utf-8"), durable=False)
         written.append(target)
         addresses[answer.replies, answer.key] = f"{FOLDER}/{quote(target.name)}"
     return written, addresses

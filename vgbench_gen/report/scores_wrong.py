@@ -22,6 +22,7 @@ from vgbench_gen.evaluation.replies import FOLDER as REPLIES
 from vgbench_gen.evaluation.replies import ReplyExcerpt, ReplyKey, read_excerpts
 from vgbench_gen.evaluation.saved import SavedScores
 from vgbench_gen.report.gallery_images import OWN, make_relative_address
+from vgbench_gen.report.header import SCORES, PageHeader
 from vgbench_gen.report.scores_traces import FOLDER as TRACES
 from vgbench_gen.report.scores_traces import TracedAnswer, write_traces
 from vgbench_gen.report.site import clean, make_environment, make_inline_style
@@ -178,6 +179,7 @@ def _write(
             .render(
                 csp=csp,
                 style=style,
+                header=PageHeader(SCORES, folder, homes).render(names[k]),
                 ours=_OURS,
                 most=CHARS,
                 title=clean(title, _SHORT),

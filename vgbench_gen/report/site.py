@@ -54,10 +54,10 @@ def clean(text: str, most: int) -> str:
 
 
 def make_inline_style(more: str = "", names: Sequence[str] = ("audit.css", "scores.css")) -> tuple[Any, str]:
-    """(styles of `pages/` as markup, the policy that allows them and nothing else, but `more`)."""
+    """(styles that all pages share and those of `names` as markup, the policy that allows them and `more` alone)."""
     from markupsafe import Markup
 
-    style = "".join((PAGES / name).read_text("utf-8") for name in names)
+    style = "".join((PAGES / name).read_text("utf-8") for name in ("base.css", *names))
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; {more}base-uri 'none'; form-action 'none'"
     return Markup(style), policy

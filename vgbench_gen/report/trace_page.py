@@ -22,7 +22,7 @@ OURS = "vgbench trace"  # by which pages of an earlier run are known
 
 
 def make_trace_page(
-    trace: Mapping[str, Any], images: Mapping[str, bytes | str], title: str = "", back: str = ""
+    trace: Mapping[str, Any], images: Mapping[str, bytes | str], title: str = "", back: str = "", header: str = ""
 ) -> str:
     """The page, whole.
 
@@ -32,6 +32,7 @@ def make_trace_page(
             Images that are missing are left out.
         title: of the page; who answered, where none is given.
         back: address of the page that leads here; "" for none.
+        header: markup of the header; "" for none.
     """
     style, csp = make_inline_style("img-src 'self' data:; ", ("audit.css", "trace.css"))
     steps = replay(trace)
@@ -43,6 +44,7 @@ def make_trace_page(
         ours=OURS,
         back=back,
         csp=csp,
+        header=header,
         style=style,
         title=_show(title or f"{trace.get('kind', 'agent')} with {trace.get('core', 'a model')}"),
         facts=[_show(trace.get(key, "")) for key in ("kind", "mode", "core")],
