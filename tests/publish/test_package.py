@@ -96,7 +96,9 @@ def test_files_are_what_the_viewer_asks_for(made: Package) -> None:
     column = file.metadata.row_group(0).column(names.index("question"))
     assert column.has_offset_index
     assert column.has_column_index
+    assert file.schema_arrow.names[:5] == ["images", "question", "options", "answer", "task"]  # it opens on these
     features = json.loads(file.schema_arrow.metadata[b"huggingface"])["info"]["features"]
+    assert list(features) == file.schema_arrow.names
     assert features["canary"] == {"dtype": "string", "_type": "Value"}
 
 

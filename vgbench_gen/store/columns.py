@@ -148,13 +148,19 @@ _IMAGE_FILE = (
     Column("ops", "json", "what is done to the base: crop, homography, mirror, marks (`store/pictures.py`)", "publish"),
 )
 
+IMAGE_FILES = Column(
+    "image_files",
+    "structs",
+    "per image its checksums and how to make it; `images` is empty where pixels may not be published",
+    "publish",
+    fields=_IMAGE_FILE,
+)
+
+# A viewer of tables opens at the left; it should open on what a question is.
+_SHOWN_FIRST = ("images", "question", "options", "answer", "task")
+
 PUBLISHED_COLUMNS = (
-    *ITEM_COLUMNS,
-    Column(
-        "image_files",
-        "structs",
-        "per image its checksums and how to make it; `images` is empty where pixels may not be published",
-        "publish",
-        fields=_IMAGE_FILE,
-    ),
+    *(next(column for column in ITEM_COLUMNS if column.name == name) for name in _SHOWN_FIRST),
+    *(column for column in ITEM_COLUMNS if column.name not in _SHOWN_FIRST),
+    IMAGE_FILES,
 )

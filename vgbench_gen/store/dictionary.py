@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from vgbench_gen.store.columns import (
     FACT_COLUMNS,
+    IMAGE_FILES,
     ITEM_COLUMNS,
-    PUBLISHED_COLUMNS,
     REJECT_COLUMNS,
     SCHEMA_VERSION,
     Column,
@@ -31,8 +31,9 @@ _SECTIONS: tuple[tuple[str, str, Sequence[Column]], ...] = (
     ("Items", "`items/items-00000-of-0000N.parquet`: one row per question, images embedded.", ITEM_COLUMNS),
     (
         "Published items",
-        "What `vgbench publish` adds to the columns of items, and `vgbench hydrate` reads.",
-        PUBLISHED_COLUMNS[len(ITEM_COLUMNS) :],
+        "What `vgbench publish` adds to the columns of items, and `vgbench hydrate` reads. Published files begin with "
+        "`images`, `question`, `options`, `answer` and `task`.",
+        (IMAGE_FILES,),
     ),
     ("Facts", "`facts/<dataset>/<scene>.parquet`: one row per geometric truth, without words.", FACT_COLUMNS),
     ("Rejects", "`rejects/<dataset>/<scene>.parquet`: one row per draft that was not good enough.", REJECT_COLUMNS),
