@@ -77,6 +77,7 @@ def test_two_reviewers_by_keys(open_page: OpenPage, server: str, queue: ReviewQu
     shot(ann.page, "start")
     sign_in(ann.page, "Ann")
     shot(ann.page, "answer-desktop")
+    assert ann.page.locator("kbd:not(.letter):visible").count() >= 4
     first = give_answer(ann.page)
     assert ann.page.get_by_text("Stated answer:").is_visible()
     shot(ann.page, "truth-desktop")
@@ -117,7 +118,7 @@ def test_two_reviewers_by_keys(open_page: OpenPage, server: str, queue: ReviewQu
 
 
 def test_on_a_telephone_without_scripts(open_page: OpenPage, server: str, queue: ReviewQueue) -> None:
-    cyd = open_page(server, 390, 844, java_script_enabled=False, has_touch=True)
+    cyd = open_page(server, 390, 844, java_script_enabled=False, has_touch=True, is_mobile=True)
     page = cyd.page
     page.get_by_label("Your name").fill("cyd")
     page.get_by_role("button", name="Start").click()
@@ -127,6 +128,7 @@ def test_on_a_telephone_without_scripts(open_page: OpenPage, server: str, queue:
         if again.count():  # sent back as soon as it is lost
             break
         shot(page, f"answer-phone-{n}")
+        assert page.locator("kbd:not(.letter):visible, .keys:visible").count() == 0  # a telephone has no keyboard
         page.get_by_label("I cannot tell").check()
         page.get_by_label("Guessing").check()
         page.get_by_role("button", name="Save and show the truth").click()

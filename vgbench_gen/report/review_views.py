@@ -13,6 +13,7 @@ from vgbench_gen.quality.review.lines import CANNOT_TELL, CONFIDENCES, FLAGS, VE
 from vgbench_gen.quality.review.queue import list_items
 from vgbench_gen.quality.review.session import Assignment, ReviewSession
 from vgbench_gen.quality.review.shown import list_evidence
+from vgbench_gen.report.matrices import split_matrices
 from vgbench_gen.store.pictures import read_image_size
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.presentation import Mark
@@ -114,7 +115,10 @@ def make_reveal_page(session: ReviewSession, assignment: Assignment) -> dict[str
         **_describe_place(session, assignment),
         **_describe_question(item),
         "images": list_images(session, assignment, True),
-        "options": [(letter, text, letter == item.answer) for letter, text in zip(LETTERS, item.options, strict=False)],
+        "options": [
+            (letter, split_matrices(text), letter == item.answer)
+            for letter, text in zip(LETTERS, item.options, strict=False)
+        ],
         "right_answer": item.answer,
         "given": "" if given.answer == CANNOT_TELL else given.answer,
         "same": list_items([item])[0].is_right(given.answer),  # with the stated answer, also where that is planted
@@ -141,7 +145,7 @@ def _describe_place(session: ReviewSession, assignment: Assignment) -> dict[str,
 
 def _describe_question(item: Item) -> dict[str, Any]:
     return {
-        "question": item.question,
+        "question": split_matrices(item.question),
         "context": item.context,
         "form": item.question_type,
         "unit": item.unit,
@@ -150,12 +154,12 @@ def _describe_question(item: Item) -> dict[str, Any]:
     }
 
 
-def _list_choices(item: Item) -> list[dict[str, str]]:
+def _list_choices(item: Item) -> list[dict[str, Any]]:
     if item.question_type == "judgment":
         words = (fill_word("answer.yes"), fill_word("answer.no"))
-        return [{"value": w, "letter": "", "text": w, "keys": w[0].lower()} for w in words]
+        return [{"value": w, "letter": "", "text": split_matrices(w), "keys": w[0].lower()} for w in words]
     return [
-        {"value": letter, "letter": letter, "text": text, "keys": f"{n} {letter.lower()}"}
+        {"value": letter, "letter": letter, "text": split_matrices(text), "keys": f"{n} {letter.lower()}"}
         for n, (letter, text) in enumerate(zip(LETTERS, item.options, strict=False), 1)
     ]
 

@@ -143,6 +143,17 @@ def test_a_reviewer_who_lets_planted_items_pass_does_the_batch_again(open_queue:
     assert count_verdicts(read_logs(queue.folder), queue.entries).checks["ann"].sent_back == 1
 
 
+def test_the_count_of_judged_items_betrays_no_planted_one(open_queue: OpenDesk) -> None:
+    session = open_queue().open_session("ann")
+    places = len(session.assignments)
+    counts = []
+    for _ in range(places):
+        counts.append(session.count_progress().judged)
+        work(session, 1)
+    assert counts == [0] * places
+    assert session.count_progress().judged == places - 1  # one place of each batch is planted
+
+
 def test_planted_items_look_like_others_and_are_kept_apart(open_queue: OpenDesk) -> None:
     queue = open_queue()
     session = queue.open_session("ann")

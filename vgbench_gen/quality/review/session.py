@@ -55,7 +55,8 @@ class Progress:
     total: int
     """All places of this batch."""
     judged: int
-    """The real items that this reviewer has judged in all batches."""
+    """The real items that this reviewer has judged, those of the batch in hand only once all of it is done: a count
+    that stood still after a planted item would betray it."""
     left: int
     """The real items that are still to be judged."""
 
@@ -158,9 +159,13 @@ class ReviewSession:
     def count_progress(self) -> Progress:
         """How far this reviewer is."""
         record = count_verdicts(self._read_logs(), self.queue.entries)
-        mine = sum(any(j.reviewer == self.name for j in record.verdicts.get(e.id, ())) for e in self.queue.selected)
+        mine = {
+            e.id for e in self.queue.selected if any(j.reviewer == self.name for j in record.verdicts.get(e.id, ()))
+        }
+        if self.done < len(self.assignments):
+            mine -= {assignment.entry.id for assignment in self.assignments}
         left = sum(needs_verdict(record.verdicts.get(e.id, ()), self.name) for e in self.queue.selected)
-        return Progress(self.done, len(self.assignments), mine, left)
+        return Progress(self.done, len(self.assignments), len(mine), left)
 
     # --- one item --------------------------------------------------------------------------------------------------
 
