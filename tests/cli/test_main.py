@@ -16,7 +16,7 @@ from vgbench_gen import cli
 from vgbench_gen.cli import main as program
 from vgbench_gen.core.errors import FormatError
 
-HEAVY = ("numpy", "scipy", "cv2", "open3d", "trimesh", "pyarrow", "datasets", "sklearn", "openai", "PIL", "tqdm")
+HEAVY = ("numpy", "scipy", "cv2", "open3d", "trimesh", "pyarrow", "datasets", "sklearn", "openai", "PIL", "rich")
 
 
 def run_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.samples.box_world import BoxWorld, box_take
@@ -16,6 +17,7 @@ from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.types import Camera, FloatArray
 from vgbench_gen.samples.base import Capture, RenderedView, SampleSpec
 from vgbench_gen.samples.make import FULL, SMALL, get_scene_path, list_default_specs, make_samples
+from vgbench_gen.samples.paths import FilmingTarget, make_walk
 from vgbench_gen.scenes import discover
 from vgbench_gen.scenes.licence import find_licence
 from vgbench_gen.store.provenance import BuildLocked
@@ -61,10 +63,27 @@ def test_the_same_bytes_from_one_process_and_two_in_any_order(tmp_path: Path) ->
     made = make_samples(some(), one, film=box_take)
     assert [m.spec for m in made] == some()
     assert all(m.seconds > 0 and m.size_bytes > 1000 for m in made)
-    make_samples(list(reversed(some())), two, workers=2, film=box_take)
+    told: list[tuple[int, int]] = []
+    make_samples(list(reversed(some())), two, 2, film=box_take, on_frame=lambda done, total: told.append((done, total)))
     assert files(one) == files(two)
+    assert (told[0], told[-1]) == ((0, 16), (16, 16))
+    assert told == sorted(told)
     other = make_samples(some(seed=1), tmp_path / "other", film=box_take)
     assert Path(other[0].path).read_bytes() != Path(made[0].path).read_bytes()
+
+
+def test_every_rendered_frame_is_counted(tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    specs = some({"scannet": 1, "scannetpp": 2})  # of ScanNet one pose is lost, of ScanNet++ one is a DSLR
+    make_samples(specs, tmp_path, film=box_take, on_frame=lambda done, total: told.append((done, total)))
+    assert told == [(done, 12) for done in range(13)]
+
+
+def test_a_walk_of_too_few_frames_says_what_to_do() -> None:
+    rng, target = np.random.default_rng(0), FilmingTarget(np.array([3.0, 2.0, 0.5]), 1.0)
+    camera = Camera(np.array([[500.0, 0, 320], [0, 500, 240], [0, 0, 1]]), 640, 480)
+    with pytest.raises(ConfigError, match="found no way through the room in 4 frames; expected more"):
+        make_walk(rng, 4, camera, [target], (0.7, 0.7, 2.5), lambda eyes: np.ones(len(eyes)))
 
 
 def test_videos_have_the_same_bytes_twice(tmp_path: Path) -> None:

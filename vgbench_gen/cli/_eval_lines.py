@@ -10,6 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vgbench_gen.cli._screen import progress_bars
+
 if TYPE_CHECKING:
     from vgbench_gen.backends.spec import BackendOptions
     from vgbench_gen.evaluation.questions import Questions
@@ -116,35 +118,22 @@ def print_estimates(
 @contextmanager
 def open_bars() -> Iterator[Progress]:
     """What shows how far every model is, and says once that an interrupted run waits."""
-    from tqdm import tqdm
-
     from vgbench_gen.evaluation.interrupts import INTERRUPTED
 
-    shown: dict[str, Any] = {}
-
     told: list[str] = []
+    with progress_bars("question") as show:
 
-    def progress(run: Run) -> None:
-        if run.stopped == INTERRUPTED and not told:
-            told.append(run.stopped)
-            tqdm.write("vgbench: waiting for requests under way; Ctrl-C once more ends at once", file=sys.stderr)
-        bar = shown.get(run.spec)
-        if bar is None:
-            bar = shown[run.spec] = tqdm(
-                desc=run.spec[-40:], unit="question", total=run.total, position=len(shown), disable=None, leave=True
-            )
-        # What was answered before does not count towards the rate.
-        bar.initial = run.kept
-        cost = "" if run.usd is None else f"USD {run.usd:.4f}"
-        failed = sum(run.failed.values())
-        bar.set_postfix_str(", ".join(part for part in (cost, f"{failed} failed" if failed else "") if part), False)
-        bar.update(run.done - bar.n)
+        def progress(run: Run) -> None:
+            if run.stopped == INTERRUPTED and not told:
+                told.append(run.stopped)
+                print("vgbench: waiting for requests under way; Ctrl-C once more ends at once", file=sys.stderr)
+            cost = "" if run.usd is None else f"USD {run.usd:.4f}"
+            failed = sum(run.failed.values())
+            note = ", ".join(part for part in (cost, f"{failed} failed" if failed else "") if part)
+            # What was answered before does not count towards the rate.
+            show(run.spec[-40:], run.done, run.total, kept=run.kept, note=note)
 
-    try:
         yield progress
-    finally:
-        for bar in shown.values():
-            bar.close()
 
 
 def make_record(run: Run) -> dict[str, Any]:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -105,30 +103,3 @@ def choose_engine(name: str, workers: int, address: str) -> Engine:
     if address and name == "local":
         raise ConfigError(f"--address {address}: found it with --engine local; expected --engine ray.")
     return Engine(name, workers, address)
-
-
-@contextmanager
-def progress_bars(unit: str) -> Iterator[Callable[[str, int, int], None]]:
-    """Progress of several files one after the other: call what is yielded with (name, done, total)."""
-    from tqdm import tqdm
-
-    bars: dict[str, Any] = {}
-
-    def progress(name: str, done: int, total: int) -> None:
-        if name not in bars:
-            bars[name] = tqdm(desc=name, unit=unit, total=total, disable=None, file=sys.stderr)
-        bars[name].total = total
-        bars[name].update(done - bars[name].n)
-
-    try:
-        yield progress
-    finally:
-        for one in bars.values():
-            one.close()
-
-
-@contextmanager
-def progress_bar(name: str, unit: str) -> Iterator[Callable[[int, int], None]]:
-    """Progress of one thing: call what is yielded with (done, total)."""
-    with progress_bars(unit) as progress:
-        yield lambda done, total: progress(name, done, total)

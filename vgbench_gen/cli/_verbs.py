@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from vgbench_gen.cli._flags import expand_flags
+from vgbench_gen.cli._screen import hush
 
 GROUPS = ("Build", "Look", "Vary", "Score", "Share")
 """In the order of `vgbench --help`; verbs of another group, such as a plug-in's, come after them."""
@@ -36,7 +39,27 @@ def add_verb(
         example: a command line, shown at the end of the help.
         hidden: an older name, which works and is not listed.
     """
-    app.command(name, epilog=f"Example: {example}", rich_help_panel=group, hidden=hidden)(expand_flags(verb))
+    app.command(name, epilog=f"Example: {example}", rich_help_panel=group, hidden=hidden)(prepare_verb(verb))
+
+
+def prepare_verb(verb: Callable[..., None]) -> Callable[..., None]:
+    """The verb with the options of its models and with `--quiet`, as typer takes it."""
+    command = expand_flags(verb)
+    signature = inspect.signature(command)
+    option = typer.Option("--quiet", help="Say nothing but errors, and JSON where it is asked for.")
+    quiet = inspect.Parameter(
+        "quiet", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, option]
+    )
+
+    @functools.wraps(command)
+    def quietly(*, quiet: bool, **given: Any) -> None:
+        with hush(quiet, keep_output=bool(given.get("as_json"))):
+            command(**given)
+
+    parameters = [*signature.parameters.values(), quiet]
+    quietly.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    quietly.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return quietly
 
 
 class GroupedVerbs(TyperGroup):

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vgbench_gen.backends.spec import BackendOptions
-from vgbench_gen.cli._flags import Only, expand_flags
+from vgbench_gen.cli._flags import Only
 from vgbench_gen.cli._options import AsJson, ModelSpec
+from vgbench_gen.cli._verbs import prepare_verb
 from vgbench_gen.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def register(app: typer.Typer) -> None:
         ("tools", list_tools, "vgbench agent tools MatchImagesSIFT    (without NAME: all of them)"),
         ("call", call, """vgbench agent call Calculate --arguments '{"expression": "6*7"}'"""),
     ):
-        group.command(name, epilog=f"Example: {example}")(expand_flags(verb))
+        group.command(name, epilog=f"Example: {example}")(prepare_verb(verb))
     app.add_typer(group, name="agent", rich_help_panel="Score")
 
 

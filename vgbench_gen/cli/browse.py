@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from vgbench_gen.cli._options import DatasetFolder, progress_bar
+from vgbench_gen.cli._options import DatasetFolder
+from vgbench_gen.cli._screen import progress_bar
 from vgbench_gen.cli._verbs import add_verb
 
 

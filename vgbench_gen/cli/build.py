@@ -20,6 +20,7 @@ from vgbench_gen.cli._options import (
     Workers,
     choose_engine,
 )
+from vgbench_gen.cli._screen import progress_bars
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.lines import make_one_line
 
@@ -227,26 +228,21 @@ def _open_bars(
 
     listed_later: whether standard output will list dropped scenes; in a terminal they are then not said here as well.
     """
-    from tqdm import tqdm
+    with progress_bars() as progress:
+        progress("measuring scenes", 0, None)
 
-    scenes = tqdm(desc="measuring", unit="scene", disable=None)
-    questions = tqdm(desc="writing", unit="question", disable=None)
+        def on_scene(report: SceneReport, done: int, total: int) -> None:
+            progress("measuring scenes", done, total)
+            if report.error and not (listed_later and sys.stdout.isatty()):
+                print(make_one_line(f"dropped {report.dataset} {report.scene_id}: {report.error}"), file=sys.stderr)
+            if done == total:
+                progress("choosing facts", 0, None)
 
-    def on_scene(report: SceneReport, done: int, total: int) -> None:
-        scenes.total = total
-        scenes.update(done - scenes.n)
-        if report.error and not (listed_later and sys.stdout.isatty()):
-            tqdm.write(make_one_line(f"dropped {report.dataset} {report.scene_id}: {report.error}"), file=sys.stderr)
+        def on_question(done: int, total: int) -> None:
+            progress("choosing facts", 1, 1)
+            progress("writing questions", done, total)
 
-    def on_question(done: int, total: int) -> None:
-        questions.total = total
-        questions.update(done - questions.n)
-
-    try:
         yield on_scene, on_question
-    finally:
-        questions.close()
-        scenes.close()
 
 
 def _print_report(report: BuildReport, recipe: Recipe, out: Path, as_json: bool) -> None:

@@ -46,7 +46,7 @@ def compare(
     """
     from dataclasses import replace
 
-    from vgbench_gen.cli._options import progress_bars
+    from vgbench_gen.cli._screen import progress_bars
     from vgbench_gen.core.errors import ConfigError
     from vgbench_gen.evaluation.agent_tables import make_agent_tables
     from vgbench_gen.evaluation.base import benchmarks

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -12,6 +11,7 @@ import typer
 
 from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.cli._options import DEFAULT_MODEL, MAX_SEED, DatasetFolder, Workers, count_workers
+from vgbench_gen.cli._screen import progress_bars
 from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
@@ -91,32 +91,13 @@ def distractors(
     if "llm" in shares:
         specs = model or [DEFAULT_MODEL]
         propose = make_proposer(lambda replies: _open_backends(specs, sent, replies), seed)
-    with _stage_bar() as progress:
+    with progress_bars("question") as progress:
         report = redraw(
             dataset, settings, out, build=build, workers=count_workers(workers), progress=progress, propose=propose
         )
     _print_report(report, as_json)
     if not report.new:
         raise typer.Exit(1)
-
-
-@contextmanager
-def _stage_bar() -> Iterator[Callable[[str, int, int], None]]:
-    """One bar for several stages, each at its own pace: call what is yielded with (stage, done, total)."""
-    from tqdm import tqdm
-
-    with tqdm(desc="reading", unit="q", disable=None) as bar:
-        begun = ""
-
-        def progress(stage: str, done: int, total: int) -> None:
-            nonlocal begun
-            if stage != begun:
-                begun = stage
-                bar.reset(total)
-                bar.set_description(stage)
-            bar.update(done - bar.n)
-
-        yield progress
 
 
 def _read_shares(mix: str, strategy: str) -> dict[str, float]:

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from vgbench_gen.cli._flags import Only
-from vgbench_gen.cli._options import AsJson, BenchmarkName, DatasetFolder, ImagesFolder, progress_bar
+from vgbench_gen.cli._options import AsJson, BenchmarkName, DatasetFolder, ImagesFolder
+from vgbench_gen.cli._screen import progress_bar
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.evaluation.options import AskOptions
 

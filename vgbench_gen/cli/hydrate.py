@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vgbench_gen.cli._options import DatasetFolder, ScenesFolders, Workers, count_workers, progress_bar
+from vgbench_gen.cli._options import DatasetFolder, ScenesFolders, Workers, count_workers
+from vgbench_gen.cli._screen import progress_bar
 from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:

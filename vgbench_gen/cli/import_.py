@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vgbench_gen.cli._options import progress_bars
+from vgbench_gen.cli._screen import progress_bars
 from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:

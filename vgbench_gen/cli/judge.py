@@ -12,7 +12,7 @@ import typer
 
 from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.cli._flags import Only
-from vgbench_gen.cli._options import progress_bar
+from vgbench_gen.cli._screen import progress_bar
 from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:

@@ -24,6 +24,7 @@ from typing import Annotated
 import typer
 
 from vgbench_gen import __version__, cli
+from vgbench_gen.cli._screen import open_screen
 from vgbench_gen.cli._verbs import GroupedVerbs
 from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.core.lines import make_one_line
@@ -69,6 +70,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: arguments after the program's name; those of the process by default.
     """
+    with open_screen():
+        return _run_to_a_status(argv)
+
+
+def _run_to_a_status(argv: Sequence[str] | None) -> int:
     try:
         with _listen_for_the_end():
             status = _run(make_app(), list(sys.argv[1:] if argv is None else argv))

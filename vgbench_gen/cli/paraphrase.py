@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vgbench_gen.backends.spec import BackendOptions
-from vgbench_gen.cli._options import DEFAULT_MODEL, MAX_SEED, ModelSpec, progress_bar
+from vgbench_gen.cli._options import DEFAULT_MODEL, MAX_SEED, ModelSpec
+from vgbench_gen.cli._screen import progress_bar
 from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from typing import Annotated
 
 import typer
 
-from vgbench_gen.cli._options import DatasetFolder, Workers, count_workers, progress_bar
+from vgbench_gen.cli._options import DatasetFolder, Workers, count_workers
+from vgbench_gen.cli._screen import progress_bar
 from vgbench_gen.cli._verbs import add_verb
 
 _WARNING = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vgbench_gen.cli._options import MAX_SEED, Workers, count_workers
+from vgbench_gen.cli._screen import progress_bars
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.errors import ConfigError
 
@@ -43,8 +43,6 @@ def samples(
     They go to folders `samples-<dataset>` below FOLDER and belong to nobody (CC0). By default 36 scenes of CA-1M, 14 of
     ScanNet, 10 of ScanNet++ and 8 of WildRGB-D. An interrupted run goes on where it stopped.
     """
-    from tqdm import tqdm
-
     from vgbench_gen.samples import make as makers
 
     if small and count:
@@ -54,13 +52,17 @@ def samples(
     if not specs:
         raise ConfigError("no scenes asked for; give --count DATASET=N with N of 1 or more.")
     started = time.perf_counter()
-    with tqdm(total=len(specs), desc="samples", unit="scene", disable=None, file=sys.stderr) as bar:
+    with progress_bars("frame") as progress:
+        there = f"0 of {len(specs)} scenes"
 
         def on_scene(made: MadeScene, done: int, total: int) -> None:
-            bar.update(done - bar.n)
-            bar.set_postfix_str(f"{made.spec.dataset} {made.spec.scene_id}", refresh=False)
+            nonlocal there
+            there = f"{done} of {total} scenes"
 
-        found = makers.make_samples(specs, out, count_workers(workers), on_scene)
+        def on_frame(done: int, total: int) -> None:
+            progress("rendering", done, total, note=there)
+
+        found = makers.make_samples(specs, out, count_workers(workers), on_scene, on_frame=on_frame)
     _print_table(found, out, time.perf_counter() - started)
 
 

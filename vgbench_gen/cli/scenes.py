@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vgbench_gen.cli._screen import progress_bar
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.errors import ConfigError, VGBenchError
 from vgbench_gen.core.lines import make_one_line
@@ -40,18 +41,18 @@ def scenes(
     """
     if not root.is_dir():
         raise ConfigError(f"{root}: no such folder. Name the folder that holds the scans.")
-    from tqdm import tqdm
-
     refs = _find_scenes(root)
     widths = max([9, *(len(ref.dataset) for ref in refs)]), max([5, *(len(ref.scene_id) for ref in refs)])
     rows: list[Row] = []
     if refs and not as_json:
         print(_format_line(_HEADINGS, widths), flush=True)
-    with tqdm(_measure_health(refs), total=len(refs), unit="scene", disable=None) as bar:
-        for row in bar:
+    with progress_bar("health", "scene") as progress:
+        progress(0, len(refs))
+        for row in _measure_health(refs):
             rows.append(row)
+            progress(len(rows), len(refs))
             if not as_json:
-                bar.write(_format_line(_format_cells(row), widths), file=sys.stdout)
+                print(_format_line(_format_cells(row), widths), flush=True)
     if as_json:
         print(json.dumps(rows, indent=2, allow_nan=False))
     if not rows:

@@ -89,7 +89,7 @@ def score(
         _score_cases(cases, as_json)
         return
     dataset = choose_dataset(dataset, benchmark)
-    from vgbench_gen.cli._options import progress_bars
+    from vgbench_gen.cli._screen import progress_bars
     from vgbench_gen.evaluation.base import benchmarks
     from vgbench_gen.evaluation.imported import import_log
     from vgbench_gen.evaluation.saved import has_replies, score_source

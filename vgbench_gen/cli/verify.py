@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vgbench_gen.cli._options import DatasetFolder, Workers, count_workers
+from vgbench_gen.cli._screen import progress_bar
 from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
@@ -75,8 +76,6 @@ def verify_dataset(dataset: Path, scenes: list[Path], workers: int) -> VerifyRep
         DatasetError: the dataset cannot be read.
         ConfigError: no scenes stand there.
     """
-    from tqdm import tqdm
-
     from vgbench_gen.pipeline.build import find_scenes
     from vgbench_gen.pipeline.executors import Engine, run
     from vgbench_gen.pipeline.subset import is_choice
@@ -93,10 +92,11 @@ def verify_dataset(dataset: Path, scenes: list[Path], workers: int) -> VerifyRep
         *by_rows,
     ]  # a scene takes longest, so no worker should begin one when the others are done
     results = {}
-    with tqdm(total=len(jobs), desc="verify", unit="step", disable=None) as bar:
+    with progress_bar("verify", "step") as progress:
+        progress(0, len(jobs))
         for index, found in run(verify_job, jobs, Engine("local", count_workers(workers))):
             results[index] = found
-            bar.update()
+            progress(len(results), len(jobs))
     order = [*range(len(by_scene), len(jobs)), *range(len(by_scene))]  # told by row first, as they stand in the dataset
     listed = [problem for index in order for problem in results[index]]
     from_rows = sum(len(results[index]) for index in order[: len(by_rows)])

@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vgbench_gen.cli._options import (
-    MAX_SEED,
-    BenchmarkName,
-    DatasetFolder,
-    ModelNames,
-    Workers,
-    count_workers,
-    progress_bars,
-)
+from vgbench_gen.cli._options import MAX_SEED, BenchmarkName, DatasetFolder, ModelNames, Workers, count_workers
+from vgbench_gen.cli._screen import progress_bars
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.errors import ConfigError
 

@@ -14,20 +14,18 @@ from __future__ import annotations
 import ctypes
 import importlib
 import json
-import multiprocessing
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from vgbench_gen.core.errors import ConfigError, VGBenchError
+from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.rng import hash_stably
-from vgbench_gen.samples.base import Capture, SampleSpec
+from vgbench_gen.samples.base import Capture, SampleSpec, World
+from vgbench_gen.samples.jobs import CountedWorld, OnFrame, run_jobs
 from vgbench_gen.samples.layout import Layout
 from vgbench_gen.scenes.licence import SAMPLES_FILE, digest_sample
 from vgbench_gen.store.files import (
@@ -128,12 +126,14 @@ def make_samples(
     workers: int = 1,
     on_scene: OnScene | None = None,
     film: Film | None = None,
+    on_frame: OnFrame = lambda done, total: None,
 ) -> list[MadeScene]:
     """Make the scenes that are not there yet; returns all of them, in the order asked.
 
     Args:
         specs: of one seed and one number of frames. on_scene: told of each scene, how many are there, how many in all.
         film: makes the worlds and paths, here or in another process; default: `samples.captures.make_capture`.
+        on_frame: told each second at least how many frames this run has rendered, and how many it is to render.
 
     Raises:
         ConfigError: the folder of a dataset is not ours, was made with other settings, or videos cannot be written.
@@ -164,7 +164,8 @@ def make_samples(
             check_encoder()
         for made in list(done.values()):
             _report_progress(on_scene, made, len(specs) - len(missing), len(specs))
-        for made in _run_jobs([(spec, out, film) for spec in missing], workers):
+        frames = sum(spec.frames for spec in missing)
+        for made in run_jobs(make_scene, [(spec, out, film) for spec in missing], workers, frames, on_frame):
             done[made.spec] = made
             _note_digest(get_dataset_folder(out, made.spec.dataset), made)
             _report_progress(on_scene, made, len(done), len(specs))
@@ -193,8 +194,11 @@ def make_scene(spec: SampleSpec, out: Path, film: Film | None = None) -> MadeSce
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         capture = (film or _render_capture)(spec)
+        world = CountedWorld(capture.world)
+        capture = replace(capture, world=cast(World, world))
         _give_memory_back()
         _get_layout(spec.dataset).write(capture, spec, temporary)
+        world.count_rest(spec.frames)
         digest = digest_sample(temporary)
         if path.exists():
             if digest_sample(path) != digest:
@@ -336,43 +340,6 @@ def _sync_to_disk(path: Path) -> None:
         sync_to_disk(path)
         return
     sync_all_to_disk(sorted(file for file in path.rglob("*") if file.is_file()))
-
-
-# -- processes --------------------------------------------------------------------------------------------------------
-
-
-def _run_jobs(jobs: Sequence[tuple[SampleSpec, Path, Film | None]], workers: int) -> Iterator[MadeScene]:
-    """Scenes as they are finished. Workers are spawned: Open3D's and OpenCV's threads do not survive a fork."""
-    if workers <= 1 or len(jobs) <= 1:
-        from threadpoolctl import threadpool_limits
-
-        with threadpool_limits(limits=1):  # as in workers: the last digits of sums follow the number of threads
-            for job in jobs:
-                yield make_scene(*job)
-        return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(workers, len(jobs)), mp_context=context, initializer=_prepare_worker) as pool:
-        waiting = [pool.submit(make_scene, *job) for job in jobs]
-        try:
-            for finished in as_completed(waiting):
-                yield finished.result()
-        except BrokenProcessPool as error:
-            raise VGBenchError(
-                f"found a worker of {workers} that ended before its work; expected it to finish. Most often memory ran "
-                "out: use fewer workers and run again, finished scenes are kept."
-            ) from error
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-def _prepare_worker() -> None:
-    """One thread per worker: processes are the parallelism, and threads that wait use processor time too."""
-    import cv2
-    from threadpoolctl import threadpool_limits
-
-    cv2.setNumThreads(1)
-    threadpool_limits(limits=1)
 
 
 def _report_progress(on_scene: OnScene | None, made: MadeScene, done: int, total: int) -> None:

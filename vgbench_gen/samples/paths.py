@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.types import Camera, FloatArray
 
 _CANDIDATES = 400
@@ -71,6 +72,9 @@ def make_walk(
 
     Candidates that come too near to anything or move too fast or slowly between frames are refused; among the others
     the one that sees many things well and long wins.
+
+    Raises:
+        ConfigError: no way of so few frames is free.
     """
     best: tuple[float, FloatArray] | None = None
     for relaxed in (False, True):
@@ -92,7 +96,10 @@ def make_walk(
             best = (score, poses)
         if best is not None:
             return best[1]
-    raise RuntimeError("no free path through the room")
+    raise ConfigError(
+        f"found no way through the room in {frames} frames; expected more, which take shorter steps. Ask for 24 "
+        "or more frames per scene."
+    )
 
 
 def make_orbit(

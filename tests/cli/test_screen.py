@@ -1,0 +1,186 @@
+"""What verbs print: guarded, coloured and measured in one place."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import time
+import unicodedata
+from typing import Any
+
+import pytest
+import typer
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vgbench_gen.cli import _screen
+from vgbench_gen.cli import main as program
+from vgbench_gen.cli._screen import (
+    describe_s,
+    escape_codes,
+    estimate_left_s,
+    find_width,
+    open_screen,
+    progress_bars,
+)
+from vgbench_gen.cli._verbs import add_verb
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def open_terminal(monkeypatch: pytest.MonkeyPatch) -> tuple[Terminal, Terminal]:
+    """Standard output and standard error as a terminal of 100 columns with colours."""
+    for name, value in (("TERM", "xterm-256color"), ("COLUMNS", "100")):
+        monkeypatch.setenv(name, value)
+    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    out, error = Terminal(), Terminal()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", error)
+    return out, error
+
+
+def only_verb(monkeypatch: pytest.MonkeyPatch, action: Any) -> None:
+    """Replace the program by one with the single verb `act`."""
+
+    def make_app() -> typer.Typer:
+        app = typer.Typer(rich_markup_mode=None)
+        app.callback()(lambda: None)
+        add_verb(app, "act", action, "Look", "vgbench act")
+        return app
+
+    monkeypatch.setattr(program, "make_app", make_app)
+
+
+@given(st.text())
+def test_no_code_for_a_terminal_is_left_and_json_says_the_same(text: str) -> None:
+    safe = escape_codes(text)
+    assert not [c for c in safe if unicodedata.category(c) == "Cc" and c not in "\n\t"]
+    assert not set(safe) & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029")
+    assert json.loads(escape_codes(json.dumps({"name": text}, ensure_ascii=False))) == {"name": text}
+
+
+def test_a_hostile_name_is_shown_and_not_obeyed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def act() -> None:
+        print("scan \x1b]0;title\x07\x9b2J\u202ereversed")
+        print("and \x1b[31mred", file=sys.stderr)
+
+    only_verb(monkeypatch, act)
+    assert program.main(["act"]) == 0
+    said = capsys.readouterr()
+    assert said.out == "scan \\u001b]0;title\\u0007\\u009b2J\\u202ereversed\n"
+    assert said.err == "and red\n"
+
+
+def test_lines_are_coloured_on_a_terminal_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    out, error = open_terminal(monkeypatch)
+    assert program.main(["scenss"]) == 2
+    assert error.getvalue().startswith("\x1b[1;31mvgbench: error:\x1b[0m No such command")
+    only_verb(monkeypatch, lambda: print("RED   pool  [bold]blind[/bold] \x1b[5m"))
+    assert program.main(["act"]) == 0
+    assert out.getvalue() == "\x1b[1;31mRED\x1b[0m   pool  [bold]blind[/bold] \n"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert program.main(["scenss"]) == 2
+    assert "\x1b[31m" not in error.getvalue().splitlines()[-1]
+    plain = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", plain)
+    assert program.main(["scenss"]) == 2
+    assert plain.getvalue().startswith("vgbench: error: No such command")
+
+
+def test_a_long_line_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    out, _ = open_terminal(monkeypatch)
+    only_verb(monkeypatch, lambda: print("word " * 60, end=""))
+    assert program.main(["act"]) == 0
+    assert out.getvalue() == "word " * 60
+
+
+def test_quiet_leaves_errors_and_the_json_that_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def act(as_json: bool = typer.Option(False, "--json")) -> None:
+        with progress_bars("step") as progress:
+            progress("work", 1, 2)
+            print(json.dumps([1]) if as_json else "a line")
+        print("vgbench: warning: something", file=sys.stderr)
+        raise typer.Exit(1)
+
+    only_verb(monkeypatch, act)
+    for options, out in ((["--quiet"], ""), (["--quiet", "--json"], "[1]\n"), ([], "a line\n")):
+        assert program.main(["act", *options]) == 1
+        said = capsys.readouterr()
+        assert said.out == out
+        assert said.err == "vgbench: warning: something\n"
+    assert not _screen._state.quiet
+
+
+def test_every_verb_can_be_quiet() -> None:
+    app: Any = typer.main.get_command(program.make_app())
+    commands = [c for name, each in app.commands.items() for c in getattr(each, "commands", {name: each}).values()]
+    assert len(commands) > 30
+    assert not [c.name for c in commands if "--quiet" not in {flag for p in c.params for flag in p.opts}]
+
+
+def test_each_phase_has_a_bar_that_begins_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, error = open_terminal(monkeypatch)
+    with open_screen(), progress_bars("frame") as progress:
+        progress("rendering", 0, 8, note="0 of 2 scenes")
+        progress("rendering", 8, 8, note="2 of 2 scenes")
+        time.sleep(0.05)
+        progress("asking", 70, 100, kept=60)
+        bars = _screen._state.bars
+        assert bars is not None
+        first, second = bars.tasks
+        assert first.start_time is not None
+        assert second.start_time is not None
+        assert second.start_time - first.start_time >= 0.05
+        assert (first.completed, second.completed) == (8, 70)
+        progress("asking", 80, 100)
+        print("a line while bars stand")
+    shown = error.getvalue()
+    assert all(part in shown for part in ("rendering", "8/8", "2 of 2 scenes", "asking", "80/100", "a line while bars"))
+
+
+def test_an_estimate_knows_what_was_there_before() -> None:
+    assert estimate_left_s(30, done=80, total=100, kept=60) == 30  # 20 answers in 30 s, and 20 to go
+    assert estimate_left_s(30, done=60, total=100, kept=60) is None
+    assert estimate_left_s(30, done=6, total=None, kept=0) is None
+    assert [describe_s(s) for s in (4, 99, 100, 5999, 6000)] == ["4 s", "99 s", "2 min", "100 min", "1.7 h"]
+
+
+def test_output_that_goes_to_a_file_does_not_end_beside_the_bars(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, error = open_terminal(monkeypatch)
+    file = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", file)
+    with open_screen(), progress_bars("scene") as progress:
+        progress("health", 1, 2)
+        print("row")
+    assert file.getvalue() == "row\n"
+    assert "row" not in error.getvalue()
+    assert find_width() is None
+
+
+def test_without_a_terminal_a_line_tells_how_far_a_phase_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr("vgbench_gen.cli._screen.time.monotonic", lambda: now[0])
+    with progress_bars("scene") as progress:
+        for done in range(1, 9):
+            now[0] += 10
+            progress("measuring", done, 8)
+    assert capsys.readouterr().err == (
+        "measuring: 3 of 8 scenes, about 50 s left\nmeasuring: 6 of 8 scenes, about 20 s left\n"
+    )

@@ -1,0 +1,250 @@
+"""The screen: whatever a verb prints passes here, and bars of progress stand below it.
+
+`open_screen` takes the place of standard output and standard error while a command line runs, so verbs print with
+`print`. Codes for terminals in foreign text become visible escapes, lines are coloured where the stream is a terminal,
+and with `--quiet` nothing is said but errors and JSON that was asked for.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+_PLAIN_S = 30.0  # between lines of progress where there is no terminal
+# Control characters but tab and line feed, and those that turn the direction of writing; `\r` of a bar is not ours.
+_CODES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # a library's own, such as a server's log
+_STYLES = {
+    r"^vgbench: error:|^ *(?:RED|FAIL)\b|\bbad: |built, but not verified|\bfailed\b": "bold red",
+    r"^vgbench: (?:warning|note|interrupted|stopped)\b|^ *(?:few|WARN)\b|^dropped\b|\(incomplete\)": "yellow",
+    r"built and verified|^ *(?:green|ok|PASS)\b|\bgood$": "green",
+    r"`(?:vgbench|make|source) [^`]+`|(?:next: |: )vgbench .*|^dataset: .*": "cyan",
+    r"(?<![\w/])[\w./-]+/[\w.-]+\.(?:html|png|json|jsonl|csv)\b": "underline",
+}
+
+
+class _State:
+    """What the streams of one command line know of each other."""
+
+    def __init__(self) -> None:
+        self.quiet = False
+        self.bars: Progress | None = None
+
+
+_state = _State()
+
+
+@contextmanager
+def open_screen() -> Iterator[None]:
+    """Inside the block standard output and standard error are the screen."""
+    before, state = (sys.stdout, sys.stderr), vars(_state).copy()
+    sys.stdout, sys.stderr = (cast(TextIO, _Stream(stream)) for stream in before)
+    try:
+        yield
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+    finally:
+        sys.stdout, sys.stderr = before
+        vars(_state).update(state)
+
+
+@contextmanager
+def hush(quiet: bool, keep_output: bool) -> Iterator[None]:
+    """Inside the block no bar is shown where `quiet`, and nothing comes on standard output unless `keep_output`."""
+    before = sys.stdout
+    _state.quiet = quiet
+    if quiet and not keep_output:
+        sys.stdout = io.StringIO()
+    try:
+        yield
+    finally:
+        sys.stdout = before
+        _state.quiet = False
+
+
+def find_width() -> int | None:
+    """Characters of a line of the terminal that tables are to fit; None where standard output is no terminal."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+class _Stream:
+    """One of the two streams: guards what is written, colours whole lines on a terminal."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream, self._held = stream, ""
+        self._console: Console | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Pass text on, line by line where it is coloured."""
+        safe = escape_codes(text)
+        if not self._stream.isatty():
+            self._stream.write(safe)
+            return len(text)
+        *lines, self._held = f"{self._held}{safe}".split("\n")
+        for line in lines:
+            self._print(line, "\n")
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """As `write`, one after the other."""
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        """Show what was written, a line that has not ended as well."""
+        if self._held:
+            held, self._held = self._held, ""
+            self._print(held, "")
+        self._stream.flush()
+
+    def open_console(self) -> Console:
+        """The stream as rich writes to it."""
+        from rich.console import Console
+
+        if self._console is None:
+            self._console = Console(file=self._stream)
+        return self._console
+
+    def _print(self, line: str, end: str) -> None:
+        from rich.text import Text
+
+        styled = Text(line)
+        for pattern, style in _STYLES.items():
+            styled.highlight_regex(pattern, style)
+        # Lines above the bars go where these are: both are one terminal.
+        console = self.open_console() if _state.bars is None else _state.bars.console
+        console.print(styled, end=end, soft_wrap=True, highlight=False, markup=False)
+
+
+def escape_codes(text: str) -> str:
+    """The text with characters that move a cursor, colour, or turn the writing as escapes such as `\\u001b`.
+
+    These are JSON's own, so that JSON stays what it says.
+    """
+    return _CODES.sub(lambda found: f"\\u{ord(found[0]):04x}", _COLOURS.sub("", text) if "\x1b" in text else text)
+
+
+class Told(Protocol):
+    """Is called with how far a phase is."""
+
+    def __call__(self, name: str, done: int, total: int | None, *, kept: int = 0, note: str = "") -> None:
+        """name: of the phase, which gets a bar of its own at its first call; kept: of `done`, what was there before;
+        total: None while nobody knows; note: words behind the bar."""
+
+
+@contextmanager
+def progress_bars(unit: str = "") -> Iterator[Told]:
+    """Progress on standard error: a bar for each phase, whose estimate rests on its own start.
+
+    A clock in every bar moves each second, so that a long step does not look like a halt. Where there is no terminal
+    a line tells how far the phase is every half minute.
+
+    Args:
+        unit: what is counted, such as "scene".
+    """
+    if _state.quiet or _state.bars is not None:
+        yield _tell_nothing
+    elif sys.stderr.isatty():
+        with _open_bars(unit) as told:
+            yield told
+    else:
+        yield _PlainLines(unit)
+
+
+def _tell_nothing(name: str, done: int, total: int | None, *, kept: int = 0, note: str = "") -> None:
+    pass
+
+
+@contextmanager
+def _open_bars(unit: str) -> Iterator[Told]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn
+    from rich.progress import TimeElapsedColumn as Elapsed
+    from rich.table import Column
+    from rich.text import Text
+
+    class Left(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            left = estimate_left_s(task.elapsed or 0.0, task.completed, task.total, task.fields["kept"])
+            return Text("" if left is None or task.finished else f"about {describe_s(left)} left", style="cyan")
+
+    stream = sys.stderr
+    console = stream.open_console() if isinstance(stream, _Stream) else Console(file=stream)
+    plural = f"{unit}s" if unit else ""
+    columns = (
+        SpinnerColumn(finished_text=" "),
+        TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn(plural, markup=False),
+        Elapsed(),
+        Left(),
+        TextColumn("{task.fields[note]}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
+    )
+    bars = Progress(*columns, console=console, redirect_stdout=False, redirect_stderr=False)
+    tasks: dict[str, Any] = {}
+
+    def told(name: str, done: int, total: int | None, *, kept: int = 0, note: str = "") -> None:
+        if name not in tasks:
+            tasks[name] = bars.add_task(escape_codes(name), total=total, completed=kept, kept=kept, note=note)
+        bars.update(tasks[name], total=total, completed=done, note=escape_codes(note))
+
+    _state.bars = bars
+    try:
+        with bars:
+            yield told
+    finally:
+        _state.bars = None
+
+
+def estimate_left_s(elapsed_s: float, done: float, total: float | None, kept: float) -> float | None:
+    """Seconds to the end of a phase that has been going for `elapsed_s`; None while nothing is known.
+
+    kept: of `done`, what was there when it began, which cost it no time.
+    """
+    return None if total is None or done <= kept else elapsed_s * (total - done) / (done - kept)
+
+
+def describe_s(seconds: float) -> str:
+    """A duration in the words of a clock, such as "40 s" or "3 min"."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+class _PlainLines:
+    """Progress without a terminal: a line every half minute."""
+
+    def __init__(self, unit: str) -> None:
+        self._unit, self._begun, self._said = unit, dict[str, tuple[float, int]](), time.monotonic()
+
+    def __call__(self, name: str, done: int, total: int | None, *, kept: int = 0, note: str = "") -> None:
+        now = time.monotonic()
+        started, first = self._begun.setdefault(name, (now, max(kept, done)))
+        if now - self._said < _PLAIN_S or total is None or done >= total:
+            return
+        self._said = now
+        left_s = estimate_left_s(now - started, done, total, first)
+        left = "" if left_s is None else f", about {describe_s(left_s)} left"
+        unit = f" {self._unit}s" if self._unit else ""
+        print(f"{name}: {done} of {total}{unit}{left}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def progress_bar(name: str, unit: str) -> Iterator[Callable[[int, int], None]]:
+    """Progress of one thing: call what is yielded with (done, total)."""
+    with progress_bars(unit) as told:
+        yield lambda done, total: told(name, done, total)
