@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from vgbench_gen.core.errors import DatasetError
-from vgbench_gen.store.files import replace_file
+from vgbench_gen.store.files import replace_file, write_bytes
 
 
 def test_the_old_file_stands_until_the_new_one_is_whole(tmp_path: Path) -> None:
@@ -39,3 +42,15 @@ def test_a_write_that_breaks_off_leaves_the_old_file_and_nothing_else(tmp_path: 
 def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="a folder or device"), replace_file(tmp_path):
         pass
+
+
+def test_what_killed_writers_of_a_file_left_goes_with_its_next_write(tmp_path: Path) -> None:
+    """A vote that was killed while it wrote scores left such a name for ever."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as dead:
+        pass
+    ours, other = (tmp_path / f".{name}.{dead.pid}-0123456789ab.tmp" for name in ("a.jsonl", "b.jsonl"))
+    living = tmp_path / f".a.jsonl.{os.getpid()}-0123456789ab.tmp"
+    for path in (ours, other, living):
+        path.touch()
+    write_bytes(tmp_path / "a.jsonl", b"whole")
+    assert sorted(tmp_path.iterdir()) == sorted([living, other, tmp_path / "a.jsonl"])

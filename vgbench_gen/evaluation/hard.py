@@ -261,7 +261,6 @@ def make_report(result: VoteResult, choice: Choice, seed: int) -> dict[str, Any]
 def write_votes(folder: Path, result: VoteResult, choice: Choice, report: Mapping[str, Any]) -> Path:
     """Write candidates with all verdicts, undecided questions, chosen ids and the report; returns the folder."""
     votes = folder / FOLDER
-    clean_temporary(votes)
     chosen = set(choice.ids)
     for name, mask in ((CANDIDATES, result.tally.hard), (UNDECIDED, result.tally.undecided)):
         with replace_file(votes / name) as temporary, temporary.open("w", encoding="utf-8") as file:

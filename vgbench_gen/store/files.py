@@ -55,6 +55,7 @@ def replace_file(target: Path, durable: bool = True) -> Iterator[Path]:
 
     The folder of `target` is made if need be. When the block raises, `target` stays as it was. Without `durable` a
     killed process leaves the old or the new file, but a power cut may leave an empty one: `sync_all_to_disk` later.
+    What writers of `target` left that were killed is removed, without `durable` only by `clean_temporary`.
 
     Raises:
         DatasetError: `target` is there and no regular file.
@@ -63,6 +64,8 @@ def replace_file(target: Path, durable: bool = True) -> Iterator[Path]:
         # A rename would put the file in the place of a device such as /dev/null.
         raise dataset_error(target, "a folder or device", "a file to write", "Give another path.")
     target.parent.mkdir(parents=True, exist_ok=True)
+    if durable:
+        clean_temporary(target.parent, target.name)
     temporary = make_temporary_name(target)
     try:
         yield temporary
