@@ -51,7 +51,7 @@ def test_a_rank_that_cannot_be_had_is_not_drawn_again() -> None:
         ("[1.5, 2.5", 1, "no_json"),
         ("Sure! [1.5, 2.5]", 1, "no_json"),
         ("[1.5, NaN]", 1, "no_json"),
-        ("[1.5, 1e999]", 1, "no_number"),
+        ("[1.5, 1e999]", 1, "no_json"),
         ('{"values": [1.5]}', 1, "no_array"),
         ("[]", 1, "no_array"),
         ("[[1.5, 2.5]]", 1, "wrong_shape"),

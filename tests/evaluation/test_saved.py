@@ -158,7 +158,7 @@ def test_scores_are_kept_until_replies_or_scorer_change(tmp_path: Path, monkeypa
 
 def test_scores_are_read_as_they_were_written(tmp_path: Path) -> None:
     rows = (
-        row("a \u2028 ü", 0.4, relative_error=math.inf, extracted=2.5, stage="blind", prompt_set="\ud800"),
+        row("a \u2028 ü", 0.4, relative_error=math.inf, extracted=2.5, stage="blind", prompt_set="ü"),
         row("b", outcome="unreadable", extracted=None, cost_usd=0.1),
     )
     made = SavedScores(tmp_path / "s.jsonl", ScoreHeader(1, "f", "r", "s", "m", {"unknown_id": 2}), rows)

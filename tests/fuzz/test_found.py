@@ -83,3 +83,12 @@ def test_a_column_whose_name_is_no_utf8_is_a_damaged_file(tmp_path: Path) -> Non
     path.write_bytes(data[:at] + b"\xff\xfe" + data[at + 2 :])
     with pytest.raises(DatasetError, match="an unreadable file"):
         list(iterate_rows([path]))
+
+
+def test_half_a_character_in_an_annotation_does_not_end_an_import(tmp_path: Path) -> None:
+    """It went into the manifest's list of bad rows, which could not be written."""
+    notes = source_files.spatialsense(tmp_path / "source") / "annotations.json"
+    notes.write_text(notes.read_text().replace("lamp", "\\ud800lamp", 1))
+    found = import_source("spatialsense", Place(tmp_path / "source"), tmp_path / "out")
+    assert found.items
+    assert read_manifest(tmp_path / "out")

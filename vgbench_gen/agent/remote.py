@@ -43,6 +43,7 @@ from vgbench_gen.agent.tool import (
 )
 from vgbench_gen.core.config import Config
 from vgbench_gen.core.errors import ConfigError, DatasetError
+from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.core.local_server import is_loopback
 from vgbench_gen.core.rng import format_canonical_json
 from vgbench_gen.store.pictures import read_image_size
@@ -139,8 +140,8 @@ class _Link:
         if status != 200:
             raise PassingToolError(f"the server {self.name} replies with status {status}; expected 200")
         try:
-            return json.loads(body, parse_constant=lambda name: None)
-        except (ValueError, RecursionError):
+            return parse_json(body, "none")
+        except ValueError:
             raise PassingToolError(f"the server {self.name} replies with something that is no JSON") from None
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import email.utils
-import json
 import math
-import re
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -14,6 +12,7 @@ import httpx2
 
 from vgbench_gen.backends._call import Failed
 from vgbench_gen.backends._keys import cover_line, guard_logs
+from vgbench_gen.core.json_text import parse_json
 
 if TYPE_CHECKING:
     import openai
@@ -25,7 +24,6 @@ _LOGGERS = (
     "httpcore2.connection", "httpcore2.http11", "httpcore2.http2", "httpcore2.proxy", "httpcore2.socks",
     "azure.core.pipeline.policies.http_logging_policy", "azure.identity", "asyncio",
 )  # fmt: skip
-_LONE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 # Never reached a server that could have charged for it.
 _NOT_SENT = (
     httpx2.ConnectError,
@@ -95,10 +93,8 @@ def parse_reply(response: httpx2.Response) -> dict[str, Any]:
         )
     body = response.content
     try:
-        tree = json.loads(body, parse_constant=lambda _: None)
-        if _LONE_SURROGATE.search(body):
-            tree = json.loads(json.dumps(tree, ensure_ascii=False).encode("utf-8", "replace"))
-    except (ValueError, RecursionError) as exc:
+        tree = parse_json(body, "none")
+    except ValueError as exc:
         raise Failed("bad_reply", f"the reply is no JSON ({type(exc).__name__}).", "later", charged=True) from None
     if not isinstance(tree, dict):
         raise Failed("bad_reply", "the reply is JSON but no object.", "later", charged=True)

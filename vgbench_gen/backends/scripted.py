@@ -13,7 +13,6 @@ that contain that text and may be used any number of times. `times` overrides bo
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal
@@ -27,6 +26,7 @@ from vgbench_gen.backends.served import Served
 from vgbench_gen.backends.spec import BackendOptions, Needs, Provider, providers
 from vgbench_gen.core.config import Config, parse_config
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.core.rng import digest_bytes
 
 _MAX_BYTES = 64 << 20
@@ -159,8 +159,8 @@ def _parse_entries(path: Path, raw: bytes) -> list[ScriptLine]:
             continue
         where = f"{path}:{number}"
         try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as exc:
+            record = parse_json(line, "keep")
+        except ValueError as exc:
             raise ConfigError(f"{where}: found no JSON ({exc}); expected one object per line. Mend that line.") from exc
         if not isinstance(record, dict):
             raise ConfigError(f"{where}: found no object; expected one per line. Mend that line.")

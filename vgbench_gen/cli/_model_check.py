@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from vgbench_gen.backends.base import BackendError, ImagePart, Message, Reply, Request, Settings, TextPart
 from vgbench_gen.backends.batch import ask_all
+from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.text.render import find_templates_root, load_words
 
 if TYPE_CHECKING:
@@ -173,8 +173,8 @@ def _judge_reply(name: str, outcome: Outcome, expected: str) -> ModelCheck:
 def _place(text: str) -> str:
     """What a reply that is one JSON object says; "" where it is none."""
     try:
-        tree = json.loads(text)
-    except (ValueError, RecursionError):
+        tree = parse_json(text)
+    except ValueError:
         return ""
     return str(tree.get("place", "")) if isinstance(tree, Mapping) else ""
 

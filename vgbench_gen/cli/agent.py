@@ -14,6 +14,7 @@ from vgbench_gen.cli._flags import Only
 from vgbench_gen.cli._options import AsJson, ModelSpec
 from vgbench_gen.cli._verbs import prepare_verb
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.json_text import parse_json
 
 if TYPE_CHECKING:
     from vgbench_gen.agent.images import ImageBook
@@ -166,8 +167,8 @@ def call(
 
     _check_mode(mode)
     try:
-        given = json.loads(arguments)
-    except (ValueError, RecursionError) as error:
+        given = parse_json(arguments, "keep")
+    except ValueError as error:
         raise ConfigError(f"--arguments: found no JSON ({error}); expected an object.") from None
     if not isinstance(given, dict):
         raise ConfigError('--arguments: found no object; expected one such as {"expression": "6*7"}.')

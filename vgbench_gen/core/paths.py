@@ -10,21 +10,22 @@ from vgbench_gen.core.errors import SceneError, VGBenchError
 _REMEDY = "Copy the data there or give the real folder."
 
 
-def inside(root: Path, path: Path | str, error: Callable[[object, str, str, str], VGBenchError] = SceneError) -> Path:
+def inside(root: Path, path: object, error: Callable[[object, str, str, str], VGBenchError] = SceneError) -> Path:
     """A path with all links resolved, if that lies below `root`, which may itself be reached through a link.
 
     Args:
         root: the folder that was given by the user.
-        path: a path, or a name below `root` as it stands in data, with "/" between folders.
+        path: a path, or a name below `root` as it stands in data, with "/" between folders; any other value is
+            refused.
         error: makes the error of where, what was found, what was expected and what to do.
 
     Raises:
         VGBenchError: (by `error`) the path climbs out of `root` (by "..", from the top or by a link), is a loop of
             links, or no name of a file: empty, too long, with a backslash or with what cannot be printed.
     """
-    if isinstance(path, str):
-        if not path.isprintable() or "\\" in path or not path:
-            raise error(root, f"the file name {path[:200]!r}", f"a name of a place below {root}", "Rename it.")
+    if not isinstance(path, Path):
+        if not isinstance(path, str) or not path.isprintable() or "\\" in path or not path:
+            raise error(root, f"the file name {path!r:.200}", f"a name of a place below {root}", "Rename it.")
         path = root / path
     try:
         base, real = root.resolve(), path.resolve()

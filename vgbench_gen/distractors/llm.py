@@ -11,7 +11,6 @@ by one number that says how large they are (`AnswerSpace.rank_by`).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -20,6 +19,7 @@ import numpy as np
 
 from vgbench_gen.backends.base import Message, Request, Settings
 from vgbench_gen.core.errors import TooFewOptionsError
+from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.core.rng import hash_stably, rng_for
 from vgbench_gen.core.types import LETTERS, Candidate, Fact, IntArray
 from vgbench_gen.distractors.base import (
@@ -121,8 +121,8 @@ def read_values(text: str, numbers: int) -> list[tuple[float, ...]]:
     if body.startswith("```") and body.endswith("```") and len(body) > 6:
         body = body[3:-3].removeprefix("json")
     try:
-        found = json.loads(body, parse_constant=_refuse)
-    except (ValueError, RecursionError):
+        found = parse_json(body)
+    except ValueError:
         raise UnreadableReply("no_json") from None
     if not isinstance(found, list) or not found:
         raise UnreadableReply("no_array")
@@ -137,10 +137,6 @@ def read_values(text: str, numbers: int) -> list[tuple[float, ...]]:
             raise UnreadableReply("no_number")
         values.append(tuple(float(x) for x in row))
     return values
-
-
-def _refuse(name: str) -> float:
-    raise ValueError(name)
 
 
 def make_candidates(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.evaluation.answers.outcomes import convert_to_json_value
 from vgbench_gen.evaluation.base import find_benchmark
 from vgbench_gen.evaluation.scoring import (
@@ -134,8 +134,8 @@ def _read_lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
 
 def _parse_row(line: bytes) -> dict[str, Any]:
     try:
-        row = json.loads(line.decode("utf-8-sig"))
-    except (UnicodeDecodeError, ValueError, RecursionError) as error:
+        row = parse_json(line, "keep")
+    except ValueError as error:
         raise CaseError(f"found no JSON in UTF-8 ({str(error)[:100]}); expected one object per line") from error
     if not isinstance(row, dict):
         raise CaseError(f"found a {type(row).__name__}; expected an object")

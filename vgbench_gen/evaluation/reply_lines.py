@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.store.files import dataset_error
 
 SCHEMA = 1
@@ -101,12 +102,9 @@ class Header:
 
 def encode_record(record: Mapping[str, Any]) -> bytes:
     """One line of a file, for a header or a reply."""
-    # Replies may hold lone surrogates, which UTF-8 cannot; JSON's own escapes can.
+    # Half of a surrogate pair, which a reply may hold and UTF-8 cannot, becomes "?" as in `parse_json`.
     text = json.dumps({"schema": SCHEMA, **record}, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    try:
-        return text.encode() + b"\n"
-    except UnicodeEncodeError:
-        return json.dumps(json.loads(text), allow_nan=False, separators=(",", ":")).encode() + b"\n"
+    return text.encode("utf-8", "replace") + b"\n"
 
 
 def is_too_long(record: Mapping[str, Any]) -> bool:
@@ -172,8 +170,8 @@ def read_record_at(path: Path, at: int) -> dict[str, Any]:
 
 def _parse_object(raw: bytes, where: str) -> dict[str, Any]:
     try:
-        record = json.loads(raw)
-    except (ValueError, RecursionError) as error:
+        record = parse_json(raw)
+    except ValueError as error:
         found = f"no JSON ({str(error)[:100]})"
         raise dataset_error(where, found, "one object per line", REMEDY) from None
     if not isinstance(record, dict) or record.get("schema") != SCHEMA:

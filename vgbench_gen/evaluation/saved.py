@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import ConfigError, DatasetError, UnknownNameError
+from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.answers.outcomes import convert_to_json_value
@@ -352,13 +353,13 @@ def read_scores(path: Path) -> SavedScores:
     remedy = "Run `vgbench score` to make it again from the replies."
     try:
         lines = path.read_bytes().splitlines()
-        records = [json.loads(line) for line in lines]
+        records = [parse_json(line) for line in lines]
         if not records or records[0].pop("schema", None) != SCHEMA:
             raise ValueError(f"no schema {SCHEMA}")
         return SavedScores(path, ScoreHeader(**records[0]), tuple(_parse_row(record) for record in records[1:]))
     except OSError as error:
         raise dataset_error(path, f"no readable file ({error.strerror})", "saved scores", remedy) from error
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, AttributeError) as error:
         raise dataset_error(path, f"no scores ({str(error)[:100]})", "saved scores", remedy) from error
 
 

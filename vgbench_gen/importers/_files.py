@@ -7,13 +7,13 @@ its unpacked archives. Columns are checked when a file is opened, and the messag
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.core.paths import inside
 from vgbench_gen.store import shards
 from vgbench_gen.store.files import dataset_error
@@ -195,10 +195,10 @@ def read_json_rows(path: Path) -> Iterator[Any]:
     data = _read_text_of(path)
     try:
         if path.suffix == ".jsonl" or not data.lstrip().startswith("["):
-            yield from (json.loads(line) for line in data.split("\n") if line.strip())
+            yield from (parse_json(line, "none") for line in data.split("\n") if line.strip())
             return
-        yield from json.loads(data)
-    except (ValueError, RecursionError) as error:
+        yield from parse_json(data, "none")
+    except ValueError as error:
         raise dataset_error(path, f"no JSON ({error})", "a JSON list or JSON lines", "Download it again.") from error
 
 

@@ -7,7 +7,6 @@ Row fields (`haoningwu3639/SpatialScore`: `version_0/dataset/SpatialScore-Hard.j
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -15,13 +14,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from vgbench_gen.core.json_text import read_json
 from vgbench_gen.core.types import QUESTION_TYPES
 from vgbench_gen.importers._words import FOUND_LETTERS, find_options, parse_measure
 from vgbench_gen.quality.questions import Question
 from vgbench_gen.store.files import dataset_error
 from vgbench_gen.text.render import fill_word
 
-MAX_BYTES = 2 * 2**30
+MAX_BYTES = 256_000_000
 MAX_ROWS = 1_000_000
 MAX_TEXT = 100_000  # characters of a question; the published ones stay below 3,000
 MAX_IMAGES = 1024
@@ -115,8 +115,8 @@ def read_rows(path: Path) -> list[Any]:
     if size > MAX_BYTES:
         raise dataset_error(path, f"{size} bytes", f"at most {MAX_BYTES}", "Split the file.")
     try:
-        found = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
+        found = read_json(path, "none", MAX_BYTES)
+    except ValueError as error:
         raise dataset_error(path, f"no JSON ({error})", "a JSON list of rows", _REMEDY) from error
     if not isinstance(found, list):
         raise dataset_error(path, f"a JSON {type(found).__name__}", "a JSON list of rows", _REMEDY)

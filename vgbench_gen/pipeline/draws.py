@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vgbench_gen.core.json_text import parse_json
+from vgbench_gen.core.json_text import read_json
 from vgbench_gen.core.rng import format_canonical_json
 from vgbench_gen.core.types import BoolArray, Candidate, Fact, IntArray, QuestionType
 from vgbench_gen.distractors.balanced import CandidateSets, choose_sets
@@ -140,7 +140,7 @@ def read_draws(folder: Path, plans: Sequence[QuestionPlan]) -> list[QuestionPlan
     if not path.is_file():
         return None
     try:
-        kept = parse_json(path.read_bytes())
+        kept = read_json(path)
         draws = {str(key): int(draw) for key, draw in kept.items()}
     except (ValueError, TypeError, AttributeError) as error:
         expected = "an object of draws by question"

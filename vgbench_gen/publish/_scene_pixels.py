@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from vgbench_gen.core.errors import VGBenchError
-from vgbench_gen.core.json_text import parse_json
+from vgbench_gen.core.json_text import parse_json, read_json
 from vgbench_gen.core.rng import digest_bytes, format_canonical_json
 from vgbench_gen.core.types import ColorArray
 from vgbench_gen.pipeline.executors import WorkerDied
@@ -58,7 +57,7 @@ class Want:
         """
         if not NAME.fullmatch(file["name"]):
             raise ValueError(f"{str(file['name'])[:80]!r} is no media name")
-        picture = Picture.from_json({"base": file["base"], "ops": json.loads(file["ops"])})
+        picture = Picture.from_json({"base": file["base"], "ops": parse_json(file["ops"])})
         size = int(file["base_width"]), int(file["base_height"])
         return cls(
             file["name"], file["frame_id"], picture, size, file["pixels"], file["look"], file.get("base_pixels", "")
@@ -202,9 +201,7 @@ def _compare_pixels(want: Want, data: bytes) -> tuple[Outcome, int]:
 def _read_record(path: Path) -> dict[str, HydratedImage]:
     """Images made before with these codecs under other names than the published; a record is only a memory."""
     try:
-        if path.stat().st_size > _MAX_RECORD_BYTES:
-            return {}
-        stored = parse_json(path.read_bytes())
+        stored = read_json(path, most_bytes=_MAX_RECORD_BYTES)
         if stored["made_with"] != list_codec_versions():
             return {}
         made = {name: HydratedImage(outcome, made) for name, (outcome, made) in stored["images"].items()}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vgbench_gen.core.json_text import parse_json
+from vgbench_gen.core.json_text import parse_json, read_json
 from vgbench_gen.publish.words import format_table, load_word
 
 _LAYOUTS = ("vgbench", "summary")  # tables that say most, the first one that is there
@@ -22,7 +22,7 @@ def format_baselines(folder: Path, fingerprint: str) -> str:
         fingerprint: of its questions.
     """
     try:
-        found = parse_json((folder / "scores" / "report" / "tables.json").read_bytes())
+        found = read_json(folder / "scores" / "report" / "tables.json")
         tables = {each["key"]: each for each in found["tables"]}
         heads = [_read_header(path) for path in sorted((folder / "scores").glob("*.jsonl"))]
         if not heads or any(head.get("dataset") != fingerprint for head in heads):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.json_text import parse_json
+from vgbench_gen.core.json_text import read_json
 from vgbench_gen.core.paths import inside
 from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.publish import hub
@@ -157,7 +157,7 @@ def _record(source: Path, part: str) -> tuple[dict[str, Any], Mapping[str, Any]]
 def _train_manifest(source: Path) -> dict[str, Any]:
     path = source / TRAIN_MANIFEST
     try:
-        return dict(parse_json(path.read_bytes()))
+        return dict(read_json(path))
     except (OSError, ValueError, TypeError) as error:
         found = f"no readable manifest ({type(error).__name__})"
         raise dataset_error(path, found, "that of the training set", "Publish or download it again.") from error

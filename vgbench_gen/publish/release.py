@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 import uuid
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.json_text import parse_json
+from vgbench_gen.core.json_text import parse_json, read_json
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Item
 from vgbench_gen.pipeline.subset import find_absent_partners
@@ -295,9 +294,9 @@ def _audit(folder: Path, questions: int) -> Mapping[str, Any] | None:
     if not path.is_file():
         return None
     try:
-        found = json.loads(path.read_bytes())
+        found = read_json(path)
         fits = found["items"] == questions and isinstance(found["findings"], list)
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise dataset_error(path, f"no audit ({error})", "what `vgbench audit` wrote", "Audit it again.") from error
     if not fits:
         raise dataset_error(path, f"an audit of {found['items']} questions", f"{questions}", "Audit it again.")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from vgbench_gen.core.json_text import read_json
 from vgbench_gen.quality.review.lines import keep_last
 from vgbench_gen.quality.review.log import FOLDER, read_logs
 from vgbench_gen.store.files import dataset_error
@@ -28,9 +28,9 @@ def read_audit(folder: Path, rows: Mapping[str, int]) -> list[dict[str, Any]]:
     if not path.is_file():
         return []
     try:
-        found = json.loads(_read(path))
+        found = read_json(path, "keep", _MAX_BYTES)
         lines = [line for line in found["findings"] if isinstance(line, dict)]
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         remedy = "Run `vgbench audit` again, or remove the file."
         raise dataset_error(path, f"no audit ({type(error).__name__})", "what `vgbench audit` writes", remedy) from None
     kept = []

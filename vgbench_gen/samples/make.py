@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.json_text import read_json
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.samples.base import Capture, SampleSpec, World
 from vgbench_gen.samples.jobs import CountedWorld, OnFrame, run_jobs
@@ -319,7 +320,7 @@ def _write_marker(folder: Path, content: Mapping[str, Any]) -> None:
 
 def _read_marker(folder: Path) -> dict[str, Any]:
     try:
-        found = json.loads((folder / SAMPLES_FILE).read_bytes())
+        found = read_json(folder / SAMPLES_FILE)
         if isinstance(found["settings"], dict) and isinstance(found["scenes"], dict):
             return dict(found)
     except (ValueError, KeyError, TypeError):

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vgbench_gen.core.errors import FormatError, FrameError, SceneError
+from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.core.paths import inside as inside  # loaders take it from here
 from vgbench_gen.core.types import ColorArray, FloatArray
 
@@ -100,8 +101,8 @@ def read_json(
         found, expected = f"{containers} lists and objects", f"at most {MAX_JSON_CONTAINERS}"
         raise error(where, found, expected, "This is not such a file; get the original.")
     try:
-        return json.loads(data)
-    except (ValueError, RecursionError) as problem:
+        return parse_json(data, "keep", max_bytes)
+    except ValueError as problem:
         reason = f"no valid JSON ({str(problem)[:120]})"
         raise error(where, reason, "a JSON document", "Copy or download the file again.") from problem
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import vgbench_gen
 from vgbench_gen.core.errors import VGBenchError
-from vgbench_gen.core.json_text import parse_json
+from vgbench_gen.core.json_text import parse_json, read_json
 from vgbench_gen.core.rng import format_canonical_json
 from vgbench_gen.core.types import Item
 from vgbench_gen.store.columns import ITEM_COLUMNS
@@ -60,10 +60,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """
     path = folder / MANIFEST
     remedy = "Name a folder that `vgbench build` made, or build it again."
-    if path.exists() and not path.is_file():  # a named pipe would be waited for
-        raise dataset_error(path, "no regular file", "the manifest of a build", remedy)
     try:
-        found = parse_json(path.read_bytes())
+        found = read_json(path)
     except FileNotFoundError:
         raise dataset_error(path, "no file", "the manifest of a build", remedy) from None
     except ValueError as error:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.json_text import read_json
 
 
 def choose_device(device: str) -> Any:
@@ -88,7 +88,7 @@ def read_settings(folder: Path, name: str) -> dict[str, Any]:
         ConfigError: it is not there or no JSON object.
     """
     try:
-        told = json.loads((folder / name).read_text(encoding="utf-8"))
+        told = read_json(folder / name, "none")
     except (OSError, ValueError) as error:
         raise ConfigError(f"{folder / name}: cannot be read ({error}).") from None
     if not isinstance(told, dict):

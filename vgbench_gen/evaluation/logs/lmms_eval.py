@@ -5,11 +5,11 @@ It drops the question from every line but keeps what the task's scoring returned
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from vgbench_gen.core.json_text import parse_json, read_json
 from vgbench_gen.evaluation.imported import Log, LoggedReply, LogReader, logs
 from vgbench_gen.evaluation.replies import MAX_LINE_BYTES
 from vgbench_gen.evaluation.reply_lines import ReplyLine
@@ -71,8 +71,8 @@ def _read_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             if len(raw) > MAX_LINE_BYTES:
                 raise dataset_error(where, f"more than {MAX_LINE_BYTES} bytes", "less", _REMEDY)
             try:
-                record = json.loads(raw)
-            except (ValueError, RecursionError) as error:
+                record = parse_json(raw, "none")
+            except ValueError as error:
                 raise dataset_error(where, f"no JSON ({str(error)[:80]})", "one sample per line", _REMEDY) from None
             if not isinstance(record, dict):
                 raise dataset_error(where, f"a {type(record).__name__}", "an object", _REMEDY)
@@ -123,7 +123,7 @@ def _read_results(samples: Path) -> dict[str, Any]:
     """What the run's results say, nothing where they do not lie beside the samples."""
     beside = samples.with_name(samples.name.partition("_samples_")[0] + "_results.json")
     try:
-        found = json.loads(beside.read_bytes())
+        found = read_json(beside, "none")
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

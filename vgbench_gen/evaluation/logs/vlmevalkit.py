@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-import json
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.json_text import parse_json, read_json
 from vgbench_gen.evaluation.imported import Log, LoggedReply, LogReader, logs
 from vgbench_gen.evaluation.reply_lines import ReplyLine
 from vgbench_gen.store.files import dataset_error
@@ -84,7 +84,7 @@ def _read_excel(path: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def _read_json(path: Path) -> Iterator[Mapping[str, Any]]:
-    found = json.loads(path.read_bytes())
+    found = read_json(path, "none")
     if not isinstance(found, list):
         raise ValueError(f"a JSON {type(found).__name__}")
     yield from found
@@ -96,7 +96,7 @@ _READERS = {".xlsx": _read_excel, ".tsv": _read_table, ".csv": _read_table, ".js
 def _parse_exported_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """What the exported row says of itself."""
     try:
-        found = json.loads(row["vgbench"])
+        found = parse_json(row["vgbench"], "none")
     except (KeyError, TypeError, ValueError):
         return {}
     return found if isinstance(found, Mapping) else {}

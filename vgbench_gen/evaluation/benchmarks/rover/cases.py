@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
+from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.evaluation.answers.outcomes import convert_to_json_value
 from vgbench_gen.evaluation.benchmarks.rover import judge_replies
 from vgbench_gen.evaluation.benchmarks.rover.judge import (
@@ -74,8 +74,8 @@ def _convert_to_json(value: str | float | None) -> str | float | None:
 
 def _read_raw_scores(response: str | None) -> dict[str, int | None]:
     try:
-        tree = json.loads(response or "")
-    except (ValueError, RecursionError) as error:
+        tree = parse_json(response or "", "keep")
+    except ValueError as error:
         raise CaseError(f"response: found no JSON ({str(error)[:60]}); expected the three raw scores") from None
     if not isinstance(tree, dict):
         raise CaseError("response: found no object; expected the three raw scores")

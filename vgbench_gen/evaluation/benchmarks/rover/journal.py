@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.evaluation.benchmarks.rover import judge as rover_judge
 from vgbench_gen.evaluation.benchmarks.rover.judge import (
     ALIGNMENT,
@@ -176,8 +177,8 @@ def _read_records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 return
             end += len(raw)
             try:
-                record = json.loads(raw)
-            except (ValueError, RecursionError) as error:
+                record = parse_json(raw, "keep")
+            except ValueError as error:
                 raise dataset_error(f"{path}, line {number}", f"no JSON ({error})", "JSON lines", _REMEDY) from None
             if not isinstance(record, dict):
                 raise dataset_error(f"{path}, line {number}", "no object", "results of a judge", _REMEDY)

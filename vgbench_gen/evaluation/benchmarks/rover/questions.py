@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from vgbench_gen.backends.base import Reply
 from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.benchmarks import _parquet as parquet
 from vgbench_gen.evaluation.benchmarks._parquet import ImagePlace, ParquetSource
@@ -135,7 +135,7 @@ def _read_class_labels(file: Path) -> list[str]:
     with shards.open_parquet(file) as opened:
         metadata = opened.schema_arrow.metadata or {}
     try:
-        features = json.loads(metadata.get(b"huggingface", b"{}"))["info"]["features"]
+        features = parse_json(metadata.get(b"huggingface", b"{}"))["info"]["features"]
         return [str(name) for name in features["dimension"]["names"]]
     except (ValueError, KeyError, TypeError):
         return []

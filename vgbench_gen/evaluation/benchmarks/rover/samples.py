@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import math
 import os
 import re
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vgbench_gen.core.errors import ConfigError, DatasetError
+from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.core.paths import inside
 from vgbench_gen.core.rng import digest_bytes, format_canonical_json, hash_stably
 from vgbench_gen.evaluation.answers.vocabulary import match_any_of, read_words
@@ -227,8 +227,8 @@ def _read_rows(path: Path) -> list[Any]:
         raise dataset_error(path, f"no readable text ({error})", "samples", _REMEDY) from None
     try:
         listed = text.lstrip().startswith("[")
-        found = json.loads(text) if listed else [json.loads(line) for line in text.split("\n") if line.strip()]
-    except (ValueError, RecursionError) as error:
+        found = parse_json(text) if listed else [parse_json(line) for line in text.split("\n") if line.strip()]
+    except ValueError as error:
         raise dataset_error(path, f"no JSON ({str(error)[:100]})", "samples", _REMEDY) from None
     return list(found)
 
