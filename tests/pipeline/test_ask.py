@@ -24,6 +24,7 @@ from vgbench_gen.core.errors import ConfigError, UnknownNameError
 from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import benchmarks
+from vgbench_gen.evaluation.baselines import DECLINED
 from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.prompting import digest_question, rotate_options
 from vgbench_gen.evaluation.questions import Questions
@@ -327,7 +328,10 @@ def test_solvers_see_and_follow_a_rotation(built: Path, items: dict[str, Item], 
     assert len(found) == run.total > 10
     assert sum(found) / len(found) > 0.9
     nothing = ask(built, "baseline:solvers", tmp_path, tasks=["metric_depth"])
-    assert {line.response for line in lines(nothing) if items[line.id].task == "metric_depth"} == {""}
+    declined = [line for line in lines(nothing) if items[line.id].task == "metric_depth"]
+    assert {line.response for line in declined} == {DECLINED}
+    # Not attempted is not unreadable.
+    assert {score(make_case(items[line.id]), line.response or "").outcome for line in declined} == {"refused"}
 
 
 def test_the_command(built: Path, items: dict[str, Item], tmp_path: Path, capsys: Capture) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -10,12 +11,14 @@ import pytest
 
 from tests.browser import OpenPage
 from tests.evaluation.score_rows import board, entry, row
+from tests.report.gallery_data import hostile_item
 from vgbench_gen.evaluation.board import Board, ScoreRow
+from vgbench_gen.evaluation.item_source import ItemSource
 from vgbench_gen.evaluation.replies import Header, ReplyLine, ReplyWriter
 from vgbench_gen.evaluation.saved import SavedScores, ScoreHeader
 from vgbench_gen.evaluation.tables import compare_models
 from vgbench_gen.report.scores_page import ScoresReport, write_scores_report
-from vgbench_gen.report.scores_wrong import CHARS, PER_PAGE
+from vgbench_gen.report.scores_wrong import CHARS, PER_PAGE, list_turns
 from vgbench_gen.report.site import clean
 
 HOSTILE = "</pre><script>alert(1)</script><img src=x onerror=alert(2)>\u202e {{ 7*7 }} \ud800 \x00 & "
@@ -118,7 +121,9 @@ def test_images_and_questions_are_those_of_the_gallery(tmp_path: Path) -> None:
     folder = home / "scores" / "report"
     write_scores_report(report, folder)
     (path,) = folder.glob("wrong-*.html")
-    assert "<img" not in path.read_text()
+    bare = articles(path.read_text())["q4"]
+    assert re.findall(r'<img src="([^"]+)"', bare) == [f"../../media/01/{PICTURE}"]
+    assert "#item=" not in bare
     (home / "gallery").mkdir()
     (home / "gallery" / "index.html").write_text("gallery")
     write_scores_report(report, folder)
@@ -126,6 +131,32 @@ def test_images_and_questions_are_those_of_the_gallery(tmp_path: Path) -> None:
     assert re.findall(r'<img src="([^"]+)"', found) == [f"../../media/01/{PICTURE}"]
     assert (folder / f"../../media/01/{PICTURE}").resolve() == stored
     assert 'href="../../gallery/index.html#item=q4"' in found
+
+
+def test_a_wrong_answer_stands_beside_its_question(tmp_path: Path) -> None:
+    matrix = "[[0.9, 0.2, -0.1],\n [0.1, 0.9, 0.2]]"
+    options = [f"{HOSTILE} first", matrix, "third", "fourth"]
+    report = dataset(tmp_path, 10)
+    asked = [
+        replace(hostile_item(k, PICTURE), id=f"q{k}", question=f"Which of {k}?", options=tuple(options))
+        for k in range(9)
+    ]
+    source = ItemSource("VGBench", tmp_path, asked)
+    write_scores_report(replace(report, sources={"set": source}), tmp_path / "report")
+    (path,) = (tmp_path / "report").glob("wrong-*.html")
+    found = articles(path.read_text())
+    assert "Which of 4?" in found["q4"]
+    assert re.findall(r'<li class="([^"]+)"><b>(\w)</b>', found["q4"]) == [("is-right", "A"), ("is-chosen", "B")]
+    assert f'<span class="matrix">{matrix}</span>' in found["q4"]
+    assert "<script" not in path.read_text()
+    assert "is-chosen" not in found["q2"]  # which could not be read
+    assert all(f">Which of {name[1:]}?<" in text for name, text in found.items() if name != "q9")  # q9 is not known
+
+
+def test_pages_lead_to_their_neighbours_and_to_both_ends() -> None:
+    names = [f"p{k}" for k in range(1, 41)]
+    assert [number for number, _ in list_turns(names, 19)] == [1, 0, 18, 19, 20, 21, 22, 0, 40]
+    assert list_turns(names[:3], 0) == [(1, "p1"), (2, "p2"), (3, "p3")]
 
 
 @pytest.mark.parametrize("text", ["plain", "two\nlines\tand a tab"])

@@ -29,6 +29,7 @@ from vgbench_gen.evaluation.scoring import find_rules
 from vgbench_gen.quality.questions import Question, read_question
 
 PREFIX = "baseline:"
+DECLINED = "I cannot answer this question: no solver is made for it."
 _NOISY = "noisy"  # in a module of its own, which needs this one
 _CLOSED = ("multi-choice", "judgment")
 _Cell = tuple[str, str, str, str]
@@ -197,7 +198,8 @@ class Blind(Baseline):
 
 
 class Solvers(Baseline):
-    """The first solver that a task declares; no answer where a task has none."""
+    """The first solver that a task declares. Where a task has none, or it finds nothing to go by, it declines:
+    what was not attempted counts as refused, not as unreadable."""
 
     def __init__(self, source: Source, seed: int) -> None:
         super().__init__(source, seed)
@@ -215,7 +217,7 @@ class Solvers(Baseline):
 
         question, solvers = read_question(item), find_solvers(item.task)
         if not solvers or question.truth < 0:
-            return ""
+            return DECLINED
         images = []
         for k, name in enumerate(item.images):
             data = self.source.image(item, k)
@@ -223,7 +225,7 @@ class Solvers(Baseline):
         try:
             scores = solvers[0].score(look(question, tuple(images)))
         except Unread:
-            return ""
+            return DECLINED
         place = int(np.nan_to_num(scores, nan=-np.inf).argmax())
         return question.options[place] if item.question_type == "judgment" else ALPHABET[place]
 
@@ -236,7 +238,7 @@ def write_number_like(value: float, like: str) -> str:
 
 def _turn_letter(answer: str, item: Item, asked: Asked) -> str:
     """A letter of the row as built under the rotation in which it is shown."""
-    if not answer or item.question_type != "multi-choice" or not asked.key.rotation:
+    if answer == DECLINED or item.question_type != "multi-choice" or not asked.key.rotation:
         return answer
     return ALPHABET[(ALPHABET.index(answer) - asked.key.rotation) % len(item.options)]
 

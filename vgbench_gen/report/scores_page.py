@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from vgbench_gen.evaluation import reference_scores
+from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
 from vgbench_gen.evaluation.base import Source, benchmarks
 from vgbench_gen.evaluation.board import Board, BoardRun
 from vgbench_gen.evaluation.pooled import UNREADABLE
@@ -19,6 +20,7 @@ from vgbench_gen.evaluation.tables import BASELINE, ColumnHead, Comparison, Row,
 from vgbench_gen.report import scores_plots
 from vgbench_gen.report.gallery_images import make_relative_address
 from vgbench_gen.report.header import SCORES, PageHeader, refresh_headers
+from vgbench_gen.report.scores_chart import plot_parts, read_human_scores
 from vgbench_gen.report.scores_files import (
     MARKED,
     PAIRS_TOLD,
@@ -118,7 +120,8 @@ def render_page(report: ScoresReport, folder: Path, answers: Mapping[str, WrongA
     keys, undrawn = scores_plots.choose_styles(found.summary)
     models, _ = split_runs(report.board)
     folded = {table.key for table in found.parts}
-    sections = [_make_table(table, table.key in folded) for table in found.tables]
+    tried = _describe_attempts(report.board)
+    sections = [_make_table(table, table.key in folded, tried) for table in found.tables]
     return (
         make_environment()
         .get_template("scores.html.j2")
@@ -132,6 +135,7 @@ def render_page(report: ScoresReport, folder: Path, answers: Mapping[str, WrongA
             floors_told=_describe_references(report.board),
             warnings=list_warnings(report),
             sections=sections,
+            chart=plot_parts(report.board, keys, read_human_scores(report.homes.values())),
             keys=keys,
             undrawn=undrawn,
             rows=len(found.summary.rows),
@@ -164,14 +168,29 @@ def _describe_references(board: Board) -> str:
     return f"{found}." if any("blind" in name for name in board.runs) else f"{found}: nobody was."
 
 
-def _make_table(table: Table, folded: bool) -> dict[str, Any]:
+def _describe_attempts(board: Board) -> dict[str, str]:
+    """By name of the baseline, how many questions it tried, where it declined some."""
+    found = {}
+    for run in board.runs.values():
+        declined = int((run.counts[:, OUTCOMES.index("refused")] > 0).sum())
+        if run.name.startswith(BASELINE) and declined:
+            asked = int(run.asked.sum())
+            found[run.name] = f"attempted {asked - declined:,} of {asked:,}; the others count as wrong"
+    return found
+
+
+def _make_table(table: Table, folded: bool, tried: Mapping[str, str]) -> dict[str, Any]:
     return {
         "folded": folded,
         "key": table.key,
         "title": table.title,
         "told": table.caption,
         "heads": [{"name": head.name, "total": f"{head.total:,}" if head.total else ""} for head in table.columns],
-        "lines": [_make_row(line, table.columns) | {"group": group} for line, group in group_rows(table.rows)],
+        "lines": [
+            _make_row(line, table.columns)
+            | {"group": group, "note": "; ".join(filter(None, (line.note, tried.get(line.name, ""))))}
+            for line, group in group_rows(table.rows)
+        ],
     }
 
 
@@ -187,7 +206,7 @@ def _make_row(line: Row, heads: Sequence[ColumnHead]) -> dict[str, Any]:
         }
         for head, cell in zip(heads, line.cells, strict=True)
     ]
-    return {"name": line.name, "kind": line.kind, "note": line.note, "cells": cells}
+    return {"name": line.name, "kind": line.kind, "cells": cells}
 
 
 def _count_wrong(

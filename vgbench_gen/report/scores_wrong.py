@@ -1,21 +1,22 @@
-"""Wrong answers of every model as pages: what was true, what was read, and how the reply begins.
+"""Wrong answers of every model as pages: the question, what was true, what was read, and how the reply begins.
 
-Replies are hostile text: they are escaped by the template, and characters that would reorder or hide what stands around
-them are replaced.
+Questions and replies are hostile text: they are escaped by the template, and characters that would reorder or hide what
+stands around them are replaced.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from vgbench_gen.core.rng import hash_stably
-from vgbench_gen.evaluation.base import Source
+from vgbench_gen.core.types import ALPHABET
+from vgbench_gen.evaluation.base import Source, read_questions
 from vgbench_gen.evaluation.board import Board, BoardRun, Entry, ScoreRow
 from vgbench_gen.evaluation.compare import group_by_model
 from vgbench_gen.evaluation.replies import FOLDER as REPLIES
@@ -23,6 +24,7 @@ from vgbench_gen.evaluation.replies import ReplyExcerpt, ReplyKey, read_excerpts
 from vgbench_gen.evaluation.saved import SavedScores
 from vgbench_gen.report.gallery_images import OWN, make_relative_address
 from vgbench_gen.report.header import SCORES, PageHeader
+from vgbench_gen.report.matrices import split_matrices
 from vgbench_gen.report.scores_traces import FOLDER as TRACES
 from vgbench_gen.report.scores_traces import TracedAnswer, write_traces
 from vgbench_gen.report.site import clean, make_environment, make_inline_style
@@ -30,9 +32,11 @@ from vgbench_gen.report.trace_page import OURS as TRACE_PAGE
 from vgbench_gen.store.files import sync_all_to_disk, write_bytes
 from vgbench_gen.store.media import NAME
 
-PER_PAGE = 500  # replies on one page
+PER_PAGE = 50  # replies on one page: each comes with its question and images
 CHARS = 600  # of each reply
 _SHORT = 200  # characters of everything else
+_QUESTION, _OPTION = 2000, 600  # characters of a question, its context, and of an option
+_NEAR = 2  # pages to both sides that a page leads to, besides the first and the last one
 _BRIEF = 60  # of what the published script read, which may be the whole reply
 _THUMBNAILS = 8  # of one question
 _OURS = "vgbench compare: wrong answers"  # by which pages of an earlier run are known
@@ -68,6 +72,17 @@ class _Miss(NamedTuple):
         return ReplyKey(row.id, row.rotation, row.epoch, row.stage, row.prompt_set)
 
 
+class _Words(NamedTuple):
+    """The words of one question."""
+
+    question: str
+    """What is asked."""
+    context: str
+    """What stands before it."""
+    options: tuple[str, ...]
+    """The texts of the options, in the order of their letters."""
+
+
 def write_wrong(
     board: Board,
     runs: Sequence[BoardRun],
@@ -90,21 +105,24 @@ def write_wrong(
         homes: data set -> its folder, where replies, gallery and media stand.
         folder: where the page of scores stands.
         title: names of the data sets.
-        sources: the questions by data set, for images of traces that do not stand in its folder.
+        sources: the questions by data set, for their words and for images of traces that do not stand in its folder;
+            where one is missing, replies stand without their questions.
 
     Raises:
         DatasetError: a file of replies cannot be read.
     """
     places = {(entry.dataset, entry.id): k for k, entry in enumerate(board.questions)}
     files = group_by_model(saved)
+    missed = {run.name: _find_misses(run, files.get(run.model, ()), homes, places) for run in runs}
+    texts = _read_texts(sources or {}, {miss.row.id for misses in missed.values() for miss in misses})
     views = {dataset: _View(folder, home) for dataset, home in homes.items()}
     found: dict[str, WrongAnswerPages] = {}
     written: list[Path] = []
     for run in runs:
-        misses = _find_misses(run, files.get(run.model, ()), homes, places)
+        misses = missed[run.name]
         misses.sort(key=lambda miss: (_identify_part(board.questions[miss.place]), miss.place, miss.row.epoch))
         if misses:
-            paths, found[run.name] = _write(board, run, misses, views, homes, folder, title, sources or {})
+            paths, found[run.name] = _write(board, run, misses, views, homes, folder, title, sources or {}, texts)
             written += paths
     sync_all_to_disk(written)
     names = {path.name for path in written}
@@ -147,6 +165,7 @@ def _write(
     folder: Path,
     title: str,
     sources: Mapping[str, Source],
+    texts: Mapping[tuple[str, str], _Words],
 ) -> tuple[list[Path], WrongAnswerPages]:
     name = _name_file(run.name)
     pages = [misses[k : k + PER_PAGE] for k in range(0, len(misses), PER_PAGE)]
@@ -188,10 +207,11 @@ def _write(
                 total=len(misses),
                 first=k * PER_PAGE + 1,
                 last=k * PER_PAGE + len(page),
-                pages=[quote(address) for address in names],
+                pages=list_turns([quote(address) for address in names], k),
+                count=len(names),
                 here=k,
                 parts=parts,
-                sections=_make_sections(board, page, excerpts, views, traces, tasks, several),
+                sections=_make_sections(board, page, excerpts, views, traces, tasks, several, texts),
                 traces=len(traces),
             )
         )
@@ -208,6 +228,7 @@ def _make_sections(
     traces: Mapping[tuple[Path, ReplyKey], str],
     tasks: Mapping[tuple[str, str], str],
     several: bool,
+    texts: Mapping[tuple[str, str], _Words],
 ) -> list[dict[str, Any]]:
     """The replies of one page by data set and task."""
     found: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
@@ -215,6 +236,7 @@ def _make_sections(
         entry = board.questions[miss.place]
         excerpt = excerpts[miss.path].get(miss.key)
         told = _describe_miss(entry, miss.row, excerpt, views[entry.dataset])
+        told |= _describe_question(texts.get((entry.dataset, entry.id)), entry, miss.row)
         found[_identify_part(entry)].append(
             told | {"trace": traces.get((miss.path, miss.key), ""), "anchor": _name_anchor(entry, miss)}
         )
@@ -245,6 +267,46 @@ def _describe_miss(entry: Entry, row: ScoreRow, excerpt: ReplyExcerpt | None, vi
     }
 
 
+def _describe_question(words: _Words | None, entry: Entry, row: ScoreRow) -> dict[str, Any]:
+    """What was asked, and which option was right and which was chosen; nothing where the question cannot be read."""
+    if words is None:
+        return {"question": [], "context": "", "options": []}
+    options = [
+        {
+            "letter": letter,
+            "text": split_matrices(clean(text, _OPTION)),
+            "right": entry.kind == "letter" and letter == entry.truth,
+            "chosen": entry.kind == "letter" and letter == row.extracted,
+        }
+        for letter, text in zip(ALPHABET, words.options, strict=False)
+    ]
+    return {
+        "question": split_matrices(clean(words.question, _QUESTION)),
+        "context": clean(words.context, _QUESTION),
+        "options": options,
+    }
+
+
+def _read_texts(sources: Mapping[str, Source], wanted: Set[str]) -> dict[tuple[str, str], _Words]:
+    """The words of questions, by data set and id."""
+    return {
+        (dataset, item.id): _Words(item.question, item.context, tuple(item.options))
+        for dataset, source in sources.items()
+        for item in (read_questions(source) if wanted else ())
+        if item.id in wanted
+    }
+
+
+def list_turns(pages: Sequence[str], here: int) -> list[tuple[int, str]]:
+    """(number from 1, address) of the pages that a page leads to; number 0 where some are left out."""
+    shown = [k for k in range(len(pages)) if k in (0, len(pages) - 1) or abs(k - here) <= _NEAR]
+    found: list[tuple[int, str]] = []
+    for before, k in zip([-1, *shown], shown, strict=False):
+        found += [(0, "")] if k > before + 1 else []
+        found.append((k + 1, pages[k]))
+    return found
+
+
 def _name_anchor(entry: Entry, miss: _Miss) -> str:
     return f"a{hash_stably(entry.dataset, *map(str, miss.key), size=4)}"
 
@@ -258,7 +320,7 @@ def _describe_traced(entry: Entry, miss: _Miss, name: str, homes: Mapping[str, P
 
 
 class _View:
-    """Where the gallery of a data set shows questions and images, for pages in a folder."""
+    """Where the gallery of a data set shows questions, and where its images are, for pages in a folder."""
 
     def __init__(self, folder: Path, home: Path) -> None:
         self._gallery = ""
@@ -266,8 +328,8 @@ class _View:
         self._known: dict[str, str] = {}
         if (home / "gallery" / "index.html").is_file():
             self._gallery = f"{make_relative_address(folder, home / 'gallery')}/index.html"
-            stores = (home / "gallery" / OWN, home / "media")
-            self._stores = [(store, make_relative_address(folder, store)) for store in stores if store.is_dir()]
+        stores = (home / "gallery" / OWN, home / "media")
+        self._stores = [(store, make_relative_address(folder, store)) for store in stores if store.is_dir()]
 
     def link_question(self, item_id: str) -> str:
         """Address of a question; "" without a gallery."""
