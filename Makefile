@@ -70,7 +70,7 @@ audit: setup ## Audit the dataset in OUT: what text alone gives away, duplicates
 	$(VGBENCH) audit $(NAMED) $(if $(WORKERS),--workers $(WORKERS))
 
 browse: setup ## Write a site with every question of OUT; opens from disk
-	$(VGBENCH) browse $(NAMED)
+	$(VGBENCH) browse $(NAMED) $(if $(wildcard $(SCENES)),--scenes "$(SCENES)")
 
 paraphrase: setup ## Ask MODEL for more wordings, checked, into BANK (its key from the environment)
 	$(VGBENCH) paraphrase $(if $(MODEL),--model "$(MODEL)") --n $(N) --bank "$(BANK)"

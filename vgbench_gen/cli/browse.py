@@ -34,6 +34,14 @@ def browse(
     max_items: Annotated[
         int, typer.Option("--max-items", metavar="N", min=0, help="At most N items, spread evenly; 0 for all.")
     ] = 0,
+    scenes: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--scenes",
+            metavar="FOLDER",
+            help="Raw scans, from which views in space get points; DATASET-scenes as well, where it is there.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print counts and paths as JSON.")] = False,
 ) -> None:
     """Write a static site with every item, its images, answer and overlay; scenes; plots.
@@ -43,9 +51,13 @@ def browse(
     files gets a copy of each under gallery/images (about 0.2 MB an image). Rerunning changes only what changed.
     """
     from vgbench_gen.report.gallery import make_gallery
+    from vgbench_gen.report.header import find_home
 
+    beside = find_home(dataset).resolve()
+    beside = beside.with_name(f"{beside.name}-scenes")
+    roots = [*(scenes or ()), *([beside] if beside.is_dir() else ())]
     with progress_bar("gallery", "item") as progress:
-        made = make_gallery(dataset, out, standalone=standalone, max_items=max_items, progress=progress)
+        made = make_gallery(dataset, out, standalone=standalone, max_items=max_items, scenes=roots, progress=progress)
     if as_json:
         print(json.dumps(made.to_json(), indent=2))
         return

@@ -18,6 +18,7 @@ from vgbench_gen.report import gallery_plots
 from vgbench_gen.report.gallery_images import GalleryImages
 from vgbench_gen.report.gallery_rows import make_detail, search_text, shorten_question
 from vgbench_gen.report.gallery_scenes import SceneNotes, draw_from_above, make_natural_key
+from vgbench_gen.report.gallery_space import CloudPlan, describe_space, write_clouds
 from vgbench_gen.report.gallery_verdicts import read_audit, read_reviews
 from vgbench_gen.report.header import GALLERY, PageHeader, find_home, refresh_headers
 from vgbench_gen.report.site import Site
@@ -63,6 +64,7 @@ def make_gallery(
     *,
     standalone: bool = False,
     max_items: int = 0,
+    scenes: Sequence[Path] = (),
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> GalleryReport:
     """Write the gallery of a dataset.
@@ -72,9 +74,11 @@ def make_gallery(
         out: folder to write; `<dataset>/gallery` by default.
         standalone: put every image into the gallery, so that it can be moved.
         max_items: at most so many, spread evenly over the dataset; 0 for all.
+        scenes: folders with the raw scans, from which views in space get points (see `gallery_space`); none without.
         progress: called with (items done, items in all).
 
     Raises:
+        SceneError: a folder of scans does not exist.
         DatasetError: the dataset cannot be read, or the folder holds something else than a gallery.
     """
     items = load(dataset)
@@ -89,8 +93,9 @@ def make_gallery(
         for done, row in enumerate(rows):
             columns.add(items[row], images, items, site)
             progress(done + 1, len(rows))
+    columns.clouds = write_clouds(columns.plan, scenes, site) if scenes else {}
     columns.finish(site, images, home, dataset.resolve().name)
-    site.copy_static(("base.css", "gallery.css", "gallery.js", "icon.svg"))
+    site.copy_static(("base.css", "gallery.css", "gallery.js", "space.js", "icon.svg"))
     site.close(("data", "scene"))
     images.close()
     refresh_headers(home)
@@ -116,6 +121,8 @@ class _Columns:
         self.scenes: dict[tuple[str, str], SceneNotes] = {}
         self.tallies = gallery_plots.Tallies()
         self.digests: dict[str, str] = {}
+        self.plan = CloudPlan()
+        self.clouds: dict[str, dict[str, str]] = {}
         self._details: list[dict[str, Any]] = []
         self._texts: list[str] = []
         self._chunks = self._searched = 0
@@ -144,7 +151,9 @@ class _Columns:
                 "images": len(addresses),
             }
         )
-        self._details.append(make_detail(item, addresses))
+        space = describe_space(item)
+        self.plan.add(item, space)
+        self._details.append(make_detail(item, addresses) | {"space": space})
         self._texts.append(search_text(item))
         if len(self._details) == CHUNK:
             self._flush_details(site)
@@ -181,6 +190,7 @@ class _Columns:
             "search_files": self._searched,
             "media": images.prefix,
             "pages": [[scene, page] for scene, page in pages.items()],
+            "clouds": self.clouds,
             "columns": {key: [i[key] for i in self.items] for key in ("id", "answer", "text", "image", "images")},
             "coded": {},
         }

@@ -24,7 +24,7 @@ from vgbench_gen.tasks._noise import NoiseTest
 from vgbench_gen.tasks._printed import list_printed_frames
 from vgbench_gen.tasks._proposals import Proposals
 from vgbench_gen.tasks.evidence import Evidence, FactEvidence
-from vgbench_gen.tasks.presentation import ClaimPair, Mark, Presentation, WorldBox
+from vgbench_gen.tasks.presentation import ClaimPair, Mark, Presentation, WorldBox, WorldPoint
 from vgbench_gen.tasks.revealed import Revealed, reveal_cameras
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.solving import ImageRule, NoSolver, Solver
@@ -317,6 +317,11 @@ class Task(NoiseTest, Proposals, abc.ABC):
 
     def world_boxes(self, fact: Fact) -> tuple[WorldBox, ...]:
         """Boxes of the objects that a fact, as read back from a row, is about; none where it is about none."""
+        return ()
+
+    def world_points(self, fact: Fact) -> tuple[WorldPoint, ...]:
+        """Points that `overlay` marks, of a fact as read back from a row; none where it marks none that are known in
+        space."""
         return ()
 
     def counterpart(self, fact: Fact) -> Fact | None:

@@ -24,6 +24,18 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class WorldPoint:
+    """A point that the overlay of a question marks in its images, for views of a scene in space."""
+
+    label: str
+    """As the marks are labelled."""
+    point_m: FloatArray
+    """(3,) in the world of the scan, metres."""
+    right: bool = True
+    """Whether it is part of the truth; otherwise it is part of a wrong option."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class WorldBox:
     """The box of an object that a question is about, for plans of a scene."""
 

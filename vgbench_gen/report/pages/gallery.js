@@ -490,6 +490,7 @@
       decoys ? make("span", {}, sample("decoy"), " wrong options: dashed, diamonds") : null);
     const spoken = marksInWords(record.images);
 
+    const inSpace = record.space ? makeSpace(record, field("scene", row), ids[row]) : null;
     const option = record.options[letters.indexOf(record.answer)];
     const answerText = `Answer: ${record.answer}${option && option.length < 40 && !option.includes("\n") ? ` (${option})` : ""}`;
 
@@ -499,6 +500,7 @@
       answer.textContent = open.answered ? answerText : "";
       answerButton.replaceChildren(open.answered ? "Hide answer " : "Show answer ", make("kbd", {}, "a"));
       answerButton.setAttribute("aria-expanded", String(open.answered));
+      inSpace?.tell();
       for (const entry of options) entry.classList.toggle("is-right", open.answered && entry.dataset.letter === record.answer);
     }
     function toggleOverlay() {
@@ -507,6 +509,7 @@
       overlayButton.setAttribute("aria-pressed", String(open.overlay));
       legend.hidden = !open.overlay;
       for (const one of shown) one.show(open.overlay);
+      inSpace?.tell();
     }
     open = { row, answered: true, overlay: false, toggleAnswer, toggleOverlay, previous, next, back: hashOf({ ...state, item: "" }) };
     toggleAnswer();
@@ -530,7 +533,46 @@
       make("h2", {}, "Details"), numbers, section("Where it comes from", table(record.provenance)), evidence);
     const words = make("div", { class: "words" }, make("p", { class: "question" }, ...lines(record.question)), record.context ? make("p", { class: "context" }, record.context) : null);
     box.replaceChildren(steps, title, sub, make("div", { class: record.images.length > 1 ? "item-body many" : "item-body" }, words,
-      make("div", { class: "pictures" }, ...shown.map((one) => one.node)), rest));
+      make("div", { class: "pictures" }, ...shown.map((one) => one.node), inSpace?.node ?? null), rest));
+  }
+
+  // The question in space. Points come when the view comes into sight; where no scan was at hand there are none.
+  function makeSpace(record, scene, id) {
+    const space = record.space;
+    const canvas = make("canvas", { class: "space", tabindex: 0, role: "img" });
+    const told = make("span", {});
+    const loadImage = (entry) => {
+      if (!entry?.address) return null;
+      const image = make("img", { src: address(entry.address), alt: "" });
+      image.addEventListener("load", () => viewer?.redraw());
+      return image;
+    };
+    const files = space.frames.map((frame) => (index.clouds[scene] || {})[frame]).filter(Boolean);
+    let viewer = null;
+    new IntersectionObserver((entries, watch) => {
+      if (!entries.some((entry) => entry.isIntersecting)) return;
+      watch.disconnect();
+      viewer = self.VGBENCH_SPACE.show(canvas, space, record.images.map(loadImage), `Item ${id} in space: ${inWords(space)}`);
+      canvas.viewer = viewer;
+      tell();
+      for (const file of new Set(files)) {
+        load(file).then((cloud) => { viewer.add(cloud); told.textContent = `${number(viewer.count())} points of the frames. `; }, (error) => fail(error.message));
+      }
+    }, { rootMargin: "300px" }).observe(canvas);
+    const button = (text, act) => make("button", { type: "button", class: "quiet", on: { click: () => viewer && act() } }, text);
+    const through = space.cameras.flatMap((camera, k) => (camera.image >= 0 ? [button(camera.name, () => viewer.through(k))] : []));
+    const tell = () => viewer?.tell(open.answered || open.overlay);
+    const wrong = [...space.cameras, ...space.boxes, ...space.points].some((one) => one.right === false);
+    const node = make("figure", { class: "in-space" }, make("h2", {}, "In space"), canvas,
+      make("div", { class: "space-bar" }, button("Whole", () => viewer.home()), button("From above", () => viewer.above()), ...through),
+      make("figcaption", {}, make("span", {}, told, inWords(space), wrong ? " With the answer or the overlay: green what is true, orange and dashed what the wrong options mean." : ""),
+        make("span", {}, "Drag to turn, scroll or pinch to zoom, Shift and drag to move.")));
+    return { node, tell };
+  }
+  function inWords(space) {
+    const count = (n, one, many) => (n ? [`${n} ${n === 1 ? one : many}`] : []);
+    return `${[...count(space.cameras.length, "camera", "cameras"), ...count(space.boxes.length, "box", "boxes"),
+      ...count(space.points.length, "marked point", "marked points")].join(", ")}.`;
   }
 
   // Rows of a matrix stand below each other only in a font of one width.

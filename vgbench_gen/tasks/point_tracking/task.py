@@ -36,7 +36,7 @@ from vgbench_gen.tasks.point_tracking.evidence import ImagesEvidence, PlaceEvide
 from vgbench_gen.tasks.point_tracking.gates import TrackGates
 from vgbench_gen.tasks.point_tracking.rules import RULES
 from vgbench_gen.tasks.point_tracking.solver import SOLVERS
-from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation
+from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation, WorldPoint
 from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.revealed import Revealed, RevealedTrack
 from vgbench_gen.tasks.row_evidence import RowEvidence
@@ -353,6 +353,15 @@ class PointTracking(PairMarginsTask):
             for option in (*fact.candidates, *claimed)
         ]
         return [[query], marks]
+
+    def world_points(self, fact: Fact) -> tuple[WorldPoint, ...]:
+        """The tracked point and those of the wrong options, which image 2 shows."""
+        pose, truth = self.stored_poses(fact)[fact.frame_ids[1]], fact.truth_candidate
+        stored = [(option, PlaceEvidence.of(option).point_2_m) for option in fact.candidates]
+        return tuple(
+            WorldPoint("query" if option is truth else "", poses.transform(pose, point_m[None])[0], option is truth)
+            for option, point_m in stored
+        )
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """Colours and shapes in image 2 are drawn, so that none goes with a letter."""

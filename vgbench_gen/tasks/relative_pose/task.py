@@ -25,7 +25,7 @@ from vgbench_gen.tasks._pairs import PairTable, Problem, collect_poses, get_pair
 from vgbench_gen.tasks._pose_margins import PoseMargins
 from vgbench_gen.tasks._proposals import make_pose
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, add_margins, reject, tasks
-from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation
+from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation, WorldPoint
 from vgbench_gen.tasks.records import make_camera_slots, read_camera_record
 from vgbench_gen.tasks.relative_pose.checks import check_motions
 from vgbench_gen.tasks.relative_pose.evidence import InliersEvidence, MotionEvidence
@@ -305,6 +305,13 @@ class RelativePose(PairMarginsTask):
         truth = fact.truth_candidate
         first, second = (fact.cameras[frame_id] for frame_id in truth.frame_ids)
         return list(_overlays.draw_moved_points(MotionEvidence.of(truth).points_m, truth.value, first, second))
+
+    def world_points(self, fact: Fact) -> tuple[WorldPoint, ...]:
+        """The points of `overlay`."""
+        truth = fact.truth_candidate
+        first, second = (fact.cameras[frame_id] for frame_id in truth.frame_ids)
+        points_m, pose = MotionEvidence.of(truth).points_m, self.stored_poses(fact)[truth.frame_ids[0]]
+        return _overlays.place_moved_points(points_m, truth.value, first, second, pose)
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """The truth's two frames; the options are printed poses."""

@@ -22,7 +22,7 @@ from vgbench_gen.tasks._noise import is_nearest, measure_mean_gaps_m, perturb_mo
 from vgbench_gen.tasks._pair_margins import PairMarginsTask
 from vgbench_gen.tasks._pairs import PairTable, Problem, collect_poses, get_pair_table, thin_rows
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, add_margins, reject, tasks
-from vgbench_gen.tasks.presentation import Margins, Mark, Presentation
+from vgbench_gen.tasks.presentation import Margins, Mark, Presentation, WorldPoint
 from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.revealed import Revealed
 from vgbench_gen.tasks.row_evidence import RowEvidence
@@ -266,6 +266,13 @@ class ViewAfterMotion(PairMarginsTask):
         points_m = SourceEvidence.of(fact).points_m
         on_source, on_truth = _overlays.draw_moved_points(points_m, truth.value, source, frame)
         return [on_source, *(on_truth if option is truth else [] for option in fact.candidates)]
+
+    def world_points(self, fact: Fact) -> tuple[WorldPoint, ...]:
+        """The points of `overlay`."""
+        truth, seen = fact.truth_candidate, SourceEvidence.of(fact)
+        source, frame = fact.cameras[fact.frame_ids[0]], fact.cameras[truth.frame_ids[0]]
+        (pose,) = seen.list_poses(fact.frame_ids)
+        return _overlays.place_moved_points(seen.points_m, truth.value, source, frame, pose)
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """The source, then the candidates in the order of the options."""

@@ -1,0 +1,213 @@
+"""Questions in space: what the viewer is given falls, projected, on the marks of the images; clouds are the scan."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser import OpenPage
+from tests.quality.conftest import write_rows
+from tests.small_room import small_room, small_view, stored
+from vgbench_gen.core.types import FloatArray, Item
+from vgbench_gen.pipeline.measure import measure_task, store_pictures
+from vgbench_gen.pipeline.recipe import Recipe
+from vgbench_gen.report import gallery, gallery_space
+from vgbench_gen.report.gallery_rows import make_overlay
+from vgbench_gen.report.gallery_space import FRAMES, CloudPlan, describe_space, make_cloud, write_clouds
+from vgbench_gen.report.site import Site
+from vgbench_gen.store.media import MediaStore
+from vgbench_gen.store.shards import write_items
+from vgbench_gen.tasks.base import tasks
+from vgbench_gen.tasks.row_evidence import RowEvidence
+
+NAMES = ("relative_pose", "view_after_motion", "object_distance", "object_location", "point_tracking")
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Item]]:
+    """(folder of a dataset with its images, its rows), of the tasks that can be seen in space."""
+    folder = tmp_path_factory.mktemp("space") / "set"
+    recipe, view, media = Recipe(tasks=NAMES, facts_per_scene=3), small_view(), MediaStore(folder / "media")
+    chosen = [tasks[name].with_gates(recipe.gates) for name in NAMES]
+    facts = [fact for task in chosen for fact in measure_task(task, view, recipe.seed, recipe.facts_per_scene)[0]]
+    items = write_rows(folder, store_pictures(facts, view, media), media, recipe).items
+    write_items(folder / "items", items, media)
+    return folder, items
+
+
+def project(camera: dict[str, Any], points: Any) -> FloatArray:
+    """Pixels (N, 2) of world points, written out once more from the conventions."""
+    pose = np.vstack([np.reshape(camera["pose"], (3, 4)), [0, 0, 0, 1]])
+    x, y, z = (np.linalg.inv(pose) @ np.c_[np.reshape(points, (-1, 3)), np.ones(np.size(points) // 3)].T)[:3]
+    fx, fy, cx, cy = camera["K"]
+    return np.stack([fx * x / z + cx, fy * y / z + cy], axis=-1)
+
+
+def mirrored(item: Item) -> bool:
+    return any(op["op"] == "mirror" for picture in RowEvidence.of(item).shown() for op in picture.ops)
+
+
+def test_points_and_boxes_fall_on_the_marks(rows: tuple[Path, list[Item]]) -> None:
+    seen = set()
+    for item in rows[1]:
+        space = describe_space(item)
+        assert (space is None) == mirrored(item), item.task
+        if space is None:
+            continue
+        marks, _ = make_overlay(item)
+        for k, camera in enumerate(c for c in space["cameras"] if c["image"] >= 0):
+            assert camera["image"] == k
+            drawn = [(mark["label"], p) for mark in marks[k] for p in mark["points"] if mark["kind"] == "point"]
+            if item.task in ("relative_pose", "view_after_motion") and drawn:
+                points = {point["label"]: point["at"] for point in space["points"]}
+                assert len(points) == len(drawn) > 1
+                for label, uv in drawn:
+                    np.testing.assert_allclose(project(camera, points[label])[0], uv, atol=1.5)
+                    seen.add((item.task, k))
+            if item.task == "point_tracking":
+                (query,) = [point["at"] for point in space["points"] if point["right"]]
+                assert min(np.linalg.norm(project(camera, query)[0] - uv) for _, uv in drawn) < 1.5
+                seen.add((item.task, k))
+            ends = np.array([p for mark in marks[k] for p in mark["points"] if mark["kind"] == "line"])
+            for box in space["boxes"]:
+                if box["right"]:
+                    corners = project(camera, box["corners"])
+                    gaps = np.linalg.norm(corners[:, None] - ends[None], axis=-1).min(axis=1)
+                    # The options of object_location are printed in centimetres, and the marks draw what is printed.
+                    assert gaps.max() < (12 if item.task == "object_location" else 1)
+                    seen.add((item.task, k))
+    assert {("relative_pose", 0), ("relative_pose", 1), ("view_after_motion", 0), ("point_tracking", 1)} <= seen
+    assert {("object_distance", 0), ("object_location", 0)} <= seen
+
+
+def test_what_a_wrong_option_means_is_its_own_camera_or_box(rows: tuple[Path, list[Item]]) -> None:
+    seen = set()
+    for item in rows[1]:
+        space = describe_space(item)
+        if item.question_type != "multi-choice" or space is None:
+            continue
+        wrong = "ABCD".replace(item.answer, "")
+        values = dict(zip("ABCD", (option.value for option in RowEvidence.of(item).options), strict=True))
+        if item.task == "relative_pose":
+            first, _, *others = space["cameras"]
+            assert [camera["name"] for camera in others] == list(wrong)
+            pose_1, point = np.vstack([np.reshape(first["pose"], (3, 4)), [0, 0, 0, 1]]), np.array([0.2, -0.1, 2.0, 1])
+            for camera in others:
+                pose = np.vstack([np.reshape(camera["pose"], (3, 4)), [0, 0, 0, 1]])
+                there = np.linalg.inv(pose) @ pose_1 @ point
+                np.testing.assert_allclose(there[:3], values[camera["name"]] @ point, atol=5e-3)
+        elif item.task == "object_location":
+            assert [box["label"] for box in space["boxes"] if not box["right"]] == list(wrong)
+            pose = np.reshape(space["cameras"][0]["pose"], (3, 4))
+            for box in space["boxes"][1:]:
+                expected = values[box["label"]] @ pose[:, :3].T + pose[:, 3]
+                np.testing.assert_allclose(box["corners"], expected, atol=1e-3)
+        elif item.task == "view_after_motion":
+            assert [camera["right"] for camera in space["cameras"]] == [None, *(c == item.answer for c in "ABCD")]
+        else:
+            continue
+        seen.add(item.task)
+    assert seen == {"relative_pose", "object_location", "view_after_motion"}
+
+
+def test_rows_that_cannot_be_read_have_no_space(rows: tuple[Path, list[Item]]) -> None:
+    item = next(i for i in rows[1] if i.task == "relative_pose" and not mirrored(i))
+    assert describe_space(replace(item, task="no such task")) is None
+    assert describe_space(replace(item, evidence={})) is None
+    far = dict(item.evidence)
+    far["options"] = [dict(option) for option in far["options"]]
+    for option in far["options"]:
+        poses = option["evidence"].get("world_from_camera", {})
+        option["evidence"] = {**option["evidence"], "world_from_camera": {k: [1e9] * 16 for k in poses}}
+    assert describe_space(replace(item, evidence=far)) is None
+
+
+def decode(cloud: dict[str, Any]) -> tuple[FloatArray, Any]:
+    data, n = base64.b64decode(cloud["data"]), cloud["n"]
+    assert len(data) == 9 * n
+    steps = np.frombuffer(data, "<u2", 3 * n).reshape(n, 3)
+    return np.array(cloud["low"]) + np.array(cloud["step"]) * steps, np.frombuffer(data, np.uint8, -1, 6 * n)
+
+
+def test_a_cloud_is_what_the_frame_sees() -> None:
+    frame = stored(small_room())[2]
+    cloud = make_cloud(frame, 900)
+    assert 500 < cloud["n"] <= 900
+    world_m, colors = decode(cloud)
+    local = (world_m - frame.world_from_camera[:3, 3]) @ frame.world_from_camera[:3, :3]
+    K = frame.camera
+    uv = np.stack([K.fx * local[:, 0] / local[:, 2] + K.cx, K.fy * local[:, 1] / local[:, 2] + K.cy], axis=-1)
+    # A pixel of the depth image may lie between those of the colour image: its colour is one of theirs.
+    corners = [
+        np.clip(f(uv - 1e-3 + 2e-3 * s).astype(int), 0, (K.width - 1, K.height - 1))
+        for s in (0, 1)
+        for f in (np.floor, np.ceil)
+    ]
+    near = [(frame.color()[b[:, 1], a[:, 0]] == colors.reshape(-1, 3)).all(axis=-1) for a in corners for b in corners]
+    assert np.any(near, axis=0).all()
+    assert len(np.unique(colors.reshape(-1, 3), axis=0)) > 50
+    D = frame.depth_camera
+    h, w = frame.depth_m().shape
+    du = np.clip(np.round(D.fx * local[:, 0] / local[:, 2] + D.cx).astype(int), 0, w - 1)
+    dv = np.clip(np.round(D.fy * local[:, 1] / local[:, 2] + D.cy).astype(int), 0, h - 1)
+    np.testing.assert_allclose(frame.depth_m()[dv, du], local[:, 2], atol=2e-3)
+
+
+def test_clouds_are_few_and_every_task_has_some() -> None:
+    plan = CloudPlan()
+    for n in range(500):
+        for task in "ab":
+            item = SimpleNamespace(task=task, source="s", scene_id=f"{task}{n}")
+            plan.add(item, {"frames": ["1", "2"]})  # type: ignore[arg-type]
+    chosen = plan.choose()
+    assert len(chosen) == len(set(chosen)) == FRAMES
+    assert {scene for _, scene, _ in chosen} == {f"{task}{n}" for task in "ab" for n in range(FRAMES // 4)}
+
+
+def test_a_gallery_shows_points_of_the_scan(
+    rows: tuple[Path, list[Item]], tmp_path: Path, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, items = rows
+    item = next(i for i in items if i.task == "relative_pose" and not mirrored(i))
+
+    def write(plan: CloudPlan, roots: Any, site: Site) -> dict[str, dict[str, str]]:
+        # The analytic room is no scan on disk; what is written of its frames is the same.
+        frames = {frame.id: frame for frame in stored(small_room())}
+        names = {frame: f"cloud-{k:05d}" for k, (_, _, frame) in enumerate(plan.choose())}
+        for frame, name in names.items():
+            site.write_data(name, make_cloud(frames[frame], 400))
+        return {f"{item.source}/{item.scene_id}": names}
+
+    monkeypatch.setattr(gallery, "write_clouds", write)
+    made = gallery.make_gallery(folder, tmp_path / "g", scenes=[tmp_path])
+    page = open_page(f"{made.index.as_uri()}#item={item.id}").page
+    page.locator("canvas.space").scroll_into_view_if_needed()
+    expect(page.locator(".in-space figcaption")).to_contain_text("points of the frames. 5 cameras, 8 marked points."
+        if item.question_type == "multi-choice" else "points of the frames.")  # fmt: skip
+    frames = describe_space(item)["frames"]  # type: ignore[index]
+    clouds = {frame.id: make_cloud(frame, 400) for frame in stored(small_room())}
+    assert page.evaluate("document.querySelector('.space').viewer.count()") == sum(clouds[f]["n"] for f in frames)
+    back = page.evaluate("cloud => Array.from(VGBENCH_SPACE.unpack(cloud).at)", clouds[frames[0]])
+    np.testing.assert_allclose(np.reshape(back, (-1, 3)), decode(clouds[frames[0]])[0], atol=1e-5)
+    box = page.locator("canvas.space").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 100, box["y"] + 100)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 180, box["y"] + 120)
+    page.mouse.up()
+    page.keyboard.press("o")
+    page.get_by_role("button", name="From above").click()
+    page.get_by_role("button", name="image 2", exact=True).click()
+
+
+def test_scans_that_are_not_there_cost_nothing(tmp_path: Path) -> None:
+    plan = CloudPlan({"relative_pose": [[("scannet", "scene0000_00", "1")], [("nobody", "x", "2")]]})
+    assert write_clouds(plan, [tmp_path], Site(tmp_path / "g")) == {}
+    assert gallery_space.FRAMES * gallery_space.POINTS * 12 < 5e6  # bytes of all clouds in base64
