@@ -14,6 +14,8 @@ import pytest
 
 from tests.browser import OpenPage
 from tests.report.audit_report import EVIL, INSIDE, OUTSIDE, report
+from vgbench_gen.pipeline.audit import AuditLine
+from vgbench_gen.report.audit_headline import make_headline
 from vgbench_gen.report.audit_page import write_audit
 from vgbench_gen.report.audit_table import as_json, format_brief_lines, format_table_lines, make_rows, merge_fallen
 
@@ -120,7 +122,31 @@ def test_in_a_browser(page: Path, open_page: OpenPage, width: int, height: int) 
     assert link.get_attribute("href") == f"../gallery/index.html#item={INSIDE}"
     assert "A question of the pool?" in behind.inner_text()
     assert EVIL.split()[0] in behind.inner_text()
-    assert shown.locator("figure svg[role=img]").count() >= 4
+    assert shown.locator(".headline tbody tr").count() == 2
+    assert "the middle value" in shown.locator(".headline thead").inner_text() or width < 760
     assert shown.evaluate("getComputedStyle(document.querySelector('.verdict')).borderLeftWidth") == "6px"
     assert watched.overflow_px() == 0
+    shown.get_by_role("link", name="All 10 figures").click()
+    assert shown.locator("figure svg[role=img]").count() >= 4
+    # Labels stand whole, beside their marks or above them.
+    labels = shown.locator(".rows li > span:first-child")
+    assert "metric depth choice forest" in labels.all_inner_texts()
+    assert labels.evaluate_all("all => all.every(one => one.scrollWidth <= one.clientWidth + 1)")
+    assert watched.overflow_px() == 0
     assert not watched.foreign
+
+
+def test_the_headline_shows_what_says_most_against_a_task() -> None:
+    found = make_headline(report())
+    assert found is not None
+    assert [measure["title"] for measure in found["measures"]] == ["Text only", "No skill", "Solver", "Wrong image"]
+    first = next(line.finding for line in report().lines if line.finding.audit == "blind")
+    # Far above chance on few questions says less than somewhat above it on many.
+    lucky = replace(first, name="lucky", n=12, value=60.0, low=20.0, high=90.0, verdict="few")
+    more = replace(report(), lines=[*report().lines, AuditLine("pool", lucky)])
+    again = make_headline(more)
+    assert again is not None
+    for shown in (found, again):
+        cell = next(row for row in shown["rows"] if row["task"] == "metric depth")["cells"][0]
+        assert (cell["value"], cell["verdict"], cell["chance"]) == ("34", "red", "25.0%")
+    assert make_headline(replace(report(), lines=[])) is None

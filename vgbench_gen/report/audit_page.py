@@ -1,4 +1,5 @@
-"""An audit as files: audit.json, audit.csv, bias.csv, and one page that opens from disk and asks for nothing."""
+"""An audit as files: audit.json, audit.csv, bias.csv, and two pages that open from disk and ask for nothing: what
+it comes to for each task, and every figure."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from vgbench_gen.pipeline.audit import AuditLine, AuditReport, Where
 from vgbench_gen.quality.family import LEVEL
 from vgbench_gen.quality.findings import CONCLUSIVE, Finding
 from vgbench_gen.report import audit_plots
+from vgbench_gen.report.audit_headline import make_headline
 from vgbench_gen.report.audit_table import (
     ORDER,
     AuditRow,
@@ -34,6 +36,7 @@ from vgbench_gen.report.site import make_environment, make_inline_style
 from vgbench_gen.store.files import write_bytes
 
 GALLERY = "../gallery/index.html"
+FIGURES = "figures.html"
 _LISTED, _LISTED_BELOW = 8, 3  # questions of a line that the page spells out, among fallen bars and further down
 _OPENED = 3  # red lines up to which a family is unfolded; they stand among the fallen bars as well
 _LINKED = 60  # that one link carries; addresses must stay short enough for every browser
@@ -65,39 +68,49 @@ def write_audit(report: AuditReport, folder: Path, home: Path | None = None) -> 
     write_bytes(folder / "audit.csv", format_csv(report).encode())
     write_bytes(folder / "bias.csv", format_bias_csv(report).encode())
     header = PageHeader(AUDIT, folder, {} if home is None else {home.resolve().name: home})
-    write_bytes(folder / "index.html", make_page(report, header.render("index.html")).encode())
+    for name, make in ((FIGURES, make_figures_page), ("index.html", make_page)):
+        write_bytes(folder / name, make(report, header.render(name)).encode())
     if home is not None:
         refresh_headers(home)
     return folder / "index.html"
 
 
 def make_page(report: AuditReport, header: str = "") -> str:
-    """The page, whole: no script, styles inside, every text of the data escaped; header: markup."""
-    style, csp = make_inline_style(names=("audit.css",))
+    """The first page, whole: no script, styles inside, every text of the data escaped; header: markup."""
     counts = count_verdicts(report.lines)
-    return (
-        make_environment()
-        .get_template("audit.html.j2")
-        .render(
-            csp=csp,
-            style=style,
-            header=header,
-            dataset=report.dataset,
-            summary=summarise(report),
-            counts=[(name, counts[name]) for name in ORDER if counts[name]],
-            notes=[*describe_power(report), *report.notes],
-            tested=report.tested,
-            level=f"{LEVEL:g}",
-            conclusive=CONCLUSIVE,
-            fallen=[_make_row(row, report) for row in merge_fallen(report)],
-            forests=audit_plots.plot_forests(report, _FORESTS),
-            stacks=audit_plots.plot_stacks(report.tallies),
-            histogram=audit_plots.plot_bias(report.bias),
-            sections=[
-                found for where, title, caption in _SECTIONS if (found := _make_section(report, where, title, caption))
-            ],
-        )
+    return _render(
+        "audit.html.j2",
+        report,
+        header,
+        summary=summarise(report),
+        headline=make_headline(report),
+        counts=[(name, counts[name]) for name in ORDER if counts[name]],
+        notes=[*describe_power(report), *report.notes],
+        tested=report.tested,
+        level=f"{LEVEL:g}",
+        conclusive=CONCLUSIVE,
+        fallen=[_make_row(row, report) for row in merge_fallen(report)],
     )
+
+
+def make_figures_page(report: AuditReport, header: str = "") -> str:
+    """The page of all figures, made as `make_page` makes the first one."""
+    sections = (_make_section(report, where, title, caption) for where, title, caption in _SECTIONS)
+    return _render(
+        "audit_figures.html.j2",
+        report,
+        header,
+        forests=audit_plots.plot_forests(report, _FORESTS),
+        stacks=audit_plots.plot_stacks(report.tallies),
+        histogram=audit_plots.plot_bias(report.bias),
+        sections=[section for section in sections if section is not None],
+    )
+
+
+def _render(template: str, report: AuditReport, header: str, **values: Any) -> str:
+    style, csp = make_inline_style(names=("audit.css",))
+    shared = {"csp": csp, "style": style, "header": header, "dataset": report.dataset, "figures": len(report.lines)}
+    return make_environment().get_template(template).render(**shared, **values)
 
 
 def _make_section(report: AuditReport, where: Where, title: str, caption: str) -> dict[str, Any] | None:

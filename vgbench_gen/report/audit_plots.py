@@ -1,4 +1,4 @@
-"""The plots of an audit page as plain numbers: where to draw what."""
+"""The plots of the pages of an audit as plain numbers: where to draw what, in per cent of a row's width."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from vgbench_gen.pipeline.audit import AuditLine, AuditReport
 from vgbench_gen.quality.findings import Finding
 from vgbench_gen.report.audit_table import format_interval, format_value, name_cell
 
-LEFT, RIGHT = 330.0, 695.0  # of the axis from 0 to 100 %, in the 720 units that a plot is wide
-_STEP = 24
 _BINS = 20
 _FIRST_NUMBER = re.compile(r"[<>]= (\d+(?:\.\d+)?)")
 _MOST_MARKS = 60
@@ -63,49 +61,40 @@ def _plot_forest(
     title: str, lines: Sequence[AuditLine], controls: Mapping[tuple[str, str, str], float]
 ) -> dict[str, Any]:
     marks = []
-    for k, line in enumerate(lines):
+    for line in lines:
         found = line.finding
         marks.append(
             {
-                "y": 14 + k * _STEP,
-                "label": _shorten(f"{name_cell(found)} {found.name}"),
-                "x": _place_x(found.value),
-                "low": _place_x(found.low),
-                "high": _place_x(found.high),
-                "chance": _place_x(found.chance),
-                "limit": _limit(found),
-                "wrong": _place_x(controls.get((found.task, found.form, found.name), math.nan)),
+                "label": f"{name_cell(found)} {found.name}".replace("_", " "),
+                "x": place(found.value),
+                "low": place(found.low),
+                "high": place(found.high),
+                "chance": place(found.chance),
+                "limit": place(find_limit(found)),
+                "wrong": place(controls.get((found.task, found.form, found.name), math.nan)),
                 "verdict": found.verdict,
                 "caption": f"{name_cell(found)}, {found.name}: {format_value(found)} "
                 f"{format_interval(found)} of {found.n}",
             }
         )
-    ticks = [{"x": _place_x(value), "label": f"{value} %"} for value in range(0, 101, 25)]
     return {
         "title": title,
         "marks": marks,
-        "height": 14 + len(marks) * _STEP + 20,
-        "ticks": ticks,
-        "chances": any(mark["chance"] is not None for mark in marks),
-        "limits": any(mark["limit"] is not None for mark in marks),
+        "chances": any(mark["chance"] for mark in marks),
+        "limits": any(mark["limit"] for mark in marks),
         "controls": bool(controls),
     }
 
 
-def _limit(found: Finding) -> float | None:
+def find_limit(found: Finding) -> float:
+    """The number in the figure's bar, NaN where there is none."""
     match = _FIRST_NUMBER.search(found.bar)
-    return _place_x(float(match[1])) if match else None
+    return float(match[1]) if match else math.nan
 
 
-def _place_x(value: float) -> float | None:
-    if not math.isfinite(value):
-        return None
-    return round(LEFT + (RIGHT - LEFT) * min(max(value, 0.0), 100.0) / 100, 1)
-
-
-def _shorten(text: str, most: int = 44) -> str:
-    text = text.replace("_", " ")
-    return text if len(text) <= most else text[: most - 1] + "…"
+def place(value: float) -> str:
+    """A figure in per cent as a place on an axis from 0 to 100 %, "" where there is none."""
+    return f"{min(max(value, 0.0), 100.0):.1f}%" if math.isfinite(value) else ""
 
 
 def plot_stacks(tallies: Mapping[str, Mapping[str, Sequence[int]]]) -> list[dict[str, Any]]:
@@ -122,17 +111,16 @@ def plot_stacks(tallies: Mapping[str, Mapping[str, Sequence[int]]]) -> list[dict
 
 def _stack(title: str, names: Sequence[str], cells: Mapping[str, Sequence[int]]) -> dict[str, Any]:
     rows = []
-    for k, (cell, counts) in enumerate(sorted(cells.items())):
-        total, x, parts = sum(counts), LEFT, []
+    for cell, counts in sorted(cells.items()):
+        total, x, parts = max(sum(counts), 1), 0.0, []
         for series, count in enumerate(counts):
-            width = (RIGHT - 32 - LEFT) * count / max(total, 1)
-            parts.append({"series": series % 4, "x": round(x, 1), "width": round(width, 1)})
+            width = 100.0 * count / total
+            parts.append({"series": series % 4, "x": f"{x:.2f}%", "width": f"{width:.2f}%"})
             x += width
         caption = ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=False))
-        rows.append(
-            {"y": k * _STEP, "label": _shorten(cell), "parts": parts, "total": total, "caption": f"{cell}: {caption}"}
-        )
-    return {"title": title, "names": list(names), "rows": rows, "height": len(rows) * _STEP}
+        label = cell.replace("_", " ")
+        rows.append({"label": label, "parts": parts, "total": sum(counts), "caption": f"{label}: {caption}"})
+    return {"title": title, "names": list(names), "rows": rows}
 
 
 def plot_bias(bias: Mapping[str, float]) -> dict[str, Any] | None:

@@ -17,7 +17,7 @@ from vgbench_gen.pipeline.audit import AuditLine, AuditReport, Where
 from vgbench_gen.quality.findings import CONCLUSIVE, Finding
 
 ORDER = {"red": 0, "few": 1, "green": 2, "reported": 3, "skipped": 4}
-_SHORT_FORM: dict[str, str] = dict(zip(QUESTION_TYPES, ("yes/no", "choice", "open"), strict=True))
+SHORT_FORM: dict[str, str] = dict(zip(QUESTION_TYPES, ("yes/no", "choice", "open"), strict=True))
 # The text of the bar in full stands in the files; a screen is narrow.
 _OR_P = re.compile(r",? or p >= [0-9.]+ \(Holm\)")
 BRIEF_LINES = 15
@@ -86,7 +86,7 @@ def measure_badness(found: Finding) -> float:
 
 def name_cell(found: Finding) -> str:
     """Task, form and source in short, "all" where the line is about all of them."""
-    parts = [found.task, _SHORT_FORM.get(found.form, found.form), found.source]
+    parts = [found.task, SHORT_FORM.get(found.form, found.form), found.source]
     return " ".join(part for part in parts if part) or "all"
 
 
