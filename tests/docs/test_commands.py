@@ -1,70 +1,184 @@
-"""Commands and snippets in README and docs are those of the program."""
+"""Commands and snippets in README and docs are those of the program, and run as they are printed."""
 
 from __future__ import annotations
 
 import ast
 import re
 import shlex
+import shutil
+import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 
-from vgbench_gen.cli.main import make_app
+from tests.pipeline.same_bytes import small_recipe
+from vgbench_gen.cli._options import find_current_dataset
+from vgbench_gen.cli.main import _USAGE_ERROR, _format_usage_message, main, make_app
+from vgbench_gen.pipeline.build import build
+from vgbench_gen.store.dataset import load
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-FENCE = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
+NEEDS = {"a key", "the network", "a cluster", "minutes", "a person", "other files"}
+"""What a block may say that it needs, in a comment before it; it is then read and not run."""
+FENCE = re.compile(r"(?:^ *<!-- needs: ([a-z ]+) -->\n)?^( *)```(\w+)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
+FALLS_SHORT = ("audit", "vote", "verify", "doctor", "build")
+"""Verbs whose status 1 says what the small rooms of a test cannot give."""
 
 
-def list_blocks(language: str) -> list[tuple[str, str]]:
-    """(page, text) of every block of a language."""
+@dataclass(frozen=True)
+class Block:
+    page: str
+    language: str
+    text: str
+    needs: str
+
+    @property
+    def commands(self) -> list[list[str]]:
+        """The words of every command line; comments, and what follows a pipe, are left out."""
+        lines = self.text.replace("\\\n", " ").splitlines()
+        return [words for words in (shlex.split(line, comments=True) for line in lines) if words]
+
+
+def list_blocks(*languages: str) -> list[Block]:
     return [
-        (str(page.relative_to(ROOT)), match[2])
+        Block(str(page.relative_to(ROOT)), match[3], match[4], match[1] or "")
         for page in PAGES
         for match in FENCE.finditer(page.read_text("utf-8"))
-        if match[1] == language
+        if match[3] in languages
     ]
 
 
 def list_commands(program: str) -> list[tuple[str, list[str]]]:
-    """(page, words) of every command line of a program; comments and what follows a pipe are left out."""
-    found = []
-    for page, text in list_blocks("sh"):
-        for line in text.replace("\\\n", " ").splitlines():
-            words = shlex.split(line, comments=True)
-            if words and words[0] == program:
-                found.append((page, words[1:]))
-    return found
+    """(page, words) of every command line of a program."""
+    return [(b.page, words[1:]) for b in list_blocks("sh") for words in b.commands if words[0] == program]
+
+
+def read_words(words: list[str]) -> None:
+    """Parse a command line as the program does, types and required arguments too, and do nothing.
+
+    Raises:
+        typer.BadParameter: or another usage error, where the program would refuse it.
+    """
+    command: Any = typer.main.get_command(make_app())
+    with command.make_context("vgbench", list(words)) as context:
+        while getattr(command, "commands", None):
+            name, command, left = command.resolve_command(context, [*context._protected_args, *context.args])
+            context = command.make_context(name, left, parent=context)
 
 
 def find_problem(words: list[str]) -> str:
     """Why the program would refuse these words before it does anything; "" where it would not."""
-    app: Any = typer.main.get_command(make_app())
-    if not words or words[0].startswith("-"):
-        return ""
-    command = app.commands.get(words[0])
-    if command is None:
-        return f"no verb {words[0]!r}"
-    while getattr(command, "commands", None) and len(words) > 1 and words[1] in command.commands:
-        command, words = command.commands[words[1]], words[1:]
-    known = {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)} | {"--help"}
-    unknown = [word for word in words[1:] if re.match(r"--[a-z]", word) and word.partition("=")[0] not in known]
-    return f"no option {', '.join(unknown)}" if unknown else ""
+    try:
+        read_words(words)
+    except typer.Exit:
+        return ""  # --help, --version
+    except _USAGE_ERROR as error:
+        return _format_usage_message(error)
+    return ""
+
+
+@pytest.fixture(scope="session")
+def place(raw_room: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder as readers of the pages have it: scans, and datasets of the names that are printed."""
+    folder = tmp_path_factory.mktemp("place")
+    (folder / "raw_scenes").symlink_to(raw_room)
+    recipe = small_recipe().model_copy(update={"tasks": ("relative_pose", "metric_depth", "homography_to_matrix")})
+    assert build(recipe, raw_room, folder / "build" / "vgbench").composed.total > 20
+    for name in ("mine", "demo"):
+        shutil.copytree(folder / "build" / "vgbench", folder / "build" / name)
+    return folder
+
+
+def run_block(block: Block, leave: tuple[str, ...] = ()) -> list[str]:
+    """Run what can be run of a block in `place`; the lines that failed, with their status.
+
+    leave: verbs that are read alone, for the time that they take.
+    """
+    failed = []
+    scans = str(Path("raw_scenes").resolve())
+    for words in block.commands:
+        if words[0] == "vgbench":
+            given = [scans if word == "/data/scans" else word for word in words[1:]]
+            if given[0] in leave:
+                continue
+            if "ID" in given:
+                given[given.index("ID")] = load(find_current_dataset()).ids()[0]
+            status = main(given)
+            if status and not (status == 1 and given[0] in FALLS_SHORT):
+                failed.append(f"{block.page}: {shlex.join(words)}: status {status}")
+        elif words[0] == "make":
+            done = subprocess.run(
+                ["make", "-n", "-C", str(ROOT), *words[1:]], capture_output=True, text=True, check=False
+            )
+            if done.returncode:
+                failed.append(f"{block.page}: {shlex.join(words)}: {done.stderr}")
+        elif words[0] not in ("source", "pip", "export"):
+            failed.append(f"{block.page}: {shlex.join(words)}: nobody runs this; say what the block needs")
+    return failed
 
 
 def test_a_wrong_command_is_found() -> None:
-    assert find_problem(["bild"]) == "no verb 'bild'"
-    assert find_problem(["build", "--scene", "x"]) == "no option --scene"
+    assert find_problem(["bild"]).startswith("No such command 'bild'")
+    assert find_problem(["build", "--scene", "x"]).startswith("No such option: --scene")
+    assert find_problem(["eval", "build/mine"]).startswith("Missing option '--model'.")
+    assert "a valid integer" in find_problem(["build", "--workers", "many"])
+    assert find_problem(["agent", "ask", "What?"]).startswith("Missing option '--model'.")
     assert find_problem(["build", "vgbench", "--scenes", "x", "--seed=3"]) == ""
 
 
-def test_every_command_is_one_of_the_program() -> None:
+def test_every_command_is_one_of_the_program(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)  # some take the dataset that was built last
     commands = list_commands("vgbench")
     assert len(commands) > 60
-    problems = [f"{page}: vgbench {shlex.join(words)}: {find_problem(words)}" for page, words in commands]
-    assert not [line for line in problems if not line.endswith(": ")]
+    problems = [(f"{page}: vgbench {shlex.join(words)}", find_problem(words)) for page, words in commands]
+    assert not [(line, problem) for line, problem in problems if problem]
+
+
+def test_what_a_block_needs_is_known() -> None:
+    found = {block.needs for block in list_blocks("sh", "python")} - {""}
+    assert found <= NEEDS
+    assert "a key" in found
+
+
+FIRST = ("README.md", "docs/quickstart.md")
+QUICK, REST = (
+    [block for block in list_blocks("sh", "python") if not block.needs and (block.page in FIRST) == first]
+    for first in (True, False)
+)
+
+
+def name_block(block: Block) -> str:
+    return f"{block.page}:{block.text.split(maxsplit=3)[:3]}"
+
+
+@pytest.mark.parametrize("block", [block for block in QUICK if block.language == "sh"], ids=name_block)
+def test_commands_of_the_first_pages_run(block: Block, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+    assert run_block(block, ("build",)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", [block for block in QUICK + REST if block.language == "sh"], ids=name_block)
+def test_commands_of_every_page_run(block: Block, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+    assert run_block(block) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", [b for b in QUICK + REST if b.language == "python"], ids=name_block)
+def test_snippets_run(
+    block: Block, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from PIL import Image
+
+    monkeypatch.chdir(place)
+    monkeypatch.setattr(Image.Image, "show", lambda image: None)  # no screen
+    exec(compile(block.text, block.page, "exec"), {"__name__": "__main__"})
+    assert len(capsys.readouterr().out) < 300_000
 
 
 def test_every_target_is_one_of_the_makefile() -> None:
@@ -79,10 +193,10 @@ def test_every_target_is_one_of_the_makefile() -> None:
             assert name in (variables if equals else targets), f"{page}: make {shlex.join(words)}"
 
 
-@pytest.mark.parametrize(("page", "text"), list_blocks("python"))
-def test_every_python_snippet_names_what_there_is(page: str, text: str) -> None:
+@pytest.mark.parametrize("block", list_blocks("python"), ids=name_block)
+def test_every_python_snippet_names_what_there_is(block: Block) -> None:
     import vgbench_gen
 
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(ast.parse(block.text)):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "vgbench_gen":
-            assert hasattr(vgbench_gen, node.attr), f"{page}: vgbench_gen.{node.attr}"
+            assert hasattr(vgbench_gen, node.attr), f"{block.page}: vgbench_gen.{node.attr}"
