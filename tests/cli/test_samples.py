@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import cv2
 import pytest
 
 from tests.samples.box_world import box_take
@@ -20,6 +21,13 @@ def run(out: Path, *options: str) -> int:
 def test_scenes_are_made_once_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(tmp_path, "--count", "ca1m=1", "--count", "wildrgbd=2") == 0
     lines = capsys.readouterr().out.splitlines()
+    first, *lines = lines
+    assert first == f"the first scene: {tmp_path}/samples-ca1m/first.png"
+    sheet = cv2.imread(str(tmp_path / "samples-ca1m" / "first.png"))
+    assert sheet is not None
+    assert sheet.shape[0] == 600
+    assert sheet[:300].std() > 10
+    assert sheet[300:].std() > 10
     assert [line.split()[:3] for line in lines[:3]] == [
         ["dataset", "scenes", "new"],
         ["ca1m", "1", "1"],
@@ -35,7 +43,7 @@ def test_scenes_are_made_once_and_told(tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_small_is_a_few_of_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(tmp_path, "--small") == 0
-    assert {line.split()[0] for line in capsys.readouterr().out.splitlines()[1:5]} == {
+    assert {line.split()[0] for line in capsys.readouterr().out.splitlines()[2:6]} == {
         "ca1m",
         "scannet",
         "scannetpp",

@@ -34,8 +34,8 @@ def check_dataset(dataset: Path, scenes: list[Path], workers: int) -> bool:
     return holds and not report.fell
 
 
-def list_places(dataset: Path) -> list[str]:
-    """What to look at in a checked dataset, a line each; draws its first question for one of them.
+def draw_example(dataset: Path) -> str:
+    """Draw the first of the questions with the most images, and say where, before the dataset is checked.
 
     Raises:
         DatasetError: the dataset cannot be read.
@@ -45,8 +45,14 @@ def list_places(dataset: Path) -> list[str]:
     from vgbench_gen.store.files import write_bytes
 
     items = load(dataset)
-    images = [items.image_bytes(items[0], k) for k in range(len(items[0].images))]
-    write_bytes(dataset / _EXAMPLE, encode_png(draw_row(items[0], images)))
+    item = items.by_id(max(items.without_evidence(), key=lambda item: len(item.images)).id)
+    images = [items.image_bytes(item, k) for k in range(len(item.images))]
+    write_bytes(dataset / _EXAMPLE, encode_png(draw_row(item, images)))
+    return f"a question, drawn: {dataset / _EXAMPLE}"
+
+
+def list_places(dataset: Path) -> list[str]:
+    """What to look at in a checked dataset, a line each."""
     places = {
         _EXAMPLE: "one question, drawn with the numbers behind its answer",
         "items/": 'the questions with their images: datasets.load_dataset("parquet", …)',

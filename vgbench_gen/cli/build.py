@@ -97,8 +97,9 @@ def build(
     lost = [f"{scene.dataset} {scene.scene_id}" for scene in report.scenes if scene.lost or scene.raised]
     holds = bool(report.composed.total) and not lost
     if check and report.composed.total:
-        from vgbench_gen.cli._check import check_dataset, list_places
+        from vgbench_gen.cli._check import check_dataset, draw_example, list_places
 
+        print(draw_example(out), flush=True)
         holds &= check_dataset(out, scenes, workers)
         if lost:
             print(f"lost {len(lost)} of {len(report.scenes)} scenes ({', '.join(lost)}): run again to try them again.")

@@ -57,13 +57,33 @@ def samples(
 
         def on_scene(made: MadeScene, done: int, total: int) -> None:
             nonlocal there
+            first = there.startswith("0 ") and made.seconds > 0
             there = f"{done} of {total} scenes"
+            if first:
+                print(f"the first scene: {_draw_first(made, out)}", flush=True)
 
         def on_frame(done: int, total: int) -> None:
             progress("rendering", done, total, note=there)
 
         found = makers.make_samples(specs, out, count_workers(workers), on_scene, on_frame=on_frame)
     _print_table(found, out, time.perf_counter() - started)
+
+
+def _draw_first(made: MadeScene, out: Path) -> Path:
+    """Frames and depth of a scene as a picture beside it, to look at while the others are made."""
+    from vgbench_gen.quality.explain import encode_png
+    from vgbench_gen.report.scene_sheet import draw_scene_sheet
+    from vgbench_gen.samples.make import get_dataset_folder
+    from vgbench_gen.scenes import discover
+    from vgbench_gen.scenes.opening import open_scene
+    from vgbench_gen.store.files import write_bytes
+
+    folder = get_dataset_folder(out, made.spec.dataset)
+    (ref,) = (ref for ref in discover(folder) if ref.scene_id == made.spec.scene_id)
+    with open_scene(ref) as scene:
+        path = folder / "first.png"
+        write_bytes(path, encode_png(draw_scene_sheet(scene)))
+    return path
 
 
 def _read_counts(texts: list[str]) -> dict[str, int]:
