@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import http.server
+import itertools
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -26,7 +28,7 @@ def item_state(item: Item) -> str:
 
 
 def shown_ids(page: Page) -> list[str]:
-    links = [str(card.get_attribute("href")) for card in page.locator(".card").all()]
+    links = [str(card.get_attribute("href")) for card in page.locator("#cards .card").all()]
     return [link.rpartition("item=")[2] for link in links]
 
 
@@ -38,8 +40,8 @@ def test_filters_search_and_paging(site: Path, looked: Looked, open_page: OpenPa
     page = open_page(address(site)).page
     total = len(looked.items)
     count(page, total, total)
-    expect(page.locator(".card")).to_have_count(24)
-    assert page.locator(".card img").first.get_attribute("loading") == "lazy"
+    expect(page.locator("#cards .card")).to_have_count(24)
+    assert page.locator("#cards .card img").first.get_attribute("loading") == "lazy"
 
     page.select_option("#f-task", "plain_task")
     count(page, PLAIN, total)
@@ -154,7 +156,7 @@ def test_links_between_items(site: Path, looked: Looked, open_page: OpenPage) ->
     page.get_by_role("button", name="Remove filter twins").click()
     count(page, len(looked.items), len(looked.items))
     page.go_back()
-    page.locator(".card").first.click()
+    page.locator("#cards .card").first.click()
     page.click("[data-link='scene']")
     expect(page.locator("h1")).to_have_text(f"Scene {item.source}/{item.scene_id}")
     assert page.locator(".frames img").first.evaluate("i => i.naturalWidth") > 0
@@ -180,7 +182,7 @@ def test_from_an_audit_line_to_its_items(site: Path, looked: Looked, open_page: 
     count(page, 6, len(ids))
     page.select_option("#f-verdict", "person:invalid")
     assert shown_ids(page) == [ids[0]]
-    page.locator(".card").click()
+    page.locator("#cards .card").click()
     said = page.locator("#said")
     expect(said).to_contain_text("rule / medoid/odd name: 41.25 %")
     expect(said).to_contain_text(f"invalid by ann (occluded): {HOSTILE[:60]}")
@@ -194,7 +196,7 @@ def test_keyboard(site: Path, looked: Looked, open_page: OpenPage) -> None:
     page = open_page(address(site, "task=plain_task")).page
     plain = [i.id for i in looked.items if i.task == "plain_task"]
     title = page.locator(".sub .mono")
-    expect(page.locator(".card")).to_have_count(24)
+    expect(page.locator("#cards .card")).to_have_count(24)
     page.keyboard.press("j")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("k")
@@ -208,7 +210,7 @@ def test_keyboard(site: Path, looked: Looked, open_page: OpenPage) -> None:
     expect(title).to_have_text(plain[1])
     page.keyboard.press("Escape")
     expect(page.locator("#list")).to_be_visible()
-    expect(page.locator(".card").nth(1)).to_be_focused()
+    expect(page.locator("#cards .card").nth(1)).to_be_focused()
     page.keyboard.press("?")
     expect(page.locator("#help")).to_be_visible()
     page.keyboard.press("Escape")
@@ -232,8 +234,8 @@ def test_keyboard(site: Path, looked: Looked, open_page: OpenPage) -> None:
 def test_a_phone(site: Path, looked: Looked, open_page: OpenPage, scheme: str) -> None:
     watched = open_page(address(site), 390, 844, color_scheme=scheme, is_mobile=True, has_touch=True)
     page = watched.page
-    expect(page.locator(".card")).to_have_count(24)
-    lefts = {c.evaluate("c => c.getBoundingClientRect().left") for c in page.locator(".card").all()}
+    expect(page.locator("#cards .card")).to_have_count(24)
+    lefts = {c.evaluate("c => c.getBoundingClientRect().left") for c in page.locator("#cards .card").all()}
     assert len(lefts) == 1  # one column
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 22, 26)"
     assert dark == (scheme == "dark")
@@ -244,7 +246,7 @@ def test_a_phone(site: Path, looked: Looked, open_page: OpenPage, scheme: str) -
         expect(page.locator(".sub .mono")).to_contain_text(item.id.split()[0])
         page.keyboard.press("a")
         page.keyboard.press("o")
-        for summary in page.locator("summary").all():
+        for summary in page.locator("#item summary").all():
             summary.click()
         assert watched.overflow_px() == 0
     for name in ("scenes.html", "plots.html", "scene/0000.html"):
@@ -265,7 +267,7 @@ def test_hostile_texts_stay_texts(site: Path, looked: Looked, open_page: OpenPag
     assert seen(".question") == literal
     assert seen(".options .body") == literal
     assert literal in seen(".sub")
-    for summary in page.locator("summary").all():
+    for summary in page.locator("#item summary").all():
         summary.click()
     expect(page.locator("pre.raw")).to_contain_text("__proto__")
     assert page.evaluate("({}).polluted") is None
@@ -360,6 +362,51 @@ def server(site: Path) -> Iterator[str]:
 def test_from_a_web_server(server: str, open_page: OpenPage) -> None:
     page = open_page(f"{server}/gallery/index.html").page
     expect(page.get_by_role("link", name="Audit", exact=True)).to_have_attribute("href", "../audit/index.html")
-    page.locator(".card").first.click()
+    page.locator("#cards .card").first.click()
     expect(page.locator("#answer-button")).to_be_visible()
     assert page.locator(".picture img").first.evaluate("i => i.decode().then(() => i.naturalWidth)") > 0
+
+
+def test_one_of_each_task_then_all_with_no_twins_side_by_side(site: Path, looked: Looked, open_page: OpenPage) -> None:
+    page = open_page(address(site)).page
+    expect(page.locator("#openers .card")).to_have_count(len({item.task for item in looked.items}))
+    first = {item.id: item.images[0] for item in looked.items}
+    real = [unquote(name) for name in shown_ids(page) if unquote(name) in {i.id for i in looked.items[: looked.real]}]
+    assert len(real) > 10
+    assert [a for a, b in itertools.pairwise(real) if first[a] == first[b]] == []
+    shapes = [
+        box["height"] / box["width"] for one in page.locator("#cards .thumb").all() if (box := one.bounding_box())
+    ]
+    assert max(shapes) - min(shapes) < 0.02
+    # Every image is whole: nothing of it is cut by its frame.
+    assert {one.evaluate("i => getComputedStyle(i).objectFit") for one in page.locator(".thumb img").all()} == {
+        "contain"
+    }
+    before = shown_ids(page)
+    page.get_by_role("button", name="Shuffle").click()
+    expect(page.locator("#openers")).not_to_be_visible()
+    after = shown_ids(page)
+    assert after != before
+    page.reload()
+    assert shown_ids(page) == after
+
+
+def test_filters_are_folded_on_a_phone(site: Path, open_page: OpenPage) -> None:
+    page = open_page(address(site), 390, 844).page
+    expect(page.locator("#f-task")).not_to_be_visible()
+    page.locator("#fold > summary").click()
+    expect(page.locator("#f-task")).to_be_visible()
+
+
+def test_matrices_are_set_and_reasons_come_with_the_answer(site: Path, looked: Looked, open_page: OpenPage) -> None:
+    item = looked.first("homography_to_matrix", "multi-choice")
+    page = open_page(address(site, item_state(item))).page
+    for k in range(4):
+        option = page.locator(".options li").nth(k)
+        cells = [cell.inner_text() for cell in option.locator(".matrix-row > span").all()]
+        assert cells == re.findall(r"[-+]?[0-9.]+(?:e[-+]?[0-9]+)?", item.options[k])
+        assert len(cells) == 9
+        assert "[" not in option.inner_text()
+    expect(page.locator("#why")).not_to_be_visible()
+    page.keyboard.press("a")
+    expect(page.locator("#why")).to_contain_text("The nearest wrong option")

@@ -207,6 +207,28 @@ def test_a_gallery_shows_points_of_the_scan(
     page.get_by_role("button", name="image 2", exact=True).click()
 
 
+def test_points_by_a_wrong_pose_are_drawn_where_it_puts_them(
+    rows: tuple[Path, list[Item]], tmp_path: Path, open_page: OpenPage
+) -> None:
+    folder, items = rows
+    item = next(i for i in items if (i.task, i.question_type) == ("relative_pose", "multi-choice") and not mirrored(i))
+    space = describe_space(item)
+    assert space is not None
+    made = gallery.make_gallery(folder, tmp_path / "g")
+    page = open_page(f"{made.index.as_uri()}#item={item.id}").page
+    for camera in space["cameras"][2:]:
+        page.get_by_role("button", name=camera["name"], exact=True).click()
+        width, height = camera["size"]
+        uv = project(camera, [point["at"] for point in space["points"]])
+        inside = uv[((uv > -0.5) & (uv < (width - 0.5, height - 0.5))).all(axis=1)]
+        expect(page.locator(".picture").nth(1).locator(".dot.decoy")).to_have_count(len(inside))
+        drawn = page.evaluate(
+            "() => [...document.querySelectorAll('.dot.decoy')].map((d) => { const b = d.getBBox(); "
+            "return [b.x + b.width / 2, b.y + b.height / 2]; })"
+        )
+        np.testing.assert_allclose(np.reshape(drawn, (-1, 2)), inside, atol=0.5)  # Chromium rounds boxes
+
+
 def test_scans_that_are_not_there_cost_nothing(tmp_path: Path) -> None:
     plan = CloudPlan({"relative_pose": [[("scannet", "scene0000_00", "1")], [("nobody", "x", "2")]]})
     assert write_clouds(plan, [tmp_path], Site(tmp_path / "g")) == {}

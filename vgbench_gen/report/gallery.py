@@ -16,6 +16,7 @@ from vgbench_gen.core.types import Item
 from vgbench_gen.quality.review.lines import digest_item
 from vgbench_gen.report import gallery_plots
 from vgbench_gen.report.gallery_images import GalleryImages
+from vgbench_gen.report.gallery_openers import choose_striking, rate_opener
 from vgbench_gen.report.gallery_rows import make_detail, search_text, shorten_question
 from vgbench_gen.report.gallery_scenes import SceneNotes, draw_from_above, make_natural_key
 from vgbench_gen.report.gallery_space import CloudPlan, describe_space, write_clouds
@@ -149,6 +150,7 @@ class _Columns:
                 "text": shorten_question(item),
                 "image": addresses[0] if addresses else "",
                 "images": len(addresses),
+                "rated": rate_opener(item),
             }
         )
         space = describe_space(item)
@@ -191,6 +193,7 @@ class _Columns:
             "media": images.prefix,
             "pages": [[scene, page] for scene, page in pages.items()],
             "clouds": self.clouds,
+            "striking": choose_striking(self.items),
             "columns": {key: [i[key] for i in self.items] for key in ("id", "answer", "text", "image", "images")},
             "coded": {},
         }

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import numpy as np
 
 from vgbench_gen.core.types import LETTERS, QUESTION_TYPES, FloatArray, Item
-from vgbench_gen.report.gallery_rows import UNREADABLE
+from vgbench_gen.report.gallery_told import UNREADABLE
 from vgbench_gen.tasks.row_evidence import RowEvidence
 
 BINS = 14

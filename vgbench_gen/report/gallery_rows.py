@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.core.rng import format_canonical_json
 from vgbench_gen.core.types import LETTERS, Item
+from vgbench_gen.report.gallery_told import UNREADABLE, tell_evidence
 from vgbench_gen.report.site import replace_non_finite
 from vgbench_gen.store.pictures import find_size
 from vgbench_gen.tasks.base import tasks
@@ -19,8 +19,6 @@ from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
 from vgbench_gen.text.numbers import format_value
 
 EXCERPT = 150  # characters of the question on a card
-# What reading a damaged or foreign row can raise; such a row is shown without what cannot be read.
-UNREADABLE = (VGBenchError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 def shorten_question(item: Item) -> str:
@@ -51,6 +49,7 @@ def make_detail(item: Item, addresses: Sequence[str]) -> dict[str, Any]:
             for address, measure, drawn in zip(addresses, read_sizes(item), marks, strict=True)
         ],
         "overlay_problem": problem,
+        "told": tell_evidence(item),
         "numbers": [[label, text] for label, text in _list_numbers(item) if text],
         "provenance": [[label, text] for label, text in _list_provenance(item) if text],
         "margins": _list_margins(item),

@@ -21,8 +21,8 @@ from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.core.types import LETTERS, FloatArray, Item
 from vgbench_gen.geometry import projection
 from vgbench_gen.geometry.poses import transform
-from vgbench_gen.report.gallery_rows import UNREADABLE
 from vgbench_gen.report.gallery_scenes import FAR_M, find_up_direction
+from vgbench_gen.report.gallery_told import UNREADABLE
 from vgbench_gen.report.site import Site
 from vgbench_gen.scenes import discover
 from vgbench_gen.scenes.base import Frame, loaders

@@ -7,8 +7,8 @@
   const FACETS = ["task", "type", "source", "scene", "difficulty", "verdict", "linked"];
   const CODED = ["task", "type", "source", "scene", "difficulty"];
   const PARTNERS = ["twin", "pair", "group"];
-  const KEYS = [...FACETS, "answer", ...PARTNERS, "ids", "audit", "q", "page", "item"];
-  const NAMES = { twin: "twins", pair: "pair", group: "same truth", ids: "chosen items", audit: "audit line", answer: "answer" };
+  const KEYS = [...FACETS, "answer", ...PARTNERS, "ids", "audit", "q", "order", "page", "item"];
+  const NAMES = { twin: "twins", pair: "pair", group: "same truth", ids: "chosen items", audit: "audit line", answer: "answer", order: "shuffled" };
   const LINKED = { twin: "has a twin", pair: "has a pair partner", group: "same truth in other forms" };
   const $ = (id) => document.getElementById(id);
 
@@ -180,8 +180,39 @@
       });
       if (!failing.length) rows.push(row);
     }
-    memo = { key, rows, counts };
+    // Whoever asks for certain ones, or for the partners of one, gets them in the order of the dataset.
+    const asked = chosen || named || PARTNERS.some((kind) => state[kind]);
+    memo = { key, rows: state.order ? shuffled(rows, Number(state.order)) : asked ? rows : spread(rows), counts };
     return memo;
+  }
+  // The same rows, so that no two beside each other begin with the same image, as twins do, while that can be had.
+  function spread(rows) {
+    const found = [];
+    let held = [];
+    const fits = (row) => !found.length || !firstImages[row] || firstImages[row] !== firstImages[found[found.length - 1]];
+    for (const row of rows) {
+      if (fits(row)) found.push(row);
+      else held.push(row);
+      if (held.length && fits(held[0])) found.push(held.shift());
+    }
+    while (held.length) {
+      const at = Math.max(0, held.findIndex(fits));
+      found.push(...held.splice(at, 1));
+    }
+    return found;
+  }
+  // By a number in the address, so that the same address shows the same order.
+  function shuffled(rows, seed) {
+    const found = [...rows];
+    let state = seed >>> 0;
+    for (let k = found.length - 1; k > 0; k -= 1) {
+      state = (state + 0x6d2b79f5) >>> 0;
+      let t = Math.imul(state ^ (state >>> 15), 1 | state);
+      t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+      const other = ((t ^ (t >>> 14)) >>> 0) % (k + 1);
+      [found[k], found[other]] = [found[other], found[k]];
+    }
+    return found;
   }
 
   // --- small makers --------------------------------------------------------------------------------------------------
@@ -251,6 +282,7 @@
 
   function chip(key, state) {
     let value = state[key];
+    if (key === "order") return make("li", {}, make("button", { type: "button", on: { click: () => go({ ...state, order: "", page: "", item: "" }) } }, "shuffled ×"));
     if (key === "ids") value = `${state.ids.split(",").length}`;
     if (key === "audit") value = state.audit.split("/").map((part) => { try { return decodeURIComponent(part); } catch { return part; } }).filter(Boolean).join(" / ");
     const remove = () => go({ ...state, [key]: "", page: "", item: "" });
@@ -266,9 +298,12 @@
     const shown = rows.slice((page - 1) * PER_PAGE, page * PER_PAGE);
     const loading = state.q && !searchTexts ? " (searching …)" : "";
     $("count").textContent = `${number(rows.length)} of ${number(total)} items${loading}`;
-    const extra = ["answer", ...PARTNERS, "ids", "audit"].filter((key) => state[key]);
+    const extra = ["answer", ...PARTNERS, "ids", "audit", "order"].filter((key) => state[key]);
+    const filtered = extra.length || state.q || FACETS.some((facet) => state[facet]);
+    $("opening").hidden = Boolean(filtered) || page > 1 || index.striking.length < 2;
+    if (!$("opening").hidden) $("openers").replaceChildren(...index.striking.map((row) => card(row, state)));
     $("chips").replaceChildren(...extra.map((key) => chip(key, state)));
-    $("clear").hidden = !(extra.length || state.q || FACETS.some((facet) => state[facet]));
+    $("clear").hidden = !filtered;
     $("cards").replaceChildren(...shown.map((row) => card(row, state)));
     const step = (to, text, label) => make("button", { type: "button", "aria-label": label, disabled: to < 1 || to > pages, on: { click: () => { go({ ...state, page: String(to) }); scrollTo(0, 0); } } }, text);
     const field = make("input", { type: "number", min: 1, max: pages, value: page, "aria-label": `Page, of ${pages}`, on: { change: (event) => go({ ...state, page: event.target.value }) } });
@@ -350,12 +385,17 @@
     const image = make("img", { alt, src: source, width: size ? size[0] : null, height: size ? size[1] : null });
     const svg = draw("svg", { "aria-hidden": "true" });
     svg.toggleAttribute("hidden", !overlay);
-    const redraw = () => { if (!svg.hasAttribute("hidden")) drawMarks(svg, image, marks); };
+    let more = [];
+    const redraw = () => { if (!svg.hasAttribute("hidden")) drawMarks(svg, image, [...marks, ...more]); };
     image.addEventListener("load", redraw);
     redrawn.set(image, redraw);
     observer.observe(image);
     const show = (on) => { svg.toggleAttribute("hidden", !on); redraw(); };
-    return { frame: make("span", { class: "frame" }, image, svg), image, show };
+    const frame = make("span", { class: "frame" }, image, svg);
+    if (size) frame.style.setProperty("--ratio", String(size[0] / size[1]));
+    image.addEventListener("load", () => frame.style.setProperty("--ratio", String(image.naturalWidth / image.naturalHeight)));
+    const add = (marks_of_option) => { more = marks_of_option; redraw(); };
+    return { frame, image, show, add };
   }
 
   // --- one item ------------------------------------------------------------------------------------------------------
@@ -469,15 +509,26 @@
       const alt = `${name} of item ${ids[row]}: ${pretty(task)}, scene ${field("scene", row)}`;
       const caption = make("figcaption", {}, make("span", {}, record.images.length > 1 ? `Image ${k + 1}` : "Image"),
         entry.size ? make("span", {}, `${entry.size[0]} x ${entry.size[1]} px`) : null);
-      if (!entry.address) return { node: make("figure", { class: "picture" }, make("p", { class: "absent note" }, `${name} is not here: neither in media/ nor in the dataset's files.`), caption), show: () => {} };
+      if (!entry.address) return { node: make("figure", { class: "picture" }, make("p", { class: "absent note" }, `${name} is not here: neither in media/ nor in the dataset's files.`), caption), show: () => {}, add: () => {} };
       const made = picture(address(entry.address), alt, entry.size, entry.marks, false);
       const button = make("button", { type: "button", "aria-label": `Enlarge ${alt}`, on: { click: () => enlarge(entry, k, name, alt, open.overlay) } }, made.frame);
-      return { node: make("figure", { class: "picture" }, button, caption), show: made.show };
+      return { node: make("figure", { class: "picture" }, button, caption), show: made.show, add: made.add };
     });
 
     const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
     const options = record.options.map((text, k) => make("li", { "data-letter": letters[k] }, make("span", { class: "letter" }, letters[k]),
-      make("span", { class: text.includes("\n") ? "body matrix" : "body" }, text)));
+      make("span", { class: "body" }, ...setMatrices(text))));
+    // Where a wrong pose would put the points in the second image: that is what it means.
+    const meanings = (record.space?.cameras ?? []).filter((camera) => camera.image < 0 && record.images.length === 2);
+    const meaningButtons = meanings.map((camera) => make("button", { type: "button", class: "meaning", "aria-pressed": "false", on: { click: () => showMeaning(camera) } }, camera.name));
+    const meant = make("p", { class: "actions", id: "meant", hidden: !meanings.length }, make("span", {}, "Points by a wrong pose:"), ...meaningButtons);
+    function showMeaning(camera) {
+      const wanted = open.meaning === camera.name ? null : camera;
+      open.meaning = wanted && wanted.name;
+      for (const button of meaningButtons) button.setAttribute("aria-pressed", String(button.textContent === open.meaning));
+      if (wanted && !open.overlay) toggleOverlay();
+      shown[1].add(wanted ? placePoints(record.space.points, wanted) : []);
+    }
     const answer = make("p", { class: "answer", id: "answer", role: "status", hidden: true });
     const answerButton = make("button", { type: "button", class: "main", id: "answer-button", "aria-expanded": "false", "aria-controls": "answer", on: { click: () => toggleAnswer() } });
     const overlayButton = make("button", { type: "button", id: "overlay-button", "aria-pressed": "false", on: { click: () => toggleOverlay() } });
@@ -490,6 +541,8 @@
       decoys ? make("span", {}, sample("decoy"), " wrong options: dashed, diamonds") : null);
     const spoken = marksInWords(record.images);
 
+    const why = make("section", { "aria-labelledby": "why-title", id: "why", hidden: true }, make("h2", { id: "why-title" }, "Why this is the answer"),
+      make("ul", { class: "told" }, ...record.told.map((text) => make("li", {}, text))));
     const inSpace = record.space ? makeSpace(record, field("scene", row), ids[row]) : null;
     const option = record.options[letters.indexOf(record.answer)];
     const answerText = `Answer: ${record.answer}${option && option.length < 40 && !option.includes("\n") ? ` (${option})` : ""}`;
@@ -497,6 +550,7 @@
     function toggleAnswer() {
       open.answered = !open.answered;
       answer.hidden = !open.answered;
+      why.hidden = !open.answered || !record.told.length;
       answer.textContent = open.answered ? answerText : "";
       answerButton.replaceChildren(open.answered ? "Hide answer " : "Show answer ", make("kbd", {}, "a"));
       answerButton.setAttribute("aria-expanded", String(open.answered));
@@ -515,6 +569,8 @@
     toggleAnswer();
 
     const verdict = said(row);
+    const loud = (line) => line.querySelector(".bad, .good");
+    const quiet = verdict.filter((line) => !loud(line));
     const raw = make("pre", { class: "raw", tabindex: 0 });
     const evidence = section("All evidence (JSON)", raw);
     evidence.addEventListener("toggle", () => { if (evidence.open && !raw.textContent) raw.textContent = JSON.stringify(record.evidence, null, 1); });
@@ -526,12 +582,15 @@
     numbers.id = "numbers";
     const rest = make("div", { class: "rest" },
       options.length ? make("ol", { class: "options", "aria-label": "Options" }, ...options) : null,
-      make("div", { class: "actions" }, answerButton, overlayButton), answer, legend,
+      make("div", { class: "actions" }, answerButton, overlayButton), meant, answer, legend,
       marked ? null : make("p", { class: "sub" }, record.overlay_problem),
-      verdict.length ? make("section", { "aria-label": "Verdicts" }, make("h2", {}, "Verdicts"), make("ul", { class: "links", id: "said" }, ...verdict)) : null,
+      why,
+      verdict.length ? make("section", { "aria-label": "Verdicts", id: "said" }, make("h2", {}, "Verdicts"),
+        make("ul", { class: "links" }, ...verdict.filter(loud)),
+        quiet.length ? section(`${quiet.length} ${quiet.length === 1 ? "line" : "lines"} of the audit that found nothing`, make("ul", { class: "links" }, ...quiet)) : null) : null,
       make("h2", {}, "See also"), links(row),
       make("h2", {}, "Details"), numbers, section("Where it comes from", table(record.provenance)), evidence);
-    const words = make("div", { class: "words" }, make("p", { class: "question" }, ...lines(record.question)), record.context ? make("p", { class: "context" }, record.context) : null);
+    const words = make("div", { class: "words" }, make("p", { class: "question" }, ...setMatrices(record.question)), record.context ? make("p", { class: "context" }, ...setMatrices(record.context)) : null);
     box.replaceChildren(steps, title, sub, make("div", { class: record.images.length > 1 ? "item-body many" : "item-body" }, words,
       make("div", { class: "pictures" }, ...shown.map((one) => one.node), inSpace?.node ?? null), rest));
   }
@@ -575,9 +634,34 @@
       ...count(space.points.length, "marked point", "marked points")].join(", ")}.`;
   }
 
-  // Rows of a matrix stand below each other only in a font of one width.
-  function lines(text) {
-    return text.split(/(?<=\n)/).map((line) => (/^\s?\[/.test(line) ? make("span", { class: "mono" }, line) : line));
+  // Marks of the points that lie in the image of a camera.
+  function placePoints(points, { pose, K, size }) {
+    return points.flatMap(({ at, label: name }) => {
+      const d = [at[0] - pose[3], at[1] - pose[7], at[2] - pose[11]];
+      const [x, y, z] = [0, 1, 2].map((k) => d[0] * pose[k] + d[1] * pose[4 + k] + d[2] * pose[8 + k]);
+      const [u, v] = [K[2] + (K[0] * x) / z, K[3] + (K[1] * y) / z];
+      return z > 0.01 && u > -0.5 && v > -0.5 && u < size[0] - 0.5 && v < size[1] - 0.5 ? [{ kind: "point", points: [[u, v]], label: name, right: false }] : [];
+    });
+  }
+
+  // Texts with their matrices set as matrices; what stands before one ("R =") stays on its line.
+  function setMatrices(text) {
+    const found = [];
+    let from = 0;
+    for (const match of text.matchAll(/\s?(\[\[[^[\]]+\](?:,\s*\[[^[\]]+\])+\])\n?/g)) {
+      const rows = match[1].slice(2, -2).split(/\],\s*\[/).map((row) => row.split(",").map((cell) => cell.trim()));
+      if (rows.some((row) => row.length !== rows[0].length || row.some((cell) => !/^[-+\d.e]+$/i.test(cell)))) continue;
+      const before = text.slice(from, match.index);
+      const inline = /(?:^|\n)([^\n]{0,12})$/.exec(before);
+      const head = inline ? before.slice(0, before.length - inline[1].length) : before;
+      const body = make("span", { class: "matrix", role: "img", "aria-label": `matrix ${match[1]}` },
+        ...rows.map((row) => make("span", { class: "matrix-row" }, ...row.map((cell) => make("span", {}, cell)))));
+      if (head) found.push(head.replace(/\n$/, found.length || head.length > 1 ? "\n" : ""));
+      found.push(make("span", { class: "equation" }, inline ? inline[1].trimEnd() : "", body));
+      from = match.index + match[0].length;
+    }
+    if (from < text.length) found.push(text.slice(from));
+    return found;
   }
 
   // What the overlay shows, for those who do not see it.
@@ -616,7 +700,7 @@
     if (cameFrom !== null) {
       scrollTo(0, scrolled);
       const row = rowOf.get(cameFrom);
-      document.querySelector(`.card[data-row="${row}"]`)?.focus({ preventScroll: true });
+      document.querySelector(`#cards .card[data-row="${row}"]`)?.focus({ preventScroll: true });
       cameFrom = null;
     }
   }
@@ -639,6 +723,9 @@
       if (!state.item && q !== (state.q || "")) amend({ ...state, q, page: "" });
     }, 150);
   });
+  $("shuffle").addEventListener("click", () => go({ ...readState(), order: String(1 + Math.floor(Math.random() * 99999)), page: "", item: "" }));
+  // On a phone the filters are folded: the questions come first.
+  $("fold").open = !matchMedia("(max-width: 640px)").matches || FACETS.some((facet) => readState()[facet]);
   $("clear").addEventListener("click", () => { $("q").value = ""; go({}); });
   $("help-open").addEventListener("click", () => $("help").showModal());
   $("zoom-close").addEventListener("click", () => $("zoom").close());
@@ -649,7 +736,7 @@
   });
 
   function moveCard(step) {
-    const cards = [...document.querySelectorAll(".card")];
+    const cards = [...document.querySelectorAll("#cards .card")];
     const at = cards.indexOf(document.activeElement);
     const to = at < 0 ? (step > 0 ? 0 : cards.length - 1) : at + step;
     if (cards[to]) { cards[to].focus(); cards[to].scrollIntoView({ block: "nearest" }); return; }
