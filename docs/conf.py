@@ -22,7 +22,14 @@ author = "The vgbench-gen authors"
 project_copyright = author
 version = release = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "cli_reference", "plain_docstrings"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "cli_reference",
+    "notebooks",
+    "plain_docstrings",
+]
 exclude_patterns = ["_ext"]
 html_theme = "furo"
 html_title = f"vgbench-gen {version}"

@@ -87,7 +87,7 @@ def test_every_page_is_listed_once() -> None:
         for line in body.splitlines()
         if line and not line.startswith(":")
     ]
-    there = [path.relative_to(DOCS).with_suffix("").as_posix() for path in pages]
+    there = [path.relative_to(DOCS).with_suffix("").as_posix() for path in [*pages, *DOCS.rglob("*.ipynb")]]
     assert sorted(listed) == sorted({*there, "cli/index"} - {"index"})
 
 

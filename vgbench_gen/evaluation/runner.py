@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -73,7 +75,18 @@ def evaluate(
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
     wanted = parse_config(given, AskOptions, "evaluate")
     folder = None if replies is None else Path(replies)
-    return evaluate_all(source, chosen.models, wanted, backend, folder, progress, chosen.image_model)[0]
+    asked = partial(evaluate_all, source, chosen.models, wanted, backend, folder, progress, chosen.image_model)
+    return _call_outside_loop(asked)[0]
+
+
+def _call_outside_loop(function: Callable[[], list[Run]]) -> list[Run]:
+    """Call here, or in a thread of its own where an event loop runs in this one, as in every notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return function()
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(function).result()
 
 
 def evaluate_all(
