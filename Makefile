@@ -106,7 +106,7 @@ demo: setup ## See it work in a few minutes: some sample scenes, 240 questions, 
 scenes: setup ## List what is under SCENES, with the health of every scene
 	@$(VGBENCH) scenes "$(SCENES)"
 
-browser: ## Install Chromium, in which the pages are tested
+browser: ## Install Chromium, in which the pages are tested, and axe-core
 	@bash tools/browser.sh
 
 servers: setup ## Install the servers that tests start, in environments of their own (.venv-litellm, .venv-servers)
