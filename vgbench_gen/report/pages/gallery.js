@@ -598,7 +598,7 @@
   // The question in space. Points come when the view comes into sight; where no scan was at hand there are none.
   function makeSpace(record, scene, id) {
     const space = record.space;
-    const canvas = make("canvas", { class: "space", tabindex: 0, role: "img" });
+    const canvas = make("canvas", { class: "space", tabindex: 0, role: "img", "aria-label": "points and cameras of the frames, being read" });
     const told = make("span", {});
     const loadImage = (entry) => {
       if (!entry?.address) return null;
