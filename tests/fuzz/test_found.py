@@ -5,18 +5,26 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from openpyxl import Workbook
 
 from tests.importers import source_files
+from tests.kills.__main__ import write_built
+from tests.publish.exported import written
 from tests.scenes import scannetpp_writer
 from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.evaluation.benchmarks.rover.samples import read_samples
+from vgbench_gen.evaluation.imported import import_log
 from vgbench_gen.importers._dataset import import_source
 from vgbench_gen.importers._files import Place
+from vgbench_gen.pipeline.redraw import redraw
+from vgbench_gen.pipeline.redraw_sets import RedrawSettings
 from vgbench_gen.report.gallery_verdicts import read_audit
 from vgbench_gen.store.provenance import read_manifest
 from vgbench_gen.store.shards import iterate_rows, open_parquet
@@ -92,3 +100,48 @@ def test_half_a_character_in_an_annotation_does_not_end_an_import(tmp_path: Path
     found = import_source("spatialsense", Place(tmp_path / "source"), tmp_path / "out")
     assert found.items
     assert read_manifest(tmp_path / "out")
+
+
+def test_an_excel_file_with_damaged_members_is_a_log_that_cannot_be_read(tmp_path: Path) -> None:
+    """zlib and zipfile raise errors of their own, which ended `score`."""
+    source = written(tmp_path / "set")
+    book = Workbook()
+    book.worksheets[0].append(["index", "prediction"])
+    book.save(tmp_path / "log.xlsx")
+    data = bytearray((tmp_path / "log.xlsx").read_bytes())
+    data[60:200] = b"\xff" * 140
+    (tmp_path / "log.xlsx").write_bytes(data)
+    with pytest.raises(DatasetError, match="a log of vlmevalkit"):
+        import_log(source, tmp_path / "log.xlsx", "vlmevalkit")
+
+
+def test_an_excel_file_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
+    source = written(tmp_path / "set")
+    with zipfile.ZipFile(tmp_path / "log.xlsx", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/workbook.xml", b" " * 150_000_000)
+    with pytest.raises(DatasetError, match="150000000 bytes when unpacked; at most 100000000"):
+        import_log(source, tmp_path / "log.xlsx", "vlmevalkit")
+
+
+@pytest.mark.timeout(30)
+def test_a_pipe_among_logs_and_samples_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "1_samples_x.jsonl")
+    with pytest.raises(DatasetError, match="no regular file"):
+        import_log(written(tmp_path / "set"), tmp_path, "lmms-eval")
+    with pytest.raises(DatasetError, match="no regular file"):
+        list(read_samples(tmp_path / "1_samples_x.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("truth", 99), ("frame_ids", None), ("frame_ids", ["no frame"]), ("scene_id", "x" * 300)]
+)
+def test_a_fact_that_is_none_is_named(tmp_path: Path, column: str, value: object) -> None:
+    """`distractors` and `build` ended in a traceback where a cell of a shard was damaged."""
+    write_built(tmp_path)
+    (shard,) = (tmp_path / "out/facts").rglob("*.parquet")
+    table = pq.read_table(shard)
+    values = [value, *table[column].to_pylist()[1:]]
+    place = table.schema.get_field_index(column)
+    pq.write_table(table.set_column(place, table.schema.field(place), pa.array(values, table[column].type)), shard)
+    with pytest.raises(DatasetError, match="box__scenes_000"):
+        redraw(tmp_path / "out", RedrawSettings({"default": 1.0}, 1), tmp_path / "new")

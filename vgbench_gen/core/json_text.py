@@ -6,9 +6,10 @@ import json
 import math
 import os
 import re
-import stat
 from pathlib import Path
 from typing import Any, Literal
+
+from vgbench_gen.core.paths import open_file
 
 MAX_BYTES = 256_000_000
 """Of one text, unless the reader says another number."""
@@ -56,12 +57,10 @@ def read_json(path: Path, odd_numbers: OddNumbers = "refuse", most_bytes: int = 
         OSError: it cannot be read. ValueError: no regular file, such as a pipe, which would be waited for; or as
         `parse_json`.
     """
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-        told = os.fstat(file.fileno())
-        if not stat.S_ISREG(told.st_mode):
-            raise ValueError("no regular file")
-        if told.st_size > most_bytes:
-            raise ValueError(f"{told.st_size} bytes of JSON; at most {most_bytes} are read")
+    with open_file(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > most_bytes:
+            raise ValueError(f"{size} bytes of JSON; at most {most_bytes} are read")
         return parse_json(file.read(most_bytes + 1), odd_numbers, most_bytes)
 
 

@@ -1,9 +1,14 @@
-"""The one way from a name that stands in data to a file (`docs/security.md#paths`)."""
+"""The one way from a name that stands in data to a file (`docs/security.md#paths`), and to the bytes of a file."""
 
 from __future__ import annotations
 
+import errno
+import io
+import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 from vgbench_gen.core.errors import SceneError, VGBenchError
 
@@ -35,3 +40,16 @@ def inside(root: Path, path: object, error: Callable[[object, str, str, str], VG
     if not real.is_relative_to(base):
         raise error(path, f"a link or path to {real}", f"a place below {base}", _REMEDY)
     return real
+
+
+def open_file(path: Path) -> BinaryIO:
+    """A regular file, open for reading; nothing waits for the other end of a pipe.
+
+    Raises:
+        OSError: it cannot be read; what is no regular file is a `ValueError` as well (`io.UnsupportedOperation`).
+    """
+    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb")
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise io.UnsupportedOperation(errno.EINVAL, "no regular file", str(path))
+    return file

@@ -9,6 +9,7 @@ from __future__ import annotations
 import abc
 import time
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -35,7 +36,8 @@ from vgbench_gen.evaluation.replies import (
 from vgbench_gen.store.files import dataset_error
 
 # What readers come upon where a log holds a text or nothing in the place of an object.
-_FOREIGN = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError, zipfile.BadZipFile)
+_FOREIGN = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError, NotImplementedError,
+            zipfile.BadZipFile, zlib.error)  # fmt: skip
 # Why a logged reply is not taken.
 IGNORED = ("unknown_id", "other_request", "not_identified")
 

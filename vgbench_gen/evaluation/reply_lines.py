@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.json_text import parse_json
+from vgbench_gen.core.paths import open_file
 from vgbench_gen.store.files import dataset_error
 
 SCHEMA = 1
@@ -126,7 +127,7 @@ def read_records(path: Path, skip_damaged: bool = False) -> Iterator[tuple[str, 
         DatasetError: no readable file, or a line that is too long or no object of ours.
     """
     try:
-        file = path.open("rb")
+        file = open_file(path)
     except OSError as error:
         raise dataset_error(path, f"no readable file ({error.strerror})", "replies", "Run `vgbench eval`.") from error
     with file:

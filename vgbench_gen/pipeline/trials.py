@@ -28,8 +28,9 @@ from vgbench_gen.pipeline.question import (
 )
 from vgbench_gen.pipeline.question_plan import Key, PackedOptions, QuestionPlan, group_hash
 from vgbench_gen.pipeline.recipe import Recipe
+from vgbench_gen.store.files import name_scene_file
 from vgbench_gen.store.schema import FACTS
-from vgbench_gen.store.shards import iterate_rows
+from vgbench_gen.store.shards import damage_error, iterate_rows
 from vgbench_gen.tasks.base import Task
 
 # A form that fails this often is tried on all facts at once: one plan after the other would find out slowly.
@@ -150,13 +151,16 @@ def read_plans(path: Path, tasks: Sequence[Task], recipe: Recipe) -> list[Questi
         DatasetError: the shard cannot be read.
     """
     by_name = {task.name: task for task in tasks}
-    rows = enumerate(iterate_rows([path], _PLAN_COLUMNS))
-    return [
-        plan
-        for row, raw in rows
-        if raw["task"] in by_name
-        for plan in _make_plans(raw, row, by_name[raw["task"]], recipe)
-    ]
+    plans: list[QuestionPlan] = []
+    for row, raw in enumerate(iterate_rows([path], _PLAN_COLUMNS)):
+        try:
+            if (raw["dataset"], f"{name_scene_file(raw['scene_id'])}.parquet") != (path.parent.name, path.name):
+                raise ValueError(f"row {row} is of another scene")
+            if raw["task"] in by_name:
+                plans += _make_plans(raw, row, by_name[raw["task"]], recipe)
+        except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
+            raise damage_error(path, error) from error
+    return plans
 
 
 def list_forms(tasks: Sequence[Task]) -> dict[str, Forms]:
@@ -171,7 +175,7 @@ def read_facts(path: Path, rows: set[int]) -> dict[int, Fact]:
         DatasetError: the shard cannot be read.
     """
     found = iterate_rows([path], [column.name for column in FACTS.columns], only=rows)
-    return {row: FACTS.from_row(raw) for row, raw in zip(sorted(rows), found, strict=True)}
+    return {row: FACTS.from_row(raw, path) for row, raw in zip(sorted(rows), found, strict=True)}
 
 
 def plan_facts(facts: Sequence[Fact], tasks: Sequence[Task], recipe: Recipe) -> Plan:

@@ -148,9 +148,9 @@ def make_samples(
     with ExitStack() as locks:
         for dataset, wanted in sorted(of_dataset.items()):
             folder = get_dataset_folder(out, dataset)
+            clean_temporary(folder)  # a run that was killed at its first write left nothing else
             _check_origin(folder)
             locks.enter_context(BuildLock(folder))
-            clean_temporary(folder)
             known = _write_marker_and_lists(folder, dataset, wanted)
             for spec in wanted:
                 path, digest = get_scene_path(out, spec), known[spec.scene_id].get("digest", "")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.json_text import parse_json, read_json
+from vgbench_gen.core.paths import open_file
 from vgbench_gen.evaluation.imported import Log, LoggedReply, LogReader, logs
 from vgbench_gen.evaluation.replies import MAX_LINE_BYTES
 from vgbench_gen.evaluation.reply_lines import ReplyLine
@@ -60,7 +61,7 @@ def _find_file(path: Path) -> Path:
 
 def _read_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
-        file = path.open("rb")
+        file = open_file(path)
     except OSError as error:
         raise dataset_error(path, f"no readable file ({error.strerror})", "samples", _REMEDY) from error
     with file:

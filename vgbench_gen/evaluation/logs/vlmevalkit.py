@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
+import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from vgbench_gen.evaluation.imported import Log, LoggedReply, LogReader, logs
 from vgbench_gen.evaluation.reply_lines import ReplyLine
 from vgbench_gen.store.files import dataset_error
 
+_MAX_UNPACKED_BYTES = 100_000_000  # of an Excel file
 _NEEDED = {"index", "prediction"}
 _FAILED = "Failed to obtain answer"  # `INFER_FAIL_MSG`
 _REMEDY = "Give the file of predictions that VLMEvalKit wrote (PRED_FORMAT=tsv writes one that needs no openpyxl)."
@@ -74,6 +76,10 @@ def _read_excel(path: Path) -> Iterator[Mapping[str, Any]]:
         from openpyxl import load_workbook
     except ImportError:
         raise ConfigError(f"{path}: reading Excel files needs openpyxl: pip install 'vgbench-gen[excel]'.") from None
+    with zipfile.ZipFile(path) as archive:
+        size = sum(member.file_size for member in archive.infolist())
+    if size > _MAX_UNPACKED_BYTES:
+        raise ValueError(f"{size} bytes when unpacked; at most {_MAX_UNPACKED_BYTES} are read")
     book = load_workbook(path, read_only=True, data_only=False)
     try:
         rows = book.worksheets[0].iter_rows(values_only=True)

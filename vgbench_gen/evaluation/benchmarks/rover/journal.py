@@ -17,6 +17,7 @@ from typing import Any
 
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.json_text import parse_json
+from vgbench_gen.core.paths import open_file
 from vgbench_gen.evaluation.benchmarks.rover import judge as rover_judge
 from vgbench_gen.evaluation.benchmarks.rover.judge import (
     ALIGNMENT,
@@ -164,7 +165,7 @@ def make_basis(judge: str, repeat: int = 0) -> Basis:
 def _read_records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """(place of its end, object) of every whole line."""
     try:
-        file = path.open("rb")
+        file = open_file(path)
     except OSError as error:
         raise dataset_error(path, f"no readable file ({error.strerror})", "results", _REMEDY) from None
     with file:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.json_text import parse_json
-from vgbench_gen.core.paths import inside
+from vgbench_gen.core.paths import inside, open_file
 from vgbench_gen.core.rng import digest_bytes, format_canonical_json, hash_stably
 from vgbench_gen.evaluation.answers.vocabulary import match_any_of, read_words
 from vgbench_gen.store.files import dataset_error
@@ -222,7 +222,8 @@ def _read_rows(path: Path) -> list[Any]:
     try:
         if path.stat().st_size > MAX_SAMPLES_BYTES:
             raise dataset_error(path, f"{path.stat().st_size} bytes", f"at most {MAX_SAMPLES_BYTES}", "Split the file.")
-        text = path.read_text("utf-8-sig")
+        with open_file(path) as file:
+            text = file.read().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise dataset_error(path, f"no readable text ({error})", "samples", _REMEDY) from None
     try:
