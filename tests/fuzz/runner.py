@@ -19,7 +19,8 @@ from typing import Any
 
 from tests.fuzz.mutations import mutate
 from tests.fuzz.plain import choose
-from tests.fuzz.targets import COUNTED, FINE, REFUSED, TARGETS, BrokenPromiseError, Target
+from tests.fuzz.targets import TARGETS
+from tests.fuzz.verbs import COUNTED, FINE, REFUSED, BrokenPromiseError, Target
 from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.core.rng import rng_for
 

@@ -41,7 +41,8 @@ BAD = """
 import json, os, sys, time
 from pathlib import Path
 from tests.fuzz import runner, targets
-from tests.fuzz.targets import FINE, HURT, SOUND, Target, use_scenes, write_both, write_objects
+from tests.fuzz.targets import HURT, SOUND, use_scenes, write_both, write_objects
+from tests.fuzz.verbs import FINE, Target
 
 def write(data):
     data.mkdir()
