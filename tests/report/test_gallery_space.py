@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +21,16 @@ from vgbench_gen.pipeline.measure import measure_task, store_pictures
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.report import gallery, gallery_space
 from vgbench_gen.report.gallery_rows import make_overlay
-from vgbench_gen.report.gallery_space import FRAMES, CloudPlan, describe_space, make_cloud, write_clouds
+from vgbench_gen.report.gallery_scenes import CELL_M, MOST_CELLS, SceneNotes, draw_from_above
+from vgbench_gen.report.gallery_space import (
+    FRAMES,
+    CloudPlan,
+    Clouds,
+    describe_space,
+    make_cloud,
+    read_cloud_points,
+    write_clouds,
+)
 from vgbench_gen.report.site import Site
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.shards import write_items
@@ -177,13 +187,15 @@ def test_a_gallery_shows_points_of_the_scan(
     folder, items = rows
     item = next(i for i in items if i.task == "relative_pose" and not mirrored(i))
 
-    def write(plan: CloudPlan, roots: Any, site: Site) -> dict[str, dict[str, str]]:
+    def write(plan: CloudPlan, roots: Any, site: Site) -> Clouds:
         # The analytic room is no scan on disk; what is written of its frames is the same.
         frames = {frame.id: frame for frame in stored(small_room())}
-        names = {frame: f"cloud-{k:05d}" for k, (_, _, frame) in enumerate(plan.choose())}
-        for frame, name in names.items():
-            site.write_data(name, make_cloud(frames[frame], 400))
-        return {f"{item.source}/{item.scene_id}": names}
+        clouds = Clouds()
+        for k, (source, scene_id, frame) in enumerate(plan.choose()):
+            cloud = make_cloud(frames[frame], 400)
+            site.write_data(f"cloud-{k:05d}", cloud)
+            clouds.add(f"{source}/{scene_id}", frame, f"cloud-{k:05d}", cloud)
+        return clouds
 
     monkeypatch.setattr(gallery, "write_clouds", write)
     made = gallery.make_gallery(folder, tmp_path / "g", scenes=[tmp_path])
@@ -229,7 +241,43 @@ def test_points_by_a_wrong_pose_are_drawn_where_it_puts_them(
         np.testing.assert_allclose(np.reshape(drawn, (-1, 2)), inside, atol=0.5)  # Chromium rounds boxes
 
 
+def test_a_plan_shows_walls_overlaps_and_frames_without_marks(rows: tuple[Path, list[Item]]) -> None:
+    notes = SceneNotes("ca1m", "room")
+    items = [item for item in rows[1] if not mirrored(item)]
+    bases = {name for item in items for name in RowEvidence.of(item).bases.values()}
+    for row, item in enumerate(items):
+        notes.add(row, item, ["marked"] * len(item.images), lambda name: f"@{name}" if name in bases else "")
+    # Frames are shown as they were taken, not as images of questions.
+    assert {address[1:] for address, _, _ in notes.frames.values()} <= bases
+    frames = {frame for item in items if item.task == "relative_pose" for frame in RowEvidence.of(item).truth.frame_ids}
+    assert frames <= {frame for pair in notes.overlaps for frame in pair}
+    assert all(0 <= share <= 1 and a < b for (a, b), share in notes.overlaps.items())
+
+    world_m = np.concatenate([read_cloud_points(make_cloud(frame)) for frame in stored(small_room())])
+    plan = draw_from_above(notes, world_m)
+    bare = draw_from_above(notes)
+    assert plan is not None
+    assert bare is not None
+    assert bare["walls"] == ""
+    assert len(plan["overlaps"]) == len([p for p in notes.overlaps if set(p) <= set(notes.poses)]) > 0
+    at = {camera["frame"]: (camera["x"], camera["y"]) for camera in plan["cameras"]}
+    for line in plan["overlaps"]:
+        a, b = line["frames"].split(", ")
+        assert (line["x1"], line["y1"], line["x2"], line["y2"]) == (*at[a], *at[b])
+    # The pixels of the page are metres of the world, turned: the same map takes the cameras to their places.
+    cells = np.array(re.findall(r"M([-\d.]+) ([-\d.]+)v", plan["walls"]), dtype=float)
+    assert 50 < len(cells) <= MOST_CELLS
+    centres = np.array([[*notes.poses[frame][:3, 3], 1.0] for frame in at])
+    page_from_world, *_ = np.linalg.lstsq(centres, np.array(list(at.values())), rcond=None)
+    side = CELL_M * plan["metre"]
+    there = np.c_[world_m, np.ones(len(world_m))] @ page_from_world
+    middles = cells + [side / 2, -side / 2]
+    assert np.linalg.matrix_rank(centres, tol=1e-3) == 4
+    gaps = np.abs(there[:, None] - middles[None, ::25]).max(axis=-1).min(axis=0)
+    assert gaps.max() < side
+
+
 def test_scans_that_are_not_there_cost_nothing(tmp_path: Path) -> None:
     plan = CloudPlan({"relative_pose": [[("scannet", "scene0000_00", "1")], [("nobody", "x", "2")]]})
-    assert write_clouds(plan, [tmp_path], Site(tmp_path / "g")) == {}
+    assert write_clouds(plan, [tmp_path], Site(tmp_path / "g")) == Clouds()
     assert gallery_space.FRAMES * gallery_space.POINTS * 12 < 5e6  # bytes of all clouds in base64

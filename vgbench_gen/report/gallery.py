@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from vgbench_gen.core.types import Item
 from vgbench_gen.quality.review.lines import digest_item
 from vgbench_gen.report import gallery_plots
@@ -19,7 +21,7 @@ from vgbench_gen.report.gallery_images import GalleryImages
 from vgbench_gen.report.gallery_openers import choose_striking, rate_opener
 from vgbench_gen.report.gallery_rows import make_detail, search_text, shorten_question
 from vgbench_gen.report.gallery_scenes import SceneNotes, draw_from_above, make_natural_key
-from vgbench_gen.report.gallery_space import CloudPlan, describe_space, write_clouds
+from vgbench_gen.report.gallery_space import CloudPlan, Clouds, describe_space, write_clouds
 from vgbench_gen.report.gallery_verdicts import read_audit, read_reviews
 from vgbench_gen.report.header import GALLERY, PageHeader, find_home, refresh_headers
 from vgbench_gen.report.site import Site
@@ -94,7 +96,7 @@ def make_gallery(
         for done, row in enumerate(rows):
             columns.add(items[row], images, items, site)
             progress(done + 1, len(rows))
-    columns.clouds = write_clouds(columns.plan, scenes, site) if scenes else {}
+    columns.clouds = write_clouds(columns.plan, scenes, site) if scenes else Clouds()
     columns.finish(site, images, home, dataset.resolve().name)
     site.copy_static(("base.css", "gallery.css", "gallery.js", "space.js", "icon.svg"))
     site.close(("data", "scene"))
@@ -123,7 +125,7 @@ class _Columns:
         self.tallies = gallery_plots.Tallies()
         self.digests: dict[str, str] = {}
         self.plan = CloudPlan()
-        self.clouds: dict[str, dict[str, str]] = {}
+        self.clouds = Clouds()
         self._details: list[dict[str, Any]] = []
         self._texts: list[str] = []
         self._chunks = self._searched = 0
@@ -132,7 +134,7 @@ class _Columns:
         addresses = [images.find_address(dataset, item, k) for k in range(len(item.images))]
         row = len(self.items)
         scene = self.scenes.setdefault((item.source, item.scene_id), SceneNotes(item.source, item.scene_id))
-        scene.add(row, item, addresses)
+        scene.add(row, item, addresses, images.find_base)
         self.tallies.add(item)
         self.digests[item.id] = digest_item(item)
         self.items.append(
@@ -181,7 +183,9 @@ class _Columns:
         listed = [(f"{s.source}/{s.scene_id}", len(s.items), pages[f"{s.source}/{s.scene_id}"]) for s in scenes]
         for k, scene in enumerate(scenes):
             near = {"before": listed[k - 1] if k else None, "after": listed[k + 1] if k + 1 < len(listed) else None}
-            write_page(listed[k][2], "scene.html.j2", scene=scene, plan=draw_from_above(scene), **near)
+            points_m = self.clouds.points_m.get(listed[k][0])
+            plan = draw_from_above(scene, np.concatenate(points_m) if points_m else None)
+            write_page(listed[k][2], "scene.html.j2", scene=scene, plan=plan, **near)
         write_page("scenes.html", "scenes.html.j2", scenes=scenes, listed=listed)
         write_page("plots.html", "plots.html.j2", groups=gallery_plots.plot_charts(self.tallies, listed))
 
@@ -192,7 +196,7 @@ class _Columns:
             "search_files": self._searched,
             "media": images.prefix,
             "pages": [[scene, page] for scene, page in pages.items()],
-            "clouds": self.clouds,
+            "clouds": self.clouds.names,
             "striking": choose_striking(self.items),
             "columns": {key: [i[key] for i in self.items] for key in ("id", "answer", "text", "image", "images")},
             "coded": {},

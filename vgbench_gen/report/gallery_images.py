@@ -71,6 +71,13 @@ class GalleryImages:
             self._known[name] = found
         return found
 
+    def find_base(self, name: str) -> str:
+        """The address of the frame that images are made of, as it was taken; "" where it is not stored or the gallery
+        must be movable."""
+        if self.media is None or self.standalone or not NAME.fullmatch(name):
+            return ""
+        return f"@{name[:2]}/{name}" if (self.media / name[:2] / name).is_file() else ""
+
     def close(self) -> None:
         """Remove own images that no item shows any more."""
         for path in sorted((self.gallery / OWN).glob("??/*")):

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vgbench_gen.core.types import Item
+from vgbench_gen.report.gallery_evidence import read_row
 from vgbench_gen.report.gallery_told import UNREADABLE
 from vgbench_gen.store.pictures import find_size
-from vgbench_gen.tasks.row_evidence import RowEvidence
 
 
 def rate_opener(item: Item) -> int:
     """How well the first image opens a gallery: one for a landscape format, one for something that is marked on it."""
     try:
-        row = RowEvidence.of(item)
+        row = read_row(item)
         first = row.shown()[0]
         width, height = find_size(first, row.base_size(first.base))
     except UNREADABLE:

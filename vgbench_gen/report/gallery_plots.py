@@ -11,8 +11,8 @@ from urllib.parse import quote
 import numpy as np
 
 from vgbench_gen.core.types import LETTERS, QUESTION_TYPES, FloatArray, Item
+from vgbench_gen.report.gallery_evidence import read_row
 from vgbench_gen.report.gallery_told import UNREADABLE
-from vgbench_gen.tasks.row_evidence import RowEvidence
 
 BINS = 14
 _RANK_ASKED = ("deepest", "nearest")  # these ask for the rank itself
@@ -55,7 +55,7 @@ class Tallies:
             if item.question_type == "multi-choice" and item.ask not in _RANK_ASKED:
                 options = [
                     read_single_number(option.value.ravel().tolist(), item.answer_shape)[2]
-                    for option in RowEvidence.of(item).options
+                    for option in read_row(item).options
                 ]
                 truth = LETTERS.index(item.answer)
                 if len(options) == len(LETTERS) and len(set(options)) == len(options):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,16 +12,20 @@ import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
 from vgbench_gen.core.types import FloatArray, Item
+from vgbench_gen.report.gallery_evidence import read_fact, read_row
 from vgbench_gen.report.gallery_told import UNREADABLE
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.presentation import WorldBox
-from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
+from vgbench_gen.tasks.row_evidence import RowEvidence
 
 SNAP_DEG = 15.0  # an axis of the world within this of what the cameras say is taken for up
 TURNED = 0.2  # views turn enough where the second spread of their x axes (unit vectors) is above this
 AGREEING = 0.3  # length of the mean of the cameras' up directions from which it means something
 FAR_M = 1e5  # nothing that was scanned lies farther out; NaN fails the comparison too
 WIDTH = 640.0
+CELL_M = 0.06  # width of the cells in which points of walls are drawn
+MOST_CELLS = 1500  # of a plan, 25 bytes each
+_LYING_M = 0.15  # what is nearer to the lowest or the highest points is floor or ceiling
 _NUMBER = re.compile(r"([0-9]{1,18})")
 _MARGIN = 40.0
 
@@ -46,18 +50,29 @@ class SceneNotes:
     objects: dict[str, WorldBox] = field(default_factory=dict)
     """The objects by instance id, with their boxes in the world frame."""
 
-    def add(self, row: int, item: Item, addresses: Sequence[str]) -> None:
-        """Note what one more item shows; a damaged row adds only itself."""
+    overlaps: dict[tuple[str, str], float] = field(default_factory=dict)
+    """By two frame ids: the smaller of the fractions of what one frame sees that the other sees as well."""
+
+    def add(
+        self, row: int, item: Item, addresses: Sequence[str], find_base: Callable[[str], str] = lambda name: ""
+    ) -> None:
+        """Note what one more item shows; a damaged row adds only itself.
+
+        find_base: name of a base image in the media store -> its address, "" where it is not there.
+        """
         self.items.append((row, item.id, item.task, item.question_type))
         self.licence = self.licence or item.licence
         try:
-            told = RowEvidence.of(item)
-            pictures, fact = told.shown(), rebuild_fact(item)
+            told = read_row(item)
+            pictures, fact = told.shown(), read_fact(item)
             for address, picture in zip(addresses, pictures, strict=True):
                 drawn = len(picture.ops)
-                frame = told.frame_of(picture.base)
-                if address and (frame not in self.frames or drawn < self.frames[frame][2]):
+                frame, base = told.frame_of(picture.base), find_base(picture.base)
+                if base:
+                    self.frames.setdefault(frame, (base, item.id, 0))
+                elif address and (frame not in self.frames or drawn < self.frames[frame][2]):
                     self.frames[frame] = (address, item.id, drawn)
+            self._add_overlaps(told)
             if any(op["op"] == "mirror" for picture in pictures for op in picture.ops):
                 return  # poses and boxes of a mirrored question are those of a mirrored room
             task = tasks[item.task]
@@ -69,6 +84,13 @@ class SceneNotes:
                     self.objects.setdefault(box.instance_id, box)
         except UNREADABLE:
             return
+
+    def _add_overlaps(self, told: RowEvidence) -> None:
+        pairs = [(told.frame_ids, told.fact.get("pair"))]
+        pairs += [(one.frame_ids, one.evidence.get("pair")) for one in (told.truth, *told.options)]
+        for frames, pair in pairs:
+            if len(frames) == 2 and isinstance(pair, Mapping) and 0 <= float(pair["overlap"]) <= 1:
+                self.overlaps[min(frames), max(frames)] = float(pair["overlap"])
 
     def list_tasks(self) -> list[tuple[str, int]]:
         """The tasks with their numbers of items, the largest first."""
@@ -125,12 +147,13 @@ def find_up_direction(poses: Iterable[FloatArray]) -> tuple[FloatArray, str]:
     return snapped, f"{name} of the world frame, {off_deg:.0f}° from {how}"
 
 
-def draw_from_above(notes: SceneNotes) -> dict[str, Any] | None:
+def draw_from_above(notes: SceneNotes, points_m: FloatArray | None = None) -> dict[str, Any] | None:
     """The plan of a scene in pixels of a drawing that is `WIDTH` wide, or None where no item stores a pose.
 
     Keys: width, height, up (how up was found), cameras [{frame, x, y, points}] with a triangle that points where the
     camera looks, path (points of the line through them in the order of frame ids), objects [{label, points, x, y}],
-    metre (length of one metre).
+    overlaps [{x1, y1, x2, y2, share, frames}], walls (outlines of the cells where `points_m` (N, 3) of the world stand,
+    but those of floor and ceiling, as the data of an SVG path; "" without), metre (length of one metre).
     """
     if not notes.poses:
         return None
@@ -142,7 +165,8 @@ def draw_from_above(notes: SceneNotes) -> dict[str, Any] | None:
     centres = np.array([plan @ notes.poses[f][:3, 3] for f in frames])
     looks = np.array([plan @ notes.poses[f][:3, 2] for f in frames])
     outlines = [(o.label, _find_outline(o.corners_m @ plan.T)) for _, o in sorted(notes.objects.items())]
-    everything = np.concatenate([centres, *(points for _, points in outlines)])
+    cells = _find_wall_cells(points_m, plan, up) if points_m is not None and len(points_m) else np.zeros((0, 2))
+    everything = np.concatenate([centres, *(points for _, points in outlines), cells])
     low, high = everything.min(axis=0), everything.max(axis=0)
     extent = np.maximum(high - low, 0.5)
     middle = (low + high) / 2
@@ -162,6 +186,12 @@ def draw_from_above(notes: SceneNotes) -> dict[str, Any] | None:
         cameras.append(
             {"frame": frame, "x": _round(centre[0]), "y": _round(centre[1]), "points": _format_points(corners)}
         )
+    at = dict(zip(frames, place_on_page(centres), strict=True))
+    overlaps = [
+        {"x1": _round(at[a][0]), "y1": _round(at[a][1]), "x2": _round(at[b][0]), "y2": _round(at[b][1]),
+         "share": round(share, 2), "frames": f"{a}, {b}"}
+        for (a, b), share in sorted(notes.overlaps.items()) if a in at and b in at
+    ]  # fmt: skip
     drawn = [(label, place_on_page(points)) for label, points in outlines]
     return {
         "width": _round(width),
@@ -173,8 +203,28 @@ def draw_from_above(notes: SceneNotes) -> dict[str, Any] | None:
             {"label": label, "points": _format_points(p), "x": x, "y": y}
             for (label, p), (x, y) in zip(drawn, _place_labels(drawn), strict=True)
         ],
+        "overlaps": overlaps,
+        "walls": _format_cells(place_on_page(cells), max(1.0, CELL_M * scale)),
         "metre": _round(scale),
     }
+
+
+def _find_wall_cells(points_m: FloatArray, plan: FloatArray, up: FloatArray) -> FloatArray:
+    """Corners (M, 2) in metres of the page of the cells, `CELL_M` wide, where the most points stand above each other:
+    walls and furniture stand, floors and ceilings lie."""
+    height = points_m @ up
+    standing = (height > np.percentile(height, 2) + _LYING_M) & (height < np.percentile(height, 98) - _LYING_M)
+    if not standing.any():
+        return np.zeros((0, 2))
+    cells, counts = np.unique(np.floor(points_m[standing] @ plan.T / CELL_M), axis=0, return_counts=True)
+    order = np.argsort(-counts, kind="stable")[:MOST_CELLS]
+    corners: FloatArray = cells[np.sort(order)] * CELL_M
+    return corners
+
+
+def _format_cells(corners: FloatArray, width: float) -> str:
+    side = _round(width)
+    return "".join(f"M{_round(x):g} {_round(y):g}v{-side:g}h{side:g}v{side:g}z" for x, y in corners)
 
 
 def _place_labels(drawn: Sequence[tuple[str, FloatArray]]) -> list[tuple[float, float]]:

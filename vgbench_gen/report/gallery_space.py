@@ -21,6 +21,7 @@ from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.core.types import LETTERS, FloatArray, Item
 from vgbench_gen.geometry import projection
 from vgbench_gen.geometry.poses import transform
+from vgbench_gen.report.gallery_evidence import read_fact, read_row
 from vgbench_gen.report.gallery_scenes import FAR_M, find_up_direction
 from vgbench_gen.report.gallery_told import UNREADABLE
 from vgbench_gen.report.site import Site
@@ -28,7 +29,7 @@ from vgbench_gen.scenes import discover
 from vgbench_gen.scenes.base import Frame, loaders
 from vgbench_gen.scenes.opening import lay_to_scene, open_scene
 from vgbench_gen.tasks.base import tasks
-from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
+from vgbench_gen.tasks.row_evidence import RowEvidence
 
 POINTS = 6000  # of one cloud, 9 bytes each
 FRAMES = 60  # with a cloud, of one gallery
@@ -46,7 +47,7 @@ def describe_space(item: Item) -> dict[str, Any] | None:
     if item.task not in tasks:
         return None
     try:
-        told, fact = RowEvidence.of(item), rebuild_fact(item)
+        told, fact = read_row(item), read_fact(item)
         pictures, task = told.shown(), tasks[item.task]
         if any(op["op"] not in ("point", "region") for picture in pictures for op in picture.ops):
             return None
@@ -145,6 +146,28 @@ def make_cloud(frame: Frame, most: int = POINTS) -> dict[str, Any]:
     }
 
 
+def read_cloud_points(cloud: Mapping[str, Any]) -> FloatArray:
+    """The points (N, 3) of a cloud in the world, metres."""
+    steps = np.frombuffer(base64.b64decode(cloud["data"]), "<u2", 3 * cloud["n"]).reshape(-1, 3)
+    points: FloatArray = np.array(cloud["low"]) + np.array(cloud["step"]) * steps
+    return points
+
+
+@dataclass
+class Clouds:
+    """Clouds that were written."""
+
+    names: dict[str, dict[str, str]] = field(default_factory=dict)
+    """"source/scene" -> frame -> name of the file."""
+    points_m: dict[str, list[FloatArray]] = field(default_factory=dict)
+    """"source/scene" -> the points (N, 3) of each of its clouds in the world."""
+
+    def add(self, scene: str, frame: str, name: str, cloud: Mapping[str, Any]) -> None:
+        """Note one more."""
+        self.names.setdefault(scene, {})[frame] = name
+        self.points_m.setdefault(scene, []).append(read_cloud_points(cloud))
+
+
 @dataclass
 class CloudPlan:
     """Which frames get a cloud; collected item by item."""
@@ -169,8 +192,8 @@ class CloudPlan:
         return list(chosen)
 
 
-def write_clouds(plan: CloudPlan, roots: Sequence[Path], site: Site) -> dict[str, dict[str, str]]:
-    """Write `data/cloud-<k>.js` of the frames chosen; returns "source/scene" -> frame -> name of the file.
+def write_clouds(plan: CloudPlan, roots: Sequence[Path], site: Site) -> Clouds:
+    """Write `data/cloud-<k>.js` of the frames chosen.
 
     Scans that are not there or cannot be read are left out.
 
@@ -185,7 +208,7 @@ def write_clouds(plan: CloudPlan, roots: Sequence[Path], site: Site) -> dict[str
     wanted: dict[tuple[str, str], list[str]] = defaultdict(list)
     for source, scene_id, name in plan.choose():
         wanted[source, scene_id].append(name)
-    done, found = 0, dict[str, dict[str, str]]()
+    done, found = 0, Clouds()
     datasets = sorted({source for source, _ in wanted} & set(loaders.names()))
     for ref in discover(*roots, datasets=datasets, on_error=_ignore) if datasets else ():
         frames = set(wanted.get((ref.dataset, ref.scene_id), ()))
@@ -196,8 +219,9 @@ def write_clouds(plan: CloudPlan, roots: Sequence[Path], site: Site) -> dict[str
                 for frame in scene.frames:
                     if frame.id in frames:
                         name = f"cloud-{done:05d}"
-                        site.write_data(name, make_cloud(frame))
-                        found.setdefault(f"{ref.dataset}/{ref.scene_id}", {})[frame.id] = name
+                        cloud = make_cloud(frame)
+                        site.write_data(name, cloud)
+                        found.add(f"{ref.dataset}/{ref.scene_id}", frame.id, name, cloud)
                         done += 1
         except VGBenchError:
             continue

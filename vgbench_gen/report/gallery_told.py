@@ -7,6 +7,7 @@ from typing import Any
 
 from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.core.types import LETTERS, Item
+from vgbench_gen.report.gallery_evidence import read_row
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.text.numbers import format_value
 
@@ -18,7 +19,7 @@ _UNLIMITED = 100.0  # a margin from here on is one that cannot be missed
 def tell_evidence(item: Item) -> list[str]:
     """Sentences about the truth, how it was checked, and how far it is from wrong; [] where the row tells nothing."""
     try:
-        row = RowEvidence.of(item)
+        row = read_row(item)
         return [*_tell_truth(item, row), *_tell_views(row.truth.evidence), *_tell_margins(item, row)]
     except UNREADABLE:
         return []
