@@ -17,7 +17,7 @@ def make_markdown(notebook: str) -> str:
 
 def setup(app: Any) -> dict[str, bool]:
     """Register the suffix and its parser."""
-    from myst_parser.sphinx_ import MystParser
+    from myst_parser.parsers.sphinx_ import MystParser
 
     class NotebookParser(MystParser):
         """Reads a notebook as the Markdown that it stands for."""
