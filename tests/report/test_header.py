@@ -9,7 +9,7 @@ from tests.report.audit_report import report
 from tests.report.gallery_data import Looked
 from vgbench_gen.report.audit_page import write_audit
 from vgbench_gen.report.gallery import make_gallery
-from vgbench_gen.report.header import GALLERY, SCORES, PageHeader, find_home, refresh_headers
+from vgbench_gen.report.header import AUDIT, GALLERY, SCORES, PageHeader, cut_links, find_home, refresh_headers
 
 
 def read_links(page: Path) -> dict[str, Path]:
@@ -67,6 +67,23 @@ def test_a_movable_gallery_leads_nowhere_out(tmp_path: Path) -> None:
     header = PageHeader(GALLERY, tmp_path / GALLERY, {"set": tmp_path}, movable=True).render("index.html")
     assert "../" not in header
     assert "<!--" not in header
+
+
+def test_a_copy_that_stands_alone_leads_nowhere_until_it_is_at_home_again(tmp_path: Path) -> None:
+    (tmp_path / GALLERY).mkdir()
+    (tmp_path / GALLERY / "index.html").write_text("", "utf-8")
+    header = PageHeader(AUDIT, tmp_path / AUDIT, {tmp_path.name: tmp_path}).render("index.html")
+    page = f"<p>before</p>{header}<p>after</p>".encode()
+    assert b"gallery/index.html" in page
+    copy = cut_links(page)
+    assert b"href" not in copy
+    assert copy.startswith(b"<p>before</p>")
+    assert copy.endswith(b"<p>after</p>")
+    assert cut_links(b"no header") == b"no header"
+    (tmp_path / AUDIT).mkdir()
+    (tmp_path / AUDIT / "index.html").write_bytes(copy)
+    assert refresh_headers(tmp_path) == 1
+    assert (tmp_path / AUDIT / "index.html").read_bytes() == page
 
 
 def test_reports_about_several_datasets_lead_to_the_gallery_of_each(tmp_path: Path) -> None:

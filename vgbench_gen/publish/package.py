@@ -20,6 +20,7 @@ from vgbench_gen.publish.examples import write_examples
 from vgbench_gen.publish.licences import Decision, Gate, make_gate
 from vgbench_gen.publish.release import HARD, TRAIN, Options, Release, RowSet, read_release
 from vgbench_gen.publish.rows_without_images import count_rows_without_images
+from vgbench_gen.report.header import cut_links
 from vgbench_gen.store.files import (
     clean_temporary,
     dataset_error,
@@ -122,7 +123,10 @@ def _fill(
     for name in AUDIT:
         if release.audit is not None and (release.folder / "audit" / name).is_file():
             (folder / "audit").mkdir(exist_ok=True)
-            shutil.copyfile(release.folder / "audit" / name, folder / "audit" / name)
+            # Neither the gallery nor the scores travel, so no link to them does.
+            write_bytes(
+                folder / "audit" / name, cut_links((release.folder / "audit" / name).read_bytes()), durable=False
+            )
     recipe = drop_local_paths(release.manifest.get("recipe"))
     if isinstance(recipe, dict):
         write_bytes(folder / RECIPE, format_toml(recipe).encode(), durable=False)

@@ -98,10 +98,19 @@ def _refresh(page: Path, header: bytes) -> bool:
     return True
 
 
+def cut_links(page: bytes) -> bytes:
+    """A page without the links of its header, for a copy that stands without the other pages of its dataset.
+
+    `refresh_headers` fills them in again where such pages are beside it.
+    """
+    first, last = page.find(_BEGIN.encode()), page.find(_END.encode())
+    return page[: first + len(_BEGIN)] + page[last:] if 0 <= first < last else page
+
+
 def find_home(dataset: Path) -> Path:
     """The folder of a dataset, where media/, audit/ and its pages stand; dataset: as `store.dataset.load` takes it."""
     folder = dataset.parent if dataset.is_file() else dataset
     return folder.parent if folder.name == "items" and (folder.parent / "manifest.json").is_file() else folder
 
 
-__all__ = ["AUDIT", "GALLERY", "SCORES", "PageHeader", "find_home", "refresh_headers"]
+__all__ = ["AUDIT", "GALLERY", "SCORES", "PageHeader", "cut_links", "find_home", "refresh_headers"]
