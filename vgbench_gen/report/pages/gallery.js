@@ -521,7 +521,9 @@
     // Where a wrong pose would put the points in the second image: that is what it means.
     const meanings = (record.space?.cameras ?? []).filter((camera) => camera.image < 0 && record.images.length === 2);
     const meaningButtons = meanings.map((camera) => make("button", { type: "button", class: "meaning", "aria-pressed": "false", on: { click: () => showMeaning(camera) } }, camera.name));
-    const meant = make("p", { class: "actions", id: "meant", hidden: !meanings.length }, make("span", {}, "Points by a wrong pose:"), ...meaningButtons);
+    const meant = make("p", { class: "actions", id: "meant", hidden: true }, make("span", {}, "Points by a wrong pose:"), ...meaningButtons);
+    // Whoever sees which letters are wrong knows the right one.
+    const tellMeanings = () => { meant.hidden = !meanings.length || !(open.answered || open.overlay); };
     function showMeaning(camera) {
       const wanted = open.meaning === camera.name ? null : camera;
       open.meaning = wanted && wanted.name;
@@ -550,6 +552,7 @@
     function toggleAnswer() {
       open.answered = !open.answered;
       answer.hidden = !open.answered;
+      tellMeanings();
       why.hidden = !open.answered || !record.told.length;
       answer.textContent = open.answered ? answerText : "";
       answerButton.replaceChildren(open.answered ? "Hide answer " : "Show answer ", make("kbd", {}, "a"));
@@ -563,6 +566,7 @@
       overlayButton.setAttribute("aria-pressed", String(open.overlay));
       legend.hidden = !open.overlay;
       for (const one of shown) one.show(open.overlay);
+      tellMeanings();
       inSpace?.tell();
     }
     open = { row, answered: true, overlay: false, toggleAnswer, toggleOverlay, previous, next, back: hashOf({ ...state, item: "" }) };
@@ -587,12 +591,12 @@
       why,
       verdict.length ? make("section", { "aria-label": "Verdicts", id: "said" }, make("h2", {}, "Verdicts"),
         make("ul", { class: "links" }, ...verdict.filter(loud)),
-        quiet.length ? section(`${quiet.length} ${quiet.length === 1 ? "line" : "lines"} of the audit that found nothing`, make("ul", { class: "links" }, ...quiet)) : null) : null,
+        quiet.length ? section(`${quiet.length} ${quiet.length === 1 ? "line" : "lines"} of the audit without a fallen bar`, make("ul", { class: "links" }, ...quiet)) : null) : null,
       make("h2", {}, "See also"), links(row),
       make("h2", {}, "Details"), numbers, section("Where it comes from", table(record.provenance)), evidence);
     const words = make("div", { class: "words" }, make("p", { class: "question" }, ...setMatrices(record.question)), record.context ? make("p", { class: "context" }, ...setMatrices(record.context)) : null);
     box.replaceChildren(steps, title, sub, make("div", { class: record.images.length > 1 ? "item-body many" : "item-body" }, words,
-      make("div", { class: "pictures" }, ...shown.map((one) => one.node), inSpace?.node ?? null), rest));
+      make("div", { class: "pictures" }, ...shown.map((one) => one.node)), rest, inSpace?.node ?? null));
   }
 
   // The question in space. Points come when the view comes into sight; where no scan was at hand there are none.
