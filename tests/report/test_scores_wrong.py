@@ -105,8 +105,9 @@ def test_replies_are_text_and_nothing_else(open_page: OpenPage, tmp_path: Path) 
     assert watched.errors == []
     assert watched.overflow_px() == 0
     said = watched.page.locator("pre.reply").all_text_contents()
-    assert sum(one == clean(f"{HOSTILE}\n  last", CHARS) for one in said) == 1
-    assert sum(one == clean((HOSTILE * 40)[:CHARS], CHARS) for one in said) == 1
+    read = HOSTILE.replace("\ud800", "?")  # half a character is replaced where replies are read
+    assert sum(one == clean(f"{read}\n  last", CHARS) for one in said) == 1
+    assert sum(one == clean((read * 40)[:CHARS], CHARS) for one in said) == 1
     assert max(map(len, said)) == CHARS
     assert f"The first {CHARS} of {len(HOSTILE) * 40:,} characters." in text
 
