@@ -21,7 +21,8 @@ from vgbench_gen.pipeline.build import build
 from vgbench_gen.store.dataset import load
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name != "cli")]
+"""Pages of `docs/cli` are made anew by each `make docs`, from the program itself."""
 NEEDS = {"a key", "the network", "a cluster", "minutes", "a person", "other files"}
 """What a block may say that it needs, in a comment before it; it is then read and not run."""
 FENCE = re.compile(r"(?:^ *<!-- needs: ([a-z ]+) -->\n)?^( *)```(\w+)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
