@@ -174,7 +174,9 @@ def _make_cell(kind: Any, rng: Rng) -> Any:
     if pa.types.is_floating(kind):
         return choose(rng, (float("nan"), float("inf"), 1e308, -1.0, 0.0, None))
     if pa.types.is_list(kind):
-        return choose(rng, (None, [], [None], [_make_cell(kind.value_type, rng)] * choose(rng, (1, 3, 5000))))
+        cell, times = _make_cell(kind.value_type, rng), choose(rng, (1, 3, 5000))
+        # What the fuzzer itself takes counts as well, and long texts in thousands of copies are a gigabyte.
+        return choose(rng, (None, [], [None], [cell] * (times if len(repr(cell)) < 10_000 else 3)))
     if pa.types.is_struct(kind):
         cells = {field.name: _make_cell(field.type, rng) for field in kind}
         return choose(rng, (None, cells))
