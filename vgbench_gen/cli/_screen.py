@@ -175,11 +175,14 @@ def _open_bars(unit: str) -> Iterator[Told]:
     from rich.progress import TimeElapsedColumn as Elapsed
     from rich.table import Column
     from rich.text import Text
+    from tqdm import tqdm
 
     class Left(ProgressColumn):
         def render(self, task: Task) -> Text:
             left = estimate_left_s(task.elapsed or 0.0, task.completed, task.total, task.fields["kept"])
-            return Text("" if left is None or task.finished else f"about {describe_s(left)} left", style="cyan")
+            return Text(
+                "" if left is None or task.finished else f"about {tqdm.format_interval(left)} left", style="cyan"
+            )
 
     stream = sys.stderr
     console = stream.open_console() if isinstance(stream, _Stream) else Console(file=stream)
@@ -218,13 +221,6 @@ def estimate_left_s(elapsed_s: float, done: float, total: float | None, kept: fl
     return None if total is None or done <= kept else elapsed_s * (total - done) / (done - kept)
 
 
-def describe_s(seconds: float) -> str:
-    """A duration in the words of a clock, such as "40 s" or "3 min"."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
-
-
 class _PlainLines:
     """Progress without a terminal: a line every half minute."""
 
@@ -236,9 +232,11 @@ class _PlainLines:
         started, first = self._begun.setdefault(name, (now, max(kept, done)))
         if now - self._said < _PLAIN_S or total is None or done >= total:
             return
+        from tqdm import tqdm
+
         self._said = now
         left_s = estimate_left_s(now - started, done, total, first)
-        left = "" if left_s is None else f", about {describe_s(left_s)} left"
+        left = "" if left_s is None else f", about {tqdm.format_interval(left_s)} left"
         unit = f" {self._unit}s" if self._unit else ""
         print(f"{name}: {done} of {total}{unit}{left}", file=sys.stderr, flush=True)
 
