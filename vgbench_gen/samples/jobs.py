@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import FIRST_COMPLETED, wait
 from typing import Any, TypeVar
+
+from pebble import ProcessExpired, ProcessPool
 
 from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.core.types import Camera, FloatArray
@@ -86,24 +87,23 @@ def run_jobs(
         return
     context = multiprocessing.get_context("spawn")
     rendered = context.Value("q", 0)
-    with ProcessPoolExecutor(
-        min(workers, len(jobs)), mp_context=context, initializer=_prepare_worker, initargs=(rendered,)
+    with ProcessPool(
+        min(workers, len(jobs)), context=context, initializer=_prepare_worker, initargs=[rendered]
     ) as pool:
-        waiting = {pool.submit(make, *job) for job in jobs}
+        waiting = {pool.schedule(make, args=job) for job in jobs}
         try:
             while waiting:
                 finished, waiting = wait(waiting, timeout=_LOOK_S, return_when=FIRST_COMPLETED)
                 on_frame(rendered.value, frames)
                 for future in finished:
                     yield future.result()
-        except BrokenProcessPool as error:
+        except ProcessExpired as error:
             raise VGBenchError(
                 f"found a worker of {workers} that ended before its work; expected it to finish. Most often memory ran "
                 "out: use fewer workers and run again, finished scenes are kept."
             ) from error
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        finally:
+            pool.stop()  # nobody who ends the program waits for scenes under way; they are made again
 
 
 def _prepare_worker(rendered: Any) -> None:
