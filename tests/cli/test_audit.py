@@ -50,8 +50,10 @@ def test_a_fair_file_is_green_and_leaves_a_report_beside_it(fair: Path, capsys: 
     assert "no bar fell" in printed
     assert "Only the text is judged" in printed
     folder = fair.with_name("fair-audit")
-    assert {path.name for path in folder.iterdir()} == {"audit.json", "audit.csv", "bias.csv", "index.html"}
-    assert "VGBench/metric_depth_vqa" in (folder / "index.html").read_text("utf-8")
+    assert {path.name for path in folder.iterdir()} == {
+        *("audit.json", "audit.csv", "bias.csv", "index.html", "figures.html")
+    }
+    assert "VGBench/metric_depth_vqa" in (folder / "figures.html").read_text("utf-8")
 
 
 def test_a_leaking_file_exits_1_with_the_red_lines_first(tmp_path: Path, capsys: Capture) -> None:

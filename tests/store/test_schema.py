@@ -46,17 +46,21 @@ INT64 = st.integers(-(2**63), 2**63 - 1)
 def facts(draw: st.DrawFn) -> Fact:
     text = {name: draw(TEXT) for name in ("task", "ask", "dataset", "scene_id", "split", "key", "licence")}
     candidates = tuple(draw(st.lists(CANDIDATES, min_size=1, max_size=3)))
+    frame_ids: tuple[str, ...] = tuple(draw(st.lists(TEXT, max_size=3)))
+    cameras: dict[str, Any] = draw(JSON)
+    if cameras:  # then there is one for each frame
+        cameras |= {name: {} for names in (frame_ids, *(c.frame_ids for c in candidates)) for name in names}
     return Fact(
         **text,
         task_version=draw(INT64),
-        frame_ids=tuple(draw(st.lists(TEXT, max_size=3))),
+        frame_ids=frame_ids,
         candidates=candidates,
         truth=draw(st.integers(0, len(candidates) - 1)),
         second_value=draw(VALUES),
         margin=draw(FLOATS),
         evidence=draw(JSON),
         pictures=draw(st.dictionaries(TEXT, TEXT, max_size=2)),
-        cameras=draw(JSON),
+        cameras=cameras,
     )
 
 

@@ -140,7 +140,7 @@ class _Link:
         if status != 200:
             raise PassingToolError(f"the server {self.name} replies with status {status}; expected 200")
         try:
-            return parse_json(body, "none")
+            return parse_json(body)
         except ValueError:
             raise PassingToolError(f"the server {self.name} replies with something that is no JSON") from None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,11 +12,10 @@ import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
 from vgbench_gen.core.types import FloatArray, Item
-from vgbench_gen.report.gallery_evidence import read_fact, read_row
+from vgbench_gen.report.gallery_evidence import list_measured, read_fact, read_row
 from vgbench_gen.report.gallery_told import UNREADABLE
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.presentation import WorldBox
-from vgbench_gen.tasks.row_evidence import RowEvidence
 
 SNAP_DEG = 15.0  # an axis of the world within this of what the cameras say is taken for up
 TURNED = 0.2  # views turn enough where the second spread of their x axes (unit vectors) is above this
@@ -72,7 +71,7 @@ class SceneNotes:
                     self.frames.setdefault(frame, (base, item.id, 0))
                 elif address and (frame not in self.frames or drawn < self.frames[frame][2]):
                     self.frames[frame] = (address, item.id, drawn)
-            self._add_overlaps(told)
+            self._add_overlaps(item)
             if any(op["op"] == "mirror" for picture in pictures for op in picture.ops):
                 return  # poses and boxes of a mirrored question are those of a mirrored room
             task = tasks[item.task]
@@ -85,12 +84,11 @@ class SceneNotes:
         except UNREADABLE:
             return
 
-    def _add_overlaps(self, told: RowEvidence) -> None:
-        pairs = [(told.frame_ids, told.fact.get("pair"))]
-        pairs += [(one.frame_ids, one.evidence.get("pair")) for one in (told.truth, *told.options)]
-        for frames, pair in pairs:
-            if len(frames) == 2 and isinstance(pair, Mapping) and 0 <= float(pair["overlap"]) <= 1:
-                self.overlaps[min(frames), max(frames)] = float(pair["overlap"])
+    def _add_overlaps(self, item: Item) -> None:
+        for frames, record in list_measured(item):
+            pair = record.two_views()
+            if pair is not None and len(frames) == 2 and 0 <= pair.overlap <= 1:
+                self.overlaps[min(frames), max(frames)] = pair.overlap
 
     def list_tasks(self) -> list[tuple[str, int]]:
         """The tasks with their numbers of items, the largest first."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.core.types import LETTERS, Item
-from vgbench_gen.report.gallery_evidence import read_row
+from vgbench_gen.report.gallery_evidence import Measured, list_measured, read_row
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.text.numbers import format_value
 
@@ -20,12 +19,13 @@ def tell_evidence(item: Item) -> list[str]:
     """Sentences about the truth, how it was checked, and how far it is from wrong; [] where the row tells nothing."""
     try:
         row = read_row(item)
-        return [*_tell_truth(item, row), *_tell_views(row.truth.evidence), *_tell_margins(item, row)]
+        measured = list_measured(item)
+        return [*_tell_truth(item, row, measured), *_tell_views(measured), *_tell_margins(item, row)]
     except UNREADABLE:
         return []
 
 
-def _tell_truth(item: Item, row: RowEvidence) -> Iterator[str]:
+def _tell_truth(item: Item, row: RowEvidence, measured: Measured) -> Iterator[str]:
     unit = f" {item.unit}" if item.unit else ""
     if len(item.answer_value) == 1:
         yield f"Measured: {_format(item.answer_value[0])}{unit}."
@@ -38,7 +38,7 @@ def _tell_truth(item: Item, row: RowEvidence) -> Iterator[str]:
         gap = abs(row.second_value.ravel() - row.truth.value.ravel()).max() if _same_size(row) else None
         if gap is not None:
             yield f"Measured again by another route: no entry differs by more than {_format(gap)}."
-    visible = row.truth.evidence.get("visible")
+    visible = getattr(measured[0][1], "visible", None)  # only of boxes
     if isinstance(visible, float):
         yield f"{visible:.0%} of the object can be seen."
 
@@ -47,14 +47,14 @@ def _same_size(row: RowEvidence) -> bool:
     return row.second_value.size == row.truth.value.size
 
 
-def _tell_views(evidence: Mapping[str, Any]) -> Iterator[str]:
-    pair = evidence.get("pair")
-    if not isinstance(pair, Mapping):
+def _tell_views(measured: Measured) -> Iterator[str]:
+    pair = next((pair for _, record in measured if (pair := record.two_views()) is not None), None)
+    if pair is None:
         return
     yield (
-        f"The cameras stand {_format(pair['baseline_m'])} m apart and are turned by {_format(pair['rotation_deg'])}° "
-        f"against each other; at least {pair['overlap']:.0%} of what one sees the other sees as well, about "
-        f"{_format(pair['depth_m'])} m away."
+        f"The cameras stand {_format(pair.baseline_m)} m apart and are turned by {_format(pair.rotation_deg)}° "
+        f"against each other; at least {pair.overlap:.0%} of what one sees the other sees as well, about "
+        f"{_format(pair.depth_m)} m away."
     )
 
 

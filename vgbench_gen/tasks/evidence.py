@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import EllipsisType
-from typing import Annotated, Any, Self, cast
+from typing import TYPE_CHECKING, Annotated, Any, Self, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -22,6 +22,9 @@ from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import Camera, Candidate, Fact, FloatArray, Item
 from vgbench_gen.geometry import mirror
 from vgbench_gen.tasks.records import make_camera_record, read_camera_record
+
+if TYPE_CHECKING:
+    from vgbench_gen.tasks._pairs import TwoViewEvidence
 
 
 class ArrayShape:
@@ -136,6 +139,10 @@ class Evidence(BaseModel):
     def poses(self) -> Mapping[str, FloatArray]:
         """Frame id -> (4, 4) `world_from_camera`, in metres, of all frames whose pose the record keeps."""
         return {}
+
+    def two_views(self) -> TwoViewEvidence | None:
+        """What the record keeps of a pair of views; None where it keeps nothing of any."""
+        return getattr(self, "pair", None)
 
 
 _RECORDS: WeakKeyDictionary[Fact | Candidate | Item, Evidence] = WeakKeyDictionary()
