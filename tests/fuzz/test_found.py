@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -17,15 +19,16 @@ from openpyxl import Workbook
 from tests.importers import source_files
 from tests.kills.__main__ import write_built
 from tests.publish.exported import written
-from tests.scenes import scannetpp_writer
-from vgbench_gen.core.errors import DatasetError
-from vgbench_gen.evaluation.benchmarks.rover.samples import read_samples
+from tests.scenes import ca1m_writer, scannetpp_writer
+from vgbench_gen.core.errors import DatasetError, FrameError
+from vgbench_gen.evaluation.benchmarks.rover.samples import encode_picture, read_samples
 from vgbench_gen.evaluation.imported import import_log
 from vgbench_gen.importers._dataset import import_source
 from vgbench_gen.importers._files import Place
 from vgbench_gen.pipeline.redraw import redraw
 from vgbench_gen.pipeline.redraw_sets import RedrawSettings
 from vgbench_gen.report.gallery_verdicts import read_audit
+from vgbench_gen.scenes.files import decode_depth_u16
 from vgbench_gen.store.provenance import read_manifest
 from vgbench_gen.store.shards import iterate_rows, open_parquet
 
@@ -144,4 +147,42 @@ def test_a_fact_that_is_none_is_named(tmp_path: Path, column: str, value: object
     place = table.schema.get_field_index(column)
     pq.write_table(table.set_column(place, table.schema.field(place), pa.array(values, table[column].type)), shard)
     with pytest.raises(DatasetError, match="box__scenes_000"):
+        redraw(tmp_path / "out", RedrawSettings({"default": 1.0}, 1), tmp_path / "new")
+
+
+def test_a_chunk_that_claims_gigabytes_is_refused_before_they_are_taken() -> None:
+    """OpenCV took 3 GB for a depth image of 2 KB."""
+    data = bytearray(ca1m_writer.png(np.full((24, 32), 1000, np.uint16)))
+    assert decode_depth_u16(bytes(data), "depth").shape == (24, 32)
+    data[33:37] = (3 << 30).to_bytes(4, "big")
+    with pytest.raises(FrameError, match="a chunk that reaches beyond the end"):
+        decode_depth_u16(bytes(data), "depth")
+
+
+@pytest.mark.timeout(30)
+def test_pictures_for_a_judge_are_bounded_before_they_are_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.png")
+    (tmp_path / "huge.png").touch()
+    os.truncate(tmp_path / "huge.png", 1 << 40)
+    with pytest.raises(DatasetError, match="no regular file"):
+        encode_picture(tmp_path / "pipe.png", "x")
+    with pytest.raises(DatasetError, match="more than"):
+        encode_picture(tmp_path / "huge.png", "x")
+
+
+def test_a_log_that_is_a_loop_of_links_is_refused(tmp_path: Path) -> None:
+    log = tmp_path / "1_samples_x.jsonl"
+    log.symlink_to(log)
+    with pytest.raises(DatasetError, match="no readable file"):
+        import_log(written(tmp_path / "set"), log, "lmms-eval")
+
+
+def test_a_fact_with_an_infinite_margin_is_named(tmp_path: Path) -> None:
+    write_built(tmp_path)
+    (shard,) = (tmp_path / "out/facts").rglob("*.parquet")
+    table = pq.read_table(shard)
+    place = table.schema.get_field_index("margin")
+    margins = pa.array([math.inf] * len(table), table["margin"].type)
+    pq.write_table(table.set_column(place, table.schema.field(place), margins), shard)
+    with pytest.raises(DatasetError, match="not finite"):
         redraw(tmp_path / "out", RedrawSettings({"default": 1.0}, 1), tmp_path / "new")

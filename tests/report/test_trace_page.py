@@ -99,3 +99,11 @@ def test_marks_are_bounded() -> None:
         deep = [deep]
     assert find_marks({}, {"points": deep}, SIZES) == []
     assert find_marks({}, {"points": [[1, 2]]}, []) == []
+
+
+@pytest.mark.parametrize("given", [7, True, {"a": 1}, None, [1, None]])
+def test_a_call_with_something_else_than_an_image_is_shown(given: object) -> None:
+    trace = make_trace()
+    step = next(step for step in trace["steps"] if step["step"] == "tool")
+    step["arguments"]["image"] = given
+    assert "</html>" in make_trace_page(trace, {})

@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from vgbench_gen.core.types import Fact, QuestionType
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.pipeline.measure import name_tasks
@@ -172,10 +174,26 @@ def read_facts(path: Path, rows: set[int]) -> dict[int, Fact]:
     """Some facts of a shard by their place in it; the others are not unpacked.
 
     Raises:
-        DatasetError: the shard cannot be read.
+        DatasetError: the shard cannot be read, or holds what no task made.
     """
     found = iterate_rows([path], [column.name for column in FACTS.columns], only=rows)
-    return {row: FACTS.from_row(raw, path) for row, raw in zip(sorted(rows), found, strict=True)}
+    facts = {row: FACTS.from_row(raw, path) for row, raw in zip(sorted(rows), found, strict=True)}
+    for row, fact in facts.items():
+        if problem := _find_damage(fact):
+            raise damage_error(path, ValueError(f"row {row} has {problem}"))
+    return facts
+
+
+def _find_damage(fact: Fact) -> str:
+    """What is wrong with a fact that can be read but not asked about; "" where nothing is."""
+    frames = {*fact.frame_ids, *(frame for candidate in fact.candidates for frame in candidate.frame_ids)}
+    if fact.cameras and (unknown := frames - fact.cameras.keys()):
+        return f"no camera of the frames {sorted(map(str, unknown))[:3]}"
+    if not (np.isfinite(fact.margin) and np.isfinite(fact.second_value).all()):
+        return "a margin or a second value that is not finite"
+    if fact.second_value.shape != fact.truth_candidate.value.shape:
+        return f"a second value of shape {fact.second_value.shape}, which the truth has not"
+    return ""
 
 
 def plan_facts(facts: Sequence[Fact], tasks: Sequence[Task], recipe: Recipe) -> Plan:

@@ -69,8 +69,8 @@ def _make_step(step: DialogueStep, shown: Mapping[str, TracedImage], numbers: Ma
             "text": _show(step.text),
         }
     given = step.call.arguments.get("image", step.call.arguments.get("images", ()))
-    names = [given] if isinstance(given, str) else [name for name in given if isinstance(name, str)] if given else []
-    used = [shown[name] for name in names if name in shown][:2]
+    names = given if isinstance(given, list | tuple) else [given]
+    used = [shown[name] for name in names if isinstance(name, str) and name in shown][:2]
     marks = find_marks(step.call.arguments, step.values, [image.size_px for image in used])
     return {
         "speaker": "tool",

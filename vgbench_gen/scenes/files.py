@@ -200,6 +200,17 @@ def _parse_png_header(data: bytes) -> PictureHeader | None:
     return PictureHeader("png", width, height, _PNG_CHANNELS[colour_type], bits, plain)
 
 
+def _has_whole_chunks(data: bytes) -> bool:
+    """Whether every chunk of a PNG lies in the bytes, up to the end: OpenCV takes the memory that a chunk asks for."""
+    at = 8
+    while at + 12 <= len(data):
+        length, kind = struct.unpack_from(">I4s", data, at)
+        at += 12 + length
+        if kind == b"IEND":
+            return bool(at <= len(data))
+    return False
+
+
 # Start-of-frame markers C0-CF without DHT (C4), JPG (C8) and DAC (CC).
 _SOF = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 
@@ -281,6 +292,8 @@ def decode_mask_u8(data: bytes, where: object, size: tuple[int, int] | None = No
 def _decode_image(data: bytes, where: object, *, color: bool) -> npt.NDArray[Any]:
     if data[:2] == b"\xff\xd8":
         return _decode_jpeg(data, where, "RGB" if color else "GRAY")
+    if not _has_whole_chunks(data):
+        raise FrameError(where, "a chunk that reaches beyond the end", "a complete PNG", _DAMAGED)
     import cv2
 
     flag = cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION if color else cv2.IMREAD_UNCHANGED

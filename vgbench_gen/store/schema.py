@@ -190,9 +190,6 @@ def _read_fact(row: Mapping[str, Any]) -> Fact:
     fact = Fact(**plain)
     if not 0 <= fact.truth < len(fact.candidates):
         raise IndexError(f"candidate {fact.truth} of {len(fact.candidates)} is the truth")
-    frames = {*fact.frame_ids, *(frame for candidate in fact.candidates for frame in candidate.frame_ids)}
-    if fact.cameras and (unknown := frames - fact.cameras.keys()):
-        raise KeyError(f"no camera of the frames {sorted(map(str, unknown))[:3]}")
     if empty := [name for name, value in plain.items() if value is None]:
         raise ValueError(f"no value in {', '.join(empty)}")
     return fact

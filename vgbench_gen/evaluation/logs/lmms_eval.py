@@ -5,6 +5,7 @@ It drops the question from every line but keeps what the task's scoring returned
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -133,4 +134,4 @@ def _read_results(samples: Path) -> dict[str, Any]:
 def _model(samples: Path, results: Mapping[str, Any]) -> str:
     """The model's name: of the results, else of the folder, which lmms-eval names after the model."""
     name = results.get("model_name")
-    return name if isinstance(name, str) and name else samples.resolve().parent.name
+    return name if isinstance(name, str) and name else Path(os.path.realpath(samples)).parent.name

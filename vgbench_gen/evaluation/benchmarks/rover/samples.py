@@ -155,12 +155,16 @@ def encode_picture(picture: Picture, name: str = "an image given as bytes") -> b
         raise dataset_error(name, found, "a path, encoded bytes or a PIL image", "Give the image.")
     where = name if isinstance(picture, bytes | bytearray) else str(picture)
     try:
-        data = bytes(picture) if isinstance(picture, bytes | bytearray) else Path(picture).read_bytes()
+        if isinstance(picture, bytes | bytearray):
+            data = bytes(picture)
+        else:
+            with open_file(Path(picture)) as file:
+                data = file.read(MAX_IMAGE_BYTES + 1)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise dataset_error(where, f"no readable file ({why})", "an image", "Check its path.") from None
     if len(data) > MAX_IMAGE_BYTES:
-        raise dataset_error(where, f"{len(data)} bytes", f"at most {MAX_IMAGE_BYTES}", "Make the image smaller.")
+        raise dataset_error(where, f"more than {MAX_IMAGE_BYTES} bytes", "less", "Make the image smaller.")
     return data if data.startswith((b"\xff\xd8\xff", _PNG)) else convert_to_png(data, where)
 
 
