@@ -85,5 +85,7 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
     yield start
     for context in contexts:
         context.close()
-    assert not [url for watched in opened for url in watched.foreign]
-    assert not [error for watched in opened for error in watched.errors]
+    foreign = [url for watched in opened for url in watched.foreign]
+    assert not foreign, foreign
+    errors = [error for watched in opened for error in watched.errors]
+    assert not errors, errors

@@ -21,7 +21,7 @@ def test_distance_is_kolmogorovs() -> None:
     truth = rng.integers(0, 4, 80)
     right = np.zeros_like(values, dtype=bool)
     right[np.arange(80), truth] = True
-    _, distance = measure_exchangeability_p(values, truth, rng)
+    _, distance = measure_exchangeability_p(values, truth, np.arange(80), rng)
     assert distance == pytest.approx(stats.ks_2samp(values[right], values[~right]).statistic)
 
 
@@ -31,9 +31,21 @@ def test_level_holds_although_options_of_a_question_are_alike() -> None:
     p = []
     for _ in range(200):
         values = rng.normal(size=(40, 1)) * 5 + rng.normal(size=(40, 4))
-        p.append(measure_exchangeability_p(values, rng.integers(0, 4, 40), rng, 199)[0])
+        p.append(measure_exchangeability_p(values, rng.integers(0, 4, 40), np.arange(40), rng, 199)[0])
     assert 0.05 < np.mean(np.array(p) < 0.1) < 0.16
     assert np.mean(p) == pytest.approx(0.5, abs=0.08)
+
+
+@pytest.mark.parametrize("count", [5, 20])
+def test_level_holds_although_a_scene_repeats_itself(count: int) -> None:
+    """An object that comes in eight questions is the largest of its options in all of them, or in none."""
+    rng = rng_for(0, "scenes")
+    scenes, p = np.repeat(np.arange(count), 8), []
+    for _ in range(200):
+        values = np.sort(rng.normal(size=(count, 4)), axis=1)[scenes]
+        truth = rng.integers(0, 4, count)[scenes]
+        p.append(measure_exchangeability_p(values, truth, scenes, rng, 199)[0])
+    assert np.mean(np.array(p) < 0.1) < 0.16
 
 
 def test_the_smallest_shift_between_questions_is_found_within_them() -> None:
@@ -41,8 +53,9 @@ def test_the_smallest_shift_between_questions_is_found_within_them() -> None:
     values = rng.normal(size=(300, 1)) * 2000 + rng.normal(size=(300, 4))
     values[:, 0] += 1
     truth = np.zeros(300, dtype=np.int64)
-    assert measure_exchangeability_p(values, truth, rng)[0] > 0.01
-    assert measure_exchangeability_p(values - values.mean(axis=1, keepdims=True), truth, rng)[0] < 0.001
+    assert measure_exchangeability_p(values, truth, np.arange(300), rng)[0] > 0.01
+    within = values - values.mean(axis=1, keepdims=True)
+    assert measure_exchangeability_p(within, truth, np.arange(300), rng)[0] < 0.001
 
 
 def test_published_rule_is_red_and_exchangeable_options_are_not() -> None:

@@ -2,9 +2,10 @@
 
 Options of one question depend on each other, so the textbook two-sample test does not hold. The Kolmogorov-Smirnov
 distance between right and wrong values is kept as the measure; its distribution comes from drawing the right option
-anew within every question, which is exact when options are exchangeable. Two views of each quantity are tested: as
-printed, and beside the mean of the question's options, where differences between questions cannot hide a leak.
-Twins of a judgment are a question with two options here.
+anew within every question, which is exact when options are exchangeable and questions independent. Questions of one
+scene are not, so the distance must also stand out where whole scenes change sides. Two views of each quantity are
+tested: as printed, and beside the mean of the question's options, where differences between questions cannot hide a
+leak. Twins of a judgment are a question with two options here.
 
 Options of one question are much alike in some quantities, and there a test sees differences that help nobody. So a
 figure falls where the distance is proven *and* large enough for a reader to win by it.
@@ -22,7 +23,7 @@ from vgbench_gen.core.types import FloatArray, IntArray
 from vgbench_gen.quality._blocks import PRINTED, Block, list_option_sets, make_blocks
 from vgbench_gen.quality.family import LEVEL
 from vgbench_gen.quality.findings import MAX_ITEMS, ChanceTest, Finding
-from vgbench_gen.quality.questions import Question
+from vgbench_gen.quality.questions import Question, group_by_scene
 from vgbench_gen.quality.text_only import join_claim_pairs
 
 FEWEST = 20
@@ -46,21 +47,21 @@ def audit_exchangeability(questions: Sequence[Question], seed: int) -> list[Find
     found = [
         line for ask in sorted({q.ask for q in asked}) for line in _list_quantities([q for q in asked if q.ask == ask])
     ]
-    found = [(replace(line, task=task, form=form), values, truth) for line, values, truth in found]
     lines = []
-    for line, values, truth in found:
-        p, distance = measure_exchangeability_p(values, truth, rng_for(seed, "exchange", task, form, line.name))
-        line = replace(line, value=100 * distance)
+    for line, values, truth, scenes in found:
+        rng = rng_for(seed, "exchange", task, form, line.name)
+        p, distance = measure_exchangeability_p(values, truth, scenes, rng)
+        line = replace(line, task=task, form=form, value=100 * distance)
         lines.append(line.judge(line.value <= DISTANCE_BAR, conclusive=0, test=ChanceTest(p)))
     return sorted(lines, key=lambda line: line.test.p if line.test else 1.0)
 
 
-def _list_quantities(questions: Sequence[Question]) -> Iterator[tuple[Finding, FloatArray, IntArray]]:
+def _list_quantities(questions: Sequence[Question]) -> Iterator[tuple[Finding, FloatArray, IntArray, IntArray]]:
     """A line without its value for each quantity of the options of one kind of question (ask).
 
-    With the quantity of every option (n, k) and the places of the truths (n,).
+    With the quantity of every option (n, k), the places of the truths (n,) and the scenes by number (n,).
     """
-    ask = questions[0].ask
+    ask, scenes = questions[0].ask, np.array(group_by_scene(questions), dtype=np.int64)
     for block in make_blocks(questions, list_option_sets(questions)):
         n, k = block.gaps.shape[:2]
         if n < FEWEST or k < 2:
@@ -73,17 +74,29 @@ def _list_quantities(questions: Sequence[Question]) -> Iterator[tuple[Finding, F
                 replace(line, unit="KS", bar=f"<= {DISTANCE_BAR:g}, or p >= {LEVEL:g} (Holm)", items=ids),
                 values,
                 truth,
+                scenes[list(block.rows)],
             )
 
 
 def measure_exchangeability_p(
-    values: FloatArray, truth: IntArray, rng: np.random.Generator, most: int = _MOST_DRAWS
+    values: FloatArray, truth: IntArray, scenes: IntArray, rng: np.random.Generator, most: int = _MOST_DRAWS
 ) -> tuple[float, float]:
-    """(p, KS distance) of right against wrong values (n, k) under permutations within questions.
+    """(p, KS distance) of right against wrong values (n, k), the larger p of two tests.
+
+    One draws the right option anew within every question. The other lets whole scenes change the sign of what they add
+    to the difference of the distributions (wild cluster bootstrap, Cameron, Gelbach and Miller 2008): what repeats
+    within a scene is one observation there.
 
     The distance is the largest at `_CUTS` places that are spread evenly over the values, or at all of them where there
-    are fewer. A look takes 199 permutations; only where it says p < 0.05 another takes ten times as many fresh ones,
-    and so on up to `most`.
+    are fewer. A look takes 199 draws; only where it says p < 0.05 another takes ten times as many fresh ones, and so on
+    up to `most`.
+
+    Args:
+        values: of the options, (n, k).
+        truth: places of the right ones, (n,).
+        scenes: number of the scene of each question, (n,).
+        rng: the only source of chance.
+        most: draws of a look, at most.
     """
     n, k = values.shape
     cuts = np.unique(values)
@@ -98,15 +111,24 @@ def measure_exchangeability_p(
         right = np.bincount(places.ravel(), minlength=width * len(chosen)).reshape(len(chosen), width).cumsum(axis=1)
         return np.asarray(np.abs(right / n - (everyone - right) / (n * (k - 1))).max(axis=1), dtype=np.float64)
 
+    numbers, at = np.unique(scenes, return_inverse=True)
+    added = np.zeros((len(numbers), width))
+    np.add.at(added, (at, bins[np.arange(n), truth]), float(k))
+    np.add.at(added, (np.repeat(at, k), bins.ravel()), -1.0)
+    added = added.cumsum(axis=1) / (n * (k - 1))
+
     found = float(measure_distances(truth[None])[0])
-    p, draws = 1.0, min(_FIRST, most)
+    draws = min(_FIRST, most)
     while True:
-        above, left = 0, draws
+        redrawn = turned = 0
+        left = draws
         while left:
             batch = min(left, max(1, _CHUNK // n))
-            drawn = rng.integers(0, k, size=(batch, n))
-            above += int((measure_distances(drawn) >= found - 1e-9).sum())
+            redrawn += int((measure_distances(rng.integers(0, k, size=(batch, n))) >= found - 1e-9).sum())
+            signs = rng.choice((-1.0, 1.0), size=(batch, len(numbers)))
+            turned += int((np.abs(signs @ added).max(axis=1) >= found - 1e-9).sum())
             left -= batch
+        above = max(redrawn, turned)
         p = (1 + above) / (1 + draws)
         if draws == most or above > _LOOK_AGAIN * draws:
             return p, found
