@@ -136,8 +136,12 @@ def test_a_pipe_among_logs_and_samples_is_not_waited_for(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("column", "value"), [("truth", 99), ("frame_ids", None), ("frame_ids", ["no frame"]), ("scene_id", "x" * 300)]
-)
+    ("column", "value"),
+    [
+        ("truth", 99), ("frame_ids", None), ("frame_ids", []), ("frame_ids", ["no frame"]), ("scene_id", "x" * 300),
+        ("cameras", "{}"), ("pictures", "{}"),
+    ],
+)  # fmt: skip
 def test_a_fact_that_is_none_is_named(tmp_path: Path, column: str, value: object) -> None:
     """`distractors` and `build` ended in a traceback where a cell of a shard was damaged."""
     write_built(tmp_path)

@@ -187,13 +187,18 @@ def read_facts(path: Path, rows: set[int]) -> dict[int, Fact]:
 def _find_damage(fact: Fact) -> str:
     """What is wrong with a fact that can be read but not asked about; "" where nothing is."""
     frames = {*fact.frame_ids, *(frame for candidate in fact.candidates for frame in candidate.frame_ids)}
-    if fact.cameras and (unknown := frames - fact.cameras.keys()):
-        return f"no camera of the frames {sorted(map(str, unknown))[:3]}"
+    for kept, name in ((fact.cameras, "cameras"), (fact.pictures, "pictures")):
+        if kept.keys() != frames:
+            return f"{name} of the frames {_shorten(kept)}, not of those that are shown: {_shorten(frames)}"
     if not (np.isfinite(fact.margin) and np.isfinite(fact.second_value).all()):
         return "a margin or a second value that is not finite"
     if fact.second_value.shape != fact.truth_candidate.value.shape:
         return f"a second value of shape {fact.second_value.shape}, which the truth has not"
     return ""
+
+
+def _shorten(frames: Iterable[str]) -> str:
+    return str(sorted(map(str, frames))[:3])
 
 
 def plan_facts(facts: Sequence[Fact], tasks: Sequence[Task], recipe: Recipe) -> Plan:
