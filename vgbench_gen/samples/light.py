@@ -20,7 +20,7 @@ from vgbench_gen.samples.mesh import Mesh, compute_side_lengths_m, halve_edges, 
 
 Float32 = npt.NDArray[np.float32]
 
-_RAYS = 36  # per group of vertices; the noise is smoothed over neighbours below
+_RAYS = 24  # per group of vertices; the noise is smoothed over neighbours below
 _GROUP_M = 0.07  # vertices of one thing this near together, facing alike, share the light from other surfaces
 _BOUNCES = 4
 _LIFT_M = 0.002  # rays start off the surface

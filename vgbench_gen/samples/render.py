@@ -9,11 +9,11 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from vgbench_gen.core.rng import digest_bytes, rng_for
 from vgbench_gen.core.types import BoolArray, Camera, ColorArray, DepthArray, FloatArray, IntArray
 from vgbench_gen.samples.atlas import Atlas, linear_from_srgb
 from vgbench_gen.samples.bands import BAND_PX, list_bands, take_columns
 from vgbench_gen.samples.base import RenderedView, SampleObject, WorldSurface
+from vgbench_gen.samples.gloss import Gloss, list_probe_rays
 from vgbench_gen.samples.light import Tracer
 from vgbench_gen.samples.mesh import Mesh, refine_mesh
 from vgbench_gen.samples.planes import SeenSurface, SurfaceViewer, make_rays
@@ -23,11 +23,13 @@ Int32 = npt.NDArray[np.int32]
 
 _SUBSAMPLES = ((0.125, 0.375), (-0.375, 0.125), (0.375, -0.125), (-0.125, -0.375))  # rotated grid, pixels
 _EDGE_RELATIVE = 0.03  # depth steps of this share of the depth get more rays
-_SATURATION = 0.82
+_SATURATION = 0.92
 _LUMINANCE = (0.2126, 0.7152, 0.0722)  # of linear sRGB
-_NOISE = 0.9  # standard deviation of the sensor's noise, grey levels in the middle of the scale
 _OUTSIDE = 3.0  # brightness of the world outside over a white wall in daylight
+_WHITEST = 250.0  # grey level of the brightest light, below the end of the scale, so that grain is not cut off
 _VIGNETTE = 0.16  # loss in the corners
+# A camera sets its exposure by what it sees: half of the way, on a logarithmic scale, to a mean of `_METERED`.
+_METERED, _METERING, _GAINS, _METER_PX = 0.2, 0.5, (0.6, 1.5), 8
 
 
 class RoomWorld:
@@ -40,21 +42,19 @@ class RoomWorld:
         atlas: Atlas,
         objects: Sequence[SampleObject],
         outside: ColorArray,
-        seed: int,
-        key: str,
         exposure: float,
         tint: FloatArray,
     ) -> None:
         """light: (N, 3) irradiance at the vertices. outside: panorama for rays that leave. exposure, tint (3,):
-        what linear colours are multiplied by. seed, key: name the noise."""
+        what linear colours are multiplied by."""
         # The atlas has the pictures; what else `surface` needs of the textures is their size.
         self._per_metre = np.array([max(t.image.shape[1] / max(t.size_m[0], 1e-6), 1) for t in mesh.textures])
         glow = np.array([item.glow for item in mesh.textures])
+        gloss = np.array([item.gloss for item in mesh.textures])
         mesh = replace(mesh, textures=[])
         self._mesh, self._light, self._atlas = mesh, light, atlas
         self._objects = tuple(sorted(objects, key=lambda item: item.instance_id))
         self._outside = outside
-        self._seed, self._key = seed, key
         self._gain = (exposure * tint).astype(np.float32)
         self.tracer = Tracer(mesh.vertices_m, mesh.faces)
         """Casts rays over the mesh."""
@@ -83,6 +83,9 @@ class RoomWorld:
         side = np.rint(self._face_normal * 2.4).astype(np.int32) + 3
         self._face_key = ((self._face_instance * 7 + side[:, 0]) * 7 + side[:, 1]) * 7 + side[:, 2]
         self._tone = _make_tone_curve()
+        rays = list_probe_rays(self.tracer, mesh)
+        t, met, _ = self.tracer.cast(rays)
+        self._gloss = Gloss(mesh, light, gloss, rays, t, self._estimate_brightness(rays, met))
 
     @property
     def objects(self) -> tuple[SampleObject, ...]:
@@ -102,11 +105,12 @@ class RoomWorld:
         """See `World`."""
         seen = self._viewer.see(camera, world_from_camera)
         facing = self._measure_facing(world_from_camera)
+        gloss = self._gloss.compute(world_from_camera[:3, 3])
         color = np.empty((3, camera.height, camera.width), np.float32)
         for rows in list_bands(camera):
             square = _square_directions(camera, rows)
             color[:, rows] = self._shade(
-                camera, facing, square, seen.depth_m[rows], seen.face[rows], seen.weights[:, rows]
+                camera, facing, gloss, square, seen.depth_m[rows], seen.face[rows], seen.weights[:, rows]
             )
         depth, face = _keep_hits(seen), seen.face
         del seen  # the weights of large pictures are large
@@ -124,11 +128,11 @@ class RoomWorld:
                 rays = make_rays(camera, world_from_camera, u[few] + du, v[few] + dv)
                 t, met, weights = self.tracer.cast(rays)
                 square = np.einsum("ni,ni->n", rays[:, 3:], rays[:, 3:])
-                shaded = self._shade(camera, facing, square, t, met, np.ascontiguousarray(weights.T))
+                shaded = self._shade(camera, facing, gloss, square, t, met, np.ascontiguousarray(weights.T))
                 shaded[:, met < 0] = self._shade_sky(rays[met < 0])
                 mean += np.minimum(shaded, 6)
             color[:, v[few], u[few]] = mean / len(_SUBSAMPLES)
-        return RenderedView(self._develop(camera, world_from_camera, color), depth, self._find_instances(face))
+        return RenderedView(self._develop(camera, color), depth, self._find_instances(face))
 
     def make_surface(self, edge_m: float = 0.05) -> WorldSurface:
         """See `World`."""
@@ -163,6 +167,13 @@ class RoomWorld:
         """(N,) distance of points (N, 3) from the nearest surface."""
         return self.tracer.distance_m(points)
 
+    def _estimate_brightness(self, rays: Float32, face: Int32) -> Float32:
+        """(P,) linear brightness of what rays (P, 6) meet, textures taken by their mean."""
+        light = self._face_values[face, 2:5] + (self._face_values[face, 7:10] + self._face_values[face, 12:15]) / 3
+        seen = (light * self._atlas.mean[self._face_texture[face]].astype(np.float32)).T
+        seen[:, face < 0] = self._shade_sky(rays[face < 0])
+        return np.asarray(np.array(_LUMINANCE, np.float32) @ seen, np.float32)
+
     def _find_instances(self, face: Int32) -> np.ndarray:
         return np.where(face >= 0, self._face_instance[face], 0).astype(np.int32)
 
@@ -186,12 +197,19 @@ class RoomWorld:
         return edge
 
     def _shade(
-        self, camera: Camera, facing: Float32, square: Float32, t: Float32, face: Int32, weights: Float32
+        self,
+        camera: Camera,
+        facing: Float32,
+        gloss: Float32,
+        square: Float32,
+        t: Float32,
+        face: Int32,
+        weights: Float32,
     ) -> Float32:
         """(3, ...) linear colour of what rays meet.
 
-        facing: see `_measure_facing`. square: (...,) squared lengths of the rays' directions. t, face, weights: (...,),
-        (...,) and (2, ...), what they met.
+        facing: see `_measure_facing`. gloss: see `Gloss.compute`. square: (...,) squared lengths of the rays'
+        directions. t, face, weights: (...,), (...,) and (2, ...), what they met.
         """
         columns = take_columns(self._face_values, face)
         mixed = columns[:5]
@@ -199,11 +217,17 @@ class RoomWorld:
         mixed += weights[1] * columns[10:15]
         reach = np.where(face >= 0, t, np.float32(1))
         # Width of a pixel on the surface: the geometric mean of both directions of its slanted footprint.
-        slant = np.abs(np.take(facing, face, mode="clip")) / (reach * np.sqrt(square))
-        spread = reach * reach / np.maximum(slant, np.float32(0.06))
+        slant = np.maximum(np.abs(np.take(facing, face, mode="clip")) / (reach * np.sqrt(square)), np.float32(0.06))
+        spread = reach * reach / slant
         level = columns[15] + np.float32(0.5) * np.log2(spread) - np.float32(np.log2(camera.fx))
         color = self._atlas.sample(np.take(self._face_texture, face, mode="clip"), mixed[0], mixed[1], level)
         color *= mixed[2:]
+        mirrored, second, third = take_columns(gloss, face)
+        second *= weights[0]
+        third *= weights[1]
+        mirrored += second
+        mirrored += third
+        color += mirrored
         return color
 
     def _shade_sky(self, rays: Float32) -> Float32:
@@ -219,24 +243,20 @@ class RoomWorld:
             found[few] = cv2.remap(self._outside, x[few], y[few], cv2.INTER_LINEAR, None, cv2.BORDER_REPLICATE)
         return linear_from_srgb(found[:, 0].T.astype(np.float32)) * np.float32(_OUTSIDE)
 
-    def _develop(self, camera: Camera, world_from_camera: FloatArray, color: Float32) -> ColorArray:
-        """(H, W, 3) of linear colour (3, H, W): vignette, tone curve, noise, 8 bits."""
+    def _develop(self, camera: Camera, color: Float32) -> ColorArray:
+        """(H, W, 3) of linear colour (3, H, W): exposure, vignette, tone curve, 8 bits."""
         h, w = color.shape[1:]
         half = np.hypot(w, h) / 2
         x, y = ((np.arange(n) - n / 2) / half for n in (w, h))
-        view = digest_bytes(
-            np.ascontiguousarray(world_from_camera).tobytes() + camera.K.tobytes() + bytes(f"{w}x{h}", "ascii")
-        )
-        rng = rng_for(self._seed, "samples", "sensor noise", self._key, view)
-        grain = rng.standard_normal((h, w), dtype=np.float32)
-        # Pixels of real images are not independent: demosaicing and denoising spread the grain.
-        grain = cv2.GaussianBlur(grain, (3, 3), 0.6) * np.float32(1.7 * _NOISE)
-        grain += np.float32(0.5)
+        few = color[:, _METER_PX // 2 :: _METER_PX, _METER_PX // 2 :: _METER_PX]
+        metered = np.tensordot(np.array(_LUMINANCE, np.float32) * self._gain, few, 1)
+        usual = float(np.exp(np.log(np.maximum(metered, 1e-3)).mean()))
+        gain = self._gain * np.float32(np.clip((_METERED / usual) ** _METERING, *_GAINS))
         shown = np.empty((h, w, 3), np.uint8)
         for rows in list_bands(camera):
             fall = (1 - _VIGNETTE * (x[None] ** 2 + y[rows, None] ** 2)).astype(np.float32)
-            band = self._apply_tone(color[:, rows] * fall * self._gain[:, None, None]) + grain[rows]
-            shown[rows] = cv2.merge(list(np.clip(band, 0, 255, out=band).astype(np.uint8)))
+            band = self._apply_tone(color[:, rows] * fall * gain[:, None, None])
+            shown[rows] = cv2.merge(list(band.astype(np.uint8)))
         return shown
 
     def _apply_tone(self, color: Float32) -> Float32:
@@ -268,12 +288,11 @@ def _refine_instance(mesh: Mesh, light: Float32, rows: IntArray, edge_m: float) 
 
 
 def _make_tone_curve() -> Float32:
-    """sRGB of linear values (i / 4095)^2 * 16: straight in the shadows, with a soft shoulder."""
-    x = (np.arange(4096) / 4095) ** 2 * 16
-    # Filmic curve of J. Hable (Uncharted 2, GDC 2010) in K. Narkowicz's ACES fit, scaled so that 0.18 stays 0.18.
-    x = x * 0.62
-    y = x * (2.51 * x + 0.03) / (x * (2.43 * x + 0.59) + 0.14)
-    return np.floor(np.clip(255 * np.clip(y, 0, 1) ** (1 / 2.2) + 0.5, 0, 255)).astype(np.float32)
+    """sRGB of linear values (i / 4095)^2 * 16: firm shadows, 0.18 at 0.16, and highlights that roll off to 250."""
+    x = 1.62 * ((np.arange(4096) / 4095) ** 2 * 16) ** 1.25
+    # E. Reinhard and others, SIGGRAPH 2002, equation 4: the brightest value there is becomes the whitest.
+    y = x * (1 + x / x[-1] ** 2) / (1 + x)
+    return np.asarray(np.floor(_WHITEST * y ** (1 / 2.2) + 0.5), np.float32)
 
 
 def _square_directions(camera: Camera, rows: slice) -> Float32:

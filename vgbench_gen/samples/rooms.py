@@ -147,9 +147,7 @@ def _light_room(plan: RoomPlan) -> RoomWorld:
     shown = np.maximum((light * atlas.mean[mesh.texture]).mean(axis=1)[seen], 1e-4)
     exposure = _MIDDLE_GREY / float(np.percentile(shown, 60))
     tint = np.array([rng.uniform(0.96, 1.05), 1.0, rng.uniform(0.94, 1.06)])
-    return RoomWorld(
-        mesh, light, atlas, plan.objects(), art.make_outside_panorama(rng), plan.seed, plan.key, exposure, tint
-    )
+    return RoomWorld(mesh, light, atlas, plan.objects(), art.make_outside_panorama(rng), exposure, tint)
 
 
 def _place_centrepiece(f: Furnisher, kind: str) -> Placed:

@@ -25,6 +25,7 @@ _RANDOM_ERROR = 1.6e-3  # metres per square metre of distance
 _LIDAR_WAVY, _LIDAR_WAVY_M, _LIDAR_FINE = 2e-3, 1.5e-3, 6e-4
 _LASER_ERROR_M = 5e-4
 _SHADOW_SLACK_PX = 0.5
+_SHAKE_PX = 7  # side of the kernel that smears pictures a little
 _STEP = 0.05  # neighbours that differ by more than this share of the nearer one are no surface
 
 
@@ -142,3 +143,35 @@ def smear_motion(color: npt.NDArray[np.uint8], camera: Camera, rng: np.random.Ge
         moved = camera.K @ R @ np.linalg.inv(camera.K)
         total += cv2.warpPerspective(color, moved, camera.size, flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT)
     return np.rint(total / len(steps)).astype(np.uint8)
+
+
+def shake(color: npt.NDArray[np.uint8], way_px: FloatArray, sharpen: float = 0.0) -> npt.NDArray[np.uint8]:
+    """A picture (H, W, 3) uint8 smeared evenly along a way (2,) of x and y pixels, half of it to either side, and
+    sharpened: `sharpen` times what differs from the mean of the neighbours is added."""
+    kernel = np.zeros((_SHAKE_PX, _SHAKE_PX))
+    bound = _SHAKE_PX // 2 - 1
+    for step in np.linspace(-0.5, 0.5, 9):
+        x, y = np.clip(step * way_px, -bound, bound)
+        left, top = int(np.floor(x)), int(np.floor(y))
+        for row, high in ((top, 1 - (y - top)), (top + 1, y - top)):
+            for column, wide in ((left, 1 - (x - left)), (left + 1, x - left)):
+                kernel[row + _SHAKE_PX // 2, column + _SHAKE_PX // 2] += high * wide
+    kernel /= kernel.sum()
+    middle = slice(_SHAKE_PX // 2 - 1, _SHAKE_PX // 2 + 2)
+    kernel[_SHAKE_PX // 2, _SHAKE_PX // 2] += sharpen
+    kernel[middle, middle] -= sharpen * np.outer((0.25, 0.5, 0.25), (0.25, 0.5, 0.25))
+    return np.asarray(cv2.filter2D(color, -1, kernel, borderType=cv2.BORDER_REPLICATE), np.uint8)
+
+
+def add_grain(color: npt.NDArray[np.uint8], deviation: float, rng: np.random.Generator) -> npt.NDArray[np.uint8]:
+    """A picture (H, W, 3) uint8 with the noise of a sensor, of so many grey levels in the middle of the scale.
+
+    The tone curve stretches the noise of the shadows and presses that of the lights.
+    """
+    grain = rng.standard_normal(color.shape[:2], dtype=np.float32)
+    # Pixels of real images are not independent: demosaicing and denoising spread the grain.
+    grain = np.asarray(cv2.GaussianBlur(grain, (3, 3), 0.6), np.float32)
+    by_level = (1.7 * deviation * (1.35 - 0.7 * np.arange(256) / 255)).astype(np.float32)
+    grain *= np.take(by_level, color[..., 1])
+    whole = np.asarray(np.rint(grain), np.int16)
+    return np.asarray(np.clip(color + whole[..., None], 0, 255), np.uint8)
