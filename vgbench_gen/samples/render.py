@@ -79,9 +79,10 @@ class RoomWorld:
         self._face_values = np.concatenate(
             [values[:, 0], values[:, 1] - values[:, 0], values[:, 2] - values[:, 0], density[:, None]], axis=1
         ).astype(np.float32)
-        # Thing and direction of each face in one number: where neighbours differ, there is an edge.
+        # Thing, texture and direction of each face in one number: where neighbours differ, there is an edge.
         side = np.rint(self._face_normal * 2.4).astype(np.int32) + 3
-        self._face_key = ((self._face_instance * 7 + side[:, 0]) * 7 + side[:, 1]) * 7 + side[:, 2]
+        part = self._face_instance * len(gloss) + self._face_texture
+        self._face_key = ((part * 7 + side[:, 0]) * 7 + side[:, 1]) * 7 + side[:, 2]
         self._tone = _make_tone_curve()
         rays = list_probe_rays(self.tracer, mesh)
         t, met, _ = self.tracer.cast(rays)
@@ -182,7 +183,7 @@ class RoomWorld:
         return np.asarray(self._face_offset - self._face_normal @ world_from_camera[:3, 3], np.float32)
 
     def _find_edges(self, depth_m: Float32, face: Int32) -> BoolArray:
-        """(H, W) pixels next to another thing, a step in depth or a fold."""
+        """(H, W) pixels next to another thing or texture, a step in depth or a fold."""
         key = np.where(face >= 0, self._face_key[face], -1)
         near = np.where(face >= 0, depth_m, np.float32(1e6))
         edge = np.zeros(face.shape, dtype=bool)

@@ -219,9 +219,9 @@ def leather(rng: np.random.Generator, color: Rgb) -> Texture:
 
 
 def metal(rng: np.random.Generator, color: Rgb = (168, 170, 172)) -> Texture:
-    """Brushed metal."""
-    image = color_by_scale(load_field("brushed", _draw_variant(rng)), [shade(color, 0.78), color, shade(color, 1.12)])
-    return Texture(modulate_color(image, load_field("cloud", _draw_variant(rng)), 0.2), (0.5, 0.5), gloss=0.8)
+    """Brushed metal: strokes finer and fainter than the grain of wood."""
+    image = color_by_scale(load_field("brushed", _draw_variant(rng)), [shade(color, 0.86), color, shade(color, 1.08)])
+    return Texture(modulate_color(image, load_field("cloud", _draw_variant(rng)), 0.12), (0.25, 0.25), gloss=0.8)
 
 
 def stone(rng: np.random.Generator, color: Rgb) -> Texture:
