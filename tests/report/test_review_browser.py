@@ -24,6 +24,7 @@ def queue(looked: Looked, tmp_path: Path) -> ReviewQueue:
 
 @pytest.fixture
 def server(queue: ReviewQueue) -> Iterator[str]:
+    """Tests name it before `open_page`: it must outlive the pages, which may still ask for an image at the end."""
     with running(queue) as url:
         yield url
 
@@ -72,7 +73,7 @@ def judge(page: Page, keys: str) -> None:
     page.wait_for_url(lambda url: url != before)
 
 
-def test_two_reviewers_by_keys(open_page: OpenPage, server: str, queue: ReviewQueue) -> None:
+def test_two_reviewers_by_keys(server: str, open_page: OpenPage, queue: ReviewQueue) -> None:
     ann = open_page(server, 1280, 800)
     shot(ann.page, "start")
     sign_in(ann.page, "Ann")
@@ -117,12 +118,18 @@ def test_two_reviewers_by_keys(open_page: OpenPage, server: str, queue: ReviewQu
     assert sum(any(j.reviewer == "bob" for j in given) for given in verdicts.values()) == 3
 
 
-def test_on_a_telephone_without_scripts(open_page: OpenPage, server: str, queue: ReviewQueue) -> None:
+def press(page: Page, name: str) -> None:
+    """Press a button or a link and wait for all of the page that follows: without its style every key is shown."""
+    with page.expect_navigation():
+        page.get_by_role("button", name=name).or_(page.get_by_role("link", name=name)).click()
+
+
+def test_on_a_telephone_without_scripts(server: str, open_page: OpenPage, queue: ReviewQueue) -> None:
     cyd = open_page(server, 390, 844, java_script_enabled=False, has_touch=True, is_mobile=True)
     page = cyd.page
     page.get_by_label("Your name").fill("cyd")
-    page.get_by_role("button", name="Start").click()
-    page.get_by_role("link", name="Begin").click()
+    press(page, "Start")
+    press(page, "Begin")
     again = page.get_by_role("heading", name="This batch starts again")
     for n in range(4):
         if again.count():  # sent back as soon as it is lost
@@ -131,15 +138,15 @@ def test_on_a_telephone_without_scripts(open_page: OpenPage, server: str, queue:
         assert page.locator("kbd:not(.letter):visible, .keys:visible").count() == 0  # a telephone has no keyboard
         page.get_by_label("I cannot tell").check()
         page.get_by_label("Guessing").check()
-        page.get_by_role("button", name="Save and show the truth").click()
+        press(page, "Save and show the truth")
         shot(page, f"truth-phone-{n}")
         page.get_by_label("Valid", exact=False).first.check()
-        page.get_by_role("button", name="Save and go on").click()
+        press(page, "Save and go on")
     assert again.is_visible()
     shot(page, "again-phone")
 
 
-def test_pages_fit_a_telephone_and_have_names(open_page: OpenPage, server: str, queue: ReviewQueue) -> None:
+def test_pages_fit_a_telephone_and_have_names(server: str, open_page: OpenPage, queue: ReviewQueue) -> None:
     dan = open_page(server, 390, 844)
     sign_in(dan.page, "dan")
     for _ in range(3):
