@@ -89,3 +89,9 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
     assert not foreign, foreign
     errors = [error for watched in opened for error in watched.errors]
     assert not errors, errors
+
+
+def press(page: Page, name: str) -> None:
+    """Press a button or a link and wait for all of the page that follows: until its style has come, the page is another."""
+    with page.expect_navigation():
+        page.get_by_role("button", name=name).or_(page.get_by_role("link", name=name)).click()

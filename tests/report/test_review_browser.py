@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page
 
-from tests.browser import OpenPage
+from tests.browser import OpenPage, press
 from tests.report.gallery_data import Looked
 from tests.report.review_site import desk_of, running
 from vgbench_gen.quality.review.log import read_logs
@@ -116,12 +116,6 @@ def test_two_reviewers_by_keys(server: str, open_page: OpenPage, queue: ReviewQu
     shot(bob.page, "start-dark")
     verdicts = count_verdicts(read_logs(queue.folder), queue.entries).verdicts
     assert sum(any(j.reviewer == "bob" for j in given) for given in verdicts.values()) == 3
-
-
-def press(page: Page, name: str) -> None:
-    """Press a button or a link and wait for all of the page that follows: without its style every key is shown."""
-    with page.expect_navigation():
-        page.get_by_role("button", name=name).or_(page.get_by_role("link", name=name)).click()
 
 
 def test_on_a_telephone_without_scripts(server: str, open_page: OpenPage, queue: ReviewQueue) -> None:
