@@ -92,6 +92,6 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
 
 
 def press(page: Page, name: str) -> None:
-    """Press a button or a link and wait for all of the page that follows: until its style has come, the page is another."""
+    """Press a button or a link and wait for the whole page that follows; without its style it is another one."""
     with page.expect_navigation():
         page.get_by_role("button", name=name).or_(page.get_by_role("link", name=name)).click()

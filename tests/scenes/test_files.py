@@ -84,6 +84,23 @@ def test_a_jpeg_with_a_hole_is_refused(photograph: Any, options: dict[str, Any])
     assert passed <= 0.1 * 2 * len(places)
 
 
+def test_sixteen_zeros_among_the_pixels_of_a_jpeg_are_seen(photograph: Any) -> None:
+    """Half of such holes leave as many blocks as before, so that the library has nothing to warn of."""
+    data = encoded(photograph, "JPEG")
+    start = data.index(b"\xff\xda") + 14
+    for at in range(start, len(data) - 20, len(data) // 60):
+        with pytest.raises(FrameError, match=r"found (zeros in the place of pixels|pixels that do not decode)"):
+            decode_image_rgb(data[:at] + bytes(16) + data[at + 16 :], "x")
+
+
+@pytest.mark.parametrize("options", [{"optimize": True}, {}, {"progressive": True}])
+def test_an_even_surface_is_no_hole(options: dict[str, Any]) -> None:
+    """With codes of its own it is written as zeros."""
+    data = encoded(np.full((480, 640, 3), 200, np.uint8), "JPEG", **options)
+    assert (bytes(16) in data) == bool(options)
+    assert np.abs(decode_image_rgb(data, "x").astype(int) - 200).max() <= 3
+
+
 def test_what_follows_the_end_of_a_jpeg_does_no_harm(photograph: Any) -> None:
     data = encoded(photograph, "JPEG")
     whole = decode_image_rgb(data, "x")

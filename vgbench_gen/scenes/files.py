@@ -12,7 +12,7 @@ import os
 import re
 import stat
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -213,25 +213,55 @@ def _has_whole_chunks(data: bytes) -> bool:
 
 # Start-of-frame markers C0-CF without DHT (C4), JPG (C8) and DAC (CC).
 _SOF = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+_DHT, _SOS = 0xC4, 0xDA
+_ZEROS = bytes(16)  # within the pixels of 187 frames of captures and samples, at most 3 zeros follow each other
 
 
-def _parse_jpeg_header(data: bytes) -> PictureHeader | None:
-    at, turned = 2, False
+def _list_segments(data: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Marker, place and contents of the segments of a JPEG up to its first scan (ISO 10918-1, B.1.1)."""
+    at = 2
     while at + 4 <= len(data) and data[at] == 0xFF:
         marker = data[at + 1]
         if marker == 0xFF or marker == 0x01 or 0xD0 <= marker <= 0xD8:  # fill bytes and markers without a length
             at += 1 if marker == 0xFF else 2
             continue
-        length = struct.unpack_from(">H", data, at + 2)[0]
+        end = at + 2 + max(struct.unpack_from(">H", data, at + 2)[0], 2)
+        yield marker, at, data[at + 4 : end]
+        if marker == _SOS:
+            return
+        at = end
+
+
+def _parse_jpeg_header(data: bytes) -> PictureHeader | None:
+    turned = False
+    for marker, _, content in _list_segments(data):
         if marker in _SOF:
-            if length < 8 or at + 10 > len(data):
+            if len(content) < 6:
                 return None
-            bits, height, width, channels = struct.unpack_from(">BHHB", data, at + 4)
+            bits, height, width, channels = struct.unpack_from(">BHHB", content)
             plain = bits == 8 and channels == 3 and not turned
             return PictureHeader("jpeg", width, height, channels, bits, plain)
-        turned |= marker == 0xE1 and data[at + 4 : at + 8] == b"Exif"
-        at += 2 + max(length, 2)
+        turned |= marker == 0xE1 and content[:4] == b"Exif"
     return None
+
+
+def _has_zeroed_pixels(data: bytes) -> bool:
+    """Whether zeros stand where a baseline JPEG of one scan keeps its pixels, which no encoder has written.
+
+    Zeros repeat the first Huffman code of the brightness. Where that does not end a block, `_ZEROS` bytes of them are a
+    block of dozens of equal coefficients, up to the finest. Where it does, they may be an even surface.
+    """
+    baseline = False
+    first_codes: dict[int, int] = {}
+    for marker, at, content in _list_segments(data):
+        baseline |= marker in (0xC0, 0xC1)
+        while marker == _DHT and len(content) > 17:
+            first_codes[content[0]] = content[17]
+            content = content[17 + sum(content[1:17]) :]
+        if marker == _SOS and len(content) > 2:
+            ends_block = first_codes.get(0x10 | content[2] & 0x0F, 0) == 0
+            return baseline and not ends_block and data.find(_ZEROS, at, data.rfind(b"\xff\xd9")) >= 0
+    return False
 
 
 def _check_size(data: bytes, where: object, size: tuple[int, int] | None) -> PictureHeader:
@@ -316,6 +346,8 @@ def _decode_jpeg(data: bytes, where: object, colorspace: str) -> npt.NDArray[Any
     scans = data.count(b"\xff\xda")  # within pixels, 0xff is followed by 0 or by the number of a restart
     if scans > MAX_JPEG_SCANS:
         raise FrameError(where, f"a JPEG of {scans} scans", f"at most {MAX_JPEG_SCANS}", "Get the original file.")
+    if scans == 1 and _has_zeroed_pixels(data):
+        raise FrameError(where, "zeros in the place of pixels", "a whole picture", _DAMAGED)
     try:
         pixels: npt.NDArray[Any] = simplejpeg.decode_jpeg(data, colorspace, strict=True)
     except ValueError as problem:
