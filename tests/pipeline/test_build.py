@@ -17,7 +17,7 @@ import pytest
 from tests.lenient import without_lines
 from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.pipeline.build import BuildReport, build, recompose
+from vgbench_gen.pipeline.build import BuildReport, build, measure, recompose
 from vgbench_gen.pipeline.compose import ComposeReport
 from vgbench_gen.pipeline.measure import SceneReport, shard_key
 from vgbench_gen.pipeline.recipe import Limits, Recipe, load_recipe
@@ -301,6 +301,13 @@ def test_a_bad_frame_costs_only_itself_and_is_reported(raw_room: Path, tmp_path:
     assert scene.issues == {"unusable_file": 1}
     (again,) = recompose(settings, tmp_path / "b").scenes
     assert (again.issues, again.total_frames) == (scene.issues, scene.total_frames)
+
+
+def test_a_task_is_not_measured_where_the_recipe_takes_none_of_it(raw_room: Path, tmp_path: Path) -> None:
+    settings = recipe(tasks=("metric_depth", "relative_depth"), only_from={"metric_depth": ("ca1m",)})
+    (scene,) = measure(settings, raw_room / "wildrgbd", tmp_path / "b")
+    assert set(scene.facts) == {"relative_depth"}
+    assert not any(name.startswith("metric_depth") for name in scene.rejects)
 
 
 def test_an_empty_folder_is_the_users_to_mend(tmp_path: Path) -> None:

@@ -83,9 +83,10 @@ def test_digest_follows_what_facts_depend_on() -> None:
         Recipe(seed=1),
         Recipe(facts_per_scene=3),
         Recipe(facts_of={"metric_depth": 3}),
+        Recipe(only_from={"metric_depth": ("ca1m",)}),
         Recipe(gates=Gates(region=RegionGates(valid_min=0.8))),
     ]
-    assert len({recipe.digest for recipe in [base, *changed]}) == 5
+    assert len({recipe.digest for recipe in [base, *changed]}) == 6
 
 
 def test_vgbench_is_the_published_one() -> None:
@@ -130,9 +131,11 @@ def test_a_scene_holds_at_most_its_share_of_a_task() -> None:
 
 
 def test_shipped_recipes_share_facts() -> None:
-    """Going from one to another composes anew and measures nothing again; `train` wants more facts per scene."""
+    """Those for a few scenes compose anew from what the other measured. `vgbench` has many scenes and takes fewer facts
+    of each; `train` wants more."""
     digests = {name: load_recipe(name).digest for name in ("default", "vgbench", "vgbench-mini", "train")}
-    assert digests["default"] == digests["vgbench"] == digests["vgbench-mini"] != digests["train"]
+    assert digests["default"] == digests["vgbench-mini"]
+    assert len(set(digests.values())) == 3
     mini = load_recipe("vgbench-mini")
     assert mini.total == 240
     assert set(mini.items) == set(tasks.names())

@@ -180,7 +180,9 @@ def _reuse(job: MeasureJob, report: SceneReport, media: MediaStore) -> bool:
 
 
 def _measure(scene: Scene, recipe: Recipe, media: MediaStore, report: SceneReport) -> tuple[list[Fact], list[Rejected]]:
-    view = SceneView(scene, recipe.gates, wide=any(task.cuts_crops for task in list_tasks(recipe)))
+    # What the recipe takes from other sources alone would be measured for nothing.
+    wanted = [task for task in list_tasks(recipe) if scene.dataset in recipe.only_from.get(task.name, (scene.dataset,))]
+    view = SceneView(scene, recipe.gates, wide=any(task.cuts_crops for task in wanted))
     report.frames = len(view.frames)
     rejects = list(view.rejected)
     facts: list[Fact] = []
@@ -189,7 +191,7 @@ def _measure(scene: Scene, recipe: Recipe, media: MediaStore, report: SceneRepor
         rejects.append(problem)
         report.error = f"{problem.reason}: {problem.value:.3g} (limit {problem.limit:g})"
     else:
-        for task in list_tasks(recipe):
+        for task in wanted:
             began = time.monotonic()
             kept, dropped = measure_task(task, view, recipe.seed, recipe.find_most_facts(task.name))
             report.task_seconds[task.name] = time.monotonic() - began

@@ -136,7 +136,7 @@ class Recipe(Config):
     splits: dict[str, Count] = Field(default_factory=dict)
     """How many items each official split gives over all tasks, summing to the total; empty leaves it open."""
     only_from: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """The sources that a task may take, by task; a task that is not named may take all."""
+    """The sources that a task is measured in and takes questions from, by task; a task that is not named takes all."""
     only_splits: tuple[str, ...] = ()
     """The official splits that scenes may come from; all when empty."""
     pairs: float = Field(default=0.15, ge=0, le=1)
@@ -211,10 +211,11 @@ class Recipe(Config):
     @property
     def digest(self) -> str:
         """Digest of the settings that facts depend on."""
-        settings = self.model_dump(mode="json", include={"seed", "facts_per_scene", "facts_of", "gates"})
+        settings = self.model_dump(mode="json", include={"seed", "facts_per_scene", "facts_of", "only_from", "gates"})
         del settings["gates"]["noise"]
-        if not self.facts_of:  # recipes that do not name it keep the facts of builds from before there was such a table
-            del settings["facts_of"]
+        for table in ("facts_of", "only_from"):
+            if not settings[table]:  # recipes without it keep the facts of builds from before there was such a table
+                del settings[table]
         text = json.dumps(settings, sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 

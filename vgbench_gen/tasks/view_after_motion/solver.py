@@ -9,6 +9,7 @@ from vgbench_gen.tasks.solving import Image, Solver, Unread, VisibleQuestion
 from vgbench_gen.tasks.solving.epipolar import match_rays, measure_support
 from vgbench_gen.tasks.solving.seen import list_candidate_images, read_cameras, read_motions
 
+_SIDE = 300  # tells five images apart as often as 400 does (99 of 100), in half the time
 _ADDED_MATCHES = 10  # unexplained ones, so that two lucky matches are no proof
 
 
@@ -27,7 +28,7 @@ def score_by_matches(seen: VisibleQuestion) -> FloatArray:
     source = seen.images[0]
     scores = []
     for image in list_candidate_images(seen):
-        x_1, x_2, tolerance = match_rays(source, image, K[0], _get_camera(K[0], source, image))
+        x_1, x_2, tolerance = match_rays(source, image, K[0], _get_camera(K[0], source, image), _SIDE)
         scores.append(measure_support(motion[0], x_1, x_2, tolerance) / (len(x_1) + _ADDED_MATCHES))
     return np.array(scores)
 
