@@ -48,7 +48,9 @@ class BoxWorld:
         color = np.where(depth[..., None] > 0, color * (0.6 + 0.4 * cosine[..., None]), 0)
         return RenderedView(np.clip(color, 0, 255).astype(np.uint8), depth, instance)
 
-    def render_depth(self, camera: Camera, world_from_camera: FloatArray) -> tuple[DepthArray, np.ndarray, FloatArray]:
+    def render_depth(
+        self, camera: Camera, world_from_camera: FloatArray, view: RenderedView | None = None
+    ) -> tuple[DepthArray, np.ndarray, FloatArray]:
         return self._cast(camera, world_from_camera)[:3]
 
     def make_surface(self, edge_m: float = 0.05) -> WorldSurface:

@@ -8,11 +8,12 @@ import trimesh
 from scipy.spatial.transform import Rotation
 
 from vgbench_gen.core.types import Camera, FloatArray
+from vgbench_gen.geometry.cameras import resize_camera
 from vgbench_gen.geometry.poses import make_pose
 from vgbench_gen.samples.captures import make_capture
 from vgbench_gen.samples.light import Tracer
 from vgbench_gen.samples.make import list_default_specs
-from vgbench_gen.samples.planes import SurfaceViewer, make_rays
+from vgbench_gen.samples.planes import SurfaceViewer, make_rays, spread_cells
 from vgbench_gen.samples.render import RoomWorld
 
 CAMERA = Camera(np.array([[410.0, 0, 250.3], [0, 411.0, 176.1], [0, 0, 1]]), 502, 355)  # no multiples of the stride
@@ -46,42 +47,68 @@ def make_cluttered_wall(seed: int) -> trimesh.Trimesh:
     return joined
 
 
-def compare(viewer: SurfaceViewer, tracer: Tracer, camera: Camera, pose: FloatArray, part: np.ndarray) -> float:
-    """Require the same part and depth of every pixel; returns the share of pixels whose triangle is another."""
-    u, v = np.arange(camera.width)[None], np.arange(camera.height)[:, None]
-    t, face, weights = tracer.cast(make_rays(camera, pose, u, v))
-    seen, hit = viewer.see(camera, pose), face >= 0
-    assert np.array_equal(seen.face >= 0, hit)
-    assert np.array_equal(part[seen.face[hit]], part[face[hit]])
-    assert np.allclose(seen.depth_m[hit], t[hit], rtol=1e-5)
-    same = seen.face == face
-    assert np.abs(seen.weights - np.moveaxis(weights, -1, 0))[:, same & hit].max() < 2e-3
-    flat = viewer.see(camera, pose, locate=False)
-    assert np.allclose(flat.depth_m[hit], t[hit], rtol=1e-5)
-    assert np.array_equal(part[flat.face[hit]], part[face[hit]])
-    return 1 - float(same.mean())
+def compare(
+    viewer: SurfaceViewer, tracer: Tracer, camera: Camera, pose: FloatArray, part: np.ndarray, uv: FloatArray
+) -> None:
+    """Require the same part and depth of every pixel, at any size, and the same places on the textures."""
+    cells = viewer.divide(camera, pose)
+    other = resize_camera(camera, camera.width // 2, camera.height // 2 + 5)
+    for each, seen in ((camera, viewer.see(camera, pose)), (other, viewer.see(other, pose, cells))):
+        u, v = np.arange(each.width)[None], np.arange(each.height)[:, None]
+        t, face, weights = tracer.cast(make_rays(each, pose, u, v))
+        hit = face >= 0
+        assert np.array_equal(seen.face >= 0, hit)
+        assert np.array_equal(part[seen.face[hit]], part[face[hit]])
+        assert np.allclose(seen.depth_m[hit], t[hit], rtol=1e-5)
+        if each is camera:
+            whole = spread_cells(cells.whole)[: each.height, : each.width]
+            assert 0.3 < whole.mean() < 0.97
+            x, y = ((u - each.cx) / each.fx).astype(np.float32), ((v - each.cy) / each.fy).astype(np.float32)
+            shares = np.stack([1 - weights.sum(axis=-1), *np.moveaxis(weights, -1, 0)], axis=-1)
+            place = np.einsum("ni,nik->kn", shares[whole], uv[face[whole]])
+            for expected, form in zip(place, cells.forms.reshape(3, 3, *cells.whole.shape)[1:], strict=True):
+                a, b, c = (spread_cells(factor)[: each.height, : each.width] for factor in form)
+                found = (a * x + b * y + c)[whole] * t[whole]
+                assert np.abs(found - expected).max() < 1e-3
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_small_and_thin_things_are_not_missed(seed: int) -> None:
     mesh = make_cluttered_wall(seed)
-    vertices, faces = np.asarray(mesh.vertices), np.asarray(mesh.faces, np.int64)
+    # A sheet whose two triangles lie in one plane, and on which the texture is another in each.
+    sheet = np.array([[0.2, -0.9, 2.9], [1.1, -0.9, 2.9], [1.1, -0.2, 2.9], [0.2, -0.2, 2.9]])
+    vertices = np.concatenate([np.asarray(mesh.vertices), sheet])
+    corners = len(mesh.vertices) + np.array([[0, 1, 2], [0, 2, 3]])
+    faces = np.concatenate([np.asarray(mesh.faces, np.int64), corners])
+    uv = vertices @ np.array([[1.0, 0.2], [0.1, 0.9], [0.5, 0.7]])
+    uv[-1] += 0.8
     tracer = Tracer(vertices, faces)
-    viewer = SurfaceViewer(tracer, vertices, faces)
-    sides = np.rint(np.asarray(mesh.face_normals) * 50).astype(np.int64)
-    part = trimesh.graph.connected_component_labels(mesh.face_adjacency, node_count=len(faces)) * 1_000_000
+    viewer = SurfaceViewer(tracer, vertices, faces, uv)
+    joined = trimesh.Trimesh(vertices, faces, process=False)
+    sides = np.rint(np.asarray(joined.face_normals) * 50).astype(np.int64)
+    part = trimesh.graph.connected_component_labels(joined.face_adjacency, node_count=len(faces)) * 1_000_000
     part += sides @ [10_000, 100, 1]
     for yaw in (0.0, 25.0):
         pose = make_pose(Rotation.from_euler("YX", (yaw, 7.0), degrees=True).as_matrix(), np.array([0.05, 0.02, 0.0]))
-        assert compare(viewer, tracer, CAMERA, pose, part) < 1e-3
+        compare(viewer, tracer, CAMERA, pose, part, uv[faces])
 
 
-def test_a_room_looks_as_with_a_ray_for_every_pixel() -> None:
+def test_a_room_looks_as_with_a_ray_for_every_pixel(monkeypatch: pytest.MonkeyPatch) -> None:
     capture = make_capture(list_default_specs({"wildrgbd": 1})[0])
     world = capture.world
     assert isinstance(world, RoomWorld)
     surface = world.make_surface(1e3)  # its triangles as they are
     tracer = Tracer(surface.vertices_m, surface.faces)
-    viewer = SurfaceViewer(tracer, surface.vertices_m, surface.faces)
+    uv = surface.vertices_m[:, :2] + surface.vertices_m[:, 2:]
+    viewer = SurfaceViewer(tracer, surface.vertices_m, surface.faces, uv)
     for pose in capture.world_from_camera[::10]:
-        assert compare(viewer, tracer, capture.camera, pose, surface.instance) < 1e-3
+        compare(viewer, tracer, capture.camera, pose, surface.instance, uv[surface.faces])
+    pose = capture.world_from_camera[4]
+    shown = world.look(capture.camera, pose)
+    monkeypatch.setattr("vgbench_gen.samples.planes._SMALL_PX", 10**9)
+    cast = world.look(capture.camera, pose)
+    assert np.array_equal(shown.instance, cast.instance)
+    assert np.allclose(shown.depth_m, cast.depth_m, rtol=1e-5)
+    off = np.abs(shown.color.astype(int) - cast.color).max(axis=-1)
+    assert off.mean() < 0.5
+    assert (off > 6).mean() < 0.015  # rims of sunlight, which cells mix from their corners

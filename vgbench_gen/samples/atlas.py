@@ -68,8 +68,9 @@ class Atlas:
         folded: Float32 = np.zeros((2, -(-x.size // _FOLD), _FOLD), np.float32)
         for wide, at in zip(folded, (x, y), strict=True):
             np.subtract(at.ravel(), np.float32(0.5), out=wide.ravel()[: at.size])
-        found = cv2.remap(self.image, folded[0], folded[1], cv2.INTER_LINEAR).reshape(-1, 3)[: x.size]
-        return np.stack([np.take(_LINEAR, channel) for channel in found.T]).reshape(3, *x.shape)
+        found = cv2.LUT(cv2.remap(self.image, folded[0], folded[1], cv2.INTER_LINEAR), _LINEAR)
+        channels = [np.asarray(channel, np.float32).ravel()[: x.size] for channel in cv2.split(found)]
+        return np.stack(channels).reshape(3, *x.shape)
 
 
 def linear_from_srgb(color: Float32) -> Float32:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -48,6 +48,8 @@ class RenderedView:
     """The exact depth z in metres, (H, W) float32; 0 where no surface is hit."""
     instance: np.ndarray
     """The instance of the surface that is hit, (H, W) int32; 0 where none is."""
+    cells: Any = None
+    """What the world may keep of the view, so that other depth from the same pose is cheaper."""
 
 
 class World(Protocol):
@@ -60,9 +62,14 @@ class World(Protocol):
     def look(self, camera: Camera, world_from_camera: FloatArray) -> RenderedView:
         """Render one view. The same view gives the same bytes, in whatever order views are asked for."""
 
-    def render_depth(self, camera: Camera, world_from_camera: FloatArray) -> tuple[DepthArray, np.ndarray, FloatArray]:
+    def render_depth(
+        self, camera: Camera, world_from_camera: FloatArray, view: RenderedView | None = None
+    ) -> tuple[DepthArray, np.ndarray, FloatArray]:
         """Geometry alone, cheaper than `look`: (depth_m (H, W) float32, instance (H, W) int32, cosine (H, W) of the
-        angle between the ray and the surface normal, 0 where nothing is hit). For sensor models."""
+        angle between the ray and the surface normal, 0 where nothing is hit). For sensor models.
+
+        view: of another camera of the same pose, with which it is cheaper still.
+        """
 
     def make_surface(self, edge_m: float = 0.05) -> WorldSurface:
         """The mesh as a scanner fuses it: edges of about `edge_m` at most, so that vertex colours mean something."""

@@ -11,17 +11,29 @@ import numpy.typing as npt
 
 from vgbench_gen.core.types import BoolArray, Camera, ColorArray, DepthArray, FloatArray, IntArray
 from vgbench_gen.samples.atlas import Atlas, linear_from_srgb
-from vgbench_gen.samples.bands import BAND_PX, list_bands, take_columns
+from vgbench_gen.samples.bands import list_bands, take_columns
 from vgbench_gen.samples.base import RenderedView, SampleObject, WorldSurface
 from vgbench_gen.samples.gloss import Gloss, list_probe_rays
 from vgbench_gen.samples.light import Tracer
 from vgbench_gen.samples.mesh import Mesh, refine_mesh
-from vgbench_gen.samples.planes import SeenSurface, SurfaceViewer, make_rays
+from vgbench_gen.samples.planes import (
+    STRIDE,
+    PlaneCells,
+    SurfaceViewer,
+    list_pixels,
+    make_rays,
+    spread_cells,
+    spread_corners,
+    spread_forms,
+)
 
 Float32 = npt.NDArray[np.float32]
 Int32 = npt.NDArray[np.int32]
 
-_SUBSAMPLES = ((0.125, 0.375), (-0.375, 0.125), (0.375, -0.125), (-0.125, -0.375))  # rotated grid, pixels
+# Pixels; with their middle they make four places, no two in a row or column, whose mean is the middle.
+_SUBSAMPLES = ((0.4, 0.13), (-0.13, -0.4), (-0.27, 0.27))
+_BRIGHTEST = np.float32(6)  # of what is mixed at edges, so that a lamp's rim is smooth too
+_CELLS_PX = 131_072  # pixels of whole cells that are worked on at a time
 _EDGE_RELATIVE = 0.03  # depth steps of this share of the depth get more rays
 _SATURATION = 0.92
 _LUMINANCE = (0.2126, 0.7152, 0.0722)  # of linear sRGB
@@ -58,7 +70,7 @@ class RoomWorld:
         self._gain = (exposure * tint).astype(np.float32)
         self.tracer = Tracer(mesh.vertices_m, mesh.faces)
         """Casts rays over the mesh."""
-        self._viewer = SurfaceViewer(self.tracer, mesh.vertices_m, mesh.faces)
+        self._viewer = SurfaceViewer(self.tracer, mesh.vertices_m, mesh.faces, mesh.uv)
         self._face_instance = mesh.face_instance.astype(np.int32)
         corners = mesh.vertices_m[mesh.faces]
         normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
@@ -93,47 +105,40 @@ class RoomWorld:
         """See `World`."""
         return self._objects
 
-    def render_depth(self, camera: Camera, world_from_camera: FloatArray) -> tuple[DepthArray, np.ndarray, FloatArray]:
+    def render_depth(
+        self, camera: Camera, world_from_camera: FloatArray, view: RenderedView | None = None
+    ) -> tuple[DepthArray, np.ndarray, FloatArray]:
         """See `World`."""
-        seen = self._viewer.see(camera, world_from_camera, locate=False)
-        depth, cosine = _keep_hits(seen), np.zeros(seen.face.shape)
+        cells = None if view is None else view.cells
+        seen = self._viewer.see(camera, world_from_camera, cells)
+        depth, cosine = _keep_hits(seen.depth_m, seen.face), np.zeros(seen.face.shape)
         facing = self._measure_facing(world_from_camera)
-        length = np.sqrt(_square_directions(camera, slice(None)))
+        length = np.sqrt(_square_directions(camera))
         np.divide(np.abs(facing[seen.face]), seen.depth_m * length, out=cosine, where=seen.face >= 0)
         return depth, self._find_instances(seen.face), cosine
 
     def look(self, camera: Camera, world_from_camera: FloatArray) -> RenderedView:
         """See `World`."""
-        seen = self._viewer.see(camera, world_from_camera)
+        cells = self._viewer.divide(camera, world_from_camera)
         facing = self._measure_facing(world_from_camera)
         gloss = self._gloss.compute(world_from_camera[:3, 3])
-        color = np.empty((3, camera.height, camera.width), np.float32)
-        for rows in list_bands(camera):
-            square = _square_directions(camera, rows)
-            color[:, rows] = self._shade(
-                camera, facing, gloss, square, seen.depth_m[rows], seen.face[rows], seen.weights[:, rows]
-            )
-        depth, face = _keep_hits(seen), seen.face
-        del seen  # the weights of large pictures are large
-        v, u = np.nonzero(face < 0)
-        color[:, v, u] = self._shade_sky(make_rays(camera, world_from_camera, u, v))
+        color, depth, face = self._fill_cells(cells, facing, gloss)
+        for at in list_pixels(~spread_cells(cells.whole)[: camera.height, : camera.width]):
+            rays = make_rays(camera, world_from_camera, at[1], at[0])
+            color[:, *at], depth[at], face[at] = self._look_along(camera, facing, gloss, rays)
         edge: BoolArray = np.zeros(face.shape, bool)
         for rows in list_bands(camera):
             more = slice(rows.start, rows.stop + 1)
             edge[more] |= self._find_edges(depth[more], face[more])
-        v, u = np.nonzero(edge)
-        for low in range(0, len(v), BAND_PX):
-            few = slice(low, low + BAND_PX)
-            mean: Float32 = np.zeros((3, len(v[few])), np.float32)
+        for v, u in list_pixels(edge):
+            # The ray through the middle is one of them.
+            mean: Float32 = np.minimum(color[:, v, u], _BRIGHTEST)
             for du, dv in _SUBSAMPLES:
-                rays = make_rays(camera, world_from_camera, u[few] + du, v[few] + dv)
-                t, met, weights = self.tracer.cast(rays)
-                square = np.einsum("ni,ni->n", rays[:, 3:], rays[:, 3:])
-                shaded = self._shade(camera, facing, gloss, square, t, met, np.ascontiguousarray(weights.T))
-                shaded[:, met < 0] = self._shade_sky(rays[met < 0])
-                mean += np.minimum(shaded, 6)
-            color[:, v[few], u[few]] = mean / len(_SUBSAMPLES)
-        return RenderedView(self._develop(camera, color), depth, self._find_instances(face))
+                rays = make_rays(camera, world_from_camera, u + du, v + dv)
+                mean += np.minimum(self._look_along(camera, facing, gloss, rays)[0], _BRIGHTEST)
+            color[:, v, u] = mean / np.float32(len(_SUBSAMPLES) + 1)
+        depth = _keep_hits(depth, face)
+        return RenderedView(self._develop(camera, color), depth, self._find_instances(face), cells)
 
     def make_surface(self, edge_m: float = 0.05) -> WorldSurface:
         """See `World`."""
@@ -197,7 +202,56 @@ class RoomWorld:
             edge[second] |= step
         return edge
 
-    def _shade(
+    def _fill_cells(self, cells: PlaneCells, facing: Float32, gloss: Float32) -> tuple[Float32, Float32, Int32]:
+        """(3, H, W) linear colour, (H, W) depth and (H, W) triangles of a view, right where its cells are whole.
+
+        facing: see `_measure_facing`. gloss: see `Gloss.compute`.
+        """
+        camera, (high, wide) = cells.camera, cells.whole.shape
+        K = np.array([[camera.fx, 0, camera.cx], [0, camera.fy, camera.cy], [0, 0, STRIDE]]) / STRIDE
+        grid = Camera(K, wide + 1, high + 1)  # whose pixels are the corners of the cells
+        lit = self._gather_light(
+            camera, facing, gloss, _square_directions(grid), cells.depth_m, cells.face, cells.weights
+        )[2:]
+        shape = (high * STRIDE, wide * STRIDE)
+        color: Float32 = np.empty((3, *shape), np.float32)
+        depth, face = np.empty(shape, np.float32), np.empty(shape, np.int32)
+        texture = np.take(self._face_texture, cells.face, mode="clip")
+        x = ((np.arange(shape[1]) - camera.cx) / camera.fx).astype(np.float32)
+        y = ((np.arange(shape[0]) - camera.cy) / camera.fy).astype(np.float32)
+        step = max(1, _CELLS_PX // (STRIDE * STRIDE * wide))
+        for low in range(0, high, step):
+            some = slice(low, min(low + step, high))
+            more, rows = slice(low, some.stop + 1), slice(low * STRIDE, some.stop * STRIDE)
+            spread: Float32 = np.empty((8, rows.stop - rows.start, shape[1]), np.float32)
+            for form, out in zip(cells.forms[:, some].reshape(3, 3, -1, wide), spread, strict=False):
+                spread_forms(form, x, y[rows], out)
+            for corner, out in zip(lit[:, more], spread[3:], strict=True):
+                spread_corners(corner, out)
+            np.divide(1, spread[0], out=depth[rows])
+            spread[1:3] *= depth[rows]
+            face[rows] = spread_cells(cells.face[some, :-1])
+            seen = self._atlas.sample(spread_cells(texture[some, :-1]), spread[1], spread[2], spread[7])
+            seen *= spread[3:6]
+            np.add(seen, spread[6], out=color[:, rows])
+        inside = slice(None, camera.height), slice(None, camera.width)
+        return color[:, *inside], depth[inside], face[inside]
+
+    def _look_along(
+        self, camera: Camera, facing: Float32, gloss: Float32, rays: Float32
+    ) -> tuple[Float32, Float32, Int32]:
+        """(3, N) linear colour, (N,) depth and (N,) triangles that rays (N, 6) meet. Other arguments: see
+        `_fill_cells`."""
+        t, face, weights = self.tracer.cast(rays)
+        square = np.einsum("ni,ni->n", rays[:, 3:], rays[:, 3:])
+        lit = self._gather_light(camera, facing, gloss, square, t, face, np.ascontiguousarray(weights.T))
+        color = self._atlas.sample(np.take(self._face_texture, face, mode="clip"), lit[0], lit[1], lit[6])
+        color *= lit[2:5]
+        color += lit[5]
+        color[:, face < 0] = self._shade_sky(rays[face < 0])
+        return color, t, face
+
+    def _gather_light(
         self,
         camera: Camera,
         facing: Float32,
@@ -207,29 +261,24 @@ class RoomWorld:
         face: Int32,
         weights: Float32,
     ) -> Float32:
-        """(3, ...) linear colour of what rays meet.
+        """(7, ...) of what rays meet: place on its texture, light that falls on it, brightness that it mirrors, and
+        which of the textures' levels a pixel sees.
 
-        facing: see `_measure_facing`. gloss: see `Gloss.compute`. square: (...,) squared lengths of the rays'
-        directions. t, face, weights: (...,), (...,) and (2, ...), what they met.
+        square: (...,) squared lengths of the rays' directions. t, face, weights: (...,), (...,) and (2, ...), what
+        they met. Other arguments: see `_fill_cells`.
         """
         columns = take_columns(self._face_values, face)
-        mixed = columns[:5]
-        mixed += weights[0] * columns[5:10]
-        mixed += weights[1] * columns[10:15]
+        mirrored = take_columns(gloss, face)
+        for first, second, third in ((columns[:5], columns[5:10], columns[10:15]), mirrored[:, None]):
+            second *= weights[0]
+            third *= weights[1]
+            first += second
+            first += third
         reach = np.where(face >= 0, t, np.float32(1))
         # Width of a pixel on the surface: the geometric mean of both directions of its slanted footprint.
         slant = np.maximum(np.abs(np.take(facing, face, mode="clip")) / (reach * np.sqrt(square)), np.float32(0.06))
-        spread = reach * reach / slant
-        level = columns[15] + np.float32(0.5) * np.log2(spread) - np.float32(np.log2(camera.fx))
-        color = self._atlas.sample(np.take(self._face_texture, face, mode="clip"), mixed[0], mixed[1], level)
-        color *= mixed[2:]
-        mirrored, second, third = take_columns(gloss, face)
-        second *= weights[0]
-        third *= weights[1]
-        mirrored += second
-        mirrored += third
-        color += mirrored
-        return color
+        level = columns[15] + np.float32(0.5) * np.log2(reach * reach / slant) - np.float32(np.log2(camera.fx))
+        return np.concatenate([columns[:5], mirrored[:1], level[None]])
 
     def _shade_sky(self, rays: Float32) -> Float32:
         """(3, N) linear colour of rays (N, 6) that leave the room."""
@@ -296,12 +345,12 @@ def _make_tone_curve() -> Float32:
     return np.asarray(np.floor(_WHITEST * y ** (1 / 2.2) + 0.5), np.float32)
 
 
-def _square_directions(camera: Camera, rows: slice) -> Float32:
-    """(h, W) the squared lengths of the directions of some rows of pixels, whose z is 1."""
+def _square_directions(camera: Camera) -> Float32:
+    """(H, W) the squared lengths of the directions of pixels, whose z is 1."""
     x, y = (np.arange(camera.width) - camera.cx) / camera.fx, (np.arange(camera.height) - camera.cy) / camera.fy
-    return ((x**2 + 1)[None] + (y**2)[rows, None]).astype(np.float32)
+    return ((x**2 + 1)[None] + (y**2)[:, None]).astype(np.float32)
 
 
-def _keep_hits(seen: SeenSurface) -> DepthArray:
+def _keep_hits(depth_m: Float32, face: Int32) -> DepthArray:
     """(H, W) depth in metres, 0 where nothing was met."""
-    return np.where(seen.face >= 0, seen.depth_m, np.float32(0))
+    return np.where(face >= 0, depth_m, np.float32(0))

@@ -9,10 +9,13 @@ cannot reach what stands in another thing's shadow; grazing surfaces send too li
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import cv2
 import numpy as np
 import numpy.typing as npt
 
+from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import BoolArray, Camera, DepthArray, FloatArray
 
 STRUCTURED_LIGHT_RANGE_M = (0.4, 5.0)
@@ -25,6 +28,7 @@ _RANDOM_ERROR = 1.6e-3  # metres per square metre of distance
 _LIDAR_WAVY, _LIDAR_WAVY_M, _LIDAR_FINE = 2e-3, 1.5e-3, 6e-4
 _LASER_ERROR_M = 5e-4
 _SHADOW_SLACK_PX = 0.5
+_GRAIN_PX = 1024  # side of the field of grain
 _SHAKE_PX = 7  # side of the kernel that smears pictures a little
 _STEP = 0.05  # neighbours that differ by more than this share of the nearer one are no surface
 
@@ -168,10 +172,19 @@ def add_grain(color: npt.NDArray[np.uint8], deviation: float, rng: np.random.Gen
 
     The tone curve stretches the noise of the shadows and presses that of the lights.
     """
-    grain = rng.standard_normal(color.shape[:2], dtype=np.float32)
+    field = _make_grain()
+    rows, columns = ((np.arange(size) + rng.integers(_GRAIN_PX)) % _GRAIN_PX for size in color.shape[:2])
+    grain = np.take(np.take(field, rows, axis=0), columns, axis=1)
+    by_level = (deviation * (1.35 - 0.7 * np.arange(256) / 255)).astype(np.float32)
+    grain *= cv2.LUT(color[..., 1], by_level)
+    whole = np.asarray(np.rint(grain, out=grain), np.int16)
+    return np.asarray(cv2.add(color, cv2.merge([whole] * 3), dtype=cv2.CV_8U), np.uint8)
+
+
+@lru_cache(maxsize=1)
+def _make_grain() -> npt.NDArray[np.float32]:
+    """Grain of deviation 1 that tiles. Of one field every picture takes another part: nobody sees that they are kin."""
+    grain = rng_for(0, "samples", "field", "sensor grain").standard_normal((_GRAIN_PX, _GRAIN_PX), dtype=np.float32)
     # Pixels of real images are not independent: demosaicing and denoising spread the grain.
-    grain = np.asarray(cv2.GaussianBlur(grain, (3, 3), 0.6), np.float32)
-    by_level = (1.7 * deviation * (1.35 - 0.7 * np.arange(256) / 255)).astype(np.float32)
-    grain *= np.take(by_level, color[..., 1])
-    whole = np.asarray(np.rint(grain), np.int16)
-    return np.asarray(np.clip(color + whole[..., None], 0, 255), np.uint8)
+    spread = cv2.GaussianBlur(np.pad(grain, 1, mode="wrap"), (3, 3), 0.6)[1:-1, 1:-1]
+    return np.asarray(spread / spread.std(), np.float32)

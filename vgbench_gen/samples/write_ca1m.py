@@ -72,11 +72,11 @@ class CA1MLayout(Layout):
         laser_camera = resize_camera(camera, camera.width // 2, camera.height // 2)
         sensor_camera = resize_camera(camera, camera.width // 4, camera.height // 4)
         look = capture.world.look(camera, pose)
-        exact, instance, _ = capture.world.render_depth(laser_camera, pose)
+        exact, instance, _ = capture.world.render_depth(laser_camera, pose, look)
         scanned = simulate_laser(
             exact, unscanned.find_hidden(laser_camera, pose, exact, instance), make_rng(spec, "laser", number)
         )
-        exact, _, cosine = capture.world.render_depth(sensor_camera, pose)
+        exact, _, cosine = capture.world.render_depth(sensor_camera, pose, look)
         sensor, confidence = simulate_lidar(exact, cosine, make_rng(spec, "depth", number))
         file_from_camera = file_from_world @ pose
         return {

@@ -64,7 +64,7 @@ class ScanNetLayout(Layout):
                 color = cv2.resize(
                     expose_frame(look.color, seen, capture, spec, number), camera.size, interpolation=cv2.INTER_CUBIC
                 )
-                depth, _, cosine = capture.world.render_depth(depth_camera, pose)
+                depth, _, cosine = capture.world.render_depth(depth_camera, pose, look)
                 depth = simulate_structured_light(depth, cosine, depth_camera, make_rng(spec, "depth", number))
                 written = np.full((4, 4), -np.inf) if number in capture.lost else file_from_world @ pose
                 time_us = round((FIRST_UPTIME_S + float(capture.timestamps_s[number])) * 1e6)

@@ -37,7 +37,7 @@ class WildRGBDLayout(Layout):
         lines = []
         for number, pose in enumerate(capture.world_from_camera):
             look = capture.world.look(camera, pose)
-            depth, _, cosine = capture.world.render_depth(sensor, pose)
+            depth, _, cosine = capture.world.render_depth(sensor, pose, look)
             depth, _ = simulate_lidar(depth, cosine, make_rng(spec, "depth", number))
             mask = np.where(look.instance == capture.focus, 255, 0).astype(np.uint8)
             name = f"{number:05d}.png"
