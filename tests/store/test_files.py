@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from vgbench_gen.core.errors import DatasetError
-from vgbench_gen.store.files import replace_file, write_bytes
+from vgbench_gen.store.files import fill_folder, make_temporary_name, replace_file, write_bytes
 
 
 def test_the_old_file_stands_until_the_new_one_is_whole(tmp_path: Path) -> None:
@@ -54,3 +55,26 @@ def test_what_killed_writers_of_a_file_left_goes_with_its_next_write(tmp_path: P
         path.touch()
     write_bytes(tmp_path / "a.jsonl", b"whole")
     assert sorted(tmp_path.iterdir()) == sorted([living, other, tmp_path / "a.jsonl"])
+
+
+def test_a_folder_is_replaced_whole_or_stays(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as dead:
+        pass
+    target = tmp_path / "set"
+    target.mkdir()
+    (target / "old").touch()
+    (tmp_path / f".set.{dead.pid}-0123456789ab.tmp").mkdir()  # of a writer that was killed
+    running = make_temporary_name(target)
+    running.mkdir()
+    for error, told in (
+        (OSError(28, "No space left on device"), f"[Errno 28] No space left on device: '{target}'"),
+        (OSError("a library's words"), "a library's words"),
+    ):
+        with pytest.raises(OSError, match=re.escape(told)), fill_folder(target):
+            raise error
+    assert sorted(tmp_path.iterdir()) == sorted([target, running])
+    assert [path.name for path in target.iterdir()] == ["old"]
+    with fill_folder(target) as filling:
+        (filling / "new").touch()
+    assert sorted(tmp_path.iterdir()) == sorted([target, running])
+    assert [path.name for path in target.iterdir()] == ["new"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -39,11 +38,9 @@ from vgbench_gen.quality.voting.rule import VOTES, Rule, Vote, Voter, fit_rule
 from vgbench_gen.quality.voting.tally import VoteCounts, VoteMatrix, count_by_question
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.files import (
-    clean_temporary,
     dataset_error,
-    make_temporary_name,
+    fill_folder,
     replace_file,
-    replace_folder,
     write_bytes,
 )
 from vgbench_gen.store.provenance import MANIFEST, read_manifest
@@ -302,13 +299,8 @@ def write_hard(dataset: Path, out: Path, result: VoteResult, choice: Choice, see
         "status": "reviewed" if reviewed else "candidate",
         "items": items,
     }
-    clean_temporary(out.parent, out.name)
-    filled = make_temporary_name(out)
-    try:
+    with fill_folder(out) as filled:
         write_subset(load(dataset), dataset, filled, choice.ids, HARD, record)
-        replace_folder(filled, out)
-    finally:
-        shutil.rmtree(filled, ignore_errors=True)
 
 
 def check_out(out: Path) -> None:

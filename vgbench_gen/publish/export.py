@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import abc
 import json
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ from vgbench_gen.evaluation.base import Keeps, Source
 from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.scoring import SCORER_VERSION
 from vgbench_gen.publish.export_job import Job
-from vgbench_gen.store.files import dataset_error, make_temporary_name, replace_folder, sync_all_to_disk
+from vgbench_gen.store.files import dataset_error, fill_folder, sync_all_to_disk
 
 SCHEMA = 1
 MANIFEST = "export.json"  # says that a folder is an export, which may be replaced by the next one
@@ -87,19 +86,12 @@ def export(
     """
     target = exports[to]
     _check(source, to, out, options, answers, oracle)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    folder = make_temporary_name(out)
-    folder.mkdir()
-    try:
+    with fill_folder(out) as folder:
         job = Job(source, options, folder, answers, progress, oracle)
         job.check_images()
         run = target.write(job)
         job.text(MANIFEST, json.dumps(_describe(job, to), indent=2) + "\n")
         sync_all_to_disk(sorted(path for path in folder.rglob("*") if path.is_file()))
-        replace_folder(folder, out)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
     return Exported(to, out, job.total, job.images, run)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,10 +21,8 @@ from vgbench_gen.publish.release import HARD, TRAIN, Options, Release, RowSet, r
 from vgbench_gen.publish.rows_without_images import count_rows_without_images
 from vgbench_gen.report.header import cut_links
 from vgbench_gen.store.files import (
-    clean_temporary,
     dataset_error,
-    make_temporary_name,
-    replace_folder,
+    fill_folder,
     sync_all_to_disk,
     write_bytes,
 )
@@ -91,18 +88,11 @@ def write_package(
     rows = {each.name: len(each) for each in release.sets}
     if kept is not None:
         return Package(out, kept, rows, decisions, warnings, fresh=False)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    clean_temporary(out.parent, out.name)
-    filling = make_temporary_name(out)
-    try:
+    with fill_folder(out) as filling:
         noticed = _fill(filling, release, doors, decisions, progress)
         found = _list_files(filling)
         sync_all_to_disk([filling / name for name in found])
         _finish(filling, release, inputs, found)
-        replace_folder(filling, out)
-    except BaseException:
-        shutil.rmtree(filling, ignore_errors=True)
-        raise
     return Package(out, found, rows, decisions, (*warnings, *noticed), fresh=True)
 
 

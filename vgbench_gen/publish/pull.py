@@ -22,10 +22,8 @@ from vgbench_gen.publish.rows_without_images import import_name, is_from_scans
 from vgbench_gen.store import shards
 from vgbench_gen.store.dataset import Dataset, load
 from vgbench_gen.store.files import (
-    clean_temporary,
     dataset_error,
-    make_temporary_name,
-    replace_folder,
+    fill_folder,
     sync_all_to_disk,
 )
 from vgbench_gen.store.provenance import MANIFEST, dataset_fingerprint, read_manifest, write_manifest
@@ -101,10 +99,7 @@ def _take(source: Path, out: Path, commit: str, part: str) -> Pulled:
         return Pulled(out, len(held), *_count_rows_without_images(held.paths), fingerprint, commit, fresh=False)
     files: Mapping[str, Any] = manifest[SECTION]["files"]
     audit = [name for name in files if fnmatch.fnmatch(name, _AUDIT) and part == ALL]
-    out.parent.mkdir(parents=True, exist_ok=True)
-    clean_temporary(out.parent, out.name)
-    filling = make_temporary_name(out)
-    try:
+    with fill_folder(out) as filling:
         names = list(record["files"])
         targets = {name: f"items/items-{k:05d}-of-{len(names):05d}.parquet" for k, name in enumerate(names)}
         for name, target in (targets | {name: name for name in audit}).items():
@@ -124,10 +119,6 @@ def _take(source: Path, out: Path, commit: str, part: str) -> Pulled:
         _check_images(dataset.paths)
         bare = _count_rows_without_images(dataset.paths)
         sync_all_to_disk([path for path in sorted(filling.rglob("*")) if path.is_file()])
-        replace_folder(filling, out)
-    except BaseException:
-        shutil.rmtree(filling, ignore_errors=True)
-        raise
     return Pulled(out, int(record["rows"]), *bare, fingerprint, commit, fresh=True)
 
 

@@ -49,6 +49,12 @@ def name_scene_file(scene_id: str) -> str:
     return name.encode()[: _MAX_NAME_BYTES // 2].decode("utf-8", "ignore") + "%." + digest
 
 
+def name_place(error: BaseException, target: Path) -> None:
+    """Note in an error of the disk what was to be written: a failed write names no file, a failed open does."""
+    if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+        error.filename = str(target)
+
+
 @contextmanager
 def replace_file(target: Path, durable: bool = True) -> Iterator[Path]:
     """Yield a temporary path to write to; when the block ends well, it takes the place of `target` durably.
@@ -75,8 +81,7 @@ def replace_file(target: Path, durable: bool = True) -> Iterator[Path]:
     except BaseException as error:
         with suppress(OSError):  # what went wrong first is what to tell
             temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename is None:
-            error.filename = str(target)  # a failed write names no file, a failed open does
+        name_place(error, target)
         raise
     if durable:
         sync_to_disk(target.parent)
@@ -86,6 +91,26 @@ def write_bytes(target: Path, data: bytes, durable: bool = True) -> None:
     """Write a small file whole: temporary name, fsync, rename, fsync of the folder."""
     with replace_file(target, durable) as temporary:
         temporary.write_bytes(data)
+
+
+@contextmanager
+def fill_folder(target: Path) -> Iterator[Path]:
+    """Yield an empty folder to fill; when the block ends well, it takes the place of `target` (`replace_folder`).
+
+    When the block raises, `target` stays as it was. What writers of `target` left that were killed is removed. Only the
+    folder itself is made durable here: `sync_all_to_disk` does it for files that were written without.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    clean_temporary(target.parent, target.name)
+    filling = make_temporary_name(target)
+    filling.mkdir()
+    try:
+        yield filling
+    except BaseException as error:
+        shutil.rmtree(filling, ignore_errors=True)
+        name_place(error, target)
+        raise
+    replace_folder(filling, target)
 
 
 def replace_folder(filled: Path, target: Path) -> None:

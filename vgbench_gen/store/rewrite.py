@@ -5,10 +5,8 @@ Most of a dataset's bytes are images, and most changes leave them alone.
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from vgbench_gen.store.encoding import make_stored_schema, open_parquet_writer
-from vgbench_gen.store.files import link_file, make_temporary_name, replace_folder, sync_to_disk
+from vgbench_gen.store.files import fill_folder, link_file, sync_to_disk
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.schema import ITEMS, Row
 from vgbench_gen.store.shards import damage_error, iterate_rows, open_parquet
@@ -89,7 +87,7 @@ def rewrite_items(
         DatasetError: an image is missing or damaged, or a file is; `folder` stays as it was.
     """
     parts: list[_Part] = []
-    with _fill_folder(folder) as filling, ThreadPoolExecutor(max(1, threads)) as pool:
+    with fill_folder(folder) as filling, ThreadPoolExecutor(max(1, threads)) as pool:
         start = 0
         for k, path in enumerate(paths):
             with open_parquet(path) as file:
@@ -107,22 +105,6 @@ def rewrite_items(
             pool.shutdown(cancel_futures=True)
             raise
     return [folder / part.target.name for part in parts]
-
-
-@contextmanager
-def _fill_folder(folder: Path) -> Iterator[Path]:
-    """A folder to fill, which takes the place of `folder` when the block ends well."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    filling = make_temporary_name(folder)
-    filling.mkdir()
-    try:
-        yield filling
-    except BaseException as error:
-        shutil.rmtree(filling, ignore_errors=True)
-        if isinstance(error, OSError) and error.filename is None:
-            error.filename = str(folder)
-        raise
-    replace_folder(filling, folder)
 
 
 def _write_part(part: _Part, before: Sequence[Row], after: Sequence[Row], media: MediaStore) -> None:

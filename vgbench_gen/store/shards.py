@@ -6,10 +6,10 @@ Nothing in a file depends on the clock or the process. The bytes do depend on th
 
 from __future__ import annotations
 
-import shutil
 from collections import deque
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,9 +25,8 @@ from vgbench_gen.store.encoding import GroupWriter
 from vgbench_gen.store.files import (
     clean_temporary,
     dataset_error,
-    make_temporary_name,
+    fill_folder,
     replace_file,
-    replace_folder,
     sync_to_disk,
 )
 from vgbench_gen.store.media import MediaStore
@@ -125,37 +124,26 @@ def write_embedded_rows(
     metadata: Mapping[str, Any] | None = None,
 ) -> list[Path]:
     """As `write_item_rows`, for rows that hold their images, in files `<stem>-00000-of-0000N.parquet` of any table."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    filling = make_temporary_name(folder)
-    filling.mkdir()
     parts: list[Path] = []
     writer: GroupWriter | None = None
-    try:
+    with fill_folder(folder) as filling, ExitStack() as opened:
+
+        def begin() -> GroupWriter:
+            opened.close()
+            parts.append(filling / f"{len(parts):05d}")
+            return opened.enter_context(GroupWriter(parts[-1], table, metadata))
+
         for row in rows:
-            full = writer is not None and (writer.rows == rows_per_shard or writer.size >= bytes_per_shard)
-            if writer is not None and full:
-                writer.close()
-                writer = None
-            if writer is None:
-                parts.append(filling / f"{len(parts):05d}")
-                writer = GroupWriter(parts[-1], table, metadata)
+            if writer is None or writer.rows == rows_per_shard or writer.size >= bytes_per_shard:
+                writer = begin()
             writer.add(row)
         if writer is None:
-            parts.append(filling / "00000")
-            writer = GroupWriter(parts[-1], table, metadata)
-        writer.close()
+            begin()
+        opened.close()
         names = [f"{stem}-{k:05d}-of-{len(parts):05d}.parquet" for k in range(len(parts))]
         for part, name in zip(parts, names, strict=True):
             sync_to_disk(part)
             part.rename(filling / name)
-    except BaseException as error:
-        if writer is not None:
-            writer.abandon()
-        shutil.rmtree(filling, ignore_errors=True)
-        if isinstance(error, OSError) and error.filename is None:
-            error.filename = str(folder)
-        raise
-    replace_folder(filling, folder)
     return [folder / name for name in names]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from vgbench_gen.quality.review.lines import ReviewError, ReviewLine, normalise_name
-from vgbench_gen.store.files import dataset_error, sync_to_disk
+from vgbench_gen.store.files import dataset_error, name_place, sync_to_disk
 
 FOLDER = "review"  # beside items/, in the folder of the dataset
 _SUFFIX = ".jsonl"
@@ -65,8 +65,7 @@ class VerdictLog:
         except BaseException as error:
             with suppress(OSError):
                 os.ftruncate(self._handle, self._size)
-            if isinstance(error, OSError) and error.filename is None:
-                error.filename = str(self.path)
+            name_place(error, self.path)
             raise
         self._size += len(data)
         self.lines.append(line)
