@@ -89,7 +89,8 @@ def color_by_scale(field: Field, stops: Sequence[Rgb]) -> ColorArray:
     ends = np.linspace(0, 255, len(stops))
     scale = np.stack([np.interp(np.arange(256), ends, [stop[c] for stop in stops]) for c in range(3)], axis=-1)
     index = np.clip(field * 255, 0, 255).astype(np.uint8)
-    return np.asarray(np.clip(scale, 0, 255).astype(np.uint8)[index])
+    table = np.clip(scale, 0, 255).astype(np.uint8)
+    return np.asarray(cv2.merge([cv2.LUT(index, np.ascontiguousarray(channel)) for channel in table.T]), np.uint8)
 
 
 def modulate_color(color: ColorArray, field: Field, strength: float) -> ColorArray:
@@ -98,7 +99,8 @@ def modulate_color(color: ColorArray, field: Field, strength: float) -> ColorArr
         repeat = [-(-color.shape[k] // field.shape[k]) for k in range(2)]
         field = np.tile(field, repeat)[: color.shape[0], : color.shape[1]]
     factor = 1 + np.float32(strength) * (field - np.float32(0.5))
-    return np.clip(color * factor[..., None], 0, 255).astype(np.uint8)
+    channels = [channel * factor for channel in cv2.split(color)]
+    return np.clip(cv2.merge(channels), 0, 255).astype(np.uint8)
 
 
 def shade(color: Rgb, factor: float) -> Rgb:

@@ -20,8 +20,8 @@ from vgbench_gen.samples.mesh import Mesh, compute_side_lengths_m, halve_edges, 
 
 Float32 = npt.NDArray[np.float32]
 
-_RAYS = 24  # per group of vertices; the noise is smoothed over neighbours below
-_GROUP_M = 0.07  # vertices of one thing this near together, facing alike, share the light from other surfaces
+_RAYS = 16  # per group of vertices; the noise is smoothed over neighbours below
+_GROUP_M = 0.09  # vertices of one thing this near together, facing alike, share the light from other surfaces
 _BOUNCES = 4
 _LIFT_M = 0.002  # rays start off the surface
 _CHUNK = 6_000  # vertices whose rays are in memory at once

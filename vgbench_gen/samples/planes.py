@@ -226,7 +226,7 @@ def _find_planes(corners_m: FloatArray, uv: FloatArray, faces: IntArray) -> tupl
     count = int(faces.max()) + 1
     sides = faces[:, [[1, 2], [2, 0], [0, 1]]].reshape(-1, 2)
     key = sides.min(axis=1) * count + sides.max(axis=1)
-    order = np.argsort(key, kind="stable")
+    order = np.argsort(key)
     same = np.diff(key[order]) == 0
     # Of two triangles: the side before and the side after are others.
     pair = np.flatnonzero(same & ~np.append(False, same[:-1]) & ~np.append(same[1:], False))
