@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import logging
 import os
 import pickle
 import subprocess
@@ -18,7 +19,7 @@ import pytest
 from tests.backends.fixtures import request
 from tests.backends.server import Play, Seen, refusal, reply, serving
 from vgbench_gen.backends import _keys
-from vgbench_gen.backends._keys import Key, find_key, redact, strip_url
+from vgbench_gen.backends._keys import Key, find_key, guard_logs, redact, strip_url
 from vgbench_gen.backends.base import BackendError, Reply
 from vgbench_gen.backends.batch import ask_all
 from vgbench_gen.backends.spec import BackendOptions, open_backend
@@ -225,6 +226,29 @@ def test_keys_are_covered_however_they_are_written(shown: str) -> None:
     # Also of what base64 makes of it, wherever it begins.
     for text in (LONG_KEY, *(encode("x" * offset + LONG_KEY)[4:-4] for offset in range(3))):
         assert not [text[k : k + 8] for k in range(len(text) - 7) if text[k : k + 8] in joined]
+
+
+@pytest.mark.parametrize("shown_by", ["library", "nobody"])
+def test_a_library_that_logs_a_traceback_does_not_show_the_key(
+    shown_by: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By a handler of its own, or by the one that Python has for those that nobody configured."""
+    Key(LONG_KEY, "HERE")
+    guard_logs("some.library")
+    library, handler = logging.getLogger("some.library" if shown_by == "library" else "other"), logging.lastResort
+    assert handler is not None
+    library.propagate = False
+    if shown_by == "library":
+        handler = logging.StreamHandler(sys.stderr)
+        library.addHandler(handler)
+    try:
+        raise ValueError(f"no access with {LONG_KEY}")
+    except ValueError:
+        library.exception("asked with %s", LONG_KEY)
+    library.handlers.clear()
+    told = capsys.readouterr().err
+    assert "asked with [key]" in told
+    assert "ValueError: no access with [key]" in told
 
 
 @pytest.mark.parametrize("lead", range(240, 301, 5))

@@ -54,6 +54,13 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert read_answered(path).active == {full.key: "d-a", ReplyKey("c"): "d-c"}
 
 
+def test_the_name_of_a_model_is_one_line(tmp_path: Path) -> None:
+    """Tables and messages show it: a line break made a second line that said whatever it liked."""
+    path = written(tmp_path / "r.jsonl", header=replace(HEADER, spec="a\nb", model="gpt\nvgbench: error: \x1b[31mno"))
+    header, _, _ = read_replies(path)
+    assert (header.spec, header.model) == ("a b", "gpt vgbench: error: [31mno")
+
+
 def test_the_last_line_and_the_last_header_count(tmp_path: Path) -> None:
     path = written(tmp_path / "r.jsonl", line("a", None, error="timeout"), line("b"))
     later = Header("f2", "VGBench", "openai:gpt-4o", "gpt-4o", {"prompt_set": "final_line"})

@@ -160,15 +160,18 @@ class Redacting(logging.Filter):
         covered = redact(message)
         if covered != message:
             record.msg, record.args = covered, ()
+        if record.exc_info:  # a traceback ends in the words of a server or a library
+            told = record.exc_text or logging.Formatter().formatException(record.exc_info)
+            record.exc_info, record.exc_text = None, redact(told)
         return True
 
 
 def guard_logs(*names: str) -> None:
-    """Put a `Redacting` filter on each of these loggers; once however often it is called."""
-    for name in names:
-        logger = logging.getLogger(name)
-        if not any(isinstance(known, Redacting) for known in logger.filters):
-            logger.addFilter(Redacting())
+    """Put a `Redacting` filter on these loggers, and on what shows the records of all where a program configures
+    nothing; once however often it is called."""
+    for place in (*map(logging.getLogger, names), logging.lastResort):
+        if place is not None and not any(isinstance(known, Redacting) for known in place.filters):
+            place.addFilter(Redacting())
 
 
 def find_key(variables: tuple[str, ...], key_file: Path | None) -> Key | None:
