@@ -16,6 +16,13 @@ def make_one_line(text: str, most: int | None = None) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in looked).split())[:most]
 
 
+def set_on_one_line(record: object, *names: str) -> None:
+    """In a record that is just made, names that tables show in a line each; what can be printed so stays as it is."""
+    for name in names:
+        if not getattr(record, name).isprintable():
+            object.__setattr__(record, name, make_one_line(getattr(record, name)))
+
+
 def guard_formula(cell: object) -> object:
     """A cell of a table for spreadsheets, which run texts that begin like a formula; an apostrophe keeps it a text.
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.json_text import parse_json
-from vgbench_gen.core.lines import make_one_line
+from vgbench_gen.core.lines import set_on_one_line
 from vgbench_gen.core.paths import open_file
 from vgbench_gen.store.files import dataset_error
 
@@ -100,6 +100,9 @@ class Header:
     """The settings of the requests (temperature, max_tokens, ...) and of the run (prompt set, image limits)."""
     code: str = ""
     """The version of this package."""
+
+    def __post_init__(self) -> None:
+        set_on_one_line(self, "spec", "model")
 
 
 def encode_record(record: Mapping[str, Any]) -> bytes:
@@ -203,8 +206,6 @@ def _check_record(record: dict[str, Any], known: set[str], where: str) -> dict[s
             raise dataset_error(where, f"{name} = {str(value)[:60]!r}", f"{_TYPES[name][0].__name__}", REMEDY)
         if isinstance(value, int) and abs(value) > _MOST:
             raise dataset_error(where, f"{name} = {str(value)[:60]}", f"a number up to {_MOST}", REMEDY)
-    for name in {"spec", "model"} & found.keys():  # tables show them, a line each
-        found[name] = found[name] if found[name].isprintable() else make_one_line(found[name])
     for name, value in found.get("usage", {}).items():
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _MOST:
             raise dataset_error(where, f"usage.{name} = {str(value)[:60]!r}", "a number of tokens", REMEDY)

@@ -17,6 +17,7 @@ from typing import Any
 
 from vgbench_gen.core.errors import ConfigError, DatasetError, UnknownNameError
 from vgbench_gen.core.json_text import parse_json
+from vgbench_gen.core.lines import set_on_one_line
 from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.answers.outcomes import convert_to_json_value
@@ -53,6 +54,9 @@ class ScoreHeader:
     """The model's name, as in the header of the log."""
     ignored: Mapping[str, int] = field(default_factory=dict)
     """How many replies are not scored, by reason (`IGNORED`)."""
+
+    def __post_init__(self) -> None:
+        set_on_one_line(self, "spec", "model")
 
 
 @dataclass(frozen=True, slots=True)
