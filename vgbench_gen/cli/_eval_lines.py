@@ -170,4 +170,4 @@ def list_runs(runs: Sequence[Run], dataset: Path, benchmark: str, replies: Path 
         yield f"next: {step}"
         return
     kind = "" if benchmark == DEFAULT_BENCHMARK else f" --benchmark {benchmark}"
-    yield f"next: vgbench score {dataset}{kind}" + ("" if replies is None else f" --replies {replies}")
+    yield f"next: vgbench compare {dataset}{kind}" + ("" if replies is None else f" --replies {replies}")

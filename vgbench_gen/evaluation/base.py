@@ -197,7 +197,7 @@ class Benchmark(abc.ABC):
         """
 
     def next_step(self, dataset: Path, made: Path) -> str:
-        """Return the command that follows `vgbench eval` where it is not `vgbench score`, else "".
+        """Return the command that follows `vgbench eval` where it is not `vgbench compare`, else "".
 
         Args:
             dataset: as the user named it.
