@@ -18,7 +18,7 @@ from vgbench_gen.distractors.base import set_problem
 from vgbench_gen.distractors.set_first import SetFirst
 from vgbench_gen.geometry.poses import invert
 from vgbench_gen.scenes.base import loaders
-from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.tasks import _registration
 from vgbench_gen.tasks._pairs import get_pair_table
 from vgbench_gen.tasks.view_after_motion import ViewAfterMotion
@@ -55,6 +55,27 @@ def test_truth_is_the_frame_that_the_printed_motion_leads_to() -> None:
         shown, _ = cv2.projectPoints(points[ahead], value[:, :3], value[:, 3], seen.camera.K, None)
         exact, _ = cv2.projectPoints(in_seen[ahead], np.eye(3), np.zeros(3), seen.camera.K, None)
         assert np.median(np.linalg.norm(shown - exact, axis=-1)) < 2.0
+
+
+def test_no_point_is_drawn_on_what_hides_it() -> None:
+    view = room_view()
+    hidden = 0
+    for fact in drawn(TASK, view)[0]:
+        fact, seen = with_pictures(fact, view), view.frame(fact.truth_candidate.frame_ids[0])
+
+        def measure_depth_behind(points: np.ndarray, seen: ViewFrame = seen) -> np.ndarray:
+            in_seen = (points - seen.center_m) @ seen.world_from_camera[:3, :3]
+            uvw = in_seen @ seen.camera.K.T
+            return in_seen[:, 2] - seen.depth_at(uvw[:, :2] / uvw[:, 2:])
+
+        shown = TASK.world_points(fact)
+        assert shown
+        assert np.abs(measure_depth_behind(np.array([point.point_m for point in shown]))).max() < 0.2
+        evidence = replace(fact.truth_candidate, evidence={**fact.truth_candidate.evidence, "seen_points": None})
+        known = tuple(evidence if option is fact.truth_candidate else option for option in fact.candidates)
+        unfiltered = TASK.world_points(replace(fact, candidates=known))
+        hidden += int((measure_depth_behind(np.array([point.point_m for point in unfiltered])) > 0.2).sum())
+    assert hidden > 0
 
 
 def test_every_set_keeps_margins_ceiling_and_overlap() -> None:

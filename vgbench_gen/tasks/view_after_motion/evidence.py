@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Strict
+
 from vgbench_gen.tasks._pairs import TwoViewEvidence
 from vgbench_gen.tasks.evidence import FactEvidence, Points, PosesEvidence, StoredCamera
 
@@ -20,3 +24,5 @@ class ViewEvidence(PosesEvidence):
     """Of the view."""
     pair: TwoViewEvidence
     """What was measured between the source and the view."""
+    seen_points: Annotated[tuple[int, ...], Strict(False)] | None = None
+    """Places in `SourceEvidence.points_m` of the points that the view sees as well; None where it is not known."""

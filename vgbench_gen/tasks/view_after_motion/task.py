@@ -15,7 +15,7 @@ import numpy as np
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet
-from vgbench_gen.geometry import mirror, poses
+from vgbench_gen.geometry import mirror, poses, projection, visibility
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _overlays, _poses, _registration, mirroring
 from vgbench_gen.tasks._noise import is_nearest, measure_mean_gaps_m, perturb_motions
@@ -44,7 +44,7 @@ class ViewAfterMotion(PairMarginsTask):
     """See the module. Values are (3, 4) [R|t], second_from_source, as printed."""
 
     name = "view_after_motion"
-    version = 4
+    version = 5
     formats: ClassVar[tuple[QuestionType, ...]] = ("multi-choice",)
     unit = "m"
     input_modality = "multi-images"
@@ -150,7 +150,7 @@ class ViewAfterMotion(PairMarginsTask):
         z_m = frame.depth_at(uv_px)
         points = thin_rows(seen_m[(z_m >= view.near_m) & (z_m <= view.far_m)], _POINTS)
         camera_points = poses.transform(poses.invert(frame.world_from_camera), points)
-        candidates = tuple(self._make_candidate(table, source, j) for j in pool)
+        candidates = tuple(self._make_candidate(table, source, j, points, view) for j in pool)
         fact = self.new_fact(
             view,
             candidates,
@@ -170,10 +170,17 @@ class ViewAfterMotion(PairMarginsTask):
         margins.at_least("motion", max(turn, shift), 1.0)
         return add_margins(drawn, f"{frame.id}/{drawn.truth_candidate.key}", margins.ratios)
 
-    def _make_candidate(self, table: PairTable, source: int, j: int) -> Candidate:
+    def _make_candidate(
+        self, table: PairTable, source: int, j: int, points_world: FloatArray, view: SceneView
+    ) -> Candidate:
         frame = table.frames[j]
+        uv_px, z_m = projection.project_world(frame.depth_camera, frame.world_from_camera, points_world)
+        state = visibility.classify(frame.depth_camera, frame.depth_m, uv_px, z_m, view.tolerance)
         evidence = ViewEvidence(
-            camera=frame.camera, world_from_camera=collect_poses(frame), pair=table.evidence(source, j)
+            camera=frame.camera,
+            world_from_camera=collect_poses(frame),
+            pair=table.evidence(source, j),
+            seen_points=tuple(np.flatnonzero(state == visibility.VISIBLE).tolist()),
         ).write()
         value = self.rounded(table.relative[source, j, :3])
         return Candidate(f"frame:{frame.id}", value, (frame.id,), {}, evidence)
@@ -260,10 +267,10 @@ class ViewAfterMotion(PairMarginsTask):
         return super().reveal(fact, row).with_fields(motions=seen)
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
-        """Points that the source sees, and on the true candidate where the motion puts them."""
+        """Points that both see, and on the true candidate where the motion puts them."""
         truth = fact.truth_candidate
         source, frame = fact.cameras[fact.frame_ids[0]], fact.cameras[truth.frame_ids[0]]
-        points_m = SourceEvidence.of(fact).points_m
+        points_m = _list_shared_points(fact)
         on_source, on_truth = _overlays.draw_moved_points(points_m, truth.value, source, frame)
         return [on_source, *(on_truth if option is truth else [] for option in fact.candidates)]
 
@@ -272,7 +279,7 @@ class ViewAfterMotion(PairMarginsTask):
         truth, seen = fact.truth_candidate, SourceEvidence.of(fact)
         source, frame = fact.cameras[fact.frame_ids[0]], fact.cameras[truth.frame_ids[0]]
         (pose,) = seen.list_poses(fact.frame_ids)
-        return _overlays.place_moved_points(seen.points_m, truth.value, source, frame, pose)
+        return _overlays.place_moved_points(_list_shared_points(fact), truth.value, source, frame, pose)
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """The source, then the candidates in the order of the options."""
@@ -295,6 +302,12 @@ class ViewAfterMotion(PairMarginsTask):
         mirrored = {frame_id: mirror.mirror_motion(pose) for frame_id, pose in stored.poses().items()}
         evidence = stored.with_fields(camera=mirror.mirror_camera(stored.camera), world_from_camera=mirrored)
         return replace(member, value=value, evidence=evidence.write())
+
+
+def _list_shared_points(fact: Fact) -> FloatArray:
+    """(n, 3) points of the source that the true view sees as well, or all where that is not known."""
+    points_m, seen = SourceEvidence.of(fact).points_m, ViewEvidence.of(fact.truth_candidate).seen_points
+    return points_m if seen is None else points_m[[k for k in seen if 0 <= k < len(points_m)]]
 
 
 def _measure_shifts_d(candidate: Candidate, values: FloatArray, fact: Fact) -> FloatArray:
