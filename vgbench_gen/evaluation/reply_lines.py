@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vgbench_gen.core.errors import DatasetError
-from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.core.lines import set_on_one_line
-from vgbench_gen.core.paths import open_file
-from vgbench_gen.store.files import dataset_error
+from vgbench_gen.store.files import dataset_error, open_data, parse_object
 
 SCHEMA = 1
 MAX_LINE_BYTES = 16 << 20
@@ -130,11 +128,7 @@ def read_records(path: Path, skip_damaged: bool = False) -> Iterator[tuple[str, 
     Raises:
         DatasetError: no readable file, or a line that is too long or no object of ours.
     """
-    try:
-        file = open_file(path)
-    except OSError as error:
-        raise dataset_error(path, f"no readable file ({error.strerror})", "replies", "Run `vgbench eval`.") from error
-    with file:
+    with open_data(path, "replies", "Run `vgbench eval`.") as file:
         number = at = 0
         while raw := file.readline(MAX_LINE_BYTES + 2):
             number += 1
@@ -174,12 +168,8 @@ def read_record_at(path: Path, at: int) -> dict[str, Any]:
 
 
 def _parse_object(raw: bytes, where: str) -> dict[str, Any]:
-    try:
-        record = parse_json(raw)
-    except ValueError as error:
-        found = f"no JSON ({str(error)[:100]})"
-        raise dataset_error(where, found, "one object per line", REMEDY) from None
-    if not isinstance(record, dict) or record.get("schema") != SCHEMA:
+    record = parse_object(raw, where, "one object per line", REMEDY)
+    if record.get("schema") != SCHEMA:
         raise dataset_error(where, f"no object of schema {SCHEMA}", "a reply or a header", REMEDY)
     return record
 

@@ -16,8 +16,11 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, BinaryIO
 
 from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.json_text import OddNumbers, parse_json
+from vgbench_gen.core.paths import open_file
 
 _MAX_NAME_BYTES = 160  # file systems allow 255, and temporary names are longer by 30
 _TEMPORARY = re.compile(r"^\.(?P<name>.+)\.(?P<pid>\d+)-[0-9a-f]{12}\.(?P<kind>tmp|old)$")
@@ -26,6 +29,35 @@ _TEMPORARY = re.compile(r"^\.(?P<name>.+)\.(?P<pid>\d+)-[0-9a-f]{12}\.(?P<kind>t
 def dataset_error(where: object, found: str, expected: str, remedy: str) -> DatasetError:
     """A `DatasetError` worded like a `FormatError`: where, what was found, what was expected, what to do."""
     return DatasetError(f"{where}: found {found}; expected {expected}. {remedy}")
+
+
+def open_data(path: Path, expected: str, remedy: str) -> BinaryIO:
+    """A regular file from elsewhere, open for reading.
+
+    Raises:
+        DatasetError: it cannot be read; `expected` and `remedy` as of `dataset_error`.
+    """
+    try:
+        return open_file(path)
+    except OSError as error:
+        raise dataset_error(path, f"no readable file ({error.strerror or error})", expected, remedy) from error
+
+
+def parse_object(
+    line: bytes, where: object, expected: str, remedy: str, odd_numbers: OddNumbers = "refuse"
+) -> dict[str, Any]:
+    """The JSON object that a line of a file holds.
+
+    Raises:
+        DatasetError: it holds none; `expected` and `remedy` as of `dataset_error`, `odd_numbers` as of `parse_json`.
+    """
+    try:
+        found = parse_json(line, odd_numbers)
+    except ValueError as error:
+        raise dataset_error(where, f"no JSON ({str(error)[:100]})", expected, remedy) from None
+    if not isinstance(found, dict):
+        raise dataset_error(where, f"a {type(found).__name__}", expected, remedy)
+    return found
 
 
 def make_temporary_name(target: Path, kind: str = "tmp") -> Path:

@@ -10,12 +10,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from vgbench_gen.core.json_text import parse_json, read_json
-from vgbench_gen.core.paths import open_file
+from vgbench_gen.core.json_text import read_json
 from vgbench_gen.evaluation.imported import Log, LoggedReply, LogReader, logs
 from vgbench_gen.evaluation.replies import MAX_LINE_BYTES
 from vgbench_gen.evaluation.reply_lines import ReplyLine
-from vgbench_gen.store.files import dataset_error
+from vgbench_gen.store.files import dataset_error, open_data, parse_object
 
 _METRIC = "sane"  # of the exported task
 # What its API models return in place of a reply (`models/chat/openai.py`).
@@ -61,24 +60,14 @@ def _find_file(path: Path) -> Path:
 
 
 def _read_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    try:
-        file = open_file(path)
-    except OSError as error:
-        raise dataset_error(path, f"no readable file ({error.strerror})", "samples", _REMEDY) from error
-    with file:
+    with open_data(path, "samples", _REMEDY) as file:
         number = 0
         while raw := file.readline(MAX_LINE_BYTES + 1):
             number += 1
             where = f"{path}, line {number}"
             if len(raw) > MAX_LINE_BYTES:
                 raise dataset_error(where, f"more than {MAX_LINE_BYTES} bytes", "less", _REMEDY)
-            try:
-                record = parse_json(raw, "none")
-            except ValueError as error:
-                raise dataset_error(where, f"no JSON ({str(error)[:80]})", "one sample per line", _REMEDY) from None
-            if not isinstance(record, dict):
-                raise dataset_error(where, f"a {type(record).__name__}", "an object", _REMEDY)
-            yield where, record
+            yield where, parse_object(raw, where, "one sample per line, an object", _REMEDY, "none")
 
 
 def _read_replies(path: Path) -> Iterator[LoggedReply]:

@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import DatasetError
-from vgbench_gen.core.json_text import parse_json
-from vgbench_gen.core.paths import open_file
 from vgbench_gen.evaluation.benchmarks.rover import judge as rover_judge
 from vgbench_gen.evaluation.benchmarks.rover.judge import (
     ALIGNMENT,
@@ -27,7 +25,7 @@ from vgbench_gen.evaluation.benchmarks.rover.judge import (
     merge_verdicts,
     name_score,
 )
-from vgbench_gen.store.files import dataset_error, replace_file
+from vgbench_gen.store.files import dataset_error, open_data, parse_object, replace_file
 
 SCHEMA = 1
 MAX_LINE_BYTES = 1 << 20
@@ -164,11 +162,7 @@ def make_basis(judge: str, repeat: int = 0) -> Basis:
 
 def _read_records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """(place of its end, object) of every whole line."""
-    try:
-        file = open_file(path)
-    except OSError as error:
-        raise dataset_error(path, f"no readable file ({error.strerror})", "results", _REMEDY) from None
-    with file:
+    with open_data(path, "results", _REMEDY) as file:
         end = number = 0
         while raw := file.readline(MAX_LINE_BYTES + 1):
             number += 1
@@ -177,13 +171,7 @@ def _read_records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                     raise dataset_error(f"{path}, line {number}", "a line without an end", "JSON lines", _REMEDY)
                 return
             end += len(raw)
-            try:
-                record = parse_json(raw, "keep")
-            except ValueError as error:
-                raise dataset_error(f"{path}, line {number}", f"no JSON ({error})", "JSON lines", _REMEDY) from None
-            if not isinstance(record, dict):
-                raise dataset_error(f"{path}, line {number}", "no object", "results of a judge", _REMEDY)
-            yield end, record
+            yield end, parse_object(raw, f"{path}, line {number}", "results of a judge", _REMEDY, "keep")
 
 
 def _encode_line(record: Mapping[str, Any]) -> bytes:
