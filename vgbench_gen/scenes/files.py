@@ -214,7 +214,7 @@ def _has_whole_chunks(data: bytes) -> bool:
 # Start-of-frame markers C0-CF without DHT (C4), JPG (C8) and DAC (CC).
 _SOF = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _DHT, _SOS = 0xC4, 0xDA
-_ZEROS = bytes(16)  # within the pixels of 187 frames of captures and samples, at most 3 zeros follow each other
+_ZEROS = bytes(16)  # within the pixels of 546 frames of captures and samples, at most 5 zeros follow each other
 
 
 def _list_segments(data: bytes) -> Iterator[tuple[int, int, bytes]]:
