@@ -34,6 +34,7 @@ from vgbench_gen.tasks._object_routes import order_corners
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.object_location import ObjectLocation
 from vgbench_gen.tasks.records import make_camera_record
+from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import load_phrasings, render
 
@@ -327,6 +328,21 @@ def test_factorial_options_differ_in_two_parts_and_fill_the_drawn_rectangle() ->
     assert sets["depth+yaw"] > 15
     assert sets["depth+thickness"] > 15
     assert refused.total() < 60
+
+
+def test_wrong_boxes_are_drawn_below_the_true_one() -> None:
+    fact = asked(turned_crate(10.0))
+    options = strategies["factorial"].options(fact, TASK, rng_for(0, "o"))
+    row = replace(fact, candidates=options.options, truth=options.truth)
+    (marks,) = TASK.overlay(row, RowEvidence.model_construct())
+    assert [mark.right for mark in marks] == [False] * 3 * 13 + [True] * 13  # twelve edges and the centre of each
+    for right in (True, False):
+        drawn = np.array([end for m in marks if m.kind == "line" and m.right == right for end in m.points_px])
+        values = [option.value for k, option in enumerate(options.options) if (k == options.truth) == right]
+        uv = [cv2.projectPoints(v, np.zeros(3), np.zeros(3), get_camera(fact).K, None)[0][:, 0] for v in values]
+        gaps = np.linalg.norm(drawn[:, None] - np.concatenate(uv), axis=2)
+        assert gaps.min(axis=1).max() < 1e-6
+        assert gaps.min(axis=0).max() < 1e-6
 
 
 def test_objects_without_a_factorial_set_are_asked_set_first_and_say_why() -> None:

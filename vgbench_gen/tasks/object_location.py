@@ -313,10 +313,13 @@ class ObjectLocation(Task):
         return super().reveal(fact, row).with_fields(objects=[seen])
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
-        """The box with its label and depth; decoys project onto the same edges."""
+        """The box with its label and depth, over those of the wrong options or of a false claim."""
         truth, camera = fact.truth_candidate, fact.cameras[fact.frame_ids[0]]
         label = f"{BoxEvidence.of(truth).label} {truth.value[:, 2].mean():.2f} m"
-        return [_overlays.draw_wireframe(truth.value, camera, label)]
+        claimed = [] if row.claim is None or row.claim.holds else [row.claim.candidate()]
+        wrong = [option.value for option in (*fact.candidates, *claimed) if option.key != truth.key]
+        marks = [mark for value in wrong for mark in _overlays.draw_wireframe(value, camera, right=False)]
+        return [[*marks, *_overlays.draw_wireframe(truth.value, camera, label)]]
 
     def world_boxes(self, fact: Fact) -> tuple[WorldBox, ...]:
         """The object."""
