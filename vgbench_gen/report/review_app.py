@@ -26,7 +26,13 @@ from vgbench_gen.report.review_guard import Guard
 from vgbench_gen.report.site import PAGES, make_environment
 
 COOKIE_NAME = "vgbench_reviewer"
-_STATIC = {"review.css": "text/css", "review.js": "text/javascript", "review.svg": "image/svg+xml"}
+_STATIC = {
+    "base.css": ("base.css", "text/css"),
+    "review.css": ("review/review.css", "text/css"),
+    "review.js": ("review/review.js", "text/javascript"),
+    "review.svg": ("review/review.svg", "image/svg+xml"),
+}
+"""Name in an address -> where the file stands among the pages, and what it is."""
 _MAGIC = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png"}
 _FIELDS = 40
 
@@ -159,7 +165,8 @@ class _Pages:
         file = request.path_params["file"]
         if file not in _STATIC:
             raise HTTPException(404, "There is no such page.")
-        return Response(Path(PAGES, "review", file).read_bytes(), media_type=_STATIC[file])
+        place, kind = _STATIC[file]
+        return Response(Path(PAGES, place).read_bytes(), media_type=kind)
 
     def _find_session(self, request: Request) -> ReviewSession | None:
         name = request.cookies.get(COOKIE_NAME, "")
