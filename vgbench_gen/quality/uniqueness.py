@@ -15,13 +15,12 @@ from vgbench_gen.core.types import FloatArray, Item
 from vgbench_gen.geometry.poses import rotation_angle_deg
 from vgbench_gen.quality.findings import MAX_ITEMS, Finding
 from vgbench_gen.quality.questions import Question
+from vgbench_gen.store import pictures
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
 
 HASH_BITS_APART = 6  # pictures whose hashes differ by no more look alike
 PAIRS_MIN = 10.0  # per cent of the choices and open-ended items that have a consistency partner
-_HASH_SIDE = 8
-_GREY_SIDE = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,20 +54,12 @@ class ItemAppearance:
 
 
 def hash_picture(encoded: bytes) -> int | None:
-    """64-bit perceptual hash: signs of the lowest 8 x 8 cosine terms of a 32 x 32 grey picture against their median.
-
-    None where the bytes are no picture. After `JohannesBuchner/imagehash: imagehash/__init__.py` (phash).
-    """
+    """`pictures.hash_look` of encoded bytes; None where they are no picture."""
     import cv2
 
     # A tenth of the time of decoding in full; the hash looks at 32 x 32 pixels.
     grey = cv2.imdecode(np.frombuffer(encoded, np.uint8), cv2.IMREAD_REDUCED_GRAYSCALE_4)
-    if grey is None:
-        return None
-    small = cv2.resize(grey, (_GREY_SIDE, _GREY_SIDE), interpolation=cv2.INTER_AREA).astype(np.float32)
-    low = cv2.dct(small)[:_HASH_SIDE, :_HASH_SIDE]
-    bits = np.packbits(low > np.median(low))
-    return int.from_bytes(bits.tobytes(), "big")
+    return None if grey is None else pictures.hash_look(np.asarray(grey, dtype=np.uint8))
 
 
 def describe_appearance(item: Item, images: Sequence[bytes]) -> ItemAppearance:

@@ -23,7 +23,7 @@ from vgbench_gen.scenes._print import measure_print_share
 from vgbench_gen.scenes._spool import Spool
 from vgbench_gen.scenes.base import DepthKind, Frame
 from vgbench_gen.scenes.opening import decode_depth
-from vgbench_gen.store.pictures import decode
+from vgbench_gen.store.pictures import decode, hash_look
 
 Float32Array = npt.NDArray[np.float32]
 
@@ -188,6 +188,11 @@ class ViewFrame:
         found = cv2.FastFeatureDetector.create(threshold=12).detect(self.grey)
         scale = np.array(self.camera.size) / self.grey.shape[1::-1]
         return (_list_places(found) + 0.5) * scale - 0.5
+
+    @cached_property
+    def look(self) -> int:
+        """64-bit perceptual hash of `grey`."""
+        return hash_look(self.grey)
 
     @cached_property
     def print_share(self) -> float:

@@ -188,6 +188,19 @@ def decode(data: bytes, where: object = "image") -> ColorArray:
     return np.asarray(image, dtype=np.uint8)
 
 
+def hash_look(grey: ColorArray) -> int:
+    """64-bit perceptual hash of a grey picture (H, W): signs of the lowest 8 x 8 cosine terms of its 32 x 32 version
+    against their median; pictures that look alike differ in few bits.
+
+    After `JohannesBuchner/imagehash: imagehash/__init__.py` (phash).
+    """
+    import cv2
+
+    small = cv2.resize(grey, (32, 32), interpolation=cv2.INTER_AREA).astype(np.float32)
+    low = cv2.dct(small)[:8, :8]
+    return int.from_bytes(np.packbits(low > np.median(low)).tobytes(), "big")
+
+
 def encode_jpeg(image: ColorArray) -> bytes:
     """(H, W, 3) uint8 RGB as JPEG of quality 95, chroma halved in both directions."""
     import cv2

@@ -47,6 +47,7 @@ PAIRS_PER_FRAME = 4  # asked about in one frame: few frames show two whole objec
 USES_MAX = 3  # of one pair of objects in a scene: its answer is the same from everywhere
 VIEWS_APART_DEG = 8.0  # between two looks at one pair of objects, or one is
 VIEWS_APART_RATIO = 1.25  # times as far away
+LOOKS_APART_BITS = 12  # of 64: frames whose perceptual hashes differ in fewer look alike from wherever they are taken
 PART_OF_MIN = 0.5  # of the smaller box inside the larger one
 _PRINT_SLACK = 1.01  # keeps ratios of rungs above the margin once they are rounded
 _POOL_FACTOR = 8  # measured pairs per wanted fact, for strata to choose from
@@ -80,7 +81,9 @@ class _Pair:
         return (self.a.world_box.center_m + self.b.world_box.center_m) / 2
 
     def looks_like(self, other: _Pair) -> bool:
-        """Whether two frames show these objects from nearly the same side and equally far away."""
+        """Whether two frames look alike, or show these objects from nearly the same side and equally far away."""
+        if (self.frame.look ^ other.frame.look).bit_count() < LOOKS_APART_BITS:
+            return True
         sights = [pair.frame.world_from_camera[:3, 3] - self.middle_m for pair in (self, other)]
         ranges_m = [float(np.linalg.norm(sight)) for sight in sights]
         turn_deg = np.degrees(np.arccos(np.clip(sights[0] @ sights[1] / np.prod(ranges_m), -1, 1)))
@@ -92,7 +95,7 @@ class ObjectDistance(ScalarTask):
     """See the module."""
 
     name = "object_distance"
-    version = 4
+    version = 5
     claim_tolerance = (
         0.20  # boxes are annotated to 2 or 3 cm, of which 10 percent of the nearest pairs leave too little
     )
