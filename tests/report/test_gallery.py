@@ -215,8 +215,11 @@ def test_up_is_found_from_level_cameras() -> None:
     np.testing.assert_allclose(up, turn[:, 2], atol=1e-9)
     assert how == "the direction square with the cameras' x axes"
     still, how = find_up_direction([looking(5, 20, (0, 0, k / 10)) for k in range(4)])
-    assert "mean of the cameras' up" in how
-    assert still @ [0, 0, 1] > np.cos(np.radians(21))
+    assert how == "+z of the world frame, 20° from the mean of the cameras' up directions"
+    assert still.tolist() == [0, 0, 1]
+    leaning, how = find_up_direction([world @ looking(5, 20, (0, 0, k / 10)) for k in range(4)])
+    assert how == "the mean of the cameras' up directions"
+    assert leaning @ turn[:, 2] > np.cos(np.radians(21))
     flipped = looking(0, 0, (0, 0, 0)) @ np.diag([-1.0, -1.0, 1.0, 1.0])
     path = [looking(0, 0, (x, y, 0)) for x, y in ((0, 1), (2, 0), (1, 3))]
     held = [*path, *(f @ np.diag([-1.0, -1.0, 1.0, 1.0]) for f in (*path, flipped))]

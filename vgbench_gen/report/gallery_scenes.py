@@ -18,6 +18,7 @@ from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.presentation import WorldBox
 
 SNAP_DEG = 15.0  # an axis of the world within this of what the cameras say is taken for up
+LEANING_DEG = 45.0  # where views hardly turn, an axis so near to their own up that is square with their x axes is up
 TURNED = 0.2  # views turn enough where the second spread of their x axes (unit vectors) is above this
 AGREEING = 0.3  # length of the mean of the cameras' up directions from which it means something
 FAR_M = 1e5  # nothing that was scanned lies farther out; NaN fails the comparison too
@@ -112,8 +113,9 @@ def find_up_direction(poses: Iterable[FloatArray]) -> tuple[FloatArray, str]:
 
     Scans say which way is up only in their files, which a gallery does not open. Cameras that are not rolled have
     level x axes, so up is the direction that is nearest to square with all of them. Where the views hardly turn, that
-    leaves a choice; there the mean of the cameras' own up directions decides. The nearest world axis replaces what is
-    within `SNAP_DEG` of it. Where cameras are held in every way, the plane of their centres is all there is.
+    leaves a choice; there the mean of the cameras' own up directions decides, which leans as far as they look down. The
+    nearest world axis replaces what is within `SNAP_DEG` of it, and a mean within `LEANING_DEG` where it is as square
+    with the cameras' x axes. Where cameras are held in every way, the plane of their centres is all there is.
 
     Raises:
         ValueError: no poses.
@@ -133,11 +135,14 @@ def find_up_direction(poses: Iterable[FloatArray]) -> tuple[FloatArray, str]:
     _, spread, axes = np.linalg.svd(sideways, full_matrices=True)
     if len(stack) >= 2 and spread[1] > TURNED * np.sqrt(len(stack)):
         up, how = axes[2] * np.sign(axes[2] @ mean), "the direction square with the cameras' x axes"
+        leaning_deg = SNAP_DEG
     else:
         up, how = mean / np.linalg.norm(mean), "the mean of the cameras' up directions"
+        leaning_deg = LEANING_DEG
     axis = int(np.abs(up).argmax())
     off_deg = float(np.degrees(np.arccos(min(1.0, abs(up[axis])))))
-    if off_deg > SNAP_DEG:
+    rolled_deg = float(np.degrees(np.arcsin(np.median(np.abs(sideways[:, axis])))))
+    if off_deg > SNAP_DEG and (off_deg > leaning_deg or rolled_deg > SNAP_DEG):
         return up, how
     snapped = np.zeros(3)
     snapped[axis] = np.sign(up[axis])
