@@ -20,6 +20,7 @@ from vgbench_gen.cli.build import _open_bars
 from vgbench_gen.cli.main import main
 from vgbench_gen.pipeline.measure import SceneReport
 from vgbench_gen.pipeline.recipe import Recipe, load_recipe
+from vgbench_gen.pipeline.subset import HARD
 from vgbench_gen.quality.explain import draw_row, encode_png
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.provenance import LOCK, BuildLock, read_manifest
@@ -357,6 +358,8 @@ def test_verbs_take_what_was_built_last(
         stamp_s = (dataset / "manifest.json").stat().st_mtime - age_s
         os.utime(copy / "manifest.json", (stamp_s, stamp_s))
     shutil.rmtree(tmp_path / "build" / "never-composed" / "items")
+    voted = Path(shutil.copytree(dataset, tmp_path / "build" / "newer-hard")) / "manifest.json"
+    voted.write_text(json.dumps(json.loads(voted.read_text()) | {HARD: {}}))
     item = load(dataset)[0]
     assert run("show", item.id) == 0
     captured = capsys.readouterr()

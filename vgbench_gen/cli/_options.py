@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.errors import ConfigError, DatasetError
 
 if TYPE_CHECKING:
     from vgbench_gen.pipeline.executors import Engine
@@ -20,15 +20,28 @@ BUILDS = Path("build")
 def find_current_dataset() -> Path:
     """The dataset below `build/` that was built last; which one is said on standard error.
 
+    A hard set is a choice of another set's questions and is named by whoever means it.
+
     Raises:
         ConfigError: there is none.
     """
     built = [path for path in BUILDS.glob("*/manifest.json") if any(path.parent.glob("items/*.parquet"))]
     if not built:
         raise ConfigError(f"DATASET: none named, and none below {BUILDS}/. Name one, or make one: `make demo`.")
-    newest = max(built, key=lambda path: (path.stat().st_mtime_ns, path)).parent
+    built.sort(key=lambda path: (path.stat().st_mtime_ns, path), reverse=True)
+    newest = next((path for path in built if not _is_choice(path)), built[0]).parent
     print(f"dataset: {newest} (built last)", file=sys.stderr)
     return newest
+
+
+def _is_choice(manifest: Path) -> bool:
+    from vgbench_gen.pipeline.subset import is_choice
+    from vgbench_gen.store.provenance import read_manifest
+
+    try:
+        return is_choice(read_manifest(manifest.parent))
+    except DatasetError:
+        return False  # whoever opens it says what is wrong
 
 
 def choose_dataset(named: Path | None, benchmark: str = "vgbench") -> Path:

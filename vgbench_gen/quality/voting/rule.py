@@ -121,12 +121,15 @@ def fit_rule(rule: Rule, panel: Sequence[Voter], wrong: int | None = None, large
     for name, least in (("wrong", 1), ("large", 0)):
         if not least <= changes[name] <= len(panel):
             raise ConfigError(
-                f"--{name}: found {changes[name]}; expected {least} to {len(panel)}, the models that vote."
+                f"--{name}: found {changes[name]}; expected {least} to {len(panel)}, the models that vote. Name more "
+                "with --model; baselines vote only where they are named."
             )
     there = sum(voter.is_large(rule) for voter in panel)
     if there < changes["large"]:
         unknown = [voter.name for voter in panel if voter.billions is None]
-        hint = f" Unknown sizes: {', '.join(unknown)}; say them with --size MODEL=BILLIONS." if unknown else ""
+        hint = " Give --large with a smaller number."
+        if unknown:
+            hint += f" Unknown sizes: {', '.join(unknown)}; say them with --size MODEL=BILLIONS."
         raise ConfigError(
             f"panel: found {there} models of {rule.large_from_billions:g} billion parameters or more; expected at "
             f"least {changes['large']}, or nothing could ever be hard.{hint}"
