@@ -243,6 +243,66 @@ def test_points_by_a_wrong_pose_are_drawn_where_it_puts_them(
         np.testing.assert_allclose(np.reshape(drawn, (-1, 2)), inside, atol=0.5)  # Chromium rounds boxes
 
 
+def test_through_a_camera_points_lie_on_their_marks_and_the_whole_view_holds_everything(
+    rows: tuple[Path, list[Item]], tmp_path: Path, open_page: OpenPage
+) -> None:
+    folder, items = rows
+    chosen = [next(i for i in items if i.task == name and i.question_type != "judgment" and describe_space(i))
+              for name in NAMES]  # fmt: skip
+    index = gallery.make_gallery(folder, tmp_path / "g").index.as_uri()
+    page = open_page(index, 390, 844).page
+    drawn = "p => document.querySelector('.space').viewer.place(p)"
+    seen = set()
+    for item in chosen:
+        space, (marks, _) = describe_space(item), make_overlay(item)
+        assert space is not None
+        page.goto(f"{index}#item={item.id}")
+        expect(page.locator(".sub .mono")).to_have_text(item.id)
+        page.keyboard.press("o")
+        page.locator("canvas.space").scroll_into_view_if_needed()
+        page.get_by_role("button", name="Whole").click()
+        width, height = page.evaluate(
+            "() => { const c = document.querySelector('.space'); return [c.clientWidth, c.clientHeight] }"
+        )
+        poses = [np.reshape(camera["pose"], (3, 4)) for camera in space["cameras"]]
+        everything = [
+            *(pose[:, 3].tolist() for pose in poses),
+            *(corner for box in space["boxes"] for corner in box["corners"]),
+            *(point["at"] for point in space["points"]),
+        ]
+        for at in everything:
+            u, v = page.evaluate(drawn, at)
+            assert 0 < u < width, item.task
+            assert 0 < v < height, item.task
+        for k, (camera, pose) in enumerate(zip(space["cameras"], poses, strict=True)):
+            if camera["image"] < 0:
+                continue
+            page.get_by_role("button", name=camera["name"], exact=True).click()
+            (fx, fy, cx, cy), (w, h) = camera["K"], camera["size"]
+
+            def show(u: float, v: float, pose: Any = pose, k: Any = (fx, fy, cx, cy)) -> FloatArray:
+                ray = np.array([(u - k[2]) / k[0], (v - k[3]) / k[1], 1.0])
+                return np.array(page.evaluate(drawn, (pose[:, :3] @ ray + pose[:, 3]).tolist()))
+
+            # The image is level, of its own shape, and whole: pixels of it become pixels of the canvas by one scale.
+            first, last = show(-0.5, -0.5), show(w - 0.5, h - 0.5)
+            scale = (last - first) / (w, h)
+            assert scale[0] == pytest.approx(scale[1], rel=1e-2)
+            assert scale[0] > 0
+            assert (first > 0).all()
+            assert (last < (width, height)).all()
+            points = [mark["points"][0] for mark in marks[k] if mark["kind"] == "point"]
+            for point in space["points"]:
+                at = np.array(page.evaluate(drawn, point["at"]))
+                uv = project(camera, point["at"])[0]
+                np.testing.assert_allclose(at, first + (uv + 0.5) * scale, atol=0.1)
+                if point["right"] and points:
+                    gaps = [np.linalg.norm(first + (np.array(mark) + 0.5) * scale - at) for mark in points]
+                    assert min(gaps) < 1.5
+                    seen.add(item.task)
+    assert "point_tracking" in seen
+
+
 def test_a_plan_shows_walls_overlaps_and_frames_without_marks(rows: tuple[Path, list[Item]]) -> None:
     notes = SceneNotes("ca1m", "room")
     items = [item for item in rows[1] if not mirrored(item)]

@@ -628,8 +628,8 @@
     const wrong = [...space.cameras, ...space.boxes, ...space.points].some((one) => one.right === false);
     const node = make("figure", { class: "in-space" }, make("h2", {}, "In space"), canvas,
       make("div", { class: "space-bar" }, button("Whole", () => viewer.home()), button("From above", () => viewer.above()), ...through),
-      make("figcaption", {}, make("span", {}, told, inWords(space), wrong ? " With the answer or the overlay: green what is true, orange and dashed what the wrong options mean." : ""),
-        make("span", {}, "Drag to turn, scroll or pinch to zoom, Shift and drag to move.")));
+      make("figcaption", {}, make("span", {}, told, inWords(space), ` With the answer or the overlay: green what is true${wrong ? "; orange, dashed and diamonds what is wrong" : ""}.`),
+        make("span", {}, matchMedia("(pointer: coarse)").matches ? "One finger turns, two fingers zoom and move." : "Drag to turn, scroll to zoom, Shift and drag to move.")));
     return { node, tell };
   }
   function inWords(space) {

@@ -3,9 +3,11 @@
 // It draws into a plain 2D canvas with a depth buffer of its own: no WebGL, so that it is the same in every browser,
 // and images may come from disk, which WebGL refuses.
 (() => {
-  const INK = { right: "#1fd1a0", wrong: "#ff8a3c", plain: "#7cc0ff", box: "#ffd34d" };
+  const INK = { right: "#1fd1a0", wrong: "#ff8a3c", plain: "#7cc0ff" };
   const GROUND = [20, 22, 26];
   const LIMIT = Math.PI / 2 - 0.01;
+  const PLANE = 0.6; // metres from a camera to its image at most
+  const ROOM = 0.86; // of the canvas that is filled: the rest is for labels
 
   const sub = (a, b) => [a[0] - b[0], a[1] - b[1], a[2] - b[2]];
   const dot = (a, b) => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
@@ -45,25 +47,54 @@
     let view;
     // Before it is told, nothing says which option is right, and what the wrong ones mean is not drawn.
     let told = false;
-    const inkOf = (one, true_ink) => (!told || one.right === null ? INK.plain : one.right ? true_ink : INK.wrong);
+    const isWrong = (one) => told && one.right === false;
+    const inkOf = (one) => (!told || one.right === null ? INK.plain : one.right ? INK.right : INK.wrong);
+    const listCameras = () => space.cameras.filter((camera) => told || camera.image >= 0);
+    const listBoxes = () => space.boxes.filter((box) => told || box.right);
 
-    // Where to look from: behind and above the first camera, towards what it sees.
+    // From behind and above the first camera, as near as all that is drawn fits in.
     function goHome() {
-      const first = space.cameras[0];
-      const marked = [...space.points.filter((p) => p.right).map((p) => p.at), ...space.boxes.filter((b) => b.right).flatMap((b) => b.corners)];
-      const ahead = marked.length ? marked : [along(centres[0], axisOf(first, 2), 2)];
-      const all = [...ahead, ...centres];
-      const target = [0, 1, 2].map((k) => all.reduce((sum, p) => sum + p[k], 0) / all.length);
-      const spread = Math.max(0.6, ...all.map((p) => Math.hypot(...sub(p, target))));
-      const look = axisOf(first, 2);
-      view = { target, yaw: Math.atan2(dot(look, north), dot(look, east)) + 0.45, pitch: 0.5, distance: 1.9 * spread + 0.5, focal: 1.1 };
+      const look = axisOf(space.cameras[0], 2);
+      view = { target: [0, 0, 0], yaw: Math.atan2(dot(look, north), dot(look, east)) + 0.45, pitch: 0.5, roll: 0, distance: 0, focal: 1.1, home: true };
+      const { forward, right, down } = basis();
+      const shown = listCameras();
+      const things = [...shown.map(centreOf), ...space.points.map((p) => p.at), ...listBoxes().flatMap((box) => box.corners)];
+      const all = [...things, ...shown.flatMap((camera) => cornersOf(camera, PLANE))];
+      if (things.length === 1) all.push(along(things[0], look, 2)); // a camera alone: with what it sees
+      view.target = [0, 0, 0];
+      for (const axis of [forward, right, down]) {
+        const places = all.map((p) => dot(p, axis));
+        view.target = along(view.target, axis, (Math.min(...places) + Math.max(...places)) / 2);
+      }
+      const [width, height] = [canvas.clientWidth || 1, canvas.clientHeight || 1];
+      const room = (0.5 * ROOM) / (view.focal * Math.min(width, height));
+      view.distance = Math.max(0.8, ...all.map((p) => {
+        const d = sub(p, view.target);
+        return Math.max(Math.abs(dot(d, right)) / (room * width), Math.abs(dot(d, down)) / (room * height)) - dot(d, forward);
+      }));
       draw();
     }
     function basis() {
       const c = Math.cos(view.pitch);
       const forward = unit(along(along(along([0, 0, 0], east, c * Math.cos(view.yaw)), north, c * Math.sin(view.yaw)), up, -Math.sin(view.pitch)));
-      const right = unit(cross(forward, up));
+      const level = unit(cross(forward, up));
+      const right = along(along([0, 0, 0], level, Math.cos(view.roll)), cross(forward, level), Math.sin(view.roll));
       return { forward, right, down: cross(forward, right), eye: along(view.target, forward, -view.distance) };
+    }
+    // Pixels for a tangent of one, in a canvas of this size; the image looked through stands in it whole.
+    function measureFocal(width, height) {
+      if (!view.through) return view.focal * Math.min(width, height);
+      const { K: [fx, fy, cx, cy], size: [w, h] } = view.through;
+      return ROOM * Math.min((0.5 * width * fx) / Math.max(cx + 0.5, w - 0.5 - cx), (0.5 * height * fy) / Math.max(cy + 0.5, h - 0.5 - cy));
+    }
+    function makeProject(width, height) {
+      const { forward, right, down, eye } = basis();
+      const focal = measureFocal(width, height);
+      return (p) => {
+        const d = sub(p, eye);
+        const z = dot(d, forward);
+        return [width / 2 + (focal * dot(d, right)) / z, height / 2 + (focal * dot(d, down)) / z, z];
+      };
     }
 
     function draw() {
@@ -73,12 +104,8 @@
       if (canvas.width !== width || canvas.height !== height) { canvas.width = width; canvas.height = height; }
       const context = canvas.getContext("2d");
       const { forward, right, down, eye } = basis();
-      const focal = view.focal * Math.min(width, height);
-      const project = (p) => {
-        const d = sub(p, eye);
-        const z = dot(d, forward);
-        return [width / 2 + (focal * dot(d, right)) / z, height / 2 + (focal * dot(d, down)) / z, z];
-      };
+      const focal = measureFocal(width, height);
+      const project = makeProject(width, height);
       drawClouds(context, width, height, focal, eye, forward, right, down);
       const line = (points, ink, dash, wide) => {
         for (let k = 0; k + 1 < points.length; k += 1) {
@@ -104,7 +131,7 @@
         context.font = `600 ${13 * ratio}px system-ui, sans-serif`;
         const wide = context.measureText(words).width + 10 * ratio;
         const left = Math.max(0, Math.min(width - wide, x + 7 * ratio));
-        let top = y - 26 * ratio;
+        let top = Math.max(0, y - 26 * ratio);
         while (taken.some(([l, t, r]) => left < r && left + wide > l && Math.abs(top - t) < 20 * ratio)) top += 21 * ratio;
         taken.push([left, top, left + wide]);
         context.fillStyle = "#0b0d10d9";
@@ -112,22 +139,21 @@
         context.fillStyle = ink;
         context.fillText(words, left + 5 * ratio, top + 14 * ratio);
       };
-      const size = 0.2 * Math.max(0.5, Math.min(view.distance, 3));
-      const cameras = space.cameras.filter((camera) => told || camera.image >= 0);
-      const boxes = space.boxes.filter((box) => told || box.right);
-      const points = space.points;
+      const size = PLANE * Math.max(0.25, Math.min(1, view.distance / 3));
+      // Through a camera its own image is looked at: others would stand before it. What is true lies on top.
+      const cameras = view.through ? [view.through] : listCameras();
+      const [boxes, points] = [listBoxes(), space.points].map((all) => [...all].sort((a, b) => Number(a.right) - Number(b.right)));
       for (const camera of cameras) {
         const corners = cornersOf(camera, size);
-        const ink = inkOf(camera, INK.right);
+        const ink = inkOf(camera);
         if (images[camera.image]) picture(context, images[camera.image], corners.map(project));
-        for (const corner of corners) line([centreOf(camera), corner], ink, camera.image < 0, 1.6);
-        line([...corners, corners[0]], ink, camera.image < 0, 1.6);
+        for (const corner of corners) line([centreOf(camera), corner], ink, isWrong(camera), 1.6);
+        line([...corners, corners[0]], ink, isWrong(camera), 1.6);
       }
       for (const box of boxes) {
-        const ink = box.right ? INK.box : INK.wrong;
         const c = box.corners;
-        line([c[0], c[1], c[2], c[3], c[0], c[4], c[5], c[6], c[7], c[4]], ink, !box.right, 2.2);
-        for (const k of [1, 2, 3]) line([c[k], c[k + 4]], ink, !box.right, 2.2);
+        line([c[0], c[1], c[2], c[3], c[0], c[4], c[5], c[6], c[7], c[4]], inkOf(box), isWrong(box), 2.2);
+        for (const k of [1, 2, 3]) line([c[k], c[k + 4]], inkOf(box), isWrong(box), 2.2);
       }
       const ends = boxes.filter((box) => told && box.right).map((box) => middle(box.corners));
       if (ends.length === 2) {
@@ -138,16 +164,20 @@
         const [x, y, z] = project(point.at);
         if (z < 0.02) continue;
         context.beginPath();
-        context.arc(x, y, 5 * ratio, 0, 7);
-        context.fillStyle = inkOf(point, INK.right);
+        const r = 5.5 * ratio;
+        if (isWrong(point)) {
+          for (const [dx, dy] of [[-r, 0], [0, -r], [r, 0], [0, r]]) context.lineTo(x + dx, y + dy);
+          context.closePath();
+        } else context.arc(x, y, r, 0, 7);
+        context.fillStyle = inkOf(point);
         context.fill();
         context.lineWidth = 1.5 * ratio;
         context.strokeStyle = "#0b0d10";
         context.stroke();
       }
-      for (const point of points) text(point.at, told || space.points.every((p) => p.right) ? point.label : "", inkOf(point, INK.right));
-      for (const box of boxes) text(middle(box.corners), box.label, box.right ? INK.box : INK.wrong);
-      for (const camera of cameras) text(centreOf(camera), camera.name, inkOf(camera, INK.right));
+      for (const point of points) text(point.at, told || space.points.every((p) => p.right) ? point.label : "", inkOf(point));
+      for (const box of boxes) text(middle(box.corners), box.label, inkOf(box));
+      for (const camera of cameras) text(centreOf(camera), camera.name, inkOf(camera));
     }
     const middle = (points) => [0, 1, 2].map((k) => points.reduce((sum, p) => sum + p[k], 0) / points.length);
 
@@ -216,11 +246,12 @@
       asked = true;
       requestAnimationFrame(() => { asked = false; draw(); });
     };
-    const turn = (dx, dy) => { view.yaw -= 0.008 * dx; view.pitch = Math.max(-LIMIT, Math.min(LIMIT, view.pitch + 0.008 * dy)); redraw(); };
-    const zoom = (factor) => { view.distance = Math.max(0.15, Math.min(60, view.distance * factor)); redraw(); };
+    const turn = (dx, dy) => { view.home = false; view.yaw -= 0.008 * dx; view.pitch = Math.max(-LIMIT, Math.min(LIMIT, view.pitch + 0.008 * dy)); redraw(); };
+    const zoom = (factor) => { view.home = false; view.distance = Math.max(0.15, Math.min(60, view.distance * factor)); redraw(); };
     const shift = (dx, dy) => {
+      view.home = false;
       const { right, down } = basis();
-      const k = view.distance / (view.focal * Math.min(canvas.clientWidth, canvas.clientHeight));
+      const k = view.distance / measureFocal(canvas.clientWidth, canvas.clientHeight);
       view.target = along(along(view.target, right, -dx * k), down, -dy * k);
       redraw();
     };
@@ -257,18 +288,19 @@
       add: (cloud) => { clouds.push(unpack(cloud)); redraw(); },
       count: () => clouds.reduce((sum, cloud) => sum + cloud.n, 0),
       home: goHome,
-      above: () => { view.pitch = LIMIT; redraw(); },
-      // From where an image was taken, a little behind it.
+      above: () => { goHome(); view.pitch = LIMIT; view.home = false; redraw(); },
+      // From where an image was taken, turned as its camera was: points and boxes lie on what the image shows of them.
       through: (k) => {
         const camera = space.cameras[k];
         const look = axisOf(camera, 2);
-        view.yaw = Math.atan2(dot(look, north), dot(look, east));
-        view.pitch = -Math.asin(Math.max(-1, Math.min(1, dot(look, up))));
-        view.distance = 2;
-        view.target = along(centreOf(camera), look, 1.6);
+        view = { target: along(centreOf(camera), look, 2), yaw: Math.atan2(dot(look, north), dot(look, east)), pitch: -Math.asin(Math.max(-1, Math.min(1, dot(look, up)))), roll: 0, distance: 2, focal: 1.1, through: camera };
+        const { right, down } = basis();
+        view.roll = Math.atan2(dot(axisOf(camera, 0), down), dot(axisOf(camera, 0), right));
         redraw();
       },
-      tell: (wanted) => { told = wanted; redraw(); },
+      // Where a point of the world is drawn, in pixels of the page from the canvas's corner.
+      place: (p) => makeProject(canvas.clientWidth, canvas.clientHeight)(p).slice(0, 2),
+      tell: (wanted) => { told = wanted; if (view.home) goHome(); else redraw(); },
       redraw,
     };
   }
