@@ -6,6 +6,7 @@ import csv
 import html
 import io
 import json
+import math
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +15,18 @@ import pytest
 
 from tests.browser import OpenPage
 from tests.report.audit_report import EVIL, INSIDE, OUTSIDE, report
-from vgbench_gen.pipeline.audit import AuditLine
+from vgbench_gen.pipeline.audit import AuditLine, AuditReport, Where
+from vgbench_gen.quality.findings import Finding
 from vgbench_gen.report.audit_headline import make_headline
 from vgbench_gen.report.audit_page import write_audit
-from vgbench_gen.report.audit_table import as_json, format_brief_lines, format_table_lines, make_rows, merge_fallen
+from vgbench_gen.report.audit_table import (
+    as_json,
+    describe_power,
+    format_brief_lines,
+    format_table_lines,
+    make_rows,
+    merge_fallen,
+)
 
 
 @pytest.fixture
@@ -150,3 +159,22 @@ def test_the_headline_shows_what_says_most_against_a_task() -> None:
         cell = next(row for row in shown["rows"] if row["task"] == "metric depth")["cells"][0]
         assert (cell["value"], cell["verdict"], cell["chance"]) == ("34", "red", "25.0%")
     assert make_headline(replace(report(), lines=[])) is None
+
+
+def test_the_closing_sentence_says_what_could_have_been_seen() -> None:
+    def seen(task: str, n: int, points: float, where: Where = "pool") -> AuditLine:
+        return AuditLine(where, Finding("blind", "forest", task, "multi-choice", n=n, seen=points))
+
+    large = [seen("a", 900, 5.0), seen("b", 800, 9.04), seen("b", 800, 12.0), seen("a", 60, 30.0, "release")]
+    few = [seen("c", 799, 20.0), seen("d", 10, math.inf)]
+    assert describe_power(AuditReport(lines=large)) == [
+        "A leak in the text would have been seen from 5.0 to 9.0 points above chance in 2 kinds of question."
+    ]
+    assert describe_power(AuditReport(lines=few)) == [
+        "2 kinds of question with fewer than 800 in the pool: their text is not judged."
+    ]
+    (both,) = describe_power(AuditReport(lines=[*large[:1], *few[:1]]))
+    assert both.startswith(
+        "A leak in the text would have been seen from 5.0 points above chance in 1 kind of question; 1"
+    )
+    assert describe_power(AuditReport()) == []

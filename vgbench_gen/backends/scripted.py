@@ -115,7 +115,8 @@ class _Script:
             if left != 0 and entry.match in text:
                 self._left[number] = (entry, None if left is None else left - 1)
                 return entry
-        raise Failed("wrong_request", f"{self._spec}: no entry is left that fits: {text[-200:]!r}")
+        told = 'a line without "match" answers once, with "times": 0 any number of times'
+        raise Failed("wrong_request", f"{self._spec}: no entry is left that fits ({told}): {text[-200:]!r}")
 
 
 @providers.register("scripted")

@@ -224,7 +224,7 @@ class _Audit:
         again = sum(found.asked_again.values())
         if again:
             self.report.notes.append(
-                f"{again} questions of the pool ask facts again with other options, in {len(found.asked_again)} cells."
+                f"{again} questions of the pool ask a fact once more with other options, to have enough to judge."
             )
 
     def plan_text(self, against: Sequence[Sequence[Question]]) -> None:

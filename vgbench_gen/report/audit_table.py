@@ -166,7 +166,7 @@ def summarise(report: AuditReport) -> str:
 
 
 def describe_power(report: AuditReport) -> list[str]:
-    """In a sentence, the smallest excess that the text-only classifiers of each cell could have shown."""
+    """In a sentence, from which excess on the text-only classifiers would have shown a leak, over tasks and forms."""
     lines = [line for line in report.lines if line.finding.audit == "blind" and not math.isnan(line.finding.seen)]
     pooled = {line.finding.task for line in lines if line.where == "pool"}
     found: dict[tuple[str, str], Finding] = {}
@@ -175,16 +175,16 @@ def describe_power(report: AuditReport) -> list[str]:
             best = found.setdefault((line.finding.task, line.finding.form), line.finding)
             if line.finding.seen < best.seen:
                 found[line.finding.task, line.finding.form] = line.finding
-    parts = []
-    for few, what in ((False, f"with {CONCLUSIVE} questions or more"), (True, "with fewer, which are not judged")):
-        seen = [finding.seen for finding in found.values() if (finding.n < CONCLUSIVE) == few]
-        if seen:
-            cells = "1 cell" if len(seen) == 1 else f"{len(seen)} cells"
-            ends = dict.fromkeys("none" if math.isinf(end) else f"{end:.1f} points" for end in (min(seen), max(seen)))
-            parts.append(f"{' to '.join(ends)} in {cells} {what}")
-    if not parts:
-        return []
-    return [f"The smallest excess over chance that text-only classifiers could have shown: {'; '.join(parts)}."]
+    enough = [finding.seen for finding in found.values() if finding.n >= CONCLUSIVE]
+    told = []
+    if enough:
+        ends = " to ".join(dict.fromkeys(f"{end:.1f}" for end in (min(enough), max(enough))))
+        kinds = "1 kind" if len(enough) == 1 else f"{len(enough)} kinds"
+        told.append(f"A leak in the text would have been seen from {ends} points above chance in {kinds} of question")
+    if few := len(found) - len(enough):
+        kinds = "1 kind" if few == 1 else f"{few} kinds"
+        told.append(f"{kinds} of question with fewer than {CONCLUSIVE} in the pool: their text is not judged")
+    return [f"{'; '.join(told)}."] if told else []
 
 
 def count_verdicts(lines: Sequence[AuditLine]) -> dict[str, int]:
