@@ -18,7 +18,7 @@ from tests.report.audit_report import EVIL, INSIDE, OUTSIDE, report
 from vgbench_gen.pipeline.audit import AuditLine, AuditReport, Where
 from vgbench_gen.quality.findings import Finding
 from vgbench_gen.report.audit_headline import make_headline
-from vgbench_gen.report.audit_page import write_audit
+from vgbench_gen.report.audit_page import make_page, write_audit
 from vgbench_gen.report.audit_table import (
     as_json,
     describe_power,
@@ -104,6 +104,20 @@ def test_the_files_hold_every_figure(page: Path) -> None:
         "c" * 24 + ",0.220000",
     ]
     assert as_json(report()) == as_json(report())
+
+
+def test_a_set_that_is_too_small_to_judge_is_not_called_good() -> None:
+    whole = report()
+    unfallen = [line for line in whole.lines if not line.finding.fell]
+    few = next(line for line in whole.lines if line.finding.verdict == "few")
+    boxes = {}
+    for n in (5, 6):  # beside one that is few and five green ones
+        whole.lines = [*unfallen, *[few] * (n - 1)]
+        boxes[n] = make_page(whole).split('<p class="verdict')[1].split("</p>")[0]
+    assert boxes[5].startswith(" green")
+    assert "too few" not in boxes[5]
+    assert boxes[6].startswith(' "><b>There were too few questions to judge most of it: that is so of 6 of 11 figures')
+    assert make_page(report()).count('class="verdict red"') == 1
 
 
 def test_the_page_is_inert_and_asks_for_nothing(page: Path) -> None:

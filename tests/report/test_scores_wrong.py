@@ -123,6 +123,7 @@ def test_images_and_questions_are_those_of_the_gallery(tmp_path: Path) -> None:
     write_scores_report(report, folder)
     (path,) = folder.glob("wrong-*.html")
     bare = articles(path.read_text())["q4"]
+    assert re.findall(r"<figcaption>([^<]+)<", bare) == ["image 1"]
     assert re.findall(r'<img src="([^"]+)"', bare) == [f"../../media/01/{PICTURE}"]
     assert "#item=" not in bare
     (home / "gallery").mkdir()

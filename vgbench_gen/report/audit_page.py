@@ -78,11 +78,15 @@ def write_audit(report: AuditReport, folder: Path, home: Path | None = None) -> 
 def make_page(report: AuditReport, header: str = "") -> str:
     """The first page, whole: no script, styles inside, every text of the data escaped; header: markup."""
     counts = count_verdicts(report.lines)
+    judged = counts["red"] + counts["few"] + counts["green"]
     return _render(
         "audit.html.j2",
         report,
         header,
         summary=summarise(report),
+        tone="red" if counts["red"] else "" if 2 * counts["few"] > judged else "green",
+        few=counts["few"] if 2 * counts["few"] > judged else 0,
+        judged=judged,
         headline=make_headline(report),
         counts=[(name, counts[name]) for name in ORDER if counts[name]],
         notes=[*describe_power(report), *report.notes],
