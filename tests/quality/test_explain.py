@@ -56,7 +56,7 @@ def test_the_true_region_is_green_and_the_others_are_not(rows: Rows) -> None:
 
 @pytest.mark.parametrize("scale", [0.5, 1, 4])
 def test_marks_land_on_their_pixels(scale: float) -> None:
-    """In a smaller tile, in one of the same size, and in one four times as large, which the image does not fill."""
+    """In a smaller tile, in one of the same size, and in one four times as large, to which nothing is enlarged."""
 
     def centre(x: float, y: float) -> tuple[float, float]:
         return min(scale, 1) * (x + 0.5) - 0.5, min(scale, 1) * (y + 0.5) - 0.5
@@ -69,46 +69,47 @@ def test_marks_land_on_their_pixels(scale: float) -> None:
         Mark("point", ()),
     ]
     tile = explain._tile(image, marks, "image 1", round(800 * scale))
-    assert tile.shape == (round(400 * min(scale, 1)), round(800 * scale), 3)
+    assert tile.shape == (round(400 * min(scale, 1)), round(800 * min(scale, 1)), 3)
     assert near(tile, GREEN, centre(80, 200))
     assert near(tile, RED, centre(500, 220))
     assert near(tile, GREEN, centre(640, 320))
     assert near(tile, GREEN, centre(700, 360))
     assert not near(tile, GREEN, centre(700, 300))
-    assert not tile[:, 800:].any()
     assert (image == 90).all()
 
 
 def test_images_stand_side_by_side_in_the_order_shown(rows: Rows) -> None:
     item = rows.one("homography_to_image", "multi-choice")
     page = explain.draw_row(item, rows.images(item))
+    sizes = [pictures.decode(data).shape for data in rows.images(item)]
+    beside = len(explain._fill_rows([width / height for height, width, _ in sizes])[0])
     for n, data in enumerate(rows.images(item)):
         shown = pictures.decode(data)
         height, width = shown.shape[:2]
-        row, column = divmod(n, 2)
-        tile = page[row * height :, column * explain.TILE_WIDTH_PX :][:height, :width]
+        row, column = divmod(n, beside)
+        tile = page[row * height :, column * width :][:height, :width]
         # Most pixels are the image's own: marks and titles cover little.
         assert (np.abs(tile.astype(int) - shown.astype(int)).max(axis=-1) <= 2).mean() > 0.7
 
 
 def test_the_panel_follows_the_row(rows: Rows) -> None:
     item = rows.one("metric_depth", "judgment")
-    panel = explain._draw_panel(item)
+    panel = explain._draw_panel(item, 1440)
     for change in (
         replace(item, answer="Yes" if item.answer == "No" else "No"),
         replace(item, question="Is it?"),
         replace(item, scene_id="another"),
     ):
-        other = explain._draw_panel(change)
+        other = explain._draw_panel(change, 1440)
         assert other.shape != panel.shape or not np.array_equal(other, panel)
     evidence = copy.deepcopy(dict(item.evidence))
     evidence["second_value"] = [9.99]
-    assert not np.array_equal(explain._draw_panel(replace(item, evidence=evidence)), panel)
+    assert not np.array_equal(explain._draw_panel(replace(item, evidence=evidence), 1440), panel)
 
 
 def test_a_long_matrix_stays_on_the_page(rows: Rows) -> None:
     item = rows.one("homography_to_matrix", "multi-choice")
-    panel = explain._draw_panel(item)
+    panel = explain._draw_panel(item, 1440)
     assert (panel[:, -12:] == 24).all()  # nothing runs into the right edge
     assert (panel[-8:] == 24).all()
 
@@ -117,3 +118,18 @@ def test_another_number_of_images_is_an_error(rows: Rows) -> None:
     item = rows.one("homography_to_matrix", "multi-choice")
     with pytest.raises(ValueError, match="zip"):
         explain.draw_row(item, rows.images(item)[:1])
+
+
+@pytest.mark.parametrize(
+    ("aspects", "rows_of"),
+    [
+        ([1.33], [1]),
+        ([0.75], [1]),
+        ([1.33, 1.33], [2]),
+        ([0.75] * 2, [2]),
+        ([1.33] * 5, [2, 2, 1]),
+        ([0.75] * 5, [3, 2]),
+    ],
+)
+def test_rows_are_about_as_wide_as_the_page(aspects: list[float], rows_of: list[int]) -> None:
+    assert [len(row) for row in explain._fill_rows(aspects)] == rows_of

@@ -16,25 +16,53 @@ from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.presentation import Mark
 from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
 
-TILE_WIDTH_PX = 720
+_WIDTH_PX, _TILE_HEIGHT_PX = 1440, 900  # of the page, and of an image in it at most
+_ROW_ASPECT = 2.1  # width over height of a row of images from which no other one is put beside them
+_BESIDE = 0.55  # of the page: images that take no more have the words at their side, else below
+_BACK = 24
 _RIGHT, _WRONG = (0, 158, 115), (215, 0, 30)  # teal and red, in which no mark is drawn
-_TEXT_WIDTH = 118  # characters per line at the panel's font size, for two tiles
 _FONT_PX = 17
+_CHARACTER_PX = 8.6  # mean width of one at that size
 
 
 def draw_row(item: Item, images: Sequence[bytes]) -> ColorArray:
-    """(H, W, 3) uint8 RGB: every shown image with the truth drawn over it, and a panel with words and numbers.
+    """(H, 1440, 3) uint8 RGB: every shown image with the truth drawn over it, and a panel with words and numbers.
 
     images: encoded bytes in the order shown.
     """
-    task = tasks[item.task]
-    marks = task.overlay(rebuild_fact(item), RowEvidence.of(item))
-    width = TILE_WIDTH_PX if len(images) > 1 else 2 * TILE_WIDTH_PX - 360  # one image gets most of the page
-    tiles = [
-        _tile(pictures.decode(data, name), overlay, f"image {n + 1}", width)
-        for n, (name, data, overlay) in enumerate(zip(item.images, images, marks, strict=True))
-    ]
-    return _stack(_arrange_grid(tiles), _draw_panel(item))
+    marks = tasks[item.task].overlay(rebuild_fact(item), RowEvidence.of(item))
+    shown = [pictures.decode(data, name) for name, data in zip(item.images, images, strict=True)]
+    rows, n = [], 0
+    for row in _fill_rows([image.shape[1] / image.shape[0] for image in shown]):
+        height = min(_TILE_HEIGHT_PX, _WIDTH_PX / sum(row))
+        tiles = []
+        for aspect in row:
+            tiles.append(_tile(shown[n], marks[n], f"image {n + 1}", int(height * aspect)))
+            n += 1
+        rows.append(_join(tiles, 1))
+    grid = _join(rows, 0)
+    beside = grid.shape[1] <= _BESIDE * _WIDTH_PX
+    panel = _draw_panel(item, _WIDTH_PX - grid.shape[1] if beside else _WIDTH_PX)
+    return _join([grid, panel], 1 if beside else 0)
+
+
+def _fill_rows(aspects: Sequence[float]) -> list[list[float]]:
+    """Images by their width over height, in rows of about the page's width, each as full as the others."""
+    wanted = max(1, round(sum(aspects) / _ROW_ASPECT))
+    most = -(-len(aspects) // wanted)
+    return [list(aspects[k : k + most]) for k in range(0, len(aspects), most)]
+
+
+def _join(parts: Sequence[ColorArray], axis: int) -> ColorArray:
+    """Pictures below (0) or beside (1) one another on the page's grey."""
+    other = 1 - axis
+    size = max(part.shape[other] for part in parts)
+    padded = []
+    for part in parts:
+        more = [(0, 0), (0, 0), (0, 0)]
+        more[other] = (0, size - part.shape[other])
+        padded.append(np.pad(part, more, constant_values=_BACK))
+    return np.concatenate(padded, axis=axis)
 
 
 def encode_png(image: ColorArray) -> bytes:
@@ -67,7 +95,7 @@ def _tile(image: ColorArray, overlay: Sequence[Mark], title: str, width: int) ->
             at = [points[0][0], points[1][1] + 28] if mark.kind == "rect" else points[0]
             _write(canvas, mark.label, at, color)
     _write(canvas, title, np.array([6, 22]), (255, 255, 255))
-    return np.pad(canvas, ((0, 0), (0, width - size[0]), (0, 0)))
+    return canvas
 
 
 def _write(canvas: ColorArray, text: str, at: Any, color: tuple[int, int, int]) -> None:
@@ -78,29 +106,12 @@ def _write(canvas: ColorArray, text: str, at: Any, color: tuple[int, int, int]) 
     cv2.putText(canvas, text, (x, y), cv2.FONT_HERSHEY_SIMPLEX, 0.5, color, 1, cv2.LINE_AA)
 
 
-def _arrange_grid(tiles: Sequence[ColorArray]) -> ColorArray:
-    rows = [list(tiles[i : i + 2]) for i in range(0, len(tiles), 2)]
-    drawn = []
-    for row in rows:
-        height = max(tile.shape[0] for tile in row)
-        padded = [np.pad(tile, ((0, height - tile.shape[0]), (0, 0), (0, 0))) for tile in row]
-        if len(padded) == 1 and len(tiles) > 1:
-            padded.append(np.zeros_like(padded[0]))
-        drawn.append(np.concatenate(padded, axis=1))
-    return np.concatenate(drawn, axis=0)
-
-
-def _stack(top: ColorArray, bottom: ColorArray) -> ColorArray:
-    width = max(top.shape[1], bottom.shape[1])
-    padded = [np.pad(part, ((0, 0), (0, width - part.shape[1]), (0, 0)), constant_values=24) for part in (top, bottom)]
-    return np.concatenate(padded, axis=0)
-
-
-def _draw_panel(item: Item) -> ColorArray:
+def _draw_panel(item: Item, width_px: int) -> ColorArray:
     """The words and numbers of a row as a picture."""
-    lines = [*_list_words(item), "", f"answer: {item.answer}", *_list_numbers(item)]
-    wrapped = [part for line in lines for part in (textwrap.wrap(line, 150, drop_whitespace=False) or [""])]
-    image = Image.new("RGB", (2 * TILE_WIDTH_PX, (_FONT_PX + 5) * len(wrapped) + 20), (24, 24, 24))
+    wide = int((width_px - 24) / _CHARACTER_PX)
+    lines = [*_list_words(item, wide), "", f"answer: {item.answer}", *_list_numbers(item)]
+    wrapped = [part for line in lines for part in (textwrap.wrap(line, wide, drop_whitespace=False) or [""])]
+    image = Image.new("RGB", (width_px, (_FONT_PX + 5) * len(wrapped) + 20), (_BACK,) * 3)
     pen = ImageDraw.Draw(image)
     font = ImageFont.load_default(_FONT_PX)
     for n, line in enumerate(wrapped):
@@ -109,14 +120,14 @@ def _draw_panel(item: Item) -> ColorArray:
     return np.asarray(image, dtype=np.uint8)
 
 
-def _list_words(item: Item) -> list[str]:
+def _list_words(item: Item, wide: int) -> list[str]:
     lines: list[str] = []
     for paragraph in (item.question, item.context):
         for line in paragraph.splitlines():
-            lines += textwrap.wrap(line, _TEXT_WIDTH, subsequent_indent="  ") or [""]
+            lines += textwrap.wrap(line, wide, subsequent_indent="  ") or [""]
     for letter, option in zip(LETTERS, item.options, strict=False):
         mark = "->" if letter == item.answer else "  "
-        wrapped = [w for line in option.splitlines() for w in textwrap.wrap(line, _TEXT_WIDTH - 8)]
+        wrapped = [w for line in option.splitlines() for w in textwrap.wrap(line, wide - 8)]
         lines += [f"{mark} {letter}: {wrapped[0]}", *(f"       {more}" for more in wrapped[1:])]
     return lines
 
@@ -143,6 +154,6 @@ def _list_numbers(item: Item) -> list[str]:
 
 
 def _format_numbers(value: Any) -> str:
-    array = np.asarray(value, dtype=np.float64)
+    array = np.round(np.asarray(value, dtype=np.float64), 3) + 0.0  # no minus zero
     text = np.array2string(array, precision=3, suppress_small=True, separator=", ", max_line_width=10**6)
     return " ".join(text.split())
