@@ -184,7 +184,8 @@ def test_from_an_audit_line_to_its_items(site: Path, looked: Looked, open_page: 
     assert shown_ids(page) == [ids[0]]
     page.locator("#cards .card").click()
     said = page.locator("#said")
-    expect(said).to_contain_text("rule / medoid/odd name: 41.25 %")
+    fell = "a fixed rule that sees no image “medoid/odd name”: 41.25 %, where at most 28 was allowed"
+    expect(said.get_by_role("listitem").first).to_have_text(f"fell {fell}")
     expect(said).to_contain_text(f"invalid by ann (occluded): {HOSTILE[:60]}")
     said.get_by_role("link").first.click()
     count(page, 3, len(ids))
@@ -267,7 +268,7 @@ def test_hostile_texts_stay_texts(site: Path, looked: Looked, open_page: OpenPag
     assert seen(".question") == literal
     assert seen(".options .body") == literal
     assert literal in seen(".sub")
-    for summary in page.locator("#item summary").all():
+    for summary in page.locator("#item .more summary").all():
         summary.click()
     expect(page.locator("pre.raw")).to_contain_text("__proto__")
     assert page.evaluate("({}).polluted") is None
@@ -389,6 +390,34 @@ def test_one_of_each_task_then_all_with_no_twins_side_by_side(site: Path, looked
     assert after != before
     page.reload()
     assert shown_ids(page) == after
+
+
+def test_on_a_phone_the_image_comes_before_conventions_and_space_before_details(
+    site: Path, looked: Looked, open_page: OpenPage
+) -> None:
+    item = looked.first("point_tracking", "multi-choice")
+    page = open_page(address(site, item_state(item)), 390, 844).page
+    expect(page.locator(".context")).not_to_be_visible()
+    tops = [
+        page.locator(selector).first.evaluate("e => e.getBoundingClientRect().top")
+        for selector in (".picture", ".options", ".in-space", "#item .more")
+    ]
+    assert tops == sorted(tops)
+    assert tops[0] < 844 / 2
+    page.get_by_text("Context of the question").click()
+    assert page.inner_text(".context") == item.context
+    page.goto(address(site, item_state(looked.first("homography_to_matrix", "multi-choice"))))
+    expect(page.locator("#item-title")).to_contain_text("matrix")
+    page.get_by_text("Numbers behind the answer").click()
+    assert page.locator("#numbers .matrix-row").count() >= 3
+    for row in page.locator("#numbers .matrix-row").all():
+        assert row.evaluate("e => new Set([...e.children].map((c) => c.getBoundingClientRect().bottom)).size") == 1
+    heads = page.locator("#numbers thead th")
+    assert heads.count() > 1
+    for head in heads.all():  # no word of it is broken
+        words = head.inner_text().split()
+        assert head.evaluate("e => { const r = document.createRange(); r.selectNodeContents(e); "
+            "return r.getClientRects().length }") <= len(words)  # fmt: skip
 
 
 def test_filters_are_folded_on_a_phone(site: Path, open_page: OpenPage) -> None:

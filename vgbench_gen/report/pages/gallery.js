@@ -403,7 +403,7 @@
   let open = null; // {row, answered, overlay, toggleAnswer, toggleOverlay}
 
   function table(entries) {
-    return make("dl", { class: "table" }, ...entries.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", { class: /[[{]/.test(value) ? "mono" : "" }, value))));
+    return make("dl", { class: "table" }, ...entries.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", { class: /[[{]/.test(value) ? "mono" : "" }, ...setMatrices(value)))));
   }
   function section(title, ...children) {
     return make("details", {}, make("summary", {}, title), ...children);
@@ -435,18 +435,29 @@
     return make("ul", { class: "links" }, ...found);
   }
 
+  // What fell and what people said; of the other figures of the audit only how many they are.
+  const TRIED = { blind: "a learner that reads only the text", rule: "a fixed rule that sees no image", trivial: "an image rule that understands nothing",
+    solver: "a solver that looks at the images", "wrong image": "a solver with another question's images", exchange: "a test that compares right and wrong answers by" };
   function said(row) {
     const found = [];
-    for (const line of linesOf.get(row) || []) {
-      const value = line.value === null ? "" : ` ${Number(line.value.toPrecision(4))} ${line.unit}`;
-      const text = `${line.audit} / ${line.name}:${value}${line.bar ? ` (bar ${line.bar})` : ""}${line.where ? `, ${line.where}` : ""}`;
-      found.push(make("li", {}, make("span", { class: line.verdict === "red" ? "flag bad" : "flag" }, line.verdict), " ",
-        make("a", { href: hashOf({ audit: lineKey(line) }) }, text)));
+    const lines = linesOf.get(row) || [];
+    const fallen = lines.filter((line) => line.verdict === "red");
+    for (const line of fallen) {
+      const value = line.value === null ? "" : `: ${Number(line.value.toPrecision(4))} ${line.unit}`;
+      const allowed = /^([<>])= ([\d.]+)/.exec(line.bar);
+      const text = `${TRIED[line.audit] || line.audit} “${pretty(line.name)}”${value}${allowed ? `, where ${allowed[1] === "<" ? "at most" : "at least"} ${Number(allowed[2])} was allowed` : ""}`;
+      found.push(make("li", {}, make("span", { class: "flag bad" }, "fell"), " ", make("a", { href: hashOf({ audit: lineKey(line) }) }, text)));
     }
     for (const review of reviewsOf.get(row) || []) {
       const flags = review.flags.length ? ` (${review.flags.map(pretty).join(", ")})` : "";
       found.push(make("li", {}, make("span", { class: review.verdict === "valid" ? "flag good" : "flag bad" }, review.verdict),
         ` by ${review.reviewer}${flags}${review.note ? `: ${review.note}` : ""}`));
+    }
+    const rest = lines.length - fallen.length;
+    if (rest) {
+      const audit = document.querySelector('.top a[href$="audit/index.html"]');
+      found.push(make("li", {}, `The question is counted in ${rest} ${fallen.length ? "more " : ""}${rest === 1 ? "figure" : "figures"} of the audit, none of which fell`,
+        audit ? ": " : ".", audit ? make("a", { href: audit.getAttribute("href") }, "the audit") : null, audit ? "." : null));
     }
     return found;
   }
@@ -573,8 +584,6 @@
     toggleAnswer();
 
     const verdict = said(row);
-    const loud = (line) => line.querySelector(".bad, .good");
-    const quiet = verdict.filter((line) => !loud(line));
     const raw = make("pre", { class: "raw", tabindex: 0 });
     const evidence = section("All evidence (JSON)", raw);
     evidence.addEventListener("toggle", () => { if (evidence.open && !raw.textContent) raw.textContent = JSON.stringify(record.evidence, null, 1); });
@@ -584,17 +593,16 @@
       record.decoys.length ? rowsTable(["Decoy", "strategy", "separation over margin", "candidate"], record.decoys) : null,
       spoken.length ? table(spoken) : null);
     numbers.id = "numbers";
-    const rest = make("div", { class: "rest" },
+    const rest = make("div", { class: "rest" }, make("div", { class: "now" },
       options.length ? make("ol", { class: "options", "aria-label": "Options" }, ...options) : null,
       make("div", { class: "actions" }, answerButton, overlayButton), meant, answer, legend,
-      marked ? null : make("p", { class: "sub" }, record.overlay_problem),
+      marked ? null : make("p", { class: "sub" }, record.overlay_problem)), make("div", { class: "more" },
       why,
       verdict.length ? make("section", { "aria-label": "Verdicts", id: "said" }, make("h2", {}, "Verdicts"),
-        make("ul", { class: "links" }, ...verdict.filter(loud)),
-        quiet.length ? section(`${quiet.length} ${quiet.length === 1 ? "line" : "lines"} of the audit without a fallen bar`, make("ul", { class: "links" }, ...quiet)) : null) : null,
+        make("ul", { class: "links" }, ...verdict)) : null,
       make("h2", {}, "See also"), links(row),
-      make("h2", {}, "Details"), numbers, section("Where it comes from", table(record.provenance)), evidence);
-    const words = make("div", { class: "words" }, make("p", { class: "question" }, ...setMatrices(record.question)), record.context ? make("p", { class: "context" }, ...setMatrices(record.context)) : null);
+      make("h2", {}, "Details"), numbers, section("Where it comes from", table(record.provenance)), evidence));
+    const words = make("div", { class: "words" }, make("p", { class: "question" }, ...setMatrices(record.question)), record.context ? make("details", { class: "narrow" }, make("summary", {}, "Context of the question"), make("p", { class: "context" }, ...setMatrices(record.context))) : null);
     box.replaceChildren(steps, title, sub, make("div", { class: record.images.length > 1 ? "item-body many" : "item-body" }, words,
       make("div", { class: "pictures" }, ...shown.map((one) => one.node)), rest, inSpace?.node ?? null));
   }
