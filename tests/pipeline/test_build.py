@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -336,3 +337,12 @@ def test_the_table_says_why_measured_facts_were_not_asked() -> None:
         "floor_share 11; not asked as choice: too_few_options 42, option_set_taken 3; "
         "not asked as open: lint: question: a/b 2"
     )
+
+
+def test_every_reason_that_a_build_gives_is_explained(built: tuple[Path, BuildReport]) -> None:
+    _, report = built
+    told = {name.split("/")[1] for scene in report.scenes for name in [*scene.rejects, *scene.issues] if "/" in name}
+    told |= {name.rpartition("/")[2] for name in report.composed.unasked}
+    explained = set(re.findall(r"`([a-z_]+)`", (Path(__file__).parents[2] / "docs/howto/reasons.md").read_text()))
+    assert len(told) > 10
+    assert told <= explained
