@@ -187,6 +187,23 @@ def test_baselines_stand_beside_models_and_are_compared_where_they_are_alone() -
     assert [line.kind for line in compare_models(made).summary.rows] == ["model", "floor", "floor"]
 
 
+def test_a_baseline_that_tried_no_question_of_a_cell_has_no_number_there() -> None:
+    entries = [entry("a"), entry("b", task="point_tracking"), entry("c", task="point_tracking")]
+    refused = [row(x, 0.0, outcome="refused", status="refusal", extracted=None) for x in "bc"]
+    made = board(entries, m=[row("a"), *refused])
+    made.add("baseline:solvers", {"set": [row("a"), *refused]})
+    cells, tracking = Cells(made), made.mask(lambda one: one.task == "point_tracking")
+    solvers, model = (made.runs[name] for name in ("baseline:solvers", "m"))
+    left = cells.mean(solvers, tracking, solvers.score)
+    assert (math.isnan(left.value), math.isnan(left.low), left.n, left.asked) == (True, True, 0, 2)
+    # What a model refuses is wrong, and so is over all questions what a baseline did not try.
+    assert cells.mean(model, tracking, model.score).value == 0.0
+    assert cells.mean(solvers, cells.all, solvers.score).value == pytest.approx(1 / 3)
+    # One that was tried counts the others of its cell.
+    part = made.mask(lambda one: one.id in "ab")
+    assert cells.mean(solvers, part, solvers.score).value == 0.5
+
+
 def test_agents_with_oracle_tools_stand_beside_models_and_are_never_the_best() -> None:
     names = [str(k) for k in range(40)]
     made = board([entry(x) for x in names], m=[row(x, 0.0) for x in names], n=[row(x, 0.0) for x in names])

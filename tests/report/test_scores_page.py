@@ -99,7 +99,9 @@ def test_all_formats_say_the_same(tmp_path: Path) -> None:
     interval = f"[{100 * good.low:.1f}, {100 * good.high:.1f}]"
     assert f"| good | **{text}** {interval} |" in format_markdown(found, "x")
     assert rf"good & \textbf{{{text}}}\,{{\scriptsize {interval}}}" in format_latex(found)
-    assert any(line.startswith("good") and f"{text}*" in line for line in format_text_lines(table))
+    lines = format_text_lines(table)
+    assert any(line.startswith("good") and f"{text}*" in line for line in lines)
+    assert lines[-1].startswith("* the best, significantly ahead of all others")
     in_json = as_json(found)
     assert in_json["tables"][0]["lines"][0]["cells"]["delta = 2"]["value"] == good.value
     json.dumps(in_json, allow_nan=False)
@@ -251,6 +253,7 @@ def test_the_terminal_says_what_a_number_is_over() -> None:
     lines = format_text_lines(compare_models(crowd()).summary)
     few, whole = (next(line for line in lines if line.startswith(name)) for name in ("few", "m0"))
     assert "100.0 (n 2)" in few
+    assert "the best" not in lines[-1]  # nothing is marked, so nothing is explained
     assert "(n" not in whole
     # Numbers of one column end at one place, whatever stands behind them.
     assert few.index(" (n 2)") == whole.index("91.7") + len("91.7")

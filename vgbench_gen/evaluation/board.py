@@ -164,6 +164,7 @@ class ScoreRow:
     """See `Entry.content`."""
 
 
+BASELINE = "baseline:"  # how names of models begin that are no models
 ORACLE = " (oracle)"  # how names of models end whose tools answer from the rows; no table ranks them
 
 
@@ -222,6 +223,12 @@ class BoardRun:
     def asked(self) -> BoolArray:
         """Where there is a reply of any outcome."""
         return np.asarray(self.counts.sum(axis=1) > 0)
+
+    @cached_property
+    def declined(self) -> BoolArray:
+        """Where a baseline did not try: it refused in every reply. A model that refuses has tried."""
+        refused = self.counts[:, OUTCOMES.index("refused")] == self.counts.sum(axis=1)
+        return np.asarray(self.asked & refused & self.model.startswith(BASELINE))
 
     @cached_property
     def answered(self) -> BoolArray:

@@ -60,9 +60,11 @@ class Cells:
         return [of(entry) for entry in self.board.questions]
 
     def mean(self, run: BoardRun, mask: BoolArray, values: FloatArray) -> Cell:
-        """The mean of values where the run answered."""
+        """The mean of values where the run answered; none where a baseline tried no question of the cell."""
         used, asked = mask & run.answered & ~np.isnan(values), mask & run.asked
         n, total = int(used.sum()), int(asked.sum())
+        if n and run.declined[used].all():
+            return Cell(math.nan, asked=total)
         if not n:
             return Cell(math.nan, asked=total, value_all=0.0 if total else math.nan)
         low, high = self._interval(values[used], used)

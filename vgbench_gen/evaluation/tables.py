@@ -13,7 +13,7 @@ import numpy as np
 from vgbench_gen.core.types import BoolArray, FloatArray
 from vgbench_gen.evaluation import metrics, reference_scores, stats
 from vgbench_gen.evaluation.base import benchmarks
-from vgbench_gen.evaluation.board import ORACLE, Board, BoardRun
+from vgbench_gen.evaluation.board import BASELINE, ORACLE, Board, BoardRun
 from vgbench_gen.evaluation.cells import Cell, Cells, group_by_part
 from vgbench_gen.evaluation.layouts import TableLayout, find_paper_layouts, make_breakdowns
 from vgbench_gen.evaluation.options import SHOTS, VISUAL_COT
@@ -35,7 +35,6 @@ from vgbench_gen.evaluation.wrong_parts import make_wrong_parts
 from vgbench_gen.quality.intervals import adjust_by_holm
 
 LEVEL = 0.05
-BASELINE = "baseline:"  # how names of models begin that are no models
 
 
 @dataclass(frozen=True, slots=True)

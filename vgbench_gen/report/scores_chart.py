@@ -12,10 +12,10 @@ import numpy as np
 
 from vgbench_gen.evaluation import reference_scores
 from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
-from vgbench_gen.evaluation.board import Board, BoardRun
+from vgbench_gen.evaluation.board import BASELINE, Board, BoardRun
 from vgbench_gen.evaluation.cells import Cells
 from vgbench_gen.evaluation.pooled import get_part
-from vgbench_gen.evaluation.tables import BASELINE, ColumnHead
+from vgbench_gen.evaluation.tables import ColumnHead
 from vgbench_gen.quality.review.log import FOLDER as REVIEW
 from vgbench_gen.quality.review.log import read_logs
 from vgbench_gen.quality.review.queue import list_items

@@ -260,7 +260,7 @@ def _format_own_count(cell: Cell, head: ColumnHead) -> str:
 
 def format_text_lines(table: Table) -> list[str]:
     """A table for a terminal: numbers without intervals, `*` at the best, `+` at the second best, and what a number is
-    over where that is not what the column's head says."""
+    over where that is not what the column's head says; a last line says what the signs mean."""
     rows = [["", *(head.name for head in table.columns)]]
     marks = {"best": "*", "second": "+", "": ""}
     notes = [max((len(_format_own_count(line.cells[k], head)) for line in table.rows), default=0)
@@ -283,4 +283,19 @@ def format_text_lines(table: Table) -> list[str]:
         )
         for row in rows
     ]
-    return [table.title, *(line.rstrip() for line in lines)]
+    return [table.title, *(line.rstrip() for line in lines), *_explain_signs(table)]
+
+
+def _explain_signs(table: Table) -> list[str]:
+    """One line on the signs that stand in a table; none where there are none."""
+    cells = [cell for line in table.rows for cell in line.cells]
+    told = [
+        f"{sign} {meaning}"
+        for sign, meaning, used in (
+            ("*", "the best, significantly ahead of all others", any(cell.mark == "best" for cell in cells)),
+            ("+", "the second best, likewise", any(cell.mark == "second" for cell in cells)),
+            (NONE, "no number, or not attempted", any(math.isnan(cell.value) and cell.asked for cell in cells)),
+        )
+        if used
+    ]
+    return ["; ".join(told) + "."] if told else []

@@ -13,10 +13,10 @@ from urllib.parse import quote
 from vgbench_gen.evaluation import reference_scores
 from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
 from vgbench_gen.evaluation.base import Source, benchmarks
-from vgbench_gen.evaluation.board import Board, BoardRun
+from vgbench_gen.evaluation.board import BASELINE, Board, BoardRun
 from vgbench_gen.evaluation.pooled import UNREADABLE
 from vgbench_gen.evaluation.saved import SavedScores
-from vgbench_gen.evaluation.tables import BASELINE, ColumnHead, Comparison, Row, Table, split_runs
+from vgbench_gen.evaluation.tables import ColumnHead, Comparison, Row, Table, split_runs
 from vgbench_gen.report import scores_plots
 from vgbench_gen.report.gallery_images import make_relative_address
 from vgbench_gen.report.header import SCORES, PageHeader, refresh_headers
@@ -162,6 +162,8 @@ def _describe_references(board: Board) -> str:
     """Where what stands beside the models comes from."""
     found = (
         f"{reference_scores.CONSTANT} and {reference_scores.CHANCE} are computed for every question. "
+        f"{reference_scores.CONSTANT}: one letter and one of yes and no for a whole column, one number per task and "
+        f"quantity; {BASELINE}constant has an answer of its own per task, type and quantity, and may stand above it. "
         "The others were asked as models are; "
         f"a floor without images stands here only where {BASELINE}blind, or a model without images, was asked"
     )

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vgbench_gen.evaluation.board import Board, BoardRun, count_confusion
+from vgbench_gen.evaluation.board import BASELINE, Board, BoardRun, count_confusion
 from vgbench_gen.evaluation.reference_scores import CONSTANT
-from vgbench_gen.evaluation.tables import BASELINE, Row, Table
+from vgbench_gen.evaluation.tables import Row, Table
 from vgbench_gen.report.scores_files import format_interval, format_value
 
 WIDTH, LEFT, RIGHT = 420.0, 8.0, 412.0
