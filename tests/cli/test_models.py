@@ -184,6 +184,7 @@ def test_who_can_be_asked(capsys: pytest.CaptureFixture[str], monkeypatch: pytes
     assert lines["openai"].endswith("OPENAI_API_KEY set")
     assert lines["deepseek"].endswith("DEEPSEEK_API_KEY not set")
     assert "may be left out" in lines["vllm"]
+    assert lines["agent"].endswith("the key of its model")
     assert "extra transformers" in lines["hf"]
     assert "AZURE_OPENAI_ENDPOINT set, OPENAI_API_VERSION not set" in out
     assert KEY not in out

@@ -239,7 +239,7 @@ class AgentProvider(Provider):
 
     def needs(self, name: str) -> Needs:
         """As `Provider.needs`."""
-        return Needs("agent:react+openai:gpt-4o?tools=classical", needs_key=False)
+        return Needs("agent:react+openai:gpt-4o?tools=classical", needs_key=False, without_key="the key of its model")
 
     def open(self, name: str, model: str, options: BackendOptions) -> Backend:
         """As `Provider.open`."""

@@ -42,7 +42,7 @@ class AzureProvider(Provider):
         """As `Provider.needs`; without a key it signs in."""
         if name == "trapi":
             variables = ("TRAPI_ENDPOINT", "TRAPI_INSTANCE", "TRAPI_API_VERSION", "TRAPI_SCOPE")
-            return Needs("trapi:DEPLOYMENT", (), False, variables, "azure", ("azure.identity",))
+            return Needs("trapi:DEPLOYMENT", (), False, variables, "azure", ("azure.identity",), "signs in to Azure")
         return Needs(
             f"{name}:DEPLOYMENT",
             ("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN"),

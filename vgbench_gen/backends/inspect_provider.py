@@ -44,7 +44,13 @@ class InspectProvider(Provider):
 
     def needs(self, name: str) -> Needs:
         """As `Provider.needs`."""
-        return Needs(f"{name}:PROVIDER/MODEL", needs_key=False, extra=EXTRA, packages=(_PACKAGE,))
+        return Needs(
+            f"{name}:PROVIDER/MODEL",
+            needs_key=False,
+            extra=EXTRA,
+            packages=(_PACKAGE,),
+            without_key="the key that inspect_ai asks for",
+        )
 
     def open(self, name: str, model: str, options: BackendOptions) -> Backend:
         """As `Provider.open`; what inspect_ai alone knows (a key it wants, an unknown name) shows at the first call."""

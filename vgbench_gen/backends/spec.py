@@ -111,6 +111,8 @@ class Needs:
     """The extra of this package that brings `packages`."""
     packages: tuple[str, ...] = ()
     """Packages that must be importable."""
+    without_key: str = "no key needed"
+    """What is said where it names no key of its own."""
 
 
 class Provider(abc.ABC):

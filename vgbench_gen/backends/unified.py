@@ -114,7 +114,7 @@ class UnifiedProvider(Provider):
 
     def needs(self, name: str) -> Needs:
         """As `Provider.needs`."""
-        return Needs(f"{name}:MODULE:FACTORY", needs_key=False)
+        return Needs(f"{name}:MODULE:FACTORY", needs_key=False, without_key="what FACTORY asks for")
 
     def open(self, name: str, model: str, options: BackendOptions) -> Backend:
         """As `Provider.open`; the module is imported at once."""

@@ -56,7 +56,7 @@ def list_places(dataset: Path) -> list[str]:
     places = {
         _EXAMPLE: "one question, drawn with the numbers behind its answer",
         "items/": 'the questions with their images: datasets.load_dataset("parquet", …)',
-        "audit/index.html": "every figure of the audit, with plots and the questions behind it",
+        "audit/index.html": "what the audit found, in short; figures.html beside it has every figure",
         "manifest.json": "what was made from what",
     }
     width = max(map(len, places)) + len(f"{dataset}/")

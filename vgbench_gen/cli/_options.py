@@ -27,7 +27,11 @@ def find_current_dataset() -> Path:
     """
     built = [path for path in BUILDS.glob("*/manifest.json") if any(path.parent.glob("items/*.parquet"))]
     if not built:
-        raise ConfigError(f"DATASET: none named, and none below {BUILDS}/. Name one, or make one: `make demo`.")
+        raise ConfigError(
+            f"DATASET: none named, and none below {BUILDS}/. Name one, or make one: `make demo`, or `vgbench samples "
+            f"--small --out {BUILDS}/demo-scenes`, then `vgbench build vgbench-mini --scenes {BUILDS}/demo-scenes "
+            f"--out {BUILDS}/demo`."
+        )
     built.sort(key=lambda path: (path.stat().st_mtime_ns, path), reverse=True)
     newest = next((path for path in built if not _is_choice(path)), built[0]).parent
     print(f"dataset: {newest} (built last)", file=sys.stderr)

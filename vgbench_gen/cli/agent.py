@@ -63,7 +63,9 @@ def ask(
     sent: Annotated[BackendOptions, Only("key_file", "base_url", "timeout_s", "retries", "cache", "prices")] = _SENT,
     as_json: Annotated[bool, typer.Option("--json", help="Print the trace as JSON instead of lines.")] = False,
 ) -> None:
-    """Ask an agent one question; print what it thinks, calls and sees as it happens, and its answer.
+    """Ask an agent one question and watch it work.
+
+    Prints what it thinks, calls and sees as it happens, and its answer.
 
     The model is the core that thinks, or a whole agent (agent:...), whose own options count then. Exits 1 where there
     is no answer, 2 if the model cannot be asked.

@@ -60,7 +60,7 @@ def audit(
 
     Text-only classifiers and rules per task and form, letters, twins, duplicates, item checks and solvers, each beside
     its bar. Prints which bars fell, worst first, in at most 15 lines; writes audit.json, audit.csv, bias.csv and
-    index.html, the page with every figure. Exits 1 if a bar fell.
+    index.html, the summary, beside figures.html, which has every figure. Exits 1 if a bar fell.
     """
     from vgbench_gen.report.audit_table import as_json as in_json
     from vgbench_gen.report.audit_table import format_brief_lines, format_json, format_table_lines

@@ -119,7 +119,7 @@ def _list_providers(as_json: bool) -> None:
         key = " or ".join(_describe_variables(row["keys"])) + (
             "" if row["needs_key"] or not row["keys"] else " (may be left out)"
         )
-        parts = [key or "no key needed"]
+        parts = [key or row["without_key"]]
         if row["extra"]:
             remedy = "installed" if row["extra_installed"] else f"missing: pip install 'vgbench-gen[{row['extra']}]'"
             parts.append(f"extra {row['extra']} {remedy}")
@@ -143,6 +143,7 @@ def _make_row(name: str, needs: Needs) -> dict[str, Any]:
         "example": needs.example,
         "keys": is_set(needs.keys),
         "needs_key": needs.needs_key,
+        "without_key": needs.without_key,
         "variables": is_set(needs.variables),
         "extra": needs.extra,
         "extra_installed": all(_is_installed(package) for package in needs.packages),
