@@ -153,7 +153,7 @@ def test_in_a_browser(page: Path, open_page: OpenPage, width: int, height: int) 
     assert shown.locator("figure svg[role=img]").count() >= 4
     # Labels stand whole, beside their marks or above them.
     labels = shown.locator(".rows li > span:first-child")
-    assert "metric depth choice forest" in labels.all_inner_texts()
+    assert "metric depth · choice · forest" in labels.all_inner_texts()
     assert labels.evaluate_all("all => all.every(one => one.scrollWidth <= one.clientWidth + 1)")
     assert watched.overflow_px() == 0
     assert not watched.foreign
