@@ -141,7 +141,7 @@ def find_up_direction(poses: Iterable[FloatArray]) -> tuple[FloatArray, str]:
         leaning_deg = LEANING_DEG
     axis = int(np.abs(up).argmax())
     off_deg = float(np.degrees(np.arccos(min(1.0, abs(up[axis])))))
-    rolled_deg = float(np.degrees(np.arcsin(np.median(np.abs(sideways[:, axis])))))
+    rolled_deg = float(np.degrees(np.arcsin(min(1.0, np.median(np.abs(sideways[:, axis]))))))
     if off_deg > SNAP_DEG and (off_deg > leaning_deg or rolled_deg > SNAP_DEG):
         return up, how
     snapped = np.zeros(3)
