@@ -27,6 +27,9 @@ from vgbench_gen.core.rng import rng_for
 MAX_PEAK_MB = 1000
 """What a process may hold at once, with the program itself."""
 MAX_S = 60
+"""Of processor time, so that what else the machine does makes no case slow."""
+MAX_CLOCK_S = 600
+"""By the clock, for what waits and for programs that are called."""
 GOOD = (FINE, COUNTED, REFUSED)
 BAD = ("unexpected exception", "broken promise", "memory", "time", "died")
 _CASES_PER_FORK = 20
@@ -101,8 +104,9 @@ def _describe_death(case: Case, status: int) -> Result:
     number = os.waitstatus_to_exitcode(status)
     if number == _OWN_FAULT:
         raise RuntimeError(f"the fuzzer itself failed at {case}")
-    outcome = "time" if number == -signal.SIGALRM else "died"
-    return Result(case, outcome, told=f"exit status {number}", damage="run it alone to see")
+    outcome = "time" if -number in (signal.SIGPROF, signal.SIGALRM) else "died"
+    how = {-signal.SIGPROF: f"over {MAX_S} s of processor time", -signal.SIGALRM: f"over {MAX_CLOCK_S} s by the clock"}
+    return Result(case, outcome, told=how.get(number, f"exit status {number}"), damage="run it alone to see")
 
 
 def _prepare(targets: Sequence[Target], work: Path) -> None:
@@ -147,7 +151,8 @@ def _fork(cases: Sequence[Case], targets: dict[str, Target], work: Path, log: Pa
     if pid:
         return pid
     try:
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process also within a library
+        for number in (signal.SIGPROF, signal.SIGALRM):
+            signal.signal(number, signal.SIG_DFL)  # ends the process also within a library
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         limit = pages * os.sysconf("SC_PAGE_SIZE") + _ROOM
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -175,7 +180,8 @@ def run_case(case: Case, target: Target, work: Path, keep: bool = False) -> Resu
     rng = rng_for(case.seed, "fuzz", case.target, str(case.number))
     damage: list[str] = []
     outcome, told = "", ""
-    signal.alarm(MAX_S)
+    signal.setitimer(signal.ITIMER_PROF, MAX_S)
+    signal.setitimer(signal.ITIMER_REAL, MAX_CLOCK_S)
     try:
         for k in range(choose(rng, _COUNT_OF_DAMAGE)):
             hurt = folder / "data" / target.hurt
@@ -192,7 +198,8 @@ def run_case(case: Case, target: Target, work: Path, keep: bool = False) -> Resu
         outcome, told = "memory", "more addresses than there is room for"
     except BaseException:
         outcome, told = "unexpected exception", "\n".join(traceback.format_exc().splitlines()[-15:])
-    signal.alarm(0)
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    signal.setitimer(signal.ITIMER_REAL, 0)
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
     if peak_mb > MAX_PEAK_MB:
         outcome, told = "memory", f"{peak_mb:.0f} MB"

@@ -42,7 +42,7 @@ import json, os, sys, time
 from pathlib import Path
 from tests.fuzz import runner, targets
 from tests.fuzz.targets import HURT, SOUND, use_scenes, write_both, write_objects
-from tests.fuzz.verbs import FINE, Target
+from tests.fuzz.verbs import COUNTED, FINE, Target
 
 def write(data):
     data.mkdir()
@@ -61,15 +61,17 @@ ways = {
     "hoards": lambda case: b"x" * 500_000_000 and None,
     "maps": lambda case: bytearray(1 << 36) and None,
     "hangs": lambda case: time.sleep(1000),
+    "waits": lambda case: time.sleep(1.5) or COUNTED,
+    "spins": lambda case: sum(1 for _ in iter(int, 1)),
     "dies": lambda case: os.abort(),
     "escapes": lambda case: (case / "precious").write_text("mine") and None,
     "strews": lambda case: (case / "other").write_text("mine") and None,
 }
 all = [Target(name, write, after_damage(act), "", stays=True) for name, act in ways.items()]
 all.append(Target("loses", write_both(write_objects), lose, HURT))
-asked = [target for target in all if target.name in sys.argv[2:]]
+asked = [target for target in all if target.name in sys.argv[3:]]
 runner.MAX_PEAK_MB = 600
-runner.MAX_S = 2 if "hangs" in sys.argv else 300
+runner.MAX_S, runner.MAX_CLOCK_S = map(int, sys.argv[2].split(","))
 results = runner.run_cases(runner.make_cases(len(asked), 2, asked), Path(sys.argv[1]), asked)
 print(json.dumps({r.case.target: [r.outcome, r.told] for r in results}))
 """
@@ -85,7 +87,7 @@ def test_the_fuzzer_notices_what_is_bad(tmp_path: Path) -> None:
         "strews": "broken promise",
         "loses": "broken promise",
     }
-    done = run("-c", BAD, str(tmp_path), *expected)
+    done = run("-c", BAD, str(tmp_path), "300,300", *expected)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert {name: outcome for name, (outcome, _) in found.items()} == expected
@@ -93,9 +95,21 @@ def test_the_fuzzer_notices_what_is_bad(tmp_path: Path) -> None:
     assert "lost without a word" in found["loses"][1]
 
 
-def test_the_fuzzer_ends_what_hangs(tmp_path: Path) -> None:
-    done = run("-c", BAD, str(tmp_path), "hangs")
-    assert json.loads(done.stdout)["hangs"][0] == "time", done.stderr
+@pytest.mark.parametrize(
+    ("limits", "way", "told"),
+    [
+        ("300,2", "hangs", "over 2 s by the clock"),
+        ("1,300", "spins", "over 1 s of processor time"),
+    ],
+)
+def test_the_fuzzer_ends_what_does_not_end(tmp_path: Path, limits: str, way: str, told: str) -> None:
+    done = run("-c", BAD, str(tmp_path), limits, way)
+    assert json.loads(done.stdout)[way] == ["time", told], done.stderr
+
+
+def test_waiting_is_no_work(tmp_path: Path) -> None:
+    done = run("-c", BAD, str(tmp_path), "1,300", "waits")
+    assert json.loads(done.stdout)["waits"][0] == "rejected and counted", done.stderr
 
 
 def hold(folder: Path) -> dict[str, Any]:
