@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from importlib import metadata
 from pathlib import Path
@@ -46,9 +47,12 @@ def test_what_stops_a_build_is_told_with_its_remedy(
     (tmp_path / "cv2.py").write_text("raise ImportError('libGL.so.1: cannot open shared object file')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     assert main(["doctor", "--scenes", str(tmp_path / "nowhere"), "--out", "/proc/build"]) == 1
-    lines = {line.split()[1]: line for line in capsys.readouterr().out.splitlines()}
-    assert lines["libraries"].startswith("FAIL libraries       ImportError: libGL.so.1")
-    assert lines["storage"].startswith("FAIL storage         /proc: ")
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 100
+    # A check is a line, folded under itself where it is long.
+    lines = {text.split()[1]: " ".join(text.split()) for text in re.split(r"\n(?! )", out.rstrip())}
+    assert lines["libraries"].startswith("FAIL libraries ImportError: libGL.so.1")
+    assert lines["storage"].startswith("FAIL storage /proc: ")
     assert lines["storage"].endswith("(--out).")
     assert "found no such folder" in lines["scenes"]
     assert lines["scenes"].startswith("FAIL")

@@ -167,7 +167,7 @@ def test_output_that_goes_to_a_file_does_not_end_beside_the_bars(
         print("row")
     assert file.getvalue() == "row\n"
     assert "row" not in error.getvalue()
-    assert find_width() is None
+    assert find_width() == 100
 
 
 def test_without_a_terminal_a_line_tells_how_far_a_phase_is(

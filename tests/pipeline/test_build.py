@@ -332,10 +332,11 @@ def test_the_table_says_why_measured_facts_were_not_asked() -> None:
         },
     )
     scene = SceneReport("ca1m", "one", facts={"metric_depth": 98}, rejects={"metric_depth/floor_share": 11})
-    _, line = cell_lines(BuildReport([scene], composed), ("metric_depth",))
+    head, line = cell_lines(BuildReport([scene], composed), ("metric_depth",), 240)
+    assert head.split()[:7] == ["task", "source", "facts", "rejects", "judgment", "multi-choice", "open-ended"]
     assert line.split(maxsplit=7)[7] == (
-        "floor_share 11; not asked as choice: too_few_options 42, option_set_taken 3; "
-        "not asked as open: lint: question: a/b 2"
+        "floor_share 11; not asked as multi-choice: too_few_options 42, option_set_taken 3; "
+        "not asked as open-ended: lint: question: a/b 2"
     )
 
 

@@ -35,7 +35,7 @@ def page(tmp_path: Path) -> Path:
 
 
 def test_the_table_begins_with_what_fell() -> None:
-    printed = format_table_lines(report())
+    printed = format_table_lines(report(), 140)
     assert [line.split()[0] for line in printed[1:4]] == ["RED", "RED", "RED"]
     assert "34.0 %" in printed[1]
     assert "[31.5, 36.5]" in printed[1]
@@ -58,7 +58,7 @@ def test_a_summary_of_a_line_for_each_fallen_bar() -> None:
 
 
 def test_in_brief_what_fell_and_where_the_rest_stands() -> None:
-    summary, heads, *rows, note, last = format_brief_lines(report(), "audit/index.html")
+    summary, heads, *rows, note, last = format_brief_lines(report(), "audit/index.html", 140)
     assert "3 bars fell" in summary
     assert heads.split()[0] == "verdict"
     assert [row.split()[0] for row in rows] == ["RED"] * 3
@@ -72,7 +72,8 @@ def test_in_brief_it_is_never_more_than_fifteen_lines() -> None:
     whole.lines = [replace(red, finding=replace(red.finding, name=f"rule {k}")) for k in range(40)]
     whole.lines += [replace(red, finding=replace(tested, name=f"quantity {k}")) for k in range(30)]
     whole.notes = [f"Note {k}." for k in range(9)]
-    lines = format_brief_lines(whole, "page")
+    assert len(format_brief_lines(whole, "page", 80)) <= 15
+    lines = format_brief_lines(whole, "page", 140)
     assert len(lines) == 15
     rows = [line for line in lines if line.startswith("RED")]
     # 40 rules have a row each, the tests of one cell share one; what has no room is counted.
@@ -153,7 +154,7 @@ def test_in_a_browser(page: Path, open_page: OpenPage, width: int, height: int) 
     assert shown.locator("figure svg[role=img]").count() >= 4
     # Labels stand whole, beside their marks or above them.
     labels = shown.locator(".rows li > span:first-child")
-    assert "metric depth · choice · forest" in labels.all_inner_texts()
+    assert "metric depth · multi-choice · forest" in labels.all_inner_texts()
     assert labels.evaluate_all("all => all.every(one => one.scrollWidth <= one.clientWidth + 1)")
     assert watched.overflow_px() == 0
     assert not watched.foreign

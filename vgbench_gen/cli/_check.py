@@ -24,13 +24,14 @@ def check_dataset(dataset: Path, scenes: list[Path], workers: int) -> bool:
     Raises:
         DatasetError: the dataset cannot be read.
     """
+    from vgbench_gen.cli._screen import find_width
     from vgbench_gen.report.audit_table import format_brief_lines
 
     verified = verify_dataset(dataset, scenes, workers)
     holds = not verified.problems
     print("\n".join(["", "built and verified" if holds else "built, but not verified", *verified.format_lines(), ""]))
     report = audit_into(dataset / "audit", dataset, verified=verified.problems, workers=workers)
-    print("\n".join(format_brief_lines(report, f"{dataset}/audit/index.html")))
+    print("\n".join(format_brief_lines(report, f"{dataset}/audit/index.html", find_width())))
     return holds and not report.fell
 
 

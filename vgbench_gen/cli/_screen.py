@@ -12,9 +12,11 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
+
+from vgbench_gen.core.columns import WIDTH, format_columns
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -72,9 +74,15 @@ def hush(quiet: bool, keep_output: bool) -> Iterator[None]:
         _state.quiet = False
 
 
-def find_width() -> int | None:
-    """Characters of a line of the terminal that tables are to fit; None where standard output is no terminal."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+def find_width() -> int:
+    """Characters of a line that tables are to fit: of the terminal, or `core.columns.WIDTH` where there is none."""
+    return shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
+
+
+def print_columns(rows: Iterable[Sequence[object]], **settings: Any) -> None:
+    """Print `core.columns.format_columns` of the rows, as wide as the screen."""
+    for line in format_columns(rows, width=find_width(), **settings):
+        print(line, flush=True)
 
 
 class _Stream:

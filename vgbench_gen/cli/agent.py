@@ -12,6 +12,7 @@ import typer
 from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.cli._flags import Only
 from vgbench_gen.cli._options import AsJson, ModelSpec
+from vgbench_gen.cli._screen import print_columns
 from vgbench_gen.cli._verbs import prepare_verb
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.json_text import parse_json
@@ -143,7 +144,8 @@ def list_tools(
             of_tier = sorted((tool for tool in found if tool.tier == tier), key=lambda tool: tool.name)
             if of_tier:
                 typer.secho(tier, bold=True)
-                print("\n".join(f"  {tool.name:<{width}}  {tool.does}" for tool in of_tier))
+                lines = [(f"  {tool.name}", tool.does) for tool in of_tier]
+                print_columns(lines, heads=("tool", "does"), show_heads=False, least=(width + 2,))
 
 
 def call(

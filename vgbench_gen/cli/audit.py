@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vgbench_gen.cli._options import Workers, count_workers, find_current_dataset
-from vgbench_gen.cli._screen import progress_bars
+from vgbench_gen.cli._screen import find_width, progress_bars
 from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ def audit(
             format_json(in_json(report) | {"cpu_seconds": {k: round(v, 2) for k, v in report.seconds.items()}}), end=""
         )
     else:
-        page = f"{folder}/index.html"
-        print("\n".join(format_table_lines(report) if everything else format_brief_lines(report, page)))
+        page, width = f"{folder}/index.html", find_width()
+        print("\n".join(format_table_lines(report, width) if everything else format_brief_lines(report, page, width)))
         spent = ", ".join(f"{part} {seconds:.0f}" for part, seconds in report.seconds.items())
         print(f"CPU seconds: {spent}. Written: {page}, audit.json, audit.csv, bias.csv")
     if report.fell:

@@ -20,7 +20,7 @@ from vgbench_gen.cli._options import (
     Workers,
     choose_engine,
 )
-from vgbench_gen.cli._screen import progress_bars
+from vgbench_gen.cli._screen import find_width, progress_bars
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.lines import make_one_line
 
@@ -262,7 +262,12 @@ def _print_report(report: BuildReport, recipe: Recipe, out: Path, as_json: bool)
             json.dumps({"fingerprint": report.composed.fingerprint, "total": report.composed.total, **counts}, indent=2)
         )
         return
-    lines = [*scene_lines(report), *cell_lines(report, recipe.task_names), *pair_lines(report), *fallback_lines(report)]
+    lines = [
+        *scene_lines(report),
+        *cell_lines(report, recipe.task_names, find_width()),
+        *pair_lines(report),
+        *fallback_lines(report),
+    ]
     for line in [*lines, *plan_lines(report, recipe)]:
         print(line)
     print(f"{report.composed.total} questions in {out}/items, fingerprint {report.composed.fingerprint}")

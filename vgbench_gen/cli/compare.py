@@ -46,7 +46,7 @@ def compare(
     """
     from dataclasses import replace
 
-    from vgbench_gen.cli._screen import progress_bars
+    from vgbench_gen.cli._screen import find_width, progress_bars
     from vgbench_gen.core.errors import ConfigError
     from vgbench_gen.evaluation.agent_tables import make_agent_tables
     from vgbench_gen.evaluation.base import benchmarks
@@ -81,7 +81,7 @@ def compare(
         print(format_json(in_json(found) | {"title": report.title, "notes": list_warnings(report)}), end="")
     else:
         for table in (found.summary, *found.agents[:1], *found.papers[:1]):
-            print("\n".join(format_text_lines(table)) + "\n")
+            print("\n".join(format_text_lines(table, find_width())) + "\n")
         for line in list_warnings(report):
             print(line)
         print(f"Written: {page}, tables.json, tables.csv, tables.md, tables.tex")

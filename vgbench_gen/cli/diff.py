@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vgbench_gen.cli._screen import find_width
 from vgbench_gen.cli._verbs import add_verb
+from vgbench_gen.core.columns import format_columns
 
 if TYPE_CHECKING:
     from vgbench_gen.store.diff import DatasetDifference
@@ -51,8 +53,9 @@ def _list_differences(found: DatasetDifference, a: Path, b: Path) -> list[str]:
     lines = [f"A {a}: {found.rows[0]} rows", f"B {b}: {found.rows[1]} rows"]
     if found.equal:
         return [*lines, "equal: the same rows in the same order"]
-    lines.append(f"{'task':<22}" + "".join(f"{name.replace('_', ' '):>9}" for name in _COUNTS))
-    lines += [f"{task:<22}" + "".join(f"{counts[name]:>9}" for name in _COUNTS) for task, counts in found.tasks.items()]
+    heads = [name.replace("_", " ") for name in _COUNTS]
+    rows = [(task, *(counts[name] for name in _COUNTS)) for task, counts in found.tasks.items()]
+    lines += format_columns(rows, heads=("task", *heads), right=heads, text=False, width=find_width())
     listed = [
         f"{c.kind}: {c.task} {c.question_type} {_join_ids(c.id_a, c.id_b)}: {', '.join(c.columns)}"
         for c in found.changed

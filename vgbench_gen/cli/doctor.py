@@ -18,6 +18,7 @@ from vgbench_gen.cli._options import (
     Workers,
     choose_engine,
 )
+from vgbench_gen.cli._screen import print_columns
 from vgbench_gen.cli._verbs import add_verb
 
 _SCENES = [Path("raw_scenes")]
@@ -48,7 +49,8 @@ def doctor(
     for check in examine(load_recipe(recipe), scenes, out, choose_engine(engine, workers, address)):
         checks.append(check)
         if not as_json:
-            print(" ".join(f"{check.verdict:<4} {check.name:<15} {check.found}  {check.remedy}".rstrip().split("\n")))
+            told = (check.verdict, check.name, " ".join(f"{check.found}  {check.remedy}".rstrip().split("\n")))
+            print_columns([told], heads=("verdict", "what", "found"), show_heads=False, least=(4, 15))
     if as_json:
         print(json.dumps([asdict(check) for check in checks], indent=2))
     if any(check.verdict == "FAIL" for check in checks):

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vgbench_gen.cli._screen import progress_bars
+from vgbench_gen.cli._screen import find_width, progress_bars
 from vgbench_gen.cli._verbs import add_verb
+from vgbench_gen.core.columns import format_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -129,8 +130,10 @@ def _list_report(report: ImportReport) -> Iterator[str]:
 def _list_totals(notes: Mapping[str, Any]) -> Iterator[str]:
     if "totals" not in notes:
         return
-    yield f"{'':<17}{'':<32}{'here':>7}{'published':>11}{'differs':>9}"
-    for row in notes["totals"]:
-        published, differs = ("-" if row[key] is None else row[key] for key in ("published", "difference"))
-        yield f"{row['table']:<17}{row['name']:<32}{row['here']:>7}{published:>11}{differs:>9}"
+    keys = ("here", "published", "difference")
+    rows = [
+        (row["table"], row["name"], *("-" if row[key] is None else row[key] for key in keys)) for row in notes["totals"]
+    ]
+    numbers = ("here", "published", "differs")
+    yield from format_columns(rows, heads=("", "", *numbers), right=numbers, text=False, width=find_width())
     yield notes["totals_note"]

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from vgbench_gen.cli._options import AsJson, DatasetFolder
+from vgbench_gen.cli._screen import print_columns
 from vgbench_gen.cli._verbs import add_verb
 
 
@@ -37,7 +38,7 @@ def list_items(
 
     wanted = {"task": task, "question_type": question_type, "source": source}
     known: dict[str, Counter[str]] = {name: Counter() for name in wanted}
-    shown = 0
+    shown, rows = 0, []
     for item in load(dataset).without_evidence():
         values = {"task": item.task, "question_type": item.question_type, "source": item.source}
         for name, value in values.items():
@@ -52,8 +53,9 @@ def list_items(
         elif as_json:
             print(json.dumps({"id": item.id, **values, "scene": item.scene_id, "answer": item.answer}))
         else:
-            kind = f"{item.task:<20}  {item.question_type:<12}  {item.source:<9}"
-            print(f"{item.id}  {kind}  {item.scene_id}  {item.answer}")
+            rows.append((item.id, item.task, item.question_type, item.source, item.scene_id, item.answer))
+    if rows:
+        print_columns(rows, heads=("id", "task", "type", "source", "scene", "answer"), drop=("source", "scene"))
     if not shown:
         told = "; ".join(f"{name}: {', '.join(sorted(values))}" for name, values in known.items())
         print(f"none fits. There are {told}")

@@ -11,6 +11,7 @@ import typer
 from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.cli._flags import Only
 from vgbench_gen.cli._options import AsJson
+from vgbench_gen.cli._screen import print_columns
 from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
@@ -115,6 +116,7 @@ def _list_providers(as_json: bool) -> None:
     if as_json:
         print(json.dumps(rows, indent=2))
         return
+    lines = []
     for row in rows:
         key = " or ".join(_describe_variables(row["keys"])) + (
             "" if row["needs_key"] or not row["keys"] else " (may be left out)"
@@ -123,9 +125,10 @@ def _list_providers(as_json: bool) -> None:
         if row["extra"]:
             remedy = "installed" if row["extra_installed"] else f"missing: pip install 'vgbench-gen[{row['extra']}]'"
             parts.append(f"extra {row['extra']} {remedy}")
-        print(f"{row['provider']:<11} {row['example']:<37} {'; '.join(parts)}")
         if row["variables"]:
-            print(f"{'':<11} also read: {', '.join(_describe_variables(row['variables']))}")
+            parts.append(f"also read: {', '.join(_describe_variables(row['variables']))}")
+        lines.append((row["provider"], row["example"], "; ".join(parts)))
+    print_columns(lines, heads=("provider", "example", "needs"))
 
 
 def _describe_variables(variables: dict[str, bool]) -> list[str]:

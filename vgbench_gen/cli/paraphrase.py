@@ -14,8 +14,9 @@ import typer
 
 from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.cli._options import DEFAULT_MODEL, MAX_SEED, ModelSpec
-from vgbench_gen.cli._screen import progress_bar
+from vgbench_gen.cli._screen import find_width, progress_bar
 from vgbench_gen.cli._verbs import add_verb
+from vgbench_gen.core.columns import format_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -246,10 +247,11 @@ def _print_estimate(requests: Iterable[Request]) -> None:
 def _list_counts(
     cells: dict[str, RewordCounts], total: RewordCounts, language: str, vocabulary: bool, what: str
 ) -> Iterator[str]:
-    yield f"{'task/type':<34}{what:>10}{'reworded':>10}{'proposed':>10}{'accepted':>10}  mostly refused for"
+    heads, rows = ("task/type", what, "reworded", "proposed", "accepted", "mostly refused for"), []
     for name, counts in [*sorted(cells.items()), ("all", total)]:
         why = ", ".join(f"{reason} {count}" for reason, count in counts.refused.most_common(3))
-        yield f"{name:<34}{counts.texts:>10}{counts.reworded:>10}{counts.proposed:>10}{counts.accepted:>10}  {why}"
+        rows.append((name, counts.texts, counts.reworded, counts.proposed, counts.accepted, why))
+    yield from format_columns(rows, heads=heads, right=heads[1:-1], width=find_width())
     rate = f"{total.accepted / total.proposed:.0%} of the proposals accepted" if total.proposed else "no proposals"
     cost = "unknown" if total.uncosted else f"{total.usd:.4f} USD"
     yield (

@@ -92,11 +92,12 @@ def _find_root(dataset: Path) -> Path:
 
 
 def _print_report(selected: list[ReviewItem], record: ReviewRecord, as_json: bool) -> None:
+    from vgbench_gen.cli._screen import find_width
     from vgbench_gen.quality.review.report import format_report
     from vgbench_gen.quality.review.report import make_report as count
 
     found = count(selected, record)
-    print(json.dumps(found.to_json(), indent=2, sort_keys=True) if as_json else format_report(found))
+    print(json.dumps(found.to_json(), indent=2, sort_keys=True) if as_json else format_report(found, find_width()))
     if found.fell:
         raise typer.Exit(1)
 

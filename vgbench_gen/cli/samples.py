@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vgbench_gen.cli._options import MAX_SEED, Workers, count_workers
-from vgbench_gen.cli._screen import progress_bars
+from vgbench_gen.cli._screen import print_columns, progress_bars
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.errors import ConfigError
 
@@ -100,12 +100,13 @@ def _print_table(found: list[MadeScene], out: Path, seconds: float) -> None:
     groups: defaultdict[str, list[MadeScene]] = defaultdict(list)
     for made in found:
         groups[made.spec.dataset].append(made)
-    print(f"{'dataset':<10}{'scenes':>8}{'new':>6}{'MB':>9}{'s/scene':>10}")
+    heads, rows = ("dataset", "scenes", "new", "MB", "s/scene"), []
     for name, members in sorted(groups.items()):
         new = [made for made in members if made.seconds]
         mean = f"{sum(made.seconds for made in new) / len(new):.1f}" if new else "-"
         size = sum(made.size_bytes for made in members) / 1e6
-        print(f"{name:<10}{len(members):>8}{len(new):>6}{size:>9.1f}{mean:>10}")
+        rows.append((name, len(members), len(new), f"{size:.1f}", mean))
+    print_columns(rows, heads=heads, right=heads[1:])
     total = sum(made.size_bytes for made in found) / 1e6
     print(
         f"{len(found)} scenes, {total:.0f} MB, in {out} after {seconds:.0f} s; look at them with `vgbench scenes {out}`"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vgbench_gen.cli._screen import progress_bar
+from vgbench_gen.cli._screen import print_columns, progress_bar
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.errors import ConfigError, VGBenchError
 from vgbench_gen.core.lines import make_one_line
@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 _HEADINGS = ("dataset", "scene", "frames", "poses", "depth", "objects", "agree", "verdict")
-_NUMBER_WIDTH = 9
+_RIGHT = _HEADINGS[2:-1]
+_EXPLAINED = """frames: those that can be used; poses: valid ones of all; depth: share of pixels
+with a known depth; agree: share of points that another view, by the poses,
+shows at the same depth. The sensor's noise keeps it under 100 %; below {:.0%}
+poses drift or depth has another scale."""
 
 
 def register(app: typer.Typer) -> None:
@@ -42,19 +46,27 @@ def scenes(
     if not root.is_dir():
         raise ConfigError(f"{root}: no such folder. Name the folder that holds the scans.")
     refs = _find_scenes(root)
-    widths = max([9, *(len(ref.dataset) for ref in refs)]), max([5, *(len(ref.scene_id) for ref in refs)])
+    widths = (
+        max([7, *(len(ref.dataset) for ref in refs)]),
+        max([5, *(len(make_one_line(ref.scene_id)) for ref in refs)]),
+        *(7 if name == "poses" else len(name) for name in _RIGHT),
+    )
     rows: list[Row] = []
     if refs and not as_json:
-        print(_format_line(_HEADINGS, widths), flush=True)
+        print_columns([], heads=_HEADINGS, right=_RIGHT, least=widths)
     with progress_bar("health", "scene") as progress:
         progress(0, len(refs))
         for row in _measure_health(refs):
             rows.append(row)
             progress(len(rows), len(refs))
             if not as_json:
-                print(_format_line(_format_cells(row), widths), flush=True)
+                print_columns([_format_cells(row)], heads=_HEADINGS, show_heads=False, right=_RIGHT, least=widths)
     if as_json:
         print(json.dumps(rows, indent=2, allow_nan=False))
+    elif rows:
+        from vgbench_gen.scenes.health import MIN_AGREE
+
+        print(_EXPLAINED.format(MIN_AGREE))
     if not rows:
         from vgbench_gen.scenes.base import loaders
 
@@ -102,8 +114,3 @@ def _format_cells(row: Row) -> tuple[str, ...]:
         share("pose_depth_agree"),
         make_one_line(row["verdict"]),
     )
-
-
-def _format_line(cells: Sequence[str], widths: tuple[int, int]) -> str:
-    dataset, scene, *numbers, verdict = cells
-    return f"{dataset:<{widths[0]}} {scene:<{widths[1]}} {''.join(f'{n:>{_NUMBER_WIDTH}}' for n in numbers)}  {verdict}"

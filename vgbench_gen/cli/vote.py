@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vgbench_gen.cli._options import MAX_SEED, BenchmarkName, DatasetFolder, ModelNames, Workers, count_workers
-from vgbench_gen.cli._screen import progress_bars
+from vgbench_gen.cli._screen import find_width, progress_bars
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.errors import ConfigError
 
@@ -110,7 +110,7 @@ def vote(
     choice = hard.choose_hard(result, seed, reviewed)
     report = hard.make_report(result, choice, seed)
     votes = source.folder / FOLDER
-    lines = format_votes(report)
+    lines = format_votes(report, find_width())
     if not dry_run:
         hard.write_votes(source.folder, result, choice, report)
         if kind.builds_datasets:

@@ -194,7 +194,7 @@ def make_subject(item: Item, entry: Entry) -> Subject:
         options=entry.options if letter else 2 if yes_no else 0,
         place=place,
         rank=-1 if rank is None else rank,
-        # Of two yes/no questions of a pair one has each truth more often than not: they go together, as twins do.
+        # Of two judgments of a pair one has each truth more often than not: they go together, as twins do.
         twin=item.twin_id or (item.pair_id if yes_no else ""),
         source=item.source,
         pair=item.pair_id,

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
+from vgbench_gen.core.columns import WIDTH, format_columns
+from vgbench_gen.core.types import QUESTION_TYPES
 from vgbench_gen.pipeline.build import BuildReport
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.tasks.base import tasks
 
-_FORMS = {"judgment": "yes/no", "multi-choice": "choice", "open-ended": "open"}
+_HEADS = ("task", "source", "facts", "rejects", *QUESTION_TYPES, "mostly missing by")
 # Reasons of facts that the recipe has no place for: nothing is missing there.
 _NOT_WANTED = frozenset({
     "cell_full", "asked_otherwise", "pair_took_place", "not_in_recipe", "source_not_in_recipe", "split_not_in_recipe"
 })  # fmt: skip
 
 
-def cell_lines(report: BuildReport, names: tuple[str, ...] = ()) -> list[str]:
-    """One line per task and source: facts, items per form, and the commonest reasons for what is missing.
+def cell_lines(report: BuildReport, names: tuple[str, ...] = (), width: int = WIDTH) -> list[str]:
+    """One row per task and source: facts, items per question type, and the commonest reasons for what is missing.
 
     Those are reasons of rejected drafts, and of facts that were measured and could not be asked in a form; the manifest
     has all of them in its reports of scenes and in `unasked`.
@@ -31,32 +33,27 @@ def cell_lines(report: BuildReport, names: tuple[str, ...] = ()) -> list[str]:
         for name, count in scene.rejects.items():
             task, _, reason = name.partition("/")
             rejects[task, scene.dataset][reason] += count
-    lines = [
-        f"{'task':<22}{'source':<12}{'facts':>6}{'rejects':>9}{'yes/no':>8}{'choice':>8}{'open':>6}  mostly missing by"
-    ]
+    rows: list[tuple[object, ...]] = []
     for task in names or tuple(tasks.names()):
         for source in sorted({scene.dataset for scene in report.scenes}):
             forms = tasks[task].formats
             counts = [
                 str(report.composed.items.get(f"{task}/{form}/{source}", 0)) if form in forms else "-"
-                for form in _FORMS
+                for form in QUESTION_TYPES
             ]
             missing = rejects[task, source]
             if tasks[task].needs_objects and not objects[source]:
                 why = "no object boxes in this source"
             else:
                 why = "; ".join(filter(None, (_name_commonest(missing), _list_unasked(report, task, source))))
-            lines.append(
-                f"{task:<22}{source:<12}{facts[task, source]:>6}{sum(missing.values()):>9}"
-                f"{counts[0]:>8}{counts[1]:>8}{counts[2]:>6}  {why}"
-            )
-    return lines
+            rows.append((task, source, facts[task, source], sum(missing.values()), *counts, why))
+    return format_columns(rows, heads=_HEADS, right=_HEADS[2:-1], width=width)
 
 
 def _list_unasked(report: BuildReport, task: str, source: str) -> str:
-    """The commonest reasons for which facts could not be asked in some form, such as "choice: too_few_options 42"."""
+    """The commonest reasons for which facts could not be asked in some type, such as "not asked as judgment: …"."""
     told = []
-    for form, head in _FORMS.items():
+    for form in QUESTION_TYPES:
         cell = f"{task}/{form}/{source}/"
         unasked = Counter({
             reason: count
@@ -64,7 +61,7 @@ def _list_unasked(report: BuildReport, task: str, source: str) -> str:
             if key.startswith(cell) and (reason := key.removeprefix(cell)) not in _NOT_WANTED
         })  # fmt: skip
         if unasked:
-            told.append(f"not asked as {head}: {_name_commonest(unasked)}")
+            told.append(f"not asked as {form}: {_name_commonest(unasked)}")
     return "; ".join(told)
 
 

@@ -170,7 +170,7 @@ def _format_tasks(release: Release, tasks: Sequence[str]) -> str:
     ]  # fmt: skip
     sums = [sum(cells[task, form] for task in tasks) or "" for form in QUESTION_TYPES]
     total = ("**all**", "", *sums, release.counts.total)
-    return format_table(("task", "asked", "yes/no", "choice", "open", "all"), [*rows, total], right=[2, 3, 4, 5])
+    return format_table(("task", "asked", *QUESTION_TYPES, "all"), [*rows, total], right=[2, 3, 4, 5])
 
 
 def _asked(task: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from vgbench_gen.pipeline.audit import AuditReport
 from vgbench_gen.quality.findings import Finding
 from vgbench_gen.report.audit_plots import find_limit, place
-from vgbench_gen.report.audit_table import SHORT_FORM, format_interval
+from vgbench_gen.report.audit_table import format_interval
 
 Badness = Callable[[Finding], float]
 
@@ -86,7 +86,7 @@ def _make_cell(found: Sequence[Finding], badness: Badness, what: str) -> dict[st
         return None
     shown = max(found, key=lambda one: (one.fell, badness(one), one.name))
     bar = shown.bar.partition(",")[0].replace("<=", "≤").replace(">=", "≥")
-    told = [f"{shown.name.replace('_', ' ')}, {SHORT_FORM.get(shown.form, shown.form)}", f"n = {shown.n:,}"]
+    told = [f"{shown.name.replace('_', ' ')}, {shown.form}", f"n = {shown.n:,}"]
     if not math.isnan(shown.chance):
         told.append(f"chance {shown.chance:.0f}")
     if bar:

@@ -10,7 +10,7 @@ from typing import Any
 from vgbench_gen.core.types import LETTERS
 from vgbench_gen.pipeline.audit import AuditLine, AuditReport
 from vgbench_gen.quality.findings import Finding
-from vgbench_gen.report.audit_table import SHORT_FORM, format_interval, format_value, name_cell
+from vgbench_gen.report.audit_table import format_interval, format_value, name_cell
 
 _BINS = 20
 _FIRST_NUMBER = re.compile(r"[<>]= (\d+(?:\.\d+)?)")
@@ -87,7 +87,7 @@ def _plot_forest(
 
 
 def _label(found: Finding) -> str:
-    parts = [found.task, SHORT_FORM.get(found.form, found.form), found.source, found.name]
+    parts = [found.task, found.form, found.source, found.name]
     return " · ".join(part.replace("_", " ") for part in parts if part)
 
 

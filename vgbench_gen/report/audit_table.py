@@ -11,18 +11,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from vgbench_gen.core.columns import WIDTH, format_columns
 from vgbench_gen.core.lines import guard_formula
-from vgbench_gen.core.types import QUESTION_TYPES
 from vgbench_gen.pipeline.audit import AuditLine, AuditReport, Where
 from vgbench_gen.quality.findings import CONCLUSIVE, Finding
 
 ORDER = {"red": 0, "few": 1, "green": 2, "reported": 3, "skipped": 4}
-SHORT_FORM: dict[str, str] = dict(zip(QUESTION_TYPES, ("yes/no", "choice", "open"), strict=True))
 # The text of the bar in full stands in the files; a screen is narrow.
 _OR_P = re.compile(r",? or p >= [0-9.]+ \(Holm\)")
 BRIEF_LINES = 15
 _BRIEF_NOTES = 5
-_HEADS = ("verdict", "on", "audit", "cell", "n", "worst", "value", "95 % interval", "chance", "bar")
+_HEADS = ("verdict", "value", "95 % interval", "chance", "bar", "n", "on", "what")
+_RIGHT = ("value", "chance", "n")
+_DROP = ("on", "n", "95 % interval", "chance")  # where the screen is narrow; the page has them
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +86,8 @@ def measure_badness(found: Finding) -> float:
 
 
 def name_cell(found: Finding) -> str:
-    """Task, form and source in short, "all" where the line is about all of them."""
-    parts = [found.task, SHORT_FORM.get(found.form, found.form), found.source]
-    return " ".join(part for part in parts if part) or "all"
+    """Task, question type and source, "all" where the line is about all of them."""
+    return " ".join(filter(None, (found.task, found.form, found.source))) or "all"
 
 
 def format_value(found: Finding) -> str:
@@ -110,50 +110,44 @@ def number(value: float, unit: str) -> str:
     return f"{value:.0f}" if unit == "count" else f"{value:.1f}"
 
 
-def format_table_lines(report: AuditReport) -> list[str]:
+def format_table_lines(report: AuditReport, width: int = WIDTH) -> list[str]:
     """Every figure as a line of a table, with a line of counts and the notes below."""
-    return [*_format_rows(make_rows(report.lines)), "", summarise(report), *report.notes]
+    return [*_format_rows(make_rows(report.lines), width), "", summarise(report), *report.notes]
 
 
-def format_brief_lines(report: AuditReport, page: str) -> list[str]:
+def format_brief_lines(report: AuditReport, page: str, width: int = WIDTH) -> list[str]:
     """What an audit found in at most `BRIEF_LINES` lines: how many figures, the fallen ones worst first, the notes.
 
     page: where all figures stand.
     """
     notes = [*describe_power(report), *report.notes][:_BRIEF_NOTES]
     fallen = merge_fallen(report)
-    room = BRIEF_LINES - 4 - len(notes)  # beside the sentence, the heads, the figures left out and the page
-    shown = _format_rows(fallen[:room]) if fallen else []
-    left = sum(1 + row.more for row in fallen[room:])
+    room = BRIEF_LINES - 3 - len(notes)  # beside the sentence, the figures left out and the page
+    rows = min(len(fallen), room)
+    while rows and len(shown := _format_rows(fallen[:rows], width)) > room:
+        rows -= 1
+    shown = shown if rows else []
+    left = sum(1 + row.more for row in fallen[rows:])
     more = [f"… and {left} more"] if left else []
     return [summarise(report), *shown, *more, *notes, f"all figures: {page}"]
 
 
-def _format_rows(rows: Sequence[AuditRow]) -> list[str]:
+def _format_rows(rows: Sequence[AuditRow], width: int) -> list[str]:
     """Heads and rows in columns."""
     body = [
         (
             "RED" if row.worst.fell else row.worst.verdict,
-            row.where,
-            row.worst.audit,
-            name_cell(row.worst),
-            str(row.worst.n),
-            row.worst.name + (f" (+{row.more})" if row.more else ""),
             format_value(row.worst),
             format_interval(row.worst),
             number(row.worst.chance, row.worst.unit),
             _OR_P.sub(" or p", row.worst.bar),
+            row.worst.n,
+            row.where,
+            f"{row.worst.audit}, {name_cell(row.worst)}: {row.worst.name}" + (f" (+{row.more})" if row.more else ""),
         )
         for row in rows
     ]
-    widths = [max(len(line[k]) for line in [_HEADS, *body]) for k in range(len(_HEADS))]
-    right = {4, 6, 8}
-    return [
-        "  ".join(
-            text.rjust(w) if k in right else text.ljust(w) for k, (text, w) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in [_HEADS, *body]
-    ]
+    return format_columns(body, heads=_HEADS, right=_RIGHT, drop=_DROP, width=width)
 
 
 def summarise(report: AuditReport) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from vgbench_gen.core.columns import WIDTH, format_columns
 from vgbench_gen.core.lines import guard_formula
 from vgbench_gen.evaluation.cells import Cell
 from vgbench_gen.evaluation.tables import ColumnHead, Comparison, ModelPair, Row, Table
@@ -258,10 +259,11 @@ def _format_own_count(cell: Cell, head: ColumnHead) -> str:
     return f" (n {cell.n:,})" if head.total and cell.n and cell.n != head.total else ""
 
 
-def format_text_lines(table: Table) -> list[str]:
+def format_text_lines(table: Table, width: int = WIDTH) -> list[str]:
     """A table for a terminal: numbers without intervals, `*` at the best, `+` at the second best, and what a number is
     over where that is not what the column's head says; a last line says what the signs mean."""
-    rows = [["", *(head.name for head in table.columns)]]
+    heads = ["", *(head.name for head in table.columns)]
+    rows: list[list[str]] = []
     marks = {"best": "*", "second": "+", "": ""}
     notes = [max((len(_format_own_count(line.cells[k], head)) for line in table.rows), default=0)
              for k, head in enumerate(table.columns)]  # fmt: skip
@@ -269,21 +271,15 @@ def format_text_lines(table: Table) -> list[str]:
         if group:
             rows.append([f"({group})", *[""] * len(table.columns)])
         cells = [
-            format_value(cell, head) + marks[cell.mark] + _format_own_count(cell, head).ljust(width)
-            for head, cell, width in zip(table.columns, line.cells, notes, strict=True)
+            format_value(cell, head) + marks[cell.mark] + _format_own_count(cell, head).ljust(longest)
+            for head, cell, longest in zip(table.columns, line.cells, notes, strict=True)
         ]
         failed = " (all failed)" if "incomplete: all" in line.note else " (incomplete)"
         rows.append([line.name + (failed if "incomplete" in line.note else ""), *cells])
     if any(head.total for head in table.columns):
-        rows.insert(1, ["n", *(str(head.total or "") for head in table.columns)])
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    lines = [
-        "  ".join(
-            [row[0].ljust(widths[0]), *(text.rjust(width) for text, width in zip(row[1:], widths[1:], strict=True))]
-        )
-        for row in rows
-    ]
-    return [table.title, *(line.rstrip() for line in lines), *_explain_signs(table)]
+        rows.insert(0, ["n", *(str(head.total or "") for head in table.columns)])
+    lines = format_columns(rows, heads=heads, right=heads[1:], text=False, width=width)
+    return [table.title, *lines, *_explain_signs(table)]
 
 
 def _explain_signs(table: Table) -> list[str]:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from vgbench_gen.core.columns import WIDTH, format_columns
+
 _PAIRS = 3  # most alike, and least
 
 
-def format_votes(report: Mapping[str, Any]) -> list[str]:
-    """Models, agreement, rates and truths of a report of `evaluation.hard`, at most 110 characters wide."""
-    return [line.rstrip() for line in _list_lines(report)]
+def format_votes(report: Mapping[str, Any], width: int = WIDTH) -> list[str]:
+    """Models, agreement, rates and truths of a report of `evaluation.hard`, in lines of `width` characters."""
+    return [line.rstrip() for line in _list_lines(report, width)]
 
 
-def _list_lines(report: Mapping[str, Any]) -> Iterator[str]:
+def _list_lines(report: Mapping[str, Any], width: int) -> Iterator[str]:
     rule = report["rule"]
     yield (
         f"hard: at least {rule['wrong']} of {rule['models']} models wrong, {rule['large']} of them with "
@@ -24,30 +26,31 @@ def _list_lines(report: Mapping[str, Any]) -> Iterator[str]:
     review = report["review"]
     yield f"of the hard ones people accepted {review['accepted']:,} and refused {review['refused']:,}"
     yield ""
-    yield f"{'model':<50}{'size':>7}{'right':>8}{'unread':>8}{'refused':>9}{'failed':>8}{'missing':>9}"
-    for one in report["models"]:
-        size = "?" if one["billions"] is None else f"{one['billions']:g}B"
-        states = f"{one['unreadable']:>8}{one['refused']:>9}{one['failed']:>8}{one['missing']:>9}"
-        yield f"{_shorten(one['model'], 48):<50}{size:>7}{_format_percent(one['right_share']):>8}{states}"
+    states = ("unreadable", "refused", "failed", "missing")
+    models = [
+        (one["model"], "?" if one["billions"] is None else f"{one['billions']:g}B", _format_percent(one["right_share"]),
+         *(one[state] for state in states))
+        for one in report["models"]
+    ]  # fmt: skip
+    yield from _align(("model", "size", "right", *states), models, width)
     yield ""
     yield from _list_agreement(report["agreement"])
     yield ""
-    yield from _list_rates("category", report["categories"])
+    yield from _list_rates("category", report["categories"], width)
     if report["over"] == "task" or len(report["categories"]) < 2:
         yield ""
-        yield from _list_rates("task", report["tasks"])
+        yield from _list_rates("task", report["tasks"], width)
     yield ""
     over = {"category": "balanced over categories", "task": "balanced over tasks"}[report["over"]]
-    yield f"{over:<36}{'wanted':>8}{'hard':>8}{'even':>8}{'chosen':>8}"
     parts = report["parts"]
     figures = ("wanted", "candidates", "even", "chosen")
     sums = {"name": "sum"} | {key: sum(part[key] for part in parts) for key in figures}
-    for part in [*parts, sums]:
-        yield f"{_shorten(part['name'], 34):<36}" + "".join(f"{part[key]:>8}" for key in figures)
+    counts = [(part["name"], *(part[key] for key in figures)) for part in [*parts, sums]]
+    yield from _align((over, "wanted", "hard", "even", "chosen"), counts, width)
     if sums["wanted"] > report["questions"]:
         yield f"the rule wants more questions than the dataset has ({report['questions']:,}); --target N asks for fewer"
     yield ""
-    yield from _list_truths(report["truths"])
+    yield from _list_truths(report["truths"], width)
     for note in report["notes"]:
         yield f"note: {note}"
 
@@ -70,30 +73,35 @@ def _list_agreement(found: Mapping[str, Any]) -> Iterator[str]:
             yield f"  {told}: {a} and {b}, kappa {pair['kappa']:.2f}"
 
 
-def _list_rates(name: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    yield f"{name:<36}{'questions':>10}{'hard':>8}{'':>8}{'undecided':>11}{'wrong votes':>13}"
-    for row in rows:
-        share = _format_percent(row["hard"] / row["n"])
-        figures = (
-            f"{row['n']:>10}{row['hard']:>8}{share:>8}{row['undecided']:>11}{_format_percent(row['wrong_share']):>13}"
-        )
-        yield f"{_shorten(row['name'], 34):<36}{figures}"
+def _align(heads: Sequence[str], rows: Sequence[Sequence[object]], width: int) -> list[str]:
+    """A name and numbers in columns."""
+    return format_columns(rows, heads=heads, right=heads[1:], text=False, width=width)
 
 
-def _list_truths(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def _list_rates(name: str, rows: Sequence[Mapping[str, Any]], width: int) -> list[str]:
+    cells = [
+        (row["name"], row["n"], row["hard"], _format_percent(row["hard"] / row["n"]), row["undecided"],
+         _format_percent(row["wrong_share"]))
+        for row in rows
+    ]  # fmt: skip
+    return _align((name, "questions", "hard", "share", "undecided", "wrong votes"), cells, width)
+
+
+def _list_truths(found: Mapping[str, Mapping[str, Any]], width: int) -> list[str]:
     sets = ("dataset", "hard", "chosen")
-    yield f"{'where the truth stands, %':<36}" + "".join(f"{name:>24}" for name in sets)
+    rows: list[tuple[str, ...]] = []
     for kind, told in (("letters", "letters of {} options"), ("ranks", "by size among {}")):
         for options in sorted({key for name in sets for key in found[name][kind]}, key=int):
             cells = (_format_shares(found[name][kind].get(options, ())) for name in sets)
-            yield f"{told.format(options):<36}" + "".join(f"{cell:>24}" for cell in cells)
+            rows.append((told.format(options), *cells))
     if any(map(sum, (found[name]["yes_no"] for name in sets))):
-        yield f"{'yes and no':<36}" + "".join(f"{_format_shares(found[name]['yes_no']):>24}" for name in sets)
+        rows.append(("yes and no", *(_format_shares(found[name]["yes_no"]) for name in sets)))
     for kind, told in (("letter", "best constant letter (chance)"), ("yes_no", "best constant yes or no (chance)")):
         if not any(found[name]["constant"].get(kind) for name in sets):
             continue  # the dataset has no such questions
         cells = (_describe_constant(found[name]["constant"].get(kind)) for name in sets)
-        yield f"{told:<36}" + "".join(f"{cell:>24}" for cell in cells)
+        rows.append((told, *cells))
+    return _align(("where the truth stands, %", *sets), rows, width)
 
 
 def _describe_constant(one: Mapping[str, float] | None) -> str:

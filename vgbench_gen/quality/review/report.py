@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from vgbench_gen.core.columns import WIDTH, format_columns
 from vgbench_gen.core.types import LETTERS
 from vgbench_gen.quality.intervals import wilson_interval
 from vgbench_gen.quality.review.agreement import Agreement, Level, krippendorff_alpha, measure_agreement, rate_bound
@@ -243,41 +244,40 @@ def _replace_nan(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def format_report(found: ReviewReport) -> str:
-    """The report as text for a terminal, at most 110 characters wide."""
+def format_report(found: ReviewReport, width: int = WIDTH) -> str:
+    """The report as text for a screen of `width` characters."""
     states = ", ".join(f"{found.states.get(s, 0)} {s}" for s in ("accepted", "rejected", "disputed", "open"))
     lines = [f"{found.items} items: {states}"]
     if found.stale:
         lines.append(f"{found.stale} verdicts are about items that have changed or are gone; they do not count")
+    heads: tuple[str, ...]
+    rows: list[tuple[object, ...]]
     if found.reviewers:
-        lines += ["", f"{'reviewer':<24}{'verdicts':>9}{'planted':>9}{'missed':>8}{'sent back':>11}"]
-    for name, r in found.reviewers.items():
-        lines.append(f"{name:<24}{r['verdicts']:>9}{r['shown']:>9}{r['missed']:>8}{r['sent_back']:>11}")
+        heads = ("reviewer", "verdicts", "planted", "missed", "sent back")
+        rows = [(name, r["verdicts"], r["shown"], r["missed"], r["sent_back"]) for name, r in found.reviewers.items()]
+        lines += ["", *format_columns(rows, heads=heads, right=heads[1:], text=False, width=width)]
     if found.tasks:
-        lines += ["", f"{'':<22}{'':>5}  {'--- on valid, % ---':^20}{'-- answers --':^15}{'--- people right ---':^24}"]
-        lines.append(
-            f"{'task':<22}{'n':>5}  {'raw':>6}{'AC1':>7}{'alpha':>7}{'raw':>7}{'alpha':>7}{'%':>8}  {'95 %':<13}grade"
-        )
-        for t in found.tasks:
-            interval = "-" if math.isnan(t.human) else f"{100 * t.low:.0f} to {100 * t.high:.0f}"
-            valid = f"{_format_percent(t.raw):>6}{_format_decimals(t.ac1):>7}{_format_decimals(t.alpha):>7}"
-            answers = (
-                f"{_format_percent(t.answer_raw):>7}{_format_decimals(t.answer_alpha):>7}{_format_percent(t.human):>8}"
-            )
-            lines.append(f"{t.task:<22}{t.n:>5}  {valid}{answers}  {interval:<13}{t.grade or '-':<12}{t.verdict}")
+        heads = ("task", "n", "valid: % alike", "valid: AC1", "valid: alpha", "answers: % alike", "answers: alpha",
+                 "people right, %", "95 %", "grade", "verdict")  # fmt: skip
+        rows = [
+            (t.task, t.n, _format_percent(t.raw), _format_decimals(t.ac1), _format_decimals(t.alpha),
+             _format_percent(t.answer_raw), _format_decimals(t.answer_alpha), _format_percent(t.human),
+             "-" if math.isnan(t.human) else f"{100 * t.low:.0f} to {100 * t.high:.0f}", t.grade or "-", t.verdict)
+            for t in found.tasks
+        ]  # fmt: skip
+        lines += ["", *format_columns(rows, heads=heads, right=heads[1:8], width=width)]
         lines.append(
             f"bars: raw >= {100 * RAW_MIN:.0f} %, AC1 >= {AC1_MIN:.2f}, alpha of answers >= {ALPHA_MIN:.2f}; "
             f"few: under {FEW} items"
         )
     if found.cells:
-        lines += [
-            "",
-            f"{'task':<22}{'source':<12}{'settled':>8}{'accepted':>10}{'wrong':>7}{'unclear':>9}  wrong at most",
-        ]
-        for c in found.cells:
-            stop = "  STOP: mend the generator, build again" if c.stopped else ""
-            counts = f"{c.n:>8}{c.accepted:>10}{c.wrong:>7}{c.ambiguous:>9}"
-            lines.append(f"{c.task:<22}{c.source:<12}{counts}  {100 * c.bound:.1f} %{stop}")
+        heads = ("task", "source", "settled", "accepted", "wrong", "unclear", "wrong at most")
+        rows = [
+            (c.task, c.source, c.n, c.accepted, c.wrong, c.ambiguous,
+             f"{100 * c.bound:.1f} %" + ("  STOP: mend the generator, build again" if c.stopped else ""))
+            for c in found.cells
+        ]  # fmt: skip
+        lines += ["", *format_columns(rows, heads=heads, right=heads[2:-1], width=width)]
         for name, rate, bar in (("wrong", found.wrong, WRONG_MAX), ("ambiguous", found.ambiguous, AMBIGUOUS_MAX)):
             share = f"{100 * rate['value']:.1f} % (bar {100 * bar:.0f} %)"
             lines.append(f"confirmed {name}: {rate['count']:.0f} of {rate['n']:.0f}, {share}: {_judge_rate(rate, bar)}")
