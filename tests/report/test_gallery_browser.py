@@ -255,6 +255,33 @@ def test_a_phone(site: Path, looked: Looked, open_page: OpenPage, scheme: str) -
         assert watched.overflow_px() == 0
 
 
+@pytest.mark.parametrize("task", ["metric_depth", "point_tracking", "homography_to_matrix", "homography_to_image"])
+def test_on_a_desktop_images_question_and_options_fit_the_first_screen(
+    site: Path, looked: Looked, open_page: OpenPage, task: str
+) -> None:
+    page = open_page(address(site, item_state(looked.first(task, "multi-choice"))), 1440, 900).page
+    expect(page.locator("#item-title")).to_contain_text(task.replace("_", " "))
+    expect(page.locator(".context")).to_be_visible()
+    for shown in [page.locator(".options"), *page.locator(".picture").all()]:
+        assert shown.evaluate("e => e.getBoundingClientRect().bottom") <= 900
+
+
+def test_a_finger_moves_the_page_until_a_tap_takes_hold_of_the_view(
+    site: Path, looked: Looked, open_page: OpenPage
+) -> None:
+    place = address(site, item_state(looked.first("point_tracking", "multi-choice")))
+    page = open_page(place, 390, 844, is_mobile=True, has_touch=True).page
+    canvas = page.locator("canvas.space")
+    canvas.scroll_into_view_if_needed()
+    expect(canvas).to_have_attribute("aria-label", re.compile("in space"))
+    touch_action = "c => getComputedStyle(c).touchAction"
+    assert canvas.evaluate(touch_action) == "auto"
+    canvas.tap()
+    assert canvas.evaluate(touch_action) == "none"
+    page.locator(".in-space h2").tap()
+    assert canvas.evaluate(touch_action) == "auto"
+
+
 def test_hostile_texts_stay_texts(site: Path, looked: Looked, open_page: OpenPage) -> None:
     item = looked.items[-1]
     watched = open_page(address(site, item_state(item)))

@@ -44,6 +44,17 @@ def test_bars_and_lines_stand_where_the_numbers_are() -> None:
     assert "human" not in {one["name"] for one in far["references"]}
 
 
+def test_a_model_that_refuses_all_has_tried_and_failed() -> None:
+    found = made()
+    refused = [row(f"q{k}", 0.0, outcome="refused", status="refusal", extracted=None) for k in range(1, 20, 2)]
+    found.add("prude", {"set": [row(f"q{k}", 1.0) for k in range(0, 20, 2)] + refused})
+    keys, _ = choose_styles(compare_models(found).summary)
+    far = plot_parts(found, keys, {})["panels"][0]
+    shown = {bar["key"].name: (bar["text"], bar["width"]) for bar in far["bars"]}
+    assert shown["prude"] == ("0.0, all refused", "0.0%")
+    assert shown["baseline:solvers"] == ("not attempted", "")
+
+
 def test_the_page_opens_on_it_and_tells_what_was_tried(tmp_path: Path) -> None:
     found = made()
     html = render_page(ScoresReport("set", found, compare_models(found)), tmp_path)

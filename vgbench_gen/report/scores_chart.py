@@ -87,10 +87,10 @@ def plot_parts(board: Board, keys: Sequence[PlotStyle], human: dict[str, float])
 
 def _make_bar(cells: Cells, run: BoardRun, key: PlotStyle, mask: Any, name: str, y: int) -> dict[str, Any]:
     cell, head = cells.mean(run, mask, run.score), ColumnHead("")
-    asked = run.counts[mask]
-    # Who declines every question of a task has not tried it: 0 % would say that it had, and failed.
-    tried = not math.isnan(cell.value) and asked[:, _REFUSED].sum() < asked.sum()
+    tried = not math.isnan(cell.value)  # what a baseline tried nothing of has no number (`Cells.mean`)
     text = format_value(cell, head) if tried else "not attempted"
+    if tried and run.counts[mask][:, _REFUSED].sum() == run.counts[mask].sum():
+        text += ", all refused"
     numbers = f"{text} {format_interval(cell, head)} of {cell.n:,}" if tried else text
     bar = {"key": key, "y": y, "text": text, "told": f"{key.name}, {name}: {numbers}", "width": "", "span": None}
     if tried:

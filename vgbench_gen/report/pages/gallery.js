@@ -596,15 +596,21 @@
     const rest = make("div", { class: "rest" }, make("div", { class: "now" },
       options.length ? make("ol", { class: "options", "aria-label": "Options" }, ...options) : null,
       make("div", { class: "actions" }, answerButton, overlayButton), meant, answer, legend,
+      // Below the options, which stand on the first screen so.
+      record.context ? make("details", { class: "narrow" }, make("summary", {}, "Context of the question"), make("p", { class: "context" }, ...setMatrices(record.context))) : null,
       marked ? null : make("p", { class: "sub" }, record.overlay_problem)), make("div", { class: "more" },
       why,
       verdict.length ? make("section", { "aria-label": "Verdicts", id: "said" }, make("h2", {}, "Verdicts"),
         make("ul", { class: "links" }, ...verdict)) : null,
       make("h2", {}, "See also"), links(row),
       make("h2", {}, "Details"), numbers, section("Where it comes from", table(record.provenance)), evidence));
-    const words = make("div", { class: "words" }, make("p", { class: "question" }, ...setMatrices(record.question)), record.context ? make("details", { class: "narrow" }, make("summary", {}, "Context of the question"), make("p", { class: "context" }, ...setMatrices(record.context))) : null);
-    box.replaceChildren(steps, title, sub, make("div", { class: record.images.length > 1 ? "item-body many" : "item-body" }, words,
+    const words = make("div", { class: "words" }, make("p", { class: "question" }, ...setMatrices(record.question)));
+    const across = Math.min(shown.length, 3);
+    box.replaceChildren(steps, title, sub, make("div", { class: shown.length > 1 ? "item-body many" : "item-body" }, words,
       make("div", { class: "pictures" }, ...shown.map((one) => one.node)), rest, inSpace?.node ?? null));
+    const body = box.lastElementChild.style;
+    body.setProperty("--across", across);
+    body.setProperty("--rows", Math.ceil(shown.length / across));
   }
 
   // The question in space. Points come when the view comes into sight; where no scan was at hand there are none.
@@ -637,7 +643,7 @@
     const node = make("figure", { class: "in-space" }, make("h2", {}, "In space"), canvas,
       make("div", { class: "space-bar" }, button("Whole", () => viewer.home()), button("From above", () => viewer.above()), ...through),
       make("figcaption", {}, make("span", {}, told, inWords(space), ` With the answer or the overlay: green what is true${wrong ? "; orange, dashed and diamonds what is wrong" : ""}.`),
-        make("span", {}, matchMedia("(pointer: coarse)").matches ? "One finger turns, two fingers zoom and move." : "Drag to turn, scroll to zoom, Shift and drag to move.")));
+        make("span", {}, matchMedia("(pointer: coarse)").matches ? "Tap it to take hold: then one finger turns, two zoom and move. A tap beside it lets go, and fingers move the page again." : "Drag to turn, scroll to zoom, Shift and drag to move.")));
     return { node, tell };
   }
   function inWords(space) {

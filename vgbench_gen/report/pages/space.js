@@ -256,7 +256,14 @@
       redraw();
     };
     const held = new Map();
-    canvas.addEventListener("pointerdown", (event) => { canvas.setPointerCapture(event.pointerId); held.set(event.pointerId, [event.clientX, event.clientY]); });
+    // A finger moves the page, unless a tap has taken hold of the view; the tap after that comes from beside it.
+    canvas.addEventListener("click", (event) => { if (event.pointerType === "touch") canvas.classList.add("held"); });
+    document.addEventListener("pointerdown", (event) => { if (event.target !== canvas) canvas.classList.remove("held"); });
+    canvas.addEventListener("pointerdown", (event) => {
+      if (event.pointerType === "touch" && !canvas.classList.contains("held")) return;
+      canvas.setPointerCapture(event.pointerId);
+      held.set(event.pointerId, [event.clientX, event.clientY]);
+    });
     canvas.addEventListener("pointermove", (event) => {
       const last = held.get(event.pointerId);
       if (!last) return;
