@@ -36,17 +36,18 @@ def check_dataset(dataset: Path, scenes: list[Path], workers: int) -> bool:
 
 
 def draw_example(dataset: Path) -> str:
-    """Draw the first of the questions with the most images, and say where, before the dataset is checked.
+    """Draw the question that shows best what is asked, and say where, before the dataset is checked.
 
     Raises:
         DatasetError: the dataset cannot be read.
     """
     from vgbench_gen.quality.explain import draw_row, encode_png
+    from vgbench_gen.report.gallery_openers import choose_example
     from vgbench_gen.store.dataset import load
     from vgbench_gen.store.files import write_bytes
 
     items = load(dataset)
-    item = items.by_id(max(items.without_evidence(), key=lambda item: len(item.images)).id)
+    item = choose_example(items)
     images = [items.image_bytes(item, k) for k in range(len(item.images))]
     write_bytes(dataset / _EXAMPLE, encode_png(draw_row(item, images)))
     return f"a question, drawn: {dataset / _EXAMPLE}"

@@ -18,7 +18,7 @@ from vgbench_gen.core.types import Item
 from vgbench_gen.quality.review.lines import digest_item
 from vgbench_gen.report import gallery_plots
 from vgbench_gen.report.gallery_images import GalleryImages
-from vgbench_gen.report.gallery_openers import choose_striking, rate_opener
+from vgbench_gen.report.gallery_openers import choose_striking, find_sharpness, rate_opener
 from vgbench_gen.report.gallery_rows import make_detail, search_text, shorten_question
 from vgbench_gen.report.gallery_scenes import SceneNotes, draw_from_above, make_natural_key
 from vgbench_gen.report.gallery_space import CloudPlan, Clouds, describe_space, write_clouds
@@ -97,7 +97,7 @@ def make_gallery(
             columns.add(items[row], images, items, site)
             progress(done + 1, len(rows))
     columns.clouds = write_clouds(columns.plan, scenes, site) if scenes else Clouds()
-    columns.finish(site, images, home, dataset.resolve().name)
+    columns.finish(site, images, home, dataset.resolve().name, lambda row: find_sharpness(items, items[rows[row]], 0))
     site.copy_static(("base.css", "gallery.css", "gallery.js", "space.js", "icon.svg"))
     site.close(("data", "scene"))
     images.close()
@@ -164,7 +164,9 @@ class _Columns:
         if len(self._texts) == SEARCHED:
             self._flush_texts(site)
 
-    def finish(self, site: Site, images: GalleryImages, home: Path, name: str) -> None:
+    def finish(
+        self, site: Site, images: GalleryImages, home: Path, name: str, sharpness: Callable[[int], float]
+    ) -> None:
         self._flush_details(site)
         self._flush_texts(site)
         rows = {item["id"]: row for row, item in enumerate(self.items)}
@@ -172,7 +174,7 @@ class _Columns:
         site.write_data("verdicts", verdicts)
         scenes = sorted(self.scenes.values(), key=lambda s: (s.source, make_natural_key(s.scene_id)))
         pages = {f"{s.source}/{s.scene_id}": f"scene/{k:04d}.html" for k, s in enumerate(scenes)}
-        site.write_data("index", self._index(images, pages, name))
+        site.write_data("index", self._index(images, pages, name, choose_striking(self.items, sharpness)))
         header = PageHeader(GALLERY, site.folder, {name: home}, images.standalone)
 
         def write_page(page: str, template: str, **more: Any) -> None:
@@ -189,7 +191,9 @@ class _Columns:
         write_page("scenes.html", "scenes.html.j2", scenes=scenes, listed=listed)
         write_page("plots.html", "plots.html.j2", groups=gallery_plots.plot_charts(self.tallies, listed))
 
-    def _index(self, images: GalleryImages, pages: dict[str, str], name: str) -> dict[str, Any]:
+    def _index(
+        self, images: GalleryImages, pages: dict[str, str], name: str, striking: Sequence[int]
+    ) -> dict[str, Any]:
         index: dict[str, Any] = {
             "name": name,
             "chunk": CHUNK,
@@ -197,7 +201,7 @@ class _Columns:
             "media": images.prefix,
             "pages": [[scene, page] for scene, page in pages.items()],
             "clouds": self.clouds.names,
-            "striking": choose_striking(self.items),
+            "striking": list(striking),
             "columns": {key: [i[key] for i in self.items] for key in ("id", "answer", "text", "image", "images")},
             "coded": {},
         }
