@@ -17,9 +17,11 @@ from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation import hard
+from vgbench_gen.evaluation.base import benchmarks
 from vgbench_gen.evaluation.benchmarks.vgbench.questions import Built
 from vgbench_gen.evaluation.board import make_entry
 from vgbench_gen.evaluation.replies import Header, ReplyLine, ReplyWriter, append, name_replies_file
+from vgbench_gen.evaluation.saved import score_source
 from vgbench_gen.evaluation.votes import vote_of
 from vgbench_gen.quality.review.lines import ReviewLine, digest_item
 from vgbench_gen.quality.voting.choice import choose_balanced
@@ -280,6 +282,35 @@ def test_the_command_writes_a_dataset(voted: Path, tmp_path: Path, capsys: Captu
     (out / "replies").mkdir()
     assert main(["vote", str(voted), "--rule", str(rule)]) == 2
     assert "an older hard subset with replies" in capsys.readouterr().err
+
+
+def test_a_hard_set_is_scored_by_the_replies_to_its_source(voted: Path, tmp_path: Path, capsys: Capture) -> None:
+    found = hard.count_votes(benchmarks["vgbench"].open(voted), RULE)
+    choice = hard.choose_hard(found, 0)
+    out = tmp_path / "somewhere"
+    hard.write_hard(voted, out, found, choice, 0)
+    source = benchmarks["vgbench"].open(out)
+    notes: list[str] = []
+    scored = score_source(source, notes=notes)
+    assert {one.header.spec for one in scored} == {*SPECS, "baseline:truth"}
+    whole = {
+        one.header.spec: {row.id: row for row in one.rows} for one in score_source(benchmarks["vgbench"].open(voted))
+    }
+    for one in scored:
+        assert [row.id for row in one.rows] == list(choice.ids)
+        assert all(row == whole[one.header.spec][row.id] for row in one.rows)
+        assert not one.header.ignored  # what the log says of other questions is nothing to tell
+        assert one.path.parent == out / "scores"
+    assert f"are those to the same questions in {voted / 'replies'}" in notes[0]
+    # Whoever was asked the hard set itself is scored by that.
+    items = {item.id: item for item in load(out)}
+    path = name_replies_file(out / "replies", SPECS[0])
+    with ReplyWriter(path, Header(source.fingerprint, "VGBench", SPECS[0], SPECS[0])) as writer:
+        writer.append(line(items[choice.ids[0]], items[choice.ids[0]].answer))
+    (own,) = (one for one in score_source(source) if one.header.spec == SPECS[0])
+    assert (len(own.rows), own.rows[0].score) == (1, 1.0)
+    assert main(["compare", str(out)]) == 0
+    assert "nobody was asked again" in capsys.readouterr().out
 
 
 def test_partners_that_were_not_chosen_are_not_named(voted: Path, tmp_path: Path) -> None:

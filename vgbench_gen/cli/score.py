@@ -92,7 +92,8 @@ def score(
     from vgbench_gen.cli._screen import progress_bars
     from vgbench_gen.evaluation.base import benchmarks
     from vgbench_gen.evaluation.imported import import_log
-    from vgbench_gen.evaluation.saved import has_replies, score_source
+    from vgbench_gen.evaluation.reply_files import has_replies
+    from vgbench_gen.evaluation.saved import score_source
 
     source, imported, place = benchmarks[benchmark].open(dataset), None, None
     if replies is not None and not (program or spec) and has_replies(replies):

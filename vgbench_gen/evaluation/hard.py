@@ -19,7 +19,9 @@ from vgbench_gen.evaluation.baselines import PREFIX
 from vgbench_gen.evaluation.board import Entry, make_entry
 from vgbench_gen.evaluation.replies import FOLDER as REPLIES
 from vgbench_gen.evaluation.replies import read_header
-from vgbench_gen.evaluation.saved import SavedScores, reply_files, score_files
+from vgbench_gen.evaluation.reply_files import reply_files
+from vgbench_gen.evaluation.saved import FOLDER as SCORES
+from vgbench_gen.evaluation.saved import SavedScores, score_files
 from vgbench_gen.evaluation.scoring import CaseError
 from vgbench_gen.evaluation.scoring import Rule as Grading
 from vgbench_gen.evaluation.sizes import find_size_billions
@@ -46,7 +48,7 @@ from vgbench_gen.store.files import (
 from vgbench_gen.store.provenance import MANIFEST, read_manifest
 
 CANDIDATES, UNDECIDED, CHOSEN, REPORT = "candidates.jsonl", "undecided.jsonl", "chosen.txt", "report.json"
-_MADE_AGAIN = frozenset({"items", "audit", MANIFEST})  # what `vgbench vote` may throw away of an older result
+_MADE_AGAIN = frozenset({"items", "audit", SCORES, MANIFEST})  # what `vgbench vote` may throw away of an older result
 ReviewStatus = Literal["accepted", "refused", "open"]
 
 

@@ -26,7 +26,8 @@ from vgbench_gen.evaluation.board import ScoreRow, digest_content
 from vgbench_gen.evaluation.options import BLIND, SHOTS, VISUAL_COT, WRONG_IMAGES
 from vgbench_gen.evaluation.prompting import VISUAL_COT_IMAGE, digest_question, rotate_options
 from vgbench_gen.evaluation.replies import FOLDER as REPLIES
-from vgbench_gen.evaluation.replies import Header, ReplyKey, ReplyLine, has_header, read_header, read_replies
+from vgbench_gen.evaluation.replies import Header, ReplyKey, ReplyLine, read_replies
+from vgbench_gen.evaluation.reply_files import find_source_replies, reply_files
 from vgbench_gen.evaluation.scoring import SCORER_VERSION, CaseError, Scored, make_case, score
 from vgbench_gen.store.files import dataset_error, replace_file
 
@@ -75,62 +76,6 @@ class SavedScores:
     """The log that they are of."""
 
 
-def reply_files(
-    folder: Path, names: Sequence[str] = (), replies: Path | None = None, notes: list[str] | None = None
-) -> list[Path]:
-    """Files of replies of a dataset, sorted; `names` are specs, models or file names without suffix, all where empty.
-
-    Args:
-        folder: of the dataset.
-        names: whose replies.
-        replies: folder of the files, or one of them; `replies` in the dataset's folder where None.
-        notes: takes a line on each file that holds nothing or cannot be read, which is then left out; without it such a
-            file is an error where it is read.
-
-    Raises:
-        DatasetError: there are none, or none of that name.
-    """
-    where = replies or folder / REPLIES
-    found = [where] if where.is_file() else sorted(one for one in where.glob("*.jsonl") if not one.name.startswith("."))
-    if notes is not None:
-        found = [path for path in found if _check_beginning(path, notes)]
-    if not found:
-        remedy = "Ask a model with `vgbench eval` or import replies first."
-        raise dataset_error(
-            where, f"no replies ({' '.join(notes)})" if notes else "no replies", "files of replies", remedy
-        )
-    if not names:
-        return found
-    known = {path: {path.stem, *(lambda header: (header.spec, header.model))(read_header(path))} for path in found}
-    for name in names:
-        if not any(name in aliases for aliases in known.values()):
-            listed = ", ".join(path.stem for path in found)
-            raise dataset_error(where, f"no replies of {name}", f"one of {listed}", "Name one of them.")
-    return [path for path in found if known[path] & set(names)]
-
-
-def has_replies(path: Path) -> bool:
-    """Whether a path is a file of replies as `vgbench eval` writes it, or a folder that holds one."""
-    for one in sorted(path.glob("*.jsonl")) if path.is_dir() else [path]:
-        try:
-            read_header(one)
-        except DatasetError:
-            continue
-        return True
-    return False
-
-
-def _check_beginning(path: Path, notes: list[str]) -> bool:
-    try:
-        if has_header(path):
-            read_header(path)
-            return True
-        notes.append(f"{path}: left out, for it holds no replies. Remove it, or run its `vgbench eval` again.")
-    except DatasetError as error:
-        notes.append(f"Left out: {error}")
-    return False
-
-
 def score_source(
     source: Source,
     names: Sequence[str] = (),
@@ -142,6 +87,9 @@ def score_source(
 ) -> list[SavedScores]:
     """Score all saved replies of a dataset and save the scores; nothing is asked and nothing fetched.
 
+    Replies to the dataset that a hard set was chosen from are replies to its questions too, where words, options and
+    images are the same; they are taken of models that were not asked the hard set itself.
+
     Args:
         source: the questions.
         names: of models; all where empty.
@@ -152,7 +100,13 @@ def score_source(
     Raises:
         DatasetError: no replies, or a file that cannot be read and there are no notes to say so, or no other file.
     """
-    paths = reply_files(source.folder, names, replies, notes)
+    more, _ = (find_source_replies(source.folder) if replies is None else None) or (None, "")
+    paths = reply_files(source.folder, names, replies, notes, more)
+    taken = sorted(path.stem for path in paths if path.parent == more)
+    if taken and notes is not None:
+        notes.append(
+            f"Replies of {', '.join(taken)} are those to the same questions in {more}: nobody was asked again."
+        )
     found = list(score_files(source, paths, again=again, progress=progress, notes=notes))
     if not found:
         raise DatasetError(" ".join(notes or ()))
@@ -169,16 +123,18 @@ def score_files(
 ) -> Iterator[SavedScores]:
     """As `score_source`, of these files of replies, one after the other: many models need not be in memory at once."""
     items: dict[str, Item] = {}
+    others, of_others = find_source_replies(source.folder) or (None, "")
     for path in paths:
         digest = digest_bytes(path.read_bytes())
-        ours = path.resolve().parent == (source.folder / REPLIES).resolve()
+        taken = of_others if path.parent == others else ""
+        ours = bool(taken) or path.resolve().parent == (source.folder / REPLIES).resolve()
         target = (source.folder if ours else path.parent) / FOLDER / path.name
         known = None if again else _find_current(target, source.fingerprint, digest)
         if known is None:
             if not items:
                 items = {item.id: item for item in read_questions(source)}
             try:
-                known = _score_file(path, digest, target, source.fingerprint, items, progress)
+                known = _score_file(path, digest, target, source.fingerprint, items, progress, taken)
             except DatasetError as error:
                 if notes is None:
                     raise
@@ -207,12 +163,19 @@ def _score_file(
     fingerprint: str,
     items: Mapping[str, Item],
     progress: Callable[[str, int, int], None],
+    taken: str = "",
 ) -> SavedScores:
+    """taken: the fingerprint of the larger dataset that the log is of; what it says of other questions is then nothing
+    to tell."""
     stored = read_replies(path)
     header, lines = stored.header, stored.lines
-    rows, ignored = score_lines(header, lines, items, fingerprint, lambda done: progress(path.stem, done, len(lines)))
+    rows, ignored = score_lines(
+        header, lines, items, taken or fingerprint, lambda done: progress(path.stem, done, len(lines))
+    )
     if stored.others:
         ignored["other_settings"] = stored.others
+    if taken:
+        ignored.pop("unknown_id", None)
     saved = SavedScores(
         target,
         ScoreHeader(SCORER_VERSION, fingerprint, digest, header.spec, header.model, dict(sorted(ignored.items()))),

@@ -20,7 +20,8 @@ from vgbench_gen.evaluation.options import BLIND, AskOptions
 from vgbench_gen.evaluation.prompting import make_asked
 from vgbench_gen.evaluation.questions import Questions
 from vgbench_gen.evaluation.replies import Header, ReplyKey, ReplyLine, read_replies
-from vgbench_gen.evaluation.saved import reply_files, score_lines
+from vgbench_gen.evaluation.reply_files import reply_files
+from vgbench_gen.evaluation.saved import score_lines
 from vgbench_gen.publish.export import Export, exports
 from vgbench_gen.publish.export_job import Job
 

@@ -22,7 +22,8 @@ from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.prompting import rotate_options
 from vgbench_gen.evaluation.questions import Questions
 from vgbench_gen.evaluation.replies import Header, ReplyKey, ReplyLine, read_replies
-from vgbench_gen.evaluation.saved import reply_files, score_lines
+from vgbench_gen.evaluation.reply_files import reply_files
+from vgbench_gen.evaluation.saved import score_lines
 from vgbench_gen.evaluation.trace_log import TraceLog
 from vgbench_gen.publish.export import Export, exports
 from vgbench_gen.publish.export_job import Job
