@@ -3,6 +3,8 @@ from __future__ import annotations
 import pickle
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from vgbench_gen.core import errors
 
@@ -23,6 +25,16 @@ def test_everything_a_user_can_mend_has_one_base() -> None:
     kinds = [k for k in vars(errors).values() if isinstance(k, type) and issubclass(k, Exception)]
     assert len(kinds) >= 9
     assert all(issubclass(kind, errors.VGBenchError) for kind in kinds)
+
+
+@given(st.text() | st.just("x\ny\x1b[2J\udcff"))
+def test_an_error_is_one_line_whatever_it_quotes(text: str) -> None:
+    kinds = [
+        errors.SceneError(text, text, text, text),
+        errors.TooFewOptionsError("too_close", text),
+        errors.DatasetError(f"{text}: no such file"),
+    ]
+    assert all(str(error).isprintable() for error in kinds)
 
 
 @pytest.mark.parametrize(

@@ -214,6 +214,24 @@ def test_a_file_that_cannot_be_read_holds_up_no_other(tmp_path: Path, capsys: Ca
     assert "empty.jsonl" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("named", [(), ("--model", "m")])
+def test_a_line_break_in_a_file_name_makes_no_line_of_its_own(
+    tmp_path: Path, capsys: Capture, named: tuple[str, ...]
+) -> None:
+    source = built(tmp_path / "set")
+    path = write(source, reply(items_of(source)[0], "B"))
+    for k, data in enumerate((path.read_bytes(), b"", b"no JSON\n")):
+        path.with_name(f"x{k}\nvgbench: built\x1b[2J and verified.jsonl").write_bytes(data)
+    for verb in ("score", "compare"):
+        assert main([verb, str(tmp_path / "set"), *named]) == 0
+        told = capsys.readouterr()
+        assert "\nvgbench: built" not in told.out + told.err
+        assert all(f"x{k} vgbench: built [2J and verified.jsonl" in told.out + told.err for k in range(3))
+    path.unlink()
+    assert main(["export", str(tmp_path / "set"), "--to", "trajectories", "--out", str(tmp_path / "out")]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
 def test_replies_elsewhere_and_at_other_settings(tmp_path: Path, capsys: Capture) -> None:
     source = built(tmp_path / "set")
     script = tmp_path / "ok.jsonl"

@@ -161,7 +161,7 @@ class BackendError(VGBenchError):
         super().__init__(kind, message)
         self.kind, self.message = kind, message
 
-    def __str__(self) -> str:
+    def _word(self) -> str:
         return self.message
 
 

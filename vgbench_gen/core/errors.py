@@ -7,6 +7,8 @@ scene it costs that scene alone, see `DefectError`.
 
 from __future__ import annotations
 
+from vgbench_gen.core.lines import make_one_line
+
 
 def escape_surrogates(text: str) -> str:
     """The text with what was no UTF-8 in a file's name as escapes, so that it can be printed and stored."""
@@ -14,7 +16,18 @@ def escape_surrogates(text: str) -> str:
 
 
 class VGBenchError(Exception):
-    """Base of everything a user can fix. Exit status 2."""
+    """Base of everything a user can fix. Exit status 2.
+
+    What it says is one line that can be printed, whatever it quotes: names of files may hold line breaks.
+    """
+
+    def __str__(self) -> str:
+        text = escape_surrogates(self._word())
+        return text if text.isprintable() else make_one_line(text)
+
+    def _word(self) -> str:
+        """What it says, as it is."""
+        return super().__str__()
 
 
 class FormatError(VGBenchError):
@@ -31,8 +44,8 @@ class FormatError(VGBenchError):
         super().__init__(where, found, expected, remedy)
         self.where, self.found, self.expected, self.remedy = str(where), found, expected, remedy
 
-    def __str__(self) -> str:
-        return escape_surrogates(f"{self.where}: found {self.found}; expected {self.expected}. {self.remedy}")
+    def _word(self) -> str:
+        return f"{self.where}: found {self.found}; expected {self.expected}. {self.remedy}"
 
 
 class FrameError(FormatError):
@@ -86,5 +99,5 @@ class TooFewOptionsError(VGBenchError):
         super().__init__(reason, detail)
         self.reason, self.detail = reason, detail
 
-    def __str__(self) -> str:
+    def _word(self) -> str:
         return f"{self.reason}: {self.detail}"

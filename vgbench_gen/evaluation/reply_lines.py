@@ -126,8 +126,11 @@ def read_records(path: Path, skip_damaged: bool = False) -> Iterator[tuple[str, 
         Where a line stands in words ("FILE, line 3"), the byte at which it begins, and the object that it holds.
 
     Raises:
-        DatasetError: no readable file, or a line that is too long or no object of ours.
+        DatasetError: no readable file, one whose name cannot be printed, or a line that is too long or no object of
+            ours.
     """
+    if not path.name.isprintable():  # it becomes the name of scores and traces, which tables and verbs show in a line
+        raise dataset_error(path, "a name that cannot be printed", "<model>.jsonl", "Rename the file.")
     with open_data(path, "replies", "Run `vgbench eval`.") as file:
         number = at = 0
         while raw := file.readline(MAX_LINE_BYTES + 2):

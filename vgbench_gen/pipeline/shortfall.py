@@ -62,7 +62,7 @@ class QuotasNotMet(VGBenchError):
             "RECIPE=default), which takes what the scenes give.",
         ]
 
-    def __str__(self) -> str:
+    def _word(self) -> str:
         return " ".join(line.strip() for line in self.lines)
 
 
