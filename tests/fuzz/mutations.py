@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import shutil
 import tarfile
+import zipfile
+import zlib
 from pathlib import Path
 
 import pyarrow as pa
@@ -51,7 +53,7 @@ def damage_place(path: Path, rng: Rng, elsewhere: Path) -> str:
     return what
 
 
-_NO_TEXT = (".parquet", ".tar", ".png", ".jpg", ".JPG", ".mkv", ".bin", ".sens", ".ply", ".tiff")
+_NO_TEXT = (".parquet", ".tar", ".png", ".jpg", ".JPG", ".mkv", ".bin", ".sens", ".ply", ".tiff", ".eval")
 
 
 def mutate(folder: Path, rng: Rng, elsewhere: Path, stays: bool = False) -> str:
@@ -92,7 +94,18 @@ def mutate(folder: Path, rng: Rng, elsewhere: Path, stays: bool = False) -> str:
         damage = choose(rng, TEXT)
     try:
         changed = damage(path.read_bytes(), rng)
-    except (pa.ArrowException, tarfile.TarError, ValueError, OverflowError, NotImplementedError, OSError):
+    except (
+        pa.ArrowException,
+        tarfile.TarError,
+        zipfile.BadZipFile,
+        zlib.error,
+        KeyError,
+        EOFError,
+        ValueError,
+        OverflowError,
+        NotImplementedError,
+        OSError,
+    ):
         damage, changed = flip_bytes, flip_bytes(path.read_bytes(), rng)  # damaged before, beyond its own kind
     path.write_bytes(changed)
     return f"{name}: {damage.__name__}"

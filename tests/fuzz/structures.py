@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import tarfile
+import zipfile
 from typing import Any
 
 import pyarrow as pa
@@ -222,6 +223,30 @@ def change_tar(data: bytes, rng: Rng) -> bytes:
     return data[:at] + _sign(head) + data[at + 512 :]
 
 
+def change_eval(data: bytes, rng: Rng) -> bytes:
+    """One member of an archive of JSON changed, missing, doubled, of another name, or packed to a thousandth."""
+    with zipfile.ZipFile(io.BytesIO(data)) as found:
+        if sum(info.file_size for info in found.infolist()) > 100_000_000:
+            raise ValueError("damaged before, and more than the fuzzer may hold")
+        members = [(info.filename, found.read(info)) for info in found.infolist()]
+    at, how = int(rng.integers(len(members))), rng.random()
+    name, held = members[at]
+    if how < 0.7:
+        members[at] = name, change_json(held, rng)
+    elif how < 0.8:
+        members[at : at + 1] = choose(rng, ([], [members[at]] * 2))
+    elif how < 0.95:
+        members[at] = choose(rng, (*NAMES[:7], members[0][0])), held
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as out:
+        for k, (name, held) in enumerate(members):
+            with out.open(name, "w") as member:
+                member.write(held)
+                for _ in range(choose(rng, (300, 2000)) if how >= 0.95 and k == at else 0):
+                    member.write(b" " * (1 << 20))
+    return stream.getvalue()
+
+
 def _sign(head: bytearray) -> bytes:
     head[148:156] = b" " * 8
     head[148:156] = b"%06o\0 " % sum(head)
@@ -229,4 +254,4 @@ def _sign(head: bytearray) -> bytes:
 
 
 OWN: dict[str, Damage] = {".json": change_json, ".jsonl": change_json, ".toml": change_toml, ".tar": change_tar,
-                          ".parquet": change_parquet, "metadata": change_json}  # fmt: skip
+                          ".parquet": change_parquet, ".eval": change_eval, "metadata": change_json}  # fmt: skip

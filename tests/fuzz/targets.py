@@ -11,6 +11,7 @@ from pathlib import Path
 
 import vgbench_gen
 from tests.fuzz.answered import MORE_TARGETS
+from tests.fuzz.inspect_logs import INSPECT_TARGETS
 from tests.fuzz.verbs import COUNTED, FINE, REFUSED, BrokenPromiseError, Target, run_verb
 from tests.importers import source_files
 from tests.publish.published import publish, write_build
@@ -237,4 +238,5 @@ TARGETS: Sequence[Target] = (
     Target("pull", write_published, use_published, ""),
     *(make_import(name, write) for name, write in SOURCES.items()),
     *MORE_TARGETS,
+    *INSPECT_TARGETS,
 )

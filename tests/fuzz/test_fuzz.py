@@ -6,6 +6,7 @@ import io
 import json
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,12 @@ def test_every_damage_changes_something(tmp_path: Path, damage: Any) -> None:
     if damage.__name__ == "change_parquet":
         stream = io.BytesIO()
         pq.write_table(pa.Table.from_pylist([{"a": "x", "n": 1, "l": [0.5, 2.0], "s": {"b": b"1"}}] * 3), stream)
+        sample = stream.getvalue()
+    elif damage.__name__ == "change_eval":
+        stream = io.BytesIO()
+        with zipfile.ZipFile(stream, "w") as archive:
+            for name in ("a.json", "b.json"):
+                archive.writestr(name, samples["change_json"])
         sample = stream.getvalue()
     elif damage.__name__ == "change_tar":
         write_tar(tmp_path, 1)

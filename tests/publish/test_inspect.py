@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -209,3 +210,37 @@ def test_a_damaged_log_is_told(source: Source, tmp_path: Path) -> None:
     (tmp_path / "a.eval").write_bytes(b"PK\x03\x04rest")
     with pytest.raises(DatasetError, match="no log that can be read"):
         import_log(source, tmp_path / "a.eval")
+
+
+@real
+@pytest.mark.parametrize("suffix", ["eval", "json"])
+@pytest.mark.parametrize(
+    ("swollen", "told"),
+    [
+        (b'{"store": ' + b"[" * 2000 + b"]" * 2000 + b",", "too many lists or objects in each other"),
+        (b'{"store": [' + b"0," * 50_000 + b"0],", "a list of 50001 numbers"),
+        (b" " * 2_000_000 + b"{", "at most 1000000 are read"),
+    ],
+)
+def test_a_log_that_takes_gigabytes_to_read_is_refused(
+    source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, swollen: bytes, told: str
+) -> None:
+    """Lists in lists took inspect_ai 4 GB or ended the process, and 100,000 numbers for messages 1.2 GB."""
+    from inspect_ai.log import read_eval_log, write_eval_log
+
+    monkeypatch.setattr("vgbench_gen.evaluation.logs.inspect_log.MAX_BYTES", 1_000_000)
+    saved(source)
+    export(source, "inspect-log", tmp_path / "logs", AskOptions())
+    (file,) = (tmp_path / "logs").glob("*.eval")
+    damaged = tmp_path / f"damaged.{suffix}"
+    if suffix == "json":
+        write_eval_log(read_eval_log(str(file)), str(damaged))
+        head, _, tail = damaged.read_bytes().partition(b'"samples": [')
+        damaged.write_bytes(head + b'"samples": [' + tail.replace(b"{", swollen, 1))
+    else:
+        with zipfile.ZipFile(file) as found, zipfile.ZipFile(damaged, "w") as out:
+            for name in found.namelist():
+                text = found.read(name)
+                out.writestr(name, text.replace(b"{", swollen, 1) if name.startswith("samples/") else text)
+    with pytest.raises(DatasetError, match=told):
+        import_log(source, damaged)

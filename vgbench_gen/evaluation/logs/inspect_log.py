@@ -7,12 +7,16 @@ known by its id and the words it was sent.
 from __future__ import annotations
 
 import importlib.util
+import re
+import zipfile
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.json_text import MAX_BYTES, parse_json
+from vgbench_gen.core.paths import open_file
 from vgbench_gen.evaluation.imported import Log, LoggedReply, LogReader, logs
 from vgbench_gen.evaluation.reply_lines import ReplyLine
 from vgbench_gen.store.files import dataset_error
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
 _ZIP = b"PK\x03\x04"
 _PACKAGE = "inspect_ai"
 _REMEDY = "Give a log that inspect_ai wrote, or the folder that holds one."
+_NUMBERS = re.compile(rb'\[[^\[\]{}"]+')  # a list that holds nothing else, or its beginning
+_MAX_NUMBERS = 50_000  # in one list: where messages are expected, inspect_ai says of each what it is not, in 9 kB
 _FINISHES = {"max_tokens": "length", "model_length": "length", "unknown": "other"}
 _SETTINGS = ("temperature", "max_tokens", "seed", "reasoning_effort")
 # What a reply needs none of; events alone can be nine tenths of a log.
@@ -58,6 +64,7 @@ class InspectLog(LogReader):
 
         file = _find_file(path)
         try:
+            _check_amounts(file)
             header = read_eval_log(str(file), header_only=True)
         except Exception as error:
             # Zip, JSON and pydantic each fail in their own way on a damaged file.
@@ -65,6 +72,30 @@ class InspectLog(LogReader):
         told = header.plan.config.model_dump() | header.eval.model_generate_config.model_dump(exclude_none=True)
         settings = {name: told[name] for name in _SETTINGS if told.get(name) is not None}
         return Log(header.eval.model, _read_replies(file), settings | {"task": header.eval.task})
+
+
+def _check_amounts(path: Path) -> None:
+    """See that every text of a log is within our bounds; inspect_ai has none, and lists in lists take it gigabytes.
+
+    Raises:
+        ValueError: one is not. zipfile.BadZipFile: no archive of them, as whatever else `zipfile` raises.
+    """
+    with open_file(path) as file:
+        if path.suffix == ".json":
+            _check_text(file.read(MAX_BYTES + 1))
+            return
+        with zipfile.ZipFile(file) as archive:
+            for member in archive.infolist():
+                if member.file_size > MAX_BYTES:
+                    raise ValueError(f"{member.file_size} bytes of JSON; at most {MAX_BYTES} are read")
+                _check_text(archive.read(member))
+
+
+def _check_text(text: bytes) -> None:
+    parse_json(text, "keep", MAX_BYTES)
+    for found in _NUMBERS.finditer(text):
+        if (count := found[0].count(b",") + 1) > _MAX_NUMBERS:
+            raise ValueError(f"a list of {count} numbers; at most {_MAX_NUMBERS} are read")
 
 
 def _read_replies(path: Path) -> Iterator[LoggedReply]:
