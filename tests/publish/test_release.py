@@ -15,7 +15,7 @@ from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.pipeline.subset import write_subset
 from vgbench_gen.publish import package as packaging
-from vgbench_gen.publish.baselines import format_baselines
+from vgbench_gen.publish.baselines import find_unpublished, format_baselines
 from vgbench_gen.publish.hydrate import hydrate
 from vgbench_gen.publish.pull import pull
 from vgbench_gen.publish.release import Options, make_configuration_names
@@ -198,10 +198,34 @@ def test_the_card_installs_what_there_is_and_tells_constants_apart(tmp_path: Pat
     cell = {"value": 0.4, "low": None, "high": None}
     lines = [{"name": name, "cells": {"Overall": cell}} for name in ("baseline:constant", "best constant")]
     table = {"key": "vgbench", "columns": [{"name": "Overall"}], "lines": lines}
-    (build / "scores" / "x.jsonl").write_text('{"dataset": "d"}\n')
     (report / "tables.json").write_text(json.dumps({"tables": [table]}))
-    assert "`baseline:constant` chooses a letter for every task" in format_baselines(build, "d")
+    (build / "scores" / "x.jsonl").write_text('{"dataset": "d", "spec": "baseline:constant"}\n')
+    named = format_baselines(build, "d", ["baseline:constant"])
+    assert "`baseline:constant` chooses a letter for every task" in named
     (report / "tables.json").write_text(json.dumps({"tables": [{**table, "lines": lines[1:]}]}))
     found = format_baselines(build, "d")
     assert "one letter and one of yes and no for a whole column" in found
     assert "for every task" not in found
+
+
+def test_scripts_and_baselines_are_on_the_card_only_where_they_are_named(tmp_path: Path) -> None:
+    report = tmp_path / "scores" / "report"
+    report.mkdir(parents=True)
+    cell = {"value": 0.4, "low": None, "high": None}
+    specs = {"mine": "scripted:mine.py", "baseline:solvers": "baseline:solvers", "gpt": "openai:gpt"}
+    for k, (model, spec) in enumerate(specs.items()):
+        head = {"dataset": "d", "spec": spec, "model": model}
+        (tmp_path / "scores" / f"{k}.jsonl").write_text(json.dumps(head) + "\n")
+    lines = [{"name": name, "cells": {"Overall": cell}} for name in (*specs, "best constant")]
+    tables = [{"key": "vgbench", "columns": [{"name": "Overall"}], "lines": lines}]
+    (report / "tables.json").write_text(json.dumps({"tables": tables}))
+    card = format_baselines(tmp_path, "d")
+    assert "| gpt |" in card
+    assert "| best constant |" in card
+    assert "| mine |" not in card
+    assert "| baseline:solvers |" not in card
+    assert find_unpublished(tmp_path, ()) == ["baseline:solvers", "scripted:mine.py"]
+    assert "| mine |" in format_baselines(tmp_path, "d", ["scripted:mine.py"])
+    assert find_unpublished(tmp_path, ["mine"]) == ["baseline:solvers"]
+    with pytest.raises(ConfigError, match=r"--scores other: found no scores of it"):
+        find_unpublished(tmp_path, ["other"])

@@ -54,6 +54,14 @@ def publish(
             help="Publish the images of a source that its policy keeps back, by the licence that you name.",
         ),
     ] = None,
+    scores: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--scores",
+            metavar="MODEL",
+            help="Put the scores of this script or baseline onto the card too; those of models are.",
+        ),
+    ] = None,
     title: Annotated[str, typer.Option("--title", help="Of the card; the repository's name by default.")] = "",
     version: Annotated[str, typer.Option("--version", metavar="X.Y.Z", help="Of the data.")] = "1.0.0",
     date: Annotated[str, typer.Option("--date", metavar="YYYY-MM-DD", help="Of publication, for the metadata.")] = "",
@@ -70,6 +78,7 @@ def publish(
     Images that may not be passed on stay behind; `vgbench hydrate` makes them from one's own scans. The token comes
     from HF_TOKEN or `hf auth login`. Run it again after a cut: what was written or uploaded is not done twice.
     """
+    from vgbench_gen.publish.baselines import find_unpublished
     from vgbench_gen.publish.hard import require_reviewed
     from vgbench_gen.publish.hub import Target, push
     from vgbench_gen.publish.release import Options, find_published_vote
@@ -77,12 +86,16 @@ def publish(
     if not repo and not dry_run:
         raise ConfigError("--repo: found none; expected OWNER/NAME on the Hub, or --dry-run.")
     options = Options(
-        repo or f"{_NOBODY}/{dataset.resolve().name}", hard, train, tuple(with_pixels or ()), title, version, date
-    )
+        repo or f"{_NOBODY}/{dataset.resolve().name}", hard, train, tuple(with_pixels or ()), title, version, date,
+        tuple(scores or ()),
+    )  # fmt: skip
     if not dry_run:
         require_reviewed(find_published_vote(dataset, hard), candidates)
     folder = out or dataset / "publish"
-    written = _write_package(dataset, folder, options, check, as_json)
+    left_out = find_unpublished(dataset, options.scores)
+    written = _write_package(dataset, folder, options, check, as_json) | {"scores_left_out": left_out}
+    if left_out and not as_json:
+        print(f"no model, so not on the card: scores of {', '.join(left_out)}. --scores NAME puts them there.")
     if not dry_run:
         target = Target(options.repo, revision, pull_request, public, message)
         pushed = push(folder, target, lambda text: print(f"vgbench: {text}", file=sys.stderr))

@@ -65,7 +65,7 @@ def write_card(
         "made": _format_provenance(release),
         "rebuild": _rebuild(release, folder),
         "audit": audit_section(release.audit),
-        "baselines": format_baselines(release.folder, str(release.manifest.get("fingerprint", ""))),
+        "baselines": format_scores(release),
         "licences": _format_licences(decisions, missing, options.repo, folder),
         "limits": _format_limits(release),
         "citation": _format_citation(release),
@@ -159,6 +159,11 @@ def _format_configurations(release: Release, parts: Sequence[DataPart]) -> str:
     names = ", ".join(f"`{part.name}`" + (f" ({part.title})" if part.title else "") for part in whole)
     rows.append((names, f"`{whole[0].split}`", "see below", load_word("configurations.task")))
     return format_table(("configuration", "split", "questions", "what"), rows, right=[2])
+
+
+def format_scores(release: Release) -> str:
+    """The section of the card with scores."""
+    return format_baselines(release.folder, str(release.manifest.get("fingerprint", "")), release.options.scores)
 
 
 def _format_tasks(release: Release, tasks: Sequence[str]) -> str:

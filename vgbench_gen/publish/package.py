@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.rng import format_canonical_json, hash_stably
-from vgbench_gen.publish.card import write_card
+from vgbench_gen.publish.card import format_scores, write_card
 from vgbench_gen.publish.croissant import FILE as CROISSANT
 from vgbench_gen.publish.croissant import make_croissant
 from vgbench_gen.publish.data_files import write_parts
@@ -178,6 +178,7 @@ def _compute_inputs_digest(release: Release, decisions: Sequence[Decision]) -> s
             release.options.repo, release.options.title, release.options.version, release.options.date,
             *release.options.with_pixels,
         ],
+        "scores": format_scores(release),
         "decisions": [asdict(decision) | {"policy": decision.policy.model_dump()} for decision in decisions],
         "code": code_version(),
         "format": FORMAT,

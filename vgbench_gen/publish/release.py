@@ -46,6 +46,8 @@ class Options:
     """The version of the data, three numbers."""
     date: str = ""
     """The ISO day that the metadata carry, "" for none."""
+    scores: tuple[str, ...] = ()
+    """Programs whose scores go onto the card although they are no models."""
 
     def __post_init__(self) -> None:
         if not REPO.fullmatch(self.repo) or ".." in self.repo or "--" in self.repo:
