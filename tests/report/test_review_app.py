@@ -149,9 +149,9 @@ def test_a_batch_that_goes_back_says_so(client: TestClient, queue: ReviewQueue) 
         assignment = queue.open_session("ann").find_assignment(place.removeprefix("/item/"))
         answer(client, assignment)
         where = _judge(client, assignment).headers["location"]
-        if where == "/":
+        page = client.get("/").text
+        if where == "/" and "One was bad on purpose" not in page:
             break
-    page = client.get("/").text
     assert "This batch starts again" in page
     assert "You let too many of them pass" in page
     assert "0 of 7 done" in page

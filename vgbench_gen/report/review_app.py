@@ -84,6 +84,7 @@ class _Pages:
             reviewer=session.name if session else self.reviewer,
             progress=progress,
             sent_back=self._list_sent_back(session) if session else [],
+            missed=views.MISSED_LABELS[session.missed] if session and session.missed else "",
             batch=len(self.queue.batches[0][1]),
             items=len(self.queue.selected),
             flags=views.FLAG_LABELS.values(),
@@ -148,7 +149,7 @@ class _Pages:
                 "truth", 400, **{**views.make_reveal_page(session, assignment), **kept}, message=str(error)
             )
         following = session.find_next()
-        same = following is not None and (session.batch, session.round) == batch
+        same = following is not None and (session.batch, session.round) == batch and not session.missed
         return _see(f"/item/{following.token}" if following and same else "/")
 
     async def send_image(self, request: Request) -> Response:

@@ -32,6 +32,8 @@ def test_a_twentieth_is_planted_and_every_batch_is_checked() -> None:
         False,
         True,
     ]
+    # After one miss, so many that it alone is within the share allowed.
+    assert [planted.count_planted(n, 1) for n in (0, 1, 50, 200)] == [0, 5, 5, 10]
     assert planted.is_caught("invalid", ())
     assert planted.is_caught("unsure", ("unclear",))
     assert not planted.is_caught("unsure", ("needs_instrument",))

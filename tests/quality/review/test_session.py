@@ -123,6 +123,34 @@ def test_two_reviewers_and_a_third_where_they_differ(open_queue: OpenDesk) -> No
     assert queue.open_session("dan").count_progress().left == 0
 
 
+def test_who_lets_one_planted_item_pass_is_told_and_keeps_the_verdicts(open_queue: OpenDesk) -> None:
+    queue = open_queue()
+    session = queue.open_session("ann")
+    batch, before = session.batch, [assignment.token for assignment in session.assignments]
+    done = []
+    while not session.missed:
+        done += work(session, 1, on_planted="valid")
+    assert session.missed == queue.show(done[-1]).kind
+    assert (session.batch, session.round, session.sent_back) == (batch, 0, [])
+    # What there was stays, and more are planted among it.
+    assert set(before) < {assignment.token for assignment in session.assignments}
+    assert sum(bool(assignment.defect) for assignment in session.assignments) == 5
+    assert session.done == len(done)
+    # A second thought on it comes too late.
+    session.judge(done[-1], "invalid", ["wrong_answer"], "")
+    line = session.find_line(done[-1], "verdict")
+    assert line is not None
+    assert line.verdict == "valid"
+    queue.close()
+    queue = open_queue()
+    session = queue.open_session("ann")
+    assert (session.batch, session.round, session.done) == (batch, 0, len(done))  # also after a restart
+    work(session)
+    assert session.count_progress().judged == 12
+    checks = count_verdicts(read_logs(queue.folder), queue.entries).checks["ann"]
+    assert (checks.missed, checks.sent_back) == (1, 0)
+
+
 def test_a_reviewer_who_lets_planted_items_pass_does_the_batch_again(open_queue: OpenDesk) -> None:
     queue = open_queue()
     session = queue.open_session("ann")
@@ -130,7 +158,7 @@ def test_a_reviewer_who_lets_planted_items_pass_does_the_batch_again(open_queue:
     before = [assignment.token for assignment in session.assignments]
     while not session.sent_back:
         work(session, 1, on_planted="valid")
-    assert len(session.sent_back) == 1
+    assert len(session.sent_back) == 2
     assert (session.batch, session.round) == (batch, 1)
     assert set(before).isdisjoint(assignment.token for assignment in session.assignments)
     assert session.count_progress().judged == 0

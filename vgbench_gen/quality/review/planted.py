@@ -45,9 +45,14 @@ class ReviewedItem:
     """By place, the images that take the place of the item's own."""
 
 
-def count_planted(items: int) -> int:
-    """Planted items of a batch with so many real ones; at least one, so that every batch is checked."""
-    return max(1, math.ceil(items * SHARE)) if items else 0
+def count_planted(items: int, missed: int = 0) -> int:
+    """Planted items of a batch with so many real ones; at least one, so that every batch is checked.
+
+    Where one was missed, at least so many that one miss does not send the batch back: a slip says little about somebody
+    who then finds all others.
+    """
+    enough = math.ceil(1 / MISSED_MAX) if missed else 1
+    return max(enough, math.ceil(items * SHARE)) if items else 0
 
 
 def is_failed(missed: int, judged: int) -> bool:

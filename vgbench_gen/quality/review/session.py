@@ -120,6 +120,7 @@ class ReviewSession:
         self.queue, self.log, self.name = queue, log, log.reviewer
         self.batch, self.round, self.assignments = "", 0, list[Assignment]()
         self.sent_back: list[str] = []  # kinds of the planted items missed in the round that has just been sent back
+        self.missed: str = ""  # the kind of the planted item that has just been missed, where the round goes on
         self._opened: dict[tuple[str, str], datetime] = {}
         self._last: tuple[Assignment, ReviewedItem] | None = None
         self._held: dict[Key, ReviewLine] = {line.key: line for line in log.lines}
@@ -225,6 +226,9 @@ class ReviewSession:
     def judge(self, assignment: Assignment, verdict: str, flags: Iterable[str], note: str) -> None:
         """Save the verdict; a later one on the same place takes its place.
 
+        A planted item that is missed is told at once (`missed`), and more are planted in the rest of the batch; the
+        verdicts stay. Only where too many of those are missed as well is the batch sent back (`sent_back`).
+
         Raises:
             ReviewError: no blind answer yet, or a verdict that says nothing or contradicts its flags.
         """
@@ -239,12 +243,18 @@ class ReviewSession:
             raise ReviewError("Please say what is wrong: a flag or a note.")
         if len(note) > MAX_NOTE:
             raise ReviewError(f"The note has {len(note)} characters; at most {MAX_NOTE} are kept.")
-        self.sent_back = []
+        self.sent_back, self.missed = [], ""
+        if assignment in self._find_missed(self.assignments):
+            return  # it was told: a second thought comes too late
         self._save(assignment, "verdict", verdict=verdict, flags=tuple(f for f in FLAGS if f in chosen), note=note)
-        missed = self._find_missed()
-        if self._is_lost(missed):
-            self._choose_batch()
-            self.sent_back = [self.queue.show(assignment).kind for assignment in missed]
+        missed = self._find_missed(self.assignments)
+        if assignment in missed:
+            self.assignments = self._lay([each.entry for each in self.assignments if not each.defect])
+            if self._is_lost():
+                self._choose_batch()
+                self.sent_back = [self.queue.show(each).kind for each in missed]
+            else:
+                self.missed = self.queue.show(assignment).kind
 
     def _save(self, assignment: Assignment, stage: Stage, **said: object) -> None:
         now = self.queue.clock()
@@ -278,7 +288,7 @@ class ReviewSession:
                 mine = begun[name, self.round]
                 wanted = [e for e in members if e.id in mine or needs_verdict(record.verdicts.get(e.id, ()), self.name)]
                 self.assignments = self._lay(wanted)
-                if not self._is_lost(self._find_missed()):
+                if not self._is_lost():
                     break
                 self.round += 1
             if any(self.find_line(assignment, "verdict") is None for assignment in self.assignments):
@@ -286,22 +296,32 @@ class ReviewSession:
         self.assignments = []
 
     def _lay(self, wanted: Sequence[ReviewItem]) -> list[Assignment]:
-        """Slots of real items and the planted ones among them, in this reviewer's order."""
+        """Slots of real items and the planted ones among them, in this reviewer's order.
+
+        The first planted ones stay the same where more are added because one was missed.
+        """
         key = (self.name, self.batch, str(self.round))
-        plants = planted.choose_planted(self.queue.entries, wanted, planted.count_planted(len(wanted)), *key)
         laid = [Assignment(place_token(self.name, self.batch, self.round, e.id, False), e) for e in wanted]
-        laid += [Assignment(place_token(self.name, self.batch, self.round, e.id, True), e, kind) for e, kind in plants]
-        return sorted(laid, key=lambda assignment: assignment.token)
+        plants: list[Assignment] = []
+        for missed in range(2):
+            chosen = planted.choose_planted(
+                self.queue.entries, wanted, planted.count_planted(len(wanted), missed), *key
+            )
+            plants = [
+                Assignment(place_token(self.name, self.batch, self.round, e.id, True), e, kind) for e, kind in chosen
+            ]
+            if not self._find_missed(plants):
+                break
+        return sorted(laid + plants, key=lambda assignment: assignment.token)
 
-    def _find_missed(self) -> list[Assignment]:
-        plants = [
-            (assignment, self.find_line(assignment, "verdict")) for assignment in self.assignments if assignment.defect
-        ]
-        return [assignment for assignment, line in plants if line and not planted.is_caught(line.verdict, line.flags)]
+    def _find_missed(self, assignments: Sequence[Assignment]) -> list[Assignment]:
+        plants = [(each, self.find_line(each, "verdict")) for each in assignments if each.defect]
+        return [each for each, line in plants if line and not planted.is_caught(line.verdict, line.flags)]
 
-    def _is_lost(self, missed: Sequence[Assignment]) -> bool:
+    def _is_lost(self) -> bool:
         """Whether the round is lost already: what is still to come cannot bring the share down far enough."""
-        return planted.is_failed(len(missed), sum(bool(assignment.defect) for assignment in self.assignments))
+        missed = len(self._find_missed(self.assignments))
+        return planted.is_failed(missed, sum(bool(each.defect) for each in self.assignments))
 
     def _read_logs(self) -> dict[str, list[ReviewLine]]:
         return {**read_logs(self.queue.folder), self.name: self.log.lines}
