@@ -9,6 +9,7 @@ EXTRAS ?= azure,excel,fast,mcp,publish,ray,review,serve
 PY      := $(VENV)/bin/python
 VGBENCH := $(VENV)/bin/vgbench
 STAMP   := $(VENV)/.vgbench-setup
+DEV_STAMP := $(VENV)/.vgbench-dev
 
 SCENES  ?= raw_scenes
 RECIPE  ?= vgbench
@@ -38,7 +39,7 @@ CASES ?= 10000
 # One thread per test process: on few cores more threads only wait for each other.
 TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(if $(CAPTURES),VGBENCH_CAPTURES="$(abspath $(CAPTURES))")
 
-.PHONY: help setup browser servers audit browse review paraphrase distractors eval hard publish harnesses vgbench demo samples scenes test test-all test-harnesses fuzz check format bench docs clean
+.PHONY: help setup dev browser servers audit browse review paraphrase distractors eval hard publish harnesses vgbench demo samples scenes test test-all test-harnesses fuzz check format bench docs clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,16 +50,21 @@ help: ## Show this list
 	  'Example: make vgbench SCENES=/data/scans RECIPE=default WORKERS=2'
 
 setup: $(STAMP) ## Make .venv from nothing but python3 and install the tested versions
+dev: $(DEV_STAMP) ## Add what tests, checks and documentation need
 
 $(STAMP): pyproject.toml constraints.txt tools/setup.sh
 	@PYTHON="$(PYTHON)" VENV="$(VENV)" EXTRAS="$(EXTRAS)" bash tools/setup.sh
+	@touch $@
+
+$(DEV_STAMP): $(STAMP)
+	@PYTHON="$(PYTHON)" VENV="$(VENV)" EXTRAS="$(EXTRAS)" GROUP=dev bash tools/setup.sh
 	@touch $@
 
 # Where OUT is not named, the other targets take what was built last, and say so.
 vgbench clean: OUT ?= build/vgbench
 
 # A folder with nothing but the README and samples of ours (whole or not) has no scans of the user's in it.
-vgbench: setup ## Build the benchmark from SCENES (sample scenes where it is empty) into OUT, verify every answer, audit; says where to look
+vgbench: dev ## Build the benchmark from SCENES (sample scenes where it is empty) into OUT, verify every answer, audit; says where to look
 	@if [ -d "$(SCENES)" ] && [ -z "$$(find "$(SCENES)" -mindepth 1 -maxdepth 1 ! -name README.md ! -name '.*' \
 	  ! -name 'samples-*' -print -quit)" ]; then \
 	  echo "No scans of yours in $(SCENES): making the sample scenes there first, as far as they are missing."; \
@@ -120,41 +126,41 @@ harnesses: setup ## Install other people's harnesses, in environments of their o
 TEST_SERVERS := if [ -x .venv-servers/bin/python ]; then \
   $(TEST_ENV) .venv-servers/bin/python -m pytest -m servers tests/backends tests/agent; fi
 
-test: setup browser servers ## Run the tests (no network, no GPU)
+test: dev browser servers ## Run the tests (no network, no GPU)
 	$(TEST_ENV) $(PY) -m pytest -n $(TEST_WORKERS) $(TESTS)
 	$(if $(filter tests,$(TESTS)),$(TEST_SERVERS))
 
-test-all: setup browser servers ## Run the slow and Ray tests as well
+test-all: dev browser servers ## Run the slow and Ray tests as well
 	$(TEST_ENV) $(PY) -m pytest -n $(TEST_WORKERS) -m "not live and not servers and not harness" $(TESTS)
 	$(if $(filter tests,$(TESTS)),$(TEST_SERVERS))
 
-test-harnesses: setup harnesses ## Run exported tasks in other people's harnesses (minutes)
+test-harnesses: dev harnesses ## Run exported tasks in other people's harnesses (minutes)
 	$(TEST_ENV) $(PY) -m pytest -m harness tests/publish tests/evaluation/benchmarks
 	@if [ -x .venv-inspect/bin/python ]; then $(TEST_ENV) .venv-inspect/bin/python -m pytest -m "" tests/publish/test_inspect.py \
 	  tests/backends/test_inspect_provider.py; fi
 
-fuzz: setup ## Damage 10,000 inputs (CASES) by SEED and see that no promise of docs/security.md breaks
+fuzz: dev ## Damage 10,000 inputs (CASES) by SEED and see that no promise of docs/security.md breaks
 	$(TEST_ENV) $(PY) -m tests.fuzz --cases $(CASES) --seed $(or $(SEED),1) --lanes $(TEST_WORKERS)
 
-check: setup ## The whole gate: format, lint, strict types over source and tests, known vulnerabilities of packages, tests
+check: dev ## The whole gate: format, lint, strict types over source and tests, known vulnerabilities of packages, tests
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m mypy
 	@PY="$(PY)" bash tools/audit_packages.sh
 	@$(MAKE) test
 
-format: setup ## Format the code and mend what the linter can mend
+format: dev ## Format the code and mend what the linter can mend
 	$(PY) -m ruff format .
 	$(PY) -m ruff check --fix .
 
-golden: setup ## Make everything anew and compare it with the digests in tests/golden; ONLY=part,... for some
+golden: dev ## Make everything anew and compare it with the digests in tests/golden; ONLY=part,... for some
 	$(TEST_ENV) $(PY) -m tests.golden check $(if $(ONLY),--only "$(ONLY)")
 
-bench: setup ## Measure speed and memory: one table of ratios, goals and verdicts
+bench: dev ## Measure speed and memory: one table of ratios, goals and verdicts
 	$(if $(CAPTURES),VGBENCH_CAPTURES="$(abspath $(CAPTURES))") $(PY) -m bench \
 	  $(if $(filter file,$(origin SCENES)),,--scenes "$(SCENES)")
 
-docs: setup ## Write docs/data-dictionary.md anew and build the documentation site into build/site; a warning or a dead link fails
+docs: dev ## Write docs/data-dictionary.md anew and build the documentation site into build/site; a warning or a dead link fails
 	$(PY) -m vgbench_gen.store.dictionary > docs/.data-dictionary.md
 	@mv docs/.data-dictionary.md docs/data-dictionary.md
 	@VENV="$(VENV)" bash tools/docs.sh build/site

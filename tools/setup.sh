@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Make the virtual environment from nothing but python3. Called by `make setup`; running it again is harmless.
-# Environment: PYTHON (python3), VENV (.venv), EXTRAS (azure,fast,ray,review,video).
+# Environment: PYTHON (python3), VENV (.venv), EXTRAS (azure,fast,ray,review,video), GROUP (none; dev adds
+# what tests need).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 PYTHON=${PYTHON:-python3} VENV=${VENV:-.venv} EXTRAS=${EXTRAS-azure,fast,ray,review,video}
@@ -54,10 +55,10 @@ say "installing the versions of constraints.txt"
 if [ -x "$VENV/bin/uv" ]; then
   # open3d alone is some 400 MB; uv's own limit of 30 s without data is short for slow lines.
   UV_HTTP_TIMEOUT=${UV_HTTP_TIMEOUT:-300} "$VENV/bin/uv" pip install --python "$python" \
-    -c constraints.txt -e "$project" --group dev
+    -c constraints.txt -e "$project" ${GROUP:+--group "$GROUP"}
 else
   "$python" -m pip install --quiet --disable-pip-version-check "pip>=25.1"   # the first with --group
-  "$python" -m pip install --disable-pip-version-check -c constraints.txt -e "$project" --group dev
+  "$python" -m pip install --disable-pip-version-check -c constraints.txt -e "$project" ${GROUP:+--group "$GROUP"}
 fi
 "$python" -c 'import cv2, open3d, vgbench_gen' || die "the installed packages do not import; see the line above"
 say "ready. Now: source $VENV/bin/activate, then vgbench --help"

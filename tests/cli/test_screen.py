@@ -175,10 +175,30 @@ def test_without_a_terminal_a_line_tells_how_far_a_phase_is(
 ) -> None:
     now = [0.0]
     monkeypatch.setattr("vgbench_gen.cli._screen.time.monotonic", lambda: now[0])
+    monkeypatch.setattr(_screen._PlainLines, "_watch", lambda _: None)
     with progress_bars("scene") as progress:
         for done in range(1, 9):
             now[0] += 10
             progress("measuring", done, 8)
+        progress("short", 0, 4)
+        now[0] += 1
+        progress("short", 4, 4)
     assert capsys.readouterr().err == (
-        "measuring: 3 of 8 scenes, about 00:50 left\nmeasuring: 6 of 8 scenes, about 00:20 left\n"
+        "measuring: 2 of 8 scenes, about 01:00 left\n"
+        "measuring: 5 of 8 scenes, about 00:30 left\n"
+        "measuring: 8 of 8 scenes, done after 01:10\n"
     )
+
+
+def test_without_a_terminal_a_phase_that_says_nothing_is_told_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(_screen, "_SHORT_S", 0.01)
+    monkeypatch.setattr(_screen, "_PLAIN_S", 0.01)
+    monkeypatch.setattr(_screen, "_TICK_S", 0.02)
+    with progress_bars("scene") as progress:
+        progress("measuring", 0, None)
+        time.sleep(0.3)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) >= 2
+    assert set(lines) == {"measuring: for 00:00"}

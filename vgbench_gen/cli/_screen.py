@@ -11,9 +11,11 @@ import io
 import re
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 
 from vgbench_gen.core.columns import WIDTH, format_columns
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 _PLAIN_S = 30.0  # between lines of progress where there is no terminal
+_TICK_S = 1.0  # between looks at the time
+_SHORT_S = 2.0  # a phase that takes no longer is not told there
 # Control characters but tab and line feed, and those that turn the direction of writing; `\r` of a bar is not ours.
 _CODES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # a library's own, such as a server's log
@@ -158,7 +162,7 @@ def progress_bars(unit: str = "") -> Iterator[Told]:
     """Progress on standard error: a bar for each phase, whose estimate rests on its own start.
 
     A clock in every bar moves each second, so that a long step does not look like a halt. Where there is no terminal
-    a line tells how far the phase is every half minute.
+    a line tells so where a phase begins, every half minute, and where it ends.
 
     Args:
         unit: what is counted, such as "scene".
@@ -169,7 +173,8 @@ def progress_bars(unit: str = "") -> Iterator[Told]:
         with _open_bars(unit) as told:
             yield told
     else:
-        yield _PlainLines(unit)
+        with _PlainLines(unit) as lines:
+            yield lines
 
 
 def _tell_nothing(name: str, done: int, total: int | None, *, kept: int = 0, note: str = "") -> None:
@@ -230,23 +235,77 @@ def estimate_left_s(elapsed_s: float, done: float, total: float | None, kept: fl
 
 
 class _PlainLines:
-    """Progress without a terminal: a line every half minute."""
+    """Progress without a terminal: a line where a phase of some seconds begins and ends, and every half minute between.
+
+    A thread of its own tells the time, as long as the block lasts: between two calls an hour may go by.
+    """
 
     def __init__(self, unit: str) -> None:
-        self._unit, self._begun, self._said = unit, dict[str, tuple[float, int]](), time.monotonic()
+        self._unit, self._said = f" {unit}s" if unit else "", time.monotonic()
+        self._phases: dict[str, _Phase] = {}
+        self._lock, self._over = threading.Lock(), threading.Event()
+
+    def __enter__(self) -> _PlainLines:
+        threading.Thread(target=self._watch, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+
+    def _watch(self) -> None:
+        while not self._over.wait(_TICK_S):
+            self.look()
 
     def __call__(self, name: str, done: int, total: int | None, *, kept: int = 0, note: str = "") -> None:
-        now = time.monotonic()
-        started, first = self._begun.setdefault(name, (now, max(kept, done)))
-        if now - self._said < _PLAIN_S or total is None or done >= total:
-            return
-        from tqdm import tqdm
+        with self._lock:
+            now = time.monotonic()
+            phase = self._phases.setdefault(name, _Phase(name, now, max(kept, done)))
+            phase.done, phase.total = done, total
+            if phase.told and not phase.ended and total is not None and done >= total:
+                self._say(f"{name}: {done} of {total}{self._unit}, done after {_format_time(now - phase.begun)}", now)
+            phase.ended = total is not None and done >= total
+        self.look()
 
+    def look(self) -> None:
+        """Tell where the phases are, if it is time to."""
+        with self._lock:
+            now = time.monotonic()
+            going = [phase for phase in self._phases.values() if not phase.ended]
+            for phase in going[-1:]:
+                since = now - (self._said if phase.told else phase.begun)
+                if since >= (_PLAIN_S if phase.told else _SHORT_S):
+                    phase.told = True
+                    self._say(self._describe(phase, now), now)
+
+    def _describe(self, phase: _Phase, now: float) -> str:
+        if phase.total is None:
+            return f"{phase.name}: for {_format_time(now - phase.begun)}"
+        left_s = estimate_left_s(now - phase.begun, phase.done, phase.total, phase.first)
+        left = "" if left_s is None else f", about {_format_time(left_s)} left"
+        return f"{phase.name}: {phase.done} of {phase.total}{self._unit}{left}"
+
+    def _say(self, line: str, now: float) -> None:
         self._said = now
-        left_s = estimate_left_s(now - started, done, total, first)
-        left = "" if left_s is None else f", about {tqdm.format_interval(left_s)} left"
-        unit = f" {self._unit}s" if self._unit else ""
-        print(f"{name}: {done} of {total}{unit}{left}", file=sys.stderr, flush=True)
+        print(line, file=sys.stderr, flush=True)
+
+
+@dataclass
+class _Phase:
+    """What is known of a phase: when it begun, how far it was then and is now, whether it was told and has ended."""
+
+    name: str
+    begun: float
+    first: int
+    done: int = 0
+    total: int | None = None
+    told: bool = False
+    ended: bool = False
+
+
+def _format_time(seconds: float) -> str:
+    from tqdm import tqdm
+
+    return str(tqdm.format_interval(seconds))
 
 
 @contextmanager
