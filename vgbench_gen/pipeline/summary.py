@@ -11,6 +11,7 @@ from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.tasks.base import tasks
 
 _HEADS = ("task", "source", "facts", "rejects", *QUESTION_TYPES, "mostly missing by")
+_DRAFTS, _FEW_KEPT, _LOST = 20, 5, 0.9  # of so many drafts and more, fewer facts than that, and this share lost
 # Reasons of facts that the recipe has no place for: nothing is missing there.
 _NOT_WANTED = frozenset({
     "cell_full", "asked_otherwise", "pair_took_place", "not_in_recipe", "source_not_in_recipe", "split_not_in_recipe"
@@ -93,6 +94,29 @@ def plan_lines(report: BuildReport, recipe: Recipe) -> list[str]:
         ]
         if off:
             lines.append(f"note    difficulty of {cell}: {', '.join(off)}")
+    return lines
+
+
+def loss_lines(report: BuildReport) -> list[str]:
+    """One line per task and source of which nearly all drafts were lost in some scene, with the reason."""
+    lost: dict[tuple[str, str], list[tuple[float, str, int, Counter[str]]]] = defaultdict(list)
+    for scene in report.scenes:
+        reasons: dict[str, Counter[str]] = defaultdict(Counter)
+        for name, count in scene.rejects.items():
+            task, _, reason = name.partition("/")
+            reasons[task][reason] += count
+        for task, counts in reasons.items():
+            kept, gone = scene.facts.get(task, 0), counts.total()
+            if task in tasks and kept < _FEW_KEPT and kept + gone >= _DRAFTS and gone >= _LOST * (kept + gone):
+                lost[task, scene.dataset].append((gone / (kept + gone), scene.scene_id, kept + gone, counts))
+    lines = []
+    for (task, source), scenes in sorted(lost.items()):
+        share, name, drafts, counts = max(scenes, key=lambda one: (one[0], one[2], one[1]))
+        more = f" and others in {len(scenes) - 1} more scenes" if len(scenes) > 1 else ""
+        lines.append(
+            f"note    {task}, {source} {name}: {round(share * drafts)} of {drafts} drafts lost{more}, "
+            f"mostly by {_name_commonest(counts)}; what these mean: docs/howto/reasons.md"
+        )
     return lines
 
 
