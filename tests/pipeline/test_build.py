@@ -23,7 +23,7 @@ from vgbench_gen.pipeline.compose import ComposeReport
 from vgbench_gen.pipeline.measure import SceneReport, shard_key
 from vgbench_gen.pipeline.recipe import Limits, Recipe, load_recipe
 from vgbench_gen.pipeline.shortfall import QuotasNotMet
-from vgbench_gen.pipeline.summary import cell_lines
+from vgbench_gen.pipeline.summary import cell_lines, loss_lines
 from vgbench_gen.quality.verify import group_by_scene, verify_item, verify_scene, verify_set
 from vgbench_gen.scenes import discover, open_scenes
 from vgbench_gen.scenes.base import SceneRef, loaders
@@ -338,6 +338,25 @@ def test_the_table_says_why_measured_facts_were_not_asked() -> None:
         "floor_share 11; not asked as multi-choice: too_few_options 42, option_set_taken 3; "
         "not asked as open-ended: lint: question: a/b 2"
     )
+
+
+def test_a_task_that_lost_nearly_all_its_drafts_in_a_scene_is_named() -> None:
+    def scene(name: str, kept: int, gone: int) -> SceneReport:
+        rejects = {
+            "camera_parameters/few_lines": gone - 2,
+            "camera_parameters/pixels_undecided": 2,
+            "frame/blurred": 40,
+        }
+        return SceneReport("ca1m", name, facts={"camera_parameters": kept}, rejects=rejects)
+
+    def told(*scenes: SceneReport) -> list[str]:
+        return loss_lines(BuildReport(list(scenes), ComposeReport()))
+
+    assert told(scene("one", 4, 100), scene("two", 0, 30), scene("fine", 10, 94)) == [
+        "note    camera_parameters, ca1m two: 30 of 30 drafts lost (the worst of 2 scenes), mostly by few_lines 28, "
+        "pixels_undecided 2; what these mean: docs/howto/reasons.md"
+    ]
+    assert told(scene("few", 0, 19), scene("enough", 5, 100), scene("half", 4, 30)) == []
 
 
 def test_every_reason_that_a_build_gives_is_explained(built: tuple[Path, BuildReport]) -> None:

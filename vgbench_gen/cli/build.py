@@ -247,7 +247,7 @@ def _open_bars(
 
 
 def _print_report(report: BuildReport, recipe: Recipe, out: Path, as_json: bool) -> None:
-    from vgbench_gen.pipeline.summary import cell_lines, fallback_lines, pair_lines, plan_lines, scene_lines
+    from vgbench_gen.pipeline.summary import cell_lines, fallback_lines, loss_lines, pair_lines, plan_lines, scene_lines
 
     if as_json:
         counts = {
@@ -265,6 +265,7 @@ def _print_report(report: BuildReport, recipe: Recipe, out: Path, as_json: bool)
     lines = [
         *scene_lines(report),
         *cell_lines(report, recipe.task_names, find_width()),
+        *loss_lines(report),
         *pair_lines(report),
         *fallback_lines(report),
     ]

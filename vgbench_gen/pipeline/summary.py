@@ -112,7 +112,7 @@ def loss_lines(report: BuildReport) -> list[str]:
     lines = []
     for (task, source), scenes in sorted(lost.items()):
         share, name, drafts, counts = max(scenes, key=lambda one: (one[0], one[2], one[1]))
-        more = f" and others in {len(scenes) - 1} more scenes" if len(scenes) > 1 else ""
+        more = f" (the worst of {len(scenes)} scenes)" if len(scenes) > 1 else ""
         lines.append(
             f"note    {task}, {source} {name}: {round(share * drafts)} of {drafts} drafts lost{more}, "
             f"mostly by {_name_commonest(counts)}; what these mean: docs/howto/reasons.md"
