@@ -10,9 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from PIL import Image
 
 from vgbench_gen.core.errors import FrameError, SceneError
+from vgbench_gen.scenes._jpeg_seams import find_seam
 from vgbench_gen.scenes.files import (
     compute_source_digest,
     decode_depth_u16,
@@ -91,6 +94,57 @@ def test_sixteen_zeros_among_the_pixels_of_a_jpeg_are_seen(photograph: Any) -> N
     for at in range(start, len(data) - 20, len(data) // 60):
         with pytest.raises(FrameError, match=r"found (zeros in the place of pixels|pixels that do not decode)"):
             decode_image_rgb(data[:at] + bytes(16) + data[at + 16 :], "x")
+
+
+@pytest.mark.parametrize("options", [{}, {"subsampling": 0}])
+def test_a_small_hole_after_which_the_colours_are_off_is_seen(photograph: Any, options: dict[str, Any]) -> None:
+    """The decoder falls in step again with as many blocks as before and complains of nothing."""
+    import simplejpeg
+
+    data = encoded(photograph, "JPEG", **options)
+    whole = simplejpeg.decode_jpeg(data).astype(int)
+    passed = seen = 0
+    for at in range(len(data) // 9, len(data) * 9 // 10, len(data) // 100):
+        damaged = data[:at] + data[at + 16 :]
+        try:
+            pixels = simplejpeg.decode_jpeg(damaged, strict=True)
+        except ValueError:
+            continue
+        if np.mean(np.abs(pixels - whole) > 32) > 0.1:
+            passed += 1
+            try:
+                decode_image_rgb(damaged, "x")
+            except FrameError as error:
+                seen += "pixels that are off from row" in str(error)
+    assert passed >= 15
+    assert seen >= 0.8 * passed
+
+
+@given(st.data())
+def test_a_seam_is_found_where_it_begins(photograph: Any, data: st.DataObject) -> None:
+    width, height = data.draw(st.sampled_from([(8, 8), (16, 8), (16, 16)]))
+    count = 640 // width
+    row, column = data.draw(st.integers(2, 480 // height - 3)), data.draw(st.integers(count // 8, count - count // 8))
+    off = np.array([data.draw(st.sampled_from([-50, 50])), *data.draw(st.tuples(*[st.integers(-60, 60)] * 2))])
+    pixels = photograph // 4 + 96
+    pixels[row * height :][:height, column * width :] = pixels[row * height :][:height, column * width :] + off
+    pixels[(row + 1) * height :] = pixels[(row + 1) * height :] + off
+    found = find_seam(pixels, (width, height))
+    assert found is not None
+    assert found[0] == row * height
+    assert abs(found[1] - column * width) <= 2 * width
+
+
+@given(st.integers(0, 480), st.integers(0, 480), st.integers(0, 640), st.integers(0, 640), st.sampled_from([8, 16]))
+@example(64, 480, 0, 640, 16)
+@example(64, 480, 320, 640, 16)
+@example(64, 80, 320, 640, 16)
+@example(0, 480, 320, 640, 8)
+def test_bars_and_boxes_are_no_seams(photograph: Any, top: int, end: int, left: int, right: int, unit: int) -> None:
+    """Also where they begin and end with blocks of the picture."""
+    pixels = photograph.copy()
+    pixels[top:end, left:right] = 0
+    assert find_seam(pixels, (unit, unit)) is None
 
 
 @pytest.mark.parametrize("options", [{"optimize": True}, {}, {"progressive": True}])

@@ -24,6 +24,7 @@ from vgbench_gen.core.errors import FormatError, FrameError, SceneError
 from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.core.paths import inside as inside  # loaders take it from here
 from vgbench_gen.core.types import ColorArray, FloatArray
+from vgbench_gen.scenes._jpeg_seams import find_seam
 
 # A picture of this size needs 192 MB as RGB; no sensor of the four datasets comes near it.
 MAX_PIXELS = 64_000_000
@@ -264,6 +265,14 @@ def _has_zeroed_pixels(data: bytes) -> bool:
     return False
 
 
+def _find_unit_px(data: bytes) -> tuple[int, int]:
+    """Width and height of what a JPEG codes at once (MCU, ISO 10918-1, A.2): a block, or more with thinned colours."""
+    factors = next((c[7 : 6 + 3 * c[5] : 3] for marker, _, c in _list_segments(data) if marker in _SOF), b"")
+    if len(factors) < 2:
+        return 8, 8
+    return 8 * max(each >> 4 for each in factors), 8 * max(each & 0x0F for each in factors)
+
+
 def _check_size(data: bytes, where: object, size: tuple[int, int] | None) -> PictureHeader:
     header = read_picture_header(data, where)
     if size is not None and (header.width, header.height) != size:
@@ -353,4 +362,8 @@ def _decode_jpeg(data: bytes, where: object, colorspace: str) -> npt.NDArray[Any
     except ValueError as problem:
         found = f"pixels that do not decode ({problem})"
         raise FrameError(where, found, "a whole picture", _DAMAGED) from problem
-    return pixels if colorspace == "RGB" else pixels[..., 0]
+    if colorspace != "RGB":
+        return pixels[..., 0]
+    if (seam := find_seam(pixels, _find_unit_px(data))) is not None:
+        raise FrameError(where, f"pixels that are off from row {seam[0]} on", "a whole picture", _DAMAGED)
+    return pixels
