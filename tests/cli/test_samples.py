@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import cv2
@@ -37,6 +38,9 @@ def test_scenes_are_made_once_and_told(tmp_path: Path, capsys: pytest.CaptureFix
     assert str(tmp_path) in lines[3]
     assert run(tmp_path, "--count", "wildrgbd=2") == 0
     assert capsys.readouterr().out.splitlines()[1].split()[:3] == ["wildrgbd", "2", "0"]
+    assert run(tmp_path, "--count", "wildrgbd=2", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [(one["dataset"], one["seconds"]) for one in told] == [("wildrgbd", 0.0)] * 2
     assert main(["scenes", str(tmp_path)]) == 0
     assert "bad" not in capsys.readouterr().out
 

@@ -180,6 +180,13 @@ def test_tasks_of_other_benchmarks_are_published_and_opened(tmp_path: Path, caps
     assert "2 come without images, which no scan gives: import it again: vgbench import cvbench --out FOLDER" in said
     assert load(back).ids() == load(build).ids()
     (tmp_path / "raw").mkdir()
+    # With scans named it goes on as `hydrate` does: same words, same status.
+    assert (
+        main(["pull", str(made.folder), "--out", str(back), "--scenes", str(tmp_path / "raw"), "--workers", "1"]) == 1
+    )
+    said = capsys.readouterr().out
+    assert "CV-Bench: 2 rows, import it again (vgbench import cvbench --out FOLDER)" in said
+    assert "rows have their images" in said
     assert main(["hydrate", str(back), "--scenes", str(tmp_path / "raw"), "--workers", "1"]) == 1
     said = capsys.readouterr().out
     assert "CV-Bench: 2 rows, import it again (vgbench import cvbench --out FOLDER)" in said

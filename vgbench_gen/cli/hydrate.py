@@ -13,6 +13,8 @@ from vgbench_gen.cli._screen import progress_bar
 from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from vgbench_gen.publish.hydrate import HydrateReport
 
 _LISTED = 20  # lines per kind of problem; all of them stand in hydrate.json
@@ -47,19 +49,29 @@ def hydrate(
     Every image is compared with its published checksum; what has other bytes, is missing or looks different is told.
     Rerunning goes on where it stopped. Exits 1 while a row is without its images.
     """
-    from vgbench_gen.publish import hydrate as room
-
-    with progress_bar("images", "image") as progress:
-        report = room.hydrate(dataset, scenes, out, count_workers(workers), progress)
+    report = make_images(dataset, scenes, out, workers)
     if as_json:
         print(json.dumps(report.to_json(), indent=2))
     else:
-        _print_report(report)
+        print_hydrated(report)
     if report.short or (exact and not report.exact):
         raise typer.Exit(1)
 
 
-def _print_report(report: HydrateReport) -> None:
+def make_images(dataset: Path, scenes: Sequence[Path], out: Path | None, workers: int) -> HydrateReport:
+    """Make the images of a set, with a bar of progress.
+
+    Raises:
+        DatasetError, ConfigError: as `publish.hydrate.hydrate`.
+    """
+    from vgbench_gen.publish import hydrate as room
+
+    with progress_bar("images", "image") as progress:
+        return room.hydrate(dataset, scenes, out, count_workers(workers), progress)
+
+
+def print_hydrated(report: HydrateReport) -> None:
+    """Print what came of it."""
     for outcome, said in _SAID.items():
         if report.images[outcome]:
             print(f"{report.images[outcome]:>8} images {said}")

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from vgbench_gen.cli._options import Workers
 from vgbench_gen.cli._verbs import add_verb
 
 
@@ -26,21 +27,37 @@ def pull(
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="New or empty, or the same set already.")],
     revision: Annotated[str, typer.Option("--revision", metavar="REF", help="Branch, tag or commit.")] = "main",
     part: Annotated[str, typer.Option("--part", metavar="NAME", help="vgbench, hard or train.")] = "vgbench",
+    scenes: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--scenes",
+            metavar="FOLDER",
+            help="Your own scans: make the images that were kept back, as `vgbench hydrate`.",
+        ),
+    ] = None,
+    workers: Workers = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print what came back as JSON.")] = False,
 ) -> None:
     """Bring a published dataset back as a build folder, which every other command reads.
 
     Every file is checked against its digest, every image against its name, and the questions against the fingerprint
-    and the schema. Run it again after a cut: what was fetched is not fetched again.
+    and the schema. Run it again after a cut: what was fetched is not fetched again. With --scenes it exits 1 while a
+    row is without its images.
     """
+    from vgbench_gen.cli.hydrate import make_images, print_hydrated
     from vgbench_gen.publish.pull import pull as fetch
 
     done = fetch(name, out, revision, part)
+    made = make_images(done.folder, scenes, None, workers) if scenes else None
     if as_json:
-        print(json.dumps({**asdict(done), "folder": str(done.folder)}, indent=2))
-        return
+        hydrated = {"hydrated": made.to_json()} if made else {}
+        print(json.dumps({**asdict(done), "folder": str(done.folder), **hydrated}, indent=2))
+        raise typer.Exit(int(bool(made and made.short)))
     there = "" if done.fresh else ", there already"
     print(f"{done.rows:,} questions in {done.folder}, fingerprint {done.fingerprint}{there}")
+    if made:
+        print_hydrated(made)
+        raise typer.Exit(int(bool(made.short)))
     if scans := done.bare - sum(done.imports.values()):
         print(f"{scans:,} come without images: vgbench hydrate {done.folder} --scenes YOUR_SCANS")
     for again, rows in done.imports.items():

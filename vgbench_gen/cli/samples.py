@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vgbench_gen.cli._options import MAX_SEED, Workers, count_workers
+from vgbench_gen.cli._options import MAX_SEED, AsJson, Workers, count_workers
 from vgbench_gen.cli._screen import print_columns, progress_bars
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.errors import ConfigError
@@ -37,6 +38,7 @@ def samples(
         int, typer.Option("--seed", metavar="N", min=0, max=MAX_SEED, help="Other rooms, other paths.")
     ] = 0,
     workers: Workers = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Make sample scenes: rooms that never were, in the layouts of ScanNet, ScanNet++, CA-1M and WildRGB-D.
 
@@ -59,14 +61,26 @@ def samples(
             nonlocal there
             first = there.startswith("0 ") and made.seconds > 0
             there = f"{done} of {total} scenes"
-            if first:
+            if first and not as_json:
                 print(f"the first scene: {_draw_first(made, out)}", flush=True)
 
         def on_frame(done: int, total: int) -> None:
             progress("rendering", done, total, note=there)
 
         found = makers.make_samples(specs, out, count_workers(workers), on_scene, on_frame=on_frame)
-    _print_table(found, out, time.perf_counter() - started)
+    if as_json:
+        scenes = [
+            {
+                "dataset": made.spec.dataset,
+                "scene": made.spec.scene_id,
+                "bytes": made.size_bytes,
+                "seconds": made.seconds,
+            }
+            for made in found
+        ]
+        print(json.dumps(scenes, indent=2))
+    else:
+        _print_table(found, out, time.perf_counter() - started)
 
 
 def _draw_first(made: MadeScene, out: Path) -> Path:
