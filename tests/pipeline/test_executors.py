@@ -76,28 +76,53 @@ def test_a_killed_worker_costs_one_more_try_and_no_other_job(tmp_path: Path) -> 
     assert done[-1][0] == 1, "tried again when all others are done"
 
 
+def test_in_a_block_a_job_is_tried_again_by_a_worker_of_its_own_when_the_others_are_gone(tmp_path: Path) -> None:
+    tasks = [Task(tmp_path, k, deaths=int(k == 1), seconds=0.05) for k in range(4)]
+    with begin_work(TWO):
+        done = dict(run(work, tasks, TWO))
+        first, second = (tmp_path / "1").read_text().split()
+        others = {pid for k in (0, 2, 3) for pid in (tmp_path / str(k)).read_text().split()}
+        assert done[1] == (1, 2)
+        assert second not in {first, *others}
+        until = time.monotonic() + 120
+        while any(running(int(pid)) for pid in others):
+            assert time.monotonic() < until, "workers that hold memory stayed beside it"
+            time.sleep(0.02)
+
+
 def test_a_worker_that_dies_twice_is_told_with_its_job(tmp_path: Path) -> None:
     tasks = [Task(tmp_path, 0, deaths=9), Task(tmp_path, 1)]
     done = dict(run(work, tasks, TWO, lost=lambda task, error: (-task.name - 1, tried(task))))
     assert done == {0: (-1, 2), 1: (1, 1)}
 
 
-def test_workers_begun_early_do_the_work_and_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_of_a_block_do_all_its_work_and_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     early, jobs = tmp_path / "early", [Task(tmp_path, k, seconds=0.1) for k in range(4)]
     early.mkdir()
     monkeypatch.setenv("SIGNED_IN", str(early))
+
+    def workers() -> set[str]:
+        return {(tmp_path / str(k)).read_text().split()[-1] for k in range(4)}
+
     with begin_work(TWO, sign_in):
-        assert sorted(run(work, jobs, TWO)) == [(k, (k, 1)) for k in range(4)]
+        with begin_work(TWO):
+            assert sorted(run(work, jobs, TWO)) == [(k, (k, 1)) for k in range(4)]
         ready = {path.name for path in early.iterdir()}
         assert len(ready) == 2
-        assert {(tmp_path / str(k)).read_text().strip() for k in range(4)} <= ready
-        list(run(work, jobs, TWO))  # by workers of its own
-        assert len(list(early.iterdir())) == 2
+        assert workers() <= ready
+        list(run(work, jobs, TWO))
+        assert workers() <= ready, "the next work is done by the same ones"
     with begin_work(TWO, sign_in):
         pass  # nothing to do after all
+    with begin_work(TWO):
+        list(run(work, jobs, TWO))
+        late = workers()
+        list(run(work, jobs, TWO))
+        assert workers() <= late
+        assert not late & ready
     until = time.monotonic() + 120
-    while any(running(int(path.name)) for path in early.iterdir()):
-        assert time.monotonic() < until, "workers that nobody took stayed"
+    while any(running(int(name)) for name in {*late, *(path.name for path in early.iterdir())}):
+        assert time.monotonic() < until, "workers stayed after their block"
         time.sleep(0.02)
     with begin_work(Engine(), sign_in):
         assert list(run(abs, [-1])) == [(0, 1)]

@@ -85,25 +85,18 @@ def build(
     """
     from vgbench_gen.core.errors import ConfigError
     from vgbench_gen.pipeline import build as pipeline
+    from vgbench_gen.pipeline.executors import begin_work
 
     if check and as_json:
         raise ConfigError("--json with --check: found both; expected one. `vgbench verify` and `audit` have their own.")
 
     resolved = _set_bank(_load_recipe(recipe, seed, items), bank, wording)
     where = choose_engine(engine, workers, address)
-    with _exit_where_short(), _open_bars(listed_later=not as_json) as (on_scene, on_question):
-        report = pipeline.build(resolved, scenes, out, where, on_scene, on_question, allow_short)
-    _print_report(report, resolved, out, as_json)
-    lost = [f"{scene.dataset} {scene.scene_id}" for scene in report.scenes if scene.lost or scene.raised]
-    holds = bool(report.composed.total) and not lost
-    if check and report.composed.total:
-        from vgbench_gen.cli._check import check_dataset, draw_example, list_places
-
-        print(draw_example(out), flush=True)
-        holds &= check_dataset(out, scenes, workers)
-        if lost:
-            print(f"lost {len(lost)} of {len(report.scenes)} scenes ({', '.join(lost)}): run again to try them again.")
-        print("\n".join(["", *list_places(out)]))
+    with begin_work(where):  # verifying and auditing take the workers of the build
+        with _exit_where_short(), _open_bars(listed_later=not as_json) as (on_scene, on_question):
+            report = pipeline.build(resolved, scenes, out, where, on_scene, on_question, allow_short)
+        _print_report(report, resolved, out, as_json)
+        holds = _check(report, out, scenes, workers, check)
     if not holds:
         raise typer.Exit(1)
 
@@ -173,6 +166,21 @@ def compose(
     _print_report(report, resolved, out, as_json)
     if not report.composed.total:
         raise typer.Exit(1)
+
+
+def _check(report: BuildReport, out: Path, scenes: list[Path], workers: int, thoroughly: bool) -> bool:
+    """Whether questions came out and no scene was lost; and, where that is wanted, whether all of them hold."""
+    lost = [f"{scene.dataset} {scene.scene_id}" for scene in report.scenes if scene.lost or scene.raised]
+    holds = bool(report.composed.total) and not lost
+    if thoroughly and report.composed.total:
+        from vgbench_gen.cli._check import check_dataset, draw_example, list_places
+
+        print(draw_example(out), flush=True)
+        holds &= check_dataset(out, scenes, workers)
+        if lost:
+            print(f"lost {len(lost)} of {len(report.scenes)} scenes ({', '.join(lost)}): run again to try them again.")
+        print("\n".join(["", *list_places(out)]))
+    return holds
 
 
 def _load_recipe(name: str, seed: int | None, items: int | None = None) -> Recipe:

@@ -12,7 +12,7 @@ from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.distractors.base import DEFAULT, strategies
 from vgbench_gen.pipeline.compose import ComposeReport, compose, list_fact_shards
-from vgbench_gen.pipeline.executors import Engine, engines, run
+from vgbench_gen.pipeline.executors import Engine, begin_work, engines, run
 from vgbench_gen.pipeline.measure import (
     MeasureJob,
     SceneReport,
@@ -86,7 +86,7 @@ def build(
     """
     resolved = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     folder, engine = Path(out), _make_engine(workers)
-    with BuildLock(folder):
+    with BuildLock(folder), begin_work(engine):
         clean_temporary(folder)
         reports = measure(resolved, scenes, folder, engine, on_scene)
         resolved = resolved.with_noise(report.dataset for report in reports)
@@ -154,11 +154,12 @@ def recompose(
     """
     check_names(recipe)
     list_fact_shards(out)  # says so before a mistyped folder is made
-    with BuildLock(out):
+    engine = _make_engine(workers)
+    with BuildLock(out), begin_work(engine):
         clean_temporary(out)
         reports = read_reports(out)
         recipe = recipe.with_noise(report.dataset for report in reports)
-        report = BuildReport(reports, compose(out, recipe, reports, _make_engine(workers), on_question, allow_short))
+        report = BuildReport(reports, compose(out, recipe, reports, engine, on_question, allow_short))
         write_manifest(out, make_manifest(recipe, report))
     return report
 

@@ -66,7 +66,7 @@ class Executor(abc.ABC):
         """
 
     @contextmanager
-    def begin_work(self, engine: Engine, prepare: Callable[[], None]) -> Iterator[None]:
+    def begin_work(self, engine: Engine, prepare: Callable[[], None] | None) -> Iterator[None]:
         """See `begin_work`; executors whose workers are there anyway have nothing to begin."""
         yield
 
@@ -117,14 +117,14 @@ def run(
 
 
 @contextmanager
-def begin_work(engine: Engine, prepare: Callable[[], None]) -> Iterator[None]:
-    """Workers that start while this process still prepares their jobs; the first `run` in the block takes them.
-
-    Changes nothing but the time it takes. Those that no `run` took end with the block.
+def begin_work(engine: Engine, prepare: Callable[[], None] | None = None) -> Iterator[None]:
+    """Workers that stay until the block ends: every `run` in it takes them, in place of new ones that would import
+    everything again. A block in a block keeps the workers of the outer one. Changes nothing but the time it takes.
 
     Args:
         engine: as `run` gets it.
-        prepare: called once in each worker before its first job, such as to import what jobs need; importable by name.
+        prepare: called once in each worker, which starts at once, such as to import what its first job needs;
+            importable by name. Without it workers start with the first `run`.
 
     Raises:
         UnknownNameError: no such engine.

@@ -41,20 +41,25 @@ class Local(Executor):
     """
 
     def __init__(self) -> None:
-        self._early: list[_Worker] = []
+        self._idle: list[_Worker] = []
+        self._blocks = 0
 
     @contextmanager
-    def begin_work(self, engine: Engine, prepare: Callable[[], None]) -> Iterator[None]:
-        """See `Executor.begun`."""
-        own = [_Worker(prepare) for _ in range(engine.cores)] if engine.cores > 1 else []
-        self._early += own
+    def begin_work(self, engine: Engine, prepare: Callable[[], None] | None) -> Iterator[None]:
+        """See `Executor.begin_work`."""
+        if prepare is not None and engine.cores > 1 and not self._blocks:
+            self._idle += [_Worker(prepare) for _ in range(engine.cores)]
+        self._blocks += 1
         try:
             yield
         finally:
-            unused = [worker for worker in own if worker in self._early]
-            self._early = [worker for worker in self._early if worker not in unused]
-            for worker in unused:
-                worker.stop()
+            self._blocks -= 1
+            if not self._blocks:
+                self._stop_idle()
+
+    def _stop_idle(self) -> None:
+        while self._idle:
+            self._idle.pop().stop()
 
     def attempt(
         self,
@@ -71,10 +76,12 @@ class Local(Executor):
                 for index, job in enumerate(jobs):
                     yield index, function(job)
             return
+        if apart:
+            self._stop_idle()  # what they hold may be what was lacking
         waiting = list(enumerate(jobs))[::-1]
         running: dict[Future[Result], tuple[int, _Worker]] = {}
         wanted = min(engine.cores, len(jobs))
-        workers = [self._early.pop() if self._early else _Worker() for _ in range(wanted)]
+        workers = [self._idle.pop() if self._idle else _Worker() for _ in range(wanted)]
 
         def start(worker: _Worker) -> None:
             if waiting:
@@ -104,8 +111,12 @@ class Local(Executor):
         except BaseException:
             for worker in workers:
                 worker.kill()
+            for worker in workers:
+                worker.pool.shutdown()
             raise
-        finally:
+        if self._blocks:
+            self._idle += workers
+        else:
             for worker in workers:
                 worker.pool.shutdown()
 
