@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 
 import cv2
 import numpy as np
@@ -10,7 +11,7 @@ from PIL import Image
 from tests.scene_factory import RoomScene, render, room_scene
 from tests.small_room import as_jpeg, other_world, small_room, small_view, stored
 from vgbench_gen.core.errors import FrameError
-from vgbench_gen.core.gates import FrameGates, Gates
+from vgbench_gen.core.gates import FrameGates, Gates, PairGates
 from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.core.types import ColorArray, FloatArray
 from vgbench_gen.geometry.poses import make_pose
@@ -416,6 +417,18 @@ def test_a_shifted_frame_is_noticed_not_only_missed() -> None:
     _, share, pairs = SceneView(changed_poses("shifted"), Gates()).pose_agreement()
     assert pairs > 5
     assert share < 0.70
+
+
+def test_poses_are_judged_by_pairs_that_could_be_asked() -> None:
+    wide = SceneView(changed_poses(""), Gates())
+    turns_deg = [
+        np.degrees(np.linalg.norm(cv2.Rodrigues(wide.relative[i, j, :3, :3])[0]))
+        for i, j in itertools.combinations(range(len(wide.frames)), 2)
+        if wide.mutual_overlap[i, j] >= 0.2
+    ]
+    limit = float(np.sort(turns_deg)[2]) + 1e-6
+    narrow = SceneView(changed_poses(""), Gates(pair=PairGates(rotation_max_deg=limit)))
+    assert narrow.pose_agreement()[2] == 3
 
 
 def test_the_small_image_is_the_same_whether_it_was_kept_or_is_made_when_it_is_asked_for() -> None:

@@ -184,9 +184,13 @@ class SceneView:
     def pose_agreement(self) -> tuple[float, float, int]:
         """(median cycle error in pixels at 640 wide, share of co-visible samples within tolerance, pairs used).
 
-        Over up to `gates.scene.pairs` random overlapping pairs; NaN, NaN, 0 where no two frames overlap.
+        Over up to `gates.scene.pairs` random overlapping pairs that turn no further than pairs that are asked about:
+        the wider the turn, the more the noise of depth shows, and the less an error of poses beside it. NaN, NaN, 0
+        where there is none.
         """
-        first, second = np.nonzero(np.triu(self.mutual_overlap >= 0.2, 1))
+        turns_deg = poses.rotation_angle_deg(self.relative[..., :3, :3])
+        usable = (self.mutual_overlap >= 0.2) & (turns_deg <= self.gates.pair.rotation_max_deg)
+        first, second = np.nonzero(np.triu(usable, 1))
         if len(first) == 0:
             return float("nan"), float("nan"), 0
         rng = rng_for(0, "pose_agreement", self.dataset, self.id)
