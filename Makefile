@@ -106,7 +106,7 @@ samples: setup ## Make the sample scenes in SCENES (minutes; goes on where it st
 	$(VGBENCH) samples --out "$(SCENES)" $(if $(WORKERS),--workers $(WORKERS))
 
 demo: setup ## See it work in a few minutes: some sample scenes, 240 questions, verified and audited
-	$(VGBENCH) samples --small --frames 24 --out "$(DEMO)-scenes" $(if $(WORKERS),--workers $(WORKERS))
+	$(VGBENCH) samples --small --out "$(DEMO)-scenes" $(if $(WORKERS),--workers $(WORKERS))
 	$(VGBENCH) build vgbench-mini --scenes "$(DEMO)-scenes" --out "$(DEMO)" --check $(HOW)
 
 scenes: setup ## List what is under SCENES, with the health of every scene

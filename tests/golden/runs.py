@@ -84,7 +84,7 @@ class Run:
         folder = self.shared / "samples"
         with self.alone("samples"):
             if not (self.shared / "samples.whole").exists():
-                self.vgbench("samples", "--small", "--frames", 24, "--out", folder, "--workers", 1)
+                self.vgbench("samples", "--small", "--out", folder, "--workers", 1)
                 (self.shared / "samples.whole").touch()
         return folder
 

@@ -46,7 +46,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(named, home)
     else:
         scenes = str(root / "scenes")
-        assert main(["samples", "--small", "--frames", "24", "--out", scenes]) == 0
+        assert main(["samples", "--small", "--out", scenes]) == 0
         assert main(["build", "vgbench-mini", "--scenes", scenes, "--out", str(home), "--check"]) in (0, 1)
     script.write_text('{"reply": "I look at both images and compare them.\\n\\nThe answer is B.", "times": 0}\n')
     specs = ["baseline:constant", "baseline:solvers", "baseline:blind", f"scripted:{script}"]

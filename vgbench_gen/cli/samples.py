@@ -33,7 +33,7 @@ def samples(
         list[str] | None,
         typer.Option("--count", metavar="DATASET=N", help="Scenes of one dataset; may be repeated, names all wanted."),
     ] = None,
-    frames: Annotated[int, typer.Option("--frames", metavar="N", help="Frames per scene.")] = 30,
+    frames: Annotated[int, typer.Option("--frames", metavar="N", help="Frames per scene.")] = 24,
     seed: Annotated[
         int, typer.Option("--seed", metavar="N", min=0, max=MAX_SEED, help="Other rooms, other paths.")
     ] = 0,

@@ -111,7 +111,7 @@ class SampleSpec:
     """The seed of the whole set."""
     number: int
     """The number of the scene in its dataset, from 0; with seed and dataset it names the random stream."""
-    frames: int = 30
+    frames: int = 24
     """How many frames to film."""
     camera_kind: str = ""
     """"iphone" or "dslr" for scannetpp; empty for the others."""

@@ -45,7 +45,7 @@ LICENCE = "cc0-1.0"
 FULL = {"ca1m": 36, "scannet": 14, "scannetpp": 10, "wildrgbd": 8}
 """Scenes per dataset of the whole set: object questions come from CA-1M alone, hence the many."""
 SMALL = {"ca1m": 2, "scannet": 1, "scannetpp": 1, "wildrgbd": 1}
-FRAMES = 30
+FRAMES = 24
 CATEGORIES = ("backpack", "microwave", "bucket", "kettle", "box", "vase", "laptop", "helmet")
 
 # Space and rescan of seven scans in a row; then further spaces.
