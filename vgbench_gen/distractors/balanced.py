@@ -81,7 +81,7 @@ class _Selection:
         self.seed = seed
         counts = np.array([len(fact.text) for fact in facts])
         self.starts = np.concatenate([[0], np.cumsum(counts)])
-        self.text = np.concatenate([fact.text for fact in facts])
+        self.text = _add_gaps(np.concatenate([fact.text for fact in facts]))
         self.looks = np.concatenate([fact.looks for fact in facts])
         names = sorted({fact.scene for fact in facts}, key=lambda name: hash_stably("fold", str(seed), name))
         fold = {name: place % FOLDS for place, name in enumerate(names)}
@@ -111,8 +111,9 @@ class _Selection:
         return np.asarray(np.round(-np.linalg.norm((self.text - middle[:, None]) / spread, axis=2), _DIGITS))
 
     def _list_models(self) -> list[tuple[str, npt.NDArray[np.float32]]]:
-        """Kinds of model with the cues that each sees: those who read, and those who look at marks as well."""
-        seen = [("boosting", self.text), ("forest", self.text), ("linear", self.text)]
+        """Kinds of model with the cues that each sees: those who read, those who read the first two cues alone, where
+        many cues that say nothing hide little that two say, and those who look at marks as well."""
+        seen = [("boosting", self.text), ("forest", self.text), ("linear", self.text), ("forest", self.text[..., :2])]
         if self.looks.shape[2]:
             seen.append(("boosting", np.concatenate([self.text, self.looks], axis=2)))
         return seen
@@ -186,6 +187,20 @@ class _Steps:
         below = self.parts[row][:, :, None] <= np.arange(STEPS)  # (n, d, STEPS)
         self.more += sign * (below[0] - below[1:].mean(axis=0))
         self.above[:, :STEPS] = self.more[:, ::-1].cumsum(axis=1)[:, ::-1]
+
+
+def _add_gaps(text: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """(N, n, d + 2) the cues, and how far each option lies from the nearest other one of its set and from all on
+    average, with every cue in units of its spread: whether it stands apart is no sum of what each cue tells."""
+    if text.shape[1] < 3 or not text.shape[2]:
+        return text
+    scaled = text / np.maximum(text.std(axis=(0, 1)), _SAME)
+    itself = np.where(np.eye(text.shape[1], dtype=bool), np.inf, 0.0)
+    gaps = np.empty((*text.shape[:2], 2), dtype=np.float32)
+    for some in _cut(np.arange(len(text))):
+        between = np.linalg.norm(scaled[some][:, :, None] - scaled[some][:, None], axis=3)
+        gaps[some] = np.stack([(between + itself).min(axis=2), between.mean(axis=2)], axis=2)
+    return np.concatenate([text, np.round(gaps, _DIGITS)], axis=2)
 
 
 def _find_parts(cues: npt.NDArray[np.float32]) -> Ranks:

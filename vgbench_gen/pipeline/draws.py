@@ -108,7 +108,8 @@ def choose_draws(
         for k, found in zip(members, described[index], strict=True):
             if found is not None:
                 cells[plans[k].task, plans[k].question_type, plans[k].ask].append((k, *found))
-    kinds = [members for _, members in sorted(cells.items())]
+    # Most sets first, so that no worker starts them when the others are done.
+    kinds = sorted(cells.values(), key=lambda members: -sum(len(sets.text) for _, _, sets in members))
     choices = [_ChooseJob(tuple(sets for _, _, sets in members), settings.distractor_seed) for members in kinds]
     chosen = list(plans)
     for index, (places, fits) in run(_choose, choices, where, [folder]):
