@@ -200,7 +200,7 @@ def test_every_target_is_one_of_the_makefile() -> None:
     targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
     variables = set(re.findall(r"\$\((?:or )?([A-Z_]+)", makefile)) | {"RULE", "HARD", "TRAIN"}
     commands = list_commands("make")
-    assert len(commands) > 10
+    assert len(commands) > 5
     for page, words in commands:
         for word in words:
             name, equals, _ = word.partition("=")

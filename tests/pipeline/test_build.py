@@ -347,6 +347,7 @@ def test_a_task_that_lost_nearly_all_its_drafts_in_a_scene_is_named() -> None:
             "camera_parameters/pixels_undecided": 2,
             "frame/blurred": 40,
         }
+        rejects["object_distance/objects_too_few"] = 30  # in a source without boxes
         return SceneReport("ca1m", name, facts={"camera_parameters": kept}, rejects=rejects)
 
     def told(*scenes: SceneReport) -> list[str]:

@@ -100,6 +100,7 @@ def plan_lines(report: BuildReport, recipe: Recipe) -> list[str]:
 def loss_lines(report: BuildReport) -> list[str]:
     """One line per task and source of which nearly all drafts were lost in some scene, with the reason."""
     lost: dict[tuple[str, str], list[tuple[float, str, int, Counter[str]]]] = defaultdict(list)
+    boxed = {scene.dataset for scene in report.scenes if scene.objects}
     for scene in report.scenes:
         reasons: dict[str, Counter[str]] = defaultdict(Counter)
         for name, count in scene.rejects.items():
@@ -107,7 +108,9 @@ def loss_lines(report: BuildReport) -> list[str]:
             reasons[task][reason] += count
         for task, counts in reasons.items():
             kept, gone = scene.facts.get(task, 0), counts.total()
-            if task in tasks and kept < _FEW_KEPT and kept + gone >= _DRAFTS and gone >= _LOST * (kept + gone):
+            if task not in tasks or (tasks[task].needs_objects and scene.dataset not in boxed):
+                continue  # a reason for the whole source, which the table tells
+            if kept < _FEW_KEPT and kept + gone >= _DRAFTS and gone >= _LOST * (kept + gone):
                 lost[task, scene.dataset].append((gone / (kept + gone), scene.scene_id, kept + gone, counts))
     lines = []
     for (task, source), scenes in sorted(lost.items()):
