@@ -432,7 +432,7 @@ def test_poses_are_judged_by_pairs_that_could_be_asked() -> None:
 
 
 def test_the_small_image_is_the_same_whether_it_was_kept_or_is_made_when_it_is_asked_for() -> None:
-    scene = room_scene(frames=2, width=1280, height=960)
+    scene = room_scene(frames=1, width=1280, height=960)
     gates = Gates(frame=FrameGates(long_side_px=1280, keyframe_turn_deg=1e-3, keyframe_shift_m=1e-3))
     kept, made = SceneView(scene, gates), SceneView(scene, gates, [frame.id for frame in scene.frames])
     for first, second in zip(kept.frames, made.frames, strict=True):
@@ -445,9 +445,10 @@ def test_the_small_image_is_the_same_whether_it_was_kept_or_is_made_when_it_is_a
 
 
 def test_wide_images_are_kept_of_the_frames_that_are_named() -> None:
-    scene = room_scene(frames=2, width=1280, height=960)
+    scene = room_scene(frames=2, width=320, height=240)
     first, second = (frame.id for frame in scene.frames)
-    view = SceneView(scene, Gates(), [first, second], wide={second})
-    assert [frame.wide_camera.size for frame in view.frames] == [(1024, 768), (1280, 960)]
-    assert [decode(frame.base_image(wide=True)[0]).shape for frame in view.frames] == [(768, 1024, 3), (960, 1280, 3)]
+    gates = Gates(frame=FrameGates(long_side_px=256, wide_side_px=400))
+    view = SceneView(scene, gates, [first, second], wide={second})
+    assert [frame.wide_camera.size for frame in view.frames] == [(256, 192), (320, 240)]
+    assert [decode(frame.base_image(wide=True)[0]).shape for frame in view.frames] == [(192, 256, 3), (240, 320, 3)]
     view.close()
