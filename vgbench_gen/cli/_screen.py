@@ -251,6 +251,8 @@ class _PlainLines:
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
+        with self._lock:
+            self._tell_ends()
 
     def _watch(self) -> None:
         while not self._over.wait(_TICK_S):
@@ -260,22 +262,27 @@ class _PlainLines:
         with self._lock:
             now = time.monotonic()
             phase = self._phases.setdefault(name, _Phase(name, now, max(kept, done)))
-            phase.done, phase.total = done, total
-            if phase.told and not phase.ended and total is not None and done >= total:
-                self._say(f"{name}: {done} of {total}{self._unit}, done after {_format_time(now - phase.begun)}", now)
-            phase.ended = total is not None and done >= total
+            phase.done, phase.total, phase.last = done, total, now
+            self._tell_ends(going=name)  # the total of this one may grow
         self.look()
 
     def look(self) -> None:
         """Tell where the phases are, if it is time to."""
         with self._lock:
             now = time.monotonic()
-            going = [phase for phase in self._phases.values() if not phase.ended]
+            going = [phase for phase in self._phases.values() if not phase.is_over()]
             for phase in going[-1:]:
                 since = now - (self._said if phase.told else phase.begun)
                 if since >= (_PLAIN_S if phase.told else _SHORT_S):
                     phase.told = True
                     self._say(self._describe(phase, now), now)
+
+    def _tell_ends(self, going: str = "") -> None:
+        for phase in self._phases.values():
+            if phase.told and not phase.end_told and phase.name != going and phase.is_over():
+                phase.end_told = True
+                took = _format_time(phase.last - phase.begun)
+                self._say(f"{phase.name}: {phase.done} of {phase.total}{self._unit}, done after {took}", phase.last)
 
     def _describe(self, phase: _Phase, now: float) -> str:
         if phase.total is None:
@@ -291,15 +298,21 @@ class _PlainLines:
 
 @dataclass
 class _Phase:
-    """What is known of a phase: when it begun, how far it was then and is now, whether it was told and has ended."""
+    """What is known of a phase: when it begun and was last heard of, how far it was then and is now, and whether it and
+    its end were told."""
 
     name: str
     begun: float
     first: int
     done: int = 0
     total: int | None = None
+    last: float = 0.0
     told: bool = False
-    ended: bool = False
+    end_told: bool = False
+
+    def is_over(self) -> bool:
+        """Whether all is done, as far as is known."""
+        return self.total is not None and self.done >= self.total
 
 
 def _format_time(seconds: float) -> str:
