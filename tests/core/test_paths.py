@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from vgbench_gen.core.errors import DatasetError, SceneError
-from vgbench_gen.core.paths import inside
+from vgbench_gen.core.paths import close_if_raised, inside
 from vgbench_gen.store.files import dataset_error
 
 
@@ -41,3 +41,16 @@ def test_names_that_lead_out_or_nowhere_are_refused(root: Path, name: object) ->
     assert str(root.parent / "secret") not in str(caught.value) or "secret" in str(name)
     with pytest.raises(DatasetError):
         inside(root, name, dataset_error)
+
+
+@pytest.mark.parametrize("raised", [None, ValueError, KeyboardInterrupt])
+def test_what_was_opened_is_closed_where_the_block_raises_and_only_there(raised: type[BaseException] | None) -> None:
+    closed: list[bool] = []
+    found = None
+    try:
+        with close_if_raised(lambda: closed.append(True)):
+            if raised is not None:
+                raise raised
+    except BaseException as error:
+        found = type(error)
+    assert (found, closed) == (raised, [True] if raised else [])

@@ -13,6 +13,7 @@ from typing import Any
 
 from vgbench_gen.backends.base import Reply, Usage
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.paths import close_if_raised
 
 _TIMEOUT_S = 30.0
 _MAX_REPLY_BYTES = 64 << 20
@@ -112,11 +113,8 @@ class ReplyCache:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # Each statement is a transaction of its own.
             connection = sqlite3.connect(self.path, timeout=_TIMEOUT_S, isolation_level=None, check_same_thread=False)
-            try:
+            with close_if_raised(connection.close):
                 self._prepare(connection)
-            except BaseException:
-                connection.close()
-                raise
         except (sqlite3.Error, OSError) as exc:
             raise ConfigError(
                 f"{self.path}: cannot be used as a cache of replies ({exc}). Name another file with --cache."

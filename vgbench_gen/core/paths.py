@@ -6,7 +6,8 @@ import errno
 import io
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -53,3 +54,12 @@ def open_file(path: Path) -> BinaryIO:
         file.close()
         raise io.UnsupportedOperation(errno.EINVAL, "no regular file", str(path))
     return file
+
+
+@contextmanager
+def close_if_raised(close: Callable[[], object]) -> Iterator[None]:
+    """Where the block raises, also at an interrupt, `close` is called before that goes on."""
+    with ExitStack() as stack:
+        stack.callback(close)
+        yield
+        stack.pop_all()

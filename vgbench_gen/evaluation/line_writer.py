@@ -6,10 +6,12 @@ import fcntl
 import os
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.paths import close_if_raised
 from vgbench_gen.evaluation.reply_lines import MAX_LINE_BYTES, REMEDY, encode_record
 from vgbench_gen.store.files import dataset_error, sync_to_disk
 
@@ -33,13 +35,10 @@ class LineWriter:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         self._handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
-        try:
+        with close_if_raised(partial(os.close, self._handle)):
             self._lock()
             self._mend_tail()
             os.fsync(self._handle)
-        except BaseException:
-            os.close(self._handle)
-            raise
         sync_to_disk(path.parent)
         self._synced_s = time.monotonic()
         self._dirty = False

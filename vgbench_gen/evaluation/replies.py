@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from vgbench_gen.core.paths import close_if_raised
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.evaluation.line_writer import LineWriter
 from vgbench_gen.evaluation.reply_index import select_replies
@@ -194,16 +195,13 @@ class ReplyWriter(LineWriter):
         if new:
             _begin(path, header)
         super().__init__(path)
-        try:
+        with close_if_raised(self.close):
             old = read_replies(path).header if has_header(path) else None
             if old is not None and old.spec != header.spec:
                 raise dataset_error(path, f"replies of {old.spec}", f"those of {header.spec}", REMEDY)
             if old != header:
                 self.write(asdict(header))
                 self.flush()
-        except BaseException:
-            self.close()
-            raise
 
     def append(self, line: ReplyLine) -> None:
         """Add one reply."""

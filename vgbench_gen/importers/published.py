@@ -109,14 +109,10 @@ def read_rows(path: Path) -> list[Any]:
         DatasetError: no such file, too large, or no JSON list.
     """
     try:
-        size = path.stat().st_size
-    except OSError:
-        raise dataset_error(path, "no file", "questions of the published schema", _REMEDY) from None
-    if size > MAX_BYTES:
-        raise dataset_error(path, f"{size} bytes", f"at most {MAX_BYTES}", "Split the file.")
-    try:
         found = read_json(path, "none", MAX_BYTES)
-    except ValueError as error:
+    except FileNotFoundError:
+        raise dataset_error(path, "no file", "questions of the published schema", _REMEDY) from None
+    except (OSError, ValueError) as error:
         raise dataset_error(path, f"no JSON ({error})", "a JSON list of rows", _REMEDY) from error
     if not isinstance(found, list):
         raise dataset_error(path, f"a JSON {type(found).__name__}", "a JSON list of rows", _REMEDY)

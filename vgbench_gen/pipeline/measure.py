@@ -124,7 +124,7 @@ def measure_scene(job: MeasureJob) -> SceneReport:
                 facts, rejects = _measure(scene, job.recipe, media, report)
                 _write(job, report, facts, rejects)
     except VGBenchError as error:
-        report.error, report.raised, report.key = escape_surrogates(str(error)), True, ""
+        report.error, report.raised, report.key = str(error), True, ""
         reason = "unreadable"
         if isinstance(error, DefectError):
             reason = "defect"

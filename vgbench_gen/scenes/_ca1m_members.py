@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import FormatError, FrameError, SceneError
+from vgbench_gen.core.paths import close_if_raised
 from vgbench_gen.scenes._tar_index import TarIndex
 from vgbench_gen.scenes.base import Issue
 from vgbench_gen.scenes.files import MAX_PICTURE_BYTES, PictureHeader, inside, read_json, read_picture_header
@@ -45,11 +46,8 @@ class Members:
             self._tar = TarIndex(path)
             self._sizes = {name: size for name, (_, size) in self._tar.members.items()}
             self.issues += [Issue("", note.reason, f"{note.name}: {note.detail}") for note in self._tar.notes]
-        try:
+        with close_if_raised(self.close):
             self._group()
-        except SceneError:
-            self.close()
-            raise
 
     def where(self, name: str) -> str:
         """A member as errors name it."""

@@ -15,6 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from vgbench_gen.core.errors import FormatError, FrameError, SceneError
+from vgbench_gen.core.paths import close_if_raised
 from vgbench_gen.core.types import Camera, ColorArray, DepthArray, FloatArray
 from vgbench_gen.scenes._pgm import decode_pgm, read_pgm_header
 from vgbench_gen.scenes._scannet_cameras import (
@@ -101,7 +102,7 @@ class PixelSizes(Protocol):
 def open_sens(path: Path) -> Recording:
     """Recording in a `.sens` file. The caller closes `source`. Raises SceneError like `SensFile`."""
     file = SensFile(path)
-    try:
+    with close_if_raised(file.close):
         header, issues = file.header, list[Issue]()
         if file.shortfall:
             issues.append(Issue("", "truncated", file.shortfall))
@@ -128,9 +129,6 @@ def open_sens(path: Path) -> Recording:
             issues,
             digest,
         )
-    except BaseException:
-        file.close()
-        raise
 
 
 @dataclass(slots=True)

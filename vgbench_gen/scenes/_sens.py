@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vgbench_gen.core.errors import FrameError, SceneError
+from vgbench_gen.core.paths import close_if_raised
 from vgbench_gen.core.types import ColorArray, DepthArray, FloatArray
 from vgbench_gen.scenes.files import MAX_PIXELS, decode_image_rgb, open_regular, read_picture_header
 
@@ -90,14 +91,11 @@ class SensFile:
         self.path = path
         self.shortfall = ""
         self._handle = open_regular(path, path)
-        try:
+        with close_if_raised(self.close):
             self.size_bytes = os.fstat(self._handle).st_size
             self.header = _read_header(self._handle, path)
             self.color_size = self.header.color_size
             self._walk()
-        except BaseException:
-            self.close()
-            raise
 
     def __len__(self) -> int:
         return len(self.poses)

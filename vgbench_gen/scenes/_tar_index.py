@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vgbench_gen.core.errors import FormatError, SceneError
+from vgbench_gen.core.paths import close_if_raised
 from vgbench_gen.scenes.files import open_regular
 
 _BLOCK = 512
@@ -81,12 +82,9 @@ class TarIndex:
         self.members, self.notes, self.complete = {}, [], False
         self._unsaid = 0
         self._fd = open_regular(path, path)
-        try:
+        with close_if_raised(self.close):
             self.size_bytes = os.fstat(self._fd).st_size
             self._walk()
-        except BaseException:
-            self.close()
-            raise
         if self._unsaid:
             self.notes.append(TarNote("", "tar_more_notes", f"{self._unsaid} more members refused"))
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from vgbench_gen.core.errors import FormatError, SceneError
+from vgbench_gen.core.paths import close_if_raised
 from vgbench_gen.core.types import Camera, ColorArray, DepthArray, FloatArray
 from vgbench_gen.geometry.poses import check_pose
 from vgbench_gen.scenes._scannet_cameras import parse_keys
@@ -154,11 +155,8 @@ class ScanNet(Loader):
         else:
             expected = "a .sens file or exported frames (color/, depth/, pose/, intrinsic/)"
             raise SceneError(folder, "no frames", expected, "Download or export the scan, or remove the folder.")
-        try:
+        with close_if_raised(recording.source.close):
             return ScanNetScene(ref, folder, recording, keys)
-        except BaseException:
-            recording.source.close()
-            raise
 
 
 def _open_frames(recording: Recording, world_from_file: FloatArray, issues: list[Issue]) -> Iterator[ScanNetFrame]:

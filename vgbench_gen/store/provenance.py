@@ -10,7 +10,7 @@ import socket
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import vgbench_gen
 from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.core.json_text import parse_json, read_json
+from vgbench_gen.core.paths import close_if_raised
 from vgbench_gen.core.rng import format_canonical_json
 from vgbench_gen.core.types import Item
 from vgbench_gen.store.columns import ITEM_COLUMNS
@@ -180,13 +181,10 @@ class BuildLock:
                 )
             self.path.unlink(missing_ok=True)
             self._handle = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
-            try:
+            with close_if_raised(partial(os.close, self._handle)):
                 with suppress(OSError):  # a file system without flock
                     fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 os.write(self._handle, format_canonical_json(_describe_process()).encode())
-            except BaseException:
-                os.close(self._handle)
-                raise
         return self
 
     def __exit__(

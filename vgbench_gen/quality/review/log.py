@@ -5,10 +5,12 @@ from __future__ import annotations
 import fcntl
 import os
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from vgbench_gen.core.paths import close_if_raised
 from vgbench_gen.quality.review.lines import ReviewError, ReviewLine, normalise_name
 from vgbench_gen.store.files import dataset_error, name_place, sync_to_disk
 
@@ -37,7 +39,7 @@ class VerdictLog:
         folder.mkdir(parents=True, exist_ok=True)
         # No symbolic link: the folder may have been unpacked from somewhere, and this file is written to.
         self._handle = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-        try:
+        with close_if_raised(partial(os.close, self._handle)):
             self._lock()
             data = self.path.read_bytes()
             self._size = data.rfind(b"\n") + 1
@@ -46,9 +48,6 @@ class VerdictLog:
                 os.ftruncate(self._handle, self._size)
                 os.fsync(self._handle)
             sync_to_disk(folder)
-        except BaseException:
-            os.close(self._handle)
-            raise
 
     def append(self, line: ReviewLine) -> None:
         """Write one line durably; where that fails, the file stays as it was.

@@ -10,6 +10,7 @@ from typing import Any
 from vgbench_gen.backends.base import Backend
 from vgbench_gen.backends.spec import BackendOptions, open_backend
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.paths import close_if_raised
 from vgbench_gen.evaluation.benchmarks.rover import judge as rover_judge
 from vgbench_gen.evaluation.benchmarks.rover import tables
 from vgbench_gen.evaluation.benchmarks.rover.journal import Journal, make_basis
@@ -128,15 +129,12 @@ class ROVEREvaluator:
                 if opened is not self._judge:
                     await opened.close()
 
-        try:
+        with close_if_raised(journal.close):
             work = list(self._missing(given, journal))
             done = total - sum(len(metrics) for _, metrics in work)
             if progress is not None:
                 progress(done, total)
             rover_judge.run_here(run)
-        except BaseException:
-            journal.close()
-            raise
         journal.close(places)
         return [journal.result(sample.sample_id, sample.place, self.metrics) for sample in given]
 

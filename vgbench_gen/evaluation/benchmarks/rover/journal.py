@@ -12,10 +12,12 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.paths import close_if_raised
 from vgbench_gen.evaluation.benchmarks.rover import judge as rover_judge
 from vgbench_gen.evaluation.benchmarks.rover.judge import (
     ALIGNMENT,
@@ -70,15 +72,13 @@ class Journal:
         except OSError as error:
             found = f"nothing that can be written ({error.strerror})"
             raise dataset_error(path, found, "a file for results", "Name a file.") from None
-        try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with close_if_raised(partial(os.close, self._handle)):
+            try:
+                fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                told = f"{path}: found another process that writes it; expected one. Wait for it."
+                raise DatasetError(told) from None
             self._read(path)
-        except BlockingIOError:
-            os.close(self._handle)
-            raise DatasetError(f"{path}: found another process that writes it; expected one. Wait for it.") from None
-        except BaseException:
-            os.close(self._handle)
-            raise
 
     def given(self, sample_id: str, inputs: str) -> dict[str, Verdict]:
         """Verdicts with a score about this very sample, by metric."""
