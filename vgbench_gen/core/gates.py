@@ -32,8 +32,8 @@ class FrameGates(Config):
     """The longer side of the delivered images, in pixels; more detail costs readers tokens and adds nothing to
     geometry."""
     wide_side_px: int = 1600
-    """The longer side of the images that crops are cut from, in pixels, where a frame is that large; a crop of 0.6 of
-    the side is then delivered with as many pixels as a whole frame."""
+    """The longer side of the images that crops are cut from, in pixels, where a frame is that large; a crop of
+    `homography.crop_share` of the side then has nearly as many pixels as a delivered frame."""
     sharpness_min: float = 15.0
     """The least variance of the Laplacian of the grey image at a width of at most 640; below this edges are gone in any
     scene."""

@@ -6,7 +6,7 @@ the weights are those nearest to equal ones (exponential tilting, as in Hainmuel
 which, averaged over the images, the right region is like the others in height, left to right, distance from the centre,
 size, shape and isolation: as numbers, as ranks, in pairs, and band by band, since equal means and variances leave a
 forest enough to learn from. Sets are then drawn by weight, each image on its own, so any part of what is drawn is
-balanced in expectation (`docs/validity.md#relative-depth`).
+balanced in expectation (`docs/validity.md#balanced-selection`).
 """
 
 from __future__ import annotations
