@@ -383,6 +383,6 @@ def test_list_filters_and_says_what_there_is(dataset: Path, capsys: Capture) -> 
     assert [one["id"] for one in told] == [item.id for item in wanted]
     assert [one["answer"] for one in told] == [item.answer for item in wanted]
     assert run("list", dataset, "--limit", 2) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == items.ids()[:2]
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["id", *items.ids()[:2]]
     assert run("list", dataset, "--task", "metric_dept") == 1
     assert "none fits. There are task: homography_to_matrix, metric_depth; " in capsys.readouterr().out

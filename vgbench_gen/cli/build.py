@@ -161,7 +161,7 @@ def compose(
     base = _load_recipe(recipe, None, items) if recipe else _set_items(pipeline.read_built_recipe(out), items)
     resolved = _set_bank(base.model_copy(update=changes), bank, wording)
     where = choose_engine(engine, workers, address)
-    with _exit_where_short(), _open_bars() as (_, on_question):
+    with _exit_where_short(), _open_bars(measures=False) as (_, on_question):
         report = pipeline.recompose(resolved, out, where, on_question, allow_short)
     _print_report(report, resolved, out, as_json)
     if not report.composed.total:
@@ -231,14 +231,15 @@ def _exit_where_short() -> Iterator[None]:
 
 @contextmanager
 def _open_bars(
-    listed_later: bool = False,
+    listed_later: bool = False, measures: bool = True
 ) -> Iterator[tuple[Callable[[SceneReport, int, int], None], Callable[[int, int], None]]]:
     """Progress on standard error: one bar for scenes, one for questions.
 
     listed_later: whether standard output will list dropped scenes; in a terminal they are then not said here as well.
+    measures: whether scenes are measured first.
     """
     with progress_bars() as progress:
-        progress("measuring scenes", 0, None)
+        progress("measuring scenes" if measures else "choosing facts", 0, None)
 
         def on_scene(report: SceneReport, done: int, total: int) -> None:
             progress("measuring scenes", done, total)

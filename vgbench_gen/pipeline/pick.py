@@ -119,8 +119,8 @@ def deal(
         level: group id -> level of difficulty.
         wanted: how many questions per form; must be possible, see `quotas`.
         per_fact: most forms of one fact.
-        levels, spread: of what was dealt so far; open-ended answers prefer the value that is least crowded, then the
-            level that is missing.
+        levels, spread: of what was dealt so far; open-ended answers are dealt first and prefer the value that is least
+            crowded, then the level that is missing.
 
     Raises:
         ValueError: it is not possible.
@@ -129,7 +129,8 @@ def deal(
     level_of = [level.get(forms[0].group_id, "") for forms in facts]
     names = set(level_of)
     rest = [min(per_fact, len(forms)) for forms in can]
-    left = {form: wanted[form] for form in QUESTION_TYPES if wanted.get(form)}
+    # Open-ended ones first: they need answers that lie apart, other forms take any.
+    left = {form: wanted[form] for form in reversed(QUESTION_TYPES) if wanted.get(form)}
     supply = Counter((frozenset(forms), count) for forms, count in zip(can, rest, strict=True))
     dealt: list[QuestionPlan] = []
     for form in list(left):
