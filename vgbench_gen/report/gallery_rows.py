@@ -73,7 +73,7 @@ def read_sizes(item: Item) -> list[list[int] | None]:
 
 
 def make_overlay(item: Item) -> tuple[list[list[dict[str, Any]]], str]:
-    """(marks of every image, why there are none or ""), as `vgbench explain` draws them."""
+    """(marks of every image, why there are none or ""), as `vgbench show` draws them."""
     nothing: list[list[dict[str, Any]]] = [[] for _ in item.images]
     if item.task not in tasks:
         return nothing, "The task is not one of this program's, so nothing can be drawn."

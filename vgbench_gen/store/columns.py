@@ -90,7 +90,7 @@ ITEM_COLUMNS = (
     Column("id", "string", "hash of group, question type, template, strategy, seed: a changed question is another id",
            "compose"),
     Column("index", "int64", "position in the dataset, from 0", "compose"),
-    Column("group_id", "string", "hash of the fact; the same truth asked in several formats shares it", "compose"),
+    Column("group_id", "string", "hash of the fact; the same truth in several question types shares it", "compose"),
     Column("twin_id", "string", "shared by the two halves of a judgment pair; empty elsewhere", "compose"),
     Column("pair_id", "string", "shared by two items that ask one truth from two sides; empty elsewhere", "compose"),
     Column("benchmark", "string", "selects prompts and scorer, such as `VGBench`; exported as SpatialScore's `source`",

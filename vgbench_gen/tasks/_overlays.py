@@ -1,4 +1,4 @@
-"""What `vgbench explain` draws for answers that move points from one image to another."""
+"""What `vgbench show` draws for answers that move points from one image to another."""
 
 from __future__ import annotations
 

@@ -284,7 +284,7 @@ def mirror_region(candidate: Candidate, width: int) -> Candidate:
 
 
 def make_region_mark(option: Candidate, right: bool) -> Mark:
-    """A region's rectangle with its mean and median depth, for `vgbench explain`."""
+    """A region's rectangle with its mean and median depth, for `vgbench show`."""
     x1, y1, x2, y2 = option.show["rect"]
     measured = RegionEvidence.of(option)
     label = f"mean {measured.mean_m:.3f} median {measured.quantiles_m[3]:.3f} m"

@@ -11,7 +11,7 @@ from vgbench_gen.store.pictures import Picture
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Something that `vgbench explain` draws over a shown picture."""
+    """Something that `vgbench show` draws over a shown picture."""
 
     kind: str
     """"point" (every point a dot), "line" (points joined in order) or "rect" (two points, opposite corners)."""
