@@ -188,6 +188,8 @@ class SceneView:
         the wider the turn, the more the noise of depth shows, and the less an error of poses beside it. NaN, NaN, 0
         where there is none.
         """
+        if not self.frames:
+            return float("nan"), float("nan"), 0
         turns_deg = poses.rotation_angle_deg(self.relative[..., :3, :3])
         usable = (self.mutual_overlap >= 0.2) & (turns_deg <= self.gates.pair.rotation_max_deg)
         first, second = np.nonzero(np.triu(usable, 1))
