@@ -64,7 +64,7 @@ $(DEV_STAMP): $(STAMP)
 vgbench clean: OUT ?= build/vgbench
 
 # A folder with nothing but the README and samples of ours (whole or not) has no scans of the user's in it.
-vgbench: dev ## Build the benchmark from SCENES (sample scenes where it is empty) into OUT, verify every answer, audit; says where to look
+vgbench: setup ## Build the benchmark from SCENES (sample scenes where it is empty) into OUT, verify every answer, audit; says where to look
 	@if [ -d "$(SCENES)" ] && [ -z "$$(find "$(SCENES)" -mindepth 1 -maxdepth 1 ! -name README.md ! -name '.*' \
 	  ! -name 'samples-*' -print -quit)" ]; then \
 	  echo "No scans of yours in $(SCENES): making the sample scenes there first, as far as they are missing."; \

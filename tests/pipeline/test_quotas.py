@@ -278,6 +278,15 @@ def test_open_ended_answers_are_spread_over_their_range_and_choices_are_not() ->
     assert {value for value in crowded[40:] if not 1.6 < value < 2.5} <= set(taken.tolist())
 
 
+def test_open_ended_questions_get_the_answers_that_lie_apart_before_other_types_take_them() -> None:
+    apart = [0.5 * 1.6**k for k in range(8)]
+    values = [*apart, *(2.0 + 0.001 * k for k in range(8))]  # earlier facts are preferred by types that take any
+    facts = [forms_of(row, ["judgment", "open-ended"], value) for row, value in enumerate(values)]
+    dealt = dealt_rows(facts, {"judgment": 8, "open-ended": 8}, 1, Spread())
+    assert len({row for row, _ in dealt}) == 16
+    assert len([row for row, form in dealt if form == "open-ended" and row < 8]) >= 7
+
+
 def test_answers_stand_in_no_clumps_that_one_guess_would_join() -> None:
     rng, spread, taken = np.random.default_rng(0), Spread(), []
     for _ in range(60):  # scenes, whose answers lie mostly in the middle

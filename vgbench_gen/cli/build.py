@@ -85,18 +85,16 @@ def build(
     """
     from vgbench_gen.core.errors import ConfigError
     from vgbench_gen.pipeline import build as pipeline
-    from vgbench_gen.pipeline.executors import begin_work
 
     if check and as_json:
         raise ConfigError("--json with --check: found both; expected one. `vgbench verify` and `audit` have their own.")
 
     resolved = _set_bank(_load_recipe(recipe, seed, items), bank, wording)
     where = choose_engine(engine, workers, address)
-    with begin_work(where):  # verifying and auditing take the workers of the build
-        with _exit_where_short(), _open_bars(listed_later=not as_json) as (on_scene, on_question):
-            report = pipeline.build(resolved, scenes, out, where, on_scene, on_question, allow_short)
-        _print_report(report, resolved, out, as_json)
-        holds = _check(report, out, scenes, workers, check)
+    with _exit_where_short(), _open_bars(listed_later=not as_json) as (on_scene, on_question):
+        report = pipeline.build(resolved, scenes, out, where, on_scene, on_question, allow_short)
+    _print_report(report, resolved, out, as_json)
+    holds = _check(report, out, scenes, workers, check)
     if not holds:
         raise typer.Exit(1)
 

@@ -86,11 +86,12 @@ def build(
     """
     resolved = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     folder, engine = Path(out), _make_engine(workers)
-    with BuildLock(folder), begin_work(engine):
+    with BuildLock(folder):
         clean_temporary(folder)
         reports = measure(resolved, scenes, folder, engine, on_scene)
         resolved = resolved.with_noise(report.dataset for report in reports)
-        composed = compose(folder, resolved, _keep_measured(reports), engine, on_question, allow_short)
+        with begin_work(engine):  # not those that measured, and hold what that needed
+            composed = compose(folder, resolved, _keep_measured(reports), engine, on_question, allow_short)
         report = BuildReport(reports, composed)
         write_times(folder, _make_times(report))
         write_manifest(folder, make_manifest(resolved, report))
