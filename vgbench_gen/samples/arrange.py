@@ -6,6 +6,7 @@ A room is the rectangle [0, width] x [0, depth] with the floor at z = 0. Walls a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -58,10 +59,14 @@ class Placed:
     """The lowest coordinates of its model in the model's frame, (3,) metres; measured where `high_m` is not given."""
     high_m: FloatArray = field(default_factory=lambda: np.zeros(3))
     """The highest coordinates of its model in the model's frame, (3,) metres; measured where all are 0."""
+    clutter: bool = False
+    """Whether it is one of the small things that lie about, for whose sake nobody films."""
 
     def __post_init__(self) -> None:
         if not self.high_m.any():
             self.low_m, self.high_m = self.model.extent_m()
+        self.reach_m = float(np.hypot(*np.maximum(-self.low_m[:2], self.high_m[:2])))
+        """How far its footprint reaches from its origin in metres."""
 
     @property
     def rotation(self) -> FloatArray:
@@ -92,7 +97,7 @@ class Placed:
             new = SolidPart(
                 part.vertices_m @ turn.T + self.at_m, part.normals @ turn.T, part.uv, part.faces, part.texture
             )
-            new.solid, new.coarse = part.solid, part.coarse
+            new.solid, new.coarse, new.narrow = part.solid, part.coarse, part.narrow
             moved.append(new)
         return moved
 
@@ -265,6 +270,7 @@ class Room:
         corners = thing.outline()
         w, d, h = self.size_m
         inside = (corners > 0.004).all() and (corners < np.array([w, d]) - 0.004).all()
+        inside |= ignore is not None and ignore.structural  # a sill goes on into the wall
         if not inside or thing.z + thing.high_m[2] > h - 0.01:
             return False
         for other in self.placed:
@@ -296,6 +302,8 @@ class Room:
 def are_touching(a: Placed, b: Placed, gap_m: float) -> bool:
     """Whether two upright boxes come nearer than a gap."""
     if a.z + a.low_m[2] >= b.z + b.high_m[2] - 1e-4 or b.z + b.low_m[2] >= a.z + a.high_m[2] - 1e-4:
+        return False
+    if math.hypot(a.x - b.x, a.y - b.y) > a.reach_m + b.reach_m + gap_m:
         return False
     return do_outlines_overlap(a.outline(gap_m / 2), b.outline(gap_m / 2))
 

@@ -123,7 +123,11 @@ def list_targets(plan: RoomPlan) -> list[paths.FilmingTarget]:
     found = []
     for thing in plan.placed:
         size = float((thing.high_m - thing.low_m).max())
-        if not thing.structural and thing.model.label not in ("rug", "ceiling lamp", "curtain", "blinds", "papers"):
+        if (
+            not thing.structural
+            and not thing.clutter
+            and thing.model.label not in ("rug", "ceiling lamp", "curtain", "blinds", "papers")
+        ):
             found.append(paths.FilmingTarget(thing.box().center_m, size))
     return found
 

@@ -69,11 +69,14 @@ class Furnisher:
                 return found
         return self.room.place_against(model, wall)
 
-    def put_on_top(self, other: Placed | None, kinds: Sequence[str], count: int, shelf: int = -1) -> None:
-        """Some of these things on another one."""
-        for kind in [kinds[int(k)] for k in self.rng.permutation(len(kinds))[:count]]:
-            if other:
-                self.room.place_on(self.make_model(kind), other, shelf)
+    def put_on_top(
+        self, other: Placed | None, kinds: Sequence[str], count: int, shelf: int = -1, tries: int = 12
+    ) -> set[str]:
+        """Some of these things on another one; returns those for which there was room."""
+        drawn = [kinds[int(k)] for k in self.rng.permutation(len(kinds))[:count]]
+        return {
+            kind for kind in drawn if other and self.room.place_on(self.make_model(kind), other, shelf, tries=tries)
+        }
 
     def fill(self, other: Placed | None, kinds: Sequence[str], most: int = 2) -> None:
         """Things on every shelf of another one."""

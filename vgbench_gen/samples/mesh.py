@@ -66,7 +66,7 @@ def join_parts(parts: Sequence[tuple[int, SolidPart, float]]) -> Mesh:
             part.uv,
             np.full(n, instance),
             np.full(n, number[id(part.texture)]),
-            np.full(n, _COARSE_M if part.coarse else edge_m),
+            np.full(n, _COARSE_M if part.coarse else edge_m * (2 if part.narrow else 1)),
             part.faces + count,
         )
         for column, value in zip(columns, values, strict=True):

@@ -5,6 +5,7 @@ Local frame of a thing: z up, standing on z = 0, centre of its footprint at the 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -13,12 +14,15 @@ import numpy as np
 import trimesh
 
 from vgbench_gen.core.types import FloatArray, IntArray
+from vgbench_gen.samples.mapping import map_by_side, map_round_axis
 from vgbench_gen.samples.textures import Texture
 
 Vec3 = tuple[float, float, float]
 
 _SIDES = (("-x", 0, -1), ("+x", 0, 1), ("-y", 1, -1), ("+y", 1, 1), ("-z", 2, -1), ("+z", 2, 1))
-_RIM = 1e-4  # stretched textures end just before 1, which would be the other side of one that tiles
+_BEVEL_M = 0.003  # how far the edges of boards and boxes are cut off, on both of their sides
+_BEVEL_SHARE = 0.1  # of the thinnest side at most
+_BEVELLED_M = 0.15  # what is shorter, or thinner than a tenth of it, is too small for its edges to be seen
 _SMOOTH_DOT = 0.75  # corners whose faces turn less than about 40 degrees from their mean are shaded round
 
 
@@ -43,6 +47,8 @@ class SolidPart:
     """The number that parts of one closed solid share within their model."""
     coarse: bool = False
     """Whether it is never seen from inside the room, so that light on it needs no detail."""
+    narrow: bool = False
+    """Whether it is so narrow that light on it needs half of the detail."""
 
 
 @dataclass(eq=False)
@@ -92,19 +98,26 @@ class Model:
         along: int | None = None,
         region: tuple[float, float, float, float] | None = None,
         coarse: Collection[str] = (),
+        bevel: bool = True,
     ) -> Model:
         """Add a cuboid whose bottom centre is `base`; `sides` ("-y", "+z", ...) override the texture.
 
         turn_deg: about x, y, z, in this order, around the bottom centre. along: axis along which a tiling texture's
         u runs (default: the longest). region: part (u1, v1, u2, v2) of stretched textures that the -y side shows.
-        coarse: sides that nobody sees.
+        coarse: sides that nobody sees. bevel: whether its edges are cut off a little, if it is large enough to see it.
         """
         axis = int(np.argmax(size)) if along is None else along
         place = _make_yaw_rotation(turn_deg)
+        cut_m = _choose_bevel_m(size) if bevel else 0.0
+        made = []
         for name, k, sign in _SIDES:
             used = (sides or {}).get(name, texture)
-            part = _make_side(np.array(size), k, sign, used, axis, region if name == "-y" else None)
-            part.solid, part.coarse = self.solids, name in coarse
+            made.append(_make_side(np.array(size), k, sign, used, axis, region if name == "-y" else None, cut_m))
+            made[-1].coarse = name in coarse
+        if cut_m:
+            made.append(_make_bevel(np.array(size), texture, axis, cut_m))
+        for part in made:
+            part.solid = self.solids
             part.vertices_m = (part.vertices_m + np.array([0, 0, size[2] / 2])) @ place.T + np.array(base)
             part.normals = part.normals @ place.T
             self.parts.append(part)
@@ -233,9 +246,9 @@ def map_texture(
         round_ = (mean[faces] * normals).sum(axis=-1) > _SMOOTH_DOT
         normals = np.where(round_[..., None], mean[faces], normals)
     if cylindrical:
-        uv = _map_round_axis(corners, face_normals, texture, axis_xy)
+        uv = map_round_axis(corners, face_normals, texture, axis_xy)
     else:
-        uv = _map_by_side(corners, face_normals, texture, along, region, mesh.bounds)
+        uv = map_by_side(corners, face_normals, texture, along, region, mesh.bounds)
     rows = np.concatenate([corners.reshape(-1, 3), normals.reshape(-1, 3), uv.reshape(-1, 2)], axis=1)
     _, first, inverse = np.unique(np.round(rows, 6), axis=0, return_index=True, return_inverse=True)
     kept = rows[first]
@@ -253,14 +266,15 @@ def _make_side(
     texture: Texture,
     along: int,
     region: tuple[float, float, float, float] | None,
+    cut_m: float,
 ) -> SolidPart:
-    """One side of a cuboid centred at the origin: four vertices, two triangles."""
+    """One side of a cuboid centred at the origin, without what its bevels take: four vertices, two triangles."""
     corners, local = _find_unit_side(axis, sign)
-    vertices = corners * size
+    vertices = corners * (size - 2 * cut_m * (np.arange(3) != axis))
     normals = np.zeros((4, 3))
     normals[:, axis] = sign
     bounds = np.stack([vertices.min(axis=0), vertices.max(axis=0)])
-    uv = _map_by_side(vertices[None], normals[:1], texture, along, region, bounds)[0]
+    uv = map_by_side(vertices[None], normals[:1], texture, along, region, bounds)[0]
     return SolidPart(vertices, normals, uv, local, texture)
 
 
@@ -272,63 +286,48 @@ def _find_unit_side(axis: int, sign: int) -> tuple[FloatArray, IntArray]:
     return np.asarray(_UNIT_BOX.vertices)[used], local.reshape(-1, 3).astype(np.int64)
 
 
-def _map_by_side(
-    corners: FloatArray,
-    face_normals: FloatArray,
-    texture: Texture,
-    along: int | None,
-    region: tuple[float, float, float, float] | None,
-    bounds: FloatArray,
-) -> FloatArray:
-    axis = np.abs(face_normals).argmax(axis=1)
-    uv = np.zeros((*corners.shape[:2], 2))
-    low, size = bounds[0], np.maximum(bounds[1] - bounds[0], 1e-9)
-    for k in range(3):
-        rows = axis == k
-        a, b = ((1, 2), (0, 2), (0, 1))[k]
-        flip = np.where(face_normals[rows, k] > 0, 1.0, -1.0)[:, None]
-        if k == 1:
-            flip = -flip
-        across, up = corners[rows][..., a], corners[rows][..., b]
-        if texture.tiles:
-            swap = along is not None and along == b
-            u, v = (up, across * flip) if swap else (across * flip, -up)
-            uv[rows, :, 0], uv[rows, :, 1] = u / texture.size_m[0], v / texture.size_m[1]
-        else:
-            s = (across - low[a]) / size[a]
-            s = np.where(flip > 0, s, 1 - s)
-            t = 1 - (up - low[b]) / size[b]
-            u1, v1, u2, v2 = region or (0.0, 0.0, 1.0, 1.0)
-            uv[rows, :, 0], uv[rows, :, 1] = u1 + s * (u2 - u1), v1 + t * (v2 - v1)
-    return uv if texture.tiles else np.clip(uv, _RIM, 1 - _RIM)
+def _choose_bevel_m(size: Vec3) -> float:
+    """How far the edges of a cuboid are cut off in metres; 0 where that would not be seen."""
+    if max(size) < _BEVELLED_M or min(size) < _BEVEL_SHARE * _BEVELLED_M:
+        return 0.0
+    return min(_BEVEL_M, _BEVEL_SHARE * min(size))
 
 
-def _map_round_axis(
-    corners: FloatArray, face_normals: FloatArray, texture: Texture, axis_xy: tuple[float, float]
-) -> FloatArray:
-    offset = corners[..., :2] - np.array(axis_xy)
-    angle = np.arctan2(offset[..., 1], offset[..., 0])
-    angle = np.where((np.ptp(angle, axis=1) > np.pi)[:, None] & (angle < 0), angle + 2 * np.pi, angle)
-    radius = np.linalg.norm(offset, axis=-1)
-    reach = max(float(radius.max()), 1e-6)
-    # At the axis the angle means nothing; the mean of the other corners keeps the texture from twisting.
-    on_axis = radius < 1e-6
-    off = np.maximum((~on_axis).sum(axis=1, keepdims=True), 1)
-    mean = np.where(on_axis, 0, angle).sum(axis=1, keepdims=True) / off
-    angle = np.where(on_axis, mean, angle)
-    z = corners[..., 2]
-    uv = np.zeros((*corners.shape[:2], 2))
-    flat = np.abs(face_normals[:, 2]) > 0.75
-    if texture.tiles:
-        turns = max(1.0, round(2 * np.pi * reach / texture.size_m[0]))
-        uv[..., 0], uv[..., 1] = angle / (2 * np.pi) * turns, -z / texture.size_m[1]
-        uv[flat] = offset[flat] / np.array(texture.size_m)
-    else:
-        low, high = float(z.min()), float(z.max())
-        uv[..., 0], uv[..., 1] = angle / (2 * np.pi) + 0.5, 1 - (z - low) / max(high - low, 1e-9)
-        uv[flat] = 0.5 + 0.5 * offset[flat] / reach
-        uv = np.clip(uv, _RIM, 1 - _RIM)
-    return uv
+def _make_bevel(size: FloatArray, texture: Texture, along: int, cut_m: float) -> SolidPart:
+    """The strips between the sides of a cuboid centred at the origin, and the triangles at its corners."""
+    corners, axis, normals, faces = _list_unit_bevel()
+    vertices = corners * (size - 2 * cut_m * (np.arange(3) != axis[:, None]))
+    bounds = np.stack([vertices.min(axis=0), vertices.max(axis=0)])
+    uv = map_by_side(vertices[:, None], normals, texture, along, None, bounds)[:, 0]
+    return SolidPart(vertices, normals, uv, faces, texture, narrow=True)
+
+
+@lru_cache(maxsize=1)
+def _list_unit_bevel() -> tuple[FloatArray, IntArray, FloatArray, IntArray]:
+    """Of the bevel of the unit cube: the corner next to each vertex (48, 3), the axis of the side at which the vertex
+    lies (48,), the normals (48, 3) and the triangles (32, 3)."""
+    corners: list[FloatArray] = []
+    sides, normals, faces = [], [], []
+    at: dict[tuple[tuple[float, ...], int, int], int] = {}
+    for a, b in ((0, 1), (1, 2), (2, 0)):
+        for sign_a, sign_b in itertools.product((-0.5, 0.5), repeat=2):
+            first = len(corners)
+            for end in (-0.5, 0.5):
+                corner = np.zeros(3)
+                corner[[a, b, 3 - a - b]] = sign_a, sign_b, end
+                for side, other in ((a, b), (b, a)):
+                    at[tuple(corner), side, other] = len(corners)
+                    corners.append(corner)
+                    sides.append(side)
+                    normals.append(np.sqrt(2) * corner * (np.arange(3) != 3 - a - b))
+            faces += [[first, first + 1, first + 3], [first, first + 3, first + 2]]
+    for signs in itertools.product((-0.5, 0.5), repeat=3):
+        faces.append([at[signs, side, (side + 1) % 3] for side in range(3)])
+    places, of_side, triangles = np.array(corners), np.array(sides), np.array(faces, np.int64)
+    a, b, c = (places * (1 - 0.2 * (np.arange(3) != of_side[:, None])))[triangles].transpose(1, 0, 2)
+    inward = (np.cross(b - a, c - a) * (a + b + c)).sum(axis=1) < 0
+    triangles[inward] = triangles[inward, ::-1]
+    return places, of_side, np.array(normals), triangles
 
 
 _MEDIUM_BOX = _UNIT_BOX.subdivide().subdivide()

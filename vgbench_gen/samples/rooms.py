@@ -14,6 +14,7 @@ from vgbench_gen.samples import art, shell
 from vgbench_gen.samples.arrange import Opening, Placed, Room
 from vgbench_gen.samples.atlas import Atlas
 from vgbench_gen.samples.base import SampleObject
+from vgbench_gen.samples.clutter import scatter_clutter
 from vgbench_gen.samples.furnisher import Furnisher
 from vgbench_gen.samples.furniture.style import Style, make_style
 from vgbench_gen.samples.light import Lamp, Lights, Window, bake_light
@@ -105,9 +106,22 @@ def plan_room(seed: int, key: str, kind: str = "", focus_kind: str = "") -> Room
     furnisher = Furnisher(room, style, rng, main, seed, key)
     focus = _place_centrepiece(furnisher, focus_kind) if focus_kind else None
     PROGRAMS[kind](furnisher)
+    _scatter_clutter(room, style, building, (seed, key, kind, main))
     things = [thing for thing in room.placed if thing.model.label != _RESERVED]
     placed = [piece for piece in building if piece.structural] + things + [_place_ceiling_lamp(rng, size, style)]
     return RoomPlan(seed, key, kind, size, main, openings, placed, focus, windows, sunny, rng)
+
+
+def _scatter_clutter(room: Room, style: Style, building: list[Placed], of: tuple[int, str, str, int]) -> None:
+    """Small things everywhere, drawn from a stream of their own: the furniture stands as it would without them."""
+    seed, key, kind, main = of
+    furnished = len(room.placed)
+    room.rng = rng_for(seed, "samples", "clutter", key)
+    sills = [piece for piece in building if piece.structural and piece.model.shelves]
+    furnisher = Furnisher(room, style, room.rng, main, seed, f"{key} clutter")
+    scatter_clutter(furnisher, kind, [*room.placed, *sills])
+    for thing in room.placed[furnished:]:
+        thing.clutter = True
 
 
 def fit_upright_box(points: FloatArray, yaw_deg: float) -> OrientedBox:

@@ -17,6 +17,7 @@ from vgbench_gen.samples.textures import Texture
 
 _SKY = np.array([0.86, 0.95, 1.08])
 _EDGE_M = 0.16
+_RECESS_M = 0.06  # of a window, from the wall's face to the frame, with a centimetre of air
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +163,8 @@ def _add_slab(
     middle = start + along * (a1 + a2) / 2 + inward * (off[0] + off[1]) / 2
     across, deep = a2 - a1, off[1] - off[0]
     size = (across, deep, z2 - z1) if wall % 2 == 0 else (deep, across, z2 - z1)
-    model.add_box(size, (middle[0], middle[1], z1), texture, coarse=coarse, along=2 if upright else wall % 2)
+    grain = 2 if upright else wall % 2
+    model.add_box(size, (middle[0], middle[1], z1), texture, coarse=coarse, along=grain, bevel=not coarse)
 
 
 def _build_wall(
@@ -212,6 +214,12 @@ def _build_door(size_m: tuple[float, float, float], o: Opening, look: ShellMater
     return model
 
 
+def _find_middle(size_m: tuple[float, float, float], o: Opening) -> FloatArray:
+    """The point on the floor, at the wall's face, that is below the middle of an opening."""
+    start, along, _ = _get_wall_frame(size_m, o.wall)
+    return start + along * (o.low_m + o.high_m) / 2
+
+
 def _build_window(size_m: tuple[float, float, float], o: Opening, look: ShellMaterials) -> Model:
     model, a1, a2, z1, z2 = Model("window"), o.low_m, o.high_m, o.bottom_m, o.top_m
     bar = 0.05
@@ -225,6 +233,11 @@ def _build_window(size_m: tuple[float, float, float], o: Opening, look: ShellMat
             e = a1 + (a2 - a1 - bar) * (k + 1) / panes
             _add_slab(model, size_m, o.wall, (s + bar, e, z, z + bar), (-0.13, -0.07), look.trim)
     _add_slab(model, size_m, o.wall, (a1 - 0.05, a2 + 0.05, z1 - 0.03, z1), (0.0, look.sill_m), look.trim)
+    # Things may stand on the sill and before the frame.
+    _, along, inward = _get_wall_frame(size_m, o.wall)
+    x, y = (np.array(_find_middle(size_m, o)[:2]) + inward[:2] * (look.sill_m - _RECESS_M) / 2).tolist()
+    half = np.abs(along[:2] * (a2 - a1 - 0.1) / 2 + inward[:2] * (look.sill_m + _RECESS_M) / 2).tolist()
+    model.add_shelf((x, y, z1), (half[0], half[1]), 0.5)
     for span in ((a1 - 0.06, a1, z1, z2 + 0.06), (a2, a2 + 0.06, z1, z2 + 0.06), (a1, a2, z2, z2 + 0.06)):
         _add_slab(model, size_m, o.wall, span, (0, 0.012), look.trim)
     return model
@@ -282,8 +295,8 @@ def _build_curtain(
 
 
 def _make_window_light(size_m: tuple[float, float, float], o: Opening, strength: float) -> Window:
-    start, along, inward = _get_wall_frame(size_m, o.wall)
-    middle = start + along * (o.low_m + o.high_m) / 2 + inward * 0.01
+    _, along, inward = _get_wall_frame(size_m, o.wall)
+    middle = _find_middle(size_m, o) + inward * 0.01
     middle[2] = (o.bottom_m + o.top_m) / 2
     half = np.stack([along * (o.high_m - o.low_m) / 2, np.array([0, 0, (o.top_m - o.bottom_m) / 2])])
     return Window(middle, half, inward, strength * np.pi * _SKY)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from vgbench_gen.samples.furniture import decor, devices, seating, small, storage, tables
+from vgbench_gen.samples.furniture import decor, devices, everyday, seating, small, storage, tables
 from vgbench_gen.samples.furniture.sizes import draw_size_factors, stretch_model
 from vgbench_gen.samples.furniture.style import Style
 from vgbench_gen.samples.parts import Model
@@ -29,6 +29,13 @@ MAKERS: Mapping[str, Maker] = {
         small.mug, small.bowl, small.bottle, small.pot, small.package, small.books, small.papers, small.box,
         small.crate, small.bin_, small.basket, small.backpack, small.suitcase, small.toolbox, small.bucket, small.ball,
         small.teddy, small.blocks, small.toy_car, small.shoes, small.pillow, small.helmet, small.watering_can,
+        everyday.remote_control, everyday.phone, everyday.notebook, everyday.magazines, everyday.pen_holder,
+        everyday.headphones, everyday.alarm_clock, everyday.paper_tray, everyday.tape, everyday.game_controller,
+        everyday.tissue_box, everyday.photo_frame, everyday.jars, everyday.storage_box, everyday.hat,
+        everyday.folded_cloth, everyday.blanket, everyday.book_row, everyday.plates, everyday.cutting_board,
+        everyday.fruit, everyday.paper_towel, everyday.soap, everyday.dish_rack, everyday.can, everyday.stacking_rings,
+        everyday.toy_train, everyday.hammer, everyday.paint_can, everyday.power_strip, everyday.shopping_bag,
+        everyday.dumbbells, everyday.slippers,
     )},
 }  # fmt: skip
 

@@ -56,6 +56,8 @@ def _round(scale: Range = _ANY, tall: Range = (0.8, 1.3), high_m: float = 2.3) -
     return Variety(scale, (0.85, 1.2), (1.0, 1.0), tall, (0.0, high_m), "xy")
 
 
+_EVEN = Variety((0.8, 1.2), (0.84, 1.2), (0.84, 1.2), (0.84, 1.2))
+
 VARIETY: Mapping[str, Variety] = {
     "chair": _seat(0.7, 1.12), "office chair": _seat(0.85, 1.35, "xy"), "stool": _seat(0.36, 0.54, "xy"),
     "bar stool": Variety((0.93, 1.08), _BODY, _BODY, (0.88, 1.12), (0.55, 0.86), "xy"), "armchair": _seat(0.66, 1.0),
@@ -102,6 +104,13 @@ VARIETY: Mapping[str, Variety] = {
     "blocks": Variety((0.65, 1.4), _BODY, _BODY, _BODY), "shoes": Variety((0.75, 1.15), _SMALL, _SMALL, _ANY),
     "helmet": Variety(_SMALL, _SMALL, _SMALL, _SMALL), "pillow": Variety((0.75, 1.3), _BODY, _BODY, (0.75, 1.4)),
     "suitcase": Variety((0.75, 1.25), _BODY, _BODY, (0.82, 1.22)),
+    **dict.fromkeys(("plates", "paint can", "hat"), _round((0.8, 1.2), (0.75, 1.3))),
+    **dict.fromkeys(("paper towel", "stacking rings", "pen holder", "tape"), _round((0.8, 1.12), (0.75, 1.25))),
+    **dict.fromkeys(("fruit", "soap"), _round((0.85, 1.1), (0.9, 1.1))),
+    "alarm clock": Variety(_ANY, (1.0, 1.0), (0.8, 1.2), (1.0, 1.0), tied="xz"), "can": _EVEN,
+    "jars": Variety((0.85, 1.08), (0.88, 1.1), (0.88, 1.1), (0.85, 1.2)),
+    **dict.fromkeys(("remote control", "phone", "headphones", "game controller", "toy train", "hammer"), _EVEN),
+    **dict.fromkeys(("dumbbells", "slippers", "book row", "power strip", "dish rack"), _EVEN),
 }  # fmt: skip
 """By name of `MAKERS`; the others have the ranges that `Variety` begins with."""
 

@@ -84,7 +84,9 @@ def books(rng: np.random.Generator, style: Style) -> Model:
         k = int(rng.integers(16))
         sides = {"+z": cover, "-z": pick(rng, style.bright), "-y": style.books}
         region = (k / 16, 0.0, (k + 1) / 16, 1.0)
-        model.add_box((w, d, thick), (0, 0, z), style.pages, sides, (0, 0, rng.uniform(-14, 14)), region=region)
+        model.add_box(
+            (w, d, thick), (0, 0, z), style.pages, sides, (0, 0, rng.uniform(-14, 14)), region=region, bevel=False
+        )
         z += thick
     return model
 

@@ -54,7 +54,7 @@ def add_book_row(
         pages = {"+z": style.pages, "-z": style.pages}
         plain = pick(rng, style.bright + style.ceramics)
         base = (x + thick / 2, y - (depth - deep) / 2 + 0.01, z)
-        model.add_box((thick - 0.001, deep, tall), base, plain, {"-y": style.books, **pages}, region=u)
+        model.add_box((thick - 0.001, deep, tall), base, plain, {"-y": style.books, **pages}, region=u, bevel=False)
         x += thick
 
 
