@@ -107,7 +107,7 @@ def test_a_long_line_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_quiet_leaves_errors_and_the_json_that_was_asked_for(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def act(as_json: bool = typer.Option(False, "--json")) -> None:
+    def act(as_json: bool = False) -> None:
         with progress_bars("step") as progress:
             progress("work", 1, 2)
             print(json.dumps([1]) if as_json else "a line")

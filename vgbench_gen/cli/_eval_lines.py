@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vgbench_gen.cli._screen import progress_bars
+from vgbench_gen.cli._screen import print_json, progress_bars
 
 if TYPE_CHECKING:
     from vgbench_gen.backends.spec import BackendOptions
@@ -52,7 +52,7 @@ def print_requests(questions: Questions, models: list[str], item_id: str, as_jso
             }
         )
     if as_json:
-        print(json.dumps(shown, indent=2, ensure_ascii=False))
+        print_json(shown)
         return
     for one in shown:
         print("\n".join(_format_shown_lines(one)))
@@ -101,7 +101,7 @@ def print_estimates(
         finally:
             asyncio.run(backend.close())
     if as_json:
-        print(json.dumps([asdict(one) for one in found], indent=2))
+        print_json([asdict(one) for one in found])
         return
     for one in found:
         if one.spec.startswith(PREFIX):

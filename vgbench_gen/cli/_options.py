@@ -98,7 +98,6 @@ BenchmarkName = Annotated[str, typer.Option("--benchmark", metavar="NAME", help=
 ImagesFolder = Annotated[
     Path | None, typer.Option("--images", metavar="FOLDER", help="Images, where they lie apart from the questions.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of lines.")]
 
 
 def count_workers(workers: int) -> int:

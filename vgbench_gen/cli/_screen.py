@@ -8,6 +8,7 @@ and with `--quiet` nothing is said but errors and JSON that was asked for.
 from __future__ import annotations
 
 import io
+import json
 import re
 import shutil
 import sys
@@ -87,6 +88,15 @@ def print_columns(rows: Iterable[Sequence[object]], **settings: Any) -> None:
     """Print `core.columns.format_columns` of the rows, as wide as the screen."""
     for line in format_columns(rows, width=find_width(), **settings):
         print(line, flush=True)
+
+
+def print_json(told: Any, indent: int | None = 2) -> None:
+    """Print what `--json` asks for; a number that JSON has no word for, not a number or infinite, is null.
+
+    indent: None for one line.
+    """
+    sound = json.loads(json.dumps(told), parse_constant=lambda _: None)
+    print(json.dumps(sound, indent=indent, ensure_ascii=False, allow_nan=False))
 
 
 class _Stream:

@@ -24,6 +24,8 @@ EXAMPLES = {
     "Share": "vgbench publish --dry-run",
 }
 """One command line for each of them."""
+_QUIET = Annotated[bool, typer.Option("--quiet", help="Say nothing but errors, and JSON where it is asked for.")]
+_JSON = Annotated[bool, typer.Option("--json", help="Print JSON instead of lines.")]
 
 
 def add_verb(
@@ -34,7 +36,8 @@ def add_verb(
     Args:
         app: the program.
         name: what the user types.
-        verb: called with the options; its docstring is the help. Models among its parameters become options.
+        verb: called with the options; its docstring is the help. Models among its parameters become options, and
+            `as_json: bool = False` becomes `--json`: every verb that tells something has it and prints by `print_json`.
         group: one of `GROUPS`.
         example: a command line, shown at the end of the help.
         hidden: an older name, which works and is not listed.
@@ -43,20 +46,18 @@ def add_verb(
 
 
 def prepare_verb(verb: Callable[..., None]) -> Callable[..., None]:
-    """The verb with the options of its models and with `--quiet`, as typer takes it."""
+    """The verb as typer takes it: with the options of its models, `--quiet`, and `--json` where it takes `as_json`."""
     command = expand_flags(verb)
     signature = inspect.signature(command)
-    option = typer.Option("--quiet", help="Say nothing but errors, and JSON where it is asked for.")
-    quiet = inspect.Parameter(
-        "quiet", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, option]
-    )
+    quiet = inspect.Parameter("quiet", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=_QUIET)
 
     @functools.wraps(command)
     def quietly(*, quiet: bool, **given: Any) -> None:
         with hush(quiet, keep_output=bool(given.get("as_json"))):
             command(**given)
 
-    parameters = [*signature.parameters.values(), quiet]
+    own = signature.parameters.values()
+    parameters = [*(one.replace(annotation=_JSON) if one.name == "as_json" else one for one in own), quiet]
     quietly.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     quietly.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return quietly

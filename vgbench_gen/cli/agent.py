@@ -11,8 +11,8 @@ import typer
 
 from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.cli._flags import Only
-from vgbench_gen.cli._options import AsJson, ModelSpec
-from vgbench_gen.cli._screen import print_columns
+from vgbench_gen.cli._options import ModelSpec
+from vgbench_gen.cli._screen import print_columns, print_json
 from vgbench_gen.cli._verbs import prepare_verb
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.json_text import parse_json
@@ -62,7 +62,7 @@ def ask(
     setup: SetupFile = None,
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="The trace as one HTML page.")] = None,
     sent: Annotated[BackendOptions, Only("key_file", "base_url", "timeout_s", "retries", "cache", "prices")] = _SENT,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the trace as JSON instead of lines.")] = False,
+    as_json: bool = False,
 ) -> None:
     """Ask an agent one question and watch it work.
 
@@ -95,7 +95,7 @@ def ask(
     reply = asyncio.run(run())
     trace = read_trace(reply) or {}
     if as_json:
-        print(json.dumps(trace, ensure_ascii=False, indent=2))
+        print_json(trace)
     else:
         spent = "" if reply.usage is None else f", {reply.usage.prompt_tokens} + {reply.usage.completion_tokens} tokens"
         typer.secho(f"answer   {reply.text or '(none)'}", bold=True)
@@ -116,7 +116,7 @@ def ask(
 def list_tools(
     name: Annotated[str, typer.Argument(metavar="[NAME]", help="A tool, by its own name or another one.")] = "",
     mode: ModeName = "sane",
-    as_json: AsJson = False,
+    as_json: bool = False,
 ) -> None:
     """List the tools by tier, or print all that a model reads of one."""
     from vgbench_gen.agent.tool import TIERS
@@ -135,7 +135,7 @@ def list_tools(
             | {"arguments": tool.Arguments.model_json_schema(), "returns": dict(tool.returns)}
             for tool in found
         ]
-        print(json.dumps(rows, indent=2))
+        print_json(rows)
     elif name:
         print("\n\n".join(f"tier {tool.tier}\n{describe_tool(tool)}" for tool in found))
     else:
@@ -157,8 +157,9 @@ def call(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FOLDER", help="For images that the tool makes: image-N.jpg.")
     ] = None,
+    as_json: bool = False,
 ) -> None:
-    """Run one tool and print what it gives as JSON.
+    """Run one tool and print what it gives as JSON, with --json over several lines.
 
     Where no `image` is named in --arguments, the tool gets the given ones. Exits 1 where the tool fails.
     """
@@ -170,6 +171,7 @@ def call(
     from vgbench_gen.agent.toolbox import Toolbox
 
     _check_mode(mode)
+    indent = 2 if as_json else None
     try:
         given = parse_json(arguments, "keep")
     except ValueError as error:
@@ -197,7 +199,7 @@ def call(
     finally:
         toolbox.close()
     if seen.failure:
-        print(json.dumps({"failure": seen.failure, "error": seen.message}, ensure_ascii=False))
+        print_json({"failure": seen.failure, "error": seen.message}, indent)
         raise typer.Exit(1)
     made = []
     if seen.images and out is not None:
@@ -207,7 +209,7 @@ def call(
             path = out / f"{book.add(data, seen.name).name}.jpg"
             write_bytes(path, data)
             made.append(str(path))
-    print(json.dumps({**seen.values, **({"images": made} if made else {})}, ensure_ascii=False))
+    print_json({**seen.values, **({"images": made} if made else {})}, indent)
 
 
 async def _call(toolbox: Toolbox, name: str, given: Mapping[str, Any], book: ImageBook) -> Observation:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vgbench_gen.cli._options import Workers, count_workers, find_current_dataset
-from vgbench_gen.cli._screen import find_width, progress_bars
+from vgbench_gen.cli._screen import find_width, print_json, progress_bars
 from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def audit(
     ] = 0,
     workers: Workers = 0,
     everything: Annotated[bool, typer.Option("--all", help="Print every figure, not the fallen ones alone.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    as_json: bool = False,
 ) -> None:
     """Measure what a dataset gives away without looking, and whether looking solves it.
 
@@ -63,7 +63,7 @@ def audit(
     index.html, the summary, beside figures.html, which has every figure. Exits 1 if a bar fell.
     """
     from vgbench_gen.report.audit_table import as_json as in_json
-    from vgbench_gen.report.audit_table import format_brief_lines, format_json, format_table_lines
+    from vgbench_gen.report.audit_table import format_brief_lines, format_table_lines
 
     notes, questions = _read_published(dataset)
     folder = out or (dataset / "audit" if dataset.is_dir() else dataset.with_name(f"{dataset.stem}-audit"))
@@ -80,9 +80,7 @@ def audit(
         workers=workers,
     )
     if as_json:
-        print(
-            format_json(in_json(report) | {"cpu_seconds": {k: round(v, 2) for k, v in report.seconds.items()}}), end=""
-        )
+        print_json(in_json(report) | {"cpu_seconds": {k: round(v, 2) for k, v in report.seconds.items()}})
     else:
         page, width = f"{folder}/index.html", find_width()
         print("\n".join(format_table_lines(report, width) if everything else format_brief_lines(report, page, width)))

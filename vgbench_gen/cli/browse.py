@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from vgbench_gen.cli._options import DatasetFolder
-from vgbench_gen.cli._screen import progress_bar
+from vgbench_gen.cli._screen import print_json, progress_bar
 from vgbench_gen.cli._verbs import add_verb
 
 
@@ -42,7 +41,7 @@ def browse(
             help="Raw scans, from which views in space get points; DATASET-scenes as well, where it is there.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print counts and paths as JSON.")] = False,
+    as_json: bool = False,
 ) -> None:
     """Write a static site with every item, its images, answer and overlay; scenes; plots.
 
@@ -59,7 +58,7 @@ def browse(
     with progress_bar("gallery", "item") as progress:
         made = make_gallery(dataset, out, standalone=standalone, max_items=max_items, scenes=roots, progress=progress)
     if as_json:
-        print(json.dumps(made.to_json(), indent=2))
+        print_json(made.to_json())
         return
     print(f"{made.items} items, {made.scenes} scenes: {made.written} files written, {made.kept} unchanged,")
     print(f"{made.bytes / 1e6:.1f} MB of pages and data, {made.image_bytes / 1e6:.1f} MB of images of its own")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +19,7 @@ from vgbench_gen.cli._options import (
     Workers,
     choose_engine,
 )
-from vgbench_gen.cli._screen import find_width, progress_bars
+from vgbench_gen.cli._screen import find_width, print_json, progress_bars
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.lines import make_one_line
 
@@ -49,7 +48,6 @@ WordingUse = Annotated[
 AllowShort = Annotated[
     bool, typer.Option("--allow-short", help="Write what there is where the recipe's totals cannot be met.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the manifest's counts as JSON.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -74,7 +72,7 @@ def build(
     check: Annotated[
         bool, typer.Option("--check", help="Then verify every answer, audit, and say what was found and where to look.")
     ] = False,
-    as_json: AsJson = False,
+    as_json: bool = False,
 ) -> None:
     """Turn raw scenes into a dataset: measure every scene, then compose the questions.
 
@@ -107,6 +105,7 @@ def measure(
     engine: EngineName = "",
     address: Address = "",
     seed: Seed = None,
+    as_json: bool = False,
 ) -> None:
     """Measure facts only; `vgbench compose` makes questions of them without opening a scene again.
 
@@ -119,7 +118,11 @@ def measure(
     with _open_bars() as (on_scene, _), BuildLock(out):
         reports = pipeline.measure(_load_recipe(recipe, seed), scenes, out, where, on_scene)
     facts = sum(sum(report.facts.values()) for report in reports)
-    print(f"{facts} facts from {len(reports)} scenes in {out}/facts")
+    if as_json:
+        told = ("dataset", "scene_id", "facts", "rejects", "issues", "error")
+        print_json([{name: getattr(report, name) for name in told} for report in reports])
+    else:
+        print(f"{facts} facts from {len(reports)} scenes in {out}/facts")
     if not facts or any(report.lost or report.raised for report in reports):
         raise typer.Exit(1)
 
@@ -144,7 +147,7 @@ def compose(
     bank: BankFile = None,
     wording: WordingUse = "",
     allow_short: AllowShort = False,
-    as_json: AsJson = False,
+    as_json: bool = False,
 ) -> None:
     """Make the questions anew from measured facts: options, words, pictures. Opens no raw scene."""
     from vgbench_gen.pipeline import build as pipeline
@@ -265,9 +268,7 @@ def _print_report(report: BuildReport, recipe: Recipe, out: Path, as_json: bool)
             "pairs": report.composed.pairs,
             "short": {short.what: {"wanted": short.wanted, "got": short.got} for short in report.composed.short},
         }
-        print(
-            json.dumps({"fingerprint": report.composed.fingerprint, "total": report.composed.total, **counts}, indent=2)
-        )
+        print_json({"fingerprint": report.composed.fingerprint, "total": report.composed.total, **counts})
         return
     lines = [
         *scene_lines(report),

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from vgbench_gen.cli._options import MAX_SEED, BenchmarkName, ModelNames, choose_dataset
+from vgbench_gen.cli._screen import print_json
 from vgbench_gen.cli._verbs import add_verb
 
 
@@ -34,7 +35,7 @@ def compare(
         typer.Option("--replies", metavar="FOLDER", help="Of `vgbench eval --replies`, instead of DATASET/replies."),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, max=MAX_SEED, help="Of the bootstrap.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all tables as JSON.")] = False,
+    as_json: bool = False,
 ) -> None:
     """Compare models on the replies they gave, scoring what is not scored yet; nothing is asked.
 
@@ -53,7 +54,7 @@ def compare(
     from vgbench_gen.evaluation.compare import load_board
     from vgbench_gen.evaluation.tables import compare_models
     from vgbench_gen.report.scores_files import as_json as in_json
-    from vgbench_gen.report.scores_files import format_json, format_text_lines
+    from vgbench_gen.report.scores_files import format_text_lines
     from vgbench_gen.report.scores_page import ScoresReport, list_warnings, write_scores_report
 
     datasets = datasets or [choose_dataset(None, benchmark)]
@@ -78,7 +79,7 @@ def compare(
     report = ScoresReport(", ".join(sources), loaded.board, found, homes, loaded.notes, loaded.saved, sources)
     page = write_scores_report(report, folder)
     if as_json:
-        print(format_json(in_json(found) | {"title": report.title, "notes": list_warnings(report)}), end="")
+        print_json(in_json(found) | {"title": report.title, "notes": list_warnings(report)})
     else:
         for table in (found.summary, *found.agents[:1], *found.papers[:1]):
             print("\n".join(format_text_lines(table, find_width())) + "\n")

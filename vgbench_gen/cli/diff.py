@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vgbench_gen.cli._screen import find_width
+from vgbench_gen.cli._screen import find_width, print_json
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.columns import format_columns
 
@@ -28,7 +27,7 @@ def register(app: typer.Typer) -> None:
 def diff(
     a: Annotated[Path, typer.Argument(metavar="A", help="A folder that `vgbench build` made, or its parquet files.")],
     b: Annotated[Path, typer.Argument(metavar="B", help="The other one.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print counts, all changes and all ids as JSON.")] = False,
+    as_json: bool = False,
 ) -> None:
     """Compare two datasets row by row: by id, then by fact and question type.
 
@@ -41,7 +40,7 @@ def diff(
     found = compare(load(a), load(b))
     if as_json:
         told = asdict(found) | {"equal": found.equal, "columns": found.columns}
-        print(json.dumps(told, indent=2))
+        print_json(told)
     else:
         for line in _list_differences(found, a, b):
             print(line)

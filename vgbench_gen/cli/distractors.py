@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -11,7 +10,7 @@ import typer
 
 from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.cli._options import DEFAULT_MODEL, MAX_SEED, DatasetFolder, Workers, count_workers
-from vgbench_gen.cli._screen import progress_bars
+from vgbench_gen.cli._screen import print_json, progress_bars
 from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ def distractors(
     *,
     sent: BackendOptions,
     workers: Workers = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what changed as JSON.")] = False,
+    as_json: bool = False,
 ) -> None:
     """Choose wrong options anew and write a new dataset beside the old one; no raw scene is opened.
 
@@ -136,7 +135,7 @@ def _open_backends(specs: Sequence[str], options: BackendOptions, replies: Path)
 def _print_report(report: RedrawReport, as_json: bool) -> None:
     if as_json:
         told = {name: getattr(report, name) for name in ("fingerprint", "total", "passed", "new", "kept", "headline")}
-        print(json.dumps({"out": str(report.out), **told, "words": report.words}, indent=2))
+        print_json({"out": str(report.out), **told, "words": report.words})
         return
     for name, count in report.new.items():
         print(f"{name}: {count} with new options")

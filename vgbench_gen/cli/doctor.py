@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -18,7 +16,7 @@ from vgbench_gen.cli._options import (
     Workers,
     choose_engine,
 )
-from vgbench_gen.cli._screen import print_columns
+from vgbench_gen.cli._screen import print_columns, print_json
 from vgbench_gen.cli._verbs import add_verb
 
 _SCENES = [Path("raw_scenes")]
@@ -36,7 +34,7 @@ def doctor(
     workers: Workers = 0,
     engine: EngineName = "",
     address: Address = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list instead of lines.")] = False,
+    as_json: bool = False,
 ) -> None:
     """Check packages, libraries, storage, scenes, disk, memory and the cluster against an estimate of the build.
 
@@ -52,6 +50,6 @@ def doctor(
             told = (check.verdict, check.name, " ".join(f"{check.found}  {check.remedy}".rstrip().split("\n")))
             print_columns([told], heads=("verdict", "what", "found"), show_heads=False, least=(4, 15))
     if as_json:
-        print(json.dumps([asdict(check) for check in checks], indent=2))
+        print_json([asdict(check) for check in checks])
     if any(check.verdict == "FAIL" for check in checks):
         raise typer.Exit(1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +10,8 @@ import typer
 
 from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.cli import _eval_lines
-from vgbench_gen.cli._options import AsJson, BenchmarkName, ImagesFolder, choose_dataset
+from vgbench_gen.cli._options import BenchmarkName, ImagesFolder, choose_dataset
+from vgbench_gen.cli._screen import print_json
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.evaluation.options import AskOptions
 
@@ -73,7 +73,7 @@ def evaluate(
     estimate: Annotated[bool, typer.Option("--estimate", help="Print requests, tokens and cost; ask nothing.")] = False,
     *,
     sent: BackendOptions,
-    as_json: AsJson = False,
+    as_json: bool = False,
 ) -> None:
     """Ask models the questions of a dataset and keep what they say in DATASET/replies, one file per model.
 
@@ -102,8 +102,10 @@ def evaluate(
         _eval_lines.print_estimates(Questions(source, options), chosen.models, sent, replies, as_json)
     else:
         runs, signal = _ask_models(source, chosen, options, sent, replies)
-        told = json.dumps([_eval_lines.make_record(run) for run in runs], indent=2)
-        print(told if as_json else "\n".join(_eval_lines.list_runs(runs, path, benchmark, replies)))
+        if as_json:
+            print_json([_eval_lines.make_record(run) for run in runs])
+        else:
+            print("\n".join(_eval_lines.list_runs(runs, path, benchmark, replies)))
         if signal:
             where = replies or source.folder / FOLDER
             print(f"vgbench: interrupted; replies so far are in {where}; the same command goes on.", file=sys.stderr)

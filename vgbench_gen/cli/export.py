@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from vgbench_gen.cli._flags import Only
-from vgbench_gen.cli._options import AsJson, BenchmarkName, DatasetFolder, ImagesFolder
-from vgbench_gen.cli._screen import progress_bar
+from vgbench_gen.cli._options import BenchmarkName, DatasetFolder, ImagesFolder
+from vgbench_gen.cli._screen import print_json, progress_bar
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.evaluation.options import AskOptions
 
@@ -44,7 +43,7 @@ def export(
     oracle: Annotated[
         bool, typer.Option("--oracle", help="With traces of agents with oracle tools (trajectories).")
     ] = False,
-    as_json: AsJson = False,
+    as_json: bool = False,
 ) -> None:
     """Write DATASET for another program: questions as `vgbench eval` asks them, images, and our scoring.
 
@@ -65,7 +64,7 @@ def export(
         made = write(source, to, target, options, answers=answers, oracle=oracle, progress=progress)
     if as_json:
         told = {"to": to, "path": str(made.path), "questions": made.questions, "images": made.images, "run": made.run}
-        print(json.dumps(told, indent=2))
+        print_json(told)
         return
     print(f"{made.questions} questions with {made.images} images: {made.path}")
     print(f"next, in that folder: {made.run}")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vgbench_gen.cli._options import DatasetFolder, ScenesFolders, Workers, count_workers
-from vgbench_gen.cli._screen import progress_bar
+from vgbench_gen.cli._screen import print_json, progress_bar
 from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def hydrate(
     ] = None,
     workers: Workers = 0,
     exact: Annotated[bool, typer.Option("--exact", help="Exit 1 unless every image has the published bytes.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    as_json: bool = False,
 ) -> None:
     """Make the images of a set that was published without pixels, from your own copy of its scans.
 
@@ -51,7 +50,7 @@ def hydrate(
     """
     report = make_images(dataset, scenes, out, workers)
     if as_json:
-        print(json.dumps(report.to_json(), indent=2))
+        print_json(report.to_json())
     else:
         print_hydrated(report)
     if report.short or (exact and not report.exact):

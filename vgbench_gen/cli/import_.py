@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vgbench_gen.cli._screen import find_width, progress_bars
+from vgbench_gen.cli._screen import find_width, print_json, progress_bars
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.columns import format_columns
 
@@ -66,7 +65,7 @@ def import_(
     keep_leaked: Annotated[
         bool, typer.Option("--keep-leaked", help="Only say which questions are on training scenes.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of lines.")] = False,
+    as_json: bool = False,
 ) -> None:
     """Write other people's questions as a dataset that every other verb takes, images inside.
 
@@ -94,7 +93,10 @@ def import_(
                 keep_leaked=keep_leaked,
                 progress=progress,
             )
-    print(json.dumps(found.as_json(), indent=2, ensure_ascii=False) if as_json else "\n".join(_list_imported(found)))
+    if as_json:
+        print_json(found.as_json())
+    else:
+        print("\n".join(_list_imported(found)))
 
 
 def _list_imported(found: Imported) -> Iterator[str]:

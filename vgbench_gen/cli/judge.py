@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 
 from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.cli._flags import Only
-from vgbench_gen.cli._screen import progress_bar
+from vgbench_gen.cli._screen import print_json, progress_bar
 from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ def judge(
     workers: Annotated[int, typer.Option("--workers", metavar="N", min=1, help="Samples judged at once.")] = 10,
     *,
     sent: Annotated[BackendOptions, _OFFERED],
-    as_json: Annotated[bool, typer.Option("--json", help="Print averages and agreement as JSON.")] = False,
+    as_json: bool = False,
 ) -> None:
     """Grade reasoning and generated images with a model, by ROVER's rubric: 1 to 5, and 0 to 100.
 
@@ -94,7 +93,7 @@ def judge(
     means = {run.name: run.means for run in runs}
     if as_json:
         without = {"tasks": tasks, "without_image": tasks - len(judged)}
-        print(json.dumps({**without, "judges": means, "agreement": agreed}, indent=2, ensure_ascii=False))
+        print_json({**without, "judges": means, "agreement": agreed})
     else:
         if tasks > len(judged):
             print(f"{tasks - len(judged)} of {tasks} tasks have no image in {generated} and are not judged")

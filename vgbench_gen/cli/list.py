@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import sys
 from typing import Annotated
 
 import typer
 
-from vgbench_gen.cli._options import AsJson, DatasetFolder
-from vgbench_gen.cli._screen import print_columns
+from vgbench_gen.cli._options import DatasetFolder
+from vgbench_gen.cli._screen import print_columns, print_json
 from vgbench_gen.cli._verbs import add_verb
 
 
@@ -26,7 +26,7 @@ def list_items(
     source: Annotated[str, typer.Option("--source", metavar="NAME", help="From scans of this dataset alone.")] = "",
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="The first N; 0 for all.")] = 0,
     ids: Annotated[bool, typer.Option("--ids", help="Ids alone, one a line, for other programs.")] = False,
-    as_json: AsJson = False,
+    as_json: bool = False,
 ) -> None:
     """List the questions of a dataset: id, task, type, source, scene, answer.
 
@@ -38,7 +38,7 @@ def list_items(
 
     wanted = {"task": task, "question_type": question_type, "source": source}
     known: dict[str, Counter[str]] = {name: Counter() for name in wanted}
-    shown, rows = 0, []
+    shown, rows = 0, list[dict[str, str]]()
     for item in load(dataset).without_evidence():
         values = {"task": item.task, "question_type": item.question_type, "source": item.source}
         for name, value in values.items():
@@ -48,15 +48,17 @@ def list_items(
         if limit and shown == limit:
             break
         shown += 1
-        if ids:
-            print(item.id)
-        elif as_json:
-            print(json.dumps({"id": item.id, **values, "scene": item.scene_id, "answer": item.answer}))
+        row = {"id": item.id, **values, "scene": item.scene_id, "answer": item.answer}
+        if as_json or not ids:
+            rows.append(row)
         else:
-            rows.append((item.id, item.task, item.question_type, item.source, item.scene_id, item.answer))
-    if rows:
-        print_columns(rows, heads=("id", "task", "type", "source", "scene", "answer"), drop=("source", "scene"))
+            print(item.id)
+    if as_json:
+        print_json(rows)
+    elif rows:
+        heads = ("id", "task", "type", "source", "scene", "answer")
+        print_columns([tuple(row.values()) for row in rows], heads=heads, drop=("source", "scene"))
     if not shown:
         told = "; ".join(f"{name}: {', '.join(sorted(values))}" for name, values in known.items())
-        print(f"none fits. There are {told}")
+        print(f"none fits. There are {told}", file=sys.stderr if as_json else sys.stdout)
         raise typer.Exit(1)

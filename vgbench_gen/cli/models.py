@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,8 +9,7 @@ import typer
 
 from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.cli._flags import Only
-from vgbench_gen.cli._options import AsJson
-from vgbench_gen.cli._screen import print_columns
+from vgbench_gen.cli._screen import print_columns, print_json
 from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
@@ -41,7 +39,7 @@ def models(
         int, typer.Option("--max-tokens", metavar="N", min=1, help="Of each reply; models that reason need many.")
     ] = 1024,
     sent: Annotated[BackendOptions, Only("key_file", "base_url", "timeout_s", "retries", "prices", "local")] = _SENT,
-    as_json: AsJson = False,
+    as_json: bool = False,
 ) -> None:
     """Check a model from end to end with words, a picture, JSON, temperature and seed: some ten short requests.
 
@@ -65,7 +63,10 @@ def models(
         found = examine_model(backend, image=image, long_side_px=long_side, max_tokens=max_tokens)
     finally:
         asyncio.run(backend.close())
-    print(json.dumps(_make_record(backend, found), indent=2) if as_json else "\n".join(_list_checks(backend, found)))
+    if as_json:
+        print_json(_make_record(backend, found))
+    else:
+        print("\n".join(_list_checks(backend, found)))
     if not found.good:
         raise typer.Exit(1)
 
@@ -114,7 +115,7 @@ def _list_providers(as_json: bool) -> None:
 
     rows = [_make_row(name, providers[name].needs(name)) for name in providers]
     if as_json:
-        print(json.dumps(rows, indent=2))
+        print_json(rows)
         return
     lines = []
     for row in rows:

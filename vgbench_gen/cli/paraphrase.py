@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ import typer
 
 from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.cli._options import DEFAULT_MODEL, MAX_SEED, ModelSpec
-from vgbench_gen.cli._screen import find_width, progress_bar
+from vgbench_gen.cli._screen import find_width, print_json, progress_bar
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.columns import format_columns
 
@@ -70,7 +69,7 @@ def paraphrase(
     ] = False,
     *,
     sent: BackendOptions,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    as_json: bool = False,
 ) -> None:
     """Add reworded phrasings to a bank file, or reword every row of a dataset.
 
@@ -161,7 +160,7 @@ def _reword_templates(job: _Job, path: Path) -> None:
     with _open_asker(job) as asker, progress_bar("rewording", "template") as progress:
         bank, report = paraphrase(asker, bank, wanted, job.language, progress)
     if job.as_json:
-        print(json.dumps(report.as_json() | {"bank": str(path), "entries": len(bank.entries)}, indent=2))
+        print_json(report.as_json() | {"bank": str(path), "entries": len(bank.entries)})
     else:
         print("\n".join(_list_counts(report.cells, report.total, report.language, report.vocabulary, "templates")))
         if report.full:
@@ -185,7 +184,7 @@ def _reword_items(job: _Job, dataset: Path, out: Path) -> None:
     with _open_asker(job) as asker, progress_bar("rewording", "text") as progress:
         report = reword.reword_items(dataset, asker, out, job.tasks, job.types, job.language, progress)
     if job.as_json:
-        print(json.dumps(report.as_json(), indent=2))
+        print_json(report.as_json())
     else:
         print("\n".join(_list_counts(report.cells, report.total, report.language, report.vocabulary, "texts")))
         if not report.stopped:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter
 from dataclasses import asdict
@@ -12,7 +11,7 @@ from typing import Annotated
 import typer
 
 from vgbench_gen.cli._options import DatasetFolder, Workers, count_workers
-from vgbench_gen.cli._screen import progress_bar
+from vgbench_gen.cli._screen import print_json, progress_bar
 from vgbench_gen.cli._verbs import add_verb
 
 _WARNING = (
@@ -37,7 +36,7 @@ def prune(
     ] = 5,
     workers: Workers = 0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go and write nothing.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what goes as JSON.")] = False,
+    as_json: bool = False,
 ) -> None:
     """Leave out questions that a text-only classifier answers best (IBP), whole groups, twins and pairs together.
 
@@ -56,7 +55,7 @@ def prune(
         )
     if as_json:
         removed = [{**asdict(p), "bias": p.bias if p.bias == p.bias else None} for p in report.removed]
-        print(json.dumps({"kept": report.kept, "removed": removed, "mean_bias": report.means}, indent=2))
+        print_json({"kept": report.kept, "removed": removed, "mean_bias": report.means})
         return
     for (task, form), count in sorted(Counter((p.task, p.form) for p in report.removed).items()):
         print(f"{task} {form}: {count}")

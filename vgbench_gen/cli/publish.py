@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vgbench_gen.cli._options import DatasetFolder
-from vgbench_gen.cli._screen import progress_bar
+from vgbench_gen.cli._screen import print_json, progress_bar
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.errors import ConfigError
 
@@ -70,7 +69,7 @@ def publish(
     public: Annotated[bool, typer.Option("--public", help="Everybody may see it; private by default.")] = False,
     message: Annotated[str, typer.Option("--message", help="Of the commit.")] = "Publish with vgbench-gen",
     check: Annotated[bool, typer.Option("--check/--no-check", help="Open the files with `datasets`.")] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
+    as_json: bool = False,
 ) -> None:
     """Write a dataset as the Hub wants it, look at it as a user would, and upload it as one commit.
 
@@ -103,7 +102,7 @@ def publish(
         if not as_json:
             print(f"published: {pushed.url}" if pushed.changed else f"nothing has changed since {pushed.url}")
     if as_json:
-        print(json.dumps(written, indent=2))
+        print_json(written)
 
 
 def _write_package(dataset: Path, folder: Path, options: Options, check: bool, as_json: bool) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +9,7 @@ from typing import Annotated
 import typer
 
 from vgbench_gen.cli._options import Workers
+from vgbench_gen.cli._screen import print_json
 from vgbench_gen.cli._verbs import add_verb
 
 
@@ -36,7 +36,7 @@ def pull(
         ),
     ] = None,
     workers: Workers = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what came back as JSON.")] = False,
+    as_json: bool = False,
 ) -> None:
     """Bring a published dataset back as a build folder, which every other command reads.
 
@@ -51,7 +51,7 @@ def pull(
     made = make_images(done.folder, scenes, None, workers) if scenes else None
     if as_json:
         hydrated = {"hydrated": made.to_json()} if made else {}
-        print(json.dumps({**asdict(done), "folder": str(done.folder), **hydrated}, indent=2))
+        print_json({**asdict(done), "folder": str(done.folder), **hydrated})
         raise typer.Exit(int(bool(made and made.short)))
     there = "" if done.fresh else ", there already"
     print(f"{done.rows:,} questions in {done.folder}, fingerprint {done.fingerprint}{there}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import socket
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vgbench_gen.cli._options import DatasetFolder
+from vgbench_gen.cli._screen import print_json
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.local_server import LOOPBACK, listen, serve
@@ -47,7 +47,7 @@ def review(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes a free one.")] = 8377,
     report: Annotated[bool, typer.Option("--report", help="Print agreement and counts; start no server.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    as_json: bool = False,
     export: Annotated[
         Path | None, typer.Option("--export", metavar="FILE", help="Write accepted ids; start no server.")
     ] = None,
@@ -97,7 +97,10 @@ def _print_report(selected: list[ReviewItem], record: ReviewRecord, as_json: boo
     from vgbench_gen.quality.review.report import make_report as count
 
     found = count(selected, record)
-    print(json.dumps(found.to_json(), indent=2, sort_keys=True) if as_json else format_report(found, find_width()))
+    if as_json:
+        print_json(found.to_json())
+    else:
+        print(format_report(found, find_width()))
     if found.fell:
         raise typer.Exit(1)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -10,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vgbench_gen.cli._options import MAX_SEED, AsJson, Workers, count_workers
-from vgbench_gen.cli._screen import print_columns, progress_bars
+from vgbench_gen.cli._options import MAX_SEED, Workers, count_workers
+from vgbench_gen.cli._screen import print_columns, print_json, progress_bars
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.errors import ConfigError
 
@@ -38,7 +37,7 @@ def samples(
         int, typer.Option("--seed", metavar="N", min=0, max=MAX_SEED, help="Other rooms, other paths.")
     ] = 0,
     workers: Workers = 0,
-    as_json: AsJson = False,
+    as_json: bool = False,
 ) -> None:
     """Make sample scenes: rooms that never were, in the layouts of ScanNet, ScanNet++, CA-1M and WildRGB-D.
 
@@ -78,7 +77,7 @@ def samples(
             }
             for made in found
         ]
-        print(json.dumps(scenes, indent=2))
+        print_json(scenes)
     else:
         _print_table(found, out, time.perf_counter() - started)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vgbench_gen.cli._screen import print_columns, progress_bar
+from vgbench_gen.cli._screen import print_columns, print_json, progress_bar
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.errors import ConfigError, VGBenchError
 from vgbench_gen.core.lines import make_one_line
@@ -36,7 +35,7 @@ def register(app: typer.Typer) -> None:
 
 def scenes(
     root: Annotated[Path, typer.Argument(metavar="ROOT", help="Folder with raw scenes, in any depth.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list instead of a table.")] = False,
+    as_json: bool = False,
 ) -> None:
     """List the scenes below ROOT with their health.
 
@@ -62,7 +61,7 @@ def scenes(
             if not as_json:
                 print_columns([_format_cells(row)], heads=_HEADINGS, show_heads=False, right=_RIGHT, least=widths)
     if as_json:
-        print(json.dumps(rows, indent=2, allow_nan=False))
+        print_json(rows)
     elif rows:
         from vgbench_gen.scenes.health import MIN_AGREE
 

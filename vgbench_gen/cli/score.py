@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vgbench_gen.cli._options import BenchmarkName, ModelNames, choose_dataset
+from vgbench_gen.cli._screen import print_json
 from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
@@ -67,17 +67,15 @@ def score(
             "options, question.",
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON: one object for a dataset, one line per case for --cases.")
-    ] = False,
+    as_json: bool = False,
 ) -> None:
     """Score saved replies as we read them (sane) and as the published scripts do (official), side by side.
 
     Writes one line per reply to DATASET/scores/MODEL.jsonl; scores that rest on the same replies, dataset and scorer
     are kept. A reply that was given to other words, options or images than the dataset has now is counted, not scored.
     --replies takes those that lmms-eval, VLMEvalKit and others got for a task that `vgbench export` wrote.
-    With --cases, lengths are extracted in metres, a line that cannot be scored is named on standard error and the
-    others go on; then the exit status is 1.
+    With --cases, lengths are extracted in metres, --json prints a line per case, a line that cannot be scored is named
+    on standard error and the others go on; then the exit status is 1.
     """
     if dataset is not None and cases is not None:
         raise typer.BadParameter("give either DATASET or --cases FILE")
@@ -109,7 +107,7 @@ def score(
     rows = [_describe_saved(one) for one in found]
     if as_json:
         told = {"imported": asdict(imported) | {"path": str(imported.path)}} if imported else {}
-        print(json.dumps(told | {"models": rows}, indent=2, ensure_ascii=False, allow_nan=False))
+        print_json(told | {"models": rows})
         return
     if imported is not None:
         print(f"{imported.taken} replies of {imported.spec} taken ({imported.failed} failed, {imported.known} known)")
@@ -181,7 +179,7 @@ def _score_cases(cases: Path, as_json: bool) -> None:
     tally = CaseTally()
     for row in score_file(cases, tally):
         if as_json:
-            print(json.dumps(row, ensure_ascii=False, allow_nan=False))
+            print_json(row, indent=None)
     if not as_json:
         for line in _format_summary(tally):
             print(line)

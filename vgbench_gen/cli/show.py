@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from vgbench_gen.cli._options import DatasetFolder
+from vgbench_gen.cli._screen import print_json
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.errors import DatasetError
 
@@ -29,12 +30,13 @@ def show(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="PNG file to write; DATASET/shown/ID.png by default.")
     ] = None,
+    as_json: bool = False,
 ) -> None:
     """Draw one row: its images, points, boxes and reprojections, the numbers of both routes, the margins.
 
     Opens the picture where there is a screen and no --out.
     """
-    path = draw_item(dataset, item_id, out)
+    path = draw_item(dataset, item_id, out, as_json)
     if out is None and sys.stdout.isatty() and (sys.platform == "darwin" or os.environ.get("DISPLAY")):
         typer.launch(str(path))
 
@@ -43,12 +45,13 @@ def explain(
     dataset: Annotated[Path, typer.Argument(metavar="DATASET", help="A folder that `vgbench build` made.")],
     item_id: Annotated[str, _ID],
     out: Annotated[Path, _OUT] = Path("explain.png"),
+    as_json: bool = False,
 ) -> None:
     """Draw one row, as `vgbench show` does."""
-    draw_item(dataset, item_id, out)
+    draw_item(dataset, item_id, out, as_json)
 
 
-def draw_item(dataset: Path, item_id: str, out: Path | None) -> Path:
+def draw_item(dataset: Path, item_id: str, out: Path | None, as_json: bool = False) -> Path:
     """Draw a row into a file, say which one it is, and return the path of the file.
 
     Raises:
@@ -65,5 +68,9 @@ def draw_item(dataset: Path, item_id: str, out: Path | None) -> Path:
     item = items.by_id(fitting[0] if len(fitting) == 1 else item_id)
     path = out or (dataset if dataset.is_dir() else dataset.parent) / "shown" / f"{item.id}.png"
     write_bytes(path, encode_png(draw_row(item, [items.image_bytes(item, k) for k in range(len(item.images))])))
-    print(f"{path}: {item.task}, {item.question_type}, answer {item.answer}")
+    if as_json:
+        told = {"id": item.id, "task": item.task, "question_type": item.question_type, "answer": item.answer}
+        print_json({"path": str(path)} | told)
+    else:
+        print(f"{path}: {item.task}, {item.question_type}, answer {item.answer}")
     return path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vgbench_gen.cli._options import DatasetFolder, Workers, count_workers
-from vgbench_gen.cli._screen import progress_bar
+from vgbench_gen.cli._screen import print_json, progress_bar
 from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def verify(
         list[Path] | None, typer.Option("--scenes", metavar="FOLDER", help="Raw scenes; may be repeated.")
     ] = None,
     workers: Workers = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print counts and all problems as JSON.")] = False,
+    as_json: bool = False,
 ) -> None:
     """Recompute every answer from the row's own evidence and, with --scenes, from raw data.
 
@@ -40,7 +39,7 @@ def verify(
     report = verify_dataset(dataset, scenes or [], workers)
     if as_json:
         told = {"items": report.items, "from_scenes": report.from_scenes or 0}
-        print(json.dumps({**told, "problems": [asdict(problem) for problem in report.problems]}, indent=2))
+        print_json({**told, "problems": [asdict(problem) for problem in report.problems]})
     else:
         print("\n".join(report.format_lines()))
     if report.problems or not report.items:

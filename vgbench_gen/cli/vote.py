@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from vgbench_gen.cli._options import MAX_SEED, BenchmarkName, DatasetFolder, ModelNames, Workers, count_workers
-from vgbench_gen.cli._screen import find_width, progress_bars
+from vgbench_gen.cli._screen import find_width, print_json, progress_bars
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.errors import ConfigError
 
@@ -69,7 +68,7 @@ def vote(
     ] = False,
     audit: Annotated[bool, typer.Option("--audit/--no-audit", help="Audit the subset's text and rows again.")] = True,
     workers: Workers = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    as_json: bool = False,
 ) -> None:
     """Find the questions that many models fail, and choose a balanced subset among them.
 
@@ -132,7 +131,10 @@ def vote(
     lines.append(f"Votes in {votes}: {len(result.fresh)} models counted now, {kept} kept from before.")
     if not dry_run and kind.builds_datasets and any(result.status.get(name) != "accepted" for name in choice.ids):
         lines.append(f"Not yet reviewed: vgbench review {dataset} --ids {votes / hard.CHOSEN}, then vote again.")
-    print(json.dumps(report, indent=2, allow_nan=False) if as_json else "\n".join(lines))
+    if as_json:
+        print_json(report)
+    else:
+        print("\n".join(lines))
     if not all(one["holds"] for one in report["truths"]["chosen"]["constant"].values()):
         raise typer.Exit(1)
 
