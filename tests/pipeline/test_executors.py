@@ -221,7 +221,7 @@ _CHURN = """
 import resource, sys
 import numpy as np
 if sys.argv[1] == "keep":
-    from vgbench_gen.pipeline.executors.base import keep_freed_memory
+    from vgbench_gen.core.memory import keep_freed_memory
     keep_freed_memory()
 for _ in range(100):
     images = [np.ones(275_000) for _ in range(8)]

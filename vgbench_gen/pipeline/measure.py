@@ -19,6 +19,7 @@ from vgbench_gen.core.errors import (
     VGBenchError,
     escape_surrogates,
 )
+from vgbench_gen.core.memory import give_memory_back
 from vgbench_gen.core.rng import hash_stably, rng_for
 from vgbench_gen.core.types import Fact, Rejected
 from vgbench_gen.pipeline.executors import WorkerDied
@@ -131,6 +132,7 @@ def measure_scene(job: MeasureJob) -> SceneReport:
             report.error += f" {_write_traceback(job, error)} holds its traceback."
         rejects = [Rejected("scene", job.ref.dataset, job.ref.scene_id, "", reason, detail=report.error)]
         _write(job, report, [], rejects)
+    give_memory_back()
     report.seconds = time.monotonic() - began
     return report
 

@@ -11,7 +11,6 @@ and renamed when it is whole, so what has its name is finished, and an interrupt
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import json
 import shutil
@@ -24,6 +23,7 @@ from typing import Any, cast
 
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.json_text import read_json
+from vgbench_gen.core.memory import give_memory_back
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.samples.base import Capture, SampleSpec, World
 from vgbench_gen.samples.jobs import CountedWorld, OnFrame, run_jobs
@@ -197,7 +197,7 @@ def make_scene(spec: SampleSpec, out: Path, film: Film | None = None) -> MadeSce
         capture = (film or _render_capture)(spec)
         world = CountedWorld(capture.world)
         capture = replace(capture, world=cast(World, world))
-        _give_memory_back()
+        give_memory_back()  # some 90 MB of furnishing and lighting a room
         _get_layout(spec.dataset).write(capture, spec, temporary)
         world.count_rest(spec.frames)
         digest = digest_sample(temporary)
@@ -222,13 +222,6 @@ def _remove(path: Path) -> None:
     if path.is_dir():
         shutil.rmtree(path)
     path.unlink(missing_ok=True)
-
-
-def _give_memory_back() -> None:
-    """Hand what furnishing and lighting a room left over to the system, where the C library keeps it: some 90 MB."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
 
 
 def _render_capture(spec: SampleSpec) -> Capture:

@@ -13,8 +13,6 @@ from typing import TypeVar
 from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.core.registry import Registry
 
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
-
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
@@ -131,22 +129,6 @@ def begin_work(engine: Engine, prepare: Callable[[], None] | None = None) -> Ite
     """
     with engines[engine.name].begin_work(engine, prepare):
         yield
-
-
-def keep_freed_memory() -> None:
-    """Let the C library keep up to 64 MB of what is freed, for good.
-
-    Images of a few megabytes come and go by the thousand. Where each goes back to the system, the next one is paid for
-    page by page: a tenth of the processor time of measuring. Does nothing where the library is not glibc.
-    """
-    import ctypes
-
-    try:
-        set_option = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError, TypeError):
-        return
-    set_option(_M_TRIM_THRESHOLD, 64 << 20)
-    set_option(_M_MMAP_THRESHOLD, 16 << 20)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import VGBenchError
+from vgbench_gen.core.memory import keep_freed_memory
 from vgbench_gen.pipeline.executors.base import (
     Engine,
     Executor,
@@ -22,7 +23,6 @@ from vgbench_gen.pipeline.executors.base import (
     Result,
     WorkerDied,
     engines,
-    keep_freed_memory,
     limit_to_one_thread,
 )
 

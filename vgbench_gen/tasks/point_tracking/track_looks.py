@@ -26,6 +26,7 @@ from vgbench_gen.tasks.point_tracking.tracked import gate_grid
 # surroundings.
 _CLOSE, _PATCH = 3, 12
 _GROUNDS_KEPT = 32
+_COLOR_STEPS = 256  # 16 bits are half of a float, and as good for a mean of bytes
 _MOST_ROWS = 30000  # OpenCV takes maps of less than 32767
 # How far two looks may be apart and still count as alike: colours of 255 and a share of them, and correlations.
 _COLOR_ALIKE, _COLOR_SHARE, _PATCH_ALIKE = 2.0, 0.15, 0.06
@@ -43,8 +44,8 @@ class Ground:
     """(n, 2) column and row of each place in the image at 320."""
     points_m: FloatArray
     """(n, 3) their points in the camera's frame."""
-    color: npt.NDArray[np.float32]
-    """Mean colours inside a marker, one for each pixel of the image at 640."""
+    color: npt.NDArray[np.uint16]
+    """Mean colours inside a marker, one for each pixel of the image at 640, in steps of 1 / `_COLOR_STEPS`."""
     place_colors: FloatArray
     """(n, 3) what `sample_colors` gives for `uv_px`."""
     grey: ColorArray
@@ -153,7 +154,7 @@ def _make_ground(frame: ViewFrame, view: SceneView) -> Ground:
     stands, z_m = gate_grid(frame, u_px, v_px, view)
     cells = np.argwhere(stands)[:, ::-1]
     uv_px = np.stack([u_px[cells[:, 0]], v_px[cells[:, 1]]], axis=1)
-    close = np.asarray(cv2.blur(at_color.astype(np.float32), (2 * _CLOSE + 1,) * 2), dtype=np.float32)
+    close = cv2.blur(at_color.astype(np.uint16) * _COLOR_STEPS, (2 * _CLOSE + 1,) * 2).astype(np.uint16, copy=False)
     grey = cv2.cvtColor(at_grey, cv2.COLOR_RGB2GRAY)
     grey = cv2.copyMakeBorder(grey, _PATCH, _PATCH, _PATCH, _PATCH, cv2.BORDER_REFLECT_101)
     points_m = projection.back_project(frame.camera, uv_px, z_m[stands])
@@ -161,13 +162,13 @@ def _make_ground(frame: ViewFrame, view: SceneView) -> Ground:
     return Ground(frame.camera, uv_px, cells, points_m, close, colors, np.asarray(grey, dtype=np.uint8))
 
 
-def _sample_colors(image: npt.NDArray[np.float32], camera: Camera, uv_px: FloatArray) -> FloatArray:
+def _sample_colors(image: npt.NDArray[np.uint16], camera: Camera, uv_px: FloatArray) -> FloatArray:
     at = ((uv_px + 0.5) * (image.shape[1] / camera.width) - 0.5).astype(np.float32)
     parts = [np.zeros((0, 3))]
     for k in range(0, len(at), _MOST_ROWS):
         some = at[k : k + _MOST_ROWS]
         found = cv2.remap(image, some[:, :1].copy(), some[:, 1:].copy(), cv2.INTER_LINEAR)
-        parts.append(np.asarray(found, dtype=np.float64).reshape(-1, 3))
+        parts.append(np.asarray(found, dtype=np.float64).reshape(-1, 3) / _COLOR_STEPS)
     return np.concatenate(parts)
 
 
