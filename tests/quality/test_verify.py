@@ -16,7 +16,7 @@ from tests.small_room import small_room, stored
 from vgbench_gen.core.errors import SceneError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import Item
-from vgbench_gen.quality.verify import VerifyJob, group_by_scene, verify_item, verify_scene, verify_set
+from vgbench_gen.quality.verify import VerifyJob, group_by_scene, plan_rows, verify_item, verify_scene, verify_set
 from vgbench_gen.scenes import base
 from vgbench_gen.scenes.base import SceneRef
 from vgbench_gen.store.drawing import COLORS, CROSSHAIR, SHAPES
@@ -457,3 +457,19 @@ def test_the_fact_comes_back_from_the_row(rows: Rows) -> None:
     assert fact.truth == "ABCD".index(item.answer)
     assert fact.frame_ids == item.frame_ids
     assert rebuild_fact(rows.one("metric_depth", "open-ended")).truth == 0
+
+
+@pytest.mark.parametrize(
+    ("group_starts", "jobs"),
+    [
+        ((0, 70, 150, 210, 400, 410), [(0, 210), (210, 410)]),
+        ((0, 500, 500, 510), [(0, 500), (500, 510)]),
+        ((0, 3), [(0, 3)]),
+        ((0, 0), []),
+        ((0,), []),
+    ],
+)
+def test_jobs_of_rows_cover_every_row_once_and_part_no_row_group(
+    group_starts: tuple[int, ...], jobs: list[tuple[int, int]]
+) -> None:
+    assert [(job.start, job.stop) for job in plan_rows("set", group_starts, GATES)] == jobs

@@ -106,13 +106,13 @@ def test_a_row_group_holds_an_image_once(tmp_path: Path, media: MediaStore) -> N
 
 
 def test_row_groups_and_shards_are_bounded(tmp_path: Path, media: MediaStore) -> None:
-    big = [media.put(b"\xff\xd8\xff" + bytes([k]) * (12 * 2**20), "jpg") for k in range(2)]
+    big = [media.put(b"\xff\xd8\xff" + bytes([k]) * (6 * 2**20), "jpg") for k in range(2)]
 
     def stream() -> Iterator[Item]:
         for k in range(8):
             yield make_item(k, [big[k % 2]])
 
-    paths = write_items(tmp_path / "items", stream(), media, bytes_per_shard=70 * 2**20)
+    paths = write_items(tmp_path / "items", stream(), media, bytes_per_shard=35 * 2**20)
     groups = [pq.ParquetFile(p).metadata for p in paths]
     assert [[g.row_group(k).num_rows for k in range(g.num_row_groups)] for g in groups] == [[2, 2, 2], [2]]
 

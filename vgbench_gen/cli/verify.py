@@ -83,9 +83,10 @@ def verify_dataset(dataset: Path, scenes: list[Path], workers: int) -> VerifyRep
     from vgbench_gen.store.provenance import read_manifest
 
     items, gates, folder = load(dataset), _read_gates(dataset), _find_manifest(dataset)
-    problems = verify_set(items, folder is not None and is_choice(read_manifest(folder)))
-    by_rows = plan_rows(str(dataset), len(items), gates)
-    by_scene, missing = group_by_scene(items, find_scenes(scenes), gates) if scenes else ([], [])
+    rows = list(items) if scenes else items  # the jobs hold all of them; to read them twice takes seconds
+    problems = verify_set(rows, folder is not None and is_choice(read_manifest(folder)))
+    by_rows = plan_rows(str(dataset), items.group_starts, gates)
+    by_scene, missing = group_by_scene(rows, find_scenes(scenes), gates) if scenes else ([], [])
     jobs: list[VerifyJob | RowsJob] = [
         *by_scene,
         *by_rows,

@@ -1,6 +1,6 @@
 """The parquet files of a published set: `data/<configuration>/…`, images inside, one folder per task of the benchmark.
 
-The writer is the one of a build: files below 500 MB, row groups of at most 100 rows or 16 MB, a page index, images
+The writer is the one of a build: files below 500 MB, row groups of at most 100 rows or 8 MB, a page index, images
 that many rows of a group show stored once. That is what the Hub's viewer asks for.
 """
 

@@ -32,7 +32,7 @@ from vgbench_gen.tasks.row_evidence import RowEvidence, read_side, rebuild_fact
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import fill_word
 
-_CHUNK = 200  # rows per job: two row groups as they are written
+_CHUNK = 200  # rows per job, at least: a few row groups
 _CAMERA_TOLERANCE_PX = 1e-6  # a stored camera must be the scan's own
 _POSE_TOLERANCE = 1e-9
 # What reading a damaged row back can raise.
@@ -82,9 +82,14 @@ class RowsJob:
     """The gates of the build that the rows come from."""
 
 
-def plan_rows(path: str, count: int, gates: Gates) -> list[RowsJob]:
-    """Jobs for all rows of a dataset with `count` of them; each is a few row groups, which are read whole."""
-    return [RowsJob(path, start, min(start + _CHUNK, count), gates) for start in range(0, count, _CHUNK)]
+def plan_rows(path: str, group_starts: Sequence[int], gates: Gates) -> list[RowsJob]:
+    """Jobs for all rows of a dataset, each a few row groups (`Dataset.group_starts`), which are read whole."""
+    jobs, start = [], 0
+    for stop in group_starts[1:]:
+        if stop - start >= _CHUNK or start < stop == group_starts[-1]:
+            jobs.append(RowsJob(path, start, stop, gates))
+            start = stop
+    return jobs
 
 
 def verify_rows(job: RowsJob) -> list[Problem]:

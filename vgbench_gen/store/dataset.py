@@ -73,6 +73,11 @@ class Dataset(Sequence[Item]):
     def __len__(self) -> int:
         return self._starts[-1]
 
+    @property
+    def group_starts(self) -> tuple[int, ...]:
+        """Rows with which row groups begin, and the number of all rows; a group is read whole for any of its rows."""
+        return tuple(self._starts)
+
     @overload
     def __getitem__(self, index: int) -> Item: ...
     @overload

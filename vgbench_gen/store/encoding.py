@@ -15,7 +15,7 @@ from vgbench_gen.core.rng import format_canonical_json
 from vgbench_gen.store.schema import SCHEMA_VERSION, RecordSchema, Row
 
 GROUP_ROWS = 100
-GROUP_BYTES = 16 * 2**20  # of a row group; writing takes about ten times this in memory
+GROUP_BYTES = 8 * 2**20  # of a row group; writing takes about ten times this in memory
 
 
 def make_stored_schema(table: RecordSchema[Any], metadata: Mapping[str, Any] | None = None) -> pa.Schema:

@@ -82,7 +82,7 @@ def write_items(
 ) -> list[Path]:
     """Write the dataset `folder/items-00000-of-0000N.parquet` with the images inside.
 
-    Items are streamed: at most one row group (100 rows or 16 MB of images) is held, and the images of the next 64
+    Items are streamed: at most one row group (100 rows or 8 MB of images) is held, and the images of the next 64
     rows. A row group holds an image once, however many of its rows show it. The files are written beside
     `folder`, which is swapped at the end, so a reader sees the old set or the new one. No items give one empty file.
 

@@ -64,7 +64,7 @@ def _move_corners(key: bytes, width: int, height: int) -> FloatArray:
     return corners
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=1)  # 15 MB at the wide size
 def _make_coordinate_image(width: int, height: int) -> Float32Array:
     """(height, width, 2) float32: each pixel holds its own (u, v)."""
     u, v = np.meshgrid(np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32))
