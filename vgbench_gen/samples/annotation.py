@@ -9,7 +9,7 @@ import numpy as np
 
 from vgbench_gen.core.types import ColorArray, FloatArray, IntArray
 from vgbench_gen.geometry.poses import transform
-from vgbench_gen.samples.base import SampleObject, World
+from vgbench_gen.samples.base import SampleObject, World, WorldSurface
 
 EDGE_M = 0.1  # gives rooms some 150,000 vertices, as many as the decimated meshes of ScanNet have
 _CELL_M = 0.5
@@ -39,18 +39,13 @@ class AnnotatedMesh:
 def segment_mesh(world: World, file_from_world: FloatArray) -> AnnotatedMesh:
     """Mesh of a world moved to the frame of a file, cut into segments of one object, one place and one direction."""
     surface = world.make_surface(EDGE_M)
-    owner = np.zeros(len(surface.vertices_m), np.int64)
-    normals = np.zeros((len(owner), 3))
-    corners = surface.vertices_m[surface.faces]
-    across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    owner = np.zeros(len(surface.vertices_m), np.int16)
     for corner in range(3):
         # Of faces of two objects that share a vertex the later one counts; ids are whole, so the order is fixed.
         owner[surface.faces[:, corner]] = surface.instance
-        np.add.at(normals, surface.faces[:, corner], across)
-    side = np.argmax(np.abs(normals), axis=1)
-    side = 2 * side + (np.take_along_axis(normals, side[:, None], 1)[:, 0] > 0)
-    cell = np.floor(surface.vertices_m / _CELL_M).astype(np.int64)
-    _, first, group = np.unique(np.column_stack([owner, side, cell]), axis=0, return_index=True, return_inverse=True)
+    cell = np.floor(surface.vertices_m / _CELL_M).astype(np.int16)
+    key = np.column_stack([owner, _find_sides(surface).astype(np.int16), cell])
+    _, first, group = np.unique(key, axis=0, return_index=True, return_inverse=True)
     # The segmentator of ScanNet names a segment after one of its vertices.
     segment = first[group.reshape(-1)].astype(np.int64)
     owners = owner[first]
@@ -58,6 +53,18 @@ def segment_mesh(world: World, file_from_world: FloatArray) -> AnnotatedMesh:
     objects = tuple((item, segments) for item, segments in found if len(segments))
     vertices = transform(file_from_world, surface.vertices_m)
     return AnnotatedMesh(vertices, surface.faces, surface.color, segment, objects)
+
+
+def _find_sides(surface: WorldSurface) -> IntArray:
+    """(V,) to which of the six sides of the world each vertex of a surface looks."""
+    normals = np.zeros((len(surface.vertices_m), 3))
+    corners = surface.vertices_m[surface.faces]
+    across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    for corner in range(3):
+        np.add.at(normals, surface.faces[:, corner], across)
+    side = np.argmax(np.abs(normals), axis=1)
+    found: IntArray = 2 * side + (np.take_along_axis(normals, side[:, None], 1)[:, 0] > 0)
+    return found
 
 
 def format_segments(mesh: AnnotatedMesh, scene_id: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from vgbench_gen.samples.parts import SolidPart
 from vgbench_gen.samples.textures import Texture
 
 _COARSE_M = 50.0
+_NARROW = 3  # times as long edges do where light changes little
 
 
 @dataclass(eq=False)
@@ -66,7 +67,7 @@ def join_parts(parts: Sequence[tuple[int, SolidPart, float]]) -> Mesh:
             part.uv,
             np.full(n, instance),
             np.full(n, number[id(part.texture)]),
-            np.full(n, _COARSE_M if part.coarse else edge_m * (2 if part.narrow else 1)),
+            np.full(n, _COARSE_M if part.coarse else edge_m * (_NARROW if part.narrow else 1)),
             part.faces + count,
         )
         for column, value in zip(columns, values, strict=True):

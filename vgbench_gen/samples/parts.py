@@ -48,7 +48,7 @@ class SolidPart:
     coarse: bool = False
     """Whether it is never seen from inside the room, so that light on it needs no detail."""
     narrow: bool = False
-    """Whether it is so narrow that light on it needs half of the detail."""
+    """Whether it is so narrow that light on it needs less detail."""
 
 
 @dataclass(eq=False)

@@ -70,8 +70,8 @@ class SurfaceViewer:
     def __init__(self, tracer: Tracer, vertices_m: FloatArray, faces: IntArray, uv: FloatArray) -> None:
         """tracer: of the same mesh of vertices (N, 3) metres, with texture coordinates (N, 2), and faces (M, 3)."""
         self._tracer = tracer
-        self._corners_m, self._uv = vertices_m[faces], uv[faces]
-        self._plane, rims = _find_planes(self._corners_m, self._uv, faces)
+        self._vertices_m, self._uv, self._faces = vertices_m, uv, faces
+        self._plane, rims = _find_planes(vertices_m[faces], uv[faces], faces)
         self._rims_m = vertices_m[rims].astype(np.float32)
 
     def see(self, camera: Camera, world_from_camera: FloatArray, cells: PlaneCells | None = None) -> SeenSurface:
@@ -128,13 +128,14 @@ class SurfaceViewer:
     def _list_forms(self, world_from_camera: FloatArray, face: Int32) -> Float32:
         """(9, h, w) `PlaneCells.forms` of triangles (h, w); those of -1 say that the depth is 1."""
         used, at = np.unique(face, return_inverse=True)
-        corners = (self._corners_m[used] - world_from_camera[:3, 3]) @ world_from_camera[:3, :3]
+        vertices = self._faces[used]
+        corners = (self._vertices_m[vertices] - world_from_camera[:3, 3]) @ world_from_camera[:3, :3]
         a, b, c = corners.transpose(1, 2, 0)
         # With the corners as columns of M, weights / depth = M^-1 direction; its rows are cross products.
         weights = np.stack([_cross(b, c), _cross(c, a), _cross(a, b)])
         with np.errstate(divide="ignore", invalid="ignore"):
             weights /= (a * weights[0]).sum(axis=0)
-        uv = np.einsum("kij,ink->jnk", self._uv[used], weights)
+        uv = np.einsum("kij,ink->jnk", self._uv[vertices], weights)
         forms = np.concatenate([weights.sum(axis=0), uv[0], uv[1]])
         forms[:, used < 0] = np.array([0.0, 0, 1, 0, 0, 0, 0, 0, 0])[:, None]
         return np.ascontiguousarray(forms.astype(np.float32)[:, np.asarray(at).reshape(face.shape)])

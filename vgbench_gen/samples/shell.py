@@ -156,6 +156,7 @@ def _add_slab(
     texture: Texture,
     coarse: tuple[str, ...] = (),
     upright: bool = False,
+    bevel: bool = True,
 ) -> None:
     """A box on a wall: (along1, along2, z1, z2) and from `off[0]` to `off[1]` before its face; `upright`: grain."""
     start, along, inward = _get_wall_frame(size_m, wall)
@@ -164,7 +165,7 @@ def _add_slab(
     across, deep = a2 - a1, off[1] - off[0]
     size = (across, deep, z2 - z1) if wall % 2 == 0 else (deep, across, z2 - z1)
     grain = 2 if upright else wall % 2
-    model.add_box(size, (middle[0], middle[1], z1), texture, coarse=coarse, along=grain, bevel=not coarse)
+    model.add_box(size, (middle[0], middle[1], z1), texture, coarse=coarse, along=grain, bevel=bevel and not coarse)
 
 
 def _build_wall(
@@ -226,12 +227,12 @@ def _build_window(size_m: tuple[float, float, float], o: Opening, look: ShellMat
     panes = max(1, round((a2 - a1) / 0.75))
     for k in range(panes + 1):
         s = a1 + (a2 - a1 - bar) * k / panes
-        _add_slab(model, size_m, o.wall, (s, s + bar, z1, z2), (-0.13, -0.07), look.trim)
+        _add_slab(model, size_m, o.wall, (s, s + bar, z1, z2), (-0.13, -0.07), look.trim, bevel=False)
     for z in (z1, z1 + 0.62 * (z2 - z1), z2 - bar):
         for k in range(panes):
             s = a1 + (a2 - a1 - bar) * k / panes
             e = a1 + (a2 - a1 - bar) * (k + 1) / panes
-            _add_slab(model, size_m, o.wall, (s + bar, e, z, z + bar), (-0.13, -0.07), look.trim)
+            _add_slab(model, size_m, o.wall, (s + bar, e, z, z + bar), (-0.13, -0.07), look.trim, bevel=False)
     _add_slab(model, size_m, o.wall, (a1 - 0.05, a2 + 0.05, z1 - 0.03, z1), (0.0, look.sill_m), look.trim)
     # Things may stand on the sill and before the frame.
     _, along, inward = _get_wall_frame(size_m, o.wall)

@@ -137,7 +137,7 @@ def radiator(rng: np.random.Generator, style: Style) -> Model:
     count = round(w / 0.06)
     for k in range(count):
         x = -w / 2 + (k + 0.5) * w / count
-        model.add_box((w / count - 0.012, 0.066, h), (x, 0, 0.12), style.white)
+        model.add_box((w / count - 0.012, 0.066, h), (x, 0, 0.12), style.white, bevel=False)
         model.add_rod((x, -0.034, 0.13), (x, -0.034, h + 0.11), 0.5 * (w / count - 0.012), style.white, 8)
     for z in (0.16, h + 0.06):
         model.add_rod((-w / 2, 0, z), (w / 2, 0, z), 0.018, style.white)

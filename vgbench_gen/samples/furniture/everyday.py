@@ -6,12 +6,15 @@ import itertools
 from collections.abc import Sequence
 
 import numpy as np
+import trimesh
 
 from vgbench_gen.samples import art
 from vgbench_gen.samples.furniture.storage import add_book_row
 from vgbench_gen.samples.furniture.style import Style, pick
 from vgbench_gen.samples.parts import Model, Vec3
 from vgbench_gen.samples.textures import Texture
+
+_CORD_SIDES = 6
 
 
 def remote_control(rng: np.random.Generator, style: Style) -> Model:
@@ -356,6 +359,27 @@ def _add_cup(model: Model, r: float, h: float, texture: Texture) -> Model:
 
 
 def _add_cord(model: Model, points: Sequence[Vec3], texture: Texture, radius: float = 0.003) -> Model:
-    for start, end in itertools.pairwise(points):
-        model.add_rod(start, end, radius, texture, 6)
-    return model
+    """A round cord along points."""
+    middle = np.array(points, np.float64)
+    ahead = np.gradient(middle, axis=0)
+    ahead /= np.linalg.norm(ahead, axis=1, keepdims=True)
+    # Beside a cord is what lies across it and as level as can be; where it stands upright, any direction.
+    side = np.cross(ahead, [0.0, 0.0, 1.0])
+    side[np.linalg.norm(side, axis=1) < 1e-3] = [1.0, 0.0, 0.0]
+    side /= np.linalg.norm(side, axis=1, keepdims=True)
+    up = np.cross(side, ahead)
+    a = np.arange(_CORD_SIDES) * (2 * np.pi / _CORD_SIDES)
+    rings = middle[:, None] + radius * (np.cos(a)[:, None] * side[:, None] + np.sin(a)[:, None] * up[:, None])
+    count, (k, j) = len(middle), np.mgrid[: len(middle) - 1, :_CORD_SIDES].reshape(2, -1)
+    first, beside = k * _CORD_SIDES + j, k * _CORD_SIDES + (j + 1) % _CORD_SIDES
+    ends = np.arange(1, _CORD_SIDES - 1)
+    low = np.stack([0 * ends, ends + 1, ends], axis=1)
+    faces = [
+        np.stack([first, beside, beside + _CORD_SIDES], axis=1),
+        np.stack([first, beside + _CORD_SIDES, first + _CORD_SIDES], axis=1),
+        low,
+        low[:, ::-1] + (count - 1) * _CORD_SIDES,
+    ]
+    mesh = trimesh.Trimesh(rings.reshape(-1, 3), np.concatenate(faces), process=False)
+    mesh.fix_normals()
+    return model.add(mesh, texture, smooth=True)

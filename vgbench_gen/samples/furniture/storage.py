@@ -234,7 +234,7 @@ def _add_fronts(
     body = body or (style.wood, style.white, style.wood2)[int(rng.integers(3))]
     front = body if rng.random() < 0.6 else style.white if body is not style.white else style.wood
     base = rng.uniform(0.05, 0.1)
-    model.add_box((w - 0.04, d - 0.06, base), (0, 0.01, 0), style.black)
+    model.add_box((w - 0.04, d - 0.06, base), (0, 0.01, 0), style.black, bevel=False)
     model.add_box((w, d - 0.02, h - base), (0, 0.01, base), body)
     wide, tall = (w - 0.02) / columns, (h - base - 0.03) / rows
     for i in range(columns):
