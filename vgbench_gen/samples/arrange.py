@@ -230,7 +230,7 @@ class Room:
             return None
         for _ in range(1 if at is not None else tries):
             turn = yaw_deg if yaw_deg is not None else float(self.rng.uniform(-35, 35))
-            place = Placed(model, 0.0, 0.0, 0.0, turn)
+            place = Placed(model, 0.0, 0.0, 0.0, turn, low_m=low, high_m=high)
             reach = np.abs(place.outline()).max(axis=0)
             room = board.half_m - reach
             if (room < -0.012).any():
@@ -241,7 +241,8 @@ class Room:
             offset = np.clip(at, -room, room) if at is not None else self.rng.uniform(-1, 1, 2) * room
             where = other.to_room(board.center_m + np.array([*offset, 0.0]))
             z = float(where[2]) - min(float(low[2]), 0.0)
-            thing = Placed(model, float(where[0]), float(where[1]), z + 0.0005, other.yaw_deg + turn)
+            at_m = float(where[0]), float(where[1]), z + 0.0005
+            thing = Placed(model, *at_m, other.yaw_deg + turn, low_m=low, high_m=high)
             if self.put(thing, ignore=other):
                 return thing
         return None

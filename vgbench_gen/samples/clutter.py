@@ -61,7 +61,8 @@ _ON: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("kitchen counter", "stove"), _COOKING), "tv stand": ("game controller", *_SHOWN),
     **dict.fromkeys(("sideboard", "dresser", "cabinet", "filing cabinet"), _SHOWN),
     **dict.fromkeys(("bookshelf", "shelf", "wall shelf"), _STORED),
-    "workbench": _TOOLS, "storage rack": tuple(dict.fromkeys((*_TOOLS, *_STORED))), "bench": _CLOTHES, "box": _CLOTHES, "window": _SILL,
+    "workbench": _TOOLS, "storage rack": tuple(dict.fromkeys((*_TOOLS, *_STORED))), "bench": _CLOTHES,
+    "box": _CLOTHES, "window": _SILL,
 }  # fmt: skip
 """What lies on what, by label."""
 _IN: Mapping[str, Mapping[str, Sequence[str]]] = {
@@ -73,7 +74,7 @@ _IN: Mapping[str, Mapping[str, Sequence[str]]] = {
 """What is otherwise in rooms of a kind."""
 _FLOOR: Mapping[str, Sequence[str]] = {
     "kitchen": ("shopping bag", "slippers", "power strip"),
-    "workshop": ("power strip", "paint can", "shopping bag", "paint can"),
+    "workshop": ("power strip", "paint can", "shopping bag"),
     "office": ("power strip", "shopping bag", "magazines", "storage box"),
     "playroom": ("toy train", "stacking rings", "slippers", "power strip", "books"),
 }

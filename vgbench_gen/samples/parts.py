@@ -142,7 +142,9 @@ class Model:
         """Add a solid of revolution about z; its profile of (radius, height) ends on the axis on both sides."""
         mesh = trimesh.creation.revolve(np.array(profile, dtype=np.float64), sections=sections)
         mesh.apply_translation(base)
-        mesh.fix_normals()
+        a, b, c = (np.asarray(mesh.vertices) - base)[mesh.faces].transpose(1, 0, 2)
+        if (a * np.cross(b, c)).sum() < 0:  # its volume, where the triangles look inwards
+            mesh.invert()
         return self.add(mesh, texture, cylindrical=True, smooth=smooth, axis_xy=base[:2])
 
     def add_rod(self, start: Vec3, end: Vec3, radius: float, texture: Texture, sections: int = 10) -> Model:
