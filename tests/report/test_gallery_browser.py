@@ -238,6 +238,7 @@ def test_a_phone(site: Path, looked: Looked, open_page: OpenPage, scheme: str) -
     expect(page.locator("#cards .card")).to_have_count(24)
     lefts = {c.evaluate("c => c.getBoundingClientRect().left") for c in page.locator("#cards .card").all()}
     assert len(lefts) == 1  # one column
+    expect(page.locator("#help-open")).to_be_hidden()  # which tells of keys
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 22, 26)"
     assert dark == (scheme == "dark")
     assert watched.overflow_px() == 0
