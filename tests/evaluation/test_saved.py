@@ -195,6 +195,37 @@ def test_score_and_compare_from_the_command_line(tmp_path: Path, capsys: Capture
     assert "no replies of nobody" in capsys.readouterr().err
 
 
+def test_a_model_all_of_whose_requests_failed_stands_as_that(tmp_path: Path, capsys: Capture) -> None:
+    source = built(tmp_path / "set")
+    items = items_of(source)
+    write(source, *(reply(item, "B") for item in items))
+    blind = (reply(item, None, stage="blind", error="wrong_request: no such model") for item in items)
+    lost = (reply(item, None, error=f"api_error: the server {item.id[:2]} failed.") for item in items)
+    write(source, *blind, *lost, spec="scripted:dead")
+    first = f"the first with api_error: the server {items[0].id[:2]} failed"
+    assert main(["score", str(tmp_path / "set")]) == 0
+    assert "all requests failed, the first with wrong_request" not in (told := capsys.readouterr().out)
+    assert f"all requests failed, {first}" in told
+    for again in range(2):  # as they are scored and as they are kept
+        assert main(["compare", str(tmp_path / "set"), "--json"]) == 1, again
+        found = json.loads(capsys.readouterr().out)
+        summary = {line["name"]: line for line in found["tables"][0]["lines"]}
+        assert summary["dead"]["note"] == f"incomplete: all 6 requests failed, {first}"
+        assert summary["dead (blind)"]["note"].endswith("the first with wrong_request: no such model")
+        assert summary["dead"]["cells"]["delta = 2"]["value"] is None
+        assert f"dead: incomplete: all 6 requests failed, {first}." in found["notes"]
+    assert main(["compare", str(tmp_path / "set")]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    cells = next(line for line in lines if line.startswith("dead (all failed)")).split()
+    assert cells[3] == "failed"
+    assert "0.0" not in cells
+    assert any("failed means that no request got a reply" in line for line in lines)
+    page = (tmp_path / "set" / "scores" / "report" / "index.html").read_text()
+    assert "dead* (all requests failed)" in page  # in the legend of the chart
+    assert 'class="figure absent">all requests failed<' in page
+    assert "not attempted" not in page
+
+
 def test_a_file_that_cannot_be_read_holds_up_no_other(tmp_path: Path, capsys: Capture) -> None:
     source = built(tmp_path / "set")
     items = items_of(source)

@@ -233,6 +233,9 @@ def test_scripts_and_baselines_are_on_the_card_only_where_they_are_named(tmp_pat
     assert "| baseline:solvers |" not in card
     assert find_unpublished(tmp_path, ()) == ["baseline:solvers", "scripted:mine.py"]
     assert "| mine |" in format_baselines(tmp_path, "d", ["scripted:mine.py"])
+    lines[2]["cells"] = {"Overall": cell | {"value": None, "value_all": 0.0}}
+    (report / "tables.json").write_text(json.dumps({"tables": tables}))
+    assert "| gpt | failed |" in " ".join(format_baselines(tmp_path, "d").split())
     assert find_unpublished(tmp_path, ["mine"]) == ["baseline:solvers"]
     with pytest.raises(ConfigError, match=r"--scores other: found no scores of it"):
         find_unpublished(tmp_path, ["other"])

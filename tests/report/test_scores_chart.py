@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.evaluation.score_rows import board, entry, row
+from tests.evaluation.score_rows import board, entry, failed, row
 from tests.report.gallery_data import Looked
 from tests.report.review_site import desk_of
 from vgbench_gen.evaluation.board import Board
@@ -52,6 +52,20 @@ def test_a_model_that_refuses_all_has_tried_and_failed() -> None:
     far = plot_parts(found, keys, {})["panels"][0]
     shown = {bar["key"].name: (bar["text"], bar["width"]) for bar in far["bars"]}
     assert shown["prude"] == ("0.0, all refused", "0.0%")
+    assert shown["baseline:solvers"] == ("not attempted", "")
+
+
+def test_requests_that_failed_and_questions_not_asked_are_told_apart_from_refusing() -> None:
+    found = made()
+    found.add(
+        "dead", {"set": [row(f"q{k}", 1.0) for k in range(0, 20, 2)] + [failed(f"q{k}") for k in range(1, 20, 2)]}
+    )
+    found.add("short", {"set": [row(f"q{k}", 1.0) for k in range(0, 20, 2)]})
+    keys, _ = choose_styles(compare_models(found).summary)
+    far = plot_parts(found, keys, {})["panels"][0]
+    shown = {bar["key"].name: (bar["text"], bar["width"]) for bar in far["bars"]}
+    assert shown["dead"] == ("all requests failed", "")
+    assert shown["short"] == ("not asked", "")
     assert shown["baseline:solvers"] == ("not attempted", "")
 
 

@@ -116,6 +116,8 @@ def score(
     for row in rows:
         outcomes = ", ".join(f"{outcome} {count}" for outcome, count in row["outcomes"].items())
         print(f"{row['model']}: {row['scored']} replies, {outcomes}")
+        if row["failure"]:
+            print(f"  all requests failed, the first with {row['failure']}")
         if row["averaged"]:
             means = f"sane {row['sane']:.4f}, official {row['official']:.4f}"
             print(f"  mean score of {row['averaged']} as built: {means}; they differ on {row['differ']}")
@@ -133,8 +135,10 @@ def _describe_saved(saved: SavedScores) -> dict[str, Any]:
 
     from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
     from vgbench_gen.evaluation.metrics import average_micro
+    from vgbench_gen.evaluation.replies import find_first_failure
 
     counts = Counter(row.outcome for row in saved.rows)
+    all_failed = 0 < counts["failed"] == len(saved.rows)
     # Controls and other orders of the options are questions of their own, for `vgbench compare`.
     rows = [row for row in saved.rows if row.outcome != "failed" and not row.stage and not row.rotation]
     return {
@@ -146,6 +150,7 @@ def _describe_saved(saved: SavedScores) -> dict[str, Any]:
         "scored": len(saved.rows),
         "averaged": len(rows),
         "outcomes": {outcome: counts[outcome] for outcome in OUTCOMES},
+        "failure": find_first_failure(saved.replies) if all_failed and saved.replies else "",
         "ignored": dict(saved.header.ignored),
         "sane": average_micro(row.score for row in rows) if rows else None,
         "official": average_micro(row.official for row in rows) if rows else None,

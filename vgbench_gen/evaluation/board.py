@@ -218,6 +218,8 @@ class BoardRun:
     """What all replies cost whose price is known; NaN where none is."""
     cost_known: int
     """For how many replies that is."""
+    failure: str = field(default="", init=False)
+    """Why the first request failed, where all did and it is known."""
 
     @cached_property
     def asked(self) -> BoolArray:
@@ -234,6 +236,13 @@ class BoardRun:
     def answered(self) -> BoolArray:
         """Where there is a reply that did not fail."""
         return ~np.isnan(self.score)
+
+    def describe_failures(self) -> str:
+        """How many questions have failed requests alone, and where it is all of them, why the first; "" for none."""
+        asked, failed = int(self.asked.sum()), int((self.asked & ~self.answered).sum())
+        if not 0 < failed == asked:
+            return f"{failed} of {asked} failed" if failed else ""
+        return f"all {asked} requests failed" + (f", the first with {self.failure}" if self.failure else "")
 
     def values(self, measure: str) -> FloatArray:
         """The scores (n,) of one of `MEASURES`."""

@@ -40,6 +40,11 @@ class Cell:
     mark: Mark = ""
     """Whether it is the best or second best of its column, by paired tests."""
 
+    @property
+    def failed(self) -> bool:
+        """Whether there is no number because every request failed."""
+        return math.isnan(self.value) and self.value_all == 0
+
 
 class Cells:
     """Numbers over a board.
@@ -91,7 +96,7 @@ class Cells:
         """Mean of the parts' means."""
         used, asked = np.flatnonzero(mask & run.answered), int((mask & run.asked).sum())
         if not len(used):
-            return Cell(math.nan, asked=asked)
+            return Cell(math.nan, asked=asked, value_all=0.0 if asked else math.nan)
         names, index = np.unique(np.asarray([parts[k] for k in used.tolist()]), return_inverse=True)
         scores = values[used]
 

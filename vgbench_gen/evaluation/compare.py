@@ -11,6 +11,7 @@ from vgbench_gen.agent.backend import uses_oracle
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.evaluation.base import Source
 from vgbench_gen.evaluation.board import ORACLE, Board, Entry, ScoreRow, make_entry
+from vgbench_gen.evaluation.replies import find_first_failure
 from vgbench_gen.evaluation.saved import SavedScores, score_source
 from vgbench_gen.evaluation.scoring import CaseError
 
@@ -73,6 +74,11 @@ def load_board(
     board = Board(tuple(entries))
     for name, files in group_by_model(saved).items():
         board.add(name, _collect_rows(files))
+        for run in board.runs.values():
+            if run.model == name and not run.answered.any():
+                logs = (one.replies for _, one in files if one.replies is not None)
+                reasons = (find_first_failure(log, run.stage, run.prompt_set) for log in logs)
+                run.failure = next(filter(None, reasons), "")
     return LoadedBoard(board, tuple(notes), saved)
 
 

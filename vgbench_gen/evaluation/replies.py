@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from vgbench_gen.core.lines import make_one_line
 from vgbench_gen.core.paths import close_if_raised
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.evaluation.line_writer import LineWriter
@@ -47,6 +48,7 @@ __all__ = [
     "ReplyWriter",
     "StoredReplies",
     "append",
+    "find_first_failure",
     "has_header",
     "name_replies_file",
     "read_answered",
@@ -58,6 +60,7 @@ __all__ = [
 
 FOLDER = "replies"
 _MAX_NAME = 80
+_MAX_REASON = 160
 _PLAIN_SPEC = re.compile(r"[A-Za-z0-9-]{1,30}:[A-Za-z0-9][A-Za-z0-9.-]{0,48}")  # becomes a file name by itself
 
 
@@ -91,6 +94,23 @@ def read_replies(path: Path, header: Header | None = None) -> StoredReplies:
         DatasetError: no such file, no header, a line that is no reply, or one that is too long.
     """
     return StoredReplies(*select_replies(path, lambda line, at: line, header))
+
+
+def find_first_failure(path: Path, stage: str = "", prompt_set: str = "") -> str:
+    """Kind and message of the first failed request of a log, in one line; "" where none failed.
+
+    Args:
+        path: of the log.
+        stage: see `ReplyKey.stage`.
+        prompt_set: see `ReplyKey.prompt_set`; any where empty.
+
+    Raises:
+        DatasetError: as `read_replies`.
+    """
+    lines = read_replies(path).lines.values()
+    asked = (line for line in lines if line.stage == stage and prompt_set in ("", line.prompt_set))
+    found = next((line for line in asked if line.failed), None)
+    return "" if found is None else make_one_line(found.error or "no reply", _MAX_REASON).rstrip(".")
 
 
 class ReplyExcerpt(NamedTuple):

@@ -287,8 +287,8 @@ class TableMaker:
 
     def note(self, run: BoardRun) -> str:
         """Why a run's numbers are not final."""
-        asked, failed = int(run.asked.sum()), int((run.asked & ~run.answered).sum())
-        told = [f"incomplete: {'all' if failed == asked else failed} of {asked} failed"] if failed else []
+        asked, failures = int(run.asked.sum()), run.describe_failures()
+        told = [f"incomplete: {failures}"] if failures else []
         if asked < len(self.board.questions):
             told.append(f"asked {asked} of {len(self.board.questions)}")
         return "; ".join(told)

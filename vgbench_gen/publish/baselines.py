@@ -86,7 +86,9 @@ def _format_table(found: Mapping[str, Any], left_out: Collection[str]) -> str | 
 
 
 def _number(cell: Mapping[str, Any]) -> str:
-    return "" if cell["value"] is None else f"{100 * float(cell['value']):.1f}"
+    if cell["value"] is None:
+        return "failed" if cell.get("value_all") == 0 else ""  # every request did (`Cell.failed`)
+    return f"{100 * float(cell['value']):.1f}"
 
 
 def _format_interval(cell: Mapping[str, Any]) -> str:

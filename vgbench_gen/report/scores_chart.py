@@ -31,7 +31,7 @@ _INSIDE = 0.8  # from here the number stands inside its bar
 _BLIND = f"{BASELINE}blind"
 # They are lines across a panel, or close to one; as bars they would take the room of others.
 _NO_BARS = (_BLIND, f"{BASELINE}constant", f"{BASELINE}random")
-_REFUSED = OUTCOMES.index("refused")
+_REFUSED, _FAILED = OUTCOMES.index("refused"), OUTCOMES.index("failed")
 
 
 def plot_parts(board: Board, keys: Sequence[PlotStyle], human: dict[str, float]) -> dict[str, Any]:
@@ -88,9 +88,11 @@ def plot_parts(board: Board, keys: Sequence[PlotStyle], human: dict[str, float])
 def _make_bar(cells: Cells, run: BoardRun, key: PlotStyle, mask: Any, name: str, y: int) -> dict[str, Any]:
     cell, head = cells.mean(run, mask, run.score), ColumnHead("")
     tried = not math.isnan(cell.value)  # what a baseline tried nothing of has no number (`Cells.mean`)
-    text = format_value(cell, head) if tried else "not attempted"
-    if tried and run.counts[mask][:, _REFUSED].sum() == run.counts[mask].sum():
-        text += ", all refused"
+    counts = run.counts[mask].sum(axis=0)
+    if tried:
+        text = format_value(cell, head) + (", all refused" if counts[_REFUSED] == counts.sum() else "")
+    else:
+        text = "not asked" if not counts.any() else "all requests failed" if counts[_FAILED] else "not attempted"
     numbers = f"{text} {format_interval(cell, head)} of {cell.n:,}" if tried else text
     bar = {"key": key, "y": y, "text": text, "told": f"{key.name}, {name}: {numbers}", "width": "", "span": None}
     if tried:

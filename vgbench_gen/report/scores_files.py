@@ -17,7 +17,9 @@ from vgbench_gen.evaluation.cells import Cell
 from vgbench_gen.evaluation.tables import ColumnHead, Comparison, ModelPair, Row, Table
 from vgbench_gen.report.site import replace_non_finite
 
+_ANY = ColumnHead("")
 NONE = "\N{EN DASH}"  # where there is no number
+FAILED = "failed"  # where there is none because no request got a reply
 BESIDE = "baselines and controls"  # heading of what stands below groups of models
 MARKED = (
     "Best and second best are marked only where the paired difference to every model below is significant "
@@ -32,8 +34,8 @@ _LATEX = {
 
 
 def format_value(cell: Cell, head: ColumnHead) -> str:
-    """The number alone; shares in per cent."""
-    return _number(cell.value, head)
+    """The number alone, shares in per cent; or that every request failed."""
+    return FAILED if cell.failed else _number(cell.value, head)
 
 
 def format_interval(cell: Cell, head: ColumnHead) -> str:
@@ -50,7 +52,7 @@ def format_denominators(cell: Cell, head: ColumnHead) -> str:
     told = []
     if cell.n < cell.asked:
         told.append(f"{cell.n} of {cell.asked}")
-        if not math.isnan(cell.value_all):
+        if cell.n and not math.isnan(cell.value_all):
             told.append(f"{_number(cell.value_all, head)} of all")
     if head.total and cell.asked < head.total:
         told.append(f"n {cell.asked}")
@@ -274,7 +276,7 @@ def format_text_lines(table: Table, width: int = WIDTH) -> list[str]:
             format_value(cell, head) + marks[cell.mark] + _format_own_count(cell, head).ljust(longest)
             for head, cell, longest in zip(table.columns, line.cells, notes, strict=True)
         ]
-        failed = " (all failed)" if "incomplete: all" in line.note else " (incomplete)"
+        failed = " (all failed)" if "incomplete: all " in line.note else " (incomplete)"
         rows.append([line.name + (failed if "incomplete" in line.note else ""), *cells])
     if any(head.total for head in table.columns):
         rows.insert(0, ["n", *(str(head.total or "") for head in table.columns)])
@@ -290,7 +292,12 @@ def _explain_signs(table: Table) -> list[str]:
         for sign, meaning, used in (
             ("*", "the best, significantly ahead of all others", any(cell.mark == "best" for cell in cells)),
             ("+", "the second best, likewise", any(cell.mark == "second" for cell in cells)),
-            (NONE, "no number, or not attempted", any(math.isnan(cell.value) and cell.asked for cell in cells)),
+            (
+                NONE,
+                "no number, or not attempted",
+                any(format_value(cell, _ANY) == NONE for cell in cells if cell.asked),
+            ),
+            (FAILED, "means that no request got a reply", any(cell.failed for cell in cells)),
         )
         if used
     ]

@@ -31,23 +31,23 @@ class PlotStyle:
     shape: str
     """The name of its mark; models and floors never share one."""
     part: bool = False
-    """Whether it was asked a part of the questions alone."""
+    """Whether it was asked a part of the questions alone, or got no reply at all."""
     note: str = ""
-    """Which part that is, such as "asked 100 of 400"; empty where it was asked all."""
+    """Which of them, such as "asked 100 of 400"; empty where it was asked all."""
 
 
 def choose_styles(table: Table) -> tuple[list[PlotStyle], list[str]]:
     """Whom plots show, of a summary, and which of its rows they do not.
 
-    Models by their first number, those asked a part of the questions last, at most `MOST`; then floors that were asked
-    as models are, baselines first. The best constant is a line of its own.
+    Models by their first number, then those asked a part of the questions, then those all of whose requests failed, at
+    most `MOST`; then floors that were asked as models are, baselines first. The best constant is a line of its own.
     """
-    asked = [line for line in table.rows if any(cell.low == cell.low for cell in line.cells)]
+    asked = [line for line in table.rows if any(cell.low == cell.low or cell.failed for cell in line.cells)]
     total = table.columns[0].total
 
-    def rank(line: Row) -> tuple[bool, float]:
+    def rank(line: Row) -> tuple[bool, bool, float]:
         first = line.cells[0]
-        return first.asked < total, -first.value if first.n else math.inf
+        return first.failed, first.asked < total, -first.value if first.n else math.inf
 
     models = sorted((line for line in asked if line.kind == "model"), key=rank)[:MOST]
     floors = sorted(
@@ -61,9 +61,10 @@ def choose_styles(table: Table) -> tuple[list[PlotStyle], list[str]]:
 
 
 def _make_style(line: Row, colour: str, shape: str, total: int) -> PlotStyle:
-    asked = line.cells[0].asked
-    part = asked < total
-    return PlotStyle(line.name, colour, shape, part, f"asked {asked:,} of {total:,}" if part else "")
+    first = line.cells[0]
+    part = first.asked < total
+    note = "all requests failed" if first.failed else f"asked {first.asked:,} of {total:,}" if part else ""
+    return PlotStyle(line.name, colour, shape, part or first.failed, note)
 
 
 def plot_dots(table: Table, keys: Sequence[PlotStyle]) -> dict[str, Any]:
