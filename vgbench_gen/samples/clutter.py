@@ -8,49 +8,30 @@ from vgbench_gen.samples.arrange import Placed
 from vgbench_gen.samples.furnisher import Furnisher
 
 _DESK = (
-    *(
-        "notebook",
-        "pen holder",
-        "paper tray",
-        "headphones",
-        "phone",
-        "tape",
-        "papers",
-        "mug",
-        "book row",
-        "photo frame",
-    ),
-    *("tissue box", "magazines"),
-)
+    "notebook", "pen holder", "paper tray", "headphones", "phone", "tape", "papers", "mug", "book row",
+    "photo frame", "tissue box", "magazines",
+)  # fmt: skip
 _LIVING = (
-    *("remote control", "magazines", "game controller", "tissue box", "phone", "notebook", "mug", "fruit", "plates"),
-    *("headphones", "books"),
-)
+    "remote control", "magazines", "game controller", "tissue box", "phone", "notebook", "mug", "fruit", "plates",
+    "headphones", "books",
+)  # fmt: skip
 _BEDSIDE = ("alarm clock", "phone", "photo frame", "tissue box", "remote control", "jars", "candle")
 _DISHES = ("plates", "mug", "fruit", "jars", "magazines", "cutting board", "bottle", "phone", "bowl")
 _COOKING = (
-    *("cutting board", "plates", "paper towel", "soap", "jars", "dish rack", "can", "fruit", "mug", "bottle", "books"),
+    "cutting board", "plates", "paper towel", "soap", "jars", "dish rack", "can", "fruit", "mug", "bottle", "books",
     "folded cloth",
-)
+)  # fmt: skip
 _SHOWN = (
-    *("photo frame", "book row", "storage box", "jars", "hat", "folded cloth", "headphones", "tissue box", "magazines"),
-    *("alarm clock", "candle", "bowl", "remote control", "phone", "tape"),
-)
+    "photo frame", "book row", "storage box", "jars", "hat", "folded cloth", "headphones", "tissue box",
+    "magazines", "alarm clock", "candle", "bowl", "remote control", "phone", "tape",
+)  # fmt: skip
 _STORED = (
-    *("storage box", "book row", "jars", "photo frame", "alarm clock", "candle", "tape", "can", "pen holder", "mug"),
-    *("folded cloth", "cactus", "soap"),
-)
+    "storage box", "book row", "jars", "photo frame", "alarm clock", "candle", "tape", "can", "pen holder", "mug",
+    "folded cloth", "cactus", "soap",
+)  # fmt: skip
 _TOYS = (
-    "stacking rings",
-    "toy train",
-    "storage box",
-    "hat",
-    "game controller",
-    "book row",
-    "pen holder",
-    "can",
-    "tape",
-)
+    "stacking rings", "toy train", "storage box", "hat", "game controller", "book row", "pen holder", "can", "tape",
+)  # fmt: skip
 _TOOLS = ("hammer", "paint can", "tape", "can", "jars", "notebook", "headphones", "storage box", "bottle", "phone")
 _CLOTHES = ("folded cloth", "blanket", "hat", "magazines", "storage box")
 _SILL = ("candle", "cactus", "jars", "mug", "bottle", "vase", "can")
