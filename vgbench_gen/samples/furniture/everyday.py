@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 import trimesh
 
-from vgbench_gen.samples import art
 from vgbench_gen.samples.furniture.storage import add_book_row
 from vgbench_gen.samples.furniture.style import Style, pick
+from vgbench_gen.samples.paintings import paint_landscape
 from vgbench_gen.samples.parts import Model, Vec3
 from vgbench_gen.samples.textures import Texture
 
@@ -76,18 +76,6 @@ def headphones(rng: np.random.Generator, style: Style) -> Model:
     return model
 
 
-def alarm_clock(rng: np.random.Generator, style: Style) -> Model:
-    """Round clock on two feet."""
-    r = rng.uniform(0.05, 0.065)
-    model = Model("alarm clock").add_rod((0, 0.025, r + 0.012), (0, -0.02, r + 0.012), r, pick(rng, style.bright), 24)
-    angle = np.linspace(0, 2 * np.pi, 25)[:-1]
-    outline = np.stack([0.88 * r * np.cos(angle), r + 0.012 + 0.88 * r * np.sin(angle)], axis=1)
-    model.add_prism(outline, 0.004, (0, -0.021, 0), art.clock_face(rng))
-    for x in (-1, 1):
-        model.add_rod((x * 0.6 * r, 0, 0.001), (x * 0.4 * r, 0, 0.3 * r + 0.012), 0.005, style.metal, 6)
-    return model
-
-
 def paper_tray(rng: np.random.Generator, style: Style) -> Model:
     """Two letter trays on each other, with sheets in them."""
     model, shell = Model("paper tray"), pick(rng, (style.black, style.metal, style.white))
@@ -98,7 +86,7 @@ def paper_tray(rng: np.random.Generator, style: Style) -> Model:
             model.add_box((0.004, 0.316, 0.05), (x * 0.123, -0.002, z + 0.004), shell)
             model.add_box((0.012, 0.012, 0.02), (x * 0.115, 0.145, z + 0.05), shell)
         tall = rng.uniform(0.005, 0.03)
-        model.add_box((0.21, 0.29, tall), (0, 0, z + 0.004), style.white, {"+z": style.sheet}, bevel=False)
+        model.add_box((0.21, 0.29, tall), (0, 0, z + 0.004), style.white, bevel=False)
     return model
 
 
@@ -119,12 +107,9 @@ def game_controller(rng: np.random.Generator, style: Style) -> Model:
     return model
 
 
-def tissue_box(rng: np.random.Generator, style: Style) -> Model:
+def tissues(rng: np.random.Generator, style: Style) -> Model:
     """Box of tissues, one of them pulled out."""
-    print_ = pick(rng, style.packages)
-    model = Model("tissue box").add_box(
-        (0.23, 0.12, 0.085), (0, 0, 0), style.white, {"-y": print_, "+y": print_, "+z": pick(rng, style.fabrics)}
-    )
+    model = Model("tissues").add_box((0.23, 0.12, 0.085), (0, 0, 0), pick(rng, style.bright + (style.wood2,)))
     for k in range(3):
         turn = (rng.uniform(-24, 24), rng.uniform(-10, 10), 40.0 * k)
         model.add_box((0.08, 0.002, 0.07), (0.02 * (k - 1), 0, 0.082), style.white, turn_deg=turn)
@@ -135,27 +120,27 @@ def photo_frame(rng: np.random.Generator, style: Style) -> Model:
     """Small picture leaning on its stand."""
     w, h, frame = 0.15, 0.2, pick(rng, (style.wood2, style.black, style.white, style.brass))
     model = Model("photo frame").add_box((w, 0.014, h), (0, 0, 0.001), frame, turn_deg=(-14, 0, 0))
-    model.add_box((w - 0.03, 0.002, h - 0.03), (0, -0.004, 0.014), frame, {"-y": art.picture(rng, 0.7)}, (-14, 0, 0))
+    model.add_box((w - 0.03, 0.002, h - 0.03), (0, -0.004, 0.014), frame, {"-y": _make_photo(rng)}, (-14, 0, 0))
     return model.add_rod((0, 0.085, 0.003), (0, 0.035, 0.12), 0.004, frame, 6)
 
 
-def jars(rng: np.random.Generator, style: Style) -> Model:
-    """Jars with labels and lids, side by side."""
-    model, count = Model("jar"), int(rng.integers(1, 4))
+def canisters(rng: np.random.Generator, style: Style) -> Model:
+    """Glazed jars with lids, side by side."""
+    model, count = Model("canister"), int(rng.integers(1, 4))
     for k in range(count):
         r, h = rng.uniform(0.033, 0.042), rng.uniform(0.09, 0.15)
         at = (0.09 * (k - (count - 1) / 2), rng.uniform(-0.015, 0.015), 0.0)
         profile = [(0, 0), (r, 0), (r, 0.85 * h), (0.85 * r, 0.92 * h), (0, 0.92 * h)]
-        model.add_lathe(profile, at, pick(rng, style.packages + style.ceramics), 16)
+        model.add_lathe(profile, at, pick(rng, style.ceramics + style.bright), 16)
         model.add_cylinder(0.9 * r, 0.1 * h, (at[0], at[1], 0.9 * h), pick(rng, (style.metal, style.wood2)), None, 16)
     return model
 
 
-def storage_box(rng: np.random.Generator, style: Style) -> Model:
+def container(rng: np.random.Generator, style: Style) -> Model:
     """Box of cloth or wicker with a lid."""
     w, d, h = rng.uniform(0.2, 0.3), rng.uniform(0.15, 0.19), rng.uniform(0.11, 0.16)
     cover = pick(rng, (*style.fabrics, style.wicker, style.card))
-    model = Model("storage box").add_box((w, d, h), (0, 0, 0), cover)
+    model = Model("container").add_box((w, d, h), (0, 0, 0), cover)
     model.add_box((w + 0.01, d + 0.01, 0.045), (0, 0, h - 0.03), cover)
     return model.add_box((0.07, 0.003, 0.04), (0, -d / 2 - 0.001, 0.4 * h), style.metal, {"-y": style.white})
 
@@ -240,7 +225,7 @@ def soap(rng: np.random.Generator, style: Style) -> Model:
     """Dispenser of soap."""
     r, h = 0.034, rng.uniform(0.13, 0.17)
     model = Model("soap dispenser").add_lathe(
-        [(0, 0), (r, 0), (r, 0.75 * h), (0.4 * r, 0.9 * h), (0, 0.9 * h)], (0, 0, 0), pick(rng, style.packages), 18
+        [(0, 0), (r, 0), (r, 0.75 * h), (0.4 * r, 0.9 * h), (0, 0.9 * h)], (0, 0, 0), pick(rng, style.bright), 18
     )
     model.add_cylinder(0.007, 0.035 + 0.1 * h, (0, 0, 0.9 * h), style.white, sections=8)
     return model.add_box((0.016, 0.055, 0.012), (0, -0.016, h + 0.035), style.white)
@@ -256,15 +241,6 @@ def dish_rack(rng: np.random.Generator, style: Style) -> Model:
             model.add_rod((x, y * 0.12, 0.01), (x, y * 0.12, 0.1), 0.004, style.metal, 6)
     for x in np.arange(-0.13, 0.14, 0.045)[: int(rng.integers(3, 7))]:
         model.add_rod((x, 0, 0.112), (x + 0.008, 0, 0.1145), 0.1, paint, 24)
-    return model
-
-
-def can(rng: np.random.Generator, style: Style) -> Model:
-    """Tins, one on the others where there are three."""
-    model, r, h = Model("can"), 0.037, rng.uniform(0.1, 0.12)
-    for x, z in ((-0.04, 0.0), (0.04, 0.0), (0.0, h))[: int(rng.integers(1, 4))]:
-        model.add_cylinder(r, h, (x, 0, z), pick(rng, style.packages), sections=18)
-        model.add_cylinder(0.92 * r, 0.002, (x, 0, z + h), style.metal, sections=18)
     return model
 
 
@@ -304,7 +280,7 @@ def hammer(rng: np.random.Generator, style: Style) -> Model:
 def paint_can(rng: np.random.Generator, style: Style) -> Model:
     """Tin of paint with its handle down."""
     r, h = rng.uniform(0.075, 0.09), rng.uniform(0.16, 0.2)
-    model = Model("paint can").add_cylinder(r, h, (0, 0, 0), pick(rng, style.packages))
+    model = Model("paint can").add_cylinder(r, h, (0, 0, 0), pick(rng, style.bright))
     model.add_cylinder(0.94 * r, 0.008, (0, 0, h), style.metal)
     angle = np.linspace(-np.pi / 2, np.pi / 2, 9)
     bail = [(1.05 * r * np.cos(t), (r + 0.006) * np.sin(t), 0.7 * h - 0.3 * h * np.cos(t)) for t in angle]
@@ -323,14 +299,14 @@ def power_strip(rng: np.random.Generator, style: Style) -> Model:
     return _add_cord(model, [(0.145, 0, 0.018), *points], shell, 0.004)
 
 
-def shopping_bag(rng: np.random.Generator, style: Style) -> Model:
-    """Paper bag with handles."""
-    w, d, h = rng.uniform(0.24, 0.32), rng.uniform(0.1, 0.14), rng.uniform(0.28, 0.36)
-    print_ = pick(rng, style.packages)
-    model = Model("shopping bag").add_box((w, d, h), (0, 0, 0), style.card, {"-y": print_, "+y": print_}, bevel=False)
-    for y in (-0.48 * d, 0.48 * d):
-        arc = [(0.06 * np.cos(t), y, h - 0.01 + 0.08 * np.sin(t)) for t in np.linspace(0, np.pi, 8)]
-        _add_cord(model, arc, style.white, 0.004)
+def tote_bag(rng: np.random.Generator, style: Style) -> Model:
+    """Cloth bag with handles, full."""
+    w, d, h = rng.uniform(0.28, 0.36), rng.uniform(0.12, 0.16), rng.uniform(0.28, 0.36)
+    cloth = pick(rng, style.fabrics)
+    model = Model("tote bag").add_cushion((w, d, h), (0, 0, 0), cloth, 0.05)
+    for y in (-0.4 * d, 0.4 * d):
+        arc = [(0.07 * np.cos(t), y, h - 0.03 + 0.12 * np.sin(t)) for t in np.linspace(0, np.pi, 8)]
+        _add_cord(model, arc, cloth, 0.008)
     return model
 
 
@@ -351,6 +327,11 @@ def slippers(rng: np.random.Generator, style: Style) -> Model:
         model.add_cushion((0.095, 0.27, 0.022), (x, y, 0), style.black, 0.01)
         model.add_cushion((0.1, 0.14, 0.06), (x, y - 0.062, 0.012), upper, 0.028)
     return model
+
+
+def _make_photo(rng: np.random.Generator) -> Texture:
+    """A landscape, as small as it is shown; it bears no writing."""
+    return Texture(paint_landscape(rng, 128, 180), (1.0, 1.0), tiles=False, gloss=0.3)
 
 
 def _add_cup(model: Model, r: float, h: float, texture: Texture) -> Model:

@@ -107,8 +107,7 @@ VARIETY: Mapping[str, Variety] = {
     **dict.fromkeys(("plates", "paint can", "hat"), _round((0.8, 1.2), (0.75, 1.3))),
     **dict.fromkeys(("paper towel", "stacking rings", "pen holder", "tape"), _round((0.8, 1.12), (0.75, 1.25))),
     **dict.fromkeys(("fruit", "soap"), _round((0.85, 1.1), (0.9, 1.1))),
-    "alarm clock": Variety(_ANY, (1.0, 1.0), (0.8, 1.2), (1.0, 1.0), tied="xz"), "can": _EVEN,
-    "jars": Variety((0.85, 1.08), (0.88, 1.1), (0.88, 1.1), (0.85, 1.2)),
+        "canisters": Variety((0.85, 1.08), (0.88, 1.1), (0.88, 1.1), (0.85, 1.2)),
     **dict.fromkeys(("remote control", "phone", "headphones", "game controller", "toy train", "hammer"), _EVEN),
     **dict.fromkeys(("dumbbells", "slippers", "book row", "power strip", "dish rack"), _EVEN),
 }  # fmt: skip
