@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -30,6 +31,8 @@ from vgbench_gen.evaluation.replies import read_replies
 from vgbench_gen.evaluation.runner import evaluate
 from vgbench_gen.evaluation.saved import score_source
 from vgbench_gen.evaluation.trace_log import TraceLog
+from vgbench_gen.pipeline.subset import HARD
+from vgbench_gen.store.provenance import write_manifest
 
 CROP = '{"thought": "look", "actions": [{"name": "Crop", "arguments": {"image": "image-0", "bbox": [0, 0, 0.5, 0.5]}}]}'
 END = '{"thought": "done", "actions": [{"name": "Terminate", "arguments": {"answer": "<answer>(A)</answer>"}}]}'
@@ -103,6 +106,20 @@ def test_other_tools_make_other_requests(tmp_path: Path, core: str, monkeypatch:
     monkeypatch.undo()
     assert ask(tmp_path / "d", core, limit=1).kept == 1  # the first reply still stands
     assert ask(tmp_path / "d", core, "?tools=none&turns=3", limit=1).path != run.path
+
+
+def test_replies_to_the_source_of_a_hard_set_bring_their_traces(tmp_path: Path, core: str) -> None:
+    fingerprint = built(tmp_path / "d").fingerprint
+    shutil.copytree(tmp_path / "d", tmp_path / "hard")
+    write_manifest(tmp_path / "d", {"fingerprint": fingerprint})
+    write_manifest(tmp_path / "hard", {"fingerprint": fingerprint, HARD: {"from": fingerprint}})
+    asked, taken = (ask(tmp_path / name, core, limit=2) for name in ("d", "hard"))
+    assert (asked.asked, taken.asked, taken.taken) == (2, 0, 2)
+    log = TraceLog(taken.path)
+    assert list(log.walk()) == list(TraceLog(asked.path).walk())
+    (trace,) = {line.trace["images"][-1]["digest"] for line in log.walk()}
+    assert log.find_image(trace) is not None
+    assert read_replies(taken.path).lines == read_replies(asked.path).lines
 
 
 class _Dies(Exception):

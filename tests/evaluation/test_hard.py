@@ -313,6 +313,43 @@ def test_a_hard_set_is_scored_by_the_replies_to_its_source(voted: Path, tmp_path
     assert "nobody was asked again" in capsys.readouterr().out
 
 
+def test_a_hard_set_is_asked_what_its_source_was_not_asked_alike(voted: Path, tmp_path: Path, capsys: Capture) -> None:
+    script = tmp_path / "model.jsonl"
+    script.write_text(json.dumps({"match": "", "reply": "B", "times": 0}) + "\n")
+    out = tmp_path / "hard"
+    found = hard.count_votes(benchmarks["vgbench"].open(voted), RULE)
+    choice = hard.choose_hard(found, 0)
+    hard.write_hard(voted, out, found, choice, 0)
+
+    def ask(folder: Path, *options: str) -> dict[str, Any]:
+        assert main(["eval", str(folder), "--model", f"scripted:{script}", "--json", *options]) == 0
+        (told,) = json.loads(capsys.readouterr().out)
+        return {name: told[name] for name in ("total", "kept", "taken", "asked")} if "taken" in told else told
+
+    n = len(choice.ids)
+    assert ask(voted) == {"total": 160, "kept": 0, "taken": 0, "asked": 160}
+    (log,) = (voted / "replies").glob("scripted*")
+    # A reply that failed is no reply, and one to other words is one to another question.
+    lines = log.read_text().splitlines()
+    chosen = [k for k, text in enumerate(lines) if json.loads(text).get("id") in choice.ids]
+    lost, other = (json.loads(lines[k]) for k in chosen[:2])
+    lines[chosen[0]] = json.dumps(lost | {"response": None, "error": "api_error: gone"})
+    lines[chosen[1]] = json.dumps(other | {"request_digest": "0" * len(other["request_digest"])})
+    log.write_text("\n".join(lines) + "\n")
+    estimate = ask(out, "--estimate")
+    assert (estimate["requests"], estimate["kept"]) == (2, n - 2)
+    assert ask(out) == {"total": n, "kept": n - 2, "taken": n - 2, "asked": 2}
+    assert ask(out) == {"total": n, "kept": n, "taken": 0, "asked": 0}
+    assert ask(out, "--blind") == {"total": n, "kept": 0, "taken": 0, "asked": n}
+    assert ask(out, "--temperature", "0.5") == {"total": n, "kept": 0, "taken": 0, "asked": n}
+    assert ask(out, "--replies", str(tmp_path / "anew")) == {"total": n, "kept": 0, "taken": 0, "asked": n}
+    (own,) = (one for one in score_source(benchmarks["vgbench"].open(out), replies=out / "replies"))
+    assert {row.id for row in own.rows} == set(choice.ids)
+    shutil.rmtree(out / "replies")
+    assert main(["eval", str(out), "--model", f"scripted:{script}"]) == 0
+    assert f"\n  {n - 2} were asked alike of the set that this one was chosen from: " in capsys.readouterr().out
+
+
 def test_partners_that_were_not_chosen_are_not_named(voted: Path, tmp_path: Path) -> None:
     found = hard.count_votes(Built(voted), RULE)
     items = {item.id: item for item in load(voted)}

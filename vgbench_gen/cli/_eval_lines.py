@@ -150,6 +150,8 @@ def list_runs(runs: Sequence[Run], dataset: Path, benchmark: str, replies: Path 
             f"{run.spec}: {run.total} requests, {run.kept} answered before, {run.asked} now in {run.seconds:.1f} s "
             f"({rate:.1f} a second), {run.tokens} tokens, {cost}; {run.path}"
         )
+        if run.taken:
+            yield f"  {run.taken} were asked alike of the set that this one was chosen from: replies copied from there"
         if run.failed:
             told = ", ".join(f"{kind} {count}" for kind, count in sorted(run.failed.items()))
             yield f"  failed, and asked again by the next run: {told}"

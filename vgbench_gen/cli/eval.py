@@ -65,7 +65,8 @@ def evaluate(
         str, typer.Option("--image-model", metavar="SPEC", help="Who draws; each --model itself by default.")
     ] = "",
     replies: Annotated[
-        Path | None, typer.Option("--replies", metavar="FOLDER", help="Instead of DATASET/replies.")
+        Path | None,
+        typer.Option("--replies", metavar="FOLDER", help="Instead of DATASET/replies; of a hard set, asks all anew."),
     ] = None,
     show: Annotated[
         str, typer.Option("--show", metavar="ID", help="Print the exact requests of one question; ask nothing.")
@@ -77,7 +78,8 @@ def evaluate(
 ) -> None:
     """Ask models the questions of a dataset and keep what they say in DATASET/replies, one file per model.
 
-    Every reply is on disk as it comes. Running again asks only what has no reply to just this request, and what failed.
+    Every reply is on disk as it comes. Running again asks only what has no reply to just this request, and what failed;
+    of a hard set, also only what its source was not asked alike.
     Baselines are models too. Exits 1 if a request failed or was not sent, for want of budget for instance. Ctrl-C sends
     nothing more and waits for what is under way, a second one ends at once; the same command then goes on.
     """

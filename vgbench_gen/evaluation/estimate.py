@@ -13,6 +13,7 @@ from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.evaluation.prompting import VISUAL_COT_IMAGE, Asked
 from vgbench_gen.evaluation.questions import Questions
 from vgbench_gen.evaluation.replies import FOLDER, name_replies_file, read_answered
+from vgbench_gen.evaluation.reply_files import find_source_replies
 from vgbench_gen.evaluation.runner import require_images
 
 _SAMPLE = 64  # requests whose images are opened; the others are taken for alike
@@ -53,13 +54,16 @@ def estimate(
     settings = questions.options.settings(backend.model)
     require_images(questions.source, questions.options, questions.rows)
     kept = read_answered(name_replies_file(folder or questions.source.folder / FOLDER, backend.spec)).at
+    beside = None if folder else find_source_replies(questions.source.folder)
+    taken = read_answered(name_replies_file(beside[0], backend.spec)).at if beside else {}
     requests = images = text_tokens = old = 0
     sampled: list[tuple[str, Asked]] = []
     drawn: set[tuple[str, int]] = set()
     two_stages = bool(questions.options.visual_cot)
     for _, asked in questions.walk(settings):
         # In two stages the digest hangs on a drawing that only asking would look for.
-        if asked.key in kept if two_stages else asked.digest in kept.get(asked.key, ()):
+        known = asked.key in kept if two_stages else asked.digest in kept.get(asked.key, ())
+        if known or asked.digest in taken.get(asked.key, ()):
             old += 1
             continue
         requests += 1

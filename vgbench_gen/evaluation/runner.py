@@ -20,6 +20,7 @@ from vgbench_gen.evaluation.interrupts import INTERRUPTED, Stop
 from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.questions import Questions
 from vgbench_gen.evaluation.replies import FOLDER
+from vgbench_gen.evaluation.reply_files import find_source_replies
 from vgbench_gen.evaluation.session import Progress, Run, Session
 from vgbench_gen.evaluation.visual_cot import DEFAULT_SET
 from vgbench_gen.evaluation.visual_cot_models import expand_models
@@ -100,6 +101,9 @@ def evaluate_all(
 ) -> list[Run]:
     """Ask several models at once, each at its own pace, and return what became of each, in their order.
 
+    A hard set is not asked what its source was asked with the same words, images and settings: those replies are
+    copied, unless `folder` names a place of its own.
+
     Memory holds the images of the requests under way, one row group of images per model, and no replies.
 
     Raises:
@@ -113,6 +117,7 @@ def evaluate_all(
     questions = Questions(source, options)
     if not all(spec.startswith(PREFIX) for spec in models):
         require_images(source, options, questions.rows)
+    beside = None if folder or isinstance(source, Keeps) else find_source_replies(source.folder)
     folder = folder or source.folder / FOLDER
     opened: dict[str, Backend | Baseline] = {}
     drawing: list[Backend] = []
@@ -126,7 +131,16 @@ def evaluate_all(
             _check_makers([maker] if maker is not None else opened.values())
         stop = Stop(backend.timeout_s)
         try:
-            runs = asyncio.run(_run_sessions(opened, maker, questions, folder, progress or (lambda run: None), stop))
+            runs = asyncio.run(
+                _run_sessions(
+                    opened,
+                    maker,
+                    questions,
+                    (folder, beside[0] if beside else None),
+                    progress or (lambda run: None),
+                    stop,
+                )
+            )
         except asyncio.CancelledError:
             raise (InterruptedRunError((), stop.asked) if stop.asked else KeyboardInterrupt) from None
         if stop.asked:
@@ -189,11 +203,14 @@ async def _run_sessions(
     opened: Mapping[str, Backend | Baseline],
     maker: Backend | None,
     questions: Questions,
-    folder: Path,
+    folders: tuple[Path, Path | None],
     progress: Progress,
     stop: Stop,
 ) -> list[Run]:
-    sessions = [Session(spec, who, questions.again(), folder, progress, stop, maker) for spec, who in opened.items()]
+    folder, beside = folders
+    sessions = [
+        Session(spec, who, questions.again(), folder, progress, stop, maker, beside) for spec, who in opened.items()
+    ]
     tasks = [asyncio.create_task(session.run()) for session in sessions]
 
     def told() -> None:

@@ -100,14 +100,15 @@ def score_source(
     Raises:
         DatasetError: no replies, or a file that cannot be read and there are no notes to say so, or no other file.
     """
-    more, _ = (find_source_replies(source.folder) if replies is None else None) or (None, "")
+    taken_from = find_source_replies(source.folder) if replies is None else None
+    more = taken_from[0] if taken_from else None
     paths = reply_files(source.folder, names, replies, notes, more)
     taken = sorted(path.stem for path in paths if path.parent == more)
     if taken and notes is not None:
         notes.append(
             f"Replies of {', '.join(taken)} are those to the same questions in {more}: nobody was asked again."
         )
-    found = list(score_files(source, paths, again=again, progress=progress, notes=notes))
+    found = list(score_files(source, paths, again=again, progress=progress, notes=notes, taken_from=taken_from))
     if not found:
         raise DatasetError(" ".join(notes or ()))
     return found
@@ -120,10 +121,14 @@ def score_files(
     again: bool = False,
     progress: Callable[[str, int, int], None] = lambda name, done, total: None,
     notes: list[str] | None = None,
+    taken_from: tuple[Path, str] | None = None,
 ) -> Iterator[SavedScores]:
-    """As `score_source`, of these files of replies, one after the other: many models need not be in memory at once."""
+    """As `score_source`, of these files of replies, one after the other: many models need not be in memory at once.
+
+    taken_from: as `reply_files.find_source_replies` gives it, where files from there are among them.
+    """
     items: dict[str, Item] = {}
-    others, of_others = find_source_replies(source.folder) or (None, "")
+    others, of_others = taken_from or (None, "")
     for path in paths:
         digest = digest_bytes(path.read_bytes())
         taken = of_others if path.parent == others else ""

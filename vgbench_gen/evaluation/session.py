@@ -53,6 +53,8 @@ class Run:
     """How many requests the choice of questions means."""
     kept: int = 0
     """How many of them were answered before."""
+    taken: int = 0
+    """How many of these stood among the replies to the dataset that a hard set was chosen from, and were copied."""
     asked: int = 0
     """How many were asked in this run."""
     failed: Counter[str] = field(default_factory=Counter)
@@ -103,6 +105,8 @@ class Session:
         progress: called after each reply.
         stop: says when to send nothing more.
         maker: who draws, where that is another.
+        source_replies: folder of replies to the dataset that a hard set was chosen from; None for none. A reply to
+            just one of our requests is copied from there, with its trace, in place of asking.
     """
 
     def __init__(
@@ -114,6 +118,7 @@ class Session:
         progress: Progress,
         stop: Stop,
         maker: Backend | None = None,
+        source_replies: Path | None = None,
     ) -> None:
         self._who, self._questions, self._progress, self._maker = who, questions, progress, maker
         self._stages: Stages | None = None
@@ -136,6 +141,9 @@ class Session:
         self.result = Run(self._spec, name_replies_file(folder, self._spec), questions.total)
         self._answered = AnsweredRequests({}, {})
         self._traces = TraceLog(self.result.path)
+        self._other = None if source_replies is None else name_replies_file(source_replies, self._spec)
+        self._other_answered = AnsweredRequests({}, {})
+        self._other_traces = TraceLog(self._other or self.result.path)
         self._alike: Counter[str] = Counter()  # requests of this run that failed, by kind, until one is answered
 
     async def run(self) -> Run:
@@ -144,6 +152,8 @@ class Session:
         path = self.result.path
         with ReplyWriter(path, self._header) as writer:
             self._answered = read_answered(path, self._header)
+            if self._other is not None:
+                self._other_answered = read_answered(self._other)
             self._progress(self.result)
             try:
                 if isinstance(self._who, Backend):
@@ -174,11 +184,23 @@ class Session:
     def _is_kept(self, key: ReplyKey, digest: str, writer: ReplyWriter) -> bool:
         at = self._answered.at.get(key, {}).get(digest)
         if at is None:
-            return False
+            return self._take_over(key, digest, writer)
         if self._answered.active.get(key) != digest:
             # It stands under other settings, which ask this question just so: put it under those of this run.
             writer.append(read_line_at(writer.path, at))
         self.result.kept += 1
+        return True
+
+    def _take_over(self, key: ReplyKey, digest: str, writer: ReplyWriter) -> bool:
+        at = self._other_answered.at.get(key, {}).get(digest)
+        if self._other is None or at is None:
+            return False
+        if (trace := self._other_traces.read(key, digest)) is not None:
+            made = (self._other_traces.find_image(image.get("digest", "")) for image in trace.get("images", ()))
+            self._traces.append(key, digest, trace, [path.read_bytes() for path in made if path is not None])
+        writer.append(read_line_at(self._other, at))
+        self.result.kept += 1
+        self.result.taken += 1
         return True
 
     async def _ask(self, backend: Backend, writer: ReplyWriter) -> None:
