@@ -13,6 +13,7 @@ from vgbench_gen.cli._options import MAX_SEED, Workers, count_workers
 from vgbench_gen.cli._screen import print_columns, print_json, progress_bars
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.samples import FRAMES
 
 if TYPE_CHECKING:
     from vgbench_gen.samples.make import MadeScene
@@ -32,7 +33,7 @@ def samples(
         list[str] | None,
         typer.Option("--count", metavar="DATASET=N", help="Scenes of one dataset; may be repeated, names all wanted."),
     ] = None,
-    frames: Annotated[int, typer.Option("--frames", metavar="N", help="Frames per scene.")] = 24,
+    frames: Annotated[int, typer.Option("--frames", metavar="N", help="Frames per scene.")] = FRAMES,
     seed: Annotated[
         int, typer.Option("--seed", metavar="N", min=0, max=MAX_SEED, help="Other rooms, other paths.")
     ] = 0,

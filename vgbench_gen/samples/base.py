@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from vgbench_gen.core.types import Camera, ColorArray, DepthArray, FloatArray, IntArray, OrientedBox
+from vgbench_gen.samples import FRAMES
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,7 +112,7 @@ class SampleSpec:
     """The seed of the whole set."""
     number: int
     """The number of the scene in its dataset, from 0; with seed and dataset it names the random stream."""
-    frames: int = 24
+    frames: int = FRAMES
     """How many frames to film."""
     camera_kind: str = ""
     """"iphone" or "dslr" for scannetpp; empty for the others."""

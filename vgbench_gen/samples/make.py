@@ -25,6 +25,7 @@ from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.json_text import read_json
 from vgbench_gen.core.memory import give_memory_back
 from vgbench_gen.core.rng import hash_stably
+from vgbench_gen.samples import FRAMES
 from vgbench_gen.samples.base import Capture, SampleSpec, World
 from vgbench_gen.samples.jobs import CountedWorld, OnFrame, run_jobs
 from vgbench_gen.samples.layout import Layout
@@ -45,7 +46,6 @@ LICENCE = "cc0-1.0"
 FULL = {"ca1m": 36, "scannet": 14, "scannetpp": 10, "wildrgbd": 8}
 """Scenes per dataset of the whole set: object questions come from CA-1M alone, hence the many."""
 SMALL = {"ca1m": 2, "scannet": 1, "scannetpp": 1, "wildrgbd": 1}
-FRAMES = 24
 CATEGORIES = ("backpack", "microwave", "bucket", "kettle", "box", "vase", "laptop", "helmet")
 
 # Space and rescan of seven scans in a row; then further spaces.
