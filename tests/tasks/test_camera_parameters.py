@@ -27,7 +27,7 @@ from vgbench_gen.tasks.camera_parameters import CameraParameters
 from vgbench_gen.tasks.camera_parameters import task as module
 from vgbench_gen.tasks.camera_parameters.crops import crop_camera, keep_determined, propose_rects
 from vgbench_gen.tasks.camera_parameters.gates import CameraGates
-from vgbench_gen.tasks.camera_parameters.quantities import compute_parameter
+from vgbench_gen.tasks.camera_parameters.quantities import SizeEvidence, compute_parameter
 from vgbench_gen.tasks.camera_parameters.solver import score_by_lines
 from vgbench_gen.tasks.records import make_camera_record
 from vgbench_gen.tasks.solving import Image, Unread, VisibleQuestion
@@ -305,6 +305,20 @@ def test_a_false_claim_is_false_however_the_tolerance_is_read(facts: list[Fact])
     claims = [twins for seed in range(60) if (twins := TASK.claim_pair(fact, rng_for(seed, "t"))) is not None]
     assert claims
     assert all(abs(t.false.value[0] - 66.5) > 0.10 * t.false.value[0] for t in claims)
+
+
+def test_what_a_reader_knows_of_a_value_follows_the_image(facts: list[Fact]) -> None:
+    for fact in facts:
+        shares, sizes, logs, sides = TASK.read_text_cues(fact, fact.candidates).T
+        width, height = (int(side) for side in SizeEvidence.of(fact).size)
+        assert set(sides) == {width if fact.ask in ("fx", "cx", "hfov") else height}
+        assert np.array_equal(sizes, np.abs(shares))
+        assert np.array_equal(np.argsort(logs), np.argsort([c.value[0] for c in fact.candidates]))
+        if fact.ask in ("cx", "cy"):  # the same distance on the other side of the middle
+            turned = [replace(c, value=sides[0] - c.value) for c in fact.candidates]
+            assert np.allclose(TASK.read_text_cues(fact, turned)[:, :2].T, [-shares, sizes])
+        else:
+            assert (shares > 0).all()
 
 
 def test_the_published_noise(facts: list[Fact]) -> None:

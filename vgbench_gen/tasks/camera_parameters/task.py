@@ -72,6 +72,7 @@ class CameraParameters(ScalarTask):
         "fov": "edge to edge",
         "size": "as delivered",
     }
+    candidate_draws = 8
     counterpart_kind = "mirror"
     fact_evidence = SizeEvidence
     candidate_evidence = CropEvidence
@@ -224,6 +225,18 @@ class CameraParameters(ScalarTask):
         if first is None or second is None:
             return 0.0
         return float(abs(np.log(first.fx / second.fx)) / np.log(self.ratio_max(fact)))
+
+    def read_text_cues(self, fact: Fact, options: Sequence[Candidate]) -> FloatArray:
+        """(n, 4) the value over the side of the image that it belongs to, for principal points from the middle; the
+        same without its sign; the logarithm of the value, and the side in pixels.
+
+        Crops that show more of a room are decided by their pixels more often, so they are more often asked about than
+        named (`docs/validity.md#balanced-selection`).
+        """
+        side_px = float(SizeEvidence.of(fact).size[ASK_AXIS[fact.ask]])
+        values = np.array([float(option.value[0]) for option in options])
+        shares = values / side_px - 0.5 if fact.ask in CENTRES else values / side_px
+        return np.column_stack([shares, np.abs(shares), np.log(np.maximum(values, 1)), np.full(len(values), side_px)])
 
     def perturbed(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
         """The paper's rule: the truth times 1 + u, 5 to 15 % either way."""
