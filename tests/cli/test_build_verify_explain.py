@@ -379,7 +379,7 @@ def test_list_filters_and_says_what_there_is(dataset: Path, capsys: Capture) -> 
     wanted = [item for item in items if item.task == "metric_depth" and item.question_type == "judgment"]
     assert wanted
     assert run("list", dataset, "--task", "metric_depth", "--type", "judgment", "--json") == 0
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    told = json.loads(capsys.readouterr().out)
     assert [one["id"] for one in told] == [item.id for item in wanted]
     assert [one["answer"] for one in told] == [item.answer for item in wanted]
     assert run("list", dataset, "--limit", 2) == 0
