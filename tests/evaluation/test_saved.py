@@ -16,6 +16,7 @@ from vgbench_gen.cli.main import main
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation import saved
 from vgbench_gen.evaluation.base import Source, benchmarks
+from vgbench_gen.evaluation.baselines import DECLINED
 from vgbench_gen.evaluation.prompting import digest_question, rotate_options
 from vgbench_gen.evaluation.replies import Header, ReplyLine, ReplyWriter, name_replies_file
 from vgbench_gen.evaluation.saved import SavedScores, ScoreHeader, read_scores, score_source, write_scores
@@ -224,6 +225,16 @@ def test_a_model_all_of_whose_requests_failed_stands_as_that(tmp_path: Path, cap
     assert "dead* (all requests failed)" in page  # in the legend of the chart
     assert 'class="figure absent">all requests failed<' in page
     assert "not attempted" not in page
+
+
+def test_compare_tells_how_many_questions_a_baseline_attempted(tmp_path: Path, capsys: Capture) -> None:
+    source = built(tmp_path / "set")
+    said = [DECLINED if k % 2 else item.answer for k, item in enumerate(items_of(source))]
+    for spec in ("baseline:solvers", SPEC):  # of a model these are refusals, which it says in a column
+        write(source, *(reply(item, one) for item, one in zip(items_of(source), said, strict=True)), spec=spec)
+    assert main(["compare", str(tmp_path / "set")]) == 0
+    told = [line for line in capsys.readouterr().out.splitlines() if "attempted 3" in line]
+    assert told == ["baseline:solvers: attempted 3 of 6; the others count as wrong."]
 
 
 def test_a_file_that_cannot_be_read_holds_up_no_other(tmp_path: Path, capsys: Capture) -> None:

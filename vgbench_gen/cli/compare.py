@@ -55,7 +55,7 @@ def compare(
     from vgbench_gen.evaluation.tables import compare_models
     from vgbench_gen.report.scores_files import as_json as in_json
     from vgbench_gen.report.scores_files import format_text_lines
-    from vgbench_gen.report.scores_page import ScoresReport, list_warnings, write_scores_report
+    from vgbench_gen.report.scores_page import ScoresReport, describe_attempts, list_warnings, write_scores_report
 
     datasets = datasets or [choose_dataset(None, benchmark)]
     paths = {path.resolve().name: path for path in datasets}
@@ -83,6 +83,8 @@ def compare(
     else:
         for table in (found.summary, *found.agents[:1], *found.papers[:1]):
             print("\n".join(format_text_lines(table, find_width())) + "\n")
+        for name, told in describe_attempts(loaded.board).items():
+            print(f"{name}: {told}.")
         for line in list_warnings(report):
             print(line)
         print(f"Written: {page}, tables.json, tables.csv, tables.md, tables.tex")

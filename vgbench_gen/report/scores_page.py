@@ -120,7 +120,7 @@ def render_page(report: ScoresReport, folder: Path, answers: Mapping[str, WrongA
     keys, undrawn = scores_plots.choose_styles(found.summary)
     models, _ = split_runs(report.board)
     folded = {table.key for table in found.parts}
-    tried = _describe_attempts(report.board)
+    tried = describe_attempts(report.board)
     sections = [_make_table(table, table.key in folded, tried) for table in found.tables]
     return (
         make_environment()
@@ -170,7 +170,7 @@ def _describe_references(board: Board) -> str:
     return f"{found}." if any("blind" in name for name in board.runs) else f"{found}: nobody was."
 
 
-def _describe_attempts(board: Board) -> dict[str, str]:
+def describe_attempts(board: Board) -> dict[str, str]:
     """By name of the baseline, how many questions it tried, where it declined some."""
     found = {}
     for run in board.runs.values():
