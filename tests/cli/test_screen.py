@@ -22,6 +22,7 @@ from vgbench_gen.cli._screen import (
     find_width,
     open_screen,
     progress_bars,
+    shorten_start,
 )
 from vgbench_gen.cli._verbs import add_verb
 
@@ -154,6 +155,16 @@ def test_an_estimate_knows_what_was_there_before() -> None:
     assert estimate_left_s(30, done=80, total=100, kept=60) == 30  # 20 answers in 30 s, and 20 to go
     assert estimate_left_s(30, done=60, total=100, kept=60) is None
     assert estimate_left_s(30, done=6, total=None, kept=0) is None
+    assert estimate_left_s(30, done=6, total=120, kept=0) is None  # of the first frames most goes to the room
+    assert estimate_left_s(30, done=12, total=120, kept=0) == 270
+    assert estimate_left_s(30, done=20, total=1020, kept=0) == 1500  # nobody waits for a tenth of many
+
+
+def test_a_long_name_keeps_its_end_and_says_that_something_is_gone() -> None:
+    assert shorten_start("baseline:solvers") == "baseline:solvers"
+    short = shorten_start("vllm:http://127.0.0.1:18433/v1#guesser-7B")
+    assert short == "…lm:http://127.0.0.1:18433/v1#guesser-7B"
+    assert len(short) == 40
 
 
 def test_output_that_goes_to_a_file_does_not_end_beside_the_bars(

@@ -31,6 +31,10 @@ def test_what_the_loader_says_of_its_dataset_is_published(outside: Outside) -> N
     count = len(outside.far)
     told = outside.told["publish"].out
     assert f"tum_rgbd: {count} questions with images (Creative Commons Attribution 4.0)" in told
+    doubt = (
+        "tum_rgbd: images go out under its terms (Creative Commons Attribution 4.0), as the scans lie in its folders"
+    )
+    assert doubt in outside.told["publish"].errors
     card = (outside.home / "far" / "publish" / "README.md").read_text("utf-8")
     assert f"| TUM RGB-D | 1 | {count} | 100 % |" in card
     assert "TUM RGB-D, Computer Vision Group" in card

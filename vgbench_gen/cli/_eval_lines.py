@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vgbench_gen.cli._screen import print_json, progress_bars
+from vgbench_gen.cli._screen import print_json, progress_bars, shorten_start
 
 if TYPE_CHECKING:
     from vgbench_gen.backends.spec import BackendOptions
@@ -131,7 +131,7 @@ def open_bars() -> Iterator[Progress]:
             failed = sum(run.failed.values())
             note = ", ".join(part for part in (cost, f"{failed} failed" if failed else "") if part)
             # What was answered before does not count towards the rate.
-            show(run.spec[-40:], run.done, run.total, kept=run.kept, note=note)
+            show(shorten_start(run.spec), run.done, run.total, kept=run.kept, note=note)
 
         yield progress
 

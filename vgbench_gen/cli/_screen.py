@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _PLAIN_S = 30.0  # between lines of progress where there is no terminal
 _TICK_S = 1.0  # between looks at the time
 _SHORT_S = 2.0  # a phase that takes no longer is not told there
+_KNOWN, _KNOWN_SHARE = 20, 0.1  # of what is to be done, before an estimate says something; the fewer of both
+_NAME_CHARS = 40  # of a bar's name
 # Control characters but tab and line feed, and those that turn the direction of writing; `\r` of a bar is not ours.
 _CODES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # a library's own, such as a server's log
@@ -239,9 +241,18 @@ def _open_bars(unit: str) -> Iterator[Told]:
 def estimate_left_s(elapsed_s: float, done: float, total: float | None, kept: float) -> float | None:
     """Seconds to the end of a phase that has been going for `elapsed_s`; None while nothing is known.
 
+    The first tenth or the first twenty say nothing: before the first frame of a room stands the room.
+
     kept: of `done`, what was there when it began, which cost it no time.
     """
-    return None if total is None or done <= kept else elapsed_s * (total - done) / (done - kept)
+    if total is None or done - kept < min(_KNOWN, _KNOWN_SHARE * (total - kept)) or done <= kept:
+        return None
+    return elapsed_s * (total - done) / (done - kept)
+
+
+def shorten_start(name: str) -> str:
+    """The name as a bar has room for it: its end tells it apart."""
+    return name if len(name) <= _NAME_CHARS else "…" + name[1 - _NAME_CHARS :]
 
 
 class _PlainLines:

@@ -11,7 +11,7 @@ import typer
 
 from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.cli._flags import Only
-from vgbench_gen.cli._screen import print_json, progress_bar
+from vgbench_gen.cli._screen import print_json, progress_bar, shorten_start
 from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _run_judges(
     for spec, repeat in passes:
         evaluator = rubric.evaluator(spec, metrics, askings, sent, repeat)
         path = out if len(passes) == 1 else _name_file(out, spec, repeat, repeats)
-        with progress_bar(path.name[-40:], "score") as progress:
+        with progress_bar(shorten_start(path.name), "score") as progress:
             results = evaluator.evaluate_batch(samples, sent.concurrency, path, progress)
         name = spec if repeats == 1 else f"{spec} ({repeat + 1})"
         incomplete = any(result.get(f"{metric}_score") is None for result in results for metric in evaluator.metrics)

@@ -112,7 +112,7 @@ def _write_package(dataset: Path, folder: Path, options: Options, check: bool, a
 
     with progress_bar("writing", "row") as progress:
         made = write_package(dataset, folder, options, progress)
-    for warning in made.warnings:
+    for warning in (*made.warnings, *_name_doubtful_terms(made)):
         print(f"vgbench: warning: {warning}", file=sys.stderr)
     written: dict[str, Any] = {
         "folder": str(folder),
@@ -126,6 +126,16 @@ def _write_package(dataset: Path, folder: Path, options: Options, check: bool, a
     if not as_json:
         _print_package(made, written)
     return written
+
+
+def _name_doubtful_terms(made: Package) -> list[str]:
+    """Whose images go out because of where their scans lie: nothing in a scan says whose it is."""
+    return [
+        f"{each.policy.name}: images go out under its terms ({each.policy.terms}), as the scans lie in its folders. "
+        "Where they are other people's, or your own, other terms hold: publish a set that was built without them."
+        for each in made.decisions
+        if each.pixels and each.policy.kind == "scans" and not each.by_flag
+    ]
 
 
 def _print_package(made: Package, written: dict[str, Any]) -> None:

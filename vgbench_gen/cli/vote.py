@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vgbench_gen.cli._options import MAX_SEED, BenchmarkName, DatasetFolder, ModelNames, Workers, count_workers
-from vgbench_gen.cli._screen import find_width, print_json, progress_bars
+from vgbench_gen.cli._screen import find_width, print_json, progress_bars, shorten_start
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.errors import ConfigError
 
@@ -175,7 +175,9 @@ def _ask(source: Source, panel: tuple[str, ...]) -> None:
     if not mine:
         raise ConfigError("--ask: found no baseline in the panel; expected some, as with --rule demo. Leave it out.")
     with progress_bars("reply") as progress:
-        for run in evaluate_all(source, mine, progress=lambda run: progress(run.spec[-40:], run.done, run.total)):
+        for run in evaluate_all(
+            source, mine, progress=lambda run: progress(shorten_start(run.spec), run.done, run.total)
+        ):
             if not run.complete:
                 raise ConfigError(f"{run.spec}: {sum(run.failed.values())} questions could not be answered.")
 
