@@ -230,7 +230,7 @@ def test_a_model_all_of_whose_requests_failed_stands_as_that(tmp_path: Path, cap
 def test_compare_tells_how_many_questions_a_baseline_attempted(tmp_path: Path, capsys: Capture) -> None:
     source = built(tmp_path / "set")
     said = [DECLINED if k % 2 else item.answer for k, item in enumerate(items_of(source))]
-    for spec in ("baseline:solvers", SPEC):  # of a model these are refusals, which it says in a column
+    for spec in ("scripted:baseline:solvers", SPEC):  # whoever is no baseline has tried and refused
         write(source, *(reply(item, one) for item, one in zip(items_of(source), said, strict=True)), spec=spec)
     assert main(["compare", str(tmp_path / "set")]) == 0
     told = [line for line in capsys.readouterr().out.splitlines() if "attempted 3" in line]
