@@ -72,10 +72,10 @@ def test_a_good_model(server: Server, capsys: pytest.CaptureFixture[str]) -> Non
     assert check(server) == 0
     lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
     assert lines["model"] == "model        played  (openai:played; sent text and images, may give text)"
-    assert re.fullmatch(r"text         ok       Harbour\.  \(\d+\.\d\d s\)", lines["text"])
-    assert "ok       The left one is yellow, the right one GREEN.  (" in lines["image"]
+    assert re.fullmatch(r'text         ok       replied "Harbour\."  \(\d+\.\d\d s\)', lines["text"])
+    assert 'ok       replied "The left one is yellow, the right one GREEN."  (' in lines["image"]
     assert lines["image"].endswith(" s; sent 320 x 200 px)")
-    assert "ok       {" in lines["json"]
+    assert 'ok       replied "{' in lines["json"]
     assert lines["temperature"] == "temperature  honoured: replies at 0 repeat, those at 1 vary"
     assert lines["seed"] == "seed         honoured, as far as four replies tell"
     assert lines["used"] == "used         9 requests, 900 + 90 tokens; cost: not in the table of prices"
@@ -103,7 +103,8 @@ def test_a_model_that_does_not_see(said: str, server: Server, capsys: pytest.Cap
     server.behave = but("image.ask", lambda seen: reply(said))
     assert check(server) == 1
     out = capsys.readouterr().out
-    assert f"image        wrong    {said or '(no text: stop)'}" in out
+    told = f'replied "{said}"' if said else "(no text: stop)"
+    assert f'image        wrong    {told}, expected "yellow green"  (' in out
     assert "fell short: fit for wording" in out
 
 
@@ -123,7 +124,7 @@ def test_a_server_without_a_mode_for_json(server: Server, capsys: pytest.Capture
     assert check(server) == 0
     server.behave = but("json.ask", lambda seen: reply('Here it is: {"place": "harbour"}'))
     assert check(server) == 1
-    assert "json         wrong    Here it is" in capsys.readouterr().out
+    assert 'json         wrong    replied "Here it is' in capsys.readouterr().out
 
 
 def test_settings_that_are_not_honoured(server: Server, capsys: pytest.CaptureFixture[str]) -> None:

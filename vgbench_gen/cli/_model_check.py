@@ -21,6 +21,7 @@ _SIZE_PX = (320, 200)
 # OpenCV's order: blue, green, red. Far apart for every eye and every model; the words stand in templates/.
 _LEFT, _RIGHT = (0, 220, 255), (40, 150, 0)
 _SHOWN_CHARACTERS = 80
+NO_TEXT = "(no text: "  # begins what stands in the place of an empty reply
 # Temperature, seed and epoch: twice without drawing, twice with one seed, then with two others.
 _DRAWS = ((0.0, None, 0), (0.0, None, 1), (1.0, 1, 0), (1.0, 1, 1), (1.0, 2, 0), (1.0, 3, 0))
 
@@ -35,6 +36,8 @@ class ModelCheck:
     """Whether the reply was right ("ok") or not ("wrong"), or there was none ("refused")."""
     found: str
     """What the model said, or why it said nothing."""
+    expected: str = ""
+    """The words that a right reply holds, in this order; empty where there was no reply to judge."""
     latency_s: float = 0.0
     """How long the reply took in seconds; 0 where there was none."""
     image_sizes_px: tuple[tuple[int, int], ...] = ()
@@ -166,7 +169,12 @@ def _judge_reply(name: str, outcome: Outcome, expected: str) -> ModelCheck:
     in_order = r"\b.*?\b".join(map(re.escape, expected.split()))
     right = re.search(rf"\b{in_order}\b", text, re.IGNORECASE | re.DOTALL) is not None
     return ModelCheck(
-        name, "ok" if right else "wrong", _describe_found(outcome), round(outcome.latency_s, 3), outcome.image_sizes_px
+        name,
+        "ok" if right else "wrong",
+        _describe_found(outcome),
+        expected,
+        round(outcome.latency_s, 3),
+        outcome.image_sizes_px,
     )
 
 
@@ -183,7 +191,7 @@ def _describe_found(reply: Reply) -> str:
     if reply.text.strip():
         return shorten_reply(reply.text)
     why = {"length": "the limit of tokens was reached first; try --max-tokens", "content_filter": "a content filter"}
-    return f"(no text: {why.get(reply.finish_reason, reply.finish_reason)})"
+    return f"{NO_TEXT}{why.get(reply.finish_reason, reply.finish_reason)})"
 
 
 def shorten_reply(text: str) -> str:

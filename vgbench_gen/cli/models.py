@@ -82,6 +82,8 @@ def _make_record(backend: Backend, found: Examination) -> dict[str, Any]:
 
 
 def _list_checks(backend: Backend, found: Examination) -> list[str]:
+    from vgbench_gen.cli._model_check import NO_TEXT
+
     takes, gives = (
         "text and images" if images else "text"
         for images in (backend.capabilities.images_in, backend.capabilities.images_out)
@@ -89,7 +91,11 @@ def _list_checks(backend: Backend, found: Examination) -> list[str]:
     lines = [f"model        {found.model}  ({backend.spec}; sent {takes}, may give {gives})"]
     for check in found.checks:
         sent = "".join(f"; sent {width} x {height} px" for width, height in check.image_sizes_px)
-        told = f"{check.found}  ({check.latency_s:.2f} s{sent})" if check.verdict != "refused" else check.found
+        told = check.found
+        if check.verdict != "refused":
+            wanted = f', expected "{check.expected}"' if check.verdict == "wrong" else ""
+            said = told if told.startswith(NO_TEXT) else f'replied "{told}"'
+            told = f"{said}{wanted}  ({check.latency_s:.2f} s{sent})"
         lines.append(f"{check.name:<12} {check.verdict:<8} {told}")
     cost = "not in the table of prices" if found.cost_usd is None else f"USD {found.cost_usd:.6f}"
     return [
