@@ -79,8 +79,16 @@ def test_every_wrong_answer_is_there_with_what_was_said(tmp_path: Path) -> None:
     plain = re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", "", shown[0]["q4"])))
     assert "relative pose, multi-choice true: A read: B ours 0, official 0" in plain
     assert "B of q4" in plain
-    assert "unreadable (no answer)" in shown[0]["q2"]
-    assert "ours 0, official 1 (" in shown[0]["q3"]
+    # Answers come before what could not be read, and refusals last; within each by task.
+    assert list(shown[1])[-2:] == ["q2", "q3"]
+    parts = [part for path in pages for part in re.findall(r'<h2 id="t\d">([^<]+)</h2>', path.read_text())]
+    assert parts == [
+        "relative pose, wrong", "tracking, wrong", "tracking, wrong", "relative pose, unreadable", "tracking, refused"
+    ]  # fmt: skip
+    assert f'<a href="{pages[1].name}#t3">tracking, refused</a> (1)' in pages[0].read_text()
+    assert pages[1].read_text().count('<a href="#main">Back to the top</a>') == 3
+    assert "unreadable (no answer)" in shown[1]["q2"]
+    assert "ours 0, official 1 (" in shown[1]["q3"]
     # Every number of the table leads to its task, every model to its pages.
     assert f'<a href="{pages[0].name}">Some-Model</a> ({questions * 3 // 5:,})' in index
     links = re.findall(r'href="(wrong-[^"#]+)#(t\d)"', index)

@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import ALPHABET
+from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
 from vgbench_gen.evaluation.base import Source, read_questions
 from vgbench_gen.evaluation.board import Board, BoardRun, Entry, ScoreRow
 from vgbench_gen.evaluation.compare import group_by_model
@@ -120,7 +121,7 @@ def write_wrong(
     written: list[Path] = []
     for run in runs:
         misses = missed[run.name]
-        misses.sort(key=lambda miss: (_identify_part(board.questions[miss.place]), miss.place, miss.row.epoch))
+        misses.sort(key=lambda miss: (_identify_group(board, miss), miss.place, miss.row.epoch))
         if misses:
             paths, found[run.name] = _write(board, run, misses, views, homes, folder, title, sources or {}, texts)
             written += paths
@@ -156,6 +157,12 @@ def _identify_part(entry: Entry) -> tuple[str, str]:
     return entry.dataset, entry.task or entry.source
 
 
+def _identify_group(board: Board, miss: _Miss) -> tuple[int, tuple[str, str]]:
+    """By what replies stand together: answers before what could not be read, and that before refusals."""
+    first = OUTCOMES.index("wrong")  # with what is right in part
+    return max(first, OUTCOMES.index(miss.row.outcome)), _identify_part(board.questions[miss.place])
+
+
 def _write(
     board: Board,
     run: BoardRun,
@@ -170,12 +177,14 @@ def _write(
     name = _name_file(run.name)
     pages = [misses[k : k + PER_PAGE] for k in range(0, len(misses), PER_PAGE)]
     names = [f"{name}.html" if not k else f"{name}-page-{k + 1}.html" for k in range(len(pages))]
-    sizes = Counter(_identify_part(board.questions[miss.place]) for miss in misses)
+    sizes = Counter(_identify_group(board, miss) for miss in misses)
+    groups: dict[tuple[int, tuple[str, str]], str] = {}
     tasks: dict[tuple[str, str], str] = {}
     for address, page in zip(names, pages, strict=True):
         for miss in page:
-            part = _identify_part(board.questions[miss.place])
-            tasks.setdefault(part, f"{quote(address)}#t{len(tasks)}")
+            group = _identify_group(board, miss)
+            groups.setdefault(group, f"{quote(address)}#t{len(groups)}")
+            tasks.setdefault(group[1], groups[group])
     keys: dict[Path, set[ReplyKey]] = defaultdict(set)
     for miss in misses:
         keys[miss.path].add(miss.key)
@@ -185,9 +194,9 @@ def _write(
         for k, miss in enumerate(misses)
     ]
     written, traces = write_traces(folder, run.name, answers, excerpts, sources)
-    several = len({dataset for dataset, _ in sizes}) > 1
+    several = len({dataset for _, (dataset, _) in sizes}) > 1
     parts = [
-        {"name": _name_part(part, several), "n": n, "href": tasks[part]} for part, n in sizes.items()
+        {"name": _name_group(group, several), "n": n, "href": groups[group]} for group, n in sizes.items()
     ]  # fmt: skip
     outcomes = Counter(miss.row.outcome for miss in misses)
     style, csp = make_inline_style("img-src 'self'; ")
@@ -211,7 +220,7 @@ def _write(
                 count=len(names),
                 here=k,
                 parts=parts,
-                sections=_make_sections(board, page, excerpts, views, traces, tasks, several, texts),
+                sections=_make_sections(board, page, excerpts, views, traces, groups, several, texts),
                 traces=len(traces),
             )
         )
@@ -226,23 +235,23 @@ def _make_sections(
     excerpts: Mapping[Path, Mapping[ReplyKey, ReplyExcerpt]],
     views: Mapping[str, _View],
     traces: Mapping[tuple[Path, ReplyKey], str],
-    tasks: Mapping[tuple[str, str], str],
+    groups: Mapping[tuple[int, tuple[str, str]], str],
     several: bool,
     texts: Mapping[tuple[str, str], _Words],
 ) -> list[dict[str, Any]]:
-    """The replies of one page by data set and task."""
-    found: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    """The replies of one page by what became of them, data set and task."""
+    found: dict[tuple[int, tuple[str, str]], list[dict[str, Any]]] = defaultdict(list)
     for miss in page:
         entry = board.questions[miss.place]
         excerpt = excerpts[miss.path].get(miss.key)
         told = _describe_miss(entry, miss.row, excerpt, views[entry.dataset])
         told |= _describe_question(texts.get((entry.dataset, entry.id)), entry, miss.row)
-        found[_identify_part(entry)].append(
+        found[_identify_group(board, miss)].append(
             told | {"trace": traces.get((miss.path, miss.key), ""), "anchor": _name_anchor(entry, miss)}
         )
     return [
-        {"name": _name_part(part, several), "anchor": tasks[part].partition("#")[2], "replies": replies}
-        for part, replies in found.items()
+        {"name": _name_group(group, several), "anchor": groups[group].partition("#")[2], "replies": replies}
+        for group, replies in found.items()
     ]
 
 
@@ -352,9 +361,9 @@ def _format_value(value: str | float, kind: str, most: int = _SHORT) -> str:
     return clean(value, most) if isinstance(value, str) else f"{value:.4g}{_UNITS.get(kind, '')}"
 
 
-def _name_part(part: tuple[str, str], several: bool) -> str:
-    dataset, task = (clean(text, _SHORT) for text in part)
-    name = task.replace("_", " ")
+def _name_group(group: tuple[int, tuple[str, str]], several: bool) -> str:
+    dataset, task = (clean(text, _SHORT) for text in group[1])
+    name = f"{task.replace('_', ' ')}, {OUTCOMES[group[0]]}"
     return f"{dataset}: {name}" if several else name
 
 
