@@ -111,13 +111,16 @@ def test_a_set_that_is_too_small_to_judge_is_not_called_good() -> None:
     whole = report()
     unfallen = [line for line in whole.lines if not line.finding.fell]
     few = next(line for line in whole.lines if line.finding.verdict == "few")
-    boxes = {}
+    boxes, printed = {}, {}
     for n in (5, 6):  # beside one that is few and five green ones
         whole.lines = [*unfallen, *[few] * (n - 1)]
         boxes[n] = make_page(whole).split('<p class="verdict')[1].split("</p>")[0]
+        printed[n] = [*format_brief_lines(whole, "page"), *format_table_lines(whole)]
     assert boxes[5].startswith(" green")
-    assert "too few" not in boxes[5]
-    assert boxes[6].startswith(' "><b>There were too few questions to judge most of it: that is so of 6 of 11 figures')
+    assert "too few" not in " ".join([boxes[5], *printed[5]])
+    told = "There were too few questions to judge most of it: that is so of 6 of 11 figures that have a bar."
+    assert boxes[6].startswith(f' "><b>{told}</b>')
+    assert (printed[6][1], printed[6].count(told)) == (told, 2)
     assert make_page(report()).count('class="verdict red"') == 1
 
 

@@ -19,6 +19,7 @@ from vgbench_gen.report.audit_table import (
     AuditRow,
     as_json,
     count_verdicts,
+    describe_few,
     describe_power,
     format_bias_csv,
     format_csv,
@@ -78,15 +79,14 @@ def write_audit(report: AuditReport, folder: Path, home: Path | None = None) -> 
 def make_page(report: AuditReport, header: str = "") -> str:
     """The first page, whole: no script, styles inside, every text of the data escaped; header: markup."""
     counts = count_verdicts(report.lines)
-    judged = counts["red"] + counts["few"] + counts["green"]
+    few = describe_few(report)
     return _render(
         "audit.html.j2",
         report,
         header,
         summary=summarise(report),
-        tone="red" if counts["red"] else "" if 2 * counts["few"] > judged else "green",
-        few=counts["few"] if 2 * counts["few"] > judged else 0,
-        judged=judged,
+        tone="red" if counts["red"] else "" if few else "green",
+        few=few,
         headline=make_headline(report),
         counts=[(name, counts[name]) for name in ORDER if counts[name]],
         notes=[*describe_power(report), *report.notes],

@@ -112,7 +112,7 @@ def number(value: float, unit: str) -> str:
 
 def format_table_lines(report: AuditReport, width: int = WIDTH) -> list[str]:
     """Every figure as a line of a table, with a line of counts and the notes below."""
-    return [*_format_rows(make_rows(report.lines), width), "", summarise(report), *report.notes]
+    return [*_format_rows(make_rows(report.lines), width), "", summarise(report), *describe_few(report), *report.notes]
 
 
 def format_brief_lines(report: AuditReport, page: str, width: int = WIDTH) -> list[str]:
@@ -122,14 +122,15 @@ def format_brief_lines(report: AuditReport, page: str, width: int = WIDTH) -> li
     """
     notes = [*describe_power(report), *report.notes][:_BRIEF_NOTES]
     fallen = merge_fallen(report)
-    room = BRIEF_LINES - 3 - len(notes)  # beside the sentence, the figures left out and the page
+    few = describe_few(report)
+    room = BRIEF_LINES - 3 - len(few) - len(notes)  # beside the sentence, the figures left out and the page
     rows = min(len(fallen), room)
     while rows and len(shown := _format_rows(fallen[:rows], width)) > room:
         rows -= 1
     shown = shown if rows else []
     left = sum(1 + row.more for row in fallen[rows:])
     more = [f"… and {left} more"] if left else []
-    return [summarise(report), *shown, *more, *notes, f"all figures: {page}"]
+    return [summarise(report), *few, *shown, *more, *notes, f"all figures: {page}"]
 
 
 def _format_rows(rows: Sequence[AuditRow], width: int) -> list[str]:
@@ -157,6 +158,14 @@ def summarise(report: AuditReport) -> str:
     red = counts["red"]
     bars = "no bar fell" if not red else "1 bar fell" if red == 1 else f"{red} bars fell"
     return f"{report.dataset}: {report.items} questions, {len(report.lines)} figures ({told}): {bars}"
+
+
+def describe_few(report: AuditReport) -> list[str]:
+    """In a sentence, that most figures with a bar rest on too few questions; nothing where most are judged."""
+    counts = count_verdicts(report.lines)
+    few, barred = counts["few"], counts["red"] + counts["few"] + counts["green"]
+    told = "There were too few questions to judge most of it: that is so of {:,} of {:,} figures that have a bar."
+    return [told.format(few, barred)] if 2 * few > barred else []
 
 
 def describe_power(report: AuditReport) -> list[str]:
