@@ -26,6 +26,7 @@ from vgbench_gen.evaluation.votes import vote_of
 from vgbench_gen.quality.review.lines import ReviewLine, digest_item
 from vgbench_gen.quality.voting.choice import choose_balanced
 from vgbench_gen.quality.voting.rule import VOTES, Balance, Rule
+from vgbench_gen.report.vote_lines import format_votes
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.pictures import encode_jpeg
@@ -262,7 +263,7 @@ def test_the_command_writes_a_dataset(voted: Path, tmp_path: Path, capsys: Captu
     assert main(["vote", str(voted), "--rule", str(rule), "--no-audit"]) == 0
     told = capsys.readouterr().out
     assert "160 questions: 96 hard, 0 undecided" in told
-    assert "4 models counted now, 0 kept" in told
+    assert "4 models counted, with replies of 4 scored now and saved scores of 0." in told
     kept, items = load(out), {item.id: item for item in load(voted)}
     ids = (voted / "votes/chosen.txt").read_text().split()
     assert [item.id for item in kept] == ids == [name for name in items if name in set(ids)]
@@ -276,12 +277,25 @@ def test_the_command_writes_a_dataset(voted: Path, tmp_path: Path, capsys: Captu
     assert manifest["seed"] == 7
     assert [member["model"] for member in manifest["hard"]["panel"]] == sorted(SPECS)
     # Again: the same, in the place of the first; not where somebody's work lies.
+    assert main(["vote", str(voted), "--rule", str(rule), "--dry-run"]) == 0
+    assert "4 models counted, with replies of 0 scored now and saved scores of 4." in capsys.readouterr().out
     assert main(["vote", str(voted), "--rule", str(rule), "--no-audit", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["chosen"] == len(kept)
     assert read_manifest(out) == manifest
     (out / "replies").mkdir()
     assert main(["vote", str(voted), "--rule", str(rule)]) == 2
     assert "an older hard subset with replies" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("policy", "told"), [("paper", "count as wrong"), ("robust", "are no votes")])
+def test_who_declined_more_than_a_quarter_is_named(made: Path, policy: Any, told: str) -> None:
+    found = hard.count_votes(Built(made), RULE.model_copy(update={"policy": policy}))
+    for column, refused in enumerate((40, 41)):  # of 160
+        found.votes[:refused, column] = VOTES.index("refused")
+    lines = format_votes(hard.make_report(found, hard.choose_hard(found, 0), 0))
+    (line,) = (line for line in lines if "did not attempt" in line)
+    name = found.panel[1].name
+    assert line == f"{name} refused or did not attempt 41 of 160 questions, which {told} (policy {policy})"
 
 
 def test_a_hard_set_is_scored_by_the_replies_to_its_source(voted: Path, tmp_path: Path, capsys: Capture) -> None:

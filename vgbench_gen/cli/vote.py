@@ -127,8 +127,11 @@ def vote(
             found = _audit(folder, count_workers(workers))
             report = report | {"audit": _describe_fallen(found)}
             lines += _audit_lines(found, folder)
-    kept = len(result.panel) - len(result.fresh)
-    lines.append(f"Votes in {votes}: {len(result.fresh)} models counted now, {kept} kept from before.")
+    scored, voters = len(result.fresh), len(result.panel)
+    lines.append(
+        f"Votes in {votes}: {voters} models counted, with replies of {scored} scored now and "
+        f"saved scores of {voters - scored}."
+    )
     if not dry_run and kind.builds_datasets and any(result.status.get(name) != "accepted" for name in choice.ids):
         lines.append(f"Not yet reviewed: vgbench review {dataset} --ids {votes / hard.CHOSEN}, then vote again.")
     if as_json:

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vgbench_gen.core.columns import WIDTH, format_columns
+from vgbench_gen.quality.voting.rule import COUNTED_WRONG
 
 _PAIRS = 3  # most alike, and least
+_REFUSED = 0.25  # of all questions; above it a line says what becomes of them
 
 
 def format_votes(report: Mapping[str, Any], width: int = WIDTH) -> list[str]:
@@ -33,6 +35,11 @@ def _list_lines(report: Mapping[str, Any], width: int) -> Iterator[str]:
         for one in report["models"]
     ]  # fmt: skip
     yield from _align(("model", "size", "right", *states), models, width)
+    for one in report["models"]:
+        if one["refused"] > _REFUSED * report["questions"]:
+            part = f"{one['refused']:,} of {report['questions']:,} questions"
+            told = "count as wrong" if "refused" in COUNTED_WRONG[rule["policy"]] else "are no votes"
+            yield f"{one['model']} refused or did not attempt {part}, which {told} (policy {rule['policy']})"
     yield ""
     yield from _list_agreement(report["agreement"])
     yield ""
