@@ -227,14 +227,21 @@ def test_a_model_all_of_whose_requests_failed_stands_as_that(tmp_path: Path, cap
     assert "not attempted" not in page
 
 
-def test_compare_tells_how_many_questions_a_baseline_attempted(tmp_path: Path, capsys: Capture) -> None:
+def test_compare_tells_what_a_baseline_attempted_and_what_makes_ids_links(tmp_path: Path, capsys: Capture) -> None:
     source = built(tmp_path / "set")
     said = [DECLINED if k % 2 else item.answer for k, item in enumerate(items_of(source))]
     for spec in ("scripted:baseline:solvers", SPEC):  # whoever is no baseline has tried and refused
         write(source, *(reply(item, one) for item, one in zip(items_of(source), said, strict=True)), spec=spec)
     assert main(["compare", str(tmp_path / "set")]) == 0
-    told = [line for line in capsys.readouterr().out.splitlines() if "attempted 3" in line]
+    lines = capsys.readouterr().out.splitlines()
+    told = [line for line in lines if "attempted 3" in line]
     assert told == ["baseline:solvers: attempted 3 of 6; the others count as wrong."]
+    # Without a gallery ids are no links, and the last line says what makes them.
+    assert lines[-1] == f"Ids on the pages become links after `vgbench browse {source.folder}` and another compare."
+    (source.folder / "gallery").mkdir()
+    (source.folder / "gallery" / "index.html").write_text("")
+    assert main(["compare", str(tmp_path / "set")]) == 0
+    assert "vgbench browse" not in capsys.readouterr().out
 
 
 def test_a_file_that_cannot_be_read_holds_up_no_other(tmp_path: Path, capsys: Capture) -> None:

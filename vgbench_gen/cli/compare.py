@@ -88,5 +88,9 @@ def compare(
         for line in list_warnings(report):
             print(line)
         print(f"Written: {page}, tables.json, tables.csv, tables.md, tables.tex")
+        bare = [home for home in homes.values() if not (home / "gallery" / "index.html").is_file()]
+        if bare and benchmarks[benchmark].builds_datasets:
+            browse = " and ".join(f"`vgbench browse {home}`" for home in bare)
+            print(f"Ids on the pages become links after {browse} and another compare.")
     if any("incomplete" in line.note for line in found.summary.rows):
         raise typer.Exit(1)
