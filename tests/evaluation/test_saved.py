@@ -241,7 +241,7 @@ def test_compare_tells_what_a_baseline_attempted_and_what_makes_ids_links(tmp_pa
     (source.folder / "gallery").mkdir()
     (source.folder / "gallery" / "index.html").write_text("")
     assert main(["compare", str(tmp_path / "set")]) == 0
-    assert "vgbench browse" not in capsys.readouterr().out
+    assert "become links" not in capsys.readouterr().out
 
 
 def test_a_file_that_cannot_be_read_holds_up_no_other(tmp_path: Path, capsys: Capture) -> None:
