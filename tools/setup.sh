@@ -40,7 +40,7 @@ if ! "$VENV/bin/python" -c '' 2>/dev/null; then
   # Debian splits ensurepip off python3; without it a virtual environment comes out empty.
   "$PYTHON" -c 'import ensurepip, venv' 2>/dev/null || need_packages "$PYTHON cannot make virtual environments" \
     "$([ "$PYTHON" = python3 ] && echo python3-venv || echo "$(basename "$PYTHON")-venv")"
-  say "making $VENV with $("$PYTHON" --version)"
+  say "making $VENV with $("$PYTHON" --version): a minute or a few, by your connection"
   "$PYTHON" -m venv --clear "$VENV"
 fi
 python=$VENV/bin/python

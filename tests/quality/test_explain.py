@@ -54,6 +54,16 @@ def test_the_true_region_is_green_and_the_others_are_not(rows: Rows) -> None:
         assert np.mean([near(page, RED if right else GREEN, at, 1) for at in outline]) < 0.35, option["key"]
 
 
+def test_how_far_off_the_wrong_options_are_is_told_by_their_letters(rows: Rows) -> None:
+    for item in (item for item in rows.items if item.question_type == "multi-choice"):
+        told = [line for line in explain._list_numbers(item) if line[1:2] == ":"]
+        assert [line[0] for line in told] == [letter for letter in "ABCD" if letter != item.answer]
+        for line, distractor in zip(told, item.distractors, strict=True):
+            assert f"{distractor.separation:.2f} margins" in line
+            parts = item.error_parts["ABCD".index(line[0])] if item.error_parts else ""
+            assert ("(wrong: " in line) == bool(parts)
+
+
 @pytest.mark.parametrize("scale", [0.5, 1, 4])
 def test_marks_land_on_their_pixels(scale: float) -> None:
     """In a smaller tile, in one of the same size, and in one four times as large, to which nothing is enlarged."""

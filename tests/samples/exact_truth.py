@@ -30,7 +30,7 @@ MESH_EDGE_M = 0.1
 TRIMMED = 0.01
 _MIRROR: FloatArray = np.diag([-1.0, 1.0, 1.0])
 _SIGNS: FloatArray = np.array(list(itertools.product((-0.5, 0.5), repeat=3)))
-MATCH_WIDTH = 256  # pictures are compared with the renderer's at this width
+_MATCH_WIDTH = 256  # pictures are compared with the renderer's at this width
 
 
 @dataclass(eq=False)
@@ -202,10 +202,10 @@ def cropped(camera: Camera, rect: Sequence[int], size: Sequence[int]) -> Camera:
     return Camera(K, size[0], size[1])
 
 
-def seen_alike(picture: ColorArray, camera: Camera, frame: ExactFrame, width: int = MATCH_WIDTH) -> tuple[float, float]:
+def seen_alike(picture: ColorArray, camera: Camera, frame: ExactFrame) -> tuple[float, float]:
     """(correlation, shift in pixels of the picture) between a picture and what the renderer sees with `camera` from
-    there; both shrunk to `width`, so that noise, codec and interpolation do not matter."""
-    scale = min(1.0, width / camera.width)
+    there; both shrunk, so that noise, codec and interpolation do not matter."""
+    scale = min(1.0, _MATCH_WIDTH / camera.width)
     size = _size(camera, scale)
     small = cropped(camera, (0, 0, *camera.size), size)
     if frame.straight is None:

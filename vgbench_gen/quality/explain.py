@@ -109,7 +109,8 @@ def _write(canvas: ColorArray, text: str, at: Any, color: tuple[int, int, int]) 
 def _draw_panel(item: Item, width_px: int) -> ColorArray:
     """The words and numbers of a row as a picture."""
     wide = int((width_px - 24) / _CHARACTER_PX)
-    lines = [*_list_words(item, wide), "", f"answer: {item.answer}", *_list_numbers(item)]
+    words = [*_list_words(item, wide), *([""] if item.options else [])]
+    lines = [*words, f"answer: {item.answer}", *_list_numbers(item)]
     wrapped = [part for line in lines for part in (textwrap.wrap(line, wide, drop_whitespace=False) or [""])]
     image = Image.new("RGB", (width_px, (_FONT_PX + 5) * len(wrapped) + 20), (_BACK,) * 3)
     pen = ImageDraw.Draw(image)
@@ -122,9 +123,10 @@ def _draw_panel(item: Item, width_px: int) -> ColorArray:
 
 def _list_words(item: Item, wide: int) -> list[str]:
     lines: list[str] = []
-    for paragraph in (item.question, item.context):
+    for paragraph in filter(None, (item.question, item.context)):
         for line in paragraph.splitlines():
-            lines += textwrap.wrap(line, wide, subsequent_indent="  ") or [""]
+            lines += textwrap.wrap(line, wide) or [""]
+        lines.append("")
     for letter, option in zip(LETTERS, item.options, strict=False):
         mark = "->" if letter == item.answer else "  "
         wrapped = [w for line in option.splitlines() for w in textwrap.wrap(line, wide - 8)]
@@ -141,10 +143,15 @@ def _list_numbers(item: Item) -> list[str]:
     if row.claim is not None:
         told = f"{row.claim.separation:.2f} margins from the truth"
         lines.append(f"claim: {_format_numbers(row.claim.value)}, {told}")
-    for distractor in item.distractors:
-        lines.append(f"decoy {distractor.key or '(computed)'}: {distractor.separation:.2f} margins from the truth")
+    for letter, distractor in zip((k for k in LETTERS if k != item.answer), item.distractors, strict=False):
+        parts = item.error_parts[LETTERS.index(letter)] if item.error_parts else ""
+        wrong = f" (wrong: {parts.replace('+', ', ').replace('_', ' ')})" if parts else ""
+        lines.append(f"{letter}: {distractor.separation:.2f} margins from the truth{wrong}")
     margins = sorted(row.margins.items())
-    lines.append("margins over required: " + ", ".join(f"{name} {value:g}" for name, value in margins))
+    lines.append(
+        "what was measured over what is required, 1 being just enough: "
+        + ", ".join(f"{name} {value:g}" for name, value in margins)
+    )
     paired = f" · pair {item.pair_id} {row.side}".rstrip() if item.pair_id else ""
     lines.append(
         f"{item.source} {item.scene_id} frames {', '.join(item.frame_ids)} · {item.task} {item.ask} · "
