@@ -60,5 +60,11 @@ else
   "$python" -m pip install --quiet --disable-pip-version-check "pip>=25.1"   # the first with --group
   "$python" -m pip install --disable-pip-version-check -c constraints.txt -e "$project" ${GROUP:+--group "$GROUP"}
 fi
-"$python" -c 'import cv2, open3d, vgbench_gen' || die "the installed packages do not import; see the line above"
+# Python compiles a module when it is first imported and keeps the result. Where PYTHONDONTWRITEBYTECODE is set, as in
+# many containers, it keeps none: every process of ours would compile what it imports again, for several seconds.
+env -u PYTHONDONTWRITEBYTECODE "$python" -c '
+import compileall, av, cv2, datasets, huggingface_hub, open3d, openai, sklearn.ensemble, sklearn.linear_model, trimesh
+import scipy.ndimage, scipy.optimize, vgbench_gen, vgbench_gen.cli.main
+compileall.compile_dir(vgbench_gen.__path__[0], quiet=1)' ||
+  die "the installed packages do not import; see the line above"
 say "ready. Now: source $VENV/bin/activate, then vgbench --help"
