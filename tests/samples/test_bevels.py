@@ -50,10 +50,10 @@ def test_bevelled_boxes_are_closed_and_of_their_size(size: tuple[float, float, f
 
 def test_bevels_look_outwards_between_their_sides() -> None:
     turned = Model("box").add_box((0.6, 0.4, 0.2), (0, 0, 0), PLAIN, turn_deg=(20, 10, 40))
-    *sides, bevel = turned.parts
-    middle = np.concatenate([part.vertices_m for part in sides]).mean(axis=0)
-    assert len(sides) == 6
-    flat = [part.normals[0] for part in sides]
+    sides, bevel = turned.parts
+    middle = sides.vertices_m.mean(axis=0)
+    flat = np.unique(sides.normals.round(9), axis=0)
+    assert (sides.normals.shape, flat.shape) == ((24, 3), (6, 3))
     for point, normal in zip(bevel.vertices_m, bevel.normals, strict=True):
         assert normal @ (point - middle) > 0
         cosines = np.sort([normal @ side for side in flat])
@@ -69,5 +69,20 @@ def test_small_and_thin_boxes_stay_sharp(size: tuple[float, float, float]) -> No
         Model("thing").add_box(size, (0, 0, 0), PLAIN),
         Model("thing").add_box((1, 1, 1), (0, 0, 0), PLAIN, bevel=False),
     ):
-        assert len(model.parts) == 6
+        assert sum(len(part.faces) for part in model.parts) == 12
         assert len(join(model).vertices) == 8
+
+
+def test_sides_of_other_textures_are_parts_of_their_own() -> None:
+    other = Texture(np.full((4, 4, 3), 200, np.uint8), (0.5, 0.5))
+    model = Model("box").add_box((0.6, 0.4, 0.2), (0, 0, 0), PLAIN, sides={"+x": other, "-z": other}, coarse=("-y",))
+    found = {
+        (part.texture is other, part.coarse): {tuple(normal) for normal in part.normals.tolist()}
+        for part in model.parts[:-1]
+    }
+    assert found == {
+        (False, False): {(-1, 0, 0), (0, 1, 0), (0, 0, 1)},
+        (False, True): {(0, -1, 0)},
+        (True, False): {(1, 0, 0), (0, 0, -1)},
+    }
+    assert join(model).is_watertight

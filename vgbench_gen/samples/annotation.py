@@ -43,9 +43,11 @@ def segment_mesh(world: World, file_from_world: FloatArray) -> AnnotatedMesh:
     for corner in range(3):
         # Of faces of two objects that share a vertex the later one counts; ids are whole, so the order is fixed.
         owner[surface.faces[:, corner]] = surface.instance
-    cell = np.floor(surface.vertices_m / _CELL_M).astype(np.int16)
-    key = np.column_stack([owner, _find_sides(surface).astype(np.int16), cell])
-    _, first, group = np.unique(key, axis=0, return_index=True, return_inverse=True)
+    cell = np.floor(surface.vertices_m / _CELL_M).astype(np.int64)
+    cell -= cell.min(axis=0)
+    columns = owner.astype(np.int64), _find_sides(surface), *cell.T
+    key = np.ravel_multi_index(columns, [int(column.max()) + 1 for column in columns])
+    _, first, group = np.unique(key, return_index=True, return_inverse=True)
     # The segmentator of ScanNet names a segment after one of its vertices.
     segment = first[group.reshape(-1)].astype(np.int64)
     owners = owner[first]

@@ -62,7 +62,8 @@ def encode_tiff(pixels: Array) -> bytes:
 
 
 def _encode_image(suffix: str, pixels: Array, flags: Sequence[int]) -> bytes:
-    done, data = cv2.imencode(suffix, np.ascontiguousarray(pixels[..., ::-1] if pixels.ndim == 3 else pixels), flags)
+    pixels = np.ascontiguousarray(pixels)
+    done, data = cv2.imencode(suffix, cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR) if pixels.ndim == 3 else pixels, flags)
     if not done:
         raise ValueError(f"cannot encode {pixels.dtype} {pixels.shape} as {suffix}")
     return data.tobytes()

@@ -20,15 +20,22 @@ Rgb = tuple[int, int, int]
 
 SIZE_PX = 512
 VARIANTS = 3  # of each kind of field; more would only cost memory, as colours and scales differ anyway
-_PAD = 4  # cells copied around a grid before it is enlarged, so that cubic weights see the other side
+_PAD = 2  # cells copied around a grid before it is enlarged, so that cubic weights see the other side
 
 
 def make_tiling_noise(rng: np.random.Generator, cells_x: int, cells_y: int, size_px: int = SIZE_PX) -> Field:
     """(size, size) smooth tiling noise of standard deviation about 1 with the given number of cells per side."""
     grid = np.pad(rng.normal(0, 1, (cells_y, cells_x)).astype(np.float32), _PAD, mode="wrap")
-    pad_x, pad_y = _PAD * size_px // cells_x, _PAD * size_px // cells_y
-    large = cv2.resize(grid, (size_px + 2 * pad_x, size_px + 2 * pad_y), interpolation=cv2.INTER_CUBIC)
-    return np.ascontiguousarray(large[pad_y : pad_y + size_px, pad_x : pad_x + size_px], dtype=np.float32)
+    # One side after the other, so that of what few cells are padded by only a strip is enlarged.
+    return _enlarge_columns(_enlarge_columns(grid, size_px).T, size_px).T.copy()
+
+
+def _enlarge_columns(padded: Field, size_px: int) -> Field:
+    """(rows, size) a padded grid (rows, cells + 2 pads) with its columns enlarged, and the pads cut off."""
+    rows, cells = padded.shape[0], padded.shape[1] - 2 * _PAD
+    pad_px = _PAD * size_px // cells
+    large = cv2.resize(padded, (size_px + 2 * pad_px, rows), interpolation=cv2.INTER_CUBIC)
+    return np.asarray(large[:, pad_px : pad_px + size_px], np.float32)
 
 
 def make_fractal_noise(

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from pebble import ProcessExpired, ProcessPool
 
 from vgbench_gen.core.errors import VGBenchError
+from vgbench_gen.core.memory import keep_freed_memory
 from vgbench_gen.core.types import Camera, FloatArray
 from vgbench_gen.samples.base import RenderedView, World
 
@@ -117,5 +118,6 @@ def _prepare_worker(rendered: Any) -> None:
 
     global _count_frame
     _count_frame = count_frame
+    keep_freed_memory()
     cv2.setNumThreads(1)
     threadpool_limits(limits=1)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from vgbench_gen.core.types import FloatArray, IntArray
-from vgbench_gen.samples.mesh import Mesh, compute_side_lengths_m, halve_edges, list_edges
+from vgbench_gen.samples.mesh import Mesh, compute_side_lengths_m, halve_edges
 
 Float32 = npt.NDArray[np.float32]
 
@@ -211,13 +211,15 @@ def _compute_indirect_light(
         (np.full(hits.size, 1 / _RAYS, np.float32), hits.ravel(), np.arange(0, hits.size + 1, _RAYS)),
         shape=(len(first), len(mesh.faces) + 1),
     )
-    edges = list_edges(mesh)
+    smooth = _make_smoothing(mesh.faces, len(starts))
     gathered = np.zeros((len(starts), 3), np.float32)
     for _ in range(_BOUNCES):
         given = color * (direct + gathered).astype(np.float32)
-        by_face = np.concatenate([given[mesh.faces].mean(axis=1), np.zeros((1, 3), np.float32)])
+        by_face = np.zeros((len(mesh.faces) + 1, 3), np.float32)
+        for corner in mesh.faces.T:
+            by_face[:-1] += given[corner] / np.float32(3)
         share = seen @ by_face
-        gathered = _smooth_over_edges(_smooth_over_edges(share[group], edges), edges)
+        gathered = smooth @ (smooth @ share[group])
     return gathered.astype(np.float64)
 
 
@@ -256,10 +258,13 @@ def _cast_hemisphere_rays(
     return hits
 
 
-def _smooth_over_edges(values: Float32, edges: IntArray) -> Float32:
-    total, weight = values.copy(), np.ones(len(values), np.float32)
-    for a, b in ((0, 1), (1, 0)):
-        for c in range(3):
-            total[:, c] += np.bincount(edges[:, a], values[edges[:, b], c], len(values)).astype(np.float32)
-        weight += np.bincount(edges[:, a], minlength=len(values)).astype(np.float32)
-    return total / weight[:, None]
+def _make_smoothing(faces: IntArray, count: int) -> csr_array:
+    """(N, N) that gives each of `count` vertices the mean of itself and of those that share an edge with it; an edge
+    between two faces counts twice, like the vertex itself."""
+    one, other = faces.ravel(), np.roll(faces, -1, axis=1).ravel()
+    itself = np.arange(count)
+    rows, columns = np.concatenate([one, other, itself]), np.concatenate([other, one, itself])
+    weight = np.ones(len(rows), np.float32)
+    weight[-count:] = 2
+    weight /= np.bincount(rows, weight, count).astype(np.float32)[rows]
+    return csr_array((weight, (rows, columns)), shape=(count, count))

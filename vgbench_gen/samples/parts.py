@@ -19,7 +19,7 @@ from vgbench_gen.samples.textures import Texture
 
 Vec3 = tuple[float, float, float]
 
-_SIDES = (("-x", 0, -1), ("+x", 0, 1), ("-y", 1, -1), ("+y", 1, 1), ("-z", 2, -1), ("+z", 2, 1))
+_SIDES = ("-x", "+x", "-y", "+y", "-z", "+z")
 _BEVEL_M = 0.003  # how far the edges of boards and boxes are cut off, on both of their sides
 _BEVEL_SHARE = 0.1  # of the thinnest side at most
 _BEVELLED_M = 0.15  # what is shorter, or thinner than a tenth of it, is too small for its edges to be seen
@@ -28,7 +28,7 @@ _SMOOTH_DOT = 0.75  # corners whose faces turn less than about 40 degrees from t
 
 @dataclass(eq=False)
 class SolidPart:
-    """One closed solid, or one side of it where sides differ in texture.
+    """One closed solid, or those of its sides that share a texture where sides differ.
 
     Vertices are split where normals or texture coordinates jump.
     """
@@ -109,11 +109,15 @@ class Model:
         axis = int(np.argmax(size)) if along is None else along
         place = _make_yaw_rotation(turn_deg)
         cut_m = _choose_bevel_m(size) if bevel else 0.0
-        made = []
-        for name, k, sign in _SIDES:
+        alike: dict[tuple[int, bool, bool], list[int]] = {}
+        for k, name in enumerate(_SIDES):
             used = (sides or {}).get(name, texture)
-            made.append(_make_side(np.array(size), k, sign, used, axis, region if name == "-y" else None, cut_m))
-            made[-1].coarse = name in coarse
+            alike.setdefault((id(used), name in coarse, region is not None and name == "-y"), []).append(k)
+        made = []
+        for (_, unseen, cut_out), places in alike.items():
+            used = (sides or {}).get(_SIDES[places[0]], texture)
+            made.append(_make_sides(np.array(size), places, used, axis, region if cut_out else None, cut_m))
+            made[-1].coarse = unseen
         if cut_m:
             made.append(_make_bevel(np.array(size), texture, axis, cut_m))
         for part in made:
@@ -252,40 +256,54 @@ def map_texture(
     else:
         uv = map_by_side(corners, face_normals, texture, along, region, mesh.bounds)
     rows = np.concatenate([corners.reshape(-1, 3), normals.reshape(-1, 3), uv.reshape(-1, 2)], axis=1)
-    _, first, inverse = np.unique(np.round(rows, 6), axis=0, return_index=True, return_inverse=True)
+    first, welded = _weld_rows(np.round(rows, 6))
     kept = rows[first]
-    welded = np.asarray(inverse).reshape(-1, 3)
-    return SolidPart(kept[:, :3], kept[:, 3:6], kept[:, 6:], welded.astype(np.int64), texture)
+    return SolidPart(kept[:, :3], kept[:, 3:6], kept[:, 6:], welded.reshape(-1, 3), texture)
 
 
-_UNIT_BOX = trimesh.creation.box(extents=(1, 1, 1))
+def _weld_rows(rows: FloatArray) -> tuple[IntArray, IntArray]:
+    """(where each different row stands first, in rising order of the rows; which of these every row (N,) is)."""
+    order = np.lexsort(rows.T[::-1])  # `np.unique` along an axis compares whole rows, in several times the time
+    ordered = rows[order]
+    new = np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))
+    place = np.empty(len(rows), np.int64)
+    place[order] = np.cumsum(new) - 1
+    return order[new], place
 
 
-def _make_side(
+def _make_sides(
     size: FloatArray,
-    axis: int,
-    sign: int,
+    places: Sequence[int],
     texture: Texture,
     along: int,
     region: tuple[float, float, float, float] | None,
     cut_m: float,
 ) -> SolidPart:
-    """One side of a cuboid centred at the origin, without what its bevels take: four vertices, two triangles."""
-    corners, local = _find_unit_side(axis, sign)
-    vertices = corners * (size - 2 * cut_m * (np.arange(3) != axis))
-    normals = np.zeros((4, 3))
-    normals[:, axis] = sign
-    bounds = np.stack([vertices.min(axis=0), vertices.max(axis=0)])
-    uv = map_by_side(vertices[None], normals[:1], texture, along, region, bounds)[0]
-    return SolidPart(vertices, normals, uv, local, texture)
+    """Sides of a cuboid centred at the origin, as places in `_SIDES`, without what its bevels take: four vertices and
+    two triangles each."""
+    all_corners, all_normals, all_triangles = _list_unit_sides()
+    corners, normals, triangles = all_corners[places], all_normals[places], all_triangles[places]
+    lies_at = np.abs(normals) > 0.5
+    vertices = corners * (size - 2 * cut_m * ~lies_at)[:, None]
+    bounds = np.stack([cut_m - size / 2, size / 2 - cut_m])
+    uv = map_by_side(vertices, normals, texture, along, region, bounds)
+    faces = triangles + 4 * np.arange(len(places))[:, None, None]
+    return SolidPart(
+        vertices.reshape(-1, 3), np.repeat(normals, 4, axis=0), uv.reshape(-1, 2), faces.reshape(-1, 3), texture
+    )
 
 
-@lru_cache(maxsize=6)
-def _find_unit_side(axis: int, sign: int) -> tuple[FloatArray, IntArray]:
-    """The vertices (4, 3) and triangles (2, 3) of one side of the unit cube."""
-    faces = _UNIT_BOX.faces[_UNIT_BOX.face_normals[:, axis] * sign > 0.5]
-    used, local = np.unique(faces, return_inverse=True)
-    return np.asarray(_UNIT_BOX.vertices)[used], local.reshape(-1, 3).astype(np.int64)
+@lru_cache(maxsize=1)
+def _list_unit_sides() -> tuple[FloatArray, FloatArray, IntArray]:
+    """Of the sides of the unit cube: their corners (6, 4, 3), normals (6, 3) and triangles (6, 2, 3)."""
+    box = trimesh.creation.box(extents=(1, 1, 1))
+    normals = np.repeat(np.eye(3), 2, axis=0) * np.tile([-1.0, 1.0], 3)[:, None]
+    corners, triangles = [], []
+    for normal in normals:
+        used, local = np.unique(box.faces[box.face_normals @ normal > 0.5], return_inverse=True)
+        corners.append(np.asarray(box.vertices)[used])
+        triangles.append(local.reshape(-1, 3).astype(np.int64))
+    return np.array(corners), normals, np.array(triangles)
 
 
 def _choose_bevel_m(size: Vec3) -> float:
@@ -332,7 +350,7 @@ def _list_unit_bevel() -> tuple[FloatArray, IntArray, FloatArray, IntArray]:
     return places, of_side, np.array(normals), triangles
 
 
-_MEDIUM_BOX = _UNIT_BOX.subdivide().subdivide()
+_MEDIUM_BOX = trimesh.creation.box(extents=(1, 1, 1)).subdivide().subdivide()
 _FINE_BOX = _MEDIUM_BOX.subdivide()
 
 

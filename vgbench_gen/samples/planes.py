@@ -103,8 +103,9 @@ class SurfaceViewer:
             with np.errstate(divide="ignore"):
                 np.divide(1, a, out=depth_m[rows])
             face[rows] = np.take(cells.face[:-1, :-1], at)
-        for at in list_pixels(single):
-            depth_m[at], face[at], _ = self._tracer.cast(make_rays(camera, world_from_camera, at[1], at[0]))
+        flat_depth_m, flat_face = depth_m.reshape(-1), face.reshape(-1)
+        for at, v, u in list_pixels(single):
+            flat_depth_m[at], flat_face[at], _ = self._tracer.cast(make_rays(camera, world_from_camera, u, v))
         return SeenSurface(depth_m, face)
 
     def divide(self, camera: Camera, world_from_camera: FloatArray) -> PlaneCells:
@@ -167,11 +168,12 @@ def make_rays(camera: Camera, world_from_camera: FloatArray, u_px: npt.NDArray[A
     return rays
 
 
-def list_pixels(mask: BoolArray) -> Iterator[tuple[IntArray, IntArray]]:
-    """The rows and columns of the marked pixels of a picture (H, W), `BAND_PX` at a time."""
-    v, u = np.nonzero(mask)
-    for low in range(0, len(v), BAND_PX):
-        yield v[low : low + BAND_PX], u[low : low + BAND_PX]
+def list_pixels(mask: BoolArray) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
+    """The places (in reading order), rows and columns of the marked pixels of a picture (H, W), `BAND_PX` at a time."""
+    places = np.flatnonzero(mask)
+    for low in range(0, len(places), BAND_PX):
+        some = places[low : low + BAND_PX]
+        yield some, *np.divmod(some, mask.shape[1])
 
 
 def spread_cells(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -123,20 +123,21 @@ class RoomWorld:
         facing = self._measure_facing(world_from_camera)
         gloss = self._gloss.compute(world_from_camera[:3, 3])
         color, depth, face = self._fill_cells(cells, facing, gloss)
-        for at in list_pixels(~spread_cells(cells.whole)[: camera.height, : camera.width]):
-            rays = make_rays(camera, world_from_camera, at[1], at[0])
-            color[:, *at], depth[at], face[at] = self._look_along(camera, facing, gloss, rays)
+        flat_color, flat_depth, flat_face = color.reshape(3, -1), depth.reshape(-1), face.reshape(-1)
+        for at, v, u in list_pixels(~spread_cells(cells.whole)[: camera.height, : camera.width]):
+            rays = make_rays(camera, world_from_camera, u, v)
+            flat_color[:, at], flat_depth[at], flat_face[at] = self._look_along(camera, facing, gloss, rays)
         edge: BoolArray = np.zeros(face.shape, bool)
         for rows in list_bands(camera):
             more = slice(rows.start, rows.stop + 1)
             edge[more] |= self._find_edges(depth[more], face[more])
-        for v, u in list_pixels(edge):
+        for at, v, u in list_pixels(edge):
             # The ray through the middle is one of them.
-            mean: Float32 = np.minimum(color[:, v, u], _BRIGHTEST)
+            mean: Float32 = np.minimum(np.take(flat_color, at, axis=1), _BRIGHTEST)
             for du, dv in _SUBSAMPLES:
                 rays = make_rays(camera, world_from_camera, u + du, v + dv)
                 mean += np.minimum(self._look_along(camera, facing, gloss, rays)[0], _BRIGHTEST)
-            color[:, v, u] = mean / np.float32(len(_SUBSAMPLES) + 1)
+            flat_color[:, at] = mean / np.float32(len(_SUBSAMPLES) + 1)
         depth = _keep_hits(depth, face)
         return RenderedView(self._develop(camera, color), depth, self._find_instances(face), cells)
 
@@ -181,7 +182,9 @@ class RoomWorld:
         return np.asarray(np.array(_LUMINANCE, np.float32) @ seen, np.float32)
 
     def _find_instances(self, face: Int32) -> np.ndarray:
-        return np.where(face >= 0, self._face_instance[face], 0).astype(np.int32)
+        found = np.take(self._face_instance, face, mode="clip")
+        found[face < 0] = 0
+        return found
 
     def _measure_facing(self, world_from_camera: FloatArray) -> Float32:
         """(M,) of each triangle, the product of its normal with what leads from the camera to its plane."""
@@ -189,7 +192,8 @@ class RoomWorld:
 
     def _find_edges(self, depth_m: Float32, face: Int32) -> BoolArray:
         """(H, W) pixels next to another thing or texture, a step in depth or a fold."""
-        key = np.where(face >= 0, self._face_key[face], -1)
+        key = np.take(self._face_key, face, mode="clip")
+        key[face < 0] = -1
         near = np.where(face >= 0, depth_m, np.float32(1e6))
         edge = np.zeros(face.shape, dtype=bool)
         for first, second in (
@@ -235,7 +239,8 @@ class RoomWorld:
             seen *= spread[3:6]
             np.add(seen, spread[6], out=color[:, rows])
         inside = slice(None, camera.height), slice(None, camera.width)
-        return color[:, *inside], depth[inside], face[inside]
+        color, depth, face = (np.ascontiguousarray(part[..., *inside]) for part in (color, depth, face))
+        return color, depth, face
 
     def _look_along(
         self, camera: Camera, facing: Float32, gloss: Float32, rays: Float32
