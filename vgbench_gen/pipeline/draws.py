@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -197,14 +198,14 @@ def _describe(
 
 def _draw_sets(fact: Fact, plan: QuestionPlan, task: Task, settings: QuestionSettings) -> dict[int, list[Candidate]]:
     """Number of a draw -> its options, the truth first; none of a second strategy where the first one has some."""
-    drawn: dict[str, dict[int, list[Candidate]]] = {}
-    for number in range(task.candidate_draws):
-        try:
-            strategy, members = draw_members(fact, plan.group_id, task, settings, number)
-        except QuestionRejectedError:
-            continue
-        drawn.setdefault(strategy, {})[number] = members
-    return next((drawn[name] for name in list_strategies(settings.strategy, task) if name in drawn), {})
+    for strategy in list_strategies(settings.strategy, task):
+        drawn = {}
+        for number in range(task.candidate_draws):
+            with suppress(QuestionRejectedError):
+                drawn[number] = draw_members(strategy, fact, plan.group_id, task, settings, number)
+        if drawn:
+            return drawn
+    return {}
 
 
 def _draw_claims(fact: Fact, plan: QuestionPlan, task: Task, settings: QuestionSettings) -> dict[int, list[Candidate]]:

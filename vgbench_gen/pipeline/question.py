@@ -295,23 +295,19 @@ def list_strategies(strategy: str, task: Task) -> tuple[str, ...]:
 
 
 def draw_members(
-    fact: Fact, group_id: str, task: Task, settings: QuestionSettings, draw: int
-) -> tuple[str, list[Candidate]]:
-    """The strategy that `draw_options` takes and the members of its set, the truth first; nothing else is measured.
+    strategy: str, fact: Fact, group_id: str, task: Task, settings: QuestionSettings, draw: int
+) -> list[Candidate]:
+    """The members of the set that a strategy draws for `draw_options`, the truth first; nothing else is measured.
 
     Raises:
         QuestionRejectedError: there is no set that could be asked.
     """
-    reason = ""
-    for name in list_strategies(settings.strategy, task):
-        rng = _make_options_rng(name, group_id, settings, draw)
-        try:
-            members, truth = strategies[name].find_set(fact, task, rng, len(LETTERS), settings.margins)
-        except TooFewOptionsError as error:
-            reason = error.reason
-            continue
-        return name, [members[truth], *members[:truth], *members[truth + 1 :]]
-    raise QuestionRejectedError(reason)
+    rng = _make_options_rng(strategy, group_id, settings, draw)
+    try:
+        members, truth = strategies[strategy].find_set(fact, task, rng, len(LETTERS), settings.margins)
+    except TooFewOptionsError as error:
+        raise QuestionRejectedError(error.reason) from error
+    return [members[truth], *members[:truth], *members[truth + 1 :]]
 
 
 def _draw_by(
