@@ -245,9 +245,19 @@ def _find_smallest_footprint(flat: FloatArray, trim: float) -> float:
         y = yaws[first : first + 64]
         c, s = np.cos(y), np.sin(y)
         along, across = np.stack([c, s]), np.stack([-s, c])
-        spans = [np.quantile(chosen @ d, [trim, 1.0 - trim], axis=0) for d in (along, across)]
-        areas[first : first + 64] = (spans[0][1] - spans[0][0]) * (spans[1][1] - spans[1][0])
+        areas[first : first + 64] = _measure_spans(chosen @ along, trim) * _measure_spans(chosen @ across, trim)
     return float(yaws[int(np.argmin(areas))])
+
+
+def _measure_spans(values: FloatArray, trim: float) -> FloatArray:
+    """(K,) how far apart the quantiles `trim` and 1 - `trim` of each column of (N, K) are. Sorting whole rows is
+    quicker than `np.quantile` along columns."""
+    ordered = np.sort(np.ascontiguousarray(values.T), axis=1)
+    whole, part = divmod(trim * (ordered.shape[1] - 1), 1)
+    k = int(whole)
+    low = ordered[:, k] + part * (ordered[:, min(k + 1, ordered.shape[1] - 1)] - ordered[:, k])
+    high = ordered[:, -1 - k] - part * (ordered[:, -1 - k] - ordered[:, max(-2 - k, -ordered.shape[1])])
+    return np.asarray(high - low)
 
 
 def rect_area(rect: Rect) -> float:

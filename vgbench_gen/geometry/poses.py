@@ -27,9 +27,10 @@ def measure_orthonormality_deviation(R: npt.ArrayLike) -> FloatArray:
 def find_nearest_rotation(R: npt.ArrayLike) -> FloatArray:
     """The proper rotation closest to R (..., 3, 3) in the Frobenius norm, by singular values."""
     U, _, Vt = np.linalg.svd(np.asarray(R, dtype=np.float64))
-    U = U.copy()
-    U[..., :, 2] *= np.sign(np.linalg.det(U @ Vt))[..., None]
     nearest: FloatArray = U @ Vt
+    mirrored = np.linalg.det(nearest) < 0
+    if mirrored.any():
+        nearest = (U * np.where(mirrored[..., None], [1.0, 1.0, -1.0], 1.0)[..., None, :]) @ Vt
     return nearest
 
 

@@ -8,7 +8,7 @@ of the frame at its wide size.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import cv2
@@ -21,7 +21,7 @@ from vgbench_gen.core.types import BoolArray, Camera, ColorArray, DepthArray, Fl
 from vgbench_gen.geometry import cameras, poses, projection, visibility
 from vgbench_gen.scenes._print import measure_print_share
 from vgbench_gen.scenes._spool import Spool
-from vgbench_gen.scenes.base import DepthKind, Frame
+from vgbench_gen.scenes.base import DepthKind, Frame, FrameObject
 from vgbench_gen.scenes.opening import decode_depth
 from vgbench_gen.store.pictures import decode, hash_look
 
@@ -86,6 +86,15 @@ class ViewFrame:
     def frame(self) -> Frame:
         """The loader's frame (masks and its own object list)."""
         return self._frame
+
+    @cached_property
+    def listed(self) -> Mapping[str, FrameObject]:
+        """The loader's list of what the frame shows, by instance id; empty where it has none.
+
+        Raises:
+            FrameError: the list cannot be read.
+        """
+        return {entry.instance_id: entry for entry in self._frame.objects()}
 
     @property
     def camera_from_world(self) -> FloatArray:

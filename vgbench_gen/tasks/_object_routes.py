@@ -6,11 +6,14 @@ solves for corners, and lays the surface that the scan annotated onto what the f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 
 from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.types import BoolArray, FloatArray, OrientedBox
-from vgbench_gen.geometry import boxes, projection
+from vgbench_gen.geometry import boxes, cameras, projection
 from vgbench_gen.scenes.base import SceneObject
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.tasks._box_margins import BoxMargins
@@ -39,11 +42,10 @@ def measure_second_corners(frame: ViewFrame, view: SceneView, instance_id: str) 
     if item is None:
         raise GeometryError(f"{frame.id}: the scene has no object {instance_id}")
     corners = solve_into_camera(frame.world_from_camera, boxes.corners(item.box))
-    listed = {entry.instance_id: entry for entry in frame.frame.objects()}
-    if listed:
-        if instance_id not in listed:
+    if frame.listed:
+        if instance_id not in frame.listed:
             raise GeometryError(f"{frame.id}: object {instance_id} is not in the frame's list")
-        own = listed[instance_id].box
+        own = frame.listed[instance_id].box
         overlap = boxes.iou_3d(own, boxes.fit_to_corners(corners, "camera"))
         if overlap < _LIST_IOU_MIN:
             raise GeometryError(f"{frame.id}: the frame's box of {instance_id} overlaps the scene's by {overlap:.2f}")
@@ -89,24 +91,33 @@ def order_corners(corners: FloatArray, reference: FloatArray) -> FloatArray:
 def support(frame: ViewFrame, view: SceneView, box: OrientedBox) -> tuple[float, int]:
     """Of the measured points in a camera-frame box or in its copies at the next rungs of the ladder, both ways: the
     share in the box, and how many there are in it."""
-    cloud = _make_cloud(frame)
-    near = _find_inside(box, cloud, view)
+    ratio = view.gates.section(BoxMargins).ladder_ratio_max
+    grown = [_grow(boxes.scale_about_camera(box, scale), view) for scale in (1.0, ratio, 1 / ratio)]
+    cloud = _make_cloud(frame, grown)
+    near, nearer, farther = (boxes.contains(one, cloud) for one in grown)
     if not near.any():
         return 0.0, 0
-    ratio = view.gates.section(BoxMargins).ladder_ratio_max
-    anywhere = near.copy()
-    for scale in (ratio, 1 / ratio):
-        anywhere |= _find_inside(boxes.scale_about_camera(box, scale), cloud, view)
-    return float(near.sum() / anywhere.sum()), int(near.sum())
+    return float(near.sum() / (near | nearer | farther).sum()), int(near.sum())
 
 
-def _find_inside(box: OrientedBox, points: FloatArray, view: SceneView) -> BoolArray:
-    return boxes.contains(box, points, float(view.tolerance.of(box.center_m[2])) / 2)
+def _grow(box: OrientedBox, view: SceneView) -> OrientedBox:
+    """The box with half of the tolerance of depth on every side."""
+    return replace(box, size_m=box.size_m + float(view.tolerance.of(box.center_m[2])))
 
 
-def _make_cloud(frame: ViewFrame) -> FloatArray:
-    stride = max(1, round(np.sqrt(frame.depth_m.size / 40_000)))
-    return projection.back_project_depth(frame.depth_camera, frame.depth_m, stride)[0]
+def _make_cloud(frame: ViewFrame, around: Sequence[OrientedBox]) -> FloatArray:
+    """(N, 3) measured points of the frame, of every n-th row and column, that may lie in one of some boxes in the
+    camera's frame: those of their rectangles, or all where a corner is not in front of the camera."""
+    camera, depth_m = frame.depth_camera, frame.depth_m
+    stride = max(1, round(np.sqrt(depth_m.size / 40_000)))
+    rects = [boxes.project_rect(camera, box) for box in around]
+    ends = np.array([rect or (0, 0, *camera.size) for rect in rects])
+    size = np.array(camera.size)
+    low = np.clip(np.floor(ends[:, :2].min(axis=0)), 0, size - 1).astype(int) // stride * stride
+    high = np.clip(np.ceil(ends[:, 2:].max(axis=0)) + 1, low + 1, size).astype(int)
+    (left, top), (right, bottom) = low.tolist(), high.tolist()
+    part = cameras.crop_camera(camera, left, top, right - left, bottom - top)
+    return projection.back_project_depth(part, depth_m[top:bottom, left:right], stride)[0]
 
 
 def _check_surface(item: SceneObject, view: SceneView) -> None:

@@ -204,7 +204,7 @@ def _measure(frame: ViewFrame, view: SceneView) -> FrameObjects:
     size = np.array([frame.camera.width, frame.camera.height]) - 0.5
     pictured: BoolArray = np.asarray((low < size).all(axis=1) & (high > -0.5).all(axis=1))
     pictured &= corners[..., 2].mean(axis=1) > 0
-    listed = {item.instance_id: item for item in frame.frame.objects()}
+    listed = frame.listed
     rects = {i: (*low[i].tolist(), *high[i].tolist()) for i in np.flatnonzero(pictured & whole).tolist()}
     clipped = {i: boxes.clip_rect(rect, *frame.camera.size) for i, rect in rects.items()}
     found: list[GatedObject] = []
