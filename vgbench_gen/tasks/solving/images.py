@@ -42,6 +42,7 @@ class Image:
 
     def __init__(self, data: bytes, name: str = "image") -> None:
         self.data, self._name = data, name
+        self._shrunk: dict[int, ColorArray] = {}
         self._features: dict[int, Features] = {}
         self._matches: dict[tuple[Image, int], IntArray] = {}
 
@@ -54,9 +55,9 @@ class Image:
     def gray(self) -> ColorArray:
         """(H, W) uint8 as delivered.
 
-        Does not keep the colours, which are three times as many bytes: a job of solvers holds a hundred images.
+        Decoded without its colours, which take time and are three times as many bytes.
         """
-        return np.asarray(cv2.cvtColor(decode(self.data, self._name), cv2.COLOR_RGB2GRAY), dtype=np.uint8)
+        return self._decode_gray(cv2.IMREAD_GRAYSCALE)
 
     @cached_property
     def small(self) -> ColorArray:
@@ -83,11 +84,25 @@ class Image:
 
     def shrink(self, side: int) -> ColorArray:
         """(h, w) uint8 with the long side at most `side` pixels."""
-        scale = min(side / max(self.size), 1.0)
-        if scale == 1.0:
+        long = max(self.size)
+        if side >= long:
             return self.gray
-        width, height = (max(round(x * scale), 1) for x in self.size)
-        return np.asarray(cv2.resize(self.gray, (width, height), interpolation=cv2.INTER_AREA), dtype=np.uint8)
+        if side not in self._shrunk:
+            self._shrunk[side] = self._decode_shrunk(side, long)
+        return self._shrunk[side]
+
+    def _decode_shrunk(self, side: int, long: int) -> ColorArray:
+        width, height = (max(round(x * side / long), 1) for x in self.size)
+        # Half or a quarter of the size comes straight from the decoder, in a fraction of the time.
+        flags = {4: cv2.IMREAD_REDUCED_GRAYSCALE_4, 2: cv2.IMREAD_REDUCED_GRAYSCALE_2, 1: cv2.IMREAD_GRAYSCALE}
+        gray = self._decode_gray(next(flag for part, flag in flags.items() if long >= part * side))
+        return np.asarray(cv2.resize(gray, (width, height), interpolation=cv2.INTER_AREA), dtype=np.uint8)
+
+    def _decode_gray(self, flags: int) -> ColorArray:
+        found = cv2.imdecode(np.frombuffer(self.data, np.uint8), flags | cv2.IMREAD_IGNORE_ORIENTATION)
+        if found is None:
+            found = cv2.cvtColor(self.color, cv2.COLOR_RGB2GRAY)  # which says what is wrong with the bytes
+        return np.asarray(found, dtype=np.uint8)
 
     def find_features(self, side: int) -> Features:
         """SIFT features found with the long side at `side` pixels."""

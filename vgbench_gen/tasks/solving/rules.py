@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 
 from vgbench_gen.core.types import ColorArray, FloatArray
 from vgbench_gen.tasks.solving.seen import VisibleQuestion, list_candidate_images
@@ -59,11 +60,11 @@ def _compute_difference_hash(image: ColorArray) -> FloatArray:
 
 def _compare_structure(a: ColorArray, b: ColorArray) -> float:
     """Mean structural similarity (Wang et al. 2004, Gaussian window of 1.5 px) of the grey images."""
-    x = cv2.cvtColor(a, cv2.COLOR_RGB2GRAY).astype(np.float64)
-    y = cv2.cvtColor(cv2.resize(b, a.shape[1::-1]), cv2.COLOR_RGB2GRAY).astype(np.float64)
+    x = cv2.cvtColor(a, cv2.COLOR_RGB2GRAY).astype(np.float32)
+    y = cv2.cvtColor(cv2.resize(b, a.shape[1::-1]), cv2.COLOR_RGB2GRAY).astype(np.float32)
 
-    def mean(image: FloatArray) -> FloatArray:
-        return np.asarray(cv2.GaussianBlur(image, (11, 11), 1.5), dtype=np.float64)
+    def mean(image: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        return np.asarray(cv2.GaussianBlur(image, (11, 11), 1.5), dtype=np.float32)
 
     c_1, c_2 = (0.01 * 255) ** 2, (0.03 * 255) ** 2
     m_x, m_y = mean(x), mean(y)
