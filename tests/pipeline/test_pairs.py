@@ -162,7 +162,10 @@ def test_what_has_no_other_side_costs_only_the_pair() -> None:
     assert len(tried) == len(set(tried))
     assert len(plan.chosen) == 300
     assert {e.row % 5 for e in plan.chosen if e.paired} == {0}
-    assert 20 <= pair_counts(plan.chosen)["relative_depth/multi-choice"] <= 23  # the last scenes may have no more
+    wanted = 300 * VGBENCH.pairs / 2
+    assert (
+        wanted - 3 <= pair_counts(plan.chosen)["relative_depth/multi-choice"] <= wanted
+    )  # the last scenes may lack some
     assert {u.unpaired_reason for u in plan.unpaired} == {"margin"}
     assert {u.group_id for u in plan.unpaired} <= set(tried)
     assert {u.group_id for u in plan.unpaired} & {e.group_id for e in plan.chosen}
