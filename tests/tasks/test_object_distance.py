@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -56,12 +57,18 @@ def one_fact(view: SceneView) -> Fact:
     )
 
 
+@cache
+def pair_fact() -> Fact:
+    """The fact about the two boxes before a board."""
+    return one_fact(board(LEFT, RIGHT))
+
+
 def with_distance(fact: Fact, metres: float) -> Fact:
     return replace(fact, candidates=(replace(fact.truth_candidate, value=np.array([metres])),))
 
 
 def test_the_answer_is_the_distance_of_the_centres() -> None:
-    fact = one_fact(board(LEFT, RIGHT))
+    fact = pair_fact()
     # sqrt(1.2^2 + 0.3^2 + 0.4^2) = 1.3
     assert TASK.printed(fact.truth_candidate.value) == "1.30 m"
     assert fact.key == "0/objects:left+right"
@@ -70,7 +77,7 @@ def test_the_answer_is_the_distance_of_the_centres() -> None:
 
 
 def test_objects_are_called_what_the_scan_calls_them() -> None:
-    fact = one_fact(board(LEFT, RIGHT))
+    fact = pair_fact()
     pair = PairEvidence.of(fact.truth_candidate)
     for label, words in (
         ("desk_lamp", "desk lamp"),
@@ -93,7 +100,7 @@ def test_objects_are_called_what_the_scan_calls_them() -> None:
 
 
 def test_each_region_is_named_by_the_colour_it_is_drawn_in() -> None:
-    fact = one_fact(board(LEFT, RIGHT))
+    fact = pair_fact()
     show = TASK.open_ended(fact)
     drawn = {op["color"]: op["rect"] for op in show.pictures[0].ops}
     named = {show.slots[f"color_{s}"]: parse_numbers(show.slots[f"region_{s}"]).tolist() for s in "ab"}
@@ -105,7 +112,7 @@ def test_each_region_is_named_by_the_colour_it_is_drawn_in() -> None:
 
 
 def test_either_object_may_have_either_colour() -> None:
-    fact = one_fact(board(LEFT, RIGHT))
+    fact = pair_fact()
     first = Counter(TASK.slots(replace(fact, key=f"{k}"))["color_a"] for k in range(200))
     assert all(70 <= count <= 130 for count in first.values())
     assert len(first) == 2
@@ -211,7 +218,7 @@ def usual(fact: Fact, rng: np.random.Generator, count: int) -> list[Fact]:
 def test_ladders_pass_and_hold_the_truth_at_any_rank() -> None:
     rng, ranks = np.random.default_rng(5), Counter[int]()
     for metres in 20 * np.geomspace(0.5, 4.0, 60).round(2).tolist():
-        asked = with_distance(one_fact(board(LEFT, RIGHT)), metres)
+        asked = with_distance(pair_fact(), metres)
         with contextlib.suppress(TooFewOptionsError):
             rungs, rank = TASK.ladder(asked, 4, rng)
             assert rungs[rank].value == asked.truth_candidate.value
@@ -221,7 +228,7 @@ def test_ladders_pass_and_hold_the_truth_at_any_rank() -> None:
 
 
 def test_a_ladder_that_leaves_the_range_is_refused() -> None:
-    fact, rng = one_fact(board(LEFT, RIGHT)), np.random.default_rng(1)
+    fact, rng = pair_fact(), np.random.default_rng(1)
     ranks, refused = set(), 0
     for _ in range(60):
         try:
@@ -233,7 +240,7 @@ def test_a_ladder_that_leaves_the_range_is_refused() -> None:
 
 
 def test_options_print_and_parse_and_do_not_depend_on_the_rest_of_the_pool() -> None:
-    fact = one_fact(board(LEFT, RIGHT))
+    fact = pair_fact()
     options = strategies["set_first"].options(fact, TASK, np.random.default_rng(2))
     texts = TASK.choice(fact, options, np.random.default_rng(0)).options
     values = [parse_numbers(text)[0] for text in texts]
@@ -245,7 +252,7 @@ def test_options_print_and_parse_and_do_not_depend_on_the_rest_of_the_pool() -> 
 
 
 def test_false_claims_lie_on_both_sides_and_nothing_outside_the_gates_is_claimed() -> None:
-    fact, rng = one_fact(board(LEFT, RIGHT)), np.random.default_rng(3)
+    fact, rng = pair_fact(), np.random.default_rng(3)
     asked = [(one, TASK.claim_pair(one, rng)) for one in usual(fact, rng, 1500)]
     made = [(float(one.truth_candidate.value[0]), twins) for one, twins in asked if twins is not None]
     assert len(made) > 800
@@ -263,7 +270,7 @@ def test_false_claims_lie_on_both_sides_and_nothing_outside_the_gates_is_claimed
 
 def test_claims_about_small_distances_carry_less_noise_for_true_and_false_alike() -> None:
     """Boxes of ScanNet are off by 3 cm: 13 of the 20 percent of a metre at three sigma."""
-    fact = replace(one_fact(board(LEFT, RIGHT)), dataset="scannet")
+    fact = replace(pair_fact(), dataset="scannet")
     assert TASK.claim_noise(4.0, fact) == 0.1
     assert TASK.claim_noise(1.0, fact) == pytest.approx(0.2 - 3 * 0.03 * np.sqrt(2))
     assert TASK.claim_noise(0.5, fact) < 0
@@ -276,7 +283,7 @@ def test_claims_about_small_distances_carry_less_noise_for_true_and_false_alike(
 
 
 def test_every_phrasing_gets_all_its_slots() -> None:
-    fact = one_fact(board(LEFT, RIGHT))
+    fact = pair_fact()
     options = strategies["set_first"].options(fact, TASK, np.random.default_rng(2))
     twins = TASK.claim_pair(fact, np.random.default_rng(0))
     assert twins is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 
@@ -56,6 +57,12 @@ def one_fact(view: SceneView) -> Fact:
     return shown(fact, view)
 
 
+@cache
+def crate_fact() -> Fact:
+    """The fact about the crate before a board."""
+    return one_fact(board(CRATE))
+
+
 def shown(fact: Fact, view: SceneView) -> Fact:
     return replace(
         fact,
@@ -69,7 +76,7 @@ def iou(a: Candidate, b: Candidate) -> float:
 
 
 def test_the_answer_lists_one_face_and_then_the_opposite_one() -> None:
-    fact = one_fact(board(CRATE))
+    fact = crate_fact()
     assert TASK.printed(fact.truth_candidate.value) == (
         "(-0.05, -0.10, 1.85), (0.45, -0.10, 1.85), (0.45, 0.30, 1.85), (-0.05, 0.30, 1.85), "
         "(-0.05, -0.10, 2.15), (0.45, -0.10, 2.15), (0.45, 0.30, 2.15), (-0.05, 0.30, 2.15)"
@@ -109,7 +116,7 @@ def test_both_routes_agree_in_a_room_and_in_another_world_frame() -> None:
 
 
 def test_depth_that_is_elsewhere_sinks_the_draft() -> None:
-    fact = one_fact(board(CRATE))
+    fact = crate_fact()
     assert isinstance(confirm_draft(TASK, fact, board(CRATE)), Fact)
     for scale in (0.8, 1.25):
         with pytest.raises(GeometryError, match="support"):
@@ -117,7 +124,7 @@ def test_depth_that_is_elsewhere_sinks_the_draft() -> None:
 
 
 def test_depth_that_is_elsewhere_for_half_of_the_object_sinks_the_draft() -> None:
-    fact, depth = one_fact(board(CRATE)), depth_of([CRATE])
+    fact, depth = crate_fact(), depth_of([CRATE])
     x1, _, x2, _ = fact.truth_candidate.show["rect"]
     for share, passes in ((0.3, True), (0.6, False)):
         partly = depth.copy()
@@ -148,7 +155,7 @@ def test_surface_points_measure_how_far_the_box_is() -> None:
     # The face towards the camera, and a larger number of points that it hides.
     faces[:, 2] = np.where(np.arange(8000) < 2000, -0.5, np.where(np.arange(8000) < 7000, -0.3, 0.3))
     front = CRATE.box.center_m + faces * CRATE.box.size_m
-    fact = one_fact(board(CRATE))
+    fact = crate_fact()
     far = board_view(depth_of([CRATE]) * 1.02, [replace(CRATE, points_m=front)])
     second = TASK.recheck(fact, far)
     assert second.mean(axis=0) == pytest.approx(np.array([0.2, 0.1, 2.0]) * 1.02, abs=0.004)
@@ -177,7 +184,7 @@ def test_corners_are_put_in_the_order_of_the_reference() -> None:
 
 
 def test_separation_is_one_exactly_at_the_overlap_limit() -> None:
-    fact = one_fact(board(CRATE))
+    fact = crate_fact()
     a = Candidate("", boxes.corners(cuboid([0, 0, 2.0], [1, 1, 1])))
     # Shifted by d, two unit cubes overlap by (1 - d) / (1 + d): 0.15 at d = 0.85 / 1.15.
     d = 0.85 / 1.15
@@ -255,7 +262,7 @@ def usual_depths(fact: Fact, rng: np.random.Generator, count: int, lower: float 
 
 
 def test_ladders_hold_the_truth_at_any_rank() -> None:
-    fact, ranks = one_fact(board(CRATE)), Counter[int]()
+    fact, ranks = crate_fact(), Counter[int]()
     for seed in range(80):
         with contextlib.suppress(TooFewOptionsError):
             rungs, rank = TASK.ladder(fact, 4, np.random.default_rng(seed))
@@ -266,7 +273,7 @@ def test_ladders_hold_the_truth_at_any_rank() -> None:
 
 
 def test_cues_of_boxes_are_those_of_the_printed_corners() -> None:
-    fact = one_fact(board(CRATE))
+    fact = crate_fact()
     truth = fact.truth_candidate
     farther = Candidate("", TASK.rounded(truth.value * 1.5))
     cues = TASK.read_text_cues(fact, [truth, farther])
@@ -374,7 +381,7 @@ def _draw(fact: Fact, seed: int) -> OptionSet | None:
 
 
 def test_options_print_and_parse() -> None:
-    fact = one_fact(board(CRATE))
+    fact = crate_fact()
     options = strategies["set_first"].options(fact, TASK, np.random.default_rng(2))
     show = TASK.choice(fact, options, np.random.default_rng(0))
     for text, option in zip(show.options, options.options, strict=True):
@@ -383,7 +390,7 @@ def test_options_print_and_parse() -> None:
 
 
 def test_only_cuboids_in_front_of_the_camera_are_options() -> None:
-    fact = one_fact(board(CRATE))
+    fact = crate_fact()
     good = fact.truth_candidate
     assert TASK.valid(good, fact)
     bent = good.value.copy()
@@ -394,7 +401,7 @@ def test_only_cuboids_in_front_of_the_camera_are_options() -> None:
 
 def test_twins_are_one_box_near_the_truth_and_its_copy_elsewhere() -> None:
     sides, rng = Counter[bool](), np.random.default_rng(0)
-    for fact in usual_depths(one_fact(board(CRATE)), rng, 500):
+    for fact in usual_depths(crate_fact(), rng, 500):
         twins = TASK.claim_pair(fact, rng)
         if twins is None:
             continue
@@ -411,7 +418,7 @@ def test_twins_are_one_box_near_the_truth_and_its_copy_elsewhere() -> None:
 
 
 def test_a_false_claim_that_overlaps_the_truth_is_never_made() -> None:
-    fact = one_fact(board(CRATE))
+    fact = crate_fact()
     truth = fact.truth_candidate
     hasty = replace(fact, candidates=(replace(truth, evidence=dict(truth.evidence) | {"needed_ratio": 1.01}),))
     found = [TASK.claim_pair(hasty, np.random.default_rng(k)) for k in range(60)]
@@ -430,7 +437,7 @@ def test_the_papers_rules_stand_beside_it() -> None:
 
 
 def test_every_phrasing_gets_all_its_slots() -> None:
-    fact = one_fact(board(CRATE))
+    fact = crate_fact()
     options = strategies["set_first"].options(fact, TASK, np.random.default_rng(2))
     twins = TASK.claim_pair(fact, np.random.default_rng(0))
     assert twins is not None
@@ -448,7 +455,7 @@ def test_drafts_repeat() -> None:
 
 def test_printed_corners_of_a_turned_box_are_still_a_cuboid() -> None:
     rng = np.random.default_rng(4)
-    fact = one_fact(board(CRATE))
+    fact = crate_fact()
     for _ in range(50):
         box = OrientedBox(np.array([0.1, 0, 1.5]), rng.uniform(0.05, 0.8, 3), quaternion_to_matrix(rng.normal(size=4)))
         assert TASK.valid(Candidate("", TASK.rounded(boxes.corners(box))), fact)
@@ -467,7 +474,7 @@ def test_real_captures_give_facts_that_both_routes_confirm(captures: Path) -> No
 
 
 def test_the_table_of_all_pairs_says_what_pairs_say() -> None:
-    fact, rng = one_fact(board(CRATE)), np.random.default_rng(7)
+    fact, rng = crate_fact(), np.random.default_rng(7)
     truth = fact.truth_candidate
     near = [
         Candidate(f"near:{k}", TASK.rounded(truth.value * float(rng.uniform(0.6, 1.7)) + rng.normal(0, 0.05, 3)))

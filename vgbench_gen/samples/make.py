@@ -190,6 +190,7 @@ def make_scene(spec: SampleSpec, out: Path, film: Film | None = None) -> MadeSce
         ConfigError: another scene has its place. The same one, of a run that was cut short, stays.
     """
     started = time.perf_counter()
+    give_memory_back()  # of the room before: pieces of it would stay among those of this one, 100 MB after some rooms
     path = get_scene_path(out, spec)
     temporary = make_temporary_name(path)
     path.parent.mkdir(parents=True, exist_ok=True)
