@@ -130,6 +130,28 @@ def test_a_truth_is_not_known_by_standing_apart() -> None:
     assert measure_share(choose_places(facts)) < 0.33  # 0.42 where each cue is looked at by itself
 
 
+def test_what_is_usual_elsewhere_is_guessed_from_the_printed_numbers_as_well() -> None:
+    """Corners of a box: by what the text tells of them, other options are the usual ones."""
+    rng = np.random.default_rng(6)
+    facts = []
+    for number in range(FACTS):
+        pool = rng.normal(0, 1, (12, 5))
+        pool[0] *= 0.75  # truths are near what is usual
+        members = np.array([[0, *rng.choice(np.arange(1, 12), 3, replace=False)] for _ in range(SETS)])
+        values, text = pool[members].astype(np.float32), rng.normal(0, 1, (12, 2))[members].astype(np.float32)
+        facts.append(CandidateSets(f"s/{number // PER_SCENE}", f"f{number}", text, text[:, :, :0], values))
+
+    def measure_share(chosen: IntArray) -> float:
+        """Share of the sets in which the truth is nearest to the median truth."""
+        asked = [(fact.values, k) for fact, k in zip(facts, chosen.tolist(), strict=True) if k >= 0]
+        sets = np.stack([values[k] for values, k in asked if values is not None])
+        away = np.linalg.norm((sets - np.median(sets[:, 0], axis=0)) / sets[:, 0].std(axis=0), axis=2)
+        return float((away.argmin(axis=1) == 0).mean())
+
+    assert measure_share(np.zeros(len(facts), dtype=np.int64)) > 0.37
+    assert measure_share(choose_places(facts)) < 0.3
+
+
 def test_as_many_truths_as_wrong_options_lie_below_any_value() -> None:
     facts = leaking_facts()
 

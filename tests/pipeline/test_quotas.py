@@ -46,6 +46,15 @@ def dealt_rows(
     return [(plan.row, plan.question_type) for plan in dealt]
 
 
+def test_judgments_are_about_facts_of_all_kinds() -> None:
+    """Facts that no set of options suits are judged as often as others, not instead of them."""
+    both: list[QuestionType] = ["judgment", "multi-choice"]
+    facts = [forms_of(row, both if row % 5 else both[:1]) for row in range(100)]
+    wanted: dict[QuestionType, int] = {"judgment": 20, "multi-choice": 60}
+    judged = [row for row, form in dealt_rows(facts, wanted, 1, Spread()) if form == "judgment"]
+    assert 1 <= sum(row % 5 == 0 for row in judged) <= 8
+
+
 def items_of(found: dict[QuotaCell, int]) -> Counter[tuple[str, ...]]:
     """Items per total that they count against."""
     counts: Counter[tuple[str, ...]] = Counter()

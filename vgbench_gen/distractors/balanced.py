@@ -50,6 +50,8 @@ class CandidateSets:
     """(sets, options, d) what the text says of each option beside the question."""
     looks: npt.NDArray[np.float32]
     """(sets, options, e) what rules choose by that understand nothing of an image."""
+    values: npt.NDArray[np.float32] | None = None
+    """(sets, options, v) the printed numbers, where an answer is several; what is usual is near their median."""
 
 
 def choose_sets(facts: Sequence[CandidateSets], seed: int) -> tuple[IntArray, BoolArray]:
@@ -84,6 +86,8 @@ class _Selection:
         self.starts = np.concatenate([[0], np.cumsum(counts)])
         self.text = _add_gaps(np.concatenate([fact.text for fact in facts]))
         self.looks = np.concatenate([fact.looks for fact in facts])
+        values = [fact.values for fact in facts if fact.values is not None]
+        self.guessed = [self.text, np.concatenate(values)] if values else [self.text]
         names = sorted({fact.scene for fact in facts}, key=lambda name: hash_stably("fold", str(seed), name))
         fold = {name: place % FOLDS for place, name in enumerate(names)}
         self.fold = np.array([fold[fact.scene] for fact in facts])
@@ -95,7 +99,7 @@ class _Selection:
     def choose(self) -> tuple[IntArray, BoolArray]:
         ranks = [self._rank(self.looks[:, :, cue]) for cue in range(self.looks.shape[2])]
         if self.teaches:
-            ranks.append(self._rank(self._measure_nearness()))
+            ranks += [self._rank(self._measure_nearness(numbers)) for numbers in self.guessed]
         chosen, fits = self._balance(ranks)
         for number in range(ROUNDS if self.teaches else 0):
             for kind, cues in self._list_models():
@@ -103,13 +107,14 @@ class _Selection:
             chosen, fits = self._balance(ranks)
         return chosen, fits
 
-    def _measure_nearness(self) -> FloatArray:
-        """(N, n) how near each option lies to the median truth of other scenes, over the spread of the truths."""
-        truths = self.text[self.starts[:-1], 0]
+    def _measure_nearness(self, numbers: npt.NDArray[np.float32]) -> FloatArray:
+        """(N, n) how near each option lies to the median truth of other scenes, over the spread of the truths, by what
+        numbers (N, n, d) say of it."""
+        truths = numbers[self.starts[:-1], 0]
         spread = np.maximum(truths.std(axis=0), _SAME)
         medians = np.stack([np.median(truths[self.fold != fold], axis=0) for fold in range(FOLDS)])
         middle = np.repeat(medians[self.fold], np.diff(self.starts), axis=0)
-        return np.asarray(np.round(-np.linalg.norm((self.text - middle[:, None]) / spread, axis=2), _DIGITS))
+        return np.asarray(np.round(-np.linalg.norm((numbers - middle[:, None]) / spread, axis=2), _DIGITS))
 
     def _list_models(self) -> list[tuple[str, npt.NDArray[np.float32]]]:
         """Kinds of model with the cues that each sees: those who read, those who read the first two cues alone, where

@@ -192,8 +192,10 @@ def _describe(
         np.asarray(cues, dtype=np.float32)[members]
         for cues in (task.read_text_cues(fact, options), task.read_image_cues(fact, options))
     )
+    several = fact.truth_candidate.value.size > 1
+    values = np.array([option.value.ravel() for option in options], dtype=np.float32)[members] if several else None
     name = f"{plan.group_id}/{plan.question_type}"
-    return np.array(list(drawn)), CandidateSets(f"{plan.source}/{plan.scene_id}", name, text, looks)
+    return np.array(list(drawn)), CandidateSets(f"{plan.source}/{plan.scene_id}", name, text, looks, values)
 
 
 def _draw_sets(fact: Fact, plan: QuestionPlan, task: Task, settings: QuestionSettings) -> dict[int, list[Candidate]]:

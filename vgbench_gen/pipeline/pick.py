@@ -8,8 +8,12 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
-from vgbench_gen.core.types import QUESTION_TYPES, QuestionType
+from vgbench_gen.core.types import QuestionType
 from vgbench_gen.pipeline.question_plan import QuestionPlan
+
+# Open-ended ones take their facts first: they need answers that lie apart. Judgments take theirs before choices: facts
+# that no set of options suits, as their truths stand out, would else be half of what is left for judgments.
+_TURNS: tuple[QuestionType, ...] = ("open-ended", "judgment", "multi-choice")
 
 
 class Levels:
@@ -129,8 +133,7 @@ def deal(
     level_of = [level.get(forms[0].group_id, "") for forms in facts]
     names = set(level_of)
     rest = [min(per_fact, len(forms)) for forms in can]
-    # Open-ended ones first: they need answers that lie apart, other forms take any.
-    left = {form: wanted[form] for form in reversed(QUESTION_TYPES) if wanted.get(form)}
+    left = {form: wanted[form] for form in _TURNS if wanted.get(form)}
     supply = Counter((frozenset(forms), count) for forms, count in zip(can, rest, strict=True))
     dealt: list[QuestionPlan] = []
     for form in list(left):

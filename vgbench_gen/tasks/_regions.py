@@ -46,6 +46,9 @@ class RegionEvidence(Evidence):
     """Share of the pixels whose depth is known."""
     blocks: list[Annotated[tuple[float, int], Strict(False)]]
     """(mean depth in metres, known pixels) of 4 x 4 parts, row by row."""
+    grey: float | None = None
+    """Mean grey level (0 to 255) of a region that is shown beside others, by which who understands nothing might
+    choose; None of one that stands alone."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -78,7 +78,7 @@ class RelativeDepth(Task):
     """See the module."""
 
     name = "relative_depth"
-    version = 4
+    version = 5
     formats: ClassVar[tuple[QuestionType, ...]] = ("multi-choice",)
     asks = ("deepest", "nearest")
     unit = "m"
@@ -192,7 +192,7 @@ class RelativeDepth(Task):
                 _make_key(region),
                 np.array([region.median_m]),
                 show={"rect": list(region.rect_px)},
-                evidence=region.evidence().write(),
+                evidence=region.evidence().with_fields(grey=_measure_grey(frame, region)).write(),
             )
             for region in members
         ]
@@ -279,6 +279,10 @@ class RelativeDepth(Task):
         shape = np.log([sides_px.prod(axis=1), sides_px[:, 0] / sides_px[:, 1]]).T
         return np.column_stack([middle_px / size, np.abs(middle_px[:, 0]) / size[0], off, shape])
 
+    def read_image_cues(self, fact: Fact, options: Sequence[Candidate]) -> FloatArray:
+        """(n, 1) how bright each region is: in most rooms the nearest ones are bright."""
+        return np.array([[RegionEvidence.of(option).grey or 0.0] for option in options])
+
     def could_be_true(self, fact: Fact, options: Sequence[Candidate], truth: int) -> list[int]:
         """The image fixes which of the regions is the extreme one."""
         return [truth]
@@ -330,6 +334,12 @@ class RelativeDepth(Task):
 
 def _measure_apart_m(a: Region, b: Region) -> float:
     return float(np.linalg.norm(a.point_m - b.point_m))
+
+
+def _measure_grey(frame: ViewFrame, region: Region) -> float:
+    scale = frame.grey.shape[1] / frame.camera.width
+    x1, y1, x2, y2 = np.round((np.array(region.rect_px) + [0, 0, 1, 1]) * scale).astype(int).tolist()
+    return round(float(frame.grey[y1:y2, x1:x2].mean()), 1)
 
 
 def _make_key(region: Region) -> str:
