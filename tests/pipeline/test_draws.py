@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.pipeline.same_bytes import small_recipe
 from vgbench_gen import load
 from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.types import BoolArray, IntArray
+from vgbench_gen.distractors.balanced import CandidateSets, choose_sets
+from vgbench_gen.pipeline import draws
 from vgbench_gen.pipeline.compose import list_fact_shards
 from vgbench_gen.pipeline.draws import DRAWS, UNBALANCED, choose_draws, read_draws
 from vgbench_gen.pipeline.executors import Engine
@@ -58,6 +63,30 @@ def test_a_build_asks_the_chosen_draw(reference: tuple[Path, dict[str, str]]) ->
         assert row == shown, (item.task, plan.draw)
         asked += plan.draw > 0
     assert asked >= 2
+
+
+def test_the_choice_sees_the_numbers_of_answers_that_are_several(
+    reference: tuple[Path, dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, _ = reference
+    seen: dict[str, CandidateSets] = {}
+
+    def look(facts: Sequence[CandidateSets], seed: int) -> tuple[IntArray, BoolArray]:
+        seen.update((fact.key, fact) for fact in facts)
+        return choose_sets(facts, seed)
+
+    monkeypatch.setattr(draws, "choose_sets", look)
+    plans = {"/".join(plan.key): plan for plan in chosen_plans(folder)}
+    tracked = {name: sets for name, sets in seen.items() if plans[name].task == "point_tracking"}
+    assert tracked
+    for name, sets in tracked.items():
+        plan = plans[name]
+        path = next(path for path in list_fact_shards(folder) if path.parent.name == plan.source)
+        truth = read_facts(path, {plan.row})[plan.row].truth_candidate.value
+        assert sets.values is not None
+        assert sets.values.shape == (*sets.text.shape[:2], 2)
+        assert np.array_equal(sets.values[:, 0], np.broadcast_to(truth, (len(sets.text), 2)))
+    assert all(sets.values is None for name, sets in seen.items() if plans[name].task == "relative_depth")
 
 
 def test_a_build_keeps_what_was_chosen(reference: tuple[Path, dict[str, str]]) -> None:

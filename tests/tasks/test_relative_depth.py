@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+import cv2
 import numpy as np
 import pytest
 
@@ -15,6 +16,7 @@ from vgbench_gen.distractors.base import OptionSet, strategies
 from vgbench_gen.pipeline.measure import confirm_draft
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.drawing import COLORS
+from vgbench_gen.store.pictures import decode
 from vgbench_gen.tasks import _balance
 from vgbench_gen.tasks._depth_margins import DepthMargins
 from vgbench_gen.tasks.records import make_camera_record
@@ -225,3 +227,15 @@ def test_cues_are_where_regions_lie_in_the_image(facts: list[Fact]) -> None:
         assert np.exp([log_area, log_aspect]) == pytest.approx(
             [(x2 - x1 + 1) * (y2 - y1 + 1), (x2 - x1 + 1) / (y2 - y1 + 1)]
         )
+
+
+def test_what_rules_look_at_is_how_bright_the_pixels_of_a_region_are(facts: list[Fact]) -> None:
+    spread = []
+    for fact in facts[:4]:
+        shown = cv2.cvtColor(decode(small_view().frame(fact.frame_ids[0]).base_image()[0], "frame"), cv2.COLOR_RGB2GRAY)
+        brightness = TASK.read_image_cues(fact, fact.candidates)[:, 0]
+        for option, grey in zip(fact.candidates, brightness, strict=True):
+            x1, y1, x2, y2 = option.show["rect"]
+            assert grey == pytest.approx(shown[y1 : y2 + 1, x1 : x2 + 1].mean(), abs=0.5)
+        spread.append(np.ptp(brightness))
+    assert max(spread) > 10  # else any other rectangle would do

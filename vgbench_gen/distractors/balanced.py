@@ -86,8 +86,7 @@ class _Selection:
         self.starts = np.concatenate([[0], np.cumsum(counts)])
         self.text = _add_gaps(np.concatenate([fact.text for fact in facts]))
         self.looks = np.concatenate([fact.looks for fact in facts])
-        values = [fact.values for fact in facts if fact.values is not None]
-        self.guessed = [self.text, np.concatenate(values)] if values else [self.text]
+        self.values = [fact.values for fact in facts if fact.values is not None]
         names = sorted({fact.scene for fact in facts}, key=lambda name: hash_stably("fold", str(seed), name))
         fold = {name: place % FOLDS for place, name in enumerate(names)}
         self.fold = np.array([fold[fact.scene] for fact in facts])
@@ -99,7 +98,9 @@ class _Selection:
     def choose(self) -> tuple[IntArray, BoolArray]:
         ranks = [self._rank(self.looks[:, :, cue]) for cue in range(self.looks.shape[2])]
         if self.teaches:
-            ranks += [self._rank(self._measure_nearness(numbers)) for numbers in self.guessed]
+            ranks.append(self._rank(self._measure_nearness(self.text)))
+            if self.values:
+                ranks.append(self._rank(self._measure_nearness(np.concatenate(self.values))))
         chosen, fits = self._balance(ranks)
         for number in range(ROUNDS if self.teaches else 0):
             for kind, cues in self._list_models():
@@ -113,8 +114,11 @@ class _Selection:
         truths = numbers[self.starts[:-1], 0]
         spread = np.maximum(truths.std(axis=0), _SAME)
         medians = np.stack([np.median(truths[self.fold != fold], axis=0) for fold in range(FOLDS)])
-        middle = np.repeat(medians[self.fold], np.diff(self.starts), axis=0)
-        return np.asarray(np.round(-np.linalg.norm((numbers - middle[:, None]) / spread, axis=2), _DIGITS))
+        fold, near = np.repeat(self.fold, np.diff(self.starts)), np.empty(numbers.shape[:2], dtype=numbers.dtype)
+        for some in _cut(np.arange(len(numbers))):
+            middle = medians[fold[some], None]
+            near[some] = -np.linalg.norm((numbers[some] - middle) / spread, axis=2)
+        return np.asarray(np.round(near, _DIGITS))
 
     def _list_models(self) -> list[tuple[str, npt.NDArray[np.float32]]]:
         """Kinds of model with the cues that each sees: those who read, those who read the first two cues alone, where
