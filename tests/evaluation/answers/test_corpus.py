@@ -22,14 +22,11 @@ SPELLED = {"m": "in meters", "cm": "in centimeters", "m2": "in square meters"}
 # What the reader still gets wrong; it grows only with a reason.
 MISREAD = {
     "<B>",  # taken for bold
-    "1 200",  # may be two numbers
     "B? No. C? No. D.",
     "Answer: B\nEdit: C",
     "Yes... hmm, no. The box is behind.",
     "I first thought yes, but no.",
     "There isn't enough context to decide.",
-    "因此该陈述为真。",
-    "3x",
     "No, there are none.",
     '{"reasoning_visual_score": 4 "reasoning": "missing comma"}',
 }
