@@ -29,7 +29,9 @@ _MEASURES = [
 ]
 _SUPPOSED = re.compile(r"\b(?:if|unless|had|were)\b|如果|假如")
 _WORD = re.compile("[a-z\u4e00-\u9fff]")
-_MAX_QUESTION_CHARS = 600
+_MAX_QUESTION_CHARS, _MAX_CLAUSE_CHARS, _MAX_LABEL_CHARS = 600, 600, 80
+# Of a reply full of numbers the first and the last ones are looked at, so that reading stays quick.
+_FIRST, _LAST = 8, 40
 
 
 class _Statement(NamedTuple):
@@ -57,7 +59,8 @@ def choose_stated(text: str, found: Sequence[Quantity], question: str, only_stat
         question: as it was asked, for the words that a statement may use.
         only_stated: whether nothing is returned where no clause is about what the question asks for.
     """
-    said = [(one, _read_statement(text, one, question)) for one in found]
+    some = found if len(found) <= _FIRST + _LAST else [*found[:_FIRST], *found[-_LAST:]]
+    said = [(one, _read_statement(text, one, question)) for one in some]
     asked = [(one, what) for one, what in said if what.of_asked]
     named = [one for one, what in asked if what.named]
     opening, first = said[0]
@@ -77,17 +80,17 @@ def choose_stated(text: str, found: Sequence[Quantity], question: str, only_stat
 
 def is_labelled(text: str, one: Quantity, question: str) -> bool:
     """Whether a number opens a reply, or has the name of the measure that a question asks for as its label."""
-    if not re.search(r"\w", text[: one.start]):
-        return True
-    return (
-        re.search(rf"(?:{_compile_named(question).pattern})[\"'*]*\s*[:=]\s*[\"'*~≈]*\Z", text[: one.start]) is not None
-    )
+    before = text[max(0, one.start - _MAX_LABEL_CHARS) : one.start]
+    if not re.search(r"\w", before):
+        return len(before) == one.start
+    return re.search(rf"(?:{_compile_named(question).pattern})[\"'*]*\s*[:=]\s*[\"'*~≈]*\Z", before) is not None
 
 
 def _read_statement(text: str, one: Quantity, question: str) -> _Statement:
-    begins = max((match.end() for match in _SENTENCE_END.finditer(text, 0, one.start)), default=0)
-    ends = _SENTENCE_END.search(text, one.end)
-    before, after = text[begins : one.start], text[one.end : ends.start() if ends else len(text)]
+    near, far = max(0, one.start - _MAX_CLAUSE_CHARS), min(len(text), one.end + _MAX_CLAUSE_CHARS)
+    begins = max((match.end() for match in _SENTENCE_END.finditer(text, near, one.start)), default=near)
+    ends = _SENTENCE_END.search(text, one.end, far)
+    before, after = text[begins : one.start], text[one.end : ends.start() if ends else far]
     stop = _CLAUSE_END.search(after)
     behind = after[: stop.start()] if stop else after
     starts = list(_CLAUSE_START.finditer(before))
@@ -106,7 +109,7 @@ def _read_statement(text: str, one: Quantity, question: str) -> _Statement:
         named=named.search(clause) is not None,
         bare=not starts and not _WORD.search(clause),
         concludes=not supposed
-        and (is_result or _CONCLUDES.search(before) is not None or (alone and not text[one.end :].strip(" .*`\n"))),
+        and (is_result or _CONCLUDES.search(before) is not None or (alone and not re.search(r"\w", text[one.end : far]))),
     )
 
 
