@@ -31,8 +31,8 @@ __all__ = ["FAILED", "grade", "mean", "share", "version"]
 def copy_scorer(folder: Path, benchmarks: Iterable[str] = ()) -> list[Path]:
     """Write the package `vgbench_scorer` into a folder; returns its files, sorted.
 
-    It holds `evaluation.portable`, the scoring rules of the benchmarks, what these import of ours, and data files beside
-    those modules. Python 3.11 and numpy are all that it needs.
+    It holds `evaluation.portable`, the scoring rules of the benchmarks, what these import of ours, and data files in
+    the folders of those modules. Python 3.11 and numpy are all that it needs.
 
     Args:
         folder: to fill.

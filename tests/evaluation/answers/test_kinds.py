@@ -1,4 +1,6 @@
-"""Kinds of replies, with instances drawn at random: whatever the numbers, letters and words are, the reading is the same."""
+"""Kinds of replies with instances drawn at random: whatever numbers, letters and words they have, the reading holds."""
+
+# ruff: noqa: RUF001 (characters of replies that look like others)
 
 from __future__ import annotations
 
@@ -93,10 +95,16 @@ def test_an_answer_is_found_whether_it_opens_the_reply_or_ends_it() -> None:
         meters = rng.randint(50, 900) / 100
         statement = rng.choice(
             [
-                "Approximately {} meters.", "The depth is about {} m.", "**Estimated depth:** {} m", "Depth: {} meters", "{} m",
-                "The region is {} m away.", "The mean depth of the marked region is roughly {} meters.", "I estimate {} m.",
+                "Approximately {} meters.",
+                "The depth is about {} m.",
+                "**Estimated depth:** {} m",
+                "Depth: {} meters",
+                "{} m",
+                "The region is {} m away.",
+                "The mean depth of the marked region is roughly {} meters.",
+                "I estimate {} m.",
             ]
-        ).format(meters)  # fmt: skip
+        ).format(meters)
         asides = [draw_aside(rng) for _ in range(rng.randint(1, 3))]
         first = rng.choice(["\n\n", " " if statement[-1] == "." else "\n"]).join([statement, " ".join(asides)])
         end = rng.choice(
@@ -110,12 +118,22 @@ def test_an_answer_is_found_whether_it_opens_the_reply_or_ends_it() -> None:
 def next_turn(rng: random.Random, answer: str) -> str:
     user, model = rng.choice(
         [
-            ("USER:", "ASSISTANT:"), ("\nHuman:", "\nAssistant:"), ("Question:", "Answer:"), ("### User:\n", "### Assistant:\n"),
-            ("Q:", "A:"), ("问题：", "答案："), ("<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"), ("[INST]", "[/INST]"),
-            ("<|eot_id|><|start_header_id|>user<|end_header_id|>\n\n", "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"),
-            ("<start_of_turn>user\n", "<end_of_turn>\n<start_of_turn>model\n"), ("## Question 2\n", "## Answer\n"),
+            ("USER:", "ASSISTANT:"),
+            ("\nHuman:", "\nAssistant:"),
+            ("Question:", "Answer:"),
+            ("### User:\n", "### Assistant:\n"),
+            ("Q:", "A:"),
+            ("问题：", "答案："),
+            ("<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"),
+            ("[INST]", "[/INST]"),
+            (
+                "<|eot_id|><|start_header_id|>user<|end_header_id|>\n\n",
+                "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n",
+            ),
+            ("<start_of_turn>user\n", "<end_of_turn>\n<start_of_turn>model\n"),
+            ("## Question 2\n", "## Answer\n"),
         ]
-    )  # fmt: skip
+    )
     return f"\n{user} And the next one?\n{model} {answer}"
 
 
@@ -148,10 +166,17 @@ def test_the_one_option_that_a_reply_does_not_reject_is_its_answer() -> None:
         right = rng.choice("ABCD")
         no, yes = rng.choice(
             [
-                ("No.", "Yes."), ("Too near.", "Fits."), ("wrong", "right"), ("✗", "✓"), ("❌", "✅"), ("incorrect", "correct"),
-                ("ruled out", "plausible"), ("too far", "matches the estimate"), ("false", "true"),
+                ("No.", "Yes."),
+                ("Too near.", "Fits."),
+                ("wrong", "right"),
+                ("✗", "✓"),
+                ("❌", "✅"),
+                ("incorrect", "correct"),
+                ("ruled out", "plausible"),
+                ("too far", "matches the estimate"),
+                ("false", "true"),
             ]
-        )  # fmt: skip
+        )
         form = rng.choice(
             ["{}? {}", "{}: {}", "{} = {}", "{} - {}", "({}) {}", "- {}: {}", "Option {}: {}", "| {} | {} |"]
         )

@@ -38,7 +38,9 @@ def _match_label(*labels: str) -> str:
 
 
 _TURN = re.compile(
-    rf"(?P<user>{_TOKEN_HEAD}(?:user|human|system){_TOKEN_TAIL}|\[INST\]|(?-i:\bUSER\s*:|\bQuestion\s*:)"
+    rf"(?P<user>{_TOKEN_HEAD}(?:user|human|system){_TOKEN_TAIL}|\[INST\]|(?-i:(?<![A-Z])(?:USER\b[^:\n]{{0,20}}|Human\s*):|\bQuestion\s*:)"
+    # A question with options of its own, after the answer.
+    rf"|^[^\n]{{10,300}}\?[ \t]*\n[ \t]*\(?A[.):]|\{{\s*[\"']question[\"']\s*:"
     rf"|{_match_label(*read_words('user_labels'))})"
     rf"|(?P<model>{_TOKEN_HEAD}(?:assistant|model|chatbot){_TOKEN_TAIL}|\[/INST\]|\b(?-i:ASSISTANT|Assistant)\s*:"
     rf"|{_match_label('assistant', 'gpt', '助手')})"
@@ -172,20 +174,21 @@ def _remove_reasoning(reply: str) -> tuple[str, bool]:
 def _split_turns(text: str) -> tuple[str, str]:
     """The model's first turn where another turn follows it, else ""; and what follows the model's last header.
 
-    A question that the reply begins with is the user's, and what follows its "Answer:" the model's.
+    A question that the reply begins with is the user's, and what follows its "Answer:" is the model's first turn.
     """
     turns = list(_TURN.finditer(text))
     last = max((turn.end() for turn in turns if turn["model"]), default=0)
-    is_own, start = True, 0
+    is_own, start, answered = True, 0, False
     for turn in turns:
         said = text[start : turn.start()].strip() if is_own else ""
         if said and (turn["user"] or turn["end"]):
             return said, text[last:]
+        answered |= bool(turn["answer"]) and not is_own
         if turn["model"] or (turn["answer"] and not is_own) or (turn["end"] and is_own):
             is_own, start = True, turn.end()
         elif turn["user"]:
             is_own = False
-    return "", text[last:]
+    return text[start:].strip() if answered else "", text[last:]
 
 
 def _remove_latex(text: str) -> str:

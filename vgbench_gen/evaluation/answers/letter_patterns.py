@@ -74,9 +74,14 @@ class LetterPatterns:
         self.both_accepted = re.compile(
             rf"(?<![A-Za-z0-9_'°]){_OPEN}{some}{_CLOSE}{several_more}\s*(?i:are|were|seem|look|appear)\s+{HOW}(?i:{ACCEPT})"
         )
+        # "All but C can be ruled out", "I can rule out everything except C", "None other than C fits".
+        words = match_any_of(read_words("all_but", "letters"))
+        but = rf"[^.;\n]{{0,40}}?\b(?i:{words})\s+{_LETTER_NAME}{_OPEN}({some}){_CLOSE}(?![A-Za-z])"
+        every = r"\b(?i:all|every\w*|any\w*|each)\b"
         self.all_but = re.compile(
-            rf"\b(?i:all|every\w*|any\w*|each)\b[^.;\n]{{0,40}}?\b(?i:but|except(?:\s+for)?)\s+{_LETTER_NAME}{_OPEN}({some}){_CLOSE}(?![A-Za-z])[^.;\n]{{0,40}}?(?i:{_REJECT_AFTER})"
-            rf"|\b(?i:none|no|nothing)\b[^.;\n]{{0,40}}?\b(?i:but|except(?:\s+for)?|other\s+than|besides|apart\s+from)\s+{_LETTER_NAME}{_OPEN}({some}){_CLOSE}(?![A-Za-z])"
+            rf"{every}{but}[^.;\n]{{0,40}}?(?i:{_REJECT_AFTER})"
+            rf"|\b(?i:rul\w+ out|eliminat\w+|exclud\w+|discard\w*|reject\w*)\s+{every}{but}"
+            rf"|\b(?i:none|no|nothing)\b{but}"
         )
         # The first of a ranking: "B > A > D", "B, then D, then A".
         order = rf"\s*(?:>|≻|,?\s*then)\s*{_OPEN}{some}{_CLOSE}(?![A-Za-z0-9_'])"
@@ -88,12 +93,13 @@ class LetterPatterns:
             rf"\s*(?P<link>[?:=|→().–—-]+|(?=[{TICKS}{CROSSES}])|(?i:{IS})\b|(?=\s|\Z))"
         )
 
-    def compile_superlatives(self, question: str) -> re.Pattern[str]:
-        """Compile what finds a letter that a reply says is what the question asks for: "C is the farthest"."""
-        asked = sorted(set(re.findall(r"\b(?:most \w+|\w{2,}(?<!inter)est)\b", question.lower()))) or ["(?!)"]
-        return re.compile(
-            rf"(?<![A-Za-z0-9_'°])[(\"']?([{self.letters}])[)\"']?\s+(?i:is|was|looks|appears|seems)\s+{HOW}(?i:the\s+)?(?i:{'|'.join(asked)})\b"
-        )
+    def compile_superlatives(self, question: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+        """Compile what finds a letter that a reply says is what the question asks for ("C is the farthest"), and what
+        finds that word alone."""
+        words = sorted(set(re.findall(r"\b(?:most \w+|\w{2,}(?<!inter)est)\b", question.lower()))) or ["(?!)"]
+        asked = rf"(?i:{'|'.join(words)})\b"
+        said = rf"[)\"']?\s+(?i:is|was|looks|appears|seems)\s+{HOW}(?i:the\s+)?{asked}"
+        return re.compile(rf"(?<![A-Za-z0-9_'°])[(\"']?([{self.letters}]){said}"), re.compile(rf"\b{asked}")
 
     def _compile_rejections(self, some: str, article: str) -> None:
         """Compile what finds letters that a reply calls wrong."""
@@ -140,7 +146,7 @@ class LetterPatterns:
 
 # What is said of an option that a reply goes through, at the start of it or behind a separator.
 VERDICT = re.compile(
-    rf"(?:\A|(?=[{TICKS}{CROSSES}])|[—–\-(→,;:|.]|\b(?:is|was|so|but|looks|seems|it's|that|it|this)\b)[\s\"'|]*{HOW}"
+    rf"(?:\A|(?=[{TICKS}{CROSSES}])|[—–\-(→;:|.]|\b(?:is|was|so|but|looks|seems|it's|that|it|this)\b)[\s\"'|]*{HOW}"
     rf"(?:(?P<reject>{_REJECT_AFTER}|{_REJECT_AFTER_CHINESE}|[{CROSSES}])"
     rf"|(?P<accept>{ACCEPT}|{match_any_of(read_words('fits', 'letters'))}|{_ACCEPT_CHINESE}|[{TICKS}])"
     r"(?!\s+(?:of|side|above|below|behind|next|in\s+front)\b))",

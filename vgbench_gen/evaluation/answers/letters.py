@@ -25,14 +25,12 @@ DEFAULT_LETTERS = "ABCDEF"
 _MAX_VERDICT, _MAX_REVISION, _SHORT_REPLY = 160, 120, 40
 _MARKED = re.compile(rf"\W*?{MARKS}")
 _REJECTS = ("☐", "[]", "[ ]", *CROSSES)
-# Places of options, the last one first.
-_ORDINALS = (
-    ("last", "final", "最后一"), ("first", "1st", "1", "一"), ("second", "2nd", "2", "二"), ("third", "3rd", "3", "三"),
-    ("fourth", "4th", "4", "四"), ("fifth", "5th", "5", "五"), ("sixth", "6th", "6", "六"),
-)  # fmt: skip
-_WORD = "(?<!-)(?:last|final|first|second|third|fourth|fifth|sixth|1st|2nd|3rd|[4-6]th)(?!-)"
+# Names of places of options, the last one first.
+_ORDINALS = [tuple(names.split()) for names in read_words("ordinals", "letters")]
+_WORD = rf"(?<!-)(?:{'|'.join(name for names in _ORDINALS for name in names if name.isascii() and name[1:])})(?!-)"
 _NTH = re.compile(
-    rf"\b({_WORD})\s+(?:of\s+the\s+(?:\w+\s+)?)?(?:options?|choices?|alternatives?|candidates?)\b|\b(?:option|choice)\s*(?:number|no\.?|nr\.?|\#)?\s*([1-6])(?![0-9.]*[0-9])\b"
+    rf"\b({_WORD})\s+(?:of\s+the\s+(?:\w+\s+)?)?(?:options?|choices?|alternatives?|candidates?)\b"
+    rf"|\b(?:option|choice)\s*(?:number|no\.?|nr\.?|\#)?\s*([1-6](?![0-9.]*[0-9])|{_WORD})\b"
     r"|(?:第([一二三四五六1-6])|(最后一))(?:[个项]?选?项|个(?=\W*\Z))",
     re.IGNORECASE,
 )
@@ -68,7 +66,7 @@ class LetterReader(AnswerReader):
         self.letters = letters
         self.texts = OptionTexts(options or {})
         self._p = compile_letter_patterns(letters)
-        self._superlatives = self._p.compile_superlatives(question)
+        self._superlatives, self._asked = self._p.compile_superlatives(question)
 
     def prepare(self, text: str) -> str:
         """The text with "the second option" as "option B"; "Second." and "#2" too where that is all."""
@@ -224,12 +222,13 @@ class LetterReader(AnswerReader):
             if contained:
                 return make_answer(contained)
         rest = self._remove_lists(self._remove_rejected(text))
-        found = self._find_letters(rest)
+        wrong = set() if self.texts.hold_others else self._judge_options(text)[1]
+        found = self._find_letters(rest) - wrong
         if len(found) == 1:
             return make_answer(found.pop())
         if found:
             for clause in reversed(_CLAUSE.split(rest)):
-                named = self._find_letters(clause)
+                named = self._find_letters(clause) - wrong
                 if named and self._is_list_of_options(text) and self._p.listed.match(clause.lstrip()):
                     return AMBIGUOUS
                 if named:
@@ -239,13 +238,22 @@ class LetterReader(AnswerReader):
                         else AMBIGUOUS
                     )
             return AMBIGUOUS
-        contained = self.texts.find_only_one(rest) or self.texts.find_only_one(_CONCLUSION.split(rest)[-1])
-        if contained:
+        contained = (
+            self.texts.find_only_one(rest)
+            or self._find_superlative(rest)
+            or self.texts.find_only_one(_CONCLUSION.split(rest)[-1])
+        )
+        if contained and contained not in wrong:
             return make_answer(contained)
         left = set(self.letters) - self._find_letters(self._remove_lists(text))
         if len(left) == 1 and len(self.letters) > 2:  # all others are rejected
             return make_answer(left.pop())
         return AMBIGUOUS if self._is_list_of_options(text) or self.texts.count_in(rest) > 1 else NOTHING
+
+    def _find_superlative(self, text: str) -> str:
+        """The letter of the one option that a sentence, the last one first, says is what the question asks for."""
+        sentences = [part for part in reversed(re.split(r"[.!?;\n]\s", text)) if self._asked.search(part)]
+        return next(filter(None, map(self.texts.find_only_one, sentences)), "")
 
     def _find_letters(self, text: str) -> set[str]:
         found = {match.group(1) or match.group(2).upper() for match in self._p.standalone.finditer(text)}

@@ -20,7 +20,7 @@ _ALL_WORDS = sorted({**_ONES, **_TENS, **_SCALES}, key=len, reverse=True)
 _WORD = "|".join(_ALL_WORDS)
 _ENGLISH = re.compile(
     rf"\b(?P<words>(?:a\s+(?=hundred|thousand))?(?:{_WORD})\b"
-    rf"(?:(?:(?<=hundred)\s+and\s+|(?<=thousand)\s+and\s+|[\s-]+)(?:{_WORD})\b)*)(?P<point>\s+point(?:\s+(?:{'|'.join(_ONES)}))+\b)?"
+    rf"(?:(?:(?<=hundred)\s+and\s+|(?<=thousand)\s+and\s+|[\s-]+)(?:{_WORD})\b)*)(?P<point>[\s-]+point(?:[\s-]+(?:{'|'.join(_ONES)}))+\b)?"
 )
 _PARTS = {"half": 2, "halves": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "eighth": 8, "tenth": 10}
 _UNIT = r"(?:(?:kilo|deci|centi|milli)?met(?:er|re)|foot|feet|yard|mile|inche?)s?\b"
@@ -121,7 +121,7 @@ def _write_english(match: re.Match[str]) -> str:
         if size >= last or (last == 10 and not 1 <= value <= 9) or (last == 1):
             return match.group()  # "one two three" is a list, not a number
         current, last = current + value, size if size == 10 else 1
-    digits = "".join(str(_ONES[word]) for word in match["point"].split()[1:]) if match["point"] else ""
+    digits = "".join(str(_ONES[word]) for word in re.findall("[a-z]+", match["point"])[1:]) if match["point"] else ""
     return f"{total + current}.{digits}" if digits else str(total + current)
 
 

@@ -142,7 +142,8 @@ class CountReader(_NumeralReader):
         ready = prepare_text(text if self.unit else _TIMES.sub("", text))
         usable = self._select_usable(find_quantities(ready))
         if self.unit is not None:
-            usable = [one for one in usable if one.unit and one.unit.kind == self.unit.kind] or usable
+            of_kind = [one for one in usable if one.unit and one.unit.kind == self.unit.kind]
+            usable = [one for one in usable if one in of_kind or is_labelled(ready, one, self.question)] or usable
         found = [one for one in usable if one.kind != "product"]
         if not found:
             return AMBIGUOUS if usable else NOTHING

@@ -14,7 +14,7 @@ from vgbench_gen.evaluation.answers.vocabulary import match_any_of, read_words
 _ARTICLES = re.compile(
     rf"\b(?:the|an)\b(?![.):])|\ba\b(?=[ \t]+(?!{match_any_of(read_words('after_letter', 'letters'))}\b)\w)"
 )
-_NOT_TEXT = re.compile(r"(?:[\s,;:!?\"'()\[\]{}<>*_/|]|-(?![0-9.]))+")
+_NOT_TEXT = re.compile(r"(?:[\s,;:!?\"'()\[\]{}<>*_/|→]|-(?![0-9.])|\b[xyuv]\s*=)+")
 _NUMBERED = re.compile(r"(?:point|region) ([0-9]{1,2})")
 _MEASURE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)\s?[a-z°%]{1,12}")
 _ZEROS = re.compile(r"(?<![0-9.])([0-9]+)(?:\.0+|(\.[0-9]*[1-9])0+)(?![0-9]|\.[0-9])")

@@ -16,12 +16,12 @@ _SENTENCE_END = re.compile(r"[\n。!?;}]|\.(?=\s|$)")
 _CLAUSE_START = compile_pattern(
     rf"[,(\[{{，、](?=\s|[^0-9])|\b{match_any_of(read_words('clause_starts', 'lengths'))}\b"
 )
-_CLAUSE_END = compile_pattern(rf"[,(\[，、|]|\b{match_any_of(read_words('clause_ends', 'lengths'))}\b")
+_CLAUSE_END = compile_pattern(rf"[,:(\[，、|]|\b{match_any_of(read_words('clause_ends', 'lengths'))}\b")
 _CONCLUDES = compile_pattern(
     rf"\b{match_any_of(read_words('conclusions', 'lengths'))}\b|[→⇒]|=>"
     rf"|{match_any_of(read_words('chinese_conclusions', 'lengths'))}"
 )
-_EQUATION = re.compile(r"[0-9)]\s?(?:mm|cm|m|ft|in|px|°)?[²^]?2?\s*[=≈]\s*\Z")
+_EQUATION = re.compile(r"(?:^|[(,:])(?P<sum>[^(,:=]*[0-9][^(,:=]*(?:\([^()]*\)[^(,:=]*)*|[^,:=]*\))[=≈]\s*\Z")
 _PLAIN = match_any_of(read_words("plain", "lengths"))
 _CHINESE_PLAIN = match_any_of(read_words("chinese_plain", "lengths"))
 _MEASURES = [
@@ -29,6 +29,7 @@ _MEASURES = [
 ]
 _SUPPOSED = re.compile(r"\b(?:if|unless|had|were)\b|如果|假如")
 _WORD = re.compile("[a-z\u4e00-\u9fff]")
+_WORDS = re.compile("[a-z]{3,}|[\u4e00-\u9fff]+")
 _MAX_QUESTION_CHARS, _MAX_CLAUSE_CHARS, _MAX_LABEL_CHARS = 600, 600, 80
 # Of a reply full of numbers the first and the last ones are looked at, so that reading stays quick.
 _FIRST, _LAST = 8, 40
@@ -41,10 +42,12 @@ class _Statement(NamedTuple):
     """Nothing but what the question asks for."""
     named: bool
     """It names the measure that is asked for."""
+    words: int
+    """How many different words of the question it uses."""
     bare: bool
     """It is the quantity alone, at the start of a sentence."""
     concludes: bool
-    """Words such as "so" or an equation lead to it, or it is alone on the last line."""
+    """Words such as "so" or an equation lead to it, or the reply ends in it, alone or with the name of the measure."""
 
 
 def choose_stated(text: str, found: Sequence[Quantity], question: str, only_stated: bool = False) -> Quantity | None:
@@ -64,13 +67,14 @@ def choose_stated(text: str, found: Sequence[Quantity], question: str, only_stat
     asked = [(one, what) for one, what in said if what.of_asked]
     named = [one for one, what in asked if what.named]
     opening, first = said[0]
+    most = max((what.words for _, what in asked), default=0)
     opens = first.of_asked and not _SENTENCE_END.search(text[: opening.start].lstrip())
     ranked = (
         [one for one, what in asked if what.concludes],
-        [opening] if opens and (first.named or first.bare or not named) else [],
+        [opening] if opens and (first.named or first.bare or (not named and first.words == most)) else [],
         named,
         [one for one, what in said if what.concludes],
-        [one for one, _ in asked],
+        [one for one, what in asked if what.words == most],
         found,
     )
     if only_stated and not asked:
@@ -98,25 +102,35 @@ def _read_statement(text: str, one: Quantity, question: str) -> _Statement:
     is_result = _EQUATION.search(before) is not None
     asked, named = _compile_asked(question), _compile_named(question)
     if is_result:
-        lead = ""
+        lead = before.partition(":")[0] if ":" in before else ""
     elif starts and not named.search(lead + behind):  # an apposition says what the clause before it is about
         lead = before
     clause = f"{lead} {behind}"
-    alone = not re.search(r"\w", before + after)
+    ends_reply = not re.search(r"\w", text[one.end : far])
     supposed = _SUPPOSED.search(before) is not None
     return _Statement(
         of_asked=not supposed and not _WORD.search(asked.sub(" ", clause)),
         named=named.search(clause) is not None,
+        words=len(_list_words(question).intersection(_WORDS.findall(clause))),
         bare=not starts and not _WORD.search(clause),
         concludes=not supposed
-        and (is_result or _CONCLUDES.search(before) is not None or (alone and not re.search(r"\w", text[one.end : far]))),
+        and (
+            is_result
+            or _CONCLUDES.search(before) is not None
+            or (ends_reply and (named.search(clause) is not None or not _WORD.search(clause)))
+        ),
     )
+
+
+@lru_cache(maxsize=1024)
+def _list_words(question: str) -> frozenset[str]:
+    return frozenset(_WORDS.findall(_find_head(question)))
 
 
 @lru_cache(maxsize=1024)
 def _compile_asked(question: str) -> re.Pattern[str]:
     """Words that a clause about the question's subject may use."""
-    own = {re.escape(word) for word in re.findall("[a-z]{3,}|[\u4e00-\u9fff]+", _find_head(question))}
+    own = {re.escape(word) for word in _list_words(question)}
     verbs = rf"\b(?:{'|'.join(sorted(own) or ['(?!)'])})(?:e?[sd]|ing)?\b"
     return re.compile(rf"{verbs}|{_compile_named(question).pattern}|\b{_PLAIN}\b|{_CHINESE_PLAIN}")
 

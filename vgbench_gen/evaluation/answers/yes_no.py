@@ -72,14 +72,15 @@ _PREDICATE = _compile_any(
     # "I don't think that the claim is not false"
     rf"(?P<doubt>{_match_list('disbelief')}\s+(?:that\s+)?)?(?<!whether )(?<!if )\b{_SUBJECT}"
     r"(?:\s+that\b[^.\n]{1,200}?)?\s*"
-    rf"(?:{_match_list('copulas')}\s*|(?P<never>isn't|wasn't|can(?:'t|not| not) be)\s+)"
+    rf"(?!would be [a-z]+ to\b)(?:{_match_list('copulas')}\s*|(?P<never>isn't|wasn't|can(?:'t|not| not) be)\s+)"
     rf"{_ADVERBS}(?P<not>{_match_list('negations')}\s+)?{_ADVERBS}(?:{_TRUE}|(?P<false>{_FALSE}))\b(?!\s+[a-z]+\s+of\b)",
-    rf"\b(?:statement|claim)\s+(?:{_TRUE}|(?P<denied>{_FALSE}))\b",
+    rf"(?:\A|[.:])\W*(?:the\s+)?(?:statement|claim)\s+(?:{_TRUE}|(?P<denied>{_FALSE}))\b",
     rf"\b{_SUBJECT}\s+(?:(?P<fails>does(?:n't| not))\s+hold|(?:still\s+)?holds)\b(?!\s+(?!(?:true|up)\b)[a-z])",
     rf"(?P<unsupported>(?:does|do)(?:n't| not)\s+)?\b{_match_list('supports')}\s+{_SUBJECT}",
     rf"(?P<refuted>\b{_match_list('refutes')})\s+{_SUBJECT}",
     rf"\bnothing\s+(?:is\s+)?{_FALSE}\b",
-    r"\b(?:i|we)\b[^.,;!?\n]{0,20}?(?P<dissent>\bdisagree|(?:not|n't)\s+(?:\w+ly\s+)?agree)\b",
+    r"\b(?:i|we)\b[^.,;!?\n]{0,12}?(?P<unable>(?:not|n't)\s+)?(?P<dissent>\bdisagree)\b",
+    r"\b(?:i|we)\b[^.,;!?\n]{0,12}?(?P<declines>(?:not|n't)\s+(?:\w+ly\s+)?agree)\b",
     r"\b(?:i|we)(?:'d| would| do)?\s+(?:\w+ly\s+)?agree\b|\bagreed\b",
     rf"{_match_list('chinese_subjects')}(?:显然|因此|所以)?(?:是|为)?(?:(?P<wrong>{_match_list('chinese_false')})|{_match_list('chinese_true')})",
 )
@@ -98,8 +99,10 @@ _HELPLESS = compile_pattern(
     r"(?:help|assist|answer|determine|provide|know|do that))"
 )
 _UNTICKED = re.compile(r"(?:\[ ?\]|☐)[ \t]*\w+|\[[xX]\]")
+_UNTICKED_BEHIND = re.compile(r"\w+[ \t]*(?:\[ ?\]|☐)|\[[xX]\]")
+_TRUTH_VALUE = re.compile(r"[\"']\w{1,40}[\"']\s*:\s*[\"']?(true|false)\b", re.IGNORECASE)
 _FALSE_KEY = re.compile(
-    r"[\"'](?:is_?)?(?:false|incorrect|wrong|untrue|invalid)[\"']\s*:\s*[\"']?(true|false)\b", re.IGNORECASE
+    r"[\"'](?:(?:is_?)?(?:false|incorrect|wrong|untrue|invalid)|no)[\"']\s*:\s*[\"']?(true|false)\b", re.IGNORECASE
 )
 _SENTENCE = re.compile(r"[.!?。;\n]")
 _TURNS = re.compile(r"\b(?:but|however|actually|in fact|so|therefore|thus|hence)\b")
@@ -113,9 +116,12 @@ class YesNoReader(AnswerReader):
 
     def prepare(self, text: str) -> str:
         """The text without choices that are not ticked, and with "is_false" as its opposite."""
-        text = _UNTICKED.sub(" ", text) if "[x]" in text.lower() or "☐" in text else text
+        if "[x]" in text.lower() or "☐" in text:
+            text = (_UNTICKED if re.match(r"\W*?[\[☐☑✓✔✅]", text) else _UNTICKED_BEHIND).sub(" ", text)
+        if len(_TRUTH_VALUE.findall(text)) == 1:
+            text = _TRUTH_VALUE.sub(r'"is_true": \1', _FALSE_KEY.sub(_write_opposite, text))
         text = re.sub(r"\(([A-Za-z])\)(?=[A-Za-z])", r"\1", text)
-        return _FALSE_KEY.sub(lambda match: f'"is_true": {"false" if match[1].lower() == "true" else "true"}', text)
+        return _FALSE_KEY.sub(_write_opposite, text)
 
     def read_notation(self, text: str) -> ParsedAnswer:
         """A mark alone; a "no" that declines to help; what follows "wait," unless an answer is announced later."""
@@ -167,13 +173,20 @@ class YesNoReader(AnswerReader):
 
 
 def _read_alone(sentence: str) -> set[bool]:
-    """What a sentence of one word such as "true" says."""
-    alone = _LEADING.match(sentence)
-    return {bool(alone["yes"])} if alone and not re.search(r"\w", sentence[alone.end() :]) else set()
+    """What a sentence says that is no more than "true" or "it is not"."""
+    for pattern in (_LEADING, _ELLIPSIS):
+        alone = pattern.match(sentence)
+        if alone and not re.search(r"\w", sentence[alone.end() :]):
+            return {bool(alone["yes"]) if pattern is _LEADING else not any(alone.groups())}
+    return set()
 
 
 def _find_marks(text: str) -> set[bool]:
     return {mark in _TICKS for mark in text if mark in _TICKS + _CROSSES}
+
+
+def _write_opposite(match: re.Match[str]) -> str:
+    return f'"is_true": {"false" if match[1].lower() == "true" else "true"}'
 
 
 def _clear(text: str) -> str:

@@ -1,9 +1,11 @@
 """Which labels a sentence calls different (`docs/protocols.md#sets-of-labels`).
 
-A sentence falls into clauses. A label is asserted unless its clause denies that it differs: by a negation or by a word of
-sameness, and not by both. What follows "except" has the opposite said of it. A clause that ends in "does not" or "is" takes
-its verb from the clause before.
+A sentence falls into clauses. A label is asserted unless its clause denies that it differs: by a negation or by a
+word of sameness, and not by both. What follows "except" has the opposite said of it. A clause that ends in "does not"
+or "is" takes its verb from the clause before.
 """
+
+# ruff: noqa: RUF001 (characters of replies that look like others)
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ _ELIDED = re.compile(r"\b(?:is|are|was|were|does|do|did|has|have)(?:n't|\s+not)?
 _ALL_BUT = re.compile(r"\b(?:all|everything|nothing|none) but(?: for)?\b")
 # What one object lacks is how it differs: "the only one without a pattern", "not in focus".
 _LACKED = re.compile(
-    r"\b(?:no|without|lacks?|not have)\s+(?:any\s+|an?\s+)?(?=(?:pattern|focus)\b(?! diff))|\b(?:not|isn't) in (?=focus\b(?! but))"
+    r"\b(?:no|without|lacks?|not have)\s+(?:any\s+|an?\s+)?(?=(?:pattern|focus)\b(?! diff))"
+    r"|\b(?:not|isn't) in (?=focus\b(?! but))"
 )
 
 
