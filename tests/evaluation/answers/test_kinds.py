@@ -18,7 +18,7 @@ CHOICE = Case("VGBench", "multi-choice", "B", OPTIONS, "How far is the table fro
 CLAIM = Case("VGBench", "judgment", "Yes", {}, "Is it true that the mean depth of the region is 2.10 meters?")
 DEPTH = Case("VGBench", "open-ended", "2.3 meters", {}, "What is the mean depth of the marked region, in meters?")
 
-ONES = "zero one two three four five six seven eight nine ten eleven twelve".split()
+ONES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 PARTS = {2: "half", 3: "third", 4: "quarter"}
 INCHES = 0.0254
 

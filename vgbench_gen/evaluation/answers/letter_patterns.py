@@ -124,19 +124,11 @@ class LetterPatterns:
                 rf"(?i:{HOW}{_REJECT_AFTER})[^\n]*$",
                 re.MULTILINE,
             ),
-            # What is granted before a comma: "Although A looks similar, ...".
-            re.compile(
-                rf"(?i:\b(?:even\s+)?(?:although|though)|\bat first(?: glance)?,?|\binitially,?)"
-                rf"\s+{_LETTER_NAME}{_OPEN}{some}{_CLOSE}(?![A-Za-z0-9_'])(?!\s+(?i:{IS})\s+{HOW}(?i:{ACCEPT}))[^,.;\n]{{0,80}}[,.;]"
-            ),
         )
 
     def _compile_lists(self, some: str) -> None:
-        """Compile what finds letters that are only listed: rows of a table, "between A and B", "among A, B and C"."""
+        """Compile what finds letters that are only listed: rows of a table, "among A, B and C"."""
         self.row = re.compile(rf"^[ \t]*\|\s*{_OPEN}({some}){_CLOSE}\s*\|([^\n|]{{1,200}})\|[ \t]*$", re.MULTILINE)
-        self.between = re.compile(
-            rf"(?i:\bbetween)\s+{_LETTER_NAME}{_OPEN}{some}{_CLOSE}\s+(?:and|or)\s+{_LETTER_NAME}{_OPEN}{some}{_CLOSE}(?![A-Za-z0-9_'])"
-        )
         self.enumerated = re.compile(
             rf"(?i:\b(?:among|amongst|between|from|of|options|choices|considering|consider|compare|comparing|given|选项)\b|选项)"
             rf"[\s:]*(?i:(?:the|options|choices|answers)\s+)*{_OPEN}{some}{_CLOSE}(?:{_JOIN}{_LETTER_NAME}{_OPEN}{some}{_CLOSE}){{1,25}}"

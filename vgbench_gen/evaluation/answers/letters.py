@@ -38,7 +38,6 @@ _NTH_ALONE = re.compile(
     rf"\A\W*(?:(?:it(?:'s| is)|answer:?)\s+)?(?:the\s+)?(?:({_WORD})(?:\s+one)?|(?:\#|no\.?\s*|number\s+)([1-6]))\W*\Z",
     re.IGNORECASE,
 )
-_REASON = re.compile(r",?\s*\b(?:since|because|as|while|whereas)\b|[,.]?\s*因为", re.IGNORECASE)
 _CONCLUSION = re.compile(r"\b(?:so|therefore|thus|hence)\b|因此|所以", re.IGNORECASE)
 _CLAUSE = re.compile(
     r"(?<![0-9])\.(?=\s|$)|[;!?\n。]"
@@ -90,13 +89,7 @@ class LetterReader(AnswerReader):
         """A letter or an option's text in a container or after a phrase."""
         if self._is_list_of_letters(text):
             return AMBIGUOUS
-        head = _REASON.split(text, maxsplit=1)[0]
-        equal = self.texts.find_equal(head) if len(head) < len(text) else ""
-        return (
-            make_answer(equal)
-            if equal
-            else self._read_first_letter(text, whole_text=True) or self._choose_anywhere(text)
-        )
+        return self._read_first_letter(text, whole_text=True) or self._choose_anywhere(text)
 
     def read_opening(self, text: str) -> ParsedAnswer:
         """A line that is an option in full, a first line that is a letter, "B is the correct answer", an option."""
@@ -278,7 +271,7 @@ class LetterReader(AnswerReader):
 
     def _remove_lists(self, text: str) -> str:
         """The text without options that it only repeats from the question, and without "among A, B, C and D"."""
-        text = self._p.enumerated.sub(" ", self._p.between.sub(" ", text))
+        text = self._p.enumerated.sub(" ", text)
         if "|" in text:
             text = self._p.row.sub(
                 lambda row: " " if self.texts.is_text(row.group(1), row.group(2)) else row.group(), text

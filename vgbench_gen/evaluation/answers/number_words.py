@@ -38,13 +38,6 @@ _DOZEN = re.compile(
 _PAIR = re.compile(r"\ba\s+(?:pair|couple)\s+of\s+")
 _SINGLE = re.compile(r"\b(?:a\s+single|only\s+a\s+single|just\s+a\s+single)\b")
 _ONE_UNIT = re.compile(r"\ban?\s+(?=(?:met(?:er|re)|foot|yard|mile|inch|kilomet(?:er|re)|centimet(?:er|re))\b)")
-_MINUS = re.compile(r"(?<![0-9]\s)\b(?:minus|negative)\s+(?=[0-9.])")
-# "one" that counts nothing.
-_PRONOUN = re.compile(
-    r"\b(?:the|this|that|which|each|every|any|no|another|other|some|first|second|last|left|right|correct|closer|nearest|farthest)"
-    r"\s+one\b(?!\s+(?:chair|table))|\bone\s+(?:of|more|by\s+one|another|can|could|might|may|would|should|is|that|which|has|on|in|at)\b",
-)
-
 _CHINESE_DIGITS = {c: n for n, c in enumerate("零一二三四五六七八九")} | {"两": 2, "〇": 0, "壹": 1, "贰": 2, "叁": 3}
 _CHINESE_SCALES = {"十": 10, "百": 100, "千": 1000}
 _CHINESE_NUMERAL = "[零〇一二两三四五六七八九十百壹贰叁][零〇一二两三四五六七八九十百千点]{0,11}"
@@ -76,18 +69,8 @@ def replace_number_words(text: str) -> str:
         text = _SINGLE.sub("1", text)
     text = _ONE_UNIT.sub("1 ", text)
     if any(word in text for word in _ALL_WORDS):
-        text = _replace_numerals(text)
-    return _MINUS.sub("-", text) if "minus" in text or "negative" in text else text
-
-
-def _replace_numerals(text: str) -> str:
-    """The text with its English numerals as digits, but for "the left one" and its like."""
-    kept: list[str] = []
-    start = 0
-    for pronoun in _PRONOUN.finditer(text):
-        kept += [_ENGLISH.sub(_write_english, text[start : pronoun.start()]), pronoun.group()]
-        start = pronoun.end()
-    return "".join([*kept, _ENGLISH.sub(_write_english, text[start:])])
+        text = _ENGLISH.sub(_write_english, text)
+    return text
 
 
 def _write_dozens(match: re.Match[str]) -> str:
