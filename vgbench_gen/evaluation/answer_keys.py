@@ -153,7 +153,7 @@ def make_letter_key(case: Case, truth: str) -> AnswerKey:
     letter = match.group(1).upper() if match else OptionTexts(options).find_equal(truth)
     if not letter or letter not in letters:
         raise CaseError(f"ground_truth: found {truth[:60]!r}; expected one of the letters {letters}")
-    return AnswerKey("letter", LetterReader(letters, options), letter, letters=letters)
+    return AnswerKey("letter", LetterReader(letters, options, case.question), letter, letters=letters)
 
 
 def make_yes_no_key(truth: str) -> AnswerKey:
@@ -181,7 +181,7 @@ def make_measure_key(case: Case, truth: str, kind: Kind) -> AnswerKey:
     measured = MeasureReader(asked, kind).value(found[0]) if len(found) == 1 else None
     if measured is None or not isinstance(measured.value, float):
         raise CaseError(f"ground_truth: found {truth[:60]!r}; expected a {kind} with its unit, e.g. 1.51 meters")
-    return AnswerKey(kind, MeasureReader(asked, kind), measured.value, "delta", unit=asked)
+    return AnswerKey(kind, MeasureReader(asked, kind, case.question), measured.value, "delta", unit=asked)
 
 
 def make_number_key(case: Case, truth: str) -> AnswerKey:
@@ -191,7 +191,7 @@ def make_number_key(case: Case, truth: str) -> AnswerKey:
         CaseError: the truth is none.
     """
     unit = units.find_asked_unit(case.question) if case.question else None
-    reader = CountReader(real=True, unit=unit)
+    reader = CountReader(real=True, unit=unit, question=case.question)
     return AnswerKey("number", reader, number_of(truth, case.question_type), "delta_inclusive", unit=unit)
 
 

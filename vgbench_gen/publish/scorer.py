@@ -19,8 +19,7 @@ NAME = "vgbench_scorer"
 _PACKAGE = "vgbench_gen"
 _ENTRY = f"{_PACKAGE}.evaluation.portable"
 _RULES = ("evaluation", "benchmarks", "__init__.py")
-_LIBRARIES = ("simpleeval",)  # single files under a licence that their first lines hold
-_CARRIED = frozenset({*sys.stdlib_module_names, "numpy", *_LIBRARIES})  # what an export may import besides ours
+_CARRIED = frozenset({*sys.stdlib_module_names, "numpy"})  # what an export may import besides ours
 _INIT = '''"""{text}"""
 
 from {name}.evaluation.portable import FAILED, grade, mean, share, version
@@ -32,8 +31,8 @@ __all__ = ["FAILED", "grade", "mean", "share", "version"]
 def copy_scorer(folder: Path, benchmarks: Iterable[str] = ()) -> list[Path]:
     """Write the package `vgbench_scorer` into a folder; returns its files, sorted.
 
-    It holds `evaluation.portable`, the scoring rules of the benchmarks, what these import of ours, data files beside
-    those modules, and the libraries that are one file. Python 3.11 and numpy are all that it needs.
+    It holds `evaluation.portable`, the scoring rules of the benchmarks, what these import of ours, and data files in
+    the folders of those modules. Python 3.11 and numpy are all that it needs.
 
     Args:
         folder: to fill.
@@ -52,7 +51,7 @@ def copy_scorer(folder: Path, benchmarks: Iterable[str] = ()) -> list[Path]:
     for module, path in sorted(modules.items()):
         inside = Path(*_inside(module))
         target = root / (inside / "__init__.py" if path.name == "__init__.py" else inside.with_suffix(".py"))
-        written.append(_write(target, _rename_package(path.read_text("utf-8"))))
+        written.append(_write(target, path.read_text("utf-8").replace(_PACKAGE, NAME)))
         for data in sorted(path.parent.glob("*.toml")) if path.name != "__init__.py" else ():
             if data.name in path.read_text("utf-8"):
                 written.append(_write(target.with_name(data.name), data.read_text("utf-8")))
@@ -61,8 +60,6 @@ def copy_scorer(folder: Path, benchmarks: Iterable[str] = ()) -> list[Path]:
             written.append(_write(parent / "__init__.py", ""))
     text = "Scoring of VGBench replies, copied out of vgbench-gen (Apache-2.0)."
     written.append(_write(root / "__init__.py", _INIT.format(text=text, name=NAME)))
-    for library in _LIBRARIES:
-        written.append(_write(root / f"{library}.py", _find_file(library).read_text("utf-8")))
     return sorted(set(written))
 
 
@@ -146,12 +143,6 @@ def _find_file(module: str) -> Path:
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError(f"{module}: found no file of it; expected an installation with its sources.")
     return Path(spec.origin)
-
-
-def _rename_package(source: str) -> str:
-    for library in _LIBRARIES:
-        source = source.replace(f"from {library} import", f"from {NAME}.{library} import")
-    return source.replace(_PACKAGE, NAME)
 
 
 def _write(path: Path, text: str) -> Path:

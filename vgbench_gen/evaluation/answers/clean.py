@@ -18,29 +18,72 @@ MAX_HEAD_CHARS, MAX_TAIL_CHARS = 200, 10_000
 _RUN = re.compile(r"(.)\1{80,}", re.DOTALL)
 
 _TAG_NAMES = match_any_of(read_words("reasoning_tags"))
-_REASONING = re.compile(rf"<(/?)\s*{_TAG_NAMES}\b[^<>]{{0,200}}>|◁(/?)think▷|\[(/?)THINK\]", re.IGNORECASE)
-_FINAL_CHANNEL = re.compile(r"<\|channel\|>final<\|message\|>")
-_SPECIAL = re.compile(r"<\|(?!(?:begin|end)_of_box)[a-z_]{1,40}\|>|</?s>|\[/?INST\]")
-_ROLE = re.compile(r"\b(?:ASSISTANT|Assistant)\s*:")
+_REASONING = re.compile(
+    rf"<(/?)\s*{_TAG_NAMES}\b[^<>]{{0,200}}>|◁(/?)think▷|\[(/?)THINK\]|<\|(?:START|(END))_THINKING\|>", re.IGNORECASE
+)
+_FINAL_CHANNEL = re.compile(r"<\|channel\|>final<\|message\|>|<\|START_RESPONSE\|>")
+# Headers of turns: the tokens of chat templates, and the labels of transcripts at the start of a line.
+_TOKEN_HEAD = (
+    r"<[|｜]?(?:(?:im_start|start_header_id)[|｜]>|(?:start_of_turn|turn)>|start_of_turn_token[|｜]><[|｜])?\s*"
+)
+_TOKEN_TAIL = r"(?:(?:_token)?[|｜]?>|[|｜]?<[|｜]end_header_id[|｜]>|\s*\n)"
+
+
+def _match_label(*labels: str) -> str:
+    """A label before a colon, or as a heading of its own, at the start of a line."""
+    some = f"(?:{'|'.join(labels)})"
+    number = r"[ \t]*[#(]?[0-9]{1,3}"
+    before_colon = rf"^[#>*\[( \t]*{some}(?:{number})?[\])*]*[ \t]*[:：]"
+    return rf"{before_colon}|^[ \t]*(?:#+[ \t]*{some}(?:{number})?|{some}{number})[ \t]*$"
+
+
+_TURN = re.compile(
+    rf"(?P<user>{_TOKEN_HEAD}(?:user|human|system){_TOKEN_TAIL}|\[INST\]|(?-i:(?<![A-Z])(?:USER\b[^:\n]{{0,20}}|Human\s*):|\bQuestion\s*:)"
+    # A question with options of its own, after the answer.
+    rf"|^[^\n]{{10,300}}\?[ \t]*\n[ \t]*\(?A[.):]|\{{\s*[\"']question[\"']\s*:"
+    rf"|{_match_label(*read_words('user_labels'))})"
+    rf"|(?P<model>{_TOKEN_HEAD}(?:assistant|model|chatbot){_TOKEN_TAIL}|\[/INST\]|\b(?-i:ASSISTANT|Assistant)\s*:"
+    rf"|{_match_label('assistant', 'gpt', '助手')})"
+    rf"|(?P<answer>{_match_label('(?:final )?answer', 'a', '答案?')})"
+    r"|(?P<end><[|｜](?:im_end|eot_id|end|eos|endoftext|end_of_text|end▁of▁sentence|end_of_turn_token|return|eom_id)[|｜]>"
+    r"|</s>|<end_of_turn>|<eos>)",
+    re.IGNORECASE | re.MULTILINE,
+)
 _HTML = re.compile(r"</?(?:b|i|em|strong|p|br|span|u|code|div|li|ul|ol|sub|sup|h[1-6])\b[^<>]{0,200}>", re.IGNORECASE)
 
 _VULGAR = re.compile("(?P<digit>[0-9])?(?P<sign>[¼-¾⅐-⅞])")
 _SUPERSCRIPT = re.compile("[⁰¹²³⁴-⁹⁺⁻]+")
-_THIN_SPACE = re.compile("(?<=[0-9])[\u00a0\u2009\u202f\u2007](?=[0-9]{3}(?![0-9]))")
 _CHARACTERS = str.maketrans(
     dict.fromkeys("\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u00ad")
     | dict.fromkeys("\u2018\u2019\u02bc\u2032\u00b4", "'")
     | dict.fromkeys("\u201c\u201d\u2033\u300c\u300d", '"')
     | dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\ufe63", "-")
-    | {"\u0130": "I", "，": ", ", "～": "~", "\u2028": "\n", "\u2029": "\n", "\r": "\n"}
+    | {
+        "\u0130": "I",
+        "🅰": "A",
+        "🅱": "B",
+        "\ufe0f": "",
+        "，": ", ",
+        "～": "~",
+        "\u2028": "\n",
+        "\u2029": "\n",
+        "\r": "\n",
+    }
+    | dict(
+        zip(
+            "對錯確無為這說選項應該個兩約釐離遠間圖張從會認實準論題問開關後過還與於時見視難幾總數條燈門處點樣來將們並據結單僅達標記識證體寬長邊顯斷測計屬陳話給讓變當沒徑積綜終線碼誤請麼訴聲語圓區塊頭帶號夠輛臺盞層隻種緣猜則雖這須贊裡錄觀較約結論評價鏡",
+            "对错确无为这说选项应该个两约厘离远间图张从会认实准论题问开关后过还与于时见视难几总数条灯门处点样来将们并据结单仅达标记识证体宽长边显断测计属陈话给让变当没径积综终线码误请么诉声语圆区块头带号够辆台盏层只种缘猜则虽这须赞里录观较约结论评价镜",
+            strict=True,
+        )
+    )
 )
 
-_FENCE = re.compile(r"```+(?:[a-zA-Z]{0,20}[ \t]*\n)?")  # a word on the same line is no language
 _STRUCK = re.compile(r"~~[^~\n]{1,400}~~")
 _STAR = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,400})(?<=\S)\*(?![\w*])")
 _UNDERSCORE = re.compile(r"(?<![A-Za-z0-9_\\])_{1,2}(?=[^\s_])([^_\n]{1,400})(?<=\S)_{1,2}(?![A-Za-z0-9_])")
 _LINE_START = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*•][ \t]+)+", re.MULTILINE)
 
+_MATRIX = re.compile(r"\\begin\{[bpv]?matrix\}(.{1,2000}?)\\end\{[bpv]?matrix\}", re.DOTALL)
 _WRAPPER = re.compile(
     r"\\(?:text(?:bf|it|rm|sf|tt|normal)?|math(?:rm|bf|it|sf|tt|bb|cal)|operatorname|mbox|emph|bm|boldsymbol|underline)\*?"
     r"\s*\{([^{}]{0,2000})\}"
@@ -56,42 +99,48 @@ _LATEX_WORDS = {
 }  # fmt: skip
 _LATEX_WORD = re.compile(rf"\\({'|'.join(sorted(_LATEX_WORDS, key=len, reverse=True))})(?![a-zA-Z])")
 _LATEX_SPACE = re.compile(r"(?<!\\)\\(?:[,;:! ]|(?=[()\[\]]))")
-_THOUSANDS_SPACE = re.compile(r"(?<=[0-9])(?:\\[,!;]|\{,\})(?=[0-9]{3}(?![0-9]))")
+_TIE = re.compile(r"(?<=[0-9}{])~(?=[\\a-zA-Z])")
 
 
 @dataclass(frozen=True, slots=True)
 class CleanedReply:
     """What is left of a reply for the readers."""
 
-    text: str
-    """The part that can hold the answer, in plain characters."""
+    texts: tuple[str, ...]
+    """The parts that can hold the answer, in plain characters; a part is read where those before it say nothing."""
     cut: bool
     """Whether a reasoning block was opened and never closed."""
 
 
 def clean_reply(reply: str) -> CleanedReply:
-    """The part of a reply that can hold the answer, in plain characters.
+    """The parts of a reply that can hold the answer, in plain characters.
 
-    A block of reasoning goes, whatever its length; of what is left the beginning and the end stay.
+    A block of reasoning goes, whatever its length; of what is left the beginning and the end stay. What the model said
+    before it wrote the user's next turn itself is a part of its own, and comes first.
     """
     text, cut = _remove_reasoning(reply)
+    own, later = _split_turns(text)
+    parts = [_RUN.sub(lambda match: match.group(1) * 80, _shorten(part)) for part in (own, later) if part]
+    return CleanedReply(tuple(simplify_text(part) for part in parts), cut)
+
+
+def _shorten(text: str) -> str:
     text = text.strip()
-    if len(text) > MAX_HEAD_CHARS + MAX_TAIL_CHARS:
-        text = f"{text[:MAX_HEAD_CHARS]}\n{text[-MAX_TAIL_CHARS:]}"
-    return CleanedReply(simplify_text(_RUN.sub(lambda match: match.group(1) * 80, text)), cut)
+    if len(text) <= MAX_HEAD_CHARS + MAX_TAIL_CHARS:
+        return text
+    return f"{text[:MAX_HEAD_CHARS]}\n{text[-MAX_TAIL_CHARS:]}"
 
 
 def simplify_text(text: str) -> str:
     """Characters, Markdown and LaTeX wrappers made plain; also used on option texts, so that both sides look alike."""
     if not text.isascii():
-        text = _THIN_SPACE.sub("", text)
         text = _VULGAR.sub(_write_vulgar_fraction, text)
         text = _SUPERSCRIPT.sub(lambda match: "^" + unicodedata.normalize("NFKC", match.group()), text)
         text = unicodedata.normalize("NFKC", text.translate(_CHARACTERS)).translate(_CHARACTERS)
     elif "\r" in text:
         text = text.replace("\r", "\n")
-    if "<" in text or "[" in text:
-        text = _HTML.sub(" ", _SPECIAL.sub(" ", text))
+    if "<" in text:
+        text = _HTML.sub(" ", text)
     if "&" in text:
         text = html.unescape(text)
     if "\\" in text or "$" in text:
@@ -119,13 +168,32 @@ def _remove_reasoning(reply: str) -> tuple[str, bool]:
         start = tag.end()
     if depth == 0:
         kept.append(reply[start:])
-    text = "\n".join(kept)
-    roles = list(_ROLE.finditer(text))
-    return text[roles[-1].end() :] if roles else text, depth > 0
+    return "\n".join(kept), depth > 0
+
+
+def _split_turns(text: str) -> tuple[str, str]:
+    """The model's first turn where another turn follows it, else ""; and what follows the model's last header.
+
+    A question that the reply begins with is the user's, and what follows its "Answer:" is the model's first turn.
+    """
+    turns = list(_TURN.finditer(text))
+    last = max((turn.end() for turn in turns if turn["model"]), default=0)
+    is_own, start, answered = True, 0, False
+    for turn in turns:
+        said = text[start : turn.start()].strip() if is_own else ""
+        if said and (turn["user"] or turn["end"]):
+            return said, text[last:]
+        answered |= bool(turn["answer"]) and not is_own
+        if turn["model"] or (turn["answer"] and not is_own) or (turn["end"] and is_own):
+            is_own, start = True, turn.end()
+        elif turn["user"]:
+            is_own = False
+    return text[start:].strip() if answered else "", text[last:]
 
 
 def _remove_latex(text: str) -> str:
-    text = _THOUSANDS_SPACE.sub("", text).replace("{~", "{")
+    text = _TIE.sub(" ", text)
+    text = _MATRIX.sub(_write_matrix, text)
     text = re.sub(r"\\([_%#&${}])", r"\1", text).replace("$", "")
     for _ in range(4):  # wrappers inside wrappers
         changed = _FRACTION.sub(_write_fraction, _WRAPPER.sub(r"\1", text))
@@ -134,6 +202,11 @@ def _remove_latex(text: str) -> str:
         text = changed
     text = _LATEX_WORD.sub(lambda match: _LATEX_WORDS[match.group(1)], text).replace("^°", "°").replace("^{°}", "°")
     return _LATEX_SPACE.sub(" ", text)
+
+
+def _write_matrix(match: re.Match[str]) -> str:
+    rows = [row.replace("&", ", ") for row in match.group(1).split("\\\\") if row.strip()]
+    return f"[[{'], ['.join(' '.join(row.split()) for row in rows)}]]"
 
 
 def _write_fraction(match: re.Match[str]) -> str:
@@ -147,7 +220,7 @@ def _write_vulgar_fraction(match: re.Match[str]) -> str:
 
 
 def _remove_markdown(text: str) -> str:
-    text = _FENCE.sub("\n", text).replace("`", "")
+    text = text.replace("`", "")
     if "~~" in text:
         text = _STRUCK.sub(" ", text)
     if "**" in text:

@@ -1,5 +1,7 @@
 """Patterns of one set of option letters, for `letters.LetterReader`."""
 
+# ruff: noqa: RUF001 (characters of replies that look like others)
+
 from __future__ import annotations
 
 import re
@@ -13,7 +15,6 @@ _REJECT_AFTER_CHINESE = match_any_of(read_words("reject_after_chinese", "letters
 ACCEPT = match_any_of(read_words("accept_after", "letters"))
 _ACCEPT_CHINESE = match_any_of(read_words("accept_after_chinese", "letters"))
 _AFTER_LETTER = match_any_of(read_words("after_letter", "letters"))
-_RESUMED = match_any_of(read_words("after_revision", "letters"))
 _NAME = r"(?:(?:the\s+)?(?:options?|choices?|answers?|letters?|选项?)\s*)?"
 _LETTER_NAME = rf"(?i:{_NAME})"
 _OPEN, _CLOSE = r"[(\[{<\"']{0,3}", r"[)\]}>\"']{0,3}"
@@ -21,10 +22,10 @@ _JOIN = (
     r"\s*(?:,\s*(?:and|or)\b|,|/|&|\band\b|\bor\b|\bnor\b|和|或者?|与|及|、|还是)\s*"
     r"(?:maybe\s+|perhaps\s+|possibly\s+)?"
 )
+TICKS, CROSSES = "✓✔✅☑√", "✗✘❌✖✕×"
+MARKS = rf"(?:[{TICKS}{CROSSES}☐]|\[[ xX✓]?\])"
 IS = r"(?:is|are|was|were|seems?|looks?|appears?|must be|can be|would be|being|to be|was found to be)"
-HOW = (
-    r"(?:(?:also|both|all|clearly|definitely|obviously|likely|probably|therefore|thus|simply|actually|most likely)\s+)*"
-)
+HOW = rf"(?:{match_any_of(read_words('adverbs', 'letters'))}\s+)*"
 
 
 class LetterPatterns:
@@ -35,6 +36,7 @@ class LetterPatterns:
     """
 
     def __init__(self, letters: str) -> None:
+        self.letters = letters
         some, lower = f"[{letters}]", f"[{letters.lower()}]"
         # A capital "A" before a word in lower case is the article, unless the word follows letters only.
         article = rf"(?!(?<=[Aa])\s+(?!{_AFTER_LETTER}\b)[a-z])"
@@ -66,26 +68,38 @@ class LetterPatterns:
     def _compile_choices(self, some: str) -> None:
         """Compile what finds the letter that a reply settles on, or calls right."""
         several_more = rf"{_JOIN}{_LETTER_NAME}{_OPEN}{some}{_CLOSE}(?![A-Za-z])"
-        self.resumed = re.compile(
-            rf"(?:\A|[.!?;\n。]\s*)(?i:(?:{_RESUMED})[\s,:.—…-]*){{0,4}}{_LETTER_NAME}{_OPEN}({some}){_CLOSE}(?!{several_more})"
-            rf"(?=\s*(?:[.,!;:\n。]|$)|\s*(?i:{IS})\s+{HOW}(?i:{ACCEPT}))"
-        )
         self.accepted = re.compile(
             rf"(?<![A-Za-z0-9_'°]){_OPEN}({some}){_CLOSE}(?:\s*(?i:{IS})\s+{HOW}(?i:{ACCEPT})|(?:选?项)?\s*(?:是|最)?{_ACCEPT_CHINESE})"
         )
         self.both_accepted = re.compile(
             rf"(?<![A-Za-z0-9_'°]){_OPEN}{some}{_CLOSE}{several_more}\s*(?i:are|were|seem|look|appear)\s+{HOW}(?i:{ACCEPT})"
         )
-        # A row or an item of a list with its verdict: "| B | correct |", "B. image 3 ✅".
-        tick = "[✓✔✅☑]"
-        self.accepts = (
-            self.accepted,
-            re.compile(
-                rf"^[\s|]*{_LETTER_NAME}{_OPEN}({some}){_CLOSE}(?:[^\n|]{{0,80}}\|[^\n]{{0,80}}?\|?)?\s*(?:{tick}|(?<=\|)\s*(?i:{ACCEPT}|yes\b))"
-                rf"|^[\s|]*{_LETTER_NAME}{_OPEN}({some}){_CLOSE}[).:](?:[^\n]{{0,200}}{tick}|\s*(?i:yes))\W*$",
-                re.MULTILINE,
-            ),
+        # "All but C can be ruled out", "I can rule out everything except C", "None other than C fits".
+        words = match_any_of(read_words("all_but", "letters"))
+        but = rf"[^.;\n]{{0,40}}?\b(?i:{words})\s+{_LETTER_NAME}{_OPEN}({some}){_CLOSE}(?![A-Za-z])"
+        every = r"\b(?i:all|every\w*|any\w*|each)\b"
+        self.all_but = re.compile(
+            rf"{every}{but}[^.;\n]{{0,40}}?(?i:{_REJECT_AFTER})"
+            rf"|\b(?i:rul\w+ out|eliminat\w+|exclud\w+|discard\w*|reject\w*)\s+{every}{but}"
+            rf"|\b(?i:none|no|nothing)\b{but}"
         )
+        # The first of a ranking: "B > A > D", "B, then D, then A".
+        order = rf"\s*(?:>|≻|,?\s*then)\s*{_OPEN}{some}{_CLOSE}(?![A-Za-z0-9_'])"
+        self.ranked = re.compile(rf"(?<![A-Za-z0-9_'°>])(?<!> ){_OPEN}({some}){_CLOSE}{order}(?:{order})+")
+        # An option with a mark before it, or with what may be a verdict behind it: "☑ B", "B? Yes.", "| B | correct |".
+        self.item = re.compile(
+            rf"(?:(?P<mark>{MARKS})[ \t]*)?(?<![A-Za-z0-9_'°]){_LETTER_NAME}{_OPEN}(?P<letter>{some}){_CLOSE}"
+            r"(?![A-Za-z0-9_'])"
+            rf"\s*(?P<link>[?:=|→().–—-]+|(?=[{TICKS}{CROSSES}])|(?i:{IS})\b|(?=\s|\Z))"
+        )
+
+    def compile_superlatives(self, question: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+        """Compile what finds a letter that a reply says is what the question asks for ("C is the farthest"), and what
+        finds that word alone."""
+        words = sorted(set(re.findall(r"\b(?:most \w+|\w{2,}(?<!inter)est)\b", question.lower()))) or ["(?!)"]
+        asked = rf"(?i:{'|'.join(words)})\b"
+        said = rf"[)\"']?\s+(?i:is|was|looks|appears|seems)\s+{HOW}(?i:the\s+)?{asked}"
+        return re.compile(rf"(?<![A-Za-z0-9_'°])[(\"']?([{self.letters}]){said}"), re.compile(rf"\b{asked}")
 
     def _compile_rejections(self, some: str, article: str) -> None:
         """Compile what finds letters that a reply calls wrong."""
@@ -110,29 +124,26 @@ class LetterPatterns:
                 rf"(?i:{HOW}{_REJECT_AFTER})[^\n]*$",
                 re.MULTILINE,
             ),
-            re.compile(
-                rf"^[\s|]*{_LETTER_NAME}{_OPEN}{some}{_CLOSE}\s*(?:[).:][^\n]{{0,200}}?(?=[✗❌✘✖✕])|[^\n|]{{0,80}}\|[^\n]{{0,200}}?(?<=[|\s]))"
-                rf"(?i:{_REJECT_AFTER})[^\n]*$",
-                re.MULTILINE,
-            ),
-            # What is granted before a comma: "Although A looks similar, ...".
-            re.compile(
-                rf"(?i:\b(?:even\s+)?(?:although|though)|\bat first(?: glance)?,?|\binitially,?)"
-                rf"\s+{_LETTER_NAME}{_OPEN}{some}{_CLOSE}(?![A-Za-z0-9_'])(?!\s+(?i:{IS})\s+{HOW}(?i:{ACCEPT}))[^,.;\n]{{0,80}}[,.;]"
-            ),
         )
 
     def _compile_lists(self, some: str) -> None:
-        """Compile what finds letters that are only listed: rows of a table, "between A and B", "among A, B and C"."""
+        """Compile what finds letters that are only listed: rows of a table, "among A, B and C"."""
         self.row = re.compile(rf"^[ \t]*\|\s*{_OPEN}({some}){_CLOSE}\s*\|([^\n|]{{1,200}})\|[ \t]*$", re.MULTILINE)
-        self.between = re.compile(
-            rf"(?i:\bbetween)\s+{_LETTER_NAME}{_OPEN}{some}{_CLOSE}\s+(?:and|or)\s+{_LETTER_NAME}{_OPEN}{some}{_CLOSE}(?![A-Za-z0-9_'])"
-        )
         self.enumerated = re.compile(
             rf"(?i:\b(?:among|amongst|between|from|of|options|choices|considering|consider|compare|comparing|given|选项)\b|选项)"
             rf"[\s:]*(?i:(?:the|options|choices|answers)\s+)*{_OPEN}{some}{_CLOSE}(?:{_JOIN}{_LETTER_NAME}{_OPEN}{some}{_CLOSE}){{1,25}}"
             rf"(?![A-Za-z0-9_'])(?!(?<=A)\s+[a-z])(?!\s+(?i:{IS})\b)"
         )
+
+
+# What is said of an option that a reply goes through, at the start of it or behind a separator.
+VERDICT = re.compile(
+    rf"(?:\A|(?=[{TICKS}{CROSSES}])|[—–\-(→;:|.]|\b(?:is|was|so|but|looks|seems|it's|that|it|this)\b)[\s\"'|]*{HOW}"
+    rf"(?:(?P<reject>{_REJECT_AFTER}|{_REJECT_AFTER_CHINESE}|[{CROSSES}])"
+    rf"|(?P<accept>{ACCEPT}|{match_any_of(read_words('fits', 'letters'))}|{_ACCEPT_CHINESE}|[{TICKS}])"
+    r"(?!\s+(?:of|side|above|below|behind|next|in\s+front)\b))",
+    re.IGNORECASE,
+)
 
 
 @lru_cache(maxsize=64)

@@ -7,66 +7,89 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import zip_longest
 
-from vgbench_gen.evaluation.answers.letter_patterns import ACCEPT, HOW, IS, compile_letter_patterns
+from vgbench_gen.evaluation.answers.letter_patterns import (
+    CROSSES,
+    MARKS,
+    VERDICT,
+    compile_letter_patterns,
+)
 from vgbench_gen.evaluation.answers.option_texts import OptionTexts
-from vgbench_gen.evaluation.answers.outcomes import AMBIGUOUS, NOTHING, ParsedAnswer, make_answer
+from vgbench_gen.evaluation.answers.outcomes import AMBIGUOUS, NOTHING, AnswerReader, ParsedAnswer, make_answer
 from vgbench_gen.evaluation.answers.places import find_text_after_revision
-from vgbench_gen.evaluation.answers.vocabulary import compile_pattern
+from vgbench_gen.evaluation.answers.vocabulary import compile_pattern, read_words
 
 DEFAULT_LETTERS = "ABCDEF"
 
-_VERDICT = re.compile(
-    rf"\s*(?:[-—(:,]\s*)?(?:(?:{IS}\s+{HOW})?{ACCEPT}(?:\s+(?:answer|option|choice))?|[✓✔✅☑])\W*\Z", re.IGNORECASE
+_MAX_VERDICT, _MAX_REVISION, _SHORT_REPLY = 160, 120, 40
+_MARKED = re.compile(rf"\W*?{MARKS}")
+_REJECTS = ("☐", "[]", "[ ]", *CROSSES)
+# Names of places of options, the last one first.
+_ORDINALS = [tuple(names.split()) for names in read_words("ordinals", "letters")]
+_WORD = rf"(?<!-)(?:{'|'.join(name for names in _ORDINALS for name in names if name.isascii() and name[1:])})(?!-)"
+_NTH = re.compile(
+    rf"\b({_WORD})\s+(?:of\s+the\s+(?:\w+\s+)?)?(?:options?|choices?|alternatives?|candidates?)\b"
+    rf"|\b(?:option|choice)\s*(?:number|no\.?|nr\.?|\#)?\s*([1-6](?![0-9.]*[0-9])|{_WORD})\b"
+    r"|(?:第([一二三四五六1-6])|(最后一))(?:[个项]?选?项|个(?=\W*\Z))",
+    re.IGNORECASE,
 )
-_REASON = re.compile(r",?\s*\b(?:since|because|as|while|whereas)\b|[,.]?\s*因为", re.IGNORECASE)
+_NTH_ALONE = re.compile(
+    rf"\A\W*(?:(?:it(?:'s| is)|answer:?)\s+)?(?:the\s+)?(?:({_WORD})(?:\s+one)?|(?:\#|no\.?\s*|number\s+)([1-6]))\W*\Z",
+    re.IGNORECASE,
+)
+_CONCLUSION = re.compile(r"\b(?:so|therefore|thus|hence)\b|因此|所以", re.IGNORECASE)
 _CLAUSE = re.compile(
     r"(?<![0-9])\.(?=\s|$)|[;!?\n。]"
     r"|,\s*(?=(?:so|thus|hence|therefore|but|making|which means|it is|it's|i|we|the|then)\b)"
     r"|\b(?:so|therefore|thus|hence)\b|因此|所以",
     re.IGNORECASE,
 )
-_PUNCTUATION = str.maketrans(dict.fromkeys("()[]{}<>.,;:'\"*`|/&", " "))
 _HEDGED = compile_pattern(r"\b(?:could|might|may|possibl[ey]|can be|either)\b|可能")
 
 
-class LetterReader:
+class LetterReader(AnswerReader):
     """Reads one letter of a question's options.
 
     Args:
         letters: the valid ones, upper case, in order.
         options: letter to text, empty where the texts are not known.
+        question: as it was asked, for what "C is the farthest" says.
     """
 
-    def __init__(self, letters: str = DEFAULT_LETTERS, options: Mapping[str, str] | None = None) -> None:
+    keys = re.compile(read_words("keys", "letters")[0])
+
+    def __init__(
+        self, letters: str = DEFAULT_LETTERS, options: Mapping[str, str] | None = None, question: str = ""
+    ) -> None:
         self.letters = letters
         self.texts = OptionTexts(options or {})
         self._p = compile_letter_patterns(letters)
+        self._superlatives, self._asked = self._p.compile_superlatives(question)
+
+    def prepare(self, text: str) -> str:
+        """The text with "the second option" as "option B"; "Second." and "#2" too where that is all."""
+        alone = _NTH_ALONE.match(text) if len(text) <= _SHORT_REPLY else None
+        if alone:
+            text = f"{alone[1]} option" if alone[1] else f"option {alone[2]}"
+        return _NTH.sub(self._name_option, text)
+
+    def _name_option(self, match: re.Match[str]) -> str:
+        word = next(filter(None, match.groups())).lower()
+        number = next(place for place, words in enumerate(_ORDINALS) if word in words) or len(self.letters)
+        return f"option {self.letters[number - 1]}" if number <= len(self.letters) else match.group()
 
     def read_notation(self, text: str) -> ParsedAnswer:
-        """A letter after "wait, actually", unless another letter is accepted later or stands on the last line."""
+        """A letter shortly after "wait, actually", unless the answer is announced later."""
         tail = find_text_after_revision(text)
-        resumed = list(self._p.resumed.finditer(tail))
-        if not resumed:
-            return NOTHING
-        letter, rest = resumed[-1].group(1), tail[resumed[-1].end(1) :]
-        accepted = {match.group(1) for match in self._p.accepted.finditer(self._remove_rejected(rest))}
-        last = self._p.bare.fullmatch(rest.strip().rpartition("\n")[2].strip())
-        if accepted - {letter} or (last and last.group(1).upper() != letter):
-            return NOTHING
-        return make_answer(letter)
+        found = self._choose_anywhere(tail) if 0 < len(tail) < _MAX_REVISION else NOTHING
+        return found if found.found else NOTHING
 
     def read_segment(self, text: str) -> ParsedAnswer:
         """A letter or an option's text in a container or after a phrase."""
         if self._is_list_of_letters(text):
             return AMBIGUOUS
-        head = _REASON.split(text, maxsplit=1)[0]
-        equal = self.texts.find_equal(head) if len(head) < len(text) else ""
-        return (
-            make_answer(equal)
-            if equal
-            else self._read_first_letter(text, whole_text=True) or self._choose_anywhere(text)
-        )
+        return self._read_first_letter(text, whole_text=True) or self._choose_anywhere(text)
 
     def read_opening(self, text: str) -> ParsedAnswer:
         """A line that is an option in full, a first line that is a letter, "B is the correct answer", an option."""
@@ -76,7 +99,7 @@ class LetterReader:
         if stated:
             return make_answer(stated)
         first, _, rest = text.partition("\n")
-        bare = self._p.bare.fullmatch(first.strip())
+        bare = None if _MARKED.match(text) else self._p.bare.fullmatch(first.strip())
         if bare and not (rest and self._p.bare.fullmatch(rest.strip().partition("\n")[0].strip())):
             return self._accept_letter(bare.group(1))
         chosen = self._read_verdicts(text)
@@ -88,23 +111,51 @@ class LetterReader:
         if equal:
             return make_answer(equal)
         opening = None if "\n" in text.strip() else self._read_first_letter(text, whole_text=False)
-        return opening if opening is not None and opening.found else NOTHING
+        return opening if opening and not self._p.joined.match(text) else NOTHING
 
     def read_anywhere(self, text: str) -> ParsedAnswer:
         """Standalone letters, then the texts of options."""
         return self._choose_anywhere(text)
 
     def _read_verdicts(self, text: str) -> ParsedAnswer | None:
-        """The one letter that a text calls right, None where it calls none so, or several one by one."""
+        """The one letter that a text calls right, or the only one that it does not call wrong; else None."""
+        if self.texts.hold_others:  # "Point C" may be the text of option A
+            return None
+        one = self._p.all_but.search(text) or self._p.ranked.search(text)
+        if one:
+            return make_answer(next(filter(None, one.groups())))
         kept = self._remove_rejected(text)
         if self._p.both_accepted.search(kept):
             return AMBIGUOUS
-        accepted = {
-            match.group(match.lastindex or 1) for pattern in self._p.accepts for match in pattern.finditer(kept)
-        }
-        return make_answer(accepted.pop()) if len(accepted) == 1 else None
+        accepted = {match.group(1) for match in self._p.accepted.finditer(kept)}
+        accepted |= {match.group(1) for match in self._superlatives.finditer(kept)}
+        if len(accepted) == 1:
+            return make_answer(accepted.pop())
+        right, wrong = self._judge_options(text)
+        chosen = set() if not wrong else right if right else set(self.letters) - wrong
+        return make_answer(chosen.pop()) if len(chosen) == 1 else None
 
-    def _accept_letter(self, letter: str) -> ParsedAnswer:
+    def _judge_options(self, text: str) -> tuple[set[str], set[str]]:
+        """The letters that a text goes through and calls right, and those it calls wrong."""
+        right, wrong = set[str](), set[str]()
+        items = list(self._p.item.finditer(text))
+        is_before = _MARKED.match(text) is not None
+        for item, following in zip_longest(items, items[1:]):
+            if is_before:
+                if item["mark"]:
+                    (wrong if item["mark"] in _REJECTS else right).add(item["letter"])
+                continue
+            said = text[item.end() : following.start("letter") if following else len(text)]
+            said = said.partition("\n")[0][:_MAX_VERDICT]
+            verdict = VERDICT.match(said) if item["link"].isalpha() or not item["link"] else VERDICT.search(said)
+            if verdict:
+                (wrong if verdict["reject"] else right).add(item["letter"])
+        return right - wrong, wrong - right
+
+    def _accept_letter(self, letter: str, said: str = "") -> ParsedAnswer:
+        """The letter, unless what is said behind it is another option in full."""
+        if self.texts.find_equal(said) not in ("", letter.upper()):
+            return AMBIGUOUS
         return make_answer(letter.upper()) if letter.upper() in self.letters else NOTHING
 
     def _read_first_letter(self, text: str, whole_text: bool) -> ParsedAnswer | None:
@@ -123,7 +174,7 @@ class LetterReader:
             return None
         if self._p.joined.match(text):
             return AMBIGUOUS
-        return self._accept_letter(opening.group(1) or opening.group(2))
+        return self._accept_letter(opening.group(1) or opening.group(2), text[opening.end() :].partition("\n")[0])
 
     def _find_stated(self, text: str) -> str:
         """The letter of a first or last line that is one option in full ("B: image 3"); "" where options are listed.
@@ -154,7 +205,9 @@ class LetterReader:
         if match is None:
             return ""
         letter, said = match.group(1), line[match.end() :]
-        return letter if self.texts.is_text(letter, said) or self.texts.is_text(letter, _VERDICT.sub("", said)) else ""
+        verdict = VERDICT.search(said)
+        names = [said, said[: verdict.start()]] if verdict and verdict["accept"] else [said]
+        return letter if any(self.texts.is_text(letter, name) for name in names) else ""
 
     def _choose_anywhere(self, text: str) -> ParsedAnswer:
         if self.texts.hold_letters:  # "Point A" may be the text of option B
@@ -162,12 +215,15 @@ class LetterReader:
             if contained:
                 return make_answer(contained)
         rest = self._remove_lists(self._remove_rejected(text))
-        found = self._find_letters(rest)
+        wrong = set() if self.texts.hold_others else self._judge_options(text)[1]
+        found = self._find_letters(rest) - wrong
         if len(found) == 1:
             return make_answer(found.pop())
         if found:
             for clause in reversed(_CLAUSE.split(rest)):
-                named = self._find_letters(clause)
+                named = self._find_letters(clause) - wrong
+                if named and self._is_list_of_options(text) and self._p.listed.match(clause.lstrip()):
+                    return AMBIGUOUS
                 if named:
                     return (
                         make_answer(named.pop())
@@ -175,18 +231,22 @@ class LetterReader:
                         else AMBIGUOUS
                     )
             return AMBIGUOUS
-        last = _find_last_clause(rest)
-        contained = self.texts.find_only_one(rest) or (
-            self.texts.find_only_one(last) if self._is_conclusion(last) else ""
+        contained = (
+            self.texts.find_only_one(rest)
+            or self._find_superlative(rest)
+            or self.texts.find_only_one(_CONCLUSION.split(rest)[-1])
         )
-        if contained:
+        if contained and contained not in wrong:
             return make_answer(contained)
+        left = set(self.letters) - self._find_letters(self._remove_lists(text))
+        if len(left) == 1 and len(self.letters) > 2:  # all others are rejected
+            return make_answer(left.pop())
         return AMBIGUOUS if self._is_list_of_options(text) or self.texts.count_in(rest) > 1 else NOTHING
 
-    def _is_conclusion(self, clause: str) -> bool:
-        """Whether a clause is more than a remark on one option ("image 2 is mirrored")."""
-        said = self.texts.text_behind_first(clause)
-        return not said or re.match(rf"(?:{IS}\s+{HOW})?{ACCEPT}", said) is not None
+    def _find_superlative(self, text: str) -> str:
+        """The letter of the one option that a sentence, the last one first, says is what the question asks for."""
+        sentences = [part for part in reversed(re.split(r"[.!?;\n]\s", text)) if self._asked.search(part)]
+        return next(filter(None, map(self.texts.find_only_one, sentences)), "")
 
     def _find_letters(self, text: str) -> set[str]:
         found = {match.group(1) or match.group(2).upper() for match in self._p.standalone.finditer(text)}
@@ -195,8 +255,8 @@ class LetterReader:
         return found
 
     def _is_list_of_letters(self, text: str) -> bool:
-        """Whether a text is two or more letters, each once, and nothing else (S9); with a space or a line between."""
-        named = text.translate(_PUNCTUATION).split()
+        """Whether a text is two or more letters, each once, and nothing else (S9)."""
+        named = re.findall(r"[^\s()\[\]{}<>.,;:'\"*`|/&]+", text)
         return len(set(named)) == len(named) > 1 and set(named) <= set(self.letters)
 
     def _is_list_of_options(self, text: str) -> bool:
@@ -211,7 +271,7 @@ class LetterReader:
 
     def _remove_lists(self, text: str) -> str:
         """The text without options that it only repeats from the question, and without "among A, B, C and D"."""
-        text = self._p.enumerated.sub(" ", self._p.between.sub(" ", text))
+        text = self._p.enumerated.sub(" ", text)
         if "|" in text:
             text = self._p.row.sub(
                 lambda row: " " if self.texts.is_text(row.group(1), row.group(2)) else row.group(), text
@@ -228,8 +288,3 @@ class LetterReader:
             kept.append(text[start : marker.start()])
             start = stop
         return " ".join([*kept, text[start:]])
-
-
-def _find_last_clause(text: str) -> str:
-    parts = [part for part in _CLAUSE.split(text) if part.strip()]
-    return parts[-1] if parts else ""

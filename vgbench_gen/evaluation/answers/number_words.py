@@ -18,40 +18,35 @@ _TENS = {
 _SCALES = {"hundred": 100, "thousand": 1000}
 _ALL_WORDS = sorted({**_ONES, **_TENS, **_SCALES}, key=len, reverse=True)
 _WORD = "|".join(_ALL_WORDS)
-_AND_A_HALF = r"(?P<half>\s+and\s+(?:a\s+|one\s+|1\s+)?(?:half|(?P<quarter>quarter)))"
 _ENGLISH = re.compile(
-    rf"\b(?P<words>(?:a\s+(?=hundred|thousand))?(?:{_WORD})\b(?:(?:[\s-]+|\s+and\s+)(?:{_WORD})\b)*)"
-    rf"(?P<point>\s+point(?:\s+(?:{'|'.join(_ONES)}))+\b)?{_AND_A_HALF}?",
+    rf"\b(?P<words>(?:a\s+(?=hundred|thousand))?(?:{_WORD})\b"
+    rf"(?:(?:(?<=hundred)\s+and\s+|(?<=thousand)\s+and\s+|[\s-]+)(?:{_WORD})\b)*)(?P<point>[\s-]+point(?:[\s-]+(?:{'|'.join(_ONES)}))+\b)?"
 )
-_DIGITS_AND_A_HALF = re.compile(rf"\b(?P<number>[0-9]{{1,6}}){_AND_A_HALF}\b")
-_UNIT_AND_A_HALF = re.compile(
-    r"\b(?:one|a|an|1)\s+(?P<unit>met(?:er|re)|foot|yard|mile|inch)\s+and\s+(?:a\s+|one\s+)?half\b"
-)
-_DOZEN = re.compile(r"\b(?:(?P<half>half\s+a)|(?P<two>two|2)|(?P<three>three|3)|an?|one|1)[\s-]+dozen\b")
+_PARTS = {"half": 2, "halves": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "eighth": 8, "tenth": 10}
+_UNIT = r"(?:(?:kilo|deci|centi|milli)?met(?:er|re)|foot|feet|yard|mile|inche?)s?\b"
+# "three quarters of a meter", "2 and a half": a part before a unit or behind "and" becomes "3/4", "1/2".
 _PART = re.compile(
-    r"(?<!and )(?<!and a )(?<!and one )"
-    r"\b(?:(?P<count>an?|one|two|three|1|2|3)[\s-]+)?(?P<part>half|third|quarter|fourth|fifth|tenth)s?(?:\s+of)?\s+(?:an?\s+)?"
-    r"(?=(?:met(?:er|re)|foot|feet|yard|mile|inch|kilomet|centimet)s?\b)",
+    rf"(?:(?P<and>(?<=[0-9]|[a-z])[\s-]*(?:\band\b|&|-)[\s-]*)|\b)(?:(?P<count>an?|one|two|three|four|five|seven|[1-9])[\s-]+)?"
+    rf"(?P<part>{'|'.join(_PARTS)})s?\b(?P<unit>[\s-]+(?:of\s+)?(?:an?\s+|one\s+)?(?={_UNIT}))?"
 )
+_UNIT_AND_PART = re.compile(
+    rf"\b(?P<one>an?|one|[0-9]{{1,6}})[\s-]+(?P<unit>{_UNIT})\s+and\s+(?=[0-9]/)(?P<part>[0-9]/[0-9]{{1,2}})\b"
+)
+_DOZEN = re.compile(
+    r"\b(?:(?P<half>(?:half\s+a|1/2)|half\s+a)|(?P<two>two|2)|(?P<three>three|3)|an?|one|1)[\s-]+dozen\b"
+)
+_PAIR = re.compile(r"\ba\s+(?:pair|couple)\s+of\s+")
 _SINGLE = re.compile(r"\b(?:a\s+single|only\s+a\s+single|just\s+a\s+single)\b")
 _ONE_UNIT = re.compile(r"\ban?\s+(?=(?:met(?:er|re)|foot|yard|mile|inch|kilomet(?:er|re)|centimet(?:er|re))\b)")
-_MINUS = re.compile(r"(?<![0-9]\s)\b(?:minus|negative)\s+(?=[0-9.])")
-_PARTS = {"half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "tenth": 10}
-_COUNTS = {"two": 2, "three": 3, "2": 2, "3": 3}
-# "one" that counts nothing.
-_PRONOUN = re.compile(
-    r"\b(?:the|this|that|which|each|every|any|no|another|other|some|first|second|last|left|right|correct|closer|nearest|farthest)"
-    r"\s+one\b(?!\s+(?:chair|table))|\bone\s+(?:of|more|by\s+one|another|can|could|might|may|would|should|is|that|which|has|on|in|at)\b",
-)
-
 _CHINESE_DIGITS = {c: n for n, c in enumerate("零一二三四五六七八九")} | {"两": 2, "〇": 0, "壹": 1, "贰": 2, "叁": 3}
 _CHINESE_SCALES = {"十": 10, "百": 100, "千": 1000}
 _CHINESE_NUMERAL = "[零〇一二两三四五六七八九十百壹贰叁][零〇一二两三四五六七八九十百千点]{0,11}"
 _MEASURE = "个個把张張只隻条條辆輛台臺人本扇块塊盏盞件幅间間层層面排位名棵根支朵盆瓶杯匹头架座栋双对"
 _CHINESE = re.compile(
-    rf"(?<!第)(?<![其统唯万同])(?P<numeral>{_CHINESE_NUMERAL})(?P<half>个半|半)?"
+    rf"(?<!第)(?<![其统唯万同])(?P<numeral>{_CHINESE_NUMERAL}|[0-9]+(?=个半))(?P<half>个半|半)?"
     rf"(?=\s*(?:[{_MEASURE}]|[毫厘公分千]?米|左右|上下|公分|公尺|公里|英[尺寸里]|平方|平米|[到至][零〇一二两三四五六七八九十百0-9]|$|[。.,、;!?\n]))"
 )
+_UNIT_HALF = re.compile("([零〇一二两三四五六七八九十百千0-9])(公?[米尺]|英[尺寸])半")
 
 
 def replace_number_words(text: str) -> str:
@@ -60,33 +55,22 @@ def replace_number_words(text: str) -> str:
     Words that count nothing stay: "the left one", "second", "一共".
     """
     if re.search("[零〇一二两三四五六七八九十百半壹贰叁]", text):
-        text = text.replace("半米", "0.5米")
+        text = _UNIT_HALF.sub(r"\1个半\2", text.replace("半米", "0.5米"))
         text = _CHINESE.sub(lambda match: _write_chinese(match["numeral"]) + (".5" if match["half"] else ""), text)
     if not re.search(r"[a-z]", text):
         return text
-    if "half" in text or "quarter" in text:
-        text = _UNIT_AND_A_HALF.sub(r"1.5 \g<unit>", text)
-        text = _DIGITS_AND_A_HALF.sub(lambda match: match["number"] + (".25" if match["quarter"] else ".5"), text)
     if "dozen" in text:
         text = _DOZEN.sub(_write_dozens, text)
+    text = _PAIR.sub("2 ", text)
     if any(part in text for part in _PARTS):
         text = _PART.sub(_write_part, text)
+        text = _UNIT_AND_PART.sub(lambda m: f"{m['one'] if m['one'].isdigit() else 1} {m['part']} {m['unit']}", text)
     if "single" in text:
         text = _SINGLE.sub("1", text)
     text = _ONE_UNIT.sub("1 ", text)
     if any(word in text for word in _ALL_WORDS):
-        text = _replace_numerals(text)
-    return _MINUS.sub("-", text) if "minus" in text or "negative" in text else text
-
-
-def _replace_numerals(text: str) -> str:
-    """The text with its English numerals as digits, but for "the left one" and its like."""
-    kept: list[str] = []
-    start = 0
-    for pronoun in _PRONOUN.finditer(text):
-        kept += [_ENGLISH.sub(_write_english, text[start : pronoun.start()]), pronoun.group()]
-        start = pronoun.end()
-    return "".join([*kept, _ENGLISH.sub(_write_english, text[start:])])
+        text = _ENGLISH.sub(_write_english, text)
+    return text
 
 
 def _write_dozens(match: re.Match[str]) -> str:
@@ -94,7 +78,12 @@ def _write_dozens(match: re.Match[str]) -> str:
 
 
 def _write_part(match: re.Match[str]) -> str:
-    return f"{_COUNTS.get(match['count'] or '', 1) / _PARTS[match['part']]:.6g} "
+    if not match["unit"] and not match["and"]:
+        return match.group()
+    count = match["count"] or "1"
+    joint = "" if match["and"] is None else " and "
+    top = count if count.isdigit() else _ONES.get(count, 1)
+    return f"{joint}{top}/{_PARTS[match['part']]}{' ' if match['unit'] else ''}"
 
 
 def _write_english(match: re.Match[str]) -> str:
@@ -115,17 +104,13 @@ def _write_english(match: re.Match[str]) -> str:
         if size >= last or (last == 10 and not 1 <= value <= 9) or (last == 1):
             return match.group()  # "one two three" is a list, not a number
         current, last = current + value, size if size == 10 else 1
-    digits = _write_decimals(match)
+    digits = "".join(str(_ONES[word]) for word in re.findall("[a-z]+", match["point"])[1:]) if match["point"] else ""
     return f"{total + current}.{digits}" if digits else str(total + current)
 
 
-def _write_decimals(match: re.Match[str]) -> str:
-    if match["point"]:
-        return "".join(str(_ONES[word]) for word in match["point"].split()[1:])
-    return ("25" if match["quarter"] else "5") if match["half"] else ""
-
-
 def _write_chinese(numeral: str) -> str:
+    if numeral.isascii():
+        return numeral
     whole, _, fraction = numeral.partition("点")
     digits = "".join(str(_CHINESE_DIGITS.get(c, 0)) for c in fraction)
     if not any(c in _CHINESE_SCALES for c in whole):

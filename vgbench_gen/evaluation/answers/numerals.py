@@ -1,5 +1,7 @@
 """Counts, plain numbers and lengths in replies (`docs/protocols.md#reading-a-reply`)."""
 
+# ruff: noqa: RUF001 (characters of replies that look like others)
+
 from __future__ import annotations
 
 import abc
@@ -8,22 +10,19 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from vgbench_gen.evaluation.answers import units
-from vgbench_gen.evaluation.answers.outcomes import AMBIGUOUS, NOTHING, ParsedAnswer, make_answer
+from vgbench_gen.evaluation.answers.outcomes import AMBIGUOUS, NOTHING, AnswerReader, ParsedAnswer, make_answer
 from vgbench_gen.evaluation.answers.places import find_text_after_revision
 from vgbench_gen.evaluation.answers.quantities import (
-    NUMBER,
+    UNNAMED_NUMBER,
     Quantity,
-    evaluate_sum,
     find_quantities,
-    find_result_of_sum,
-    is_precision,
     prepare_text,
 )
+from vgbench_gen.evaluation.answers.statements import choose_stated, is_labelled
 from vgbench_gen.evaluation.answers.units import Kind, Unit
 from vgbench_gen.evaluation.answers.vocabulary import compile_pattern, match_any_of, read_words
 
-_UNNAMED = re.sub(r"\?P<[a-z]+>", "?:", NUMBER)
-_RANGED = rf"(?P<n>{_UNNAMED}(?:\s*(?:-|~|to|or|到|至)\s*{_UNNAMED})?)"
+_RANGED = rf"(?P<n>{UNNAMED_NUMBER}(?:\s*(?:-|~|to|or|到|至)\s*{UNNAMED_NUMBER})?)"
 _TOTALS = [
     compile_pattern(
         pattern.replace("{n}", _RANGED)
@@ -33,15 +32,14 @@ _TOTALS = [
     for pattern in read_words("totals", "counts")
 ]
 # "5 (2 red, 3 blue)", "3 chairs: ...": what follows explains the number.
-_OPENING = compile_pattern(rf"\A\W{{0,5}}(?P<n>{_UNNAMED})(?:[ \t]+[a-z]+){{0,6}}(?:[ \t]*[(:]|[ \t]+—)(?!\s*\Z)")
+_OPENING = compile_pattern(rf"\A\W{{0,5}}(?P<n>{UNNAMED_NUMBER})(?:[ \t]+[a-z]+){{0,6}}(?:[ \t]*[(:]|[ \t]+—)(?!\s*\Z)")
+_TIMES = re.compile(r"(?<=[0-9])\s?[x×](?=\s*(?:[A-Za-z]|\Z))")  # "4x chairs"
 _NONE = compile_pattern(rf"\A\W*{match_any_of(read_words('none', 'counts'))}\b\W*\Z|\A\W*(?:没有|无|零)\W*\Z")
 _NO_THINGS = compile_pattern(rf"(?:^|\b){match_any_of(read_words('no_things', 'counts'))}")
 _BOUNDS = compile_pattern(rf"{match_any_of(read_words('bounds', 'counts'))}\s*\Z")
 # A noun at most stands between a number and the end of its sentence ("make that 5 chairs").
 _NOTHING_BEHIND = re.compile(r"(?:\s+[a-z]+)?\W*")
 _SENTENCES = re.compile(r"[\n。!?;]|\.(?=\s|$)")
-# A length behind these is that of a thing whose size is known, by which another is judged.
-_REFERENCE = compile_pattern(rf"\b{match_any_of(read_words('references', 'lengths'))}\b[^.;,\n0-9]{{0,40}}\Z")
 _SCALAR = re.compile(
     r"\\?scalar[\"']?\s*[:=]?\s*(?:\{\s*(?P<in>[^{}]{1,80}?)\s*\}|(?P<out>-?[0-9][^\s{}\\]{0,40}))\s*[)\]]?\s*[,;:]?\s*[(\[\"']?\s*"
     r"(?:\\?distance[\s_]{0,2}unit[\"']?\s*[:=]?\s*[\"']?(?:\{\s*(?P<unit>[^{}]{1,40}?)\s*\}|(?P<bare>[A-Za-z\u4e00-\u9fff]{1,20}))|(?P<after>[A-Za-z\u4e00-\u9fff'\"]{1,20}))?",
@@ -49,14 +47,21 @@ _SCALAR = re.compile(
 )
 
 
-class _NumeralReader(abc.ABC):
+class _NumeralReader(AnswerReader, abc.ABC):
     """What counts, numbers and lengths share."""
 
     def read_notation(self, text: str) -> ParsedAnswer:
-        """The number at the end of the first sentence after "wait" or "actually"."""
-        tail = prepare_text(_SENTENCES.split(find_text_after_revision(text), maxsplit=1)[0])
-        found = find_quantities(tail)
-        return self.value(found[-1]) if found and _NOTHING_BEHIND.fullmatch(tail, found[-1].end) else NOTHING
+        """The number after "wait" or "actually": at the end of the first sentence there, or stated as the answer."""
+        tail = find_text_after_revision(text)
+        ready = prepare_text(_SENTENCES.split(tail, maxsplit=1)[0])
+        found = find_quantities(ready)
+        if found and _NOTHING_BEHIND.fullmatch(ready, found[-1].end):
+            return self.value(found[-1])
+        return self._read_stated(tail) if tail else NOTHING
+
+    def _read_stated(self, text: str) -> ParsedAnswer:
+        """The quantity that a text states as the answer, if this type tells statements apart."""
+        return NOTHING
 
     def read_segment(self, text: str) -> ParsedAnswer:
         return self._pick(text, first=True)
@@ -85,17 +90,6 @@ class _NumeralReader(abc.ABC):
     def value(self, found: Quantity) -> ParsedAnswer:
         """A quantity as an answer of this type."""
 
-    def _sum(self, text: str) -> ParsedAnswer:
-        """The value of a reply that is a sum, such as "2 + 3"."""
-        computed = evaluate_sum(prepare_text(text).strip(" ≈~:"))
-        if computed is None:
-            return NOTHING
-        value, rest = computed
-        found = find_quantities(f"1 {rest.strip()}") if rest.strip() else []
-        if re.search(r"[A-Za-z0-9=]", rest) and not (found and found[0].unit and len(rest.strip()) < 20):
-            return NOTHING
-        return self.value(Quantity(abs(value), found[0].unit if found else None, 0, 0, value < 0))
-
 
 class CountReader(_NumeralReader):
     """Reads how many things there are; ranges and alternatives are no counts.
@@ -104,10 +98,11 @@ class CountReader(_NumeralReader):
         real: whether the number may be any real number, where ranges stand for their midpoint and the last number of
             several counts (`docs/protocols.md#numbers-without-units`) instead of whole things.
         unit: the unit a question asks for; lengths and areas written in another one are converted.
+        question: as it was asked, for a real number among several.
     """
 
-    def __init__(self, real: bool = False, unit: Unit | None = None) -> None:
-        self.real, self.unit = real, unit
+    def __init__(self, real: bool = False, unit: Unit | None = None, question: str = "") -> None:
+        self.real, self.unit, self.question = real, unit, question
 
     def value(self, found: Quantity) -> ParsedAnswer:
         """The number, in the unit asked for."""
@@ -144,24 +139,26 @@ class CountReader(_NumeralReader):
     def _pick(self, text: str, first: bool) -> ParsedAnswer:
         if _NONE.search(text.lower()):
             return make_answer(0.0)
-        computed = self._sum(text)
-        if computed.found:
-            return computed
-        ready = prepare_text(text)
+        ready = prepare_text(text if self.unit else _TIMES.sub("", text))
         usable = self._select_usable(find_quantities(ready))
-        found = [one for one in usable if one.unit is None or not is_precision(one, ready)]
+        if self.unit is not None:
+            of_kind = [one for one in usable if one.unit and one.unit.kind == self.unit.kind]
+            usable = [one for one in usable if one in of_kind or is_labelled(ready, one, self.question)] or usable
+        found = [one for one in usable if one.kind != "product"]
         if not found:
-            return NOTHING
+            return AMBIGUOUS if usable else NOTHING
         if len({(one.signed, one.unit, one.kind) for one in found}) == 1:
             return self._read_bounded(ready, found[-1])
+        if self.real:
+            chosen = choose_stated(ready, found, self.question)
+            return self.value(chosen) if chosen else NOTHING
         return self._choose_last(ready, found, first)
 
     def _choose_last(self, text: str, found: list[Quantity], first: bool) -> ParsedAnswer:
         """The number of the last sentence that has one, of a prepared text with several different numbers."""
         sentences = [part for part in _SENTENCES.split(text) if self._select_usable(find_quantities(part))]
-        last = self._select_usable(find_quantities(find_result_of_sum(sentences[-1]))) if sentences else found
-        if self.real:
-            return self.value(last[-1])
+        last = self._select_usable(find_quantities(sentences[-1].rpartition("=")[2])) if sentences else []
+        last = last or found
         if first or len({one.signed for one in last}) == 1:
             return self.value(last[0])
         return AMBIGUOUS
@@ -182,10 +179,11 @@ class MeasureReader(_NumeralReader):
     Args:
         unit: the unit the question asks for, taken where a reply has none; without it such a reply says nothing.
         kind: what is measured.
+        question: as it was asked, for one length among several.
     """
 
-    def __init__(self, unit: Unit | None = None, kind: Kind = "length") -> None:
-        self.unit, self.kind = unit, kind
+    def __init__(self, unit: Unit | None = None, kind: Kind = "length", question: str = "") -> None:
+        self.unit, self.kind, self.question = unit, kind, question
 
     def value(self, found: Quantity) -> ParsedAnswer:
         """The measure in its base unit; nothing for a negative one or without a unit."""
@@ -214,18 +212,23 @@ class MeasureReader(_NumeralReader):
         return self.value(Quantity(abs(mean), unit or inside, 0, 0, mean < 0))
 
     def _pick(self, text: str, first: bool) -> ParsedAnswer:
-        computed = self._sum(text)
-        if computed.found:
-            return computed
-        ready = prepare_text(text)
-        part = find_result_of_sum(ready) if first else ready
-        pairs = [one for one in self._select_kind(find_quantities(part)) if not is_precision(one, part)]
-        pairs = [one for one in pairs if not _REFERENCE.search(part[: one.start])] or pairs
-        if pairs:
-            return self.value(pairs[0 if first else -1])
-        unit = units.find_named_unit(text, (self.kind,)) or self.unit
-        bare = [one for one in find_quantities(part) if one.unit is None]
-        return self.value(replace(bare[0 if first else -1], unit=unit)) if unit and bare else NOTHING
+        return self._choose(text)
 
-    def _select_kind(self, found: Iterable[Quantity]) -> list[Quantity]:
-        return [one for one in found if one.unit is not None and one.unit.kind == self.kind]
+    def _read_stated(self, text: str) -> ParsedAnswer:
+        return self._choose(text, only_stated=True)
+
+    def _choose(self, text: str, only_stated: bool = False) -> ParsedAnswer:
+        ready = prepare_text(text)
+        found = find_quantities(ready)
+        fit = [one for one in found if one.unit is not None and one.unit.kind == self.kind]
+        unit = (units.find_named_unit(text, (self.kind,)) if not fit else None) or self.unit
+        bare = [replace(one, unit=unit) for one in found if one.unit is None] if unit else []
+        fit = sorted(
+            [*fit, *(one for one in bare if not fit or is_labelled(ready, one, self.question))],
+            key=lambda one: one.start,
+        )
+        usable = [one for one in fit if one.kind != "product"]
+        if not usable:
+            return AMBIGUOUS if fit else NOTHING
+        chosen = choose_stated(ready, usable, self.question, only_stated)
+        return self.value(chosen) if chosen else NOTHING

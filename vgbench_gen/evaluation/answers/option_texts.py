@@ -7,19 +7,20 @@ from collections.abc import Mapping
 
 from vgbench_gen.evaluation.answers import units
 from vgbench_gen.evaluation.answers.clean import simplify_text
+from vgbench_gen.evaluation.answers.number_words import replace_number_words
 from vgbench_gen.evaluation.answers.vocabulary import match_any_of, read_words
 
 # "a" is the end of a name in "region A", and in "region A is closer".
 _ARTICLES = re.compile(
     rf"\b(?:the|an)\b(?![.):])|\ba\b(?=[ \t]+(?!{match_any_of(read_words('after_letter', 'letters'))}\b)\w)"
 )
-_NOT_TEXT = re.compile(r"[\s,;:!?\"'()\[\]{}<>*_/|-]+")
+_NOT_TEXT = re.compile(r"(?:[\s,;:!?\"'()\[\]{}<>*_/|→]|-(?![0-9.])|\b[xyuv]\s*=)+")
 _NUMBERED = re.compile(r"(?:point|region) ([0-9]{1,2})")
 _MEASURE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)\s?[a-z°%]{1,12}")
 _ZEROS = re.compile(r"(?<![0-9.])([0-9]+)(?:\.0+|(\.[0-9]*[1-9])0+)(?![0-9]|\.[0-9])")
 _WRITTEN_UNIT = re.compile(r"(?<=[0-9])\s?([a-z]{1,11}|[米度])(?![a-z0-9])")
 _REJECTED = re.compile(r"(?:\bnot|n[' ]t|\brather than|\binstead of|\bneither|\bnor|\bthan|不是)\s*$")
-_MARK = re.compile(rf"({match_any_of(read_words('colors', 'marks'))}) ({match_any_of(read_words('shapes', 'marks'))})")
+_TWO_WORDS = re.compile("([a-z]+) ([a-z]+)")
 _MARKERS = re.compile(r"(?:^|(?<=[\s,;]))(?:\(([A-Za-z])\)|([A-Z])[.:)](?=\s))\s*")
 
 
@@ -95,9 +96,11 @@ class OptionTexts:
             for pattern in (_MEASURE, _NUMBERED)
             for letter, match in _match_alone(pattern, bared).items()
         }
-        of_color, self._words = _shorten_marks(self._bare) if len(self._bare) == len(bared) else ({}, {})
+        of_color, self._words = _shorten_names(self._bare) if len(self._bare) == len(bared) else ({}, {})
         self._names = {self._bare[letter]: letter for letter in self._order} | of_color
-        self.hold_letters = any(re.search(r"\b[A-Z]\b", text) for text in self._plain.values())
+        held = {letter: re.findall(r"\b[A-Z]\b", text) for letter, text in self._plain.items()}
+        self.hold_letters = any(held.values())
+        self.hold_others = any(found not in ([], [letter]) for letter, found in held.items())
 
     def find_equal(self, text: str) -> str:
         """The letter whose text a reply is, "" where there is none; a reply of one letter is a letter, not a text."""
@@ -117,12 +120,6 @@ class OptionTexts:
         """The letter of the one option whose text stands in a reply, unless it is rejected there; "" otherwise."""
         found = self._find_all(text)
         return found.pop() if len(found) == 1 else ""
-
-    def text_behind_first(self, clause: str) -> str:
-        """What follows the option's text that opens a clause, "" where none opens it or nothing follows."""
-        said = normalize_text(clause)
-        own = next((self._bare[letter] for letter in self._order if said.startswith(self._bare[letter] + " ")), "")
-        return said[len(own) :].strip() if own else ""
 
     def count_in(self, text: str) -> int:
         """How many options' texts stand in a reply."""
@@ -151,8 +148,8 @@ class OptionTexts:
             return set()
         rest = f" {normalize_text(text)} "
         rest = re.sub(r"(?<![0-9])\.|\.(?![0-9])", " ", rest)
-        found, rest = _find_texts(self._names, rest)
-        return found or _find_texts(self._words, rest)[0]
+        found, plain = _find_texts(self._names, rest)
+        return found or _find_texts(self._words, plain)[0] or _find_texts(self._names, replace_number_words(rest))[0]
 
 
 def _match_alone(pattern: re.Pattern[str], texts: Mapping[str, str]) -> dict[str, re.Match[str]]:
@@ -162,17 +159,17 @@ def _match_alone(pattern: re.Pattern[str], texts: Mapping[str, str]) -> dict[str
     return {letter: match for letter, match in found.items() if said.count(match.group(1)) == 1}
 
 
-def _shorten_marks(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Shorter names of drawn marks with their letters: "blue one" for "blue square", and the words "blue" and "square".
+def _shorten_names(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Shorter names of options of two words each, with their letters: "blue one" for "blue square", and both words.
 
-    Nothing where options are no marks; a word that two options share names neither.
+    A word that two options share names neither.
     """
-    marks = {letter: match.groups() for letter, text in options.items() if (match := _MARK.fullmatch(text))}
+    marks = {letter: match.groups() for letter, text in options.items() if (match := _TWO_WORDS.fullmatch(text))}
     if len(marks) < len(options):
         return {}, {}
     said = [word for words in marks.values() for word in words]
     alone = {word: letter for letter, words in marks.items() for word in words if said.count(word) == 1}
-    others = [word for word in (*read_words("others", "marks"), *read_words("shapes", "marks")) if word not in said]
+    others = [word for word in read_words("others", "marks") if word not in said]
     return {f"{c} {other}": letter for letter, (c, _) in marks.items() if c in alone for other in others}, alone
 
 

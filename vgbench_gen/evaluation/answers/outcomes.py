@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import ClassVar, Literal
 
 Status = Literal["ok", "no_answer", "ambiguous", "truncated", "refusal", "api_error"]
 Outcome = Literal["right", "wrong", "unreadable", "refused", "failed"]
@@ -54,24 +55,31 @@ def grade_outcome(reading: ParsedAnswer, score: float) -> Outcome:
     return _OUTCOMES[reading.status]
 
 
-class AnswerReader(Protocol):
+class AnswerReader:
     """Rules of one answer type; every method looks at cleaned text and never raises on it."""
+
+    keys: ClassVar[re.Pattern[str] | None] = None
+    """Keys of JSON, besides "answer" and its like, whose value is the answer."""
+
+    def prepare(self, text: str) -> str:
+        """The text in the form in which the other methods look at it."""
+        return text
 
     def read_notation(self, text: str) -> ParsedAnswer:
         """Notations that only this type has; they go before everything else."""
-        ...
+        return NOTHING
 
     def read_segment(self, text: str) -> ParsedAnswer:
         """What stands in a container or after a phrase such as "the answer is"."""
-        ...
+        return self.read_opening(text)
 
     def read_opening(self, text: str) -> ParsedAnswer:
         """A value that opens the reply on its own."""
-        ...
+        return NOTHING
 
     def read_anywhere(self, text: str) -> ParsedAnswer:
         """A value anywhere in the text."""
-        ...
+        return NOTHING
 
 
 def convert_to_json_value(value: str | float | None) -> str | float | None:

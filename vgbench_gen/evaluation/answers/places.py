@@ -25,10 +25,12 @@ _TAGGED = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{|(?<![A-Za-z])boxed\{")
-_KEYED = re.compile(
-    rf"[\"']{match_any_of(read_words('answer_keys'))}[\"']\s*:\s*"
-    r"(?:\"([^\"\n]{0,400})\"|'([^'\n]{0,400})'|(-?[0-9][^,}\n]{0,60}|true|false|null)|\[\s*[\"']([^\"'\n]{0,200})[\"']\s*\])",
-    re.IGNORECASE,
+_ANSWER_KEY = re.compile(match_any_of(read_words("answer_keys")), re.IGNORECASE)
+_PAIR = re.compile(
+    r"(?:[\"'](?P<key>[^\"'\n:]{1,60})[\"']|^[ \t]*(?P<bare>[A-Za-z_]{1,40}))[ \t]*:\s*"
+    r"(?:\"(?P<double>[^\"\n]{0,400})\"|'(?P<single>[^'\n]{0,400})'|(?P<plain>-?[0-9][^,}\n]{0,60}|true\b|false\b|null\b)"
+    r"|\[\s*[\"'](?P<list>[^\"'\n]{0,200})[\"']\s*\])",
+    re.IGNORECASE | re.MULTILINE,
 )
 _LINKS = match_any_of(read_words("answer_links"))
 _PHRASE = compile_pattern(
@@ -43,7 +45,6 @@ _DENIED = compile_pattern(
 )
 _UNIT = re.compile(rf"[\s,~\\]*(?P<unit>{units.PATTERN})")
 _SEGMENT_END = re.compile(r"[\n。;!?]|\.(?=\s|$)")
-_ABBREVIATION = re.compile(r"\b(approx|ca|e\.g|i\.e|vs|fig|est|resp)\.", re.IGNORECASE)
 _API_ERROR = compile_pattern(rf"\A\W{{0,3}}{match_any_of(read_words('api_errors'))}")
 _PLACEHOLDER = compile_pattern(rf"\A\W*{match_any_of(read_words('placeholders'))}\W*\Z")
 _REFUSAL = compile_pattern("|".join(read_words("refusals")))
@@ -79,14 +80,18 @@ def extract_answer(
     if _API_ERROR.match(reply[:400].lower()):
         return API_ERROR
     cleaned = clean_reply(reply)
-    text = _remove_denied(_ABBREVIATION.sub(lambda match: match.group(1).replace(".", ""), cleaned.text))
-    whole = text.strip().lower()
-    says_none = none_is_a_value and whole.strip(".!") in ("none", "[]", "{}")
-    if len(whole) < 12 and _PLACEHOLDER.match(whole) and not says_none:
-        return TRUNCATED if cleaned.cut else NOTHING
-    found = _read_clean(text, reader) if text else NOTHING
-    if text and found.status == "no_answer" and not cleaned.cut:
-        found = empty
+    found = NOTHING
+    for part in cleaned.texts:
+        text = _remove_denied(part)
+        whole = text.strip().lower()
+        says_none = none_is_a_value and whole.strip(".!") in ("none", "[]", "{}")
+        if len(whole) < 12 and _PLACEHOLDER.match(whole) and not says_none:
+            continue
+        found = _read_clean(reader.prepare(text), reader) if text else NOTHING
+        if text and found.status == "no_answer" and not cleaned.cut:
+            found = empty
+        if found.status != "no_answer":
+            break
     return TRUNCATED if cleaned.cut and not found.found else found
 
 
@@ -94,7 +99,7 @@ def _read_clean(text: str, reader: AnswerReader) -> ParsedAnswer:
     found = reader.read_notation(text)
     if found.status != "no_answer":
         return found
-    for place in chain(find_containers(text), find_announced(text)):
+    for place in chain(find_containers(text, reader.keys), find_announced(text)):
         found = reader.read_segment(place)
         if found.status == "no_answer" and is_refusal(place):
             found = REFUSAL
@@ -163,16 +168,21 @@ def _find_refusal(text: str) -> re.Match[str] | None:
     return _REFUSAL.search(low) if any(sign in low for sign in _REFUSAL_SIGNS) else None
 
 
-def find_containers(text: str) -> Iterator[str]:
-    """Contents of answer tags, boxes and JSON keys, the last one first."""
-    found: list[tuple[int, str]] = []
+def find_containers(text: str, keys: re.Pattern[str] | None = None) -> Iterator[str]:
+    """Contents of answer tags, boxes and JSON keys, the last one first; those of a reader's own `keys` after these."""
+    found: list[tuple[bool, int, str]] = []
     if "<" in text:
-        found += [(match.start(), match.group(2) or match.group(3) or "") for match in _TAGGED.finditer(text)]
+        found += [(True, match.start(), match.group(2) or match.group(3) or "") for match in _TAGGED.finditer(text)]
     if "boxed" in text or "fbox" in text:
-        found += [(match.start(), _read_box(text, match.end())) for match in list(_BOXED.finditer(text))[-_MAX_PLACES:]]
-    if ":" in text and ("'" in text or '"' in text):
-        found += [(match.start(), next(filter(None, match.groups()), "")) for match in _KEYED.finditer(text)]
-    for _, content in sorted(found, reverse=True)[:_MAX_PLACES]:
+        boxes = list(_BOXED.finditer(text))[-_MAX_PLACES:]
+        found += [(True, match.start(), _read_box(text, match.end())) for match in boxes]
+    for pair in _PAIR.finditer(text) if ":" in text else ():
+        key, value = pair["key"] or pair["bare"], next(filter(None, pair.groups()[2:]), "")
+        if pair["key"] and _ANSWER_KEY.fullmatch(key):
+            found.append((True, pair.start(), value))
+        elif keys and keys.fullmatch(key):
+            found.append((False, pair.start(), value))
+    for _, _, content in sorted(found, reverse=True)[:_MAX_PLACES]:
         yield content.strip()
 
 

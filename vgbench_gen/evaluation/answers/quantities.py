@@ -4,47 +4,53 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
-
-from simpleeval import SimpleEval  # type: ignore[import-untyped]
 
 from vgbench_gen.evaluation.answers import units
 from vgbench_gen.evaluation.answers.number_words import replace_number_words
 from vgbench_gen.evaluation.answers.units import Unit
 from vgbench_gen.evaluation.answers.vocabulary import compile_pattern, match_any_of, read_words
 
-_MAX_EXPRESSION = 60
 _LARGEST = 1e15
 
-# One anchored pattern for a number; what a comma or dot means follows from the digits after it.
+# One anchored pattern for a number; what a comma, dot, blank or apostrophe means follows from the digits after it.
 NUMBER = (
-    r"(?:(?P<whole>[0-9]{1,6})\s+(?P<top>[0-9]{1,4})/(?P<bottom>[0-9]{1,4})|(?P<over>[0-9]{1,6})\s*/\s*(?P<under>[0-9]{1,6})"
+    r"(?:(?P<whole>[0-9]{1,6})(?:\s+(?:and\s+|&\s*)?|\s?-\s?)(?P<top>[0-9]{1,4})/(?P<bottom>[0-9]{1,4})"
+    r"|(?P<over>[0-9]{1,6})\s*/\s*(?P<under>[0-9]{1,6})"
     r"|10\s?\^\s?[({]?\s?(?P<tens>[+-]?[0-9]{1,2})(?![0-9.])[)}]?"
-    r"|(?P<digits>[0-9]{1,3}(?:,[0-9]{3}){1,5}(?:\.[0-9]{1,20})?|[0-9]{1,3}(?:\.[0-9]{3}){1,5},[0-9]{1,20}|[0-9]{1,12},[0-9]{1,2}(?![0-9])"
+    r"|(?P<digits>[1-9][0-9]{0,2}(?:[ '][0-9]{3}){1,4}(?![0-9'])(?:[.,][0-9]{1,20})?"
+    r"|[0-9]{1,3}(?:,[0-9]{3}){1,5}(?:\.[0-9]{1,20})?|[0-9]{1,3}(?:\.[0-9]{3}){1,5},[0-9]{1,20}|[0-9]{1,12},[0-9]{1,2}(?![0-9])"
     r"|0,[0-9]{1,20}|[0-9]{1,40}(?:\.[0-9]{1,40})?|\.[0-9]{1,40})"
     r"(?:\s*[x×*·⋅]\s*10\s*\^?\s*[({]?\s*(?P<power>[+-]?[0-9]{1,2})[)}]?|[eE](?P<exponent>[+-]?[0-9]{1,2}))?)"
 )
+UNNAMED_NUMBER = re.sub(r"\?P<[a-z]+>", "?:", NUMBER)
 _QUANTITY = re.compile(
-    rf"(?<![A-Za-z0-9_.])(?<![0-9],)(?<![0-9]/){NUMBER}(?:(?P<gap>\s*-?\s*)(?P<unit>{units.PATTERN})|(?![A-Za-z0-9_]|\.[0-9]))",
+    rf"(?<![A-Za-z0-9_.])(?<![0-9],)(?<![0-9]/){NUMBER}"
+    rf"(?:(?P<gap>\s*(?:-?ish\b|[-+])?\s*)(?P<unit>{units.PATTERN})|(?:-?ish\b)?(?![A-Za-z0-9_]|\.[0-9]))",
 )
-_RANGE = re.compile(r"\s*(?:-|~|–|—|to|through|up to|till|until|到|至)\s*")
-_EITHER = re.compile(r"\s*,?\s*(?:or|或者?|/)\s*")
-_BETWEEN = re.compile(r"\b(?:between|from)\s*$|在\s*$")
-_AND = re.compile(r"\s*(?:and|和|与)\s*")
-_PLUS_MINUS = re.compile(r"\s*\(?(?:±|\+/-|\+-|,?\s?(?:plus or (?:minus|-)|plus/minus|give or take))\s*")
-_UNIT_IN_BRACKETS = re.compile(rf"(?<=[0-9])\s?[(\[]\s?(?:in\s)?(?P<unit>{units.PATTERN})\s?[)\]]")
-# A length beside these says how well another one is known.
-_PRECISION = match_any_of(read_words("precision", "lengths"))
-_PRECISION_AFTER = compile_pattern(rf"\s*(?:-|\b)\s*(?:[a-z]+\s+)?{_PRECISION}\b")
-_PRECISION_BEFORE = compile_pattern(
-    rf"(?:\b{_PRECISION}(?:\s*(?:\b(?:of|is|was|within|about|around|approximately|up to)\b|大?约|[:=~≈±<(]))*"
-    rf"|{match_any_of(read_words('precision_before', 'lengths'))})\s*\Z"
+_HEDGES = rf"(?:(?:{match_any_of(read_words('hedges', 'lengths'))})\s*)*"
+_RANGE = re.compile(rf"\s*(?:-|~|–|—|\.\.\.?|-?to\b-?|through|up to|till|until|到|至)\s*{_HEDGES}")
+_EITHER = re.compile(rf"\s*,?\s*(?:or|或者?|/)\s*{_HEDGES}")
+_BETWEEN = re.compile(rf"\b(?:between|from)\s*{_HEDGES}$|在\s*$")
+_AND = re.compile(rf"\s*(?:and|和|与)\s*{_HEDGES}")
+_BY = re.compile(r"\s*(?:[x×*+]|by)\s*")
+_PLUS_MINUS = re.compile(r"\s*[,(]?\s?(?:±|\+/-|\+-|plus or (?:minus|-)|plus/minus|give or take)\s*")
+# A unit in brackets or the next cell behind a number, or in the label or key before it: "2.5 (m)", '"depth_cm": 230'.
+_UNIT_BESIDE = re.compile(rf"(?<=[0-9])\s?(?:[(\[]\s?(?:in\s)?|\|\s*)(?P<unit>{units.PATTERN})\s?(?:[)\]]|(?=\|))")
+_UNIT_IN_KEY = re.compile(
+    rf"(?:(?<=[a-z])(?:_(?:in_)?|\s+in\s+|\s?[(\[]\s?(?:in\s)?|,\s?)|(?:^|(?<=[\n.;,{{]))[\s\"'-]*(?:in\s+)?)(?P<unit>{units.PATTERN})\s?[)\]]?"
+    rf"(?P<link>[\"'*]*\s*(?:\||:|=|—|-|is)\s*[\"'*~≈]*{_HEDGES})(?P<number>{UNNAMED_NUMBER})"
+    rf"(?![0-9.,]*[0-9]|\s*(?:{units.PATTERN}))"
+)
+_MIDDLE_DOT = re.compile("(?<=[0-9])·(?=[0-9]{1,2}(?![0-9^]))")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z][A-Za-z]*[\"']\s*:)")
+# "7ft6in", "2m30"
+_GLUED = re.compile(
+    r"(?<=[0-9])\s?(ft|foot|feet|m|cm|yd)(?=[0-9]{2}(?![0-9])|[0-9]{1,2}(?:\.[0-9]+)?\s?(?:in|cm|mm|\"|'')|(?<=t)[0-9](?![0-9]))"
 )
 _JOINED = re.compile(r"\s*(?:,|\band\b|又|零)?\s*")
-_LIST_MARKER = re.compile(r"^[ \t]*\(?([0-9]{1,2})[.)][ \t]+(?=\S)", re.MULTILINE)
 _LABELS = compile_pattern(
     rf"(?<![A-Za-z0-9])(?:{match_any_of(read_words('labels', 'counts'))})\s*\.?\s*[#(]?\s*[0-9]{{1,4}}(?![0-9.]*[0-9])"
     r"(?:\s*(?:-|to|and|,|/)\s*[0-9]{1,4}(?![0-9]))?\)?"
@@ -53,16 +59,11 @@ _OF_MEDIA = compile_pattern(
     rf"\b[0-9]{{1,3}}\s*(?:{match_any_of(read_words('things_of_media', 'counts'))})(?![A-Za-z])"
 )
 _TUPLES = re.compile(r"[(\[]\s*-?[0-9.]{1,20}(?:\s*px)?\s*(?:,\s*-?[0-9.]{1,20}(?:\s*px)?\s*){1,15}[)\]]")
-_NAMED = re.compile(
-    r"\b[xyzuvwhft][0-9]?\s*=\s*-?[0-9.]{1,20}(?!\s*(?:m|cm|mm|ft|met|cent|feet|inch)\b)|\b[0-9]{1,2}:[0-9]{2}\b"
-)
 # "3, not 4"
 _DENIED = compile_pattern(
     r"(?:,\s*)?\b(?:not|rather than|instead of)\s+(?:just\s+)?[0-9]{1,9}(?:[.,][0-9]{1,9})?(?![0-9/-])"
     rf"(?:\s*(?:{units.PATTERN}))?"
 )
-_EXPRESSION = re.compile(r"[\s(]*[0-9.][0-9.\s()+*×÷/-]{0,60}")
-_MULTI = re.compile(r"[+*×÷/(]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ class Quantity:
     negative: bool = False
     """Whether a minus sign stands before it."""
     kind: str = "one"
-    """"one", "range" ("2 to 3") or "either" ("2 or 3")."""
+    """"one", "range" ("2 to 3"), "either" ("2 or 3") or "product" ("2 x 3", "2 + 3")."""
 
     @property
     def signed(self) -> float:
@@ -97,17 +98,15 @@ class Quantity:
 def prepare_text(text: str) -> str:
     """The text in lower case, with number words as digits, without numbers that name or count other things.
 
-    Those are list markers, steps, images and frames, tuples of coordinates, times and named coordinates.
+    Those are steps, images and frames, and tuples of coordinates.
     """
-    text = replace_number_words(text.lower())
-    markers = list(_LIST_MARKER.finditer(text))
-    if len(markers) > 1 or (markers and markers[0].group(1) == "1"):
-        text = _LIST_MARKER.sub("", text)
-    for pattern in (_TUPLES, _LABELS, _OF_MEDIA, _NAMED):
+    text = replace_number_words(_MIDDLE_DOT.sub(".", _CAMEL.sub("_", text)).lower())
+    for pattern in (_TUPLES, _LABELS, _OF_MEDIA):
         text = pattern.sub(" ", text)
     if "not " in text or "rather than" in text or "instead of" in text:
         text = re.sub(" {3,}", " ", _DENIED.sub(" ", text))
-    return _UNIT_IN_BRACKETS.sub(r" \g<unit>", text) if "(" in text or "[" in text else text
+    text = re.sub("_(?![0-9])", " ", _UNIT_IN_KEY.sub(r"\g<link>\g<number> \g<unit>", text))
+    return _GLUED.sub(r"\1 ", _UNIT_BESIDE.sub(r" \g<unit>", text))
 
 
 @lru_cache(maxsize=256)
@@ -126,43 +125,6 @@ def find_quantities(text: str) -> tuple[Quantity, ...]:
     return tuple(found)
 
 
-def is_precision(found: Quantity, text: str) -> bool:
-    """Whether a quantity of a prepared text only says how well another is known: "at 10 m resolution"."""
-    return bool(
-        _PRECISION_AFTER.match(text, found.end)
-        or _PRECISION_BEFORE.search(text[max(0, found.start - 60) : found.start])
-    )
-
-
-def find_result_of_sum(text: str) -> str:
-    """What stands after the last "=" of a line of arithmetic; the text itself where there is none."""
-    head, sign, tail = text.rpartition("=")
-    return tail if sign and re.search("[0-9]", tail) and re.search("[0-9]", head) else text
-
-
-def evaluate_sum(text: str) -> tuple[float, str] | None:
-    """Value and the rest of the text where it opens with a sum or product such as "(1.2 + 0.3) m"; None otherwise."""
-    match = _EXPRESSION.match(text)
-    if match is None or not _MULTI.search(match.group()) or "**" in match.group() or "//" in match.group():
-        return None
-    written = match.group().replace("×", "*").replace("÷", "/").strip()
-    rest = text[match.end() :]
-    if len(written) > _MAX_EXPRESSION or re.match(r"[a-z]*[0-9]", rest):
-        return None
-    try:
-        value = SimpleEval().eval(written)
-    except Exception:  # whatever a stranger's sum does, it is no number
-        return None
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not math.isfinite(value)
-        or abs(value) > _LARGEST
-    ):
-        return None
-    return float(value), rest
-
-
 def _read_quantity(match: re.Match[str], text: str) -> Quantity | None:
     value = _parse_value(match)
     if value is None:
@@ -170,17 +132,18 @@ def _read_quantity(match: re.Match[str], text: str) -> Quantity | None:
     written = match["unit"]
     unit = units.find_unit(written) if written else None
     start = match.start()
-    if (
-        unit is not None
-        and written in ("'", '"', "''")
-        and (text[max(0, start - 1) : start] in ("'", '"') or match["gap"])
-    ):
-        unit = None  # a quotation mark
+    if written in ("'", '"', "''") and _is_quoted(text, start, written, match["gap"]):
+        unit = None
     before = text[:start].rstrip(" ")
     signed = before.endswith("-") and len(before) == start and not before[:-1].rstrip()[-1:].isalnum()
     signed = signed and not before[:-1].endswith(("'", '"', ")", "-"))
     end = match.end() if unit or not written else match.start("gap")
     return Quantity(value, unit, start, end, negative=signed)
+
+
+def _is_quoted(text: str, start: int, mark: str, gap: str) -> bool:
+    """Whether the mark behind a number closes a quotation, and is no sign of feet or inches."""
+    return text[max(0, start - 1) : start] in ("'", '"') or bool(gap and text.count(mark, 0, start) % 2)
 
 
 def _parse_value(match: re.Match[str]) -> float | None:
@@ -200,6 +163,7 @@ def _parse_value(match: re.Match[str]) -> float | None:
 
 def _write_decimal(digits: str) -> str:
     """Digits with "." as the decimal point: "1,234" is a thousand, "1,25" and "0,125" are not, "1.234,5" is again."""
+    digits = digits.replace(" ", "").replace("'", "")
     if "," not in digits:
         return digits
     if "." in digits:
@@ -226,12 +190,16 @@ def _merge(first: Quantity, second: Quantity, text: str) -> Quantity | None:
         kind = "range"
     elif _EITHER.fullmatch(gap):
         kind = "either"
-    if not kind or first.kind != "one":
+    elif _BY.fullmatch(gap):
+        kind = "product"
+    if not kind or (first.kind != "one" and kind != "product"):
         return None
     unit = second.unit or first.unit
     low = first.value
     if first.unit and unit and first.unit.kind == unit.kind:
         low = first.value * first.unit.scale / unit.scale
+    if kind == "range" and low > second.value:  # a difference
+        return None
     return Quantity((low + second.value) / 2, unit, first.start, second.end, first.negative, kind)
 
 
@@ -256,6 +224,8 @@ def _guess_smaller(large: Unit, value: float, gap: str) -> Unit | None:
     if gap.strip(" -"):
         return None
     if large is units.METRE:
+        if value in range(10, 100):
+            return units.SPELLINGS["cm"]
         return units.SPELLINGS["dm"] if not gap and value in range(1, 10) else None
     return units.INCH if large is units.FOOT and value < 12 else None
 

@@ -5,28 +5,16 @@ from __future__ import annotations
 import re
 
 from vgbench_gen.evaluation.answers.option_texts import normalize_text
-from vgbench_gen.evaluation.answers.outcomes import NOTHING, ParsedAnswer, make_answer
+from vgbench_gen.evaluation.answers.outcomes import NOTHING, AnswerReader, ParsedAnswer, make_answer
 
 _LONGEST = 200
 _LEAD = re.compile(r"\A\W*(?:(?:it|this|that|they|there)(?:'s| is| are) )?(?:(?:in|on|at|to) )?", re.IGNORECASE)
 
 
-class TextReader:
-    """Reads a short text, without articles and punctuation, in lower case."""
-
-    def read_notation(self, text: str) -> ParsedAnswer:
-        """Nothing: words have no notation of their own."""
-        return NOTHING
-
-    def read_segment(self, text: str) -> ParsedAnswer:
-        """The text after a phrase or in a container."""
-        return self.read_opening(text)
+class TextReader(AnswerReader):
+    """Reads a short text, without articles and punctuation, in lower case: the first line of a reply or a container."""
 
     def read_opening(self, text: str) -> ParsedAnswer:
         """The first line."""
         line = normalize_text(_LEAD.sub("", text.strip().partition("\n")[0][:_LONGEST]))
         return make_answer(line) if line else NOTHING
-
-    def read_anywhere(self, text: str) -> ParsedAnswer:
-        """Nothing beyond the first line."""
-        return NOTHING

@@ -33,12 +33,34 @@ class Unit:
 
 _LENGTHS: dict[Unit, tuple[str, ...]] = {
     Unit("mm", 0.001, "length"): ("mm", "mms", "millimeter", "millimeters", "millimetre", "millimetres", "毫米"),
-    Unit("cm", 0.01, "length"): ("cm", "cms", "centimeter", "centimeters", "centimetre", "centimetres", "厘米", "公分"),
+    Unit("cm", 0.01, "length"): (
+        "cm",
+        "cms",
+        "centimeter",
+        "centimeters",
+        "centimetre",
+        "centimetres",
+        "centimetrs",
+        "厘米",
+        "公分",
+    ),
     Unit("dm", 0.1, "length"): ("dm", "decimeter", "decimeters", "decimetre", "decimetres", "分米"),
-    Unit("m", 1.0, "length"): ("m", "mtr", "mtrs", "meter", "meters", "metre", "metres", "米", "公尺"),
+    Unit("m", 1.0, "length"): (
+        "m",
+        "mtr",
+        "mtrs",
+        "meter",
+        "meters",
+        "metre",
+        "metres",
+        "metters",
+        "meteres",
+        "米",
+        "公尺",
+    ),
     Unit("km", 1000.0, "length"): ("km", "kms", "kilometer", "kilometers", "kilometre", "kilometres", "千米", "公里"),
-    Unit("in", 0.0254, "length", False): ("in", "ins", "inch", "inches", '"', "''", "英寸", "吋"),
-    Unit("ft", 0.3048, "length", False): ("ft", "fts", "foot", "feet", "'", "英尺", "呎"),
+    Unit("in", 0.0254, "length", False): ("in", "ins", "inch", "inches", "inchs", '"', "''", "英寸", "吋"),
+    Unit("ft", 0.3048, "length", False): ("ft", "fts", "foot", "feet", "feets", "foots", "'", "英尺", "呎"),
     Unit("yd", 0.9144, "length", False): ("yd", "yds", "yard", "yards", "码"),
     Unit("mi", 1609.344, "length", False): ("mi", "mile", "miles", "英里"),
 }
@@ -97,8 +119,8 @@ _WORDS = "|".join(
     and (len(text) > 3 or not text.isascii() or text in ("cm", "mm", "m", "ft", "km", "m2", "m^2"))
 )
 _ASKED = re.compile(
-    rf"(?:\b(?:in|using|use|as|units?[\"']?(?: is| are|\s?:| of)?)\s+(?:the\s+unit\s+(?:of\s+)?)?"
-    rf"|\(\s*(?:in\s+|unit:?\s*)?|单位[是为:：]?\s*|用|多少|几)"
+    rf"(?:\b(?:in|using|use|as|units?[\"']?(?: is| are|\s?[:=]| of)?)\s+(?:the\s+unit\s+(?:of\s+)?)?"
+    rf"|[(\[]\s*(?:in\s+|unit:?\s*)?|(?<=[a-z])_(?:in_)?|单位[是为:：]?\s*|用|多少|几)"
     rf"[\"']?(?P<unit>{_WORDS})(?![A-Za-z0-9^/])",
 )
 _SPELLED = re.compile(rf"(?<![0-9A-Za-z.])(?<![0-9]\s)(?P<unit>{_WORDS})(?![A-Za-z0-9^/])")

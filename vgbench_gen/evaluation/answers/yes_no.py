@@ -1,86 +1,138 @@
 """Yes and no in replies (`docs/protocols.md#yes-and-no`)."""
 
+# ruff: noqa: RUF001 (characters of replies that look like others)
+
 from __future__ import annotations
 
 import re
 
-from vgbench_gen.evaluation.answers.outcomes import AMBIGUOUS, NOTHING, REFUSAL, ParsedAnswer, make_answer
+from vgbench_gen.evaluation.answers.outcomes import AMBIGUOUS, NOTHING, REFUSAL, AnswerReader, ParsedAnswer, make_answer
 from vgbench_gen.evaluation.answers.places import find_text_after_revision
 from vgbench_gen.evaluation.answers.vocabulary import compile_pattern, match_any_of, read_words
 
 YES, NO = "Yes", "No"
 
-_END = r"(?=\s*(?:$|[.,!?;:)\]\"'、。|]|-|—))"
-_ALONE = match_any_of(read_words("yes_alone", "yes_no"))
-_YES = rf"(?:{match_any_of(read_words('yes', 'yes_no'))}(?!\s+not\b)|{_ALONE}"
-_YES += rf"(?:{_END}|\s+(?:is|are|was|were|does|do|did|has|have){_END}))"
-_NO = rf"(?:{match_any_of(read_words('no', 'yes_no'))}|no(?!\s+{match_any_of(read_words('no_idioms', 'yes_no'))}\b))"
-_TRUE, _FALSE = match_any_of(read_words("true", "yes_no")), match_any_of(read_words("false", "yes_no"))
-_SUBJECT = match_any_of(read_words("subjects", "yes_no"))
-_OPENS_YES = rf"{_ALONE}\s+(?:{match_any_of(read_words('yes_goes_on', 'yes_no'))}\b|{_TRUE})"
-_CHINESE_NO, _CHINESE_YES = (
-    match_any_of(read_words("chinese_no", "yes_no")),
-    match_any_of(read_words("chinese_yes", "yes_no")),
-)
 
-_ECHO = compile_pattern(
-    rf"\"?\byes\"?\s*(?:or|/|\|)\s*\"?no\"?\b|\"?\bno\"?\s*(?:or|/|\|)\s*\"?yes\"?\b|\btrue\s*(?:or|/)\s*false\b"
-    rf"|(?:\bnot|n't)\s+(?:a\s+|simply\s+|just\s+)?\"?(?:yes|no)\b\"?"
-    rf"|\b(?:yes|no)\s*\?(?=\s*\S)"  # "Yes? Let me check."
-    rf"|{match_any_of(read_words('chinese_echoes', 'yes_no'))}"
+def _match_list(key: str) -> str:
+    return match_any_of(read_words(key, "yes_no"))
+
+
+def _compile_any(*patterns: str) -> re.Pattern[str]:
+    return compile_pattern("|".join(patterns))
+
+
+_END = r"(?=\s*(?:$|[.,!?;:)\]\"'、。|]|-|—))"
+_YES = (
+    rf"(?:{_match_list('yes')}(?!\s+not\b)"
+    rf"|{_match_list('stress')}(?:{_END}|\s+(?:is|are|was|were|does|do|did|has|have){_END}))"
+)
+_PLAIN_NO = r"no(?!\.?\s?\#?[0-9])"  # "No. 1" is a number
+_NO = rf"(?:{_match_list('no')}|{_PLAIN_NO}(?!\s+{_match_list('no_idioms')}\b))"
+_TRUE, _FALSE, _SUBJECT = _match_list("true"), _match_list("false"), _match_list("subjects")
+_ADVERBS = rf"(?:{_match_list('adverbs')} )*"
+_SHARE = r"\W{1,4}[0-9.,]{1,6}\s?%?"  # how likely a yes or a no is
+
+# What a polite reply begins with before it looks: "Certainly! Let me check." Alone it is a yes.
+_COURTESY = compile_pattern(
+    rf"\A\W*(?:(?P<yes>{_match_list('stress')})|{_match_list('courtesies')})\s*[.!,:]+\s*(?=\w)"
+)
+# Both words named, and a word that is asked or denied, are no answer.
+_ECHO = _compile_any(
+    r"\"?\byes\"?\s*(?:or|/|\|)\s*\"?no\"?\b",
+    r"\"?\bno\"?\s*(?:or|/|\|)\s*\"?yes\"?\b",
+    r"\btrue\s*(?:or|/)\s*false\b",
+    r"(?:\bnot|n't)\s+(?:a\s+|simply\s+|just\s+)?\"?(?:yes|no)\b\"?",
+    r"\b(?:yes|no)\s*\?(?=\s*\S)",  # "Yes? Let me check."
+    rf"\b(?:yes|true){_SHARE}\W+(?:and\s+)?(?:no|false){_SHARE}",
+    rf"\b(?:no|false){_SHARE}\W+(?:and\s+)?(?:yes|true){_SHARE}",
+    _match_list("chinese_echoes"),
 )
 _BOTH = compile_pattern(r"\byes\b\W+(?:and|but also)\W+\bno\b|\bno\b\W+(?:and|but also)\W+\byes\b")
+_LEADING_YES = (
+    rf"{_match_list('stress')}\s+(?:{_match_list('stress_goes_on')}\b|{_TRUE})",
+    rf"{_YES}\b",
+    r"(?:y|t|1)\b(?=\W*\Z)",
+    rf"(?:that's\s+|that is\s+)?{_TRUE}\b{_END}",
+    _match_list("chinese_yes"),
+)
+_LEADING_NO = (
+    rf"{_NO}\b",
+    r"(?:n|f|0)\b(?=\W*\Z)",
+    rf"not\s+(?:quite\s+|really\s+|exactly\s+)?{_TRUE}\b{_END}",
+    r"not\s+(?:really|quite|exactly)\b",
+    rf"{_FALSE}\b{_END}",
+    _match_list("chinese_no"),
+)
 _LEADING = compile_pattern(
-    rf"\A\W*(?:(?P<yes>{_OPENS_YES}|{_YES}\b|y\b(?=\W*$))|(?P<no>{_NO}\b|n\b(?=\W*$))"
-    rf"|(?P<not>not\s+(?:quite\s+|really\s+|exactly\s+)?{_TRUE}\b{_END}|not\s+really\b)"
-    rf"|(?P<right>(?:that's\s+|that is\s+)?{_TRUE}\b{_END})|(?P<wrong>{_FALSE}\b{_END})"
-    rf"|(?P<cno>{_CHINESE_NO})|(?P<cyes>{_CHINESE_YES}))"
+    rf"\A\W*(?:{_match_list('hedges')}\s+)?(?:(?P<yes>{'|'.join(_LEADING_YES)})|(?P<no>{'|'.join(_LEADING_NO)}))"
 )
-_TOKEN = compile_pattern(
-    rf"\b(?:(?P<yes>{_YES})\b(?!\s+or\b)|(?P<no>{match_any_of(read_words('no', 'yes_no'))}\b|no\b{_END}))"
-)
-_PREDICATE = compile_pattern(
-    rf"\b{_SUBJECT}\s*(?:(?:is|was|'s|must be|appears? to be|seems?(?: to be)?|would be|holds?)\s*)"
-    rf"(?:therefore |thus |indeed |clearly |definitely |hence |probably |likely |also |in fact )*"
-    rf"(?P<not>(?:not|n't)\s+)?(?:entirely |quite |really |factually |completely )?"
-    rf"(?:(?P<true>{_TRUE})|(?P<false>{_FALSE}))\b"
-    rf"(?!\s+[a-z]+\s+of\b)|\b{_SUBJECT}\s*(?P<isnt>isn't|wasn't)\s+(?:(?P<true2>{_TRUE})|(?P<false2>{_FALSE}))\b"
-)
-_HOLDING = compile_pattern(
-    rf"\b{_SUBJECT}\s+(?:(?P<not>does(?:n't| not))\s+hold|(?:still\s+)?holds)\b(?!\s+(?!true\b)[a-z])"
-)
-_OF_STATEMENT = compile_pattern(
-    r"\bstatement\b[^.\n]{1,200}\b(?:is|was)\s+(?:therefore |thus |clearly |indeed |also )?(?P<not>not\s+)?"
-    r"(?:(?P<true>true|correct|accurate|valid)|(?P<false>false|incorrect|wrong|untrue|inaccurate|invalid))\s*(?:[.!]|$)"
-)
-_CHINESE_PREDICATE = compile_pattern(
-    rf"{match_any_of(read_words('chinese_subjects', 'yes_no'))}(?:显然|因此|所以)?(?:是|为)?"
-    rf"(?:(?P<false>{match_any_of(read_words('chinese_false', 'yes_no'))})|(?P<true>正确|对的|成立|准确|属实))"
+_TOKEN = compile_pattern(rf"\b(?:(?P<yes>{_YES})\b(?!\s+or\b)|(?P<no>{_match_list('no')}\b|{_PLAIN_NO}\b{_END}))")
+# What a reply says of the claim: each named group that takes part turns it round.
+_PREDICATE = _compile_any(
+    # "I don't think that the claim is not false"
+    rf"(?P<doubt>{_match_list('disbelief')}\s+(?:that\s+)?)?(?<!whether )(?<!if )\b{_SUBJECT}"
+    r"(?:\s+that\b[^.\n]{1,200}?)?\s*"
+    rf"(?!would be [a-z]+ to\b)(?:{_match_list('copulas')}\s*|(?P<never>isn't|wasn't|can(?:'t|not| not) be)\s+)"
+    rf"{_ADVERBS}(?P<not>{_match_list('negations')}\s+)?{_ADVERBS}(?:{_TRUE}|(?P<false>{_FALSE}))\b(?!\s+[a-z]+\s+of\b)",
+    rf"(?:\A|[.:])\W*(?:the\s+)?(?:statement|claim)\s+(?:{_TRUE}|(?P<denied>{_FALSE}))\b",
+    rf"\b{_SUBJECT}\s+(?:(?P<fails>does(?:n't| not))\s+hold|(?:still\s+)?holds)\b(?!\s+(?!(?:true|up)\b)[a-z])",
+    rf"(?P<unsupported>(?:does|do)(?:n't| not)\s+)?\b{_match_list('supports')}\s+{_SUBJECT}",
+    rf"(?P<refuted>\b{_match_list('refutes')})\s+{_SUBJECT}",
+    rf"\bnothing\s+(?:is\s+)?{_FALSE}\b",
+    r"\b(?:i|we)\b[^.,;!?\n]{0,12}?(?P<unable>(?:not|n't)\s+)?(?P<dissent>\bdisagree)\b",
+    r"\b(?:i|we)\b[^.,;!?\n]{0,12}?(?P<declines>(?:not|n't)\s+(?:\w+ly\s+)?agree)\b",
+    r"\b(?:i|we)(?:'d| would| do)?\s+(?:\w+ly\s+)?agree\b|\bagreed\b",
+    rf"{_match_list('chinese_subjects')}(?:显然|因此|所以)?(?:是|为)?(?:(?P<wrong>{_match_list('chinese_false')})|{_match_list('chinese_true')})",
 )
 # Whole replies that are a verb or an adverb alone ("It is."), and "I think so".
-_ELLIPSIS = compile_pattern(
+_ELLIPSIS = _compile_any(
     r"\A\W*(?:(?:sure|indeed|of course|definitely)\b\W*)?(?:it|they|that|this|he|she)\s+(?:really\s+|indeed\s+)?"
-    r"(?:is|are|does|do|was|were|did|has|have)(?P<not>n't|\s+not)?(?:\s+indeed)?[\s.!]*\Z"
-    r"|\A\W*(?:(?P<none>not (?:at all|quite))|exactly|indeed|definitely|sure|of course)\W*\Z"
-    r"|\bi (?P<doubt>do not |don't )?(?:think|believe|suppose) so\b"
+    r"(?:is|are|does|do|was|were|did|has|have)(?P<not>n't|\s+not)?(?:\s+indeed)?\s*(?:[.;!,]|\Z)",
+    r"\A\W*(?P<isnt>(?:it|that|this)'s not|they're not)\s*(?:[.;!,]|\Z)",
+    r"\A\W*(?:(?P<none>not (?:at all|quite))|exactly|indeed|definitely|sure|of course)\W*\Z",
+    r"\bi(?:'d| would)? (?P<doubt>do not |don't |not )?(?:think|believe|suppose|say) so\b",
+    r"\bi (?P<doubts>(?:\w+ly )?doubt (?:it|that|so)\W*\Z)",
 )
 _HELPLESS = compile_pattern(
     r"\A\W*no\b[\s,.]*i(?:'m| am)? "
     r"(?:sorry|(?:can't|cannot|can not|unable to|not able to|don't|do not)\s+"
     r"(?:help|assist|answer|determine|provide|know|do that))"
 )
+_UNTICKED = re.compile(r"(?:\[ ?\]|☐)[ \t]*\w+|\[[xX]\]")
+_UNTICKED_BEHIND = re.compile(r"\w+[ \t]*(?:\[ ?\]|☐)|\[[xX]\]")
+_TRUTH_VALUE = re.compile(r"[\"']\w{1,40}[\"']\s*:\s*[\"']?(true|false)\b", re.IGNORECASE)
+_FALSE_KEY = re.compile(
+    r"[\"'](?:(?:is_?)?(?:false|incorrect|wrong|untrue|invalid)|no)[\"']\s*:\s*[\"']?(true|false)\b", re.IGNORECASE
+)
 _SENTENCE = re.compile(r"[.!?。;\n]")
+_TURNS = re.compile(r"\b(?:but|however|actually|in fact|so|therefore|thus|hence)\b")
+_TICKS, _CROSSES = "✓✔✅☑√👍🟢", "✗✘❌✖✕×❎👎🔴"
 
 
-class YesNoReader:
+class YesNoReader(AnswerReader):
     """Reads "Yes" or "No"."""
 
+    keys = re.compile(read_words("keys", "yes_no")[0])
+
+    def prepare(self, text: str) -> str:
+        """The text without choices that are not ticked, and with "is_false" as its opposite."""
+        if "[x]" in text.lower() or "☐" in text:
+            text = (_UNTICKED if re.match(r"\W*?[\[☐☑✓✔✅]", text) else _UNTICKED_BEHIND).sub(" ", text)
+        if len(_TRUTH_VALUE.findall(text)) == 1:
+            text = _TRUTH_VALUE.sub(r'"is_true": \1', _FALSE_KEY.sub(_write_opposite, text))
+        text = re.sub(r"\(([A-Za-z])\)(?=[A-Za-z])", r"\1", text)
+        return _FALSE_KEY.sub(_write_opposite, text)
+
     def read_notation(self, text: str) -> ParsedAnswer:
-        """A "no" that declines to help; what follows "wait," where nothing is announced later or boxed."""
-        low = text.lower()
-        if _HELPLESS.search(low):
+        """A mark alone; a "no" that declines to help; what follows "wait," unless an answer is announced later."""
+        if not re.search(r"\w", text):
+            said = _find_marks(text)
+            return make_answer(YES if said.pop() else NO) if len(said) == 1 else NOTHING
+        if _HELPLESS.search(text.lower()):
             return REFUSAL
-        return self._read_revision(text)
+        tail = find_text_after_revision(text, says_no=True)
+        found = self.read_anywhere(tail) if tail else NOTHING
+        return found if found.found else NOTHING
 
     def read_segment(self, text: str) -> ParsedAnswer:
         """A yes or no in a container or after a phrase."""
@@ -88,42 +140,60 @@ class YesNoReader:
         return self.read_anywhere(text) if found.status == "no_answer" else found
 
     def read_opening(self, text: str) -> ParsedAnswer:
-        """A token that opens the reply, unless the reply takes it back."""
-        text = text.lower()
+        """A token that opens the reply, behind courtesy; nothing certain where the same sentence denies it."""
+        text = _clear(text)
         if _BOTH.search(text):
             return AMBIGUOUS
         text = _ECHO.sub(" ", text).strip()
+        polite = _COURTESY.match(text)
+        if polite:
+            found = self.read_segment(text[polite.end() :])
+            return make_answer(YES) if found.status == "no_answer" and polite["yes"] else found
         match = _LEADING.search(text)
         if match is None:
             short = _ELLIPSIS.search(text)
             return NOTHING if short is None else make_answer(NO if any(short.groups()) else YES)
-        said_yes = match["yes"] or match["right"] or match["cyes"]
-        return make_answer(YES if said_yes else NO)
+        following = _SENTENCE.split(text[match.end() :].lstrip(" .!"), maxsplit=1)[0]
+        said = {bool(match["yes"]), *_find_predicates(following), *_read_alone(following)}
+        return make_answer(YES if match["yes"] else NO) if len(said) == 1 else AMBIGUOUS
 
     def read_anywhere(self, text: str) -> ParsedAnswer:
-        """The last token of the text; else "the statement is true" and its like."""
-        text = _ECHO.sub(" ", text.lower())
-        tokens = list(_TOKEN.finditer(text))
-        if tokens:
-            sentence = _SENTENCE.split(text[: tokens[-1].end()])[-1]
-            kinds = {bool(token["yes"]) for token in _TOKEN.finditer(sentence)}
-            return AMBIGUOUS if len(kinds) > 1 else make_answer(YES if tokens[-1]["yes"] else NO)
-        said = {_says_true(match) for match in _PREDICATE.finditer(text)}
+        """The last token of the text, unless "the statement is true" or its like follow; else a mark."""
+        low = _ECHO.sub(" ", _clear(text))
+        tokens = list(_TOKEN.finditer(low))
+        said = _find_predicates(low[tokens[-1].end() if tokens else 0 :])
+        if tokens and len(said) != 1:
+            sentence = _SENTENCE.split(low[: tokens[-1].end()])[-1]
+            said = {bool(token["yes"]) for token in _TOKEN.finditer(sentence)}
         if len(said) > 1:
-            return AMBIGUOUS
-        said |= {not match["not"] for match in _HOLDING.finditer(text)}
-        if not said:
-            said = {bool(match["true"]) != bool(match["not"]) for match in _OF_STATEMENT.finditer(text)}
-            said |= {bool(match["true"]) for match in _CHINESE_PREDICATE.finditer(text)}
+            said = _find_predicates(_TURNS.split(low)[-1]) or said
+        last = next((part for part in reversed(re.split(r"[.!?。;\n→]", low)) if part.strip()), "")
+        said = said or _read_alone(last) or _find_marks(text)
         return make_answer(YES if said.pop() else NO) if len(said) == 1 else AMBIGUOUS if said else NOTHING
 
-    def _read_revision(self, text: str) -> ParsedAnswer:
-        """The yes or no of what follows "wait" or "actually", where something does."""
-        tail = find_text_after_revision(text, says_no=True)
-        found = self.read_anywhere(tail) if tail else NOTHING
-        return found if found.found else NOTHING
+
+def _read_alone(sentence: str) -> set[bool]:
+    """What a sentence says that is no more than "true" or "it is not"."""
+    for pattern in (_LEADING, _ELLIPSIS):
+        alone = pattern.match(sentence)
+        if alone and not re.search(r"\w", sentence[alone.end() :]):
+            return {bool(alone["yes"]) if pattern is _LEADING else not any(alone.groups())}
+    return set()
 
 
-def _says_true(match: re.Match[str]) -> bool:
-    negated = bool(match["not"] or match["isnt"])
-    return bool(match["true"] or match["true2"]) != negated
+def _find_marks(text: str) -> set[bool]:
+    return {mark in _TICKS for mark in text if mark in _TICKS + _CROSSES}
+
+
+def _write_opposite(match: re.Match[str]) -> str:
+    return f'"is_true": {"false" if match[1].lower() == "true" else "true"}'
+
+
+def _clear(text: str) -> str:
+    """The text in lower case without ticks and crosses."""
+    return re.sub(f"[{_TICKS}{_CROSSES}\ufe0f]", " ", text.lower()).strip()
+
+
+def _find_predicates(text: str) -> set[bool]:
+    """What a text says of the claim: true, false, or both."""
+    return {sum(map(bool, match.groups())) % 2 == 0 for match in _PREDICATE.finditer(text)}

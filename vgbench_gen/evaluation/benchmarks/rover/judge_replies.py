@@ -54,7 +54,7 @@ def read(reply: str | None, key: str) -> Judged:
     if reply is None or not reply.strip():
         return Judged(None)
     cleaned = clean_reply(reply[-MAX_CHARS:])
-    text = cleaned.text
+    text = cleaned.texts[0] if cleaned.texts else ""
     if cleaned.cut and not text.strip():
         return Judged(None)
     for found in (_find_in_objects(text, key), _find_in_words(text, key)):

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from vgbench_gen.evaluation.answers.official import OfficialScore
-from vgbench_gen.evaluation.answers.outcomes import NOTHING, ParsedAnswer, make_answer
+from vgbench_gen.evaluation.answers.outcomes import NOTHING, AnswerReader, ParsedAnswer, make_answer
 from vgbench_gen.evaluation.answers.places import find_text_after_revision
 from vgbench_gen.evaluation.answers.vocabulary import compile_pattern, match_any_of, read_table, read_words
 from vgbench_gen.evaluation.benchmarks.salbench.label_clauses import Clauses
@@ -72,7 +72,7 @@ def _compile_ticked(vocabulary: tuple[str, ...]) -> re.Pattern[str]:
     return compile_pattern(rf"(?:{_MARK_YES}|(?P<no>{_MARK_NO}))\s*(?P<of>{_compile_pattern(vocabulary).pattern})")
 
 
-class LabelReader:
+class LabelReader(AnswerReader):
     """Reads the labels of one split.
 
     Args:
