@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from vgbench_gen.core.errors import FormatError, FrameError, SceneError
+from vgbench_gen.core.errors import FrameError, SceneError
 from vgbench_gen.core.paths import close_if_raised
 from vgbench_gen.scenes._tar_index import TarIndex
 from vgbench_gen.scenes.base import Issue
-from vgbench_gen.scenes.files import MAX_PICTURE_BYTES, PictureHeader, inside, read_json, read_picture_header
+from vgbench_gen.scenes.files import (
+    MAX_PICTURE_BYTES,
+    PictureHeader,
+    inside,
+    open_regular,
+    read_json,
+    read_part,
+    read_picture_header,
+)
 
 _MAX_SMALL_JSON = 64 * 1024
 _MAX_FILES = 500_000
@@ -45,7 +52,7 @@ class Members:
         else:
             self._tar = TarIndex(path)
             self._sizes = {name: size for name, (_, size) in self._tar.members.items()}
-            self.issues += [Issue("", note.reason, f"{note.name}: {note.detail}") for note in self._tar.notes]
+            self.issues += self._tar.issues
         with close_if_raised(self.close):
             self._group()
 
@@ -89,19 +96,10 @@ class Members:
 
     def _part(self, name: str, start: int, count: int) -> bytes:
         wanted = max(min(count, self._sizes[name] - start), 0)
-        data = b""
-        with contextlib.suppress(OSError, FormatError):
-            if self._tar is not None:
-                data = self._tar.read(name, start, wanted)
-            else:
-                handle = os.open(self._top.parent / name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-                try:
-                    data = os.pread(handle, wanted, start)
-                finally:
-                    os.close(handle)
-        if len(data) != wanted:
-            raise FrameError(self.where(name), f"{len(data)} bytes", f"{wanted}", "The capture changed while in use.")
-        return data
+        if self._tar is not None:
+            return self._tar.read(name, start, wanted)
+        with open_regular(self._top.parent / name, self.where(name), FrameError) as file:
+            return read_part(file, self.where(name), start, wanted)
 
     def _scan_folder(self) -> None:
         """List `<video_id>/<key>/**` to the depth the format has. Links are taken only within the capture's parent."""

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import abc
 import mmap
-import os
 import struct
 import zlib
 from pathlib import Path
@@ -109,10 +108,7 @@ def open_depth_bin(path: Path, where: str) -> DepthBin:
     Raises:
         SceneError: none of the three variants, or variant A without the package lz4.
     """
-    with os.fdopen(open_regular(path, where), "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if size < 5:
-            raise SceneError(where, f"{size} bytes", "depth records", "Download depth.bin again.")
+    with open_regular(path, where) as file:
         view = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     offsets, note = _record_table(view)
     variant, no_lz4 = _probe(view, offsets)
@@ -124,6 +120,7 @@ def open_depth_bin(path: Path, where: str) -> DepthBin:
             return stream
     except FormatError:
         pass
+    head = bytes(view[:8]).hex()
     view.close()
     if no_lz4:
         raise SceneError(
@@ -134,16 +131,10 @@ def open_depth_bin(path: Path, where: str) -> DepthBin:
         )
     raise SceneError(
         where,
-        f"bytes that begin {bytes(_read_first_bytes(path)).hex()} and are no 256x192 depth "
-        "in any of the three known packings",
+        f"bytes that begin {head} and are no 256x192 depth in any of the three known packings",
         "LZ4 records, deflate records or one deflate stream",
         "Download depth.bin again.",
     )
-
-
-def _read_first_bytes(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(8)
 
 
 def _record_table(view: mmap.mmap) -> tuple[npt.NDArray[np.int64], str]:

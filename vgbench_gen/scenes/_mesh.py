@@ -85,7 +85,7 @@ def read_ply(path: Path, max_bytes: int = MAX_PLY_BYTES, *, want_faces: bool = T
         SceneError: unreadable, torn, too large, not a PLY, not finite, faces that are no triangles, or indices
             outside the vertices.
     """
-    with os.fdopen(open_regular(path, path), "rb") as file:
+    with open_regular(path, path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > max_bytes:
             raise SceneError(path, f"{size} bytes", f"at most {max_bytes}", "Use the decimated mesh.")

@@ -6,7 +6,6 @@ Frames are paired by their number, never by position.
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,15 +30,16 @@ from vgbench_gen.scenes._scannet_cameras import (
 from vgbench_gen.scenes._sens import MAX_DEPTH_SHIFT, MAX_FRAMES, SensFile
 from vgbench_gen.scenes.base import Issue
 from vgbench_gen.scenes.files import (
-    MAX_PICTURE_BYTES,
     decode_depth_u16,
     decode_image_rgb,
     inside,
     parse_matrix,
-    read_bytes,
+    read_file_header,
+    read_picture,
     read_picture_header,
     read_text,
 )
+from vgbench_gen.scenes.promised import list_files
 
 _SUBFOLDERS = ("", "frames", "exported", "sens")
 _CPP_FRAME = re.compile(r"frame-(\d{1,9})\.(color|depth|pose)\.(jpg|jpeg|png|pgm|txt)")
@@ -172,14 +172,13 @@ class ExportedFrames:
 
     def picture_size(self, index: int) -> tuple[int, int]:
         """(width, height) of the colour picture by its header."""
-        path = self._color[index]
-        header = read_picture_header(read_bytes(path, path, MAX_PICTURE_BYTES, FrameError), path)
+        header = read_file_header(self._color[index])
         return header.width, header.height
 
     def depth_picture_size(self, index: int) -> tuple[int, int]:
         """(width, height) of the depth picture by its header."""
         path = self._depth[index]
-        data = read_bytes(path, path, MAX_PICTURE_BYTES, FrameError)
+        data = read_picture(path)
         if data[:2] == b"P5":
             return read_pgm_header(data, path)[:2]
         header = read_picture_header(data, path)
@@ -188,19 +187,19 @@ class ExportedFrames:
     def encoded_color(self, index: int) -> bytes | None:
         """The file's bytes if every viewer shows them as `color` does, else None."""
         path = self._color[index]
-        data = read_bytes(path, path, MAX_PICTURE_BYTES, FrameError)
+        data = read_picture(path)
         header = read_picture_header(data, path)
         return data if header.plain and (header.width, header.height) == self.color_size else None
 
     def color(self, index: int) -> ColorArray:
         """(H, W, 3) uint8 RGB. Raises FrameError if damaged or of another size."""
         path = self._color[index]
-        return decode_image_rgb(read_bytes(path, path, MAX_PICTURE_BYTES, FrameError), path, self.color_size)
+        return decode_image_rgb(read_picture(path), path, self.color_size)
 
     def depth_m(self, index: int) -> DepthArray:
         """(h, w) float32 metres, 0 = unknown. Raises FrameError if damaged or of another size."""
         path = self._depth[index]
-        data = read_bytes(path, path, MAX_PICTURE_BYTES, FrameError)
+        data = read_picture(path)
         units = decode_pgm(data, path, self.depth_size) if data[:2] == b"P5" else None
         if units is None:
             units = decode_depth_u16(data, path, self.depth_size)
@@ -209,21 +208,9 @@ class ExportedFrames:
 
 def _list_files(root: Path, folder: Path, sizes: list[tuple[object, ...]], issues: list[Issue]) -> list[Path]:
     """Regular files of a folder, sorted; links that leave `root` are dropped."""
-    kept: list[Path] = []
-    with os.scandir(inside(root, folder)) as entries:
-        for count, entry in enumerate(entries):
-            if count >= 4 * MAX_FRAMES:
-                raise SceneError(folder, f"more than {count} files", f"at most {4 * MAX_FRAMES}", _EXPORT)
-            path = Path(entry.path)
-            try:
-                if entry.is_symlink():
-                    inside(root, path)
-                if entry.is_file():
-                    sizes.append((f"{folder.name}/{entry.name}", entry.stat().st_size))
-                    kept.append(path)
-            except (SceneError, OSError) as problem:
-                issues.append(Issue("", "unusable_file", str(problem)))
-    return sorted(kept)
+    found = list_files(root, folder, issues, "no frame is complete")
+    sizes += [(f"{folder.name}/{name}", size) for name, size in found.items()]
+    return [folder / name for name in found]
 
 
 def _index_by_number(paths: list[Path], suffixes: tuple[str, ...]) -> dict[int, Path]:
@@ -271,8 +258,7 @@ def _find_layout(root: Path, variant: str, base: Path, issues: list[Issue]) -> _
         layout.color = _index_by_number(
             _list_files(root, base / "color", layout.sizes, issues), (".jpg", ".jpeg", ".png")
         )
-        if (base / "depth").is_dir():
-            layout.depth = _index_by_number(_list_files(root, base / "depth", layout.sizes, issues), (".png", ".pgm"))
+        layout.depth = _index_by_number(_list_files(root, base / "depth", layout.sizes, issues), (".png", ".pgm"))
         layout.pose = _index_by_number(_list_files(root, base / "pose", layout.sizes, issues), (".txt",))
         return layout
     if variant == "exported_cpp":
@@ -322,7 +308,7 @@ def open_exported(root: Path, variant: str, base: Path, keys: dict[str, str]) ->
         parts = (("colour", layout.color), ("depth", layout.depth), ("pose", layout.pose))
         missing = [what for what, files in parts if number not in files]
         if missing:
-            issues.append(Issue(str(number), "incomplete", f"no {' and no '.join(missing)}"))
+            issues.append(Issue(str(number), "incomplete", f"frame {number} has no {' and no '.join(missing)}"))
             continue
         path = layout.pose[number]
         try:
@@ -334,7 +320,8 @@ def open_exported(root: Path, variant: str, base: Path, keys: dict[str, str]) ->
             poses[-1] = np.vstack([poses[-1], [0.0, 0.0, 0.0, 1.0]])
         numbers.append(number)
     if not numbers:
-        found = f"no frame with colour, depth and pose among {len(everything)}"
+        why = f" ({issues[0].detail})" if issues else ""
+        found = f"no frame with colour, depth and pose among {len(everything)}{why}"
         raise SceneError(base, found, "at least one", _EXPORT)
     frames, color, depth = _make_cameras(root, layout, numbers, keys, issues)
     layout.sizes.append(("cameras", color.K.tolist(), depth.K.tolist(), np.array(poses).tobytes()))
@@ -383,17 +370,15 @@ def _make_cameras(
         found = f"m_depthShift = {info.get('m_depthShift', '')[:40]}"
         raise SceneError(layout.color_K, found, f"1 to {MAX_DEPTH_SHIFT:g} (1000 for millimetres)", _EXPORT)
     frames = ExportedFrames(layout, shift)
-    size, depth_size = (
-        _read_first_size(numbers, frames.picture_size),
-        _read_first_size(numbers, frames.depth_picture_size),
-    )
+    size = frames.color_size = _read_first_size(numbers, frames.picture_size)
+    depth_size = frames.depth_size = _read_first_size(numbers, frames.depth_picture_size)
     if size is None or depth_size is None:
-        where = frames.where(numbers[0])
+        where = (layout.depth if size else layout.color)[numbers[0]].parent
         raise SceneError(where, "no sound picture in the first frames", "JPEG or PNG, depth PNG or PGM", _EXPORT)
-    frames.color_size, frames.depth_size = size, depth_size
     color = fit_camera("colour", color_K, layout.color_K, stated or USUAL_COLOR, size, issues)
     if depth_K is None:
-        issues.append(Issue("", "depth_intrinsics_derived", "no depth intrinsics; derived from those of colour"))
+        detail = f"{layout.color_K.parent}: no depth intrinsics; derived from those of colour"
+        issues.append(Issue("", "depth_intrinsics_derived", detail))
         depth = make_depth_camera(color, depth_size)
     else:
         where_depth = layout.depth_K or layout.color_K

@@ -11,11 +11,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from vgbench_gen.core.errors import FormatError, FrameError, PoseError, SceneError
+from vgbench_gen.core.errors import FormatError, FrameError, PoseError
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.geometry.poses import check_pose
 from vgbench_gen.scenes.base import Issue
 from vgbench_gen.scenes.files import inside, parse_matrix, read_bytes, read_json
+from vgbench_gen.scenes.promised import try_to_read
 
 OBJECT_TYPES = ("single", "multi", "hand")
 UNKNOWN = "unknown"
@@ -56,11 +57,8 @@ class CategoryLists:
         path = category / name
         if not path.exists():
             return None
-        try:
-            return read_json(inside(category, path), path, _MAX_LIST_BYTES)
-        except SceneError as error:
-            self.issues.append(Issue("", "list_unusable", str(error)))
-            return None
+        without = "what it says of the scenes is unknown"
+        return try_to_read(self.issues, lambda: read_json(inside(category, path), path, _MAX_LIST_BYTES), without)
 
 
 def _read_types(value: Any) -> list[tuple[str, str]]:

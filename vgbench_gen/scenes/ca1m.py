@@ -34,6 +34,7 @@ from vgbench_gen.scenes.base import (
 )
 from vgbench_gen.scenes.files import (
     MAX_JSON_BYTES,
+    check_depth_header,
     compute_source_digest,
     decode_depth_u16,
     decode_image_rgb,
@@ -134,9 +135,8 @@ class CA1MFrame(Frame):
         name = self._names[measurement]
         where = self._members.where(name)
         header = self._members.picture(name)
-        if "depth" in measurement and (header.kind, header.channels, header.bits) != ("png", 1, 16):
-            found = f"a {header.bits}-bit {header.kind} of {header.channels} channels"
-            raise FrameError(where, found, "a 16-bit grey PNG", "Get the original capture.")
+        if "depth" in measurement:
+            check_depth_header(header, where)
         actual = header.width, header.height
         stated = self._size_entry(entry, issues)
         K_name = self._names.get(f"{measurement}/k")
