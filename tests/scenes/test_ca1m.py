@@ -221,7 +221,8 @@ def test_world_boxes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("world", "expected"), [([], {}), (None, {}), ({"a": 1}, {"objects_unreadable": 1}), (3, {"objects_unreadable": 1})]
+    ("world", "expected"),
+    [([], {}), (None, {"file_missing": 1}), ({"a": 1}, {"file_unusable": 1}), (3, {"file_unusable": 1})],
 )
 def test_empty_missing_and_misshapen_world_lists(tmp_path: Path, world: Any, expected: dict[str, int]) -> None:
     content = w.members([w.shot(0)], None)
@@ -265,7 +266,7 @@ def test_links_in_a_tar_and_a_truncated_tar_keep_complete_frames(tmp_path: Path)
     path.write_bytes(data[: data.rindex(b".gt/depth.png") + 700])
     scene = opened(path)
     assert [frame.id for frame in scene.frames] == [shots[0].timestamp]
-    assert reasons(scene) == {"tar_member_refused": 1, "tar_truncated": 1, "incomplete": 1}
+    assert reasons(scene) == {"tar_member_refused": 1, "tar_truncated": 1, "incomplete": 1, "file_missing": 1}
     np.testing.assert_array_equal(scene.frames[0].color(), shots[0].rgb)
 
 
@@ -288,8 +289,10 @@ def test_captures_without_a_usable_frame_are_refused(tmp_path: Path) -> None:
     (tmp_path / w.VIDEO).mkdir()
     with pytest.raises(SceneError):
         opened(tmp_path / w.VIDEO)
-    with pytest.raises(SceneError, match="top folders"):
+    with pytest.raises(SceneError, match="members of 1, 2; expected"):
         opened(w.write_tar(tmp_path / "ca1m-val-3.tar", {"1/5.wide/image.png": b"", "2/5.wide/image.png": b""}))
+    with pytest.raises(SceneError, match=f"members of {w.VIDEO}; expected .* Rename it to ca1m-val-{w.VIDEO}.tar"):
+        opened(w.write_tar(tmp_path / "ca1m-val-3.tar", w.members([w.shot(0)])))
 
 
 def test_damaged_pixels_raise_when_asked_for(tmp_path: Path) -> None:

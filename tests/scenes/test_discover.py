@@ -113,8 +113,8 @@ def test_a_defect_of_ours_is_not_swallowed(root: Path, monkeypatch: pytest.Monke
 
 
 def test_opening_many_archives_one_by_one_keeps_no_files_open(tmp_path: Path) -> None:
-    content = ca1m_writer.members([ca1m_writer.shot(0)])
     for number in range(5):
+        content = ca1m_writer.members([ca1m_writer.shot(0)], video=f"4000000{number}")
         ca1m_writer.write_tar(tmp_path / f"ca1m-val-4000000{number}.tar", content)
     open_files = Path("/proc/self/fd")
     if not open_files.is_dir():

@@ -138,7 +138,7 @@ def test_without_colmap_the_json_intrinsic_is_taken_as_it_is(tmp_path: Path) -> 
     writer.write_json(scene_folder / "iphone/pose_intrinsic_imu.json", content)
     scene = opened(tmp_path)
     np.testing.assert_allclose(scene.frames[0].camera.K, writer.PHONE_K, atol=1e-9)
-    assert reasons(scene) == {"intrinsics_rescaled": [""]}
+    assert reasons(scene) == {"intrinsics_rescaled": [""], "file_missing": [""]}  # colmap/
 
 
 def test_aligned_poses_first_then_colmap_then_nerfstudio(tmp_path: Path) -> None:
@@ -287,13 +287,10 @@ def test_dslr_round_trip_from_fisheye(tmp_path: Path, source: str) -> None:
     folder = writer.write_dslr(tmp_path, DSLR_POSES, writer.room()) / "dslr"
     if source == "nerfstudio":
         shutil.rmtree(folder / "colmap")
-        k = dict(zip(("k1", "k2", "k3", "k4"), writer.DSLR_DISTORTION, strict=True))
-        content = writer.nerfstudio(DSLR_POSES, writer.DSLR_SIZE, writer.DSLR_K, camera_model="OPENCV_FISHEYE", **k)
-        writer.write_json(folder / "nerfstudio/transforms.json", content)
     scene = opened(tmp_path, "dslr")
     assert (scene.depth_kind, scene.total_frames) == ("laser", 3)
     assert [f.id for f in scene.frames] == ["DSC00001", "DSC00002", "DSC00003"]
-    assert list(reasons(scene)) == ([] if source == "colmap" else ["nerfstudio_poses"])
+    assert list(reasons(scene)) == ([] if source == "colmap" else ["file_missing", "nerfstudio_poses"])
     written = {name[:8]: i for i, name in enumerate(DSLR_POSES)}
     for frame in scene.frames:
         check_frame(frame, DSLR_POSES[f"{frame.id}.JPG"], DSLR_LENS, written[frame.id], gap_m=1e-3)
@@ -429,7 +426,7 @@ def test_spoiled_annotations_cost_the_objects_only(tmp_path: Path, name: str, co
     (scans / name).write_text(content)
     scene = opened(tmp_path)
     assert (len(scene.frames), list(scene.objects)) == (4, [])
-    assert reasons(scene) == {"objects_unreadable": [""]}
+    assert reasons(scene) == {"file_unusable": [""]}
 
 
 # -- finding scenes, spoiled scenes -----------------------------------------------------------------------------------
@@ -551,6 +548,7 @@ def test_odd_entries_cost_their_frame(tmp_path: Path) -> None:
         "pose_missing": ["frame_000009"],
         "depth_missing": ["frame_000007"],
         "video_short": [""],
+        "file_missing": [""],
     }
 
 

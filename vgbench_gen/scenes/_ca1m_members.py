@@ -20,6 +20,7 @@ from vgbench_gen.scenes.files import (
     read_part,
     read_picture_header,
 )
+from vgbench_gen.scenes.promised import LOST
 
 _MAX_SMALL_JSON = 64 * 1024
 _MAX_FILES = 500_000
@@ -37,8 +38,7 @@ class Members:
     the first "." is the key, the part up to the next one the measurement.
 
     Raises:
-        SceneError: the tar cannot be read, or holds no `<video_id>/…` folder, or several and none that the
-            archive is named after.
+        SceneError: the tar cannot be read, or holds no `<video_id>/…` folder that it is named after.
     """
 
     def __init__(self, path: Path) -> None:
@@ -110,7 +110,7 @@ class Members:
             try:
                 entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
             except OSError as error:
-                self.issues.append(Issue("", "folder_unreadable", f"{prefix}: {error.strerror}"))
+                self.issues.append(Issue("", LOST[1], f"{folder}: {error.strerror}"))
                 continue
             for entry in entries:
                 name = f"{prefix}/{entry.name}"
@@ -131,13 +131,15 @@ class Members:
 
     def _group(self) -> None:
         tops = sorted({name.split("/", 1)[0] for name in self._sizes if "/" in name})
-        named = [top for top in tops if top in self.path.stem.split("-")]
-        if not tops or (len(tops) > 1 and len(named) != 1):
-            found = f"top folders {', '.join(tops[:5])}" if tops else "no members"
-            raise SceneError(
-                self.path, found, "one folder named after the video", "Download the capture again, one tar per video."
-            )
-        self.video_id = named[0] if named else tops[0]
+        name = self.path.stem if self._tar is not None else self._top.name
+        named = [top for top in tops if top in name.split("-")]
+        if len(named) != 1:
+            # Facts and published rows name a capture by its members; the name of the archive is what people look for.
+            found = f"members of {', '.join(tops[:5])}" if tops else "no members"
+            renamed = "".join([*name.rpartition("-")[:2], *tops, ".tar"])
+            remedy = f"Rename it to {renamed}." if len(tops) == 1 else "Download the capture again."
+            raise SceneError(self.path, found, "members of the video whose number is in the name", remedy)
+        self.video_id = named[0]
         self._sizes = {name: size for name, size in self._sizes.items() if name.startswith(self.video_id + "/")}
         groups: defaultdict[str, dict[str, str]] = defaultdict(dict)
         for name in self._sizes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,7 @@ from vgbench_gen.scenes.files import (
 )
 from vgbench_gen.scenes.licence import find_licence
 from vgbench_gen.scenes.plausible import check_plausible
+from vgbench_gen.scenes.promised import LOST, note_without, try_to_read
 from vgbench_gen.scenes.walk import is_folder, is_regular, stays_inside, walk
 
 MAX_DEPTH_M = 10.0
@@ -52,6 +54,7 @@ LICENCE = "cc-by-nc-nd-4.0"
 _ARCHIVE = re.compile(r"(?:ca1m-(train|val|test)-)?(\d+)\.tar", re.ASCII)
 _PARENT = re.compile(r"ca1m-(train|val|test)-\d+", re.ASCII)
 _FRAME_FOLDER = re.compile(r"\d+\.(wide|gt)", re.ASCII)
+_NO_OBJECTS = "the scene has no objects"
 _NEEDED = ("wide/image", "wide/image/k", "gt/rt", "gt/depth")
 _BYTES_PER_FRAME = 940_000  # of the official captures; orders extracted folders by size without listing them
 
@@ -195,18 +198,25 @@ class CA1MScene(Scene):
         self.frames: Sequence[Frame] = self._open_frames()
         self.objects: Sequence[SceneObject] = ()
         self.has_world_list = "gt/instances" in members.world
+        for part in ("wide/instances", "wide/depth"):
+            without = [frame_id for frame_id, names in members.frames.items() if part not in names]
+            note_without(self.issues, without, part)
         if self.has_world_list:
-            name = members.world["gt/instances"]
-            try:
-                found, issues = read_world_objects(members.json(name, MAX_JSON_BYTES), members.where(name))
-                self.objects = tuple(found)
-                self.issues += issues
-            except FrameError as error:
-                self.issues.append(Issue("", "objects_unreadable", str(error)))
+            read = partial(self._read_objects, members.world["gt/instances"])
+            self.objects = try_to_read(self.issues, read, _NO_OBJECTS) or ()
+        else:
+            name = members.where(f"{self.id}/world.gt/instances.json")
+            self.issues.append(Issue("", LOST[0], f"{name}: no such file; {_NO_OBJECTS}"))
 
     def close(self) -> None:
         """See `Scene.close`."""
         self._members.close()
+
+    def _read_objects(self, name: str) -> tuple[SceneObject, ...]:
+        value = self._members.json(name, MAX_JSON_BYTES)
+        found, issues = read_world_objects(value, self._members.where(name))
+        self.issues += issues
+        return tuple(found)
 
     def _open_frames(self) -> tuple[CA1MFrame, ...]:
         frames: list[CA1MFrame] = []
