@@ -15,6 +15,7 @@ from vgbench_gen.core.types import Camera
 from vgbench_gen.scenes._colmap import Lens
 from vgbench_gen.scenes._render_depth import MeshDepth
 from vgbench_gen.scenes._scannetpp_frames import (
+    NO_MASKS,
     CaptureOpener,
     LensFrame,
     ScanNetPPScene,
@@ -40,7 +41,6 @@ _FLAT = {
     "resized_undistorted_images": "resized_undistorted_masks",
     "undistorted_images": "undistorted_anon_masks",
 }
-_NO_MASKS = "hidden people are not left out"
 
 
 class DslrOpener(CaptureOpener):
@@ -69,7 +69,7 @@ class DslrOpener(CaptureOpener):
                 self.issues.append(Issue("", "undistorted_unused", detail))
         else:
             self._pictures = list_pictures(self.root, self.folder / "resized_images", self.issues)
-            self._masks = list_pictures(self.root, self.folder / "resized_anon_masks", self.issues, _NO_MASKS)
+            self._masks = list_pictures(self.root, self.folder / "resized_anon_masks", self.issues, NO_MASKS)
         if not self._pictures:
             unused = "".join(f", and {issue.detail}" for issue in self.issues if issue.reason == "undistorted_unused")
             raise SceneError(

@@ -38,6 +38,7 @@ LICENCE = "scannetpp-tou"
 UP_WORLD: FloatArray = np.array([0.0, 0.0, 1.0])
 MESH_NAME = "mesh_aligned_0.05.ply"
 _PICTURES = (".jpg", ".jpeg", ".png")
+NO_MASKS = "hidden people are not left out"
 _NO_OBJECTS = "the scene has no objects"
 _MAX_ASPECT_ERROR = 0.02
 # Compressed masks have grey edges; 255 is valid, 0 hidden.

@@ -25,6 +25,7 @@ from vgbench_gen.scenes import _depth_bin
 from vgbench_gen.scenes._colmap import ColmapModel
 from vgbench_gen.scenes._depth_bin import DepthBin, open_depth_bin
 from vgbench_gen.scenes._scannetpp_frames import (
+    NO_MASKS,
     CaptureOpener,
     LensFrame,
     Mask,
@@ -74,7 +75,8 @@ class IphoneOpener(CaptureOpener):
         self._nerfstudio = self.read_nerfstudio("transforms.json")
         self._pictures = list_pictures(self.root, self.folder / "rgb", self.issues)
         self._depths = list_pictures(self.root, self.folder / "depth", self.issues)
-        self._masks = list_pictures(self.root, self.folder / "rgb_masks", self.issues)
+        masks = self.folder / "rgb_masks"  # which is not made by everybody
+        self._masks = list_pictures(self.root, masks, self.issues, NO_MASKS if masks.exists() else "")
 
     def open(self) -> ScanNetPPScene:
         """The scene. Raises SceneError."""
@@ -82,11 +84,13 @@ class IphoneOpener(CaptureOpener):
         self._video, self.size = self._open_color()
         self._mask_video = None if self._masks else self._open_video(_MASK_VIDEOS)
         if self._video is not None and self._mask_video is None and not self._masks:
-            note_missing(self.issues, [self.folder / _MASK_VIDEOS[0]], "hidden people are not left out")
+            note_missing(self.issues, [self.folder / _MASK_VIDEOS[0]], NO_MASKS)
         self._stream, self._depth_size = self._open_depth()
         has_depth = self._depth_size is not None
         if not has_depth and self.ref.split != "test":  # of which some have none
-            note_missing(self.issues, [self.folder / "depth.bin"], "depth is rendered from the mesh")
+            note_missing(
+                self.issues, [self.folder / "depth.bin"], "without it and depth/, depth is rendered from the mesh"
+            )
         objects, self._renderer = self.read_objects_and_depth(not has_depth)
         if not has_depth and self._renderer is None:
             raise SceneError(

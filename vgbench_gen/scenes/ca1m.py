@@ -15,6 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from vgbench_gen.core.errors import FrameError, PoseError, SceneError
+from vgbench_gen.core.stand_ins import HEAD_BYTES as STAND_IN_BYTES
+from vgbench_gen.core.stand_ins import describe_stand_in
 from vgbench_gen.core.types import Camera, ColorArray, DepthArray, FloatArray
 from vgbench_gen.geometry.cameras import resize_camera
 from vgbench_gen.geometry.poses import angle_between_deg, check_pose
@@ -269,13 +271,10 @@ class CA1M(Loader):
     laser_only = True
 
     def discover(self, root: Path) -> Iterator[SceneRef]:
-        """See `Loader.discover`. `root` may be one archive. Where a capture is there twice, the archive counts."""
-        found: dict[str, SceneRef] = {}
-        for ref in self._all(root):
-            known = found.get(ref.scene_id)
-            if known is None or (known.path.is_dir() and not ref.path.is_dir()):
-                found[ref.scene_id] = ref
-        yield from (found[scene_id] for scene_id in sorted(found))
+        """See `Loader.discover`. `root` may be one archive. Beside an archive, its extracted members do not count."""
+        refs = sorted(self._all(root), key=lambda ref: (ref.scene_id, ref.path.is_dir()))
+        archives = {ref.scene_id for ref in refs if not ref.path.is_dir()}
+        yield from (ref for ref in refs if not ref.path.is_dir() or ref.scene_id not in archives)
 
     def open(self, ref: SceneRef) -> CA1MScene:
         """See `Loader.open`."""
@@ -306,9 +305,10 @@ class CA1M(Loader):
 
 
 def _is_ca1m_archive(path: Path, video_id: str) -> bool:
-    """Whether the first member of `<id>.tar` lies in `<id>/`; many things are called 42898570.tar."""
+    """Whether the first member of `<id>.tar` lies in `<id>/`, or a stand-in does; much is called 42898570.tar."""
     try:
         with path.open("rb") as file:
-            return file.read(100).startswith(f"{video_id}/".encode())
+            head = file.read(STAND_IN_BYTES)
     except OSError:
         return False
+    return head.startswith(f"{video_id}/".encode()) or describe_stand_in(head) is not None

@@ -55,7 +55,8 @@ def open_regular(path: Path, where: object, error: type[FormatError] = SceneErro
         stand_in = describe_stand_in(os.pread(file.fileno(), STAND_IN_BYTES, 0))
     except (OSError, ValueError) as problem:
         reason = getattr(problem, "strerror", None) or str(problem)
-        raise error(where, reason, "a readable file", "Check the path, the download and the permissions.") from problem
+        found, remedy = f"no readable file ({reason})", "Check the path, the download and the permissions."
+        raise error(where, found, "a file", remedy) from problem
     if stand_in is not None:
         file.close()
         raise error(where, stand_in[0], "its bytes", stand_in[1])

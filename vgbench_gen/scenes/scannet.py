@@ -32,6 +32,7 @@ LICENCE = "scannet-tou"
 _SCAN_ID = re.compile(r"scene\d{4}_\d{2}")
 # Where one scan is on disk in several lay-outs, the least processed one is read.
 _PREFERENCE = ("sens", "exported", "exported_cpp", "frames_25k", "posed_images", "")
+_DERIVED = ("frames_25k", "posed_images", "")
 _SPLITS = ("train", "val", "test")
 _LIST_FOLDERS = ("", "Tasks/Benchmark", "splits", "meta_data")
 _OWN_AXES = "the scan keeps its own axes"
@@ -134,16 +135,17 @@ class ScanNet(Loader):
     info = INFO
 
     def discover(self, root: Path) -> Iterator[SceneRef]:
-        """Scans below `root`, sorted by id, each in its least processed lay-out; follows no link out of it."""
-        found: dict[str, SceneRef] = {}
+        """Scans below `root`, sorted by id, each in its least processed lay-out first; follows no link out of it."""
+        found: dict[str, list[SceneRef]] = {}
         lists: dict[Path, dict[str, str]] = {}
         for folder in _scan_folders(root):
             variant, size_bytes = _find_variant(folder)
-            known = found.get(folder.name)
-            if known is None or _PREFERENCE.index(variant) < _PREFERENCE.index(known.variant):
-                split = _split(folder, lists)
-                found[folder.name] = SceneRef(self.dataset, folder.name, folder, variant, split, size_bytes)
-        yield from (found[name] for name in sorted(found))
+            ref = SceneRef(self.dataset, folder.name, folder, variant, _split(folder, lists), size_bytes)
+            found.setdefault(folder.name, []).append(ref)
+        for name in sorted(found):
+            first, *others = sorted(found[name], key=lambda ref: _PREFERENCE.index(ref.variant))
+            # What was derived from a scan is no second one.
+            yield from [first, *(ref for ref in others if ref.variant not in _DERIVED or ref.variant == first.variant)]
 
     def open(self, ref: SceneRef) -> ScanNetScene:
         """Open one scan folder (or its `.sens` file); decodes no pixels.

@@ -102,6 +102,7 @@ _told: set[Path] = set()
 
 def tell_once(path: Path, what: str) -> None:
     """Say once, in the log, what lies at a path and is not read: scans would vanish without a word."""
-    if path not in _told:
-        _told.add(path)
+    place = path.parent.resolve() / path.name  # some walks begin at a resolved folder
+    if place not in _told:
+        _told.add(place)
         _log.warning("%s: %s", make_one_line(str(path)), what)

@@ -120,11 +120,11 @@ class WildRGBDScene(Scene):
         self.total_frames = len(seen | files["rgb"].keys())
         frames: list[WildRGBDFrame] = []
         for number in sorted(seen | files["rgb"].keys()):
-            absent = [kind for kind in ("rgb", "depth") if number not in files[kind]]
-            absent += ["pose"] if number not in seen else []
+            absent = [f"picture in {kind}/" for kind in ("rgb", "depth") if number not in files[kind]]
+            absent += ["pose in cam_poses.txt"] if number not in seen else []
             if absent:
-                reason = "pose_missing" if absent == ["pose"] else "incomplete"
-                self.issues.append(Issue(str(number), reason, f"no {', '.join(absent)}"))
+                reason = "incomplete" if absent[0].startswith("picture") else "pose_missing"
+                self.issues.append(Issue(str(number), reason, f"frame {number} has no {', no '.join(absent)}"))
                 continue
             if number not in poses:  # said when the poses were read
                 continue
@@ -208,7 +208,7 @@ class WildRGBD(Loader):
 
     def discover(self, root: Path) -> Iterator[SceneRef]:
         """See `Loader.discover`. A folder with only one of the two files is listed too; opening it says what lacks."""
-        found: dict[str, SceneRef] = {}
+        found: list[SceneRef] = []
         lists: dict[Path, CategoryLists] = {}
         for folder, entries in walk(root):
             files = {
@@ -225,8 +225,8 @@ class WildRGBD(Loader):
             split, scene_id = lists[category_folder].split(real.name), f"{category}/{real.name}"
             poses = real / "cam_poses.txt"
             size = poses.stat().st_size * _BYTES_PER_POSE_BYTE if "cam_poses.txt" in files else 0
-            found.setdefault(scene_id, SceneRef("wildrgbd", scene_id, folder, "", split, size))
-        yield from (found[scene_id] for scene_id in sorted(found))
+            found.append(SceneRef("wildrgbd", scene_id, folder, "", split, size))
+        yield from sorted(found, key=lambda ref: ref.scene_id)
 
     def open(self, ref: SceneRef) -> WildRGBDScene:
         """See `Loader.open`."""
