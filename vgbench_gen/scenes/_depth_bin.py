@@ -74,7 +74,7 @@ def _unpack_lz4(block: bytes) -> bytes | None:
 
     try:
         data: bytes = lz4.block.decompress(block, uncompressed_size=_U16_BYTES)
-    except (lz4.block.LZ4BlockError, ValueError, MemoryError, OverflowError):
+    except (lz4.block.LZ4BlockError, ValueError, OverflowError):
         return None
     return data if len(data) == _U16_BYTES else None
 

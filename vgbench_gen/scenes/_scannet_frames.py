@@ -7,16 +7,17 @@ Frames are paired by their number, never by position.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from vgbench_gen.core.errors import FormatError, FrameError, SceneError
 from vgbench_gen.core.paths import close_if_raised
 from vgbench_gen.core.types import Camera, ColorArray, DepthArray, FloatArray
-from vgbench_gen.scenes._pgm import decode_pgm, read_pgm_header
 from vgbench_gen.scenes._scannet_cameras import (
     USUAL_COLOR,
     USUAL_DEPTH,
@@ -30,6 +31,7 @@ from vgbench_gen.scenes._scannet_cameras import (
 from vgbench_gen.scenes._sens import MAX_DEPTH_SHIFT, MAX_FRAMES, SensFile
 from vgbench_gen.scenes.base import Issue
 from vgbench_gen.scenes.files import (
+    MAX_PIXELS,
     decode_depth_u16,
     decode_image_rgb,
     inside,
@@ -83,20 +85,14 @@ class Recording:
     """Names, sizes and contents of the files, as `compute_source_digest` takes them."""
 
 
-def _read_first_size(numbers: list[int], sizes: PixelSizes) -> tuple[int, int] | None:
+def _read_first_size(numbers: list[int], size_of: Callable[[int], tuple[int, int]]) -> tuple[int, int] | None:
     """Size of the first sound picture among a few; a torn first frame must not cost the scene."""
     for number in numbers[:5]:
         try:
-            return sizes(number)
+            return size_of(number)
         except FrameError:
             continue
     return None
-
-
-class PixelSizes(Protocol):
-    """(width, height) of the picture of one frame, from its header."""
-
-    def __call__(self, index: int, /) -> tuple[int, int]: ...
 
 
 def open_sens(path: Path) -> Recording:
@@ -180,7 +176,7 @@ class ExportedFrames:
         path = self._depth[index]
         data = read_picture(path)
         if data[:2] == b"P5":
-            return read_pgm_header(data, path)[:2]
+            return _read_pgm_header(data, path)[:2]
         header = read_picture_header(data, path)
         return header.width, header.height
 
@@ -200,10 +196,33 @@ class ExportedFrames:
         """(h, w) float32 metres, 0 = unknown. Raises FrameError if damaged or of another size."""
         path = self._depth[index]
         data = read_picture(path)
-        units = decode_pgm(data, path, self.depth_size) if data[:2] == b"P5" else None
+        units = _decode_pgm(data, path, self.depth_size) if data[:2] == b"P5" else None
         if units is None:
             units = decode_depth_u16(data, path, self.depth_size)
         return np.divide(units, np.float32(self._shift), dtype=np.float32)
+
+
+def _read_pgm_header(data: bytes, where: object) -> tuple[int, int, int]:
+    """(width, height, offset of the samples) of a 16-bit binary PGM (netpbm P5). Raises FrameError."""
+    found = re.match(rb"P5(?:\s|#[^\n]*\n)+(\d+)(?:\s|#[^\n]*\n)+(\d+)(?:\s|#[^\n]*\n)+(\d+)\s", data[:1024])
+    if found is None:
+        raise FrameError(where, f"bytes that begin {data[:16]!r}", "a binary PGM", _EXPORT)
+    width, height, most = (int(value) for value in found.groups())
+    if most < 256 or most > 65535 or not 0 < width * height <= MAX_PIXELS:
+        raise FrameError(where, f"PGM {width}x{height} up to {most}", "16-bit samples, at most 64 Mpixel", _EXPORT)
+    return width, height, found.end()
+
+
+def _decode_pgm(data: bytes, where: object, size: tuple[int, int] | None) -> npt.NDArray[np.uint16]:
+    """(h, w) uint16 samples. Raises FrameError if damaged or not of `size` (width, height)."""
+    width, height, start = _read_pgm_header(data, where)
+    if size is not None and (width, height) != size:
+        raise FrameError(where, f"{width}x{height} pixels", f"{size[0]}x{size[1]}", _EXPORT)
+    if len(data) - start < width * height * 2:
+        raise FrameError(where, f"{len(data) - start} sample bytes", f"{width * height * 2}", _EXPORT)
+    # Samples of more than 8 bits are big-endian by the netpbm format.
+    samples = np.frombuffer(data, ">u2", width * height, start)
+    return samples.reshape(height, width).astype(np.uint16)
 
 
 def _list_files(root: Path, folder: Path, sizes: list[tuple[object, ...]], issues: list[Issue]) -> list[Path]:

@@ -17,7 +17,7 @@ from vgbench_gen.core.errors import GeometryError, SceneError
 from vgbench_gen.core.types import FloatArray, IntArray
 from vgbench_gen.geometry.boxes import contains, fit_gravity_aligned_box
 from vgbench_gen.geometry.poses import transform
-from vgbench_gen.scenes._mesh import read_ply
+from vgbench_gen.scenes._mesh import SegmentMembers, read_ply
 from vgbench_gen.scenes.base import Issue, SceneObject
 from vgbench_gen.scenes.files import inside, read_json
 from vgbench_gen.scenes.promised import note_missing, try_to_read
@@ -85,33 +85,23 @@ def _make_objects(
     if len(segs) != len(vertices):
         found = f"{len(segs)} segIndices for {len(vertices)} vertices of {paths[0].name}"
         raise SceneError(segs_path, found, "one per vertex", _REMEDY)
-    order = np.argsort(segs, kind="stable")
-    in_order = segs[order]
+    vertices_of = SegmentMembers(segs)
     left = 4 * len(vertices)
     for instance_id, label, segments in groups:
-        members = _find_members(order, in_order, segments)
+        members = vertices_of.of(segments)
         left -= len(members)
         if left < 0:
             raise SceneError(aggregation_path, "groups that share most of the mesh", "separate objects", _REMEDY)
         if len(members) < _MIN_POINTS:
             issues.append(Issue("", "object_too_small", f"object {instance_id} ({label}): {len(members)} vertices"))
             continue
-        points = transform(world_from_file, vertices[np.sort(members)])
+        points = transform(world_from_file, vertices[members])
         try:
             box = fit_gravity_aligned_box(points, up, trim=_TRIM)
         except GeometryError as problem:
             issues.append(Issue("", "object_without_box", f"object {instance_id} ({label}): {problem}"))
             continue
         yield SceneObject(instance_id, label, box, points[contains(box, points, _POINT_MARGIN_M)], "surface")
-
-
-def _find_members(order: IntArray, in_order: IntArray, segments: IntArray) -> IntArray:
-    """Vertex numbers whose segment is among `segments` (sorted, unique)."""
-    start, end = np.searchsorted(in_order, segments, "left"), np.searchsorted(in_order, segments, "right")
-    counts = end - start
-    offsets = np.repeat(start - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
-    members: IntArray = order[np.arange(counts.sum()) + offsets]
-    return members
 
 
 def _check_scan(document: dict[str, Any], path: Path, scan_id: str) -> None:

@@ -382,6 +382,8 @@ def _decode_image(data: bytes, where: object, *, color: bool) -> npt.NDArray[Any
     try:
         pixels = cv2.imdecode(np.frombuffer(data, np.uint8), flag)
     except cv2.error as problem:
+        if problem.code == cv2.Error.STS_NO_MEM:
+            raise MemoryError(str(where)) from problem
         raise FrameError(where, f"pixels that do not decode ({problem.err})", "a whole picture", _DAMAGED) from problem
     if pixels is None:
         raise FrameError(where, "pixels that do not decode", "a whole picture", _DAMAGED)

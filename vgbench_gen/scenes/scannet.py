@@ -138,7 +138,10 @@ class ScanNet(Loader):
         """Scans below `root`, sorted by id, each in its least processed lay-out first; follows no link out of it."""
         found: dict[str, list[SceneRef]] = {}
         lists: dict[Path, dict[str, str]] = {}
-        for folder in _scan_folders(root):
+        for folder, entries in walk(root.resolve()):
+            if not _SCAN_ID.fullmatch(folder.name):
+                continue
+            entries.clear()
             variant, size_bytes = _find_variant(folder)
             ref = SceneRef(self.dataset, folder.name, folder, variant, _split(folder, lists), size_bytes)
             found.setdefault(folder.name, []).append(ref)
@@ -209,14 +212,6 @@ def _find_annotation_folder(folder: Path, scan_id: str) -> Path:
     home = folder.parent.parent
     candidates = [folder, home / "scans" / scan_id, home / "scans_test" / scan_id]
     return next((c for c in candidates if (c / f"{scan_id}.txt").is_file() and not c.is_symlink()), folder)
-
-
-def _scan_folders(root: Path) -> Iterator[Path]:
-    """Folders named like a scan, `root` included; nothing within a scan."""
-    for folder, entries in walk(root.resolve()):
-        if _SCAN_ID.fullmatch(folder.name):
-            entries.clear()
-            yield folder
 
 
 def _find_sens_file(folder: Path) -> Path | None:
