@@ -507,7 +507,7 @@ def another_aspect(scene: Path) -> None:
         (spoil_json("{}"), "an object with an entry per frame"),
         (spoil_json('{"frame_000000": '), "JSON"),
         (spoil_json("[" * 100_000), "JSON"),
-        (without("pose_intrinsic_imu.json", "colmap"), "no usable aligned_pose"),
+        (without("pose_intrinsic_imu.json", "colmap"), "no usable pose of any source"),
         (without("rgb.mkv"), "neither rgb.mkv nor"),
         (overwrite("rgb.mkv", b"\x1aE\xdf\xa3 no video"), "FFmpeg"),
         (overwrite("depth.bin", b"garbage" * 1000), "256x192 depth"),

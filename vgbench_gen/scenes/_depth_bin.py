@@ -123,18 +123,10 @@ def open_depth_bin(path: Path, where: str) -> DepthBin:
     head = bytes(view[:8]).hex()
     view.close()
     if no_lz4:
-        raise SceneError(
-            where,
-            "records that are no deflate blocks, and no package lz4 to try them as LZ4",
-            "the Python package lz4 to be installed",
-            "Install it (pip install lz4).",
-        )
-    raise SceneError(
-        where,
-        f"bytes that begin {head} and are no 256x192 depth in any of the three known packings",
-        "LZ4 records, deflate records or one deflate stream",
-        "Download depth.bin again.",
-    )
+        found = "records that are no deflate blocks, and no package lz4 to try them as LZ4"
+        raise SceneError(where, found, "the Python package lz4 to be installed", "Install it (pip install lz4).")
+    found, packings = f"no 256x192 depth (it begins {head})", "LZ4 records, deflate records or one deflate stream"
+    raise SceneError(where, found, packings, "Download depth.bin again.")
 
 
 def _record_table(view: mmap.mmap) -> tuple[npt.NDArray[np.int64], str]:

@@ -72,24 +72,17 @@ class DslrOpener(CaptureOpener):
             self._masks = list_pictures(self.root, self.folder / "resized_anon_masks", self.issues, NO_MASKS)
         if not self._pictures:
             unused = "".join(f", and {issue.detail}" for issue in self.issues if issue.reason == "undistorted_unused")
-            raise SceneError(
-                f"{self.where}: {self.folder}",
-                f"no pictures in resized_images/{unused}",
-                f"resized_images/, or {'/ or '.join(_FLAT)}/ with nerfstudio/transforms_undistorted.json",
-                "Download one of them.",
-            )
+            found = f"no pictures in resized_images/{unused}"
+            expected = f"resized_images/, or {'/ or '.join(_FLAT)}/ with nerfstudio/transforms_undistorted.json"
+            raise SceneError(f"{self.where}: {self.folder}", found, expected, "Download one of them.")
         self.size = read_first_size(self._pictures, f"{self.where}/{next(iter(self._pictures.values())).parent.name}")
 
     def open(self) -> ScanNetPPScene:
         """The scene. Raises SceneError."""
         objects, renderer = self.read_objects_and_depth(want_depth=True)
         if renderer is None:
-            raise SceneError(
-                f"{self.where}: {self.mesh}",
-                "no mesh, so no depth can be rendered for the DSLR pictures",
-                "scans/mesh_aligned_0.05.ply (scenes of nvs_test have none)",
-                "Download the mesh, or leave this scene out.",
-            )
+            found, expected = "no mesh to render depth from", "one (scenes of nvs_test have none)"
+            raise SceneError(self.mesh, found, expected, "Download the mesh, or leave this scene out.")
         poses = self._read_poses()
         bad = {key for source in (self._fisheye_json, self._pinhole_json) if source for key in source.bad}
         pictures = self._pictures

@@ -93,12 +93,9 @@ class IphoneOpener(CaptureOpener):
             )
         objects, self._renderer = self.read_objects_and_depth(not has_depth)
         if not has_depth and self._renderer is None:
-            raise SceneError(
-                f"{self.where}: {self.folder}",
-                "neither depth.bin nor depth/ nor scans/mesh_aligned_0.05.ply",
-                "one of them (scenes of nvs_test have none)",
-                "Download depth.bin or the mesh, or leave this scene out.",
-            )
+            found = f"neither depth.bin nor depth/ nor {self.mesh}"
+            expected, remedy = "one of them (scenes of nvs_test have none)", "Download one, or leave this scene out."
+            raise SceneError(f"{self.where}: {self.folder}", found, expected, remedy)
         frames: list[Frame] = []
         for key in keys:
             try:
@@ -177,12 +174,8 @@ class IphoneOpener(CaptureOpener):
 
     def _read_nerfstudio_poses(self) -> dict[str, CheckedPose]:
         if self._nerfstudio is None:
-            raise SceneError(
-                self.where,
-                "no usable aligned_pose, no COLMAP model and no nerfstudio poses",
-                "pose_intrinsic_imu.json, colmap/ or nerfstudio/transforms.json",
-                "Download one of them.",
-            )
+            expected = "pose_intrinsic_imu.json, colmap/ or nerfstudio/transforms.json"
+            raise SceneError(self.where, "no usable pose of any source", expected, "Download one of them.")
         return self.check_nerfstudio_poses(self._nerfstudio)
 
     def _compare(self, ours: dict[str, CheckedPose], colmap: dict[str, CheckedPose]) -> None:

@@ -47,10 +47,6 @@ class SensHeader:
     Extrinsics are colour-from-depth by the source's semantics, and the identity in calibrated scans.
     """
 
-    version: int
-    """The version of the format, 3 or 4."""
-    sensor_name: str
-    """The name of the recorder, as the file gives it."""
     color_K: FloatArray
     """Intrinsics of the colour camera as in the file, (4, 4) float64."""
     color_extrinsic: FloatArray
@@ -248,8 +244,6 @@ def _read_header(handle: int, path: Path) -> SensHeader:
     if count > MAX_FRAMES:
         raise SceneError(path, f"{count} frames", f"at most {MAX_FRAMES}", _REMEDY)
     return SensHeader(
-        version,
-        raw[12 : 12 + name_bytes].decode("utf-8", "replace"),
         matrices[0],
         matrices[1],
         matrices[2],

@@ -119,14 +119,8 @@ def read_json(
         FormatError: (of type `error`) unreadable, too large, not UTF-8, not JSON, with too many or too deep lists.
     """
     data = source if isinstance(source, bytes) else read_bytes(source, where, max_bytes, error)
-    if len(data) > max_bytes:
-        raise error(where, f"{len(data)} bytes of JSON", f"at most {max_bytes}", "Get the original file.")
-    containers = data.count(b"[") + data.count(b"{")
-    if containers > MAX_JSON_CONTAINERS:
-        found, expected = f"{containers} lists and objects", f"at most {MAX_JSON_CONTAINERS}"
-        raise error(where, found, expected, "This is not such a file; get the original.")
     try:
-        return parse_json(data, "keep", max_bytes)
+        return parse_json(data, "keep", max_bytes, MAX_JSON_CONTAINERS)
     except ValueError as problem:
         reason = f"no valid JSON ({str(problem)[:120]})"
         raise error(where, reason, "a JSON document", "Copy or download the file again.") from problem

@@ -6,7 +6,6 @@ it (the test set) keep their own world, which is z-up as well. Format: `ScanNet/
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -26,7 +25,7 @@ from vgbench_gen.scenes.base import DatasetInfo, Frame, Issue, Loader, Scene, Sc
 from vgbench_gen.scenes.files import compute_source_digest, inside, parse_matrix, read_text
 from vgbench_gen.scenes.licence import find_licence
 from vgbench_gen.scenes.promised import LOST, try_to_read
-from vgbench_gen.scenes.walk import walk
+from vgbench_gen.scenes.walk import estimate_bytes, walk
 
 LICENCE = "scannet-tou"
 _SCAN_ID = re.compile(r"scene\d{4}_\d{2}")
@@ -228,14 +227,7 @@ def _find_variant(folder: Path) -> tuple[str, int]:
     if exported is None:
         return "", 0
     variant, base = exported
-    pictures = base / "color" if (base / "color").is_dir() else base
-    try:
-        with os.scandir(pictures) as entries:
-            first = next(entries, None)
-            size = first.stat().st_size if first is not None and first.is_file() else 0
-            return variant, size * (1 + sum(1 for _ in entries))
-    except OSError:  # unreadable, or a link that goes round: the size only orders work, opening says what is wrong
-        return variant, 0
+    return variant, estimate_bytes(base / "color" if (base / "color").is_dir() else base)
 
 
 def _split(folder: Path, lists: dict[Path, dict[str, str]]) -> str:

@@ -7,10 +7,9 @@ few levels above scene folders.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 from vgbench_gen.core.errors import SceneError
@@ -20,7 +19,7 @@ from vgbench_gen.scenes._scannetpp_iphone import IphoneOpener
 from vgbench_gen.scenes.base import DatasetInfo, Loader, Scene, SceneRef, loaders
 from vgbench_gen.scenes.files import read_text
 from vgbench_gen.scenes.licence import find_licence
-from vgbench_gen.scenes.walk import is_folder, stays_inside, walk
+from vgbench_gen.scenes.walk import estimate_bytes, is_folder, stays_inside, walk
 
 _OPENERS: dict[str, type[CaptureOpener]] = {"dslr": DslrOpener, "iphone": IphoneOpener}
 _SCENE_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,63}")
@@ -95,15 +94,9 @@ def _is_empty(folder: Path) -> bool:
 
 def _measure_size_bytes(scene: Path, folder: Path) -> int:
     """Bytes of the large files, roughly: for scheduling."""
-    total = 0
-    for path in [*(folder / name for name in _STREAMS), scene / "scans" / MESH_NAME]:
-        if path.is_file():
-            total += path.stat().st_size
-    for name in _PICTURE_FOLDERS:
-        # Not there or not readable: the sum only orders work, opening says what is wrong.
-        with suppress(OSError), os.scandir(folder / name) as entries:
-            total += sum(entry.stat(follow_symlinks=False).st_size for entry in entries)
-    return total
+    files = [*(folder / name for name in _STREAMS), scene / "scans" / MESH_NAME]
+    total = sum(path.stat().st_size for path in files if path.is_file())
+    return total + sum(estimate_bytes(folder / name) for name in _PICTURE_FOLDERS)
 
 
 def _split(scene: Path, known: dict[Path, dict[str, str]]) -> str:

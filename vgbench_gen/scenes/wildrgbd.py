@@ -17,7 +17,7 @@ from vgbench_gen.core.errors import FrameError, SceneError
 from vgbench_gen.core.types import BoolArray, Camera, ColorArray, DepthArray, FloatArray
 from vgbench_gen.geometry.cameras import resize_camera
 from vgbench_gen.scenes._values import choose_camera, parse_matrix
-from vgbench_gen.scenes._wildrgbd_lists import CategoryLists, index_by_number, read_poses
+from vgbench_gen.scenes._wildrgbd_lists import index_by_number, read_poses, read_splits
 from vgbench_gen.scenes.base import DatasetInfo, DepthKind, Frame, Issue, Loader, Scene, SceneObject, SceneRef, loaders
 from vgbench_gen.scenes.files import (
     check_depth_header,
@@ -91,25 +91,19 @@ class WildRGBDFrame(Frame):
 
 
 class WildRGBDScene(Scene):
-    """One video around an object. No boxes: `objects` is empty, frames may have masks.
-
-    category: folder the scene is in, e.g. "box". object_type: "single", "multi" (a mask covers several objects),
-    "hand" (an object held by a hand) or "unknown".
-    """
+    """One video around an object. No boxes: `objects` is empty, frames may have masks."""
 
     def __init__(self, ref: SceneRef) -> None:
         folder = ref.path.resolve()
         self._folder = folder
-        category_folder, self.category = _find_category(folder)
-        lists = CategoryLists(category_folder)
-        self.dataset, self.id = "wildrgbd", f"{self.category}/{folder.name}"
-        self.split = lists.split(folder.name)
-        self.object_type = lists.object_type(folder.name)
+        self.issues = []
+        category_folder, category = _find_category(folder)
+        self.dataset, self.id = "wildrgbd", f"{category}/{folder.name}"
+        self.split = read_splits(category_folder, self.issues).get(folder.name, "unknown")
         self.objects: Sequence[SceneObject] = ()
         self.up_world: FloatArray | None = None
         self.depth_kind: DepthKind = "sensor"
         self.licence = find_licence(folder, LICENCE)
-        self.issues = list(lists.issues)
         metadata = _refuse_outside(category_folder, folder / "metadata")
         K, made_for = read_intrinsics(read_json(metadata, metadata, _MAX_METADATA_BYTES), metadata)
         poses_path = _refuse_outside(category_folder, folder / "cam_poses.txt")
@@ -209,7 +203,7 @@ class WildRGBD(Loader):
     def discover(self, root: Path) -> Iterator[SceneRef]:
         """See `Loader.discover`. A folder with only one of the two files is listed too; opening it says what lacks."""
         found: list[SceneRef] = []
-        lists: dict[Path, CategoryLists] = {}
+        splits: dict[Path, dict[str, str]] = {}
         for folder, entries in walk(root):
             files = {
                 entry.name for entry in entries if entry.name in ("metadata", "cam_poses.txt") and is_regular(entry)
@@ -219,10 +213,9 @@ class WildRGBD(Loader):
                 continue
             entries.clear()
             category_folder, category = _find_category(real)
-            if category_folder not in lists:
-                lists.clear()  # the walk finishes one category before the next
-                lists[category_folder] = CategoryLists(category_folder)
-            split, scene_id = lists[category_folder].split(real.name), f"{category}/{real.name}"
+            if category_folder not in splits:
+                splits[category_folder] = read_splits(category_folder, [])
+            split, scene_id = splits[category_folder].get(real.name, "unknown"), f"{category}/{real.name}"
             poses = real / "cam_poses.txt"
             size = poses.stat().st_size * _BYTES_PER_POSE_BYTE if "cam_poses.txt" in files else 0
             found.append(SceneRef("wildrgbd", scene_id, folder, "", split, size))
