@@ -27,6 +27,11 @@ PHONE_DISTORTION = (-0.12, 0.03, 0.002, -0.001)
 DSLR_SIZE = (300, 200)
 DSLR_K = np.array([[135.0, 0, 148.0], [0, 135.5, 101.0], [0, 0, 1]])
 DSLR_DISTORTION = (-0.03, -0.006, 0.002, -0.0004)
+# Folders of undistorted pictures with those of their masks, in the names of two versions of the toolkit.
+UNDISTORTED = [
+    ("resized_undistorted_images", "resized_undistorted_masks"),
+    ("undistorted_images", "undistorted_anon_masks"),
+]
 EXTENTS = (1.0, 0.8, 0.6)
 BOX_CENTRE = (3.0, 3.0, 0.3)
 # Floor with its top at z = 0, wall with its face at y = 7, box on the floor: (centre, extents), metres.

@@ -261,11 +261,14 @@ def test_names_that_are_nearly_right_are_named_beside_good_scans(root: Path, cap
     for name in NEAR_MISSES:
         (root / name).write_bytes(b"x")
     (root / "wildrgbd.zip").write_bytes(b"x")  # what it holds was unpacked beside it
+    (root / "wildrgbd/box/scenes/scenes_000/labels.zip").write_bytes(b"x")  # one of the files of a scan
+    partial = "wildrgbd/box/scenes/scenes_000/cam_poses.txt.part"
+    (root / partial).write_bytes(b"x")
     for name in ("notes.txt", "scene0000_00.png", "target.csv", "departments.md"):
         (root / name).write_bytes(b"x")
     assert keys(discover(root)) == ALL
     told = {record.getMessage().split(": ")[0]: record.getMessage() for record in caplog.records}
-    assert told.keys() == {str(root / name) for name in NEAR_MISSES}
+    assert told.keys() == {str(root / name) for name in (*NEAR_MISSES, partial)}
     for name, remedy in NEAR_MISSES.items():
         assert remedy in told[str(root / name)]
 

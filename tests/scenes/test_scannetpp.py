@@ -297,16 +297,31 @@ def test_dslr_round_trip_from_fisheye(tmp_path: Path, source: str) -> None:
         assert frame.encoded_color() is None
 
 
-def test_dslr_undistorted_pictures_come_with_their_own_camera(tmp_path: Path) -> None:
+@pytest.mark.parametrize("suffix", [".JPG", ".png"])
+@pytest.mark.parametrize("folders", writer.UNDISTORTED)
+def test_dslr_undistorted_pictures_come_with_their_own_camera(
+    tmp_path: Path, folders: tuple[str, str], suffix: str
+) -> None:
     folder = writer.write_dslr(tmp_path, DSLR_POSES, writer.room()) / "dslr"
     K = np.array([[110.0, 0, 149.5], [0, 110, 99.5], [0, 0, 1]])
     for i, name in enumerate(DSLR_POSES):
-        writer.write_picture(folder / "resized_undistorted_images" / name, writer.ramp(writer.DSLR_SIZE, 3 + i))
-        writer.write_picture(folder / "resized_undistorted_masks" / f"{name[:8]}.png", np.zeros((200, 300), np.uint8))
+        writer.write_picture(folder / folders[0] / f"{name[:8]}{suffix}", writer.ramp(writer.DSLR_SIZE, 3 + i))
+        writer.write_picture(folder / folders[1] / f"{name[:8]}.png", np.zeros((200, 300), np.uint8))
     # Without a camera of their own they must not be used with the fisheye one.
     scene = opened(tmp_path, "dslr")
     assert "undistorted_unused" in reasons(scene)
     check_frame(scene.frames[0], DSLR_POSES["DSC00001.JPG"], DSLR_LENS, 1, gap_m=1e-3)
+    shutil.rmtree(folder / "resized_images")
+    with pytest.raises(SceneError) as caught:
+        opened(tmp_path, "dslr")
+    for name in (
+        "resized_images/",
+        "resized_undistorted_images/",
+        "undistorted_images/",
+        "transforms_undistorted.json",
+    ):
+        assert name in caught.value.expected
+    assert f"{folders[0]}/ has no pinhole camera" in caught.value.found
     content = writer.nerfstudio(DSLR_POSES, writer.DSLR_SIZE, K, camera_model="PINHOLE", k1=0, k2=0, k3=0, k4=0)
     content["frames"][0]["is_bad"] = True
     writer.write_json(folder / "nerfstudio/transforms_undistorted.json", content)
@@ -316,7 +331,7 @@ def test_dslr_undistorted_pictures_come_with_their_own_camera(tmp_path: Path) ->
     frame = scene.frames[0]
     np.testing.assert_allclose(frame.camera.K, K)
     assert np.median(surface_gap_m(world_points(frame)[0])) < 1e-3
-    assert frame.encoded_color() == (folder / "resized_undistorted_images/DSC00001.JPG").read_bytes()
+    assert frame.encoded_color() == (folder / folders[0] / f"DSC00001{suffix}").read_bytes()
     valid = frame.valid_mask()
     assert valid is not None
     assert not valid.any()

@@ -70,15 +70,16 @@ def find_leftovers(root: Path, taken: Sequence[base.SceneRef]) -> Iterator[tuple
     above = {parent for path in scans for parent in path.parents}
     for folder, entries in walk(root):
         real = folder.resolve()
-        if real in scans or folder.name in ids:
-            entries.clear()
-            continue
+        is_scan = real in scans or folder.name in ids  # in which archives may lie that belong to it
         for entry in filter(is_regular, entries):
             stem = real / _ARCHIVE.split(entry.name, maxsplit=1)[0]
             unpacked = {stem, stem.with_name(f"{stem.name}.tar"), real / entry.name} & (scans | above)
-            if (what := describe_near_miss(entry.name)) and not unpacked:
+            what = describe_near_miss(entry.name)
+            if what and not unpacked and (not is_scan or _PARTIAL.search(entry.name)):
                 yield folder / entry.name, what
-        if real not in above and folder != root and _ARCHIVE.search(folder.name):
+        if is_scan:
+            entries.clear()
+        elif real not in above and folder != root and _ARCHIVE.search(folder.name):
             yield folder, "a folder by the name of an archive. Put the archive there."
         elif real not in above and (what := _describe_layout(folder, entries)):
             entries.clear()

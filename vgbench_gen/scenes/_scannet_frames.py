@@ -55,7 +55,6 @@ class PixelSource(Protocol):
     def color(self, index: int) -> ColorArray: ...
     def depth_m(self, index: int) -> DepthArray: ...
     def encoded_color(self, index: int) -> bytes | None: ...
-    def where(self, index: int) -> str: ...
     def close(self) -> None: ...
 
 
@@ -161,10 +160,6 @@ class ExportedFrames:
 
     def close(self) -> None:
         """Nothing is held open."""
-
-    def where(self, index: int) -> str:
-        """The colour file."""
-        return str(self._color[index])
 
     def picture_size(self, index: int) -> tuple[int, int]:
         """(width, height) of the colour picture by its header."""

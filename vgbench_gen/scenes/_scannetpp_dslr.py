@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 
 from vgbench_gen.core.errors import SceneError
 from vgbench_gen.core.types import Camera
@@ -30,7 +29,7 @@ from vgbench_gen.scenes._scannetpp_frames import (
 from vgbench_gen.scenes._scannetpp_poses import CheckedPose, frame_stem
 from vgbench_gen.scenes._undistort import Undistorter
 from vgbench_gen.scenes.base import Frame, Issue, SceneRef
-from vgbench_gen.scenes.promised import note_missing, note_without
+from vgbench_gen.scenes.promised import note_missing
 
 _FILES = (
     "colmap/cameras.txt", "colmap/images.txt", "nerfstudio/transforms.json", "nerfstudio/transforms_undistorted.json",
@@ -57,19 +56,18 @@ class DslrOpener(CaptureOpener):
     def _choose_pictures(self) -> None:
         """Undistorted pictures only together with their own camera; a fisheye camera would be wrong for them."""
         self._lens: Lens | None = None
-        self._masks: dict[str, Path] = {}
         for name, masks in _FLAT.items():
             self._pictures = list_pictures(self.root, self.folder / name, self.issues)
             if self._pictures and self._pinhole_json is not None and self._pinhole_json.lens.is_pinhole:
                 self._lens = self._pinhole_json.lens
-                self._masks = list_pictures(self.root, self.folder / masks, self.issues)
+                self.masks = list_pictures(self.root, self.folder / masks, self.issues)
                 break
             if self._pictures:
                 detail = f"{name}/ has no pinhole camera in nerfstudio/transforms_undistorted.json"
                 self.issues.append(Issue("", "undistorted_unused", detail))
         else:
             self._pictures = list_pictures(self.root, self.folder / "resized_images", self.issues)
-            self._masks = list_pictures(self.root, self.folder / "resized_anon_masks", self.issues, NO_MASKS)
+            self.masks = list_pictures(self.root, self.folder / "resized_anon_masks", self.issues, NO_MASKS)
         if not self._pictures:
             unused = "".join(f", and {issue.detail}" for issue in self.issues if issue.reason == "undistorted_unused")
             found = f"no pictures in resized_images/{unused}"
@@ -99,14 +97,10 @@ class DslrOpener(CaptureOpener):
         if without:
             # Hidden test views have poses but no pictures, so this is no fault of single frames.
             self.issues.append(Issue("", "color_missing", f"{len(without)} poses have no picture, e.g. {without[0]}"))
-        if self._masks:
-            note_without(
-                self.issues, [frame.id for frame in frames if frame.id not in self._masks], "an anonymisation mask"
-            )
         if not frames:
             found = f"no usable frame among {len(pictures)} pictures and {len(poses)} poses"
             raise SceneError(self.where, found, "pictures that have a pose", "Download dslr/colmap again.")
-        return self.make_scene(frames, objects, "laser", {*pictures, *poses}, _FILES, (self._pictures, self._masks))
+        return self.make_scene(frames, objects, "laser", {*pictures, *poses}, _FILES, (self._pictures,))
 
     def _read_poses(self) -> dict[str, CheckedPose]:
         if self._colmap is not None and self._colmap.images:
@@ -123,7 +117,7 @@ class DslrOpener(CaptureOpener):
         camera, undistorter = self._find_camera(pose)
         depth_camera, depth = mesh_depth(renderer, camera, pose)
         path = self._pictures[key]
-        mask = self._masks.get(key)
+        mask = self.masks.get(key)
         return LensFrame(
             key,
             None,

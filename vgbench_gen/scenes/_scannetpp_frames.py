@@ -32,7 +32,7 @@ from vgbench_gen.scenes.files import (
     read_picture,
     read_picture_header,
 )
-from vgbench_gen.scenes.promised import list_files, note_missing, try_to_read
+from vgbench_gen.scenes.promised import list_files, note_missing, note_without, try_to_read
 
 LICENCE = "scannetpp-tou"
 UP_WORLD: FloatArray = np.array([0.0, 0.0, 1.0])
@@ -215,6 +215,8 @@ class CaptureOpener(abc.ABC):
 
     size: tuple[int, int]
     """Width and height of the colour pictures, in pixels; set by the subclass before the first frame is made."""
+    masks: dict[str, Path]
+    """Pictures of what is hidden, by frame key; set by the subclass."""
 
     def __init__(self, ref: SceneRef, resources: ExitStack) -> None:
         self.ref, self.resources, self.where = ref, resources, ref.scene_id
@@ -263,11 +265,8 @@ class CaptureOpener(abc.ABC):
             if not want_depth:  # scenes without a mesh have no sensor depth either
                 note_missing(self.issues, [self.mesh], _NO_OBJECTS)
             return [], None
-        mesh = (
-            self._read_mesh(True)
-            if want_depth
-            else try_to_read(self.issues, lambda: self._read_mesh(False), _NO_OBJECTS)
-        )
+        read_mesh = partial(self._read_mesh, want_depth)
+        mesh = read_mesh() if want_depth else try_to_read(self.issues, read_mesh, _NO_OBJECTS)
         if mesh is None:
             return [], None
         vertices, faces = mesh
@@ -326,13 +325,16 @@ class CaptureOpener(abc.ABC):
 
         Args:
             keys: of all frames that the capture tells of, usable or not.
-            files, pictures: what the scene was read from beside the mesh, for its digest; files are named below the
-                capture's folder.
+            files, pictures: what the scene was read from beside mesh and masks, for its digest; files are named below
+                the capture's folder.
         """
+        if self.masks:
+            without = [frame.id for frame in frames if frame.id not in self.masks]
+            note_without(self.issues, without, "an anonymisation mask")
         if self.was_rescaled:
             self.issues.append(Issue("", "intrinsics_rescaled", f"to images of {self.size[0]}x{self.size[1]}"))
         read = [*(self.folder / name for name in files), self.mesh, *self.annotation]
-        for folder in pictures:
+        for folder in (*pictures, self.masks):
             read += folder.values()
         return ScanNetPPScene(
             self.ref.scene_id, self.ref.split, frames, objects, kind, digest(self.root, read), self.issues, len(keys),

@@ -50,7 +50,7 @@ from vgbench_gen.scenes._undistort import Undistorter
 from vgbench_gen.scenes._video import Video
 from vgbench_gen.scenes.base import Frame, Issue, SceneRef
 from vgbench_gen.scenes.files import decode_depth_u16, inside, read_picture
-from vgbench_gen.scenes.promised import note_missing, note_without
+from vgbench_gen.scenes.promised import note_missing
 
 _VIDEOS = ("rgb.mkv", "rgb.mp4")
 _MASK_VIDEOS = ("rgb_mask.mkv", "rgb_mask.mp4")
@@ -76,21 +76,19 @@ class IphoneOpener(CaptureOpener):
         self._pictures = list_pictures(self.root, self.folder / "rgb", self.issues)
         self._depths = list_pictures(self.root, self.folder / "depth", self.issues)
         masks = self.folder / "rgb_masks"  # which is not made by everybody
-        self._masks = list_pictures(self.root, masks, self.issues, NO_MASKS if masks.exists() else "")
+        self.masks = list_pictures(self.root, masks, self.issues, NO_MASKS if masks.exists() else "")
 
     def open(self) -> ScanNetPPScene:
         """The scene. Raises SceneError."""
         poses, keys = self._choose_poses()
         self._video, self.size = self._open_color()
-        self._mask_video = None if self._masks else self._open_video(_MASK_VIDEOS)
-        if self._video is not None and self._mask_video is None and not self._masks:
+        self._mask_video = None if self.masks else self._open_video(_MASK_VIDEOS)
+        if self._video is not None and self._mask_video is None and not self.masks:
             note_missing(self.issues, [self.folder / _MASK_VIDEOS[0]], NO_MASKS)
         self._stream, self._depth_size = self._open_depth()
         has_depth = self._depth_size is not None
         if not has_depth and self.ref.split != "test":  # of which some have none
-            note_missing(
-                self.issues, [self.folder / "depth.bin"], "without it and depth/, depth is rendered from the mesh"
-            )
+            note_missing(self.issues, [self.folder / "depth.bin"], "nor depth/: depth is rendered from the mesh")
         objects, self._renderer = self.read_objects_and_depth(not has_depth)
         if not has_depth and self._renderer is None:
             found = f"neither depth.bin nor depth/ nor {self.mesh}"
@@ -106,19 +104,13 @@ class IphoneOpener(CaptureOpener):
             if frame is not None:
                 frames.append(frame)
         self._note_lengths(keys)
-        if self._masks:
-            note_without(
-                self.issues, [frame.id for frame in frames if frame.id not in self._masks], "a mask in rgb_masks/"
-            )
         told = {issue.frame_id for issue in self.issues if issue.frame_id}
         if not frames:
             first = next((f"{i.frame_id} {i.reason}: {i.detail}" for i in self.issues if i.frame_id), "no frame at all")
-            raise SceneError(
-                self.where, f"no usable frame ({first})", "frames with pose, colour and depth", "Check it."
-            )
+            raise SceneError(self.where, f"no usable frame ({first})", "pose, colour and depth", "Check it.")
         return self.make_scene(
             frames, objects, "sensor" if has_depth else "laser", {*self._records, *poses, *told}, _FILES,
-            (self._pictures, self._depths, self._masks),
+            (self._pictures, self._depths),
         )  # fmt: skip
 
     # -- poses --------------------------------------------------------------------------------------------------
@@ -288,8 +280,8 @@ class IphoneOpener(CaptureOpener):
         return None
 
     def _find_mask(self, key: str) -> Callable[[], Mask] | None:
-        if key in self._masks:
-            return partial(read_file_mask, self._masks[key])
+        if key in self.masks:
+            return partial(read_file_mask, self.masks[key])
         return None if self._mask_video is None else partial(self._mask_video.grey, _find_index(key))
 
     def _find_camera(

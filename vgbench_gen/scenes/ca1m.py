@@ -1,8 +1,8 @@
 """CA-1M: one uncompressed tar per capture, read in place, or the same files extracted.
 
 Source: `apple/ml-cubifyanything: README.md, cubifyanything/dataset.py`. Every frame was turned upright by itself,
-so width and height, K, pose, depth and boxes are all its own. Depth asked for as `depth_m()` is the one rendered
-from the laser scan; the device's LiDAR depth is beside it as `sensor_depth_m()`.
+so width and height, K, pose, depth and boxes are all its own. Depth is the one rendered from the laser scan, which
+fits the boxes better than the device's LiDAR depth (`apple/ml-cubifyanything: issues/2`); that is not read.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class _IncompleteError(FrameError):
 
 
 class CA1MFrame(Frame):
-    """One frame. `sensor_depth_camera` is None where the device's depth is missing."""
+    """One frame."""
 
     def __init__(self, members: Members, names: Mapping[str, str], frame_id: str, issues: list[Issue]) -> None:
         missing = [measurement for measurement in _NEEDED if measurement not in names]
@@ -82,12 +82,6 @@ class CA1MFrame(Frame):
         )
         self.camera, self._made_for = self._stream("wide/image", "_wide/image/size", issues)
         self.depth_camera, _ = self._stream("gt/depth", "_gt/depth/size", issues)
-        self.sensor_depth_camera: Camera | None = None
-        if "wide/depth" in names:
-            try:
-                self.sensor_depth_camera, _ = self._stream("wide/depth", "_wide/depth/size", issues)
-            except FrameError as error:
-                issues.append(Issue(frame_id, "sensor_depth_unusable", str(error)))
         self._check_gravity(issues)
 
     def color(self) -> ColorArray:
@@ -104,19 +98,11 @@ class CA1MFrame(Frame):
 
     def depth_m(self) -> DepthArray:
         """Laser depth (h, w) float32 metres; 0 where the laser saw nothing or more than 10 m. See `Frame.depth_m`."""
-        depth = self._depth("gt/depth", self.depth_camera)
+        name = self._names["gt/depth"]
+        stored = decode_depth_u16(self._members.read(name), self._members.where(name), self.depth_camera.size)
+        depth = stored.astype(np.float32) / np.float32(1000.0)
         depth[depth > MAX_DEPTH_M] = 0.0
         return depth
-
-    def sensor_depth_m(self) -> DepthArray | None:
-        """The device's own LiDAR depth (h, w) float32 metres, 0 = unknown, in `sensor_depth_camera`; None if absent.
-
-        It fits the boxes less well than the laser depth (`apple/ml-cubifyanything: issues/2`).
-
-        Raises:
-            FrameError: the bytes are damaged or have another size than the camera's.
-        """
-        return None if self.sensor_depth_camera is None else self._depth("wide/depth", self.sensor_depth_camera)
 
     def objects(self) -> Sequence[FrameObject]:
         """The frame's own list, boxes in its camera frame. Read anew at every call.
@@ -129,11 +115,6 @@ class CA1MFrame(Frame):
             return ()
         value = self._members.json(name, MAX_JSON_BYTES)
         return read_frame_objects(value, self.camera, self._made_for, self._members.where(name))
-
-    def _depth(self, measurement: str, camera: Camera) -> DepthArray:
-        name = self._names[measurement]
-        stored = decode_depth_u16(self._members.read(name), self._members.where(name), camera.size)
-        return stored.astype(np.float32) / np.float32(1000.0)
 
     def _stream(self, measurement: str, entry: str, issues: list[Issue]) -> tuple[Camera, tuple[int, int]]:
         """Camera of one picture and the size its entry states; without own K that of the colour image, resized."""
@@ -185,7 +166,7 @@ class CA1MFrame(Frame):
 
 
 class CA1MScene(Scene):
-    """One capture. `has_world_list` tells a capture without objects from one without a list."""
+    """One capture."""
 
     def __init__(self, ref: SceneRef) -> None:
         members = Members(ref.path)
@@ -199,11 +180,9 @@ class CA1MScene(Scene):
         self.source_digest = compute_source_digest(members.sizes().items())
         self.frames: Sequence[Frame] = self._open_frames()
         self.objects: Sequence[SceneObject] = ()
-        self.has_world_list = "gt/instances" in members.world
-        for part in ("wide/instances", "wide/depth"):
-            without = [frame_id for frame_id, names in members.frames.items() if part not in names]
-            note_without(self.issues, without, part)
-        if self.has_world_list:
+        without = [frame_id for frame_id, names in members.frames.items() if "wide/instances" not in names]
+        note_without(self.issues, without, "wide/instances.json")
+        if "gt/instances" in members.world:
             read = partial(self._read_objects, members.world["gt/instances"])
             self.objects = try_to_read(self.issues, read, _NO_OBJECTS) or ()
         else:

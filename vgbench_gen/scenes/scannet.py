@@ -74,9 +74,7 @@ class ScanNetScene(Scene):
     dataset = "scannet"
     depth_kind = "sensor"
 
-    def __init__(
-        self, ref: SceneRef, folder: Path, recording: Recording, home: Path, keys: dict[str, str] | None
-    ) -> None:
+    def __init__(self, ref: SceneRef, folder: Path, recording: Recording, home: Path, keys: dict[str, str]) -> None:
         self.id, self.split = ref.scene_id, ref.split
         self.licence = find_licence(folder, LICENCE)
         self.up_world = _UP.copy()
@@ -84,7 +82,7 @@ class ScanNetScene(Scene):
         self.total_frames = recording.total_frames
         self._source = recording.source
         # Test scans have neither annotation nor alignment, the others have both.
-        stated = self.split in ("train", "val") or (self.split == "unknown" and "axisAlignment" in (keys or {}))
+        stated = self.split in ("train", "val") or (self.split == "unknown" and "axisAlignment" in keys)
         annotated = stated or is_annotated(home, self.id)
         path = home / f"{self.id}.txt"
         promised = annotated or (recording.variant == "sens" and not path.exists())
@@ -160,13 +158,12 @@ class ScanNet(Loader):
             raise SceneError(folder, "no folder", "a scan folder", "Check the path.")
         home = _find_annotation_folder(folder, ref.scene_id)
         path, issues = home / f"{ref.scene_id}.txt", list[Issue]()
-        read = partial(_read_keys, path)
-        keys = try_to_read(issues, read, _OWN_AXES) if path.exists() else {}
+        keys = (try_to_read(issues, partial(_read_keys, path), _OWN_AXES) if path.exists() else None) or {}
         sens, exported = _find_sens_file(folder), find_exported_variant(folder)
         if sens is not None:
             recording = open_sens(inside(folder, sens))
         elif exported is not None:
-            recording = open_exported(folder, *exported, keys or {})
+            recording = open_exported(folder, *exported, keys)
         else:
             expected = "a .sens file or exported frames (color/, depth/, pose/, intrinsic/, or _info.txt beside them)"
             raise SceneError(folder, "no frames", expected, "Download or export the scan, or remove the folder.")
@@ -191,13 +188,13 @@ def _open_frames(recording: Recording, world_from_file: FloatArray, issues: list
         yield ScanNetFrame(recording.source, number, time_s, cameras, pose, deviation)
 
 
-def _read_alignment(path: Path, keys: dict[str, str] | None, promised: bool, issues: list[Issue]) -> FloatArray:
+def _read_alignment(path: Path, keys: dict[str, str], promised: bool, issues: list[Issue]) -> FloatArray:
     """`axisAlignment` (4, 4), rigid; the identity where it is missing or senseless (the world is z-up either way)."""
-    where, text = f"{path}, axisAlignment", (keys or {}).get("axisAlignment")
+    where, text = f"{path}, axisAlignment", keys.get("axisAlignment")
     if text is not None:
         found = try_to_read(issues, lambda: check_pose(parse_matrix(text, where, ((4, 4),)), where), _OWN_AXES)
         return np.eye(4) if found is None else found[0]
-    if promised and keys is not None:  # of keys that cannot be read it was said before
+    if promised and not any(str(path) in issue.detail for issue in issues):
         issues.append(Issue("", LOST[0], f"{path}: no axisAlignment; {_OWN_AXES}"))
     return np.eye(4)
 

@@ -71,18 +71,16 @@ def _is_entered(root: Path, entry: os.DirEntry[str]) -> bool:
 
 def is_folder(entry: os.DirEntry[str]) -> bool:
     """`entry.is_dir()`, False where that cannot be found out: one link that goes round must not end a walk."""
-    try:
+    with suppress(OSError):
         return entry.is_dir()
-    except OSError:
-        return False
+    return False
 
 
 def is_regular(entry: os.DirEntry[str]) -> bool:
     """`entry.is_file()`, False where that cannot be found out."""
-    try:
+    with suppress(OSError):
         return entry.is_file()
-    except OSError:
-        return False
+    return False
 
 
 def estimate_bytes(folder: Path) -> int:
