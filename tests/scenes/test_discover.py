@@ -225,6 +225,19 @@ def test_a_second_scene_of_one_id_is_named_below_one_root_and_below_two(
     assert len(json.loads(capsys.readouterr().out)) == 1
 
 
+def test_a_list_of_splits_that_is_none_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    SCENES["scannet"](tmp_path / "scans", 1)
+    SCENES["scannetpp"](tmp_path, 1)
+    (tmp_path / "splits").mkdir()
+    for name in ("scannetv2_train.txt", "splits/nvs_sem_train.txt"):
+        (tmp_path / name).write_text("<html><title>Sign in</title></html>")
+    assert [ref.split for ref in discover(tmp_path)] == ["unknown", "unknown"]
+    told = sorted(record.getMessage() for record in caplog.records)
+    assert [text.split(" (Sign in)")[0] for text in told] == [
+        f"{tmp_path / 'scannetv2_train.txt'}: a web page", f"{tmp_path / 'splits/nvs_sem_train.txt'}: a web page",
+    ]  # fmt: skip
+
+
 def test_sets_derived_from_a_scan_are_no_second_scan(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     scannet_writer.write_sens(tmp_path / "scans", scannet_writer.Sens(scannet_writer.pictures(1)))
     scannet_writer.write_frames_25k(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from vgbench_gen.scenes.base import DatasetInfo, Frame, Issue, Loader, Scene, Sc
 from vgbench_gen.scenes.files import compute_source_digest, inside, parse_matrix, read_text
 from vgbench_gen.scenes.licence import find_licence
 from vgbench_gen.scenes.promised import LOST, try_to_read
-from vgbench_gen.scenes.walk import estimate_bytes, walk
+from vgbench_gen.scenes.walk import estimate_bytes, read_split_list, walk
 
 LICENCE = "scannet-tou"
 _SCAN_ID = re.compile(r"scene\d{4}_\d{2}")
@@ -243,6 +242,5 @@ def _read_lists(folder: Path) -> dict[str, str]:
         for split in _SPLITS:
             path = folder / below / f"scannetv2_{split}.txt"
             if path.is_file() and not path.is_symlink():
-                with suppress(SceneError):  # a list that cannot be read says nothing; the scans are there all the same
-                    out |= dict.fromkeys(read_text(path, path).split(), split)
+                out |= dict.fromkeys(read_split_list(path).split(), split)
     return out

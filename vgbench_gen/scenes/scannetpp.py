@@ -17,9 +17,8 @@ from vgbench_gen.scenes._scannetpp_dslr import DslrOpener
 from vgbench_gen.scenes._scannetpp_frames import MESH_NAME, CaptureOpener
 from vgbench_gen.scenes._scannetpp_iphone import IphoneOpener
 from vgbench_gen.scenes.base import DatasetInfo, Loader, Scene, SceneRef, loaders
-from vgbench_gen.scenes.files import read_text
 from vgbench_gen.scenes.licence import find_licence
-from vgbench_gen.scenes.walk import estimate_bytes, is_folder, stays_inside, walk
+from vgbench_gen.scenes.walk import estimate_bytes, is_folder, read_split_list, stays_inside, walk
 
 _OPENERS: dict[str, type[CaptureOpener]] = {"dslr": DslrOpener, "iphone": IphoneOpener}
 _SCENE_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,63}")
@@ -123,9 +122,5 @@ def _read_splits(folder: Path) -> dict[str, str]:
             of_list[split].append(path)
     for name, paths in of_list.items():
         for path in paths:
-            try:
-                text = read_text(path, path)
-            except SceneError:
-                continue
-            found.update((line.strip(), name) for line in text.splitlines() if line.strip())
+            found.update((line.strip(), name) for line in read_split_list(path).splitlines() if line.strip())
     return found

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from vgbench_gen.core.errors import SceneError
 from vgbench_gen.core.lines import make_one_line
-from vgbench_gen.scenes.files import inside
+from vgbench_gen.scenes.files import inside, read_text
 
 MAX_DEPTH = 6
 _log = logging.getLogger("vgbench_gen.scenes")
@@ -89,6 +89,15 @@ def estimate_bytes(folder: Path) -> int:
         first = next(entries, None)
         return 0 if first is None else first.stat().st_size * (1 + sum(1 for _ in entries))
     return 0
+
+
+def read_split_list(path: Path) -> str:
+    """The text of a list of scans; "" where it cannot be read, which is named: the scans are there all the same."""
+    try:
+        return read_text(path, path)
+    except SceneError as problem:
+        tell_once(path, f"{problem.found}, so the split of its scans is unknown. {problem.remedy}")
+        return ""
 
 
 def stays_inside(root: Path, path: Path) -> bool:
