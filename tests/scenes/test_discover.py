@@ -231,6 +231,7 @@ def test_a_list_of_splits_that_is_none_is_named(tmp_path: Path, caplog: pytest.L
     (tmp_path / "splits").mkdir()
     for name in ("scannetv2_train.txt", "splits/nvs_sem_train.txt"):
         (tmp_path / name).write_text("<html><title>Sign in</title></html>")
+        (tmp_path / name.replace("train", "val")).write_text("")  # which may list none
     assert [ref.split for ref in discover(tmp_path)] == ["unknown", "unknown"]
     told = sorted(record.getMessage() for record in caplog.records)
     assert [text.split(" (Sign in)")[0] for text in told] == [

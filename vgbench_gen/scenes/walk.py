@@ -93,6 +93,8 @@ def estimate_bytes(folder: Path) -> int:
 
 def read_split_list(path: Path) -> str:
     """The text of a list of scans; "" where it cannot be read, which is named: the scans are there all the same."""
+    if path.is_file() and not path.stat().st_size:
+        return ""  # a list of none
     try:
         return read_text(path, path)
     except SceneError as problem:
