@@ -103,9 +103,7 @@ def test_estimates_scale_from_the_scenes_that_open(raw_room: Path) -> None:
     recipe = load_recipe("default")
     refs = discover(raw_room)
     one = estimate(refs, recipe)
-    many = estimate(
-        [SceneRef(r.dataset, f"{r.scene_id}{k}", r.path, r.variant) for k in range(40) for r in refs], recipe
-    )
+    many = estimate(refs * 40, recipe)
     assert many.keyframes == 40 * one.keyframes > 0
     assert many.cpu_s == pytest.approx(40 * one.cpu_s)
     assert many.worker_bytes == one.worker_bytes

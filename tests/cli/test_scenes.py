@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ class Empty:
     dataset = "scannet"
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.id = name
 
     def __enter__(self) -> Empty:
         return self
@@ -30,6 +31,8 @@ class Empty:
 
 class Shelf:
     """A loader whose scenes are the files `<id>.<what happens>` of the folder."""
+
+    info = SimpleNamespace(title="ScanNet")
 
     def discover(self, root: Path) -> Iterator[base.SceneRef]:
         for path in sorted(root.iterdir()):
@@ -45,7 +48,7 @@ def fake_summary(scene: Any, variant: str = "") -> health.SceneHealth:
     verdict = "bad: nothing fits" if variant == "bad" else "warn: dark" if variant == "dim" else "ok"
     agree = float("nan") if variant == "dim" else 0.934
     return health.SceneHealth(
-        "scannet", scene.name, "val", variant, 40, 38, 39, 0.761, 1.9, 11, 0.01, agree, (), "upright", verdict, {}
+        "scannet", scene.id, "val", variant, 40, 38, 39, 0.761, 1.9, 11, 0.01, agree, (), "upright", verdict, {}
     )
 
 
@@ -106,7 +109,7 @@ def test_nothing_found(shelf: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["scenes", str(shelf)]) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert "no scenes of scannet below" in captured.err
+    assert "no scan of ScanNet below" in captured.err
     assert main(["scenes", str(shelf), "--json"]) == 1
     assert json.loads(capsys.readouterr().out) == []
     assert main(["scenes", str(tmp_path / "absent")]) == 2

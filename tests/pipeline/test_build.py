@@ -312,7 +312,9 @@ def test_a_task_is_not_measured_where_the_recipe_takes_none_of_it(raw_room: Path
 
 
 def test_an_empty_folder_is_the_users_to_mend(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="found no scene of ca1m, scannet, scannetpp, wildrgbd"):
+    with pytest.raises(
+        ConfigError, match=r"no scan of CA-1M, ScanNet, ScanNet\+\+ or WildRGB-D below .*; found no file"
+    ):
         build(recipe(), tmp_path, tmp_path / "b")
     with pytest.raises(ConfigError, match="found no such folder"):
         build(recipe(), tmp_path / "nowhere", tmp_path / "b")

@@ -9,17 +9,20 @@ import pytest
 
 from tests.samples.conftest import Opened
 from vgbench_gen.geometry.boxes import corners, transform_box
+from vgbench_gen.geometry.cameras import resize_camera
 from vgbench_gen.geometry.poses import invert
 from vgbench_gen.samples.encode import convert_to_millimetres
 from vgbench_gen.samples.layout import expose_frame
+from vgbench_gen.scenes._ca1m_members import Members
 from vgbench_gen.scenes.ca1m import CA1MFrame
+from vgbench_gen.scenes.files import decode_depth_u16
 
 Open = Callable[[str, int], Opened]
 
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_what_is_written_is_what_the_loader_reads(opened: Open, number: int) -> None:
-    scene, spec, capture, _ = opened("ca1m", number)
+    scene, spec, capture, path = opened("ca1m", number)
     with scene:
         assert (scene.id, scene.issues) == (spec.scene_id, [])
         assert len(scene.frames) == spec.frames - len(capture.lost)
@@ -45,10 +48,9 @@ def test_what_is_written_is_what_the_loader_reads(opened: Open, number: int) -> 
             window = next(o.instance_id for o in capture.world.objects if o.label == "window")
             assert not read[instance == window].any()
             assert 0.7 < (read > 0).mean() < 1
-            sensor, camera = frame.sensor_depth_m(), frame.sensor_depth_camera
-            assert sensor is not None
-            assert camera is not None
-            assert camera.size == (capture.camera.width // 4, capture.camera.height // 4)
+            camera = resize_camera(capture.camera, capture.camera.width // 4, capture.camera.height // 4)
+            member = f"{scene.id}/{frame.id}.wide/depth.png"
+            sensor = decode_depth_u16(Members(path).read(member), member, camera.size) / 1000
             error = np.abs(sensor - capture.world.render_depth(camera, pose)[0])[sensor > 0]
             assert 0.002 < np.median(error) < 0.02
 

@@ -20,7 +20,7 @@ def test_what_is_written_is_what_the_loader_reads(opened: Open, number: int) -> 
     scene, spec, capture, path = opened("wildrgbd", number)
     assert isinstance(scene, WildRGBDScene)
     with scene:
-        assert (scene.id, scene.object_type, scene.issues) == (spec.scene_id, "single", [])
+        assert (scene.id, scene.issues) == (spec.scene_id, [])
         assert len(scene.frames) == spec.frames
         for index, frame in enumerate(scene.frames):
             pose = capture.world_from_camera[index]

@@ -27,6 +27,11 @@ PHONE_DISTORTION = (-0.12, 0.03, 0.002, -0.001)
 DSLR_SIZE = (300, 200)
 DSLR_K = np.array([[135.0, 0, 148.0], [0, 135.5, 101.0], [0, 0, 1]])
 DSLR_DISTORTION = (-0.03, -0.006, 0.002, -0.0004)
+# Folders of undistorted pictures with those of their masks, in the names of two versions of the toolkit.
+UNDISTORTED = [
+    ("resized_undistorted_images", "resized_undistorted_masks"),
+    ("undistorted_images", "undistorted_anon_masks"),
+]
 EXTENTS = (1.0, 0.8, 0.6)
 BOX_CENTRE = (3.0, 3.0, 0.3)
 # Floor with its top at z = 0, wall with its face at y = 7, box on the floor: (centre, extents), metres.
@@ -205,6 +210,7 @@ class Phone:
         pictures = [ramp(SIZE, i) for i in range(len(self.poses))]
         if video:
             write_video(phone / "rgb.mkv", pictures)
+            write_video(phone / "rgb_mask.mkv", [np.full_like(picture, 255) for picture in pictures])
         else:
             for key, picture in zip(self.names(), pictures, strict=True):
                 write_picture(phone / "rgb" / f"{key}.jpg", picture)
@@ -218,7 +224,8 @@ class Phone:
 
 
 def write_dslr(root: Path, poses: Mapping[str, Array], mesh: trimesh.Trimesh) -> Path:
-    """`<root>/data/<scene>/dslr`: fisheye pictures (PNG bytes would not do: JPEG of quality 100), COLMAP, mesh."""
+    """`<root>/data/<scene>/dslr`: fisheye pictures (PNG bytes would not do: JPEG of quality 100), masks that hide
+    nothing, COLMAP, nerfstudio's file, mesh."""
     scene = root / "data" / SCENE
     for number, name in enumerate(poses):
         picture = ramp(DSLR_SIZE, number)
@@ -227,6 +234,11 @@ def write_dslr(root: Path, poses: Mapping[str, Array], mesh: trimesh.Trimesh) ->
         path = scene / "dslr" / "resized_images" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data.tobytes())
+        mask = np.full(DSLR_SIZE[::-1], 255, np.uint8)
+        write_picture(scene / "dslr/resized_anon_masks" / f"{Path(name).stem}.png", mask)
+    fisheye = dict(zip(("k1", "k2", "k3", "k4"), DSLR_DISTORTION, strict=True))
+    content = nerfstudio(poses, DSLR_SIZE, DSLR_K, camera_model="OPENCV_FISHEYE", **fisheye)
+    write_json(scene / "dslr/nerfstudio/transforms.json", content)
     line = camera_line("OPENCV_FISHEYE", DSLR_SIZE, DSLR_K, DSLR_DISTORTION)
     write_colmap(scene / "dslr" / "colmap", line, poses, points="10.5 20.5 -1 30.25 40.5 7")
     write_scans(scene / "scans", mesh)

@@ -56,11 +56,8 @@ def test_pixels_cameras_and_poses_of_landscape_and_portrait_frames(tmp_path: Pat
             frame = frame_of(scene, number)
             assert frame.camera.size == size
             assert frame.depth_camera.size == (size[0] // 2, size[1] // 2)
-            assert frame.sensor_depth_camera is not None
-            assert frame.sensor_depth_camera.size == (size[0] // 4, size[1] // 4)
             np.testing.assert_array_equal(frame.camera.K, w.K_for(size))
             np.testing.assert_array_equal(frame.depth_camera.K, w.K_for(size, 0.5))
-            np.testing.assert_array_equal(frame.sensor_depth_camera.K, w.K_for(size, 0.25))
             np.testing.assert_allclose(frame.world_from_camera, shot.RT, atol=1e-12)
             np.testing.assert_array_equal(frame.color(), shot.rgb)
             assert frame.color()[5, 7].tolist() == [200, 100, number]
@@ -68,9 +65,6 @@ def test_pixels_cameras_and_poses_of_landscape_and_portrait_frames(tmp_path: Pat
             assert depth.dtype == np.float32
             assert depth[4, 6] == pytest.approx(1.234 + 0.001 * number, abs=1e-6)
             assert (depth[0, 0], depth[1, 1], depth[1, 2]) == (0, 0, 10)  # unknown, beyond 10 m, at 10 m
-            sensor = frame.sensor_depth_m()
-            assert sensor is not None
-            np.testing.assert_allclose(sensor, shot.sensor_mm / 1000, rtol=1e-6)
             assert frame.encoded_color() == shot.members["wide/image.png"]
 
 
@@ -148,14 +142,11 @@ def test_a_transposed_size_entry_does_not_turn_k(tmp_path: Path) -> None:
     assert reasons(scene) == {"size_swapped": 1}
 
 
-def test_streams_without_their_own_k_take_that_of_the_image(tmp_path: Path) -> None:
+def test_depth_without_its_own_k_takes_that_of_the_image(tmp_path: Path) -> None:
     shot = changed(0, "gt/depth/K.json", None)
-    del shot.members["wide/depth/K.json"]
     del shot.members["_gt/depth/size"]
     frame = frame_of(scene_of(tmp_path, [shot]))
     np.testing.assert_allclose(frame.depth_camera.K, w.K_for(w.LANDSCAPE, 0.5))
-    assert frame.sensor_depth_camera is not None
-    np.testing.assert_allclose(frame.sensor_depth_camera.K, w.K_for(w.LANDSCAPE, 0.25))
 
 
 def test_flat_matrices_extensions_and_unknown_members_are_accepted(tmp_path: Path) -> None:
@@ -168,12 +159,6 @@ def test_flat_matrices_extensions_and_unknown_members_are_accepted(tmp_path: Pat
     scene = scene_of(tmp_path, [shot])
     np.testing.assert_allclose(scene.frames[0].world_from_camera, shot.RT, atol=1e-12)
     assert scene.issues == []
-
-
-def test_a_frame_without_device_depth_stays(tmp_path: Path) -> None:
-    shot = changed(0, "wide/depth.png", None)
-    frame = frame_of(scene_of(tmp_path, [shot]))
-    assert (frame.sensor_depth_camera, frame.sensor_depth_m()) == (None, None)
 
 
 @pytest.mark.parametrize(("pitch", "expected"), [(15.0, {}), (11.0, {}), (21.0, {"gravity_disagrees": 1})])
@@ -221,7 +206,8 @@ def test_world_boxes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("world", "expected"), [([], {}), (None, {}), ({"a": 1}, {"objects_unreadable": 1}), (3, {"objects_unreadable": 1})]
+    ("world", "expected"),
+    [([], {}), (None, {"file_missing": 1}), ({"a": 1}, {"file_unusable": 1}), (3, {"file_unusable": 1})],
 )
 def test_empty_missing_and_misshapen_world_lists(tmp_path: Path, world: Any, expected: dict[str, int]) -> None:
     content = w.members([w.shot(0)], None)
@@ -265,7 +251,7 @@ def test_links_in_a_tar_and_a_truncated_tar_keep_complete_frames(tmp_path: Path)
     path.write_bytes(data[: data.rindex(b".gt/depth.png") + 700])
     scene = opened(path)
     assert [frame.id for frame in scene.frames] == [shots[0].timestamp]
-    assert reasons(scene) == {"tar_member_refused": 1, "tar_truncated": 1, "incomplete": 1}
+    assert reasons(scene) == {"tar_member_refused": 1, "tar_truncated": 1, "incomplete": 1, "file_missing": 1}
     np.testing.assert_array_equal(scene.frames[0].color(), shots[0].rgb)
 
 
@@ -288,8 +274,10 @@ def test_captures_without_a_usable_frame_are_refused(tmp_path: Path) -> None:
     (tmp_path / w.VIDEO).mkdir()
     with pytest.raises(SceneError):
         opened(tmp_path / w.VIDEO)
-    with pytest.raises(SceneError, match="top folders"):
+    with pytest.raises(SceneError, match="members of 1, 2; expected"):
         opened(w.write_tar(tmp_path / "ca1m-val-3.tar", {"1/5.wide/image.png": b"", "2/5.wide/image.png": b""}))
+    with pytest.raises(SceneError, match=f"members of {w.VIDEO}; expected .* Rename it to ca1m-val-{w.VIDEO}.tar"):
+        opened(w.write_tar(tmp_path / "ca1m-val-3.tar", w.members([w.shot(0)])))
 
 
 def test_damaged_pixels_raise_when_asked_for(tmp_path: Path) -> None:
@@ -344,8 +332,3 @@ def test_the_real_capture(captures: Path) -> None:
         assert compared > 60
         frame = frame_of(scene)
         assert frame.color().shape == (768, 1024, 3)
-        sensor = frame.sensor_depth_m()
-        assert sensor is not None
-        laser = frame.depth_m()[::2, ::2]
-        both = (laser > 0) & (sensor > 0)
-        assert np.median(np.abs(laser[both] - sensor[both])) < 0.01

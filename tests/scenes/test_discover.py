@@ -1,15 +1,24 @@
 from __future__ import annotations
 
+import json
 import logging
 import os
+import re
+import string
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.scenes import ca1m_writer, wildrgbd_writer
-from vgbench_gen.core.errors import SceneError, UnknownNameError, VGBenchError
-from vgbench_gen.scenes import discover, open_scenes
+from tests.scenes import ca1m_writer, scannet_writer, scannetpp_writer, wildrgbd_writer
+from vgbench_gen.cli.main import main
+from vgbench_gen.core.errors import ConfigError, SceneError, UnknownNameError, VGBenchError
+from vgbench_gen.pipeline.build import find_scenes
+from vgbench_gen.scenes import describe_unplaced, discover, open_scenes
+from vgbench_gen.scenes._leftovers import describe_near_miss
 from vgbench_gen.scenes.base import SceneRef, loaders
 from vgbench_gen.scenes.walk import walk
 
@@ -53,16 +62,6 @@ def test_overlapping_roots_list_each_scene_once(root: Path) -> None:
     refs = discover(root, root / "wildrgbd", root / "ca1m", on_error=lambda ref, error: told.append(str(error)))
     assert keys(refs) == ALL
     assert told == []
-
-
-def test_a_second_copy_is_said(root: Path, tmp_path: Path) -> None:
-    wildrgbd_writer.write_scene(tmp_path / "copy", "box", "scenes_000", 1)
-    told: list[str] = []
-    refs = discover(root, tmp_path / "copy", on_error=lambda ref, error: told.append(str(error)))
-    assert keys(refs) == ALL
-    assert refs[2].path.is_relative_to(root)
-    assert len(told) == 1
-    assert str(tmp_path / "copy") in told[0]
 
 
 def test_links_out_of_the_root_are_not_followed(root: Path, tmp_path: Path) -> None:
@@ -113,8 +112,8 @@ def test_a_defect_of_ours_is_not_swallowed(root: Path, monkeypatch: pytest.Monke
 
 
 def test_opening_many_archives_one_by_one_keeps_no_files_open(tmp_path: Path) -> None:
-    content = ca1m_writer.members([ca1m_writer.shot(0)])
     for number in range(5):
+        content = ca1m_writer.members([ca1m_writer.shot(0)], video=f"4000000{number}")
         ca1m_writer.write_tar(tmp_path / f"ca1m-val-4000000{number}.tar", content)
     open_files = Path("/proc/self/fd")
     if not open_files.is_dir():
@@ -198,3 +197,171 @@ def test_links_to_a_disk_that_is_not_there_are_named(tmp_path: Path, caplog: pyt
     assert [text.split(": a link that leads to no folder or file")[0] for text in told] == [
         str(tmp_path / "raw" / name) for name in ("42898570.tar", "scannet")
     ]
+
+
+SCENES = {
+    "scannet": lambda root, k: scannet_writer.write_sens(root, scannet_writer.Sens(scannet_writer.pictures(k))),
+    "scannetpp": lambda root, k: scannetpp_writer.Phone([np.eye(4)] * k).write(root, video=False, colmap=False),
+    "ca1m": lambda root, k: ca1m_writer.write_tar(
+        root / f"ca1m-val-{ca1m_writer.VIDEO}.tar", ca1m_writer.members([ca1m_writer.shot(j) for j in range(k)])
+    ),
+    "wildrgbd": lambda root, k: wildrgbd_writer.write_scene(root, count=k),
+}
+
+
+@pytest.mark.parametrize("dataset", SCENES)
+@pytest.mark.parametrize("roots", [("",), ("a", "b")])
+def test_a_second_scene_of_one_id_is_named_below_one_root_and_below_two(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str], dataset: str, roots: list[str]
+) -> None:
+    for k, name in enumerate(("a", "b"), 1):
+        SCENES[dataset](tmp_path / name, k)
+    (ref,) = discover(*(tmp_path / root for root in roots))
+    assert ref.path.is_relative_to(tmp_path / "a")
+    (told,) = (record.getMessage() for record in caplog.records)
+    assert f"{tmp_path / 'b'}" in told
+    assert f"expected it only at {ref.path}" in told
+    main(["scenes", str(tmp_path), "--json"])
+    assert len(json.loads(capsys.readouterr().out)) == 1
+
+
+def test_a_list_of_splits_that_is_none_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    SCENES["scannet"](tmp_path / "scans", 1)
+    SCENES["scannetpp"](tmp_path, 1)
+    (tmp_path / "splits").mkdir()
+    for name in ("scannetv2_train.txt", "splits/nvs_sem_train.txt"):
+        (tmp_path / name).write_text("<html><title>Sign in</title></html>")
+        (tmp_path / name.replace("train", "val")).write_text("")  # which may list none
+    assert [ref.split for ref in discover(tmp_path)] == ["unknown", "unknown"]
+    told = sorted(record.getMessage() for record in caplog.records)
+    assert [text.split(" (Sign in)")[0] for text in told] == [
+        f"{tmp_path / 'scannetv2_train.txt'}: a web page", f"{tmp_path / 'splits/nvs_sem_train.txt'}: a web page",
+    ]  # fmt: skip
+
+
+def test_sets_derived_from_a_scan_are_no_second_scan(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    scannet_writer.write_sens(tmp_path / "scans", scannet_writer.Sens(scannet_writer.pictures(1)))
+    scannet_writer.write_frames_25k(
+        scannet_writer.scan_folder(tmp_path / "scannet_frames_25k"), scannet_writer.pictures(1)
+    )
+    (ref,) = discover(tmp_path)
+    assert ref.variant == "sens"
+    assert not caplog.records
+
+
+VIDEO, PARTIAL, ARCHIVE = ca1m_writer.VIDEO, "an unfinished download", "an archive, which is not read as it is. Unpack"
+NEAR_MISSES = {
+    f"ca1m-val-{VIDEO}.tar.gz": ARCHIVE,
+    f"ca1m-val-{VIDEO}.tar.zst": ARCHIVE,
+    f"{VIDEO}.zip": ARCHIVE,
+    "scene0000_00.ZIP": ARCHIVE,
+    "box.tgz": ARCHIVE,
+    "data.7z.001": ARCHIVE,
+    "1a2b3c4d5e.rar": ARCHIVE,
+    f"ca1m-val-{VIDEO} (1).tar": f"Rename it to ca1m-val-{VIDEO}.tar",
+    f"ca1m-val-{VIDEO}.tar.1": f"Rename it to ca1m-val-{VIDEO}.tar",
+    f"CA1M-train-{VIDEO}.TAR": f"Rename it to ca1m-train-{VIDEO}.tar",
+    f"Copy of {VIDEO}.tar": f"Rename it to {VIDEO}.tar",
+    f"ca1m-val-{VIDEO}.tar.part": PARTIAL,
+    f"ca1m-val-{VIDEO}.tar.crdownload": PARTIAL,
+    f"ca1m-val-{VIDEO}.tar.aria2": PARTIAL,
+    "Unconfirmed 123456.crdownload": PARTIAL,
+    "scene0000_00.sens.partial": PARTIAL,
+    "x.zip.download (2)": PARTIAL,
+}
+
+
+def test_names_that_are_nearly_right_are_named_beside_good_scans(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for name in NEAR_MISSES:
+        (root / name).write_bytes(b"x")
+    (root / "wildrgbd.zip").write_bytes(b"x")  # what it holds was unpacked beside it
+    (root / "wildrgbd/box/scenes/scenes_000/labels.zip").write_bytes(b"x")  # one of the files of a scan
+    partial = "wildrgbd/box/scenes/scenes_000/cam_poses.txt.part"
+    (root / partial).write_bytes(b"x")
+    for name in ("notes.txt", "scene0000_00.png", "target.csv", "departments.md"):
+        (root / name).write_bytes(b"x")
+    assert keys(discover(root)) == ALL
+    told = {record.getMessage().split(": ")[0]: record.getMessage() for record in caplog.records}
+    assert told.keys() == {str(root / name) for name in (*NEAR_MISSES, partial)}
+    for name, remedy in NEAR_MISSES.items():
+        assert remedy in told[str(root / name)]
+
+
+@given(st.text(string.ascii_letters + string.digits + " _-().", max_size=30))
+def test_names_without_the_suffix_of_an_archive_or_a_download_say_nothing(name: str) -> None:
+    words = re.split(r"[^a-z0-9]", name.lower())
+    known = re.compile(r"(tar|tgz|tbz2?|txz|tzst|zip|7z|rar|gz|bz2|xz|zst|lz4|part|partial|crdownload|download|aria2"
+                       r"|tmp|incomplete|unfinished|opdownload|filepart|td|unconfirmed)\d*")  # fmt: skip
+    assert not describe_near_miss(name) or any(known.fullmatch(word) for word in words)
+
+
+@pytest.mark.timeout(30)
+def test_what_is_in_the_place_of_a_scan_is_named_and_not_waited_for(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    os.mkfifo(root / "ca1m-val-90010001.tar")
+    os.mkfifo(root / "scene0001_00")
+    (root / "x").mkdir()
+    (root / "x/ca1m-val-90010002.tar").symlink_to("..")
+    (root / "scene0002_00").symlink_to(".")
+    (root / "ca1m-val-90010003.tar").mkdir()
+    assert keys(discover(root)) == ALL
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 5
+    for name, what in {
+        "ca1m-val-90010001.tar": "a pipe", "scene0001_00": "a pipe", "x/ca1m-val-90010002.tar": "above itself",
+        "scene0002_00": "above itself", "ca1m-val-90010003.tar": "a folder by the name of an archive",
+    }.items():  # fmt: skip
+        assert any(text.startswith(f"{root / name}: ") and what in text for text in told)
+
+
+LAYOUTS = {
+    "TUM RGB-D": ("groundtruth.txt", "rgb.txt", "rgb/1.5.png", "depth/1.6.png"),
+    "Stray Scanner": ("odometry.csv", "camera_matrix.csv", "rgb.mp4", "depth/000000.png"),
+    "Polycam": ("mesh_info.json", "keyframes/images/1.jpg"),
+    "ARKitScenes": ("lowres_wide.traj", "lowres_wide/1.png", "lowres_depth/1.png"),
+    "Record3D": ("cabinet.r3d",),
+    "nerfstudio": ("transforms.json", "images/1.png"),
+    "COLMAP": ("sparse/images.txt", "images/1.jpg"),
+    "7-Scenes": ("frame-000000.pose.txt", "frame-000000.color.png", "frame-000000.depth.png"),
+    "Replica": ("traj.txt", "results/frame000000.jpg"),
+    "ICL-NUIM": ("pose.txt", "color/1.png", "depth/1.png"),
+    "Open3D": ("camera_intrinsic.json", "color/1.jpg", "depth/1.png", "trajectory.log"),
+    "Project Aria": ("video.vrs",),
+    "Azure Kinect": ("recording.mkv", "calibration.json"),
+    "RTAB-Map": ("map.db",),
+    "a ROS bag": ("cabinet.mcap",),
+    "ScanNet in a folder not named": ("living_room.sens",),
+    "no layout that is known": ("rgb/1.png", "depth/1.png"),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_scans_that_nobody_can_place_are_described(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, layout: str
+) -> None:
+    for name in LAYOUTS[layout]:
+        (tmp_path / "mine" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "mine" / name).write_bytes(b"x")
+    assert main(["scenes", str(tmp_path)]) == 1
+    told = capsys.readouterr().err
+    assert "no scan of CA-1M, ScanNet, ScanNet++ or WildRGB-D below" in told
+    assert f"{tmp_path / 'mine'}: found " in told
+    assert layout in told
+    assert "docs/formats.md" in told
+    with pytest.raises(ConfigError, match=layout):
+        find_scenes(tmp_path)
+    assert list(open_scenes(tmp_path)) == []
+    assert layout in caplog.records[-1].getMessage()
+    wildrgbd_writer.write_scene(tmp_path, "box", "scenes_000", 1)
+    assert len(discover(tmp_path)) == 1  # and beside a good scan
+    assert layout in caplog.records[-1].getMessage()
+
+
+def test_a_folder_of_something_else_is_counted(tmp_path: Path) -> None:
+    assert "found no file." in describe_unplaced(tmp_path)
+    for name in ("a.csv", "b.csv", "c.txt"):
+        (tmp_path / name).write_text("x")
+    assert "found 2 CSV, 1 TXT." in describe_unplaced(tmp_path)
+    (tmp_path / f"ca1m-val-{VIDEO}.tar.gz").write_text("x")
+    assert "Unpack it." in describe_unplaced(tmp_path)

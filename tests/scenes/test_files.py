@@ -266,3 +266,16 @@ def test_matrices() -> None:
 def test_digest() -> None:
     a, b = ("a", 1, b"\0"), ("b", 2, [1.5])
     assert compute_source_digest([a, b]) == compute_source_digest([b, a]) != compute_source_digest([a, ("b", 3, [1.5])])
+
+
+def test_too_little_memory_is_not_called_a_damaged_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    import cv2
+
+    def fail(*_: object) -> None:
+        error = cv2.error("Failed to allocate 3000000 bytes")
+        error.code = cv2.Error.STS_NO_MEM
+        raise error
+
+    monkeypatch.setattr(cv2, "imdecode", fail)
+    with pytest.raises(MemoryError, match="depth"):
+        decode_depth_u16(encoded(DEPTH, "PNG"), "depth")

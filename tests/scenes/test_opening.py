@@ -55,6 +55,7 @@ class Rooms:
 
     def open(self, ref: base.SceneRef) -> base.Scene:
         scene = room_scene(frames=3, width=96, height=72, dataset="rooms")
+        scene.id = ref.scene_id
         if ref.scene_id == "spoilt":
             type(self).spoil(scene)
         return scene
@@ -76,6 +77,7 @@ def rooms(monkeypatch: pytest.MonkeyPatch) -> None:
         (say("depth_kind", "kinect"), "RoomScene.depth_kind: found 'kinect'; expected one of sensor, laser."),
         (say("source_digest", b"12"), "RoomScene.source_digest: found b'12'; expected text."),
         (say("dataset", "room"), "RoomScene.dataset: found 'room'; expected 'rooms'."),
+        (say("id", "good"), "RoomScene.id: found 'good'; expected 'spoilt'."),
         (name_frame(2), "RenderedFrame.id: found 2; expected text."),
         (name_frame(""), "RenderedFrame.id: found ''; expected text."),
         (name_frame("0"), "RenderedFrame.id: found '0' twice; expected an id of its own."),

@@ -138,7 +138,7 @@ def test_without_colmap_the_json_intrinsic_is_taken_as_it_is(tmp_path: Path) -> 
     writer.write_json(scene_folder / "iphone/pose_intrinsic_imu.json", content)
     scene = opened(tmp_path)
     np.testing.assert_allclose(scene.frames[0].camera.K, writer.PHONE_K, atol=1e-9)
-    assert reasons(scene) == {"intrinsics_rescaled": [""]}
+    assert reasons(scene) == {"intrinsics_rescaled": [""], "file_missing": [""]}  # colmap/
 
 
 def test_aligned_poses_first_then_colmap_then_nerfstudio(tmp_path: Path) -> None:
@@ -287,29 +287,41 @@ def test_dslr_round_trip_from_fisheye(tmp_path: Path, source: str) -> None:
     folder = writer.write_dslr(tmp_path, DSLR_POSES, writer.room()) / "dslr"
     if source == "nerfstudio":
         shutil.rmtree(folder / "colmap")
-        k = dict(zip(("k1", "k2", "k3", "k4"), writer.DSLR_DISTORTION, strict=True))
-        content = writer.nerfstudio(DSLR_POSES, writer.DSLR_SIZE, writer.DSLR_K, camera_model="OPENCV_FISHEYE", **k)
-        writer.write_json(folder / "nerfstudio/transforms.json", content)
     scene = opened(tmp_path, "dslr")
     assert (scene.depth_kind, scene.total_frames) == ("laser", 3)
     assert [f.id for f in scene.frames] == ["DSC00001", "DSC00002", "DSC00003"]
-    assert list(reasons(scene)) == ([] if source == "colmap" else ["nerfstudio_poses"])
+    assert list(reasons(scene)) == ([] if source == "colmap" else ["file_missing", "nerfstudio_poses"])
     written = {name[:8]: i for i, name in enumerate(DSLR_POSES)}
     for frame in scene.frames:
         check_frame(frame, DSLR_POSES[f"{frame.id}.JPG"], DSLR_LENS, written[frame.id], gap_m=1e-3)
         assert frame.encoded_color() is None
 
 
-def test_dslr_undistorted_pictures_come_with_their_own_camera(tmp_path: Path) -> None:
+@pytest.mark.parametrize("suffix", [".JPG", ".png"])
+@pytest.mark.parametrize("folders", writer.UNDISTORTED)
+def test_dslr_undistorted_pictures_come_with_their_own_camera(
+    tmp_path: Path, folders: tuple[str, str], suffix: str
+) -> None:
     folder = writer.write_dslr(tmp_path, DSLR_POSES, writer.room()) / "dslr"
     K = np.array([[110.0, 0, 149.5], [0, 110, 99.5], [0, 0, 1]])
     for i, name in enumerate(DSLR_POSES):
-        writer.write_picture(folder / "resized_undistorted_images" / name, writer.ramp(writer.DSLR_SIZE, 3 + i))
-        writer.write_picture(folder / "resized_undistorted_masks" / f"{name[:8]}.png", np.zeros((200, 300), np.uint8))
+        writer.write_picture(folder / folders[0] / f"{name[:8]}{suffix}", writer.ramp(writer.DSLR_SIZE, 3 + i))
+        writer.write_picture(folder / folders[1] / f"{name[:8]}.png", np.zeros((200, 300), np.uint8))
     # Without a camera of their own they must not be used with the fisheye one.
     scene = opened(tmp_path, "dslr")
     assert "undistorted_unused" in reasons(scene)
     check_frame(scene.frames[0], DSLR_POSES["DSC00001.JPG"], DSLR_LENS, 1, gap_m=1e-3)
+    shutil.rmtree(folder / "resized_images")
+    with pytest.raises(SceneError) as caught:
+        opened(tmp_path, "dslr")
+    for name in (
+        "resized_images/",
+        "resized_undistorted_images/",
+        "undistorted_images/",
+        "transforms_undistorted.json",
+    ):
+        assert name in caught.value.expected
+    assert f"{folders[0]}/ has no pinhole camera" in caught.value.found
     content = writer.nerfstudio(DSLR_POSES, writer.DSLR_SIZE, K, camera_model="PINHOLE", k1=0, k2=0, k3=0, k4=0)
     content["frames"][0]["is_bad"] = True
     writer.write_json(folder / "nerfstudio/transforms_undistorted.json", content)
@@ -319,7 +331,7 @@ def test_dslr_undistorted_pictures_come_with_their_own_camera(tmp_path: Path) ->
     frame = scene.frames[0]
     np.testing.assert_allclose(frame.camera.K, K)
     assert np.median(surface_gap_m(world_points(frame)[0])) < 1e-3
-    assert frame.encoded_color() == (folder / "resized_undistorted_images/DSC00001.JPG").read_bytes()
+    assert frame.encoded_color() == (folder / folders[0] / f"DSC00001{suffix}").read_bytes()
     valid = frame.valid_mask()
     assert valid is not None
     assert not valid.any()
@@ -429,7 +441,7 @@ def test_spoiled_annotations_cost_the_objects_only(tmp_path: Path, name: str, co
     (scans / name).write_text(content)
     scene = opened(tmp_path)
     assert (len(scene.frames), list(scene.objects)) == (4, [])
-    assert reasons(scene) == {"objects_unreadable": [""]}
+    assert reasons(scene) == {"file_unusable": [""]}
 
 
 # -- finding scenes, spoiled scenes -----------------------------------------------------------------------------------
@@ -510,7 +522,7 @@ def another_aspect(scene: Path) -> None:
         (spoil_json("{}"), "an object with an entry per frame"),
         (spoil_json('{"frame_000000": '), "JSON"),
         (spoil_json("[" * 100_000), "JSON"),
-        (without("pose_intrinsic_imu.json", "colmap"), "no usable aligned_pose"),
+        (without("pose_intrinsic_imu.json", "colmap"), "no usable pose of any source"),
         (without("rgb.mkv"), "neither rgb.mkv nor"),
         (overwrite("rgb.mkv", b"\x1aE\xdf\xa3 no video"), "FFmpeg"),
         (overwrite("depth.bin", b"garbage" * 1000), "256x192 depth"),
@@ -551,6 +563,7 @@ def test_odd_entries_cost_their_frame(tmp_path: Path) -> None:
         "pose_missing": ["frame_000009"],
         "depth_missing": ["frame_000007"],
         "video_short": [""],
+        "file_missing": [""],
     }
 
 

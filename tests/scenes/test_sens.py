@@ -32,8 +32,7 @@ def opened(tmp_path: Path, sens: Sens, cut: int | None = None) -> SensFile:
 def test_round_trip(tmp_path: Path, version: int, color_kind: int, depth_kind: int) -> None:
     frames = pictures(6)
     file = opened(tmp_path, Sens(frames, version=version, color_kind=color_kind, depth_kind=depth_kind))
-    assert (len(file), file.shortfall, file.header.version) == (6, "", version)
-    assert file.header.sensor_name == "StructureSensor (calibrated)"
+    assert (len(file), file.shortfall) == (6, "")
     assert (file.header.color_size, file.header.depth_size) == (COLOR_SIZE, DEPTH_SIZE)
     np.testing.assert_allclose(file.header.color_K, COLOR_K, rtol=1e-6)
     np.testing.assert_allclose(file.header.depth_K, DEPTH_K, rtol=1e-6)

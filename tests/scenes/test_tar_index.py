@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.scenes.ca1m_writer import link, write_tar
-from vgbench_gen.core.errors import FormatError, SceneError
+from vgbench_gen.core.errors import FrameError, SceneError
 from vgbench_gen.scenes._tar_index import TarIndex
 
 
 def reasons(index: TarIndex) -> list[str]:
-    return [note.reason for note in index.notes]
+    return [issue.reason for issue in index.issues]
 
 
 @pytest.mark.parametrize("kind", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
@@ -36,8 +36,7 @@ def test_agrees_with_tarfile_for_every_dialect_and_long_names(tmp_path: Path, ki
                 assert index.members[clean] == (info.offset_data, info.size)
                 assert index.read(clean) == names[info.name]
     assert len(index.members) == len(names)
-    assert index.complete
-    assert index.notes == []
+    assert index.issues == []
     assert index.read(long, start=1498) == b"zz"
     assert index.read("v/x", start=1, limit=2) == b"23"
     assert index.read("v/x", start=9) == b""
@@ -58,7 +57,7 @@ def test_pax_size_and_base256_size_count(tmp_path: Path) -> None:
     data[at + 148 : at + 156] = b"%06o\0 " % sum(data[at : at + 512])
     (tmp_path / "a.tar").write_bytes(data)
     index = TarIndex(tmp_path / "a.tar")
-    assert {name: index.size(name) for name in index} == {"v/big": 700, "v/after": 3}
+    assert {name: size for name, (_, size) in index.members.items()} == {"v/big": 700, "v/after": 3}
     assert index.read("v/after") == b"abc"
 
 
@@ -72,10 +71,9 @@ def test_links_devices_and_climbing_names_are_left_out(tmp_path: Path) -> None:
     ]
     bad = {"../secret": b"1", "/etc/passwd": b"2", "v/../../x": b"3", "C:/x": b"4", "v\\x": b"5", "v/\nx": b"6"}
     index = TarIndex(write_tar(tmp_path / "a.tar", {**bad, "v/x": b"good", "v/y": b"2"}, extra))
-    assert set(index) == {"v/x", "v/y"}
+    assert set(index.members) == {"v/x", "v/y"}
     assert index.read("v/x") == b"good"
     assert reasons(index) == ["tar_member_refused"] * 10
-    assert index.complete
 
 
 def test_a_hard_link_that_repeats_a_size_does_not_shift_what_follows(tmp_path: Path) -> None:
@@ -103,8 +101,7 @@ def test_a_truncated_archive_keeps_whole_members_only(tmp_path: Path) -> None:
     for cut, kept in [(second + 512 + 599, {"v/a"}), (second + 100, {"v/a"}), (second + 512 + 1024, {"v/a", "v/b"})]:
         (tmp_path / "a.tar").write_bytes(whole[:cut])
         index = TarIndex(tmp_path / "a.tar")
-        assert set(index) == kept
-        assert not index.complete
+        assert set(index.members) == kept
         assert reasons(index) == ["tar_truncated"]
 
 
@@ -113,8 +110,8 @@ def test_a_declared_size_beyond_the_file_takes_no_memory(tmp_path: Path) -> None
     info.size = 1 << 50
     (tmp_path / "a.tar").write_bytes(info.tobuf(tarfile.GNU_FORMAT) + b"x" * 1024)
     index = TarIndex(tmp_path / "a.tar")
-    assert set(index) == set()
-    assert "1125899906842624" in index.notes[0].detail
+    assert set(index.members) == set()
+    assert "1125899906842624" in index.issues[0].detail
 
 
 def test_huge_extended_headers_and_damaged_headers_end_the_walk(
@@ -132,13 +129,13 @@ def test_huge_extended_headers_and_damaged_headers_end_the_walk(
     name = tarfile.TarInfo("././@LongLink")
     name.type, name.size = tarfile.GNUTYPE_LONGNAME, 1 << 40
     (tmp_path / "a.tar").write_bytes(good[:1024] + name.tobuf(tarfile.GNU_FORMAT) + good[1024:])
-    assert set(TarIndex(tmp_path / "a.tar")) == {"v/a"}
+    assert set(TarIndex(tmp_path / "a.tar").members) == {"v/a"}
     assert max(asked) <= 64 * 1024
     broken = bytearray(good)
     broken[1024 + 5] ^= 1  # a name byte: only the checksum can tell
     (tmp_path / "a.tar").write_bytes(broken)
     index = TarIndex(tmp_path / "a.tar")
-    assert set(index) == {"v/a"}
+    assert set(index.members) == {"v/a"}
     assert reasons(index) == ["tar_damaged"]
 
 
@@ -148,22 +145,26 @@ def test_an_unfinished_preallocated_download_is_said(tmp_path: Path) -> None:
         file.write(whole)
         file.truncate(5 << 20)
     index = TarIndex(tmp_path / "a.tar")
-    assert set(index) == {"v/a"}
-    assert not index.complete
+    assert set(index.members) == {"v/a"}
     assert reasons(index) == ["tar_truncated"]
 
 
-def test_notes_are_bounded(tmp_path: Path) -> None:
+def test_issues_are_bounded(tmp_path: Path) -> None:
     extra = [link(f"v/{n}", "x") for n in range(150)]
     index = TarIndex(write_tar(tmp_path / "a.tar", {"v/a": b"a"}, extra))
-    assert len(index.notes) == 101
-    assert index.notes[-1].detail.startswith("50 more")
+    assert len(index.issues) == 101
+    assert "50 more members" in index.issues[-1].detail
 
 
 def test_what_is_no_tar_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.tar").write_bytes(b"\x1f\x8b" + b"compressed" * 200)
-    with pytest.raises(SceneError, match="no tar header"):
-        TarIndex(tmp_path / "a.tar")
+    for data, said in (
+        (b"\x1f\x8b", "a compressed archive.* Unpack it"),
+        (b"text", "no tar header"),
+        (b"", "an empty file"),
+    ):
+        (tmp_path / "a.tar").write_bytes(data * 600)
+        with pytest.raises(SceneError, match=said):
+            TarIndex(tmp_path / "a.tar")
     with pytest.raises(SceneError, match="No such file"):
         TarIndex(tmp_path / "missing.tar")
 
@@ -173,5 +174,5 @@ def test_a_file_that_shrinks_while_open_is_an_error(tmp_path: Path) -> None:
     index = TarIndex(path)
     with path.open("r+b") as file:
         file.truncate(700)
-    with pytest.raises(FormatError, match="changed while in use"):
+    with pytest.raises(FrameError, match="changed while in use"):
         index.read("v/a")

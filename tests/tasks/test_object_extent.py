@@ -9,7 +9,7 @@ from tests.scene_factory import RenderedFrame, Solid, looking_at
 from vgbench_gen.core.gates import FrameGates, ObjectGates
 from vgbench_gen.core.types import Camera, OrientedBox
 from vgbench_gen.geometry.boxes import clip_rect, project_rect, transform_box
-from vgbench_gen.scenes._spool import Spool
+from vgbench_gen.scenes._view_frame import Spool
 from vgbench_gen.scenes.base import BoxSource
 from vgbench_gen.scenes.view import ViewFrame
 from vgbench_gen.tasks._object_extent import find_extent_problem, measure_continuing_share

@@ -44,7 +44,9 @@ def scenes(
     """
     if not root.is_dir():
         raise ConfigError(f"{root}: no such folder. Name the folder that holds the scans.")
-    refs = _find_scenes(root)
+    from vgbench_gen.scenes import describe_unplaced, discover
+
+    refs = discover(root)
     widths = (
         max([7, *(len(ref.dataset) for ref in refs)]),
         max([5, *(len(make_one_line(ref.scene_id)) for ref in refs)]),
@@ -67,18 +69,9 @@ def scenes(
 
         print(_EXPLAINED.format(MIN_AGREE))
     if not rows:
-        from vgbench_gen.scenes.base import loaders
-
-        known = ", ".join(loaders)
-        print(f"vgbench: no scenes of {known} below {root}; raw_scenes/README.md shows the layouts", file=sys.stderr)
+        print(f"vgbench: {describe_unplaced(root)}", file=sys.stderr)
     if not rows or any(row["verdict"].startswith("bad") for row in rows):
         raise typer.Exit(1)
-
-
-def _find_scenes(root: Path) -> list[SceneRef]:
-    from vgbench_gen.scenes.base import loaders
-
-    return [ref for loader in loaders.values() for ref in loader.discover(root)]
 
 
 def _measure_health(refs: Sequence[SceneRef]) -> Iterator[Row]:

@@ -20,14 +20,19 @@ OddNumbers = Literal["refuse", "none", "keep"]
 _SURROGATE = re.compile("\\\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 
 
-def parse_json(text: str | bytes, odd_numbers: OddNumbers = "refuse", most_bytes: int = MAX_BYTES) -> Any:
+def parse_json(
+    text: str | bytes,
+    odd_numbers: OddNumbers = "refuse",
+    most_bytes: int = MAX_BYTES,
+    most_containers: int = MAX_CONTAINERS,
+) -> Any:
     """What the text says. Halves of surrogate pairs, which no file can hold, become "?".
 
     Args:
         text: bytes are UTF-8, UTF-16 or UTF-32; a byte order mark is passed over.
         odd_numbers: what NaN and infinite numbers are, which could be read but not written again: an error, None as
             other programs write them for what is missing, or the numbers.
-        most_bytes: of the text; characters where it is no bytes.
+        most_bytes: of the text; characters where it is no bytes. most_containers: lists and objects in it.
 
     Raises:
         ValueError: no JSON, not UTF, too long, too deep, of too many lists and objects, a number of over 4,300 digits,
@@ -38,8 +43,8 @@ def parse_json(text: str | bytes, odd_numbers: OddNumbers = "refuse", most_bytes
     if isinstance(text, bytes):
         text = text.decode(json.detect_encoding(text))
     containers = text.count("[") + text.count("{")
-    if containers > MAX_CONTAINERS:
-        raise ValueError(f"{containers} lists and objects; at most {MAX_CONTAINERS} are read")
+    if containers > most_containers:
+        raise ValueError(f"{containers} lists and objects; at most {most_containers} are read")
     parse_constant, parse_float = _READERS[odd_numbers]
     try:
         found = json.loads(text.removeprefix("\ufeff"), parse_constant=parse_constant, parse_float=parse_float)

@@ -23,7 +23,7 @@ from vgbench_gen.pipeline.measure import (
 )
 from vgbench_gen.pipeline.recipe import Recipe, load_recipe
 from vgbench_gen.pipeline.words import load_wordings
-from vgbench_gen.scenes import discover
+from vgbench_gen.scenes import describe_unplaced, discover
 from vgbench_gen.scenes.base import SceneRef, loaders
 from vgbench_gen.store.files import clean_temporary
 from vgbench_gen.store.pictures import list_codec_versions
@@ -207,11 +207,7 @@ def find_scenes(scenes: str | PathLike[str] | Sequence[str | PathLike[str]]) -> 
             raise ConfigError(f"{root}: found no such folder; expected raw scans. Give the folder with your scenes.")
     refs = list(discover(*[Path(root) for root in roots]))
     if not refs:
-        named = ", ".join(str(root) for root in roots)
-        raise ConfigError(
-            f"{named}: found no scene of {', '.join(loaders.names())}; expected their official folders. "
-            "See raw_scenes/README.md for the layouts."
-        )
+        raise ConfigError(describe_unplaced(*map(Path, roots)))
     return refs
 
 

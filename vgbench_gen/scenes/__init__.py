@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from vgbench_gen.scenes._discovery import OnError, discover, open_scenes
+from vgbench_gen.scenes._leftovers import describe_unplaced
 
-__all__ = ["OnError", "discover", "open_scenes"]
+__all__ = ["OnError", "describe_unplaced", "discover", "open_scenes"]

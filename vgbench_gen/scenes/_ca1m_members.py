@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from vgbench_gen.core.errors import FormatError, FrameError, SceneError
+from vgbench_gen.core.errors import FrameError, SceneError
 from vgbench_gen.core.paths import close_if_raised
 from vgbench_gen.scenes._tar_index import TarIndex
 from vgbench_gen.scenes.base import Issue
-from vgbench_gen.scenes.files import MAX_PICTURE_BYTES, PictureHeader, inside, read_json, read_picture_header
+from vgbench_gen.scenes.files import (
+    MAX_PICTURE_BYTES,
+    PictureHeader,
+    inside,
+    open_regular,
+    read_json,
+    read_part,
+    read_picture_header,
+)
+from vgbench_gen.scenes.promised import LOST
 
 _MAX_SMALL_JSON = 64 * 1024
 _MAX_FILES = 500_000
@@ -30,8 +38,7 @@ class Members:
     the first "." is the key, the part up to the next one the measurement.
 
     Raises:
-        SceneError: the tar cannot be read, or holds no `<video_id>/…` folder, or several and none that the
-            archive is named after.
+        SceneError: the tar cannot be read, or holds no `<video_id>/…` folder that it is named after.
     """
 
     def __init__(self, path: Path) -> None:
@@ -45,7 +52,7 @@ class Members:
         else:
             self._tar = TarIndex(path)
             self._sizes = {name: size for name, (_, size) in self._tar.members.items()}
-            self.issues += [Issue("", note.reason, f"{note.name}: {note.detail}") for note in self._tar.notes]
+            self.issues += self._tar.issues
         with close_if_raised(self.close):
             self._group()
 
@@ -89,19 +96,10 @@ class Members:
 
     def _part(self, name: str, start: int, count: int) -> bytes:
         wanted = max(min(count, self._sizes[name] - start), 0)
-        data = b""
-        with contextlib.suppress(OSError, FormatError):
-            if self._tar is not None:
-                data = self._tar.read(name, start, wanted)
-            else:
-                handle = os.open(self._top.parent / name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-                try:
-                    data = os.pread(handle, wanted, start)
-                finally:
-                    os.close(handle)
-        if len(data) != wanted:
-            raise FrameError(self.where(name), f"{len(data)} bytes", f"{wanted}", "The capture changed while in use.")
-        return data
+        if self._tar is not None:
+            return self._tar.read(name, start, wanted)
+        with open_regular(self._top.parent / name, self.where(name), FrameError) as file:
+            return read_part(file, self.where(name), start, wanted)
 
     def _scan_folder(self) -> None:
         """List `<video_id>/<key>/**` to the depth the format has. Links are taken only within the capture's parent."""
@@ -112,7 +110,7 @@ class Members:
             try:
                 entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
             except OSError as error:
-                self.issues.append(Issue("", "folder_unreadable", f"{prefix}: {error.strerror}"))
+                self.issues.append(Issue("", LOST[1], f"{folder}: {error.strerror}"))
                 continue
             for entry in entries:
                 name = f"{prefix}/{entry.name}"
@@ -133,13 +131,15 @@ class Members:
 
     def _group(self) -> None:
         tops = sorted({name.split("/", 1)[0] for name in self._sizes if "/" in name})
-        named = [top for top in tops if top in self.path.stem.split("-")]
-        if not tops or (len(tops) > 1 and len(named) != 1):
-            found = f"top folders {', '.join(tops[:5])}" if tops else "no members"
-            raise SceneError(
-                self.path, found, "one folder named after the video", "Download the capture again, one tar per video."
-            )
-        self.video_id = named[0] if named else tops[0]
+        name = self.path.stem if self._tar is not None else self._top.name
+        named = [top for top in tops if top in name.split("-")]
+        if len(named) != 1:
+            # Facts and published rows name a capture by its members; the name of the archive is what people look for.
+            found = f"members of {', '.join(tops[:5])}" if tops else "no members"
+            renamed = "".join([*name.rpartition("-")[:2], *tops, ".tar"])
+            remedy = f"Rename it to {renamed}." if len(tops) == 1 else "Download the capture again."
+            raise SceneError(self.path, found, "members of the video whose number is in the name", remedy)
+        self.video_id = named[0]
         self._sizes = {name: size for name, size in self._sizes.items() if name.startswith(self.video_id + "/")}
         groups: defaultdict[str, dict[str, str]] = defaultdict(dict)
         for name in self._sizes:

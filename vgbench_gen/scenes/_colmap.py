@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import codecs
 import math
-import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -165,7 +164,7 @@ def read_model(folder: Path, where: str) -> ColmapModel:
 
 
 def _open(path: Path, where: str) -> BinaryIO:
-    file = os.fdopen(open_regular(path, where), "rb", buffering=1 << 20)
+    file = open_regular(path, where)
     if file.read(3) != codecs.BOM_UTF8:
         file.seek(0)
     return file

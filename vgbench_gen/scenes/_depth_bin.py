@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import abc
 import mmap
-import os
 import struct
 import zlib
 from pathlib import Path
@@ -75,7 +74,7 @@ def _unpack_lz4(block: bytes) -> bytes | None:
 
     try:
         data: bytes = lz4.block.decompress(block, uncompressed_size=_U16_BYTES)
-    except (lz4.block.LZ4BlockError, ValueError, MemoryError, OverflowError):
+    except (lz4.block.LZ4BlockError, ValueError, OverflowError):
         return None
     return data if len(data) == _U16_BYTES else None
 
@@ -109,10 +108,7 @@ def open_depth_bin(path: Path, where: str) -> DepthBin:
     Raises:
         SceneError: none of the three variants, or variant A without the package lz4.
     """
-    with os.fdopen(open_regular(path, where), "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if size < 5:
-            raise SceneError(where, f"{size} bytes", "depth records", "Download depth.bin again.")
+    with open_regular(path, where) as file:
         view = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     offsets, note = _record_table(view)
     variant, no_lz4 = _probe(view, offsets)
@@ -124,26 +120,13 @@ def open_depth_bin(path: Path, where: str) -> DepthBin:
             return stream
     except FormatError:
         pass
+    head = bytes(view[:8]).hex()
     view.close()
     if no_lz4:
-        raise SceneError(
-            where,
-            "records that are no deflate blocks, and no package lz4 to try them as LZ4",
-            "the Python package lz4 to be installed",
-            "Install it (pip install lz4).",
-        )
-    raise SceneError(
-        where,
-        f"bytes that begin {bytes(_read_first_bytes(path)).hex()} and are no 256x192 depth "
-        "in any of the three known packings",
-        "LZ4 records, deflate records or one deflate stream",
-        "Download depth.bin again.",
-    )
-
-
-def _read_first_bytes(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(8)
+        found = "records that are no deflate blocks, and no package lz4 to try them as LZ4"
+        raise SceneError(where, found, "the Python package lz4 to be installed", "Install it (pip install lz4).")
+    found, packings = f"no 256x192 depth (it begins {head})", "LZ4 records, deflate records or one deflate stream"
+    raise SceneError(where, found, packings, "Download depth.bin again.")
 
 
 def _record_table(view: mmap.mmap) -> tuple[npt.NDArray[np.int64], str]:

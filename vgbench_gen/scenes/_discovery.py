@@ -7,11 +7,15 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from vgbench_gen.core.errors import SceneError, VGBenchError
-from vgbench_gen.scenes.base import Scene, SceneRef, loaders
+from vgbench_gen.scenes import base
+from vgbench_gen.scenes._leftovers import describe_unplaced, find_leftovers
+from vgbench_gen.scenes.base import Scene, SceneRef
 from vgbench_gen.scenes.opening import lay_to_scene, open_scene
+from vgbench_gen.scenes.walk import tell_once
 
 OnError = Callable[[SceneRef, VGBenchError], None]
 
+_MAX_LEFTOVERS = 20
 _log = logging.getLogger("vgbench_gen.scenes")
 
 
@@ -22,6 +26,7 @@ def discover(
 
     A root may be a dataset's own folder, a parent of several, or one scene. Links that leave their root are not
     followed. Of two different copies of a scene the first (by root, then path) counts; the other goes to `on_error`.
+    What looks like a scan and is none of any dataset is named in the log.
 
     Args:
         roots: folders or archives. datasets: names of the loaders to ask; default: all.
@@ -31,8 +36,9 @@ def discover(
         SceneError: a root does not exist.
         UnknownNameError: a dataset is not registered.
     """
-    asked = {name: loaders[name] for name in sorted(set(loaders.names() if datasets is None else datasets))}
+    asked = {name: base.loaders[name] for name in sorted(set(base.loaders.names() if datasets is None else datasets))}
     found: dict[tuple[str, str], SceneRef] = {}
+    refs: list[SceneRef] = []
     for root in map(Path, roots):
         if not root.exists():
             raise SceneError(root, "nothing there", "a folder with raw scenes", "Check the path.")
@@ -41,6 +47,7 @@ def discover(
             try:
                 with lay_to_scene(whole):
                     for ref in loader.discover(root):
+                        refs.append(ref)
                         first = found.setdefault((ref.dataset, ref.scene_id), ref)
                         if first.path.resolve() != ref.path.resolve():
                             remedy = "Give each scene its own id, or one copy only."
@@ -48,6 +55,12 @@ def discover(
                             _tell(on_error, ref, told)
             except VGBenchError as error:
                 _tell(on_error, whole, error)
+    for root in map(Path, roots if found and datasets is None else ()):
+        leftovers = list(find_leftovers(root, refs))
+        for path, what in leftovers[:_MAX_LEFTOVERS]:
+            tell_once(path, what)
+        if len(leftovers) > _MAX_LEFTOVERS:
+            tell_once(root, f"{len(leftovers) - _MAX_LEFTOVERS} more such places")
     return [found[key] for key in sorted(found)]
 
 
@@ -61,7 +74,10 @@ def open_scenes(
 
     Args and raises: as `discover`.
     """
-    for ref in discover(*roots, datasets=datasets, on_error=on_error):
+    refs = discover(*roots, datasets=datasets, on_error=on_error)
+    if not refs:
+        _log.warning("%s", describe_unplaced(*map(Path, roots)))
+    for ref in refs:
         try:
             scene = open_scene(ref)
         except VGBenchError as error:

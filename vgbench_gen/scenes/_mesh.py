@@ -85,7 +85,7 @@ def read_ply(path: Path, max_bytes: int = MAX_PLY_BYTES, *, want_faces: bool = T
         SceneError: unreadable, torn, too large, not a PLY, not finite, faces that are no triangles, or indices
             outside the vertices.
     """
-    with os.fdopen(open_regular(path, path), "rb") as file:
+    with open_regular(path, path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > max_bytes:
             raise SceneError(path, f"{size} bytes", f"at most {max_bytes}", "Use the decimated mesh.")
@@ -242,3 +242,22 @@ def _read_text_rows(file: BinaryIO, path: Path, element: _Element, out: FloatArr
             raise SceneError(path, f"{start + len(rows)} of {element.name!r}", f"{element.count}", _REMEDY)
         out[start : start + wanted] = rows
     return out
+
+
+class SegmentMembers:
+    """Vertices of each segment of an over-segmented mesh, by one sort for all objects."""
+
+    def __init__(self, segment_of_vertex: IntArray) -> None:
+        self._order = np.argsort(segment_of_vertex, kind="stable")
+        self._sorted = segment_of_vertex[self._order]
+
+    def of(self, segments: IntArray) -> IntArray:
+        """Vertex indices, ascending, of all vertices in any of the segments."""
+        if segments.ndim != 1:
+            raise ValueError("'segments' is no list of numbers")
+        wanted = np.unique(segments)
+        first = np.searchsorted(self._sorted, wanted, "left")
+        length = np.searchsorted(self._sorted, wanted, "right") - first
+        # Positions first[i] .. first[i] + length[i] - 1 for all i at once.
+        starts = np.repeat(first - np.concatenate([[0], np.cumsum(length)[:-1]]), length)
+        return np.sort(self._order[starts + np.arange(len(starts))])

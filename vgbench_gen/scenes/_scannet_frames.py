@@ -6,18 +6,18 @@ Frames are paired by their number, never by position.
 
 from __future__ import annotations
 
-import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from vgbench_gen.core.errors import FormatError, FrameError, SceneError
 from vgbench_gen.core.paths import close_if_raised
 from vgbench_gen.core.types import Camera, ColorArray, DepthArray, FloatArray
-from vgbench_gen.scenes._pgm import decode_pgm, read_pgm_header
 from vgbench_gen.scenes._scannet_cameras import (
     USUAL_COLOR,
     USUAL_DEPTH,
@@ -31,15 +31,17 @@ from vgbench_gen.scenes._scannet_cameras import (
 from vgbench_gen.scenes._sens import MAX_DEPTH_SHIFT, MAX_FRAMES, SensFile
 from vgbench_gen.scenes.base import Issue
 from vgbench_gen.scenes.files import (
-    MAX_PICTURE_BYTES,
+    MAX_PIXELS,
     decode_depth_u16,
     decode_image_rgb,
     inside,
     parse_matrix,
-    read_bytes,
+    read_file_header,
+    read_picture,
     read_picture_header,
     read_text,
 )
+from vgbench_gen.scenes.promised import list_files
 
 _SUBFOLDERS = ("", "frames", "exported", "sens")
 _CPP_FRAME = re.compile(r"frame-(\d{1,9})\.(color|depth|pose)\.(jpg|jpeg|png|pgm|txt)")
@@ -53,7 +55,6 @@ class PixelSource(Protocol):
     def color(self, index: int) -> ColorArray: ...
     def depth_m(self, index: int) -> DepthArray: ...
     def encoded_color(self, index: int) -> bytes | None: ...
-    def where(self, index: int) -> str: ...
     def close(self) -> None: ...
 
 
@@ -83,20 +84,14 @@ class Recording:
     """Names, sizes and contents of the files, as `compute_source_digest` takes them."""
 
 
-def _read_first_size(numbers: list[int], sizes: PixelSizes) -> tuple[int, int] | None:
+def _read_first_size(numbers: list[int], size_of: Callable[[int], tuple[int, int]]) -> tuple[int, int] | None:
     """Size of the first sound picture among a few; a torn first frame must not cost the scene."""
     for number in numbers[:5]:
         try:
-            return sizes(number)
+            return size_of(number)
         except FrameError:
             continue
     return None
-
-
-class PixelSizes(Protocol):
-    """(width, height) of the picture of one frame, from its header."""
-
-    def __call__(self, index: int, /) -> tuple[int, int]: ...
 
 
 def open_sens(path: Path) -> Recording:
@@ -166,64 +161,70 @@ class ExportedFrames:
     def close(self) -> None:
         """Nothing is held open."""
 
-    def where(self, index: int) -> str:
-        """The colour file."""
-        return str(self._color[index])
-
     def picture_size(self, index: int) -> tuple[int, int]:
         """(width, height) of the colour picture by its header."""
-        path = self._color[index]
-        header = read_picture_header(read_bytes(path, path, MAX_PICTURE_BYTES, FrameError), path)
+        header = read_file_header(self._color[index])
         return header.width, header.height
 
     def depth_picture_size(self, index: int) -> tuple[int, int]:
         """(width, height) of the depth picture by its header."""
         path = self._depth[index]
-        data = read_bytes(path, path, MAX_PICTURE_BYTES, FrameError)
+        data = read_picture(path)
         if data[:2] == b"P5":
-            return read_pgm_header(data, path)[:2]
+            return _read_pgm_header(data, path)[:2]
         header = read_picture_header(data, path)
         return header.width, header.height
 
     def encoded_color(self, index: int) -> bytes | None:
         """The file's bytes if every viewer shows them as `color` does, else None."""
         path = self._color[index]
-        data = read_bytes(path, path, MAX_PICTURE_BYTES, FrameError)
+        data = read_picture(path)
         header = read_picture_header(data, path)
         return data if header.plain and (header.width, header.height) == self.color_size else None
 
     def color(self, index: int) -> ColorArray:
         """(H, W, 3) uint8 RGB. Raises FrameError if damaged or of another size."""
         path = self._color[index]
-        return decode_image_rgb(read_bytes(path, path, MAX_PICTURE_BYTES, FrameError), path, self.color_size)
+        return decode_image_rgb(read_picture(path), path, self.color_size)
 
     def depth_m(self, index: int) -> DepthArray:
         """(h, w) float32 metres, 0 = unknown. Raises FrameError if damaged or of another size."""
         path = self._depth[index]
-        data = read_bytes(path, path, MAX_PICTURE_BYTES, FrameError)
-        units = decode_pgm(data, path, self.depth_size) if data[:2] == b"P5" else None
+        data = read_picture(path)
+        units = _decode_pgm(data, path, self.depth_size) if data[:2] == b"P5" else None
         if units is None:
             units = decode_depth_u16(data, path, self.depth_size)
         return np.divide(units, np.float32(self._shift), dtype=np.float32)
 
 
+def _read_pgm_header(data: bytes, where: object) -> tuple[int, int, int]:
+    """(width, height, offset of the samples) of a 16-bit binary PGM (netpbm P5). Raises FrameError."""
+    found = re.match(rb"P5(?:\s|#[^\n]*\n)+(\d+)(?:\s|#[^\n]*\n)+(\d+)(?:\s|#[^\n]*\n)+(\d+)\s", data[:1024])
+    if found is None:
+        raise FrameError(where, f"bytes that begin {data[:16]!r}", "a binary PGM", _EXPORT)
+    width, height, most = (int(value) for value in found.groups())
+    if most < 256 or most > 65535 or not 0 < width * height <= MAX_PIXELS:
+        raise FrameError(where, f"PGM {width}x{height} up to {most}", "16-bit samples, at most 64 Mpixel", _EXPORT)
+    return width, height, found.end()
+
+
+def _decode_pgm(data: bytes, where: object, size: tuple[int, int] | None) -> npt.NDArray[np.uint16]:
+    """(h, w) uint16 samples. Raises FrameError if damaged or not of `size` (width, height)."""
+    width, height, start = _read_pgm_header(data, where)
+    if size is not None and (width, height) != size:
+        raise FrameError(where, f"{width}x{height} pixels", f"{size[0]}x{size[1]}", _EXPORT)
+    if len(data) - start < width * height * 2:
+        raise FrameError(where, f"{len(data) - start} sample bytes", f"{width * height * 2}", _EXPORT)
+    # Samples of more than 8 bits are big-endian by the netpbm format.
+    samples = np.frombuffer(data, ">u2", width * height, start)
+    return samples.reshape(height, width).astype(np.uint16)
+
+
 def _list_files(root: Path, folder: Path, sizes: list[tuple[object, ...]], issues: list[Issue]) -> list[Path]:
     """Regular files of a folder, sorted; links that leave `root` are dropped."""
-    kept: list[Path] = []
-    with os.scandir(inside(root, folder)) as entries:
-        for count, entry in enumerate(entries):
-            if count >= 4 * MAX_FRAMES:
-                raise SceneError(folder, f"more than {count} files", f"at most {4 * MAX_FRAMES}", _EXPORT)
-            path = Path(entry.path)
-            try:
-                if entry.is_symlink():
-                    inside(root, path)
-                if entry.is_file():
-                    sizes.append((f"{folder.name}/{entry.name}", entry.stat().st_size))
-                    kept.append(path)
-            except (SceneError, OSError) as problem:
-                issues.append(Issue("", "unusable_file", str(problem)))
-    return sorted(kept)
+    found = list_files(root, folder, issues, "no frame is complete")
+    sizes += [(f"{folder.name}/{name}", size) for name, size in found.items()]
+    return [folder / name for name in found]
 
 
 def _index_by_number(paths: list[Path], suffixes: tuple[str, ...]) -> dict[int, Path]:
@@ -271,8 +272,7 @@ def _find_layout(root: Path, variant: str, base: Path, issues: list[Issue]) -> _
         layout.color = _index_by_number(
             _list_files(root, base / "color", layout.sizes, issues), (".jpg", ".jpeg", ".png")
         )
-        if (base / "depth").is_dir():
-            layout.depth = _index_by_number(_list_files(root, base / "depth", layout.sizes, issues), (".png", ".pgm"))
+        layout.depth = _index_by_number(_list_files(root, base / "depth", layout.sizes, issues), (".png", ".pgm"))
         layout.pose = _index_by_number(_list_files(root, base / "pose", layout.sizes, issues), (".txt",))
         return layout
     if variant == "exported_cpp":
@@ -322,7 +322,7 @@ def open_exported(root: Path, variant: str, base: Path, keys: dict[str, str]) ->
         parts = (("colour", layout.color), ("depth", layout.depth), ("pose", layout.pose))
         missing = [what for what, files in parts if number not in files]
         if missing:
-            issues.append(Issue(str(number), "incomplete", f"no {' and no '.join(missing)}"))
+            issues.append(Issue(str(number), "incomplete", f"frame {number} has no {' and no '.join(missing)}"))
             continue
         path = layout.pose[number]
         try:
@@ -334,7 +334,8 @@ def open_exported(root: Path, variant: str, base: Path, keys: dict[str, str]) ->
             poses[-1] = np.vstack([poses[-1], [0.0, 0.0, 0.0, 1.0]])
         numbers.append(number)
     if not numbers:
-        found = f"no frame with colour, depth and pose among {len(everything)}"
+        why = f" ({issues[0].detail})" if issues else ""
+        found = f"no frame with colour, depth and pose among {len(everything)}{why}"
         raise SceneError(base, found, "at least one", _EXPORT)
     frames, color, depth = _make_cameras(root, layout, numbers, keys, issues)
     layout.sizes.append(("cameras", color.K.tolist(), depth.K.tolist(), np.array(poses).tobytes()))
@@ -383,17 +384,15 @@ def _make_cameras(
         found = f"m_depthShift = {info.get('m_depthShift', '')[:40]}"
         raise SceneError(layout.color_K, found, f"1 to {MAX_DEPTH_SHIFT:g} (1000 for millimetres)", _EXPORT)
     frames = ExportedFrames(layout, shift)
-    size, depth_size = (
-        _read_first_size(numbers, frames.picture_size),
-        _read_first_size(numbers, frames.depth_picture_size),
-    )
+    size = frames.color_size = _read_first_size(numbers, frames.picture_size)
+    depth_size = frames.depth_size = _read_first_size(numbers, frames.depth_picture_size)
     if size is None or depth_size is None:
-        where = frames.where(numbers[0])
+        where = (layout.depth if size else layout.color)[numbers[0]].parent
         raise SceneError(where, "no sound picture in the first frames", "JPEG or PNG, depth PNG or PGM", _EXPORT)
-    frames.color_size, frames.depth_size = size, depth_size
     color = fit_camera("colour", color_K, layout.color_K, stated or USUAL_COLOR, size, issues)
     if depth_K is None:
-        issues.append(Issue("", "depth_intrinsics_derived", "no depth intrinsics; derived from those of colour"))
+        detail = f"{layout.color_K.parent}: no depth intrinsics; derived from those of colour"
+        issues.append(Issue("", "depth_intrinsics_derived", detail))
         depth = make_depth_camera(color, depth_size)
     else:
         where_depth = layout.depth_K or layout.color_K

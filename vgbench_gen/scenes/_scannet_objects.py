@@ -7,6 +7,7 @@ strict. Bad annotation costs the objects, never the frames.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ from vgbench_gen.core.errors import GeometryError, SceneError
 from vgbench_gen.core.types import FloatArray, IntArray
 from vgbench_gen.geometry.boxes import contains, fit_gravity_aligned_box
 from vgbench_gen.geometry.poses import transform
-from vgbench_gen.scenes._mesh import read_ply
+from vgbench_gen.scenes._mesh import SegmentMembers, read_ply
 from vgbench_gen.scenes.base import Issue, SceneObject
 from vgbench_gen.scenes.files import inside, read_json
+from vgbench_gen.scenes.promised import note_missing, try_to_read
 
 # (mesh, segments, aggregation), the decimated set first.
 _SETS = (
@@ -31,37 +33,46 @@ _POINT_MARGIN_M = 0.01
 # Fewer vertices (2 cm apart in the decimated mesh) do not show an extent.
 _MIN_POINTS = 20
 _MAX_GROUPS = 5000
+_WITHOUT = "no objects from this mesh"
 _REMEDY = "Download the annotation files of this scan again."
 
 
+def is_annotated(folder: Path, scan_id: str) -> bool:
+    """Whether there is any segmentation or aggregation of the scan, whole or not."""
+    return any((folder / name.format(scan_id)).exists() for names in _SETS for name in names[1:])
+
+
 def read_objects(
-    folder: Path, scan_id: str, world_from_file: FloatArray, up_world: FloatArray
-) -> tuple[list[SceneObject], list[Issue], list[tuple[object, ...]]]:
-    """Objects in the delivered world frame, what was wrong, and entries for the source digest.
+    folder: Path,
+    scan_id: str,
+    world_from_file: FloatArray,
+    up_world: FloatArray,
+    annotated: bool,
+    issues: list[Issue],
+) -> tuple[list[SceneObject], list[tuple[object, ...]]]:
+    """Objects in the delivered world frame, and entries for the source digest.
 
     Args:
         folder: scan folder. scan_id: its name, which the file names begin with.
         world_from_file: (4, 4), the axis alignment that poses were moved by, too.
         up_world: (3,) unit vector against gravity in the delivered world.
+        annotated: whether there should be objects. issues: what was wrong is added.
 
     Box axes: longer horizontal side, shorter one, up. Labels are the raw ones, lower case.
     """
-    issues: list[Issue] = []
-    for names in _SETS:
-        paths = [folder / name.format(scan_id) for name in names]
-        present = [path.is_file() for path in paths]
-        if not all(present):
-            if present[1] or present[2]:
-                missing = ", ".join(path.name for path, there in zip(paths, present, strict=True) if not there)
-                issues.append(Issue("", "annotation_incomplete", f"no {missing}"))
-            continue
-        try:
-            found = list(_make_objects(folder, scan_id, paths, world_from_file, up_world, issues))
-        except SceneError as problem:
-            issues.append(Issue("", "annotation_unusable", str(problem)))
-            continue
-        return found, issues, [(path.name, path.stat().st_size) for path in paths]
-    return [], issues, []
+    sets = [[folder / name.format(scan_id) for name in names] for names in _SETS]
+    for paths in sets:
+        if all(path.is_file() for path in paths):
+            read: partial[list[SceneObject]] = partial(
+                list, _make_objects(folder, scan_id, paths, world_from_file, up_world, issues)
+            )
+            if (found := try_to_read(issues, read, _WITHOUT)) is not None:
+                return found, [(path.name, path.stat().st_size) for path in paths]
+        elif any(path.exists() for path in paths[1:]):
+            note_missing(issues, paths, _WITHOUT)
+    if annotated and not is_annotated(folder, scan_id):
+        note_missing(issues, sets[0], _WITHOUT)
+    return [], []
 
 
 def _make_objects(
@@ -74,33 +85,23 @@ def _make_objects(
     if len(segs) != len(vertices):
         found = f"{len(segs)} segIndices for {len(vertices)} vertices of {paths[0].name}"
         raise SceneError(segs_path, found, "one per vertex", _REMEDY)
-    order = np.argsort(segs, kind="stable")
-    in_order = segs[order]
+    vertices_of = SegmentMembers(segs)
     left = 4 * len(vertices)
     for instance_id, label, segments in groups:
-        members = _find_members(order, in_order, segments)
+        members = vertices_of.of(segments)
         left -= len(members)
         if left < 0:
             raise SceneError(aggregation_path, "groups that share most of the mesh", "separate objects", _REMEDY)
         if len(members) < _MIN_POINTS:
             issues.append(Issue("", "object_too_small", f"object {instance_id} ({label}): {len(members)} vertices"))
             continue
-        points = transform(world_from_file, vertices[np.sort(members)])
+        points = transform(world_from_file, vertices[members])
         try:
             box = fit_gravity_aligned_box(points, up, trim=_TRIM)
         except GeometryError as problem:
             issues.append(Issue("", "object_without_box", f"object {instance_id} ({label}): {problem}"))
             continue
         yield SceneObject(instance_id, label, box, points[contains(box, points, _POINT_MARGIN_M)], "surface")
-
-
-def _find_members(order: IntArray, in_order: IntArray, segments: IntArray) -> IntArray:
-    """Vertex numbers whose segment is among `segments` (sorted, unique)."""
-    start, end = np.searchsorted(in_order, segments, "left"), np.searchsorted(in_order, segments, "right")
-    counts = end - start
-    offsets = np.repeat(start - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
-    members: IntArray = order[np.arange(counts.sum()) + offsets]
-    return members
 
 
 def _check_scan(document: dict[str, Any], path: Path, scan_id: str) -> None:

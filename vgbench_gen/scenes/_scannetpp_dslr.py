@@ -14,21 +14,32 @@ from vgbench_gen.core.types import Camera
 from vgbench_gen.scenes._colmap import Lens
 from vgbench_gen.scenes._render_depth import MeshDepth
 from vgbench_gen.scenes._scannetpp_frames import (
+    NO_MASKS,
+    CaptureOpener,
     LensFrame,
-    PictureFolder,
     ScanNetPPScene,
+    colmap_poses,
+    list_pictures,
+    mesh_depth,
     read_file_bytes,
     read_file_color,
     read_file_mask,
+    read_first_size,
 )
-from vgbench_gen.scenes._scannetpp_opener import CaptureOpener, colmap_poses, mesh_depth
 from vgbench_gen.scenes._scannetpp_poses import CheckedPose, frame_stem
 from vgbench_gen.scenes._undistort import Undistorter
 from vgbench_gen.scenes.base import Frame, Issue, SceneRef
+from vgbench_gen.scenes.promised import note_missing
 
 _FILES = (
     "colmap/cameras.txt", "colmap/images.txt", "nerfstudio/transforms.json", "nerfstudio/transforms_undistorted.json",
 )  # fmt: skip
+
+# Folders of undistorted pictures, and those of their masks.
+_FLAT = {
+    "resized_undistorted_images": "resized_undistorted_masks",
+    "undistorted_images": "undistorted_anon_masks",
+}
 
 
 class DslrOpener(CaptureOpener):
@@ -36,43 +47,43 @@ class DslrOpener(CaptureOpener):
 
     def __init__(self, ref: SceneRef, resources: ExitStack) -> None:
         super().__init__(ref, resources)
-        self._colmap = self.read_colmap()
+        self._colmap = self.read_colmap("poses and lens come from nerfstudio")
         self._fisheye_json = self.read_nerfstudio("transforms.json")
         self._pinhole_json = self.read_nerfstudio("transforms_undistorted.json")
+        note_missing(self.issues, [self.folder / "nerfstudio/transforms.json"], "blurred pictures are not left out")
         self._choose_pictures()
 
     def _choose_pictures(self) -> None:
         """Undistorted pictures only together with their own camera; a fisheye camera would be wrong for them."""
-        flat = PictureFolder(self.root, self.folder / "resized_undistorted_images", self.issues)
         self._lens: Lens | None = None
-        if flat.files and self._pinhole_json is not None and self._pinhole_json.lens.is_pinhole:
-            self._pictures, self._lens = flat, self._pinhole_json.lens
-            masks = "resized_undistorted_masks"
-        else:
-            if flat.files:
-                detail = "resized_undistorted_images/ has no pinhole camera in nerfstudio/transforms_undistorted.json"
+        for name, masks in _FLAT.items():
+            self._pictures = list_pictures(self.root, self.folder / name, self.issues)
+            if self._pictures and self._pinhole_json is not None and self._pinhole_json.lens.is_pinhole:
+                self._lens = self._pinhole_json.lens
+                self.masks = list_pictures(self.root, self.folder / masks, self.issues)
+                break
+            if self._pictures:
+                detail = f"{name}/ has no pinhole camera in nerfstudio/transforms_undistorted.json"
                 self.issues.append(Issue("", "undistorted_unused", detail))
-            self._pictures = PictureFolder(self.root, self.folder / "resized_images", self.issues)
-            masks = "resized_anon_masks"
-        if not self._pictures.files:
-            found = "no pictures in resized_images/, and no undistorted ones with their camera"
-            raise SceneError(f"{self.where}: {self.folder}", found, "one of them", "Download dslr/resized_images.")
-        self._masks = PictureFolder(self.root, self.folder / masks, self.issues)
-        self.size = self._pictures.first_size(f"{self.where}/{next(iter(self._pictures.files.values())).parent.name}")
+        else:
+            self._pictures = list_pictures(self.root, self.folder / "resized_images", self.issues)
+            self.masks = list_pictures(self.root, self.folder / "resized_anon_masks", self.issues, NO_MASKS)
+        if not self._pictures:
+            unused = "".join(f", and {issue.detail}" for issue in self.issues if issue.reason == "undistorted_unused")
+            found = f"no pictures in resized_images/{unused}"
+            expected = f"resized_images/, or {'/ or '.join(_FLAT)}/ with nerfstudio/transforms_undistorted.json"
+            raise SceneError(f"{self.where}: {self.folder}", found, expected, "Download one of them.")
+        self.size = read_first_size(self._pictures, f"{self.where}/{next(iter(self._pictures.values())).parent.name}")
 
     def open(self) -> ScanNetPPScene:
         """The scene. Raises SceneError."""
-        objects, renderer = self.mesh.objects_and_depth(self.issues, want_depth=True)
+        objects, renderer = self.read_objects_and_depth(want_depth=True)
         if renderer is None:
-            raise SceneError(
-                f"{self.where}: {self.mesh.path}",
-                "no mesh, so no depth can be rendered for the DSLR pictures",
-                "scans/mesh_aligned_0.05.ply (scenes of nvs_test have none)",
-                "Download the mesh, or leave this scene out.",
-            )
+            found, expected = "no mesh to render depth from", "one (scenes of nvs_test have none)"
+            raise SceneError(self.mesh, found, expected, "Download the mesh, or leave this scene out.")
         poses = self._read_poses()
         bad = {key for source in (self._fisheye_json, self._pinhole_json) if source for key in source.bad}
-        pictures = self._pictures.files
+        pictures = self._pictures
         frames: list[Frame] = []
         for key in sorted(pictures):
             if key not in poses:
@@ -89,7 +100,7 @@ class DslrOpener(CaptureOpener):
         if not frames:
             found = f"no usable frame among {len(pictures)} pictures and {len(poses)} poses"
             raise SceneError(self.where, found, "pictures that have a pose", "Download dslr/colmap again.")
-        return self.make_scene(frames, objects, "laser", {*pictures, *poses}, _FILES, (self._pictures, self._masks))
+        return self.make_scene(frames, objects, "laser", {*pictures, *poses}, _FILES, (self._pictures,))
 
     def _read_poses(self) -> dict[str, CheckedPose]:
         if self._colmap is not None and self._colmap.images:
@@ -105,8 +116,8 @@ class DslrOpener(CaptureOpener):
     def _make_frame(self, key: str, pose: CheckedPose, renderer: MeshDepth) -> LensFrame:
         camera, undistorter = self._find_camera(pose)
         depth_camera, depth = mesh_depth(renderer, camera, pose)
-        path = self._pictures.files[key]
-        mask = self._masks.files.get(key)
+        path = self._pictures[key]
+        mask = self.masks.get(key)
         return LensFrame(
             key,
             None,

@@ -1,40 +1,45 @@
-"""What the two cameras of ScanNet++ share: one lazy frame, the open scene, its files and objects."""
+"""What the two cameras of ScanNet++ share: one lazy frame, the open scene, and the opener that they subclass."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Sequence
+import abc
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from vgbench_gen.core.errors import FormatError, FrameError, SceneError
-from vgbench_gen.core.types import BoolArray, Camera, ColorArray, DepthArray, FloatArray
+from vgbench_gen.core.errors import FormatError, FrameError, PoseError, SceneError
+from vgbench_gen.core.types import BoolArray, Camera, ColorArray, DepthArray, FloatArray, IntArray
+from vgbench_gen.geometry.cameras import resize_camera
+from vgbench_gen.scenes._colmap import ColmapModel, Lens, read_model
 from vgbench_gen.scenes._mesh import read_ply
-from vgbench_gen.scenes._render_depth import MeshDepth
+from vgbench_gen.scenes._render_depth import RENDERED_WIDTH, MeshDepth
 from vgbench_gen.scenes._scannetpp_objects import read_objects
-from vgbench_gen.scenes._scannetpp_poses import frame_stem
+from vgbench_gen.scenes._scannetpp_poses import CheckedPose, Nerfstudio, frame_stem, read_nerfstudio
 from vgbench_gen.scenes._turned import count_turns_to_upright, turn_upright
 from vgbench_gen.scenes._undistort import Undistorter
-from vgbench_gen.scenes.base import DepthKind, Frame, Issue, Scene, SceneObject
+from vgbench_gen.scenes.base import DepthKind, Frame, Issue, Scene, SceneObject, SceneRef
 from vgbench_gen.scenes.files import (
-    MAX_PICTURE_BYTES,
     compute_source_digest,
     decode_image_rgb,
     decode_mask_u8,
     inside,
-    read_bytes,
+    read_file_header,
+    read_picture,
     read_picture_header,
 )
+from vgbench_gen.scenes.promised import list_files, note_missing, note_without, try_to_read
 
 LICENCE = "scannetpp-tou"
 UP_WORLD: FloatArray = np.array([0.0, 0.0, 1.0])
 MESH_NAME = "mesh_aligned_0.05.ply"
 _PICTURES = (".jpg", ".jpeg", ".png")
-_MAX_ENTRIES = 1_000_000
+NO_MASKS = "hidden people are not left out"
+_NO_OBJECTS = "the scene has no objects"
 _MAX_ASPECT_ERROR = 0.02
 # Compressed masks have grey edges; 255 is valid, 0 hidden.
 _MASK_VALID = 128
@@ -154,102 +159,203 @@ def check_aspect(
         raise error(where, f"{size[0]}x{size[1]} pixels", expected, "Use files of the same export.")
 
 
-class PictureFolder:
-    """Pictures of one folder by frame key. Links that leave the scene folder are left out and noted."""
+def list_pictures(scene_folder: Path, folder: Path, issues: list[Issue], without: str = "") -> dict[str, Path]:
+    """Pictures of one folder by frame key. What is left out becomes an issue, as of `list_files`."""
+    found: dict[str, Path] = {}
+    for name in list_files(scene_folder, folder, issues, without):
+        key = frame_stem(name)
+        if name.lower().endswith(_PICTURES) and found.setdefault(key, folder / name) != folder / name:
+            issues.append(Issue(key, "name_twice", f"{name} beside {found[key].name}; not used"))
+    return found
 
-    def __init__(self, scene_folder: Path, folder: Path, issues: list[Issue]) -> None:
-        self.files: dict[str, Path] = {}
-        self.size_bytes = 0
-        if not folder.is_dir():
-            return
-        inside(scene_folder, folder)
-        with os.scandir(folder) as entries:
-            for number, entry in enumerate(sorted(entries, key=lambda e: e.name)):
-                if number >= _MAX_ENTRIES:
-                    raise SceneError(folder, f"more than {_MAX_ENTRIES} files", "pictures of one scene", "Check it.")
-                if not entry.name.lower().endswith(_PICTURES) or not entry.is_file():
-                    continue
-                key = frame_stem(entry.name)
-                path = Path(entry.path)
-                if entry.is_symlink():
-                    try:
-                        inside(scene_folder, path)
-                    except SceneError as problem:
-                        issues.append(Issue(key, "link_outside", str(problem)))
-                        continue
-                if key in self.files:
-                    issues.append(Issue(key, "name_twice", f"{path.name} beside {self.files[key].name}; not used"))
-                    continue
-                self.files[key] = path
-                self.size_bytes += entry.stat().st_size
 
-    def first_size(self, where: str) -> tuple[int, int]:
-        """(width, height) by the header of the first picture that has a sound one.
+def read_first_size(files: Mapping[str, Path], where: str) -> tuple[int, int]:
+    """(width, height) by the header of the first picture that has a sound one.
 
-        Raises:
-            SceneError: none of the first few has.
-        """
-        problem: FrameError | None = None
-        for path in list(self.files.values())[:20]:
-            try:
-                header = read_picture_header(read_bytes(path, path, MAX_PICTURE_BYTES, FrameError), path)
-            except FrameError as error:
-                problem = problem or error
-                continue
-            return header.width, header.height
-        raise SceneError(where, str(problem or "no picture"), "JPEG or PNG pictures", "Export the scene again.")
+    Raises:
+        SceneError: none of the first few has.
+    """
+    problem: FrameError | None = None
+    for path in list(files.values())[:20]:
+        try:
+            header = read_file_header(path)
+        except FrameError as error:
+            problem = problem or error
+            continue
+        return header.width, header.height
+    raise SceneError(where, str(problem or "no picture"), "JPEG or PNG pictures", "Export the scene again.")
 
 
 def read_file_color(path: Path, size: tuple[int, int]) -> ColorArray:
     """RGB of a picture of `size`. Raises FrameError."""
-    return decode_image_rgb(read_bytes(path, path, MAX_PICTURE_BYTES, FrameError), path, size)
+    return decode_image_rgb(read_picture(path), path, size)
 
 
 def read_file_bytes(path: Path) -> bytes | None:
     """Bytes of a picture if every viewer shows them as `read_file_color` does, else None."""
-    data = read_bytes(path, path, MAX_PICTURE_BYTES, FrameError)
+    data = read_picture(path)
     return data if read_picture_header(data, path).plain else None
 
 
 def read_file_mask(path: Path) -> Mask:
     """0..255 of a mask picture. Raises FrameError."""
-    return decode_mask_u8(read_bytes(path, path, MAX_PICTURE_BYTES, FrameError), path)
+    return decode_mask_u8(read_picture(path), path)
 
 
-class ScanMesh:
-    """`scans/mesh_aligned_0.05.ply` of a scene, read at most once."""
+class CaptureOpener(abc.ABC):
+    """One camera's capture of a scene while it is opened.
 
-    def __init__(self, scans: Path, where: str) -> None:
-        self.path, self._scans, self._where = scans / MESH_NAME, scans, where
+    Args:
+        ref: the capture; its path is `<scene>/iphone` or `<scene>/dslr`.
+        resources: closed with the scene, or at once where opening fails.
 
-    def objects_and_depth(self, issues: list[Issue], *, want_depth: bool) -> tuple[list[SceneObject], MeshDepth | None]:
-        """Objects (none where unannotated) and, if wanted, the renderer.
+    Raises:
+        SceneError: the folder lies outside the scene's folder.
+    """
+
+    size: tuple[int, int]
+    """Width and height of the colour pictures, in pixels; set by the subclass before the first frame is made."""
+    masks: dict[str, Path]
+    """Pictures of what is hidden, by frame key; set by the subclass."""
+
+    def __init__(self, ref: SceneRef, resources: ExitStack) -> None:
+        self.ref, self.resources, self.where = ref, resources, ref.scene_id
+        self.root, self.folder = ref.path.parent, ref.path
+        self.issues: list[Issue] = []
+        self.mesh = self.root / "scans" / MESH_NAME
+        self.annotation = [self.mesh.with_name(name) for name in ("segments.json", "segments_anno.json")]
+        self._undistorters: dict[Lens, Undistorter] = {}
+        self.was_rescaled = False
+        inside(self.root, self.folder)
+
+    @abc.abstractmethod
+    def open(self) -> ScanNetPPScene:
+        """The scene. Raises SceneError."""
+
+    def has_files(self, paths: Sequence[Path], without: str) -> bool:
+        """Whether all promised files are there; an issue says what the scene lacks for those that are not.
+
+        Raises:
+            SceneError: one lies outside the scene's folder.
+        """
+        note_missing(self.issues, paths, without)
+        return all(path.is_file() and inside(self.root, path) for path in paths)
+
+    def read_colmap(self, without: str) -> ColmapModel | None:
+        """The model in `colmap/`; None, with an issue that says what the scene lacks then, where there is none."""
+        files = [self.folder / "colmap" / name for name in ("cameras.txt", "images.txt")]
+        read = partial(read_model, self.folder / "colmap", f"{self.where}/colmap")
+        return try_to_read(self.issues, read, without) if self.has_files(files, without) else None
+
+    def read_nerfstudio(self, name: str) -> Nerfstudio | None:
+        """The file `nerfstudio/NAME`; None, with an issue where it is unreadable, if there is none."""
+        path = self.folder / "nerfstudio" / name
+        if not path.exists():
+            return None
+        read = partial(read_nerfstudio, inside(self.root, path), f"{self.where}/nerfstudio/{name}")
+        return try_to_read(self.issues, read, "its poses and its marks of bad frames are unknown")
+
+    def read_objects_and_depth(self, want_depth: bool) -> tuple[list[SceneObject], MeshDepth | None]:
+        """Objects of `scans/` (none where unannotated) and, if wanted, the renderer (None where there is no mesh).
 
         Raises:
             SceneError: the mesh is damaged and depth was to come from it.
         """
-        if not self.path.is_file():
+        if not self.mesh.exists():
+            if not want_depth:  # scenes without a mesh have no sensor depth either
+                note_missing(self.issues, [self.mesh], _NO_OBJECTS)
             return [], None
-        inside(self._scans.parent, self.path)
-        try:
-            vertices, faces = read_ply(self.path, want_faces=want_depth)
-            if want_depth and not len(faces):
-                raise SceneError(self.path, "no faces", "a triangle mesh", "Download the mesh again.")
-        except SceneError as problem:
-            if want_depth:
-                raise
-            issues.append(Issue("", "objects_unreadable", str(problem)))
+        read_mesh = partial(self._read_mesh, want_depth)
+        mesh = read_mesh() if want_depth else try_to_read(self.issues, read_mesh, _NO_OBJECTS)
+        if mesh is None:
             return [], None
+        vertices, faces = mesh
         renderer = MeshDepth(vertices.astype(np.float32), faces.astype(np.uint32)) if want_depth else None
-        if not (self._scans / "segments_anno.json").exists():
+        promised = self.ref.split != "test" or any(path.exists() for path in self.annotation)
+        if not promised or not self.has_files(self.annotation, _NO_OBJECTS):
             return [], renderer
-        try:
-            objects, found = read_objects(self._scans, vertices, UP_WORLD, f"{self._where}/scans")
-        except SceneError as problem:
-            issues.append(Issue("", "objects_unreadable", str(problem)))
-            return [], renderer
-        issues += found
+        read = partial(read_objects, self.mesh.parent, vertices, UP_WORLD, f"{self.where}/scans")
+        objects, found = try_to_read(self.issues, read, _NO_OBJECTS) or ([], [])
+        self.issues += found
         return objects, renderer
+
+    def _read_mesh(self, want_faces: bool) -> tuple[FloatArray, IntArray]:
+        vertices, faces = read_ply(inside(self.root, self.mesh), want_faces=want_faces)
+        if want_faces and not len(faces):
+            raise SceneError(self.mesh, "no faces", "a triangle mesh", "Download the mesh again.")
+        return vertices, faces
+
+    def check_nerfstudio_poses(self, source: Nerfstudio) -> dict[str, CheckedPose]:
+        """The sound poses of a scene that has no other source, by frame key; the others become issues."""
+        poses: dict[str, CheckedPose] = {}
+        detail = "only pose source; its scale could not be checked against COLMAP"
+        self.issues.append(Issue("", "nerfstudio_poses", detail))
+        for key in source.poses:
+            try:
+                poses[key] = CheckedPose(*source.checked(key, f"{self.where}/nerfstudio {key}"))
+            except PoseError as problem:
+                self.issues.append(Issue(key, "pose_invalid", str(problem)))
+        return poses
+
+    def fit_lens(self, lens: Lens) -> tuple[Camera, Undistorter | None]:
+        """The pinhole camera of pictures of `size` taken through a lens, and what undistorts them (None: a pinhole).
+
+        Raises:
+            SceneError: the pictures have another shape than the lens was calibrated for.
+        """
+        if (lens.width, lens.height) != self.size:
+            check_aspect(self.size, (lens.width, lens.height), f"{self.where} colour")
+            lens, self.was_rescaled = lens.resized(*self.size), True
+        if lens.is_pinhole:
+            return lens.camera, None
+        if lens not in self._undistorters:
+            self._undistorters[lens] = Undistorter(lens, f"{self.where}/colmap/cameras.txt")
+        return self._undistorters[lens].camera, self._undistorters[lens]
+
+    def make_scene(
+        self,
+        frames: list[Frame],
+        objects: list[SceneObject],
+        kind: DepthKind,
+        keys: set[str],
+        files: Iterable[str],
+        pictures: Iterable[Mapping[str, Path]],
+    ) -> ScanNetPPScene:
+        """The open scene, which holds `resources` from now on.
+
+        Args:
+            keys: of all frames that the capture tells of, usable or not.
+            files, pictures: what the scene was read from beside mesh and masks, for its digest; files are named below
+                the capture's folder.
+        """
+        if self.masks:
+            without = [frame.id for frame in frames if frame.id not in self.masks]
+            note_without(self.issues, without, "an anonymisation mask")
+        if self.was_rescaled:
+            self.issues.append(Issue("", "intrinsics_rescaled", f"to images of {self.size[0]}x{self.size[1]}"))
+        read = [*(self.folder / name for name in files), self.mesh, *self.annotation]
+        for folder in (*pictures, self.masks):
+            read += folder.values()
+        return ScanNetPPScene(
+            self.ref.scene_id, self.ref.split, frames, objects, kind, digest(self.root, read), self.issues, len(keys),
+            self.resources.pop_all(),
+        )  # fmt: skip
+
+
+def colmap_poses(model: ColmapModel | None) -> dict[str, CheckedPose]:
+    """Poses of the registered images by frame key; none without a model."""
+    images = model.images.values() if model else ()
+    return {
+        frame_stem(image.name): CheckedPose(image.world_from_camera, image.pose_deviation, image.camera_id)
+        for image in images
+    }
+
+
+def mesh_depth(renderer: MeshDepth, camera: Camera, pose: CheckedPose) -> tuple[Camera, Callable[[], DepthArray]]:
+    """Depth of a frame from the mesh: the camera it is rendered with, at most RENDERED_WIDTH px wide, and the call."""
+    width = min(RENDERED_WIDTH, camera.width)
+    depth_camera = resize_camera(camera, width, max(1, round(camera.height * width / camera.width)))
+    return depth_camera, partial(renderer.render, depth_camera, pose.world_from_camera)
 
 
 def digest(scene_folder: Path, files: Iterable[Path]) -> str:

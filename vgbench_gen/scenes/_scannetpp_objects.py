@@ -16,6 +16,7 @@ from vgbench_gen.core.errors import GeometryError, SceneError
 from vgbench_gen.core.types import FloatArray, IntArray, OrientedBox
 from vgbench_gen.geometry.boxes import contains, fit_gravity_aligned_box
 from vgbench_gen.geometry.poses import find_nearest_rotation, measure_orthonormality_deviation
+from vgbench_gen.scenes._mesh import SegmentMembers
 from vgbench_gen.scenes.base import Issue, SceneObject
 from vgbench_gen.scenes.files import read_bytes, read_json
 
@@ -56,7 +57,9 @@ def read_objects(
     Raises:
         SceneError: a file is missing or not what it should be, or does not fit the mesh.
     """
-    members = _Members(_read_segment_of_vertex(scans / "segments.json", len(vertices_m), f"{where}/segments.json"))
+    members = SegmentMembers(
+        _read_segment_of_vertex(scans / "segments.json", len(vertices_m), f"{where}/segments.json")
+    )
     anno = read_json(scans / "segments_anno.json", f"{where}/segments_anno.json")
     groups = anno.get("segGroups") if isinstance(anno, Mapping) else None
     if not isinstance(groups, list) or len(groups) > _MAX_GROUPS:
@@ -107,25 +110,6 @@ def _read_segment_of_vertex(path: Path, count: int, where: str) -> IntArray:
     if len(ids) != count:
         raise SceneError(where, f"{len(ids)} readable segment ids", f"one for each of {count} vertices", _REMEDY)
     return ids
-
-
-class _Members:
-    """Vertices of each segment, by one sort for all objects."""
-
-    def __init__(self, segment_of_vertex: IntArray) -> None:
-        self._order = np.argsort(segment_of_vertex, kind="stable")
-        self._sorted = segment_of_vertex[self._order]
-
-    def of(self, segments: IntArray) -> IntArray:
-        """Vertex indices, ascending, of all vertices in any of the segments."""
-        if segments.ndim != 1:
-            raise ValueError("'segments' is no list of numbers")
-        wanted = np.unique(segments)
-        first = np.searchsorted(self._sorted, wanted, "left")
-        length = np.searchsorted(self._sorted, wanted, "right") - first
-        # Positions first[i] .. first[i] + length[i] - 1 for all i at once.
-        starts = np.repeat(first - np.concatenate([[0], np.cumsum(length)[:-1]]), length)
-        return np.sort(self._order[starts + np.arange(len(starts))])
 
 
 def _box(obb: Mapping[str, Any], points: FloatArray, up_world: FloatArray) -> tuple[OrientedBox, str]:

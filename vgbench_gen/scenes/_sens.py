@@ -19,7 +19,7 @@ import numpy.typing as npt
 from vgbench_gen.core.errors import FrameError, SceneError
 from vgbench_gen.core.paths import close_if_raised
 from vgbench_gen.core.types import ColorArray, DepthArray, FloatArray
-from vgbench_gen.scenes.files import MAX_PIXELS, decode_image_rgb, open_regular, read_picture_header
+from vgbench_gen.scenes.files import MAX_PIXELS, decode_image_rgb, open_regular, read_part, read_picture_header
 
 _inflater: ModuleType = zlib
 try:
@@ -47,10 +47,6 @@ class SensHeader:
     Extrinsics are colour-from-depth by the source's semantics, and the identity in calibrated scans.
     """
 
-    version: int
-    """The version of the format, 3 or 4."""
-    sensor_name: str
-    """The name of the recorder, as the file gives it."""
     color_K: FloatArray
     """Intrinsics of the colour camera as in the file, (4, 4) float64."""
     color_extrinsic: FloatArray
@@ -90,10 +86,10 @@ class SensFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.shortfall = ""
-        self._handle = open_regular(path, path)
+        self._file = open_regular(path, path)
         with close_if_raised(self.close):
-            self.size_bytes = os.fstat(self._handle).st_size
-            self.header = _read_header(self._handle, path)
+            self.size_bytes = os.fstat(self._file.fileno()).st_size
+            self.header = _read_header(self._file.fileno(), path)
             self.color_size = self.header.color_size
             self._walk()
 
@@ -102,9 +98,7 @@ class SensFile:
 
     def close(self) -> None:
         """Release the file; frames cannot be read afterwards."""
-        if self._handle >= 0:
-            os.close(self._handle)
-            self._handle = -1
+        self._file.close()
 
     def _walk(self) -> None:
         header, at = self.header, len(self.header.raw)
@@ -115,7 +109,7 @@ class SensFile:
         table: list[tuple[int, int, int]] = []
         times: list[int] = []
         for number in range(header.frame_count):
-            head = os.pread(self._handle, _RECORD.size, at)
+            head = os.pread(self._file.fileno(), _RECORD.size, at)
             if len(head) < _RECORD.size:
                 break
             pose, color_time, _, color_bytes, depth_bytes = _RECORD.unpack(head)
@@ -134,7 +128,7 @@ class SensFile:
             found = f"no complete frame ({header.frame_count} promised, {self.size_bytes} bytes)"
             raise SceneError(self.path, found, "at least one", _REMEDY)
         if len(table) < header.frame_count:
-            self.shortfall = f"the file ends after {len(table)} of {header.frame_count} frames; download it again"
+            self.shortfall = f"{self.path} ends after {len(table)} of {header.frame_count} frames; download it again"
         self.poses: FloatArray = np.frombuffer(b"".join(heads), "<f4").reshape(-1, 4, 4).astype(np.float64)
         self.times_us: npt.NDArray[np.uint64] = np.array(times, np.uint64)
         self._table: npt.NDArray[np.int64] = np.array(table, np.int64)
@@ -144,18 +138,9 @@ class SensFile:
         return not self._table[index, 1:].all()
 
     def _read(self, index: int, part: int) -> bytes:
-        if self._handle < 0:
-            raise FrameError(self.where(index), "a closed file", "an open scene", "Open the scene again.")
         at, color_bytes, depth_bytes = (int(v) for v in self._table[index])
         start, count = (at, color_bytes) if part == 0 else (at + color_bytes, depth_bytes)
-        try:
-            data = os.pread(self._handle, count, start)
-        except OSError as problem:
-            found = problem.strerror or "an unreadable file"
-            raise FrameError(self.where(index), found, f"{count} bytes", _FRAME_REMEDY) from problem
-        if len(data) != count:
-            raise FrameError(self.where(index), f"{len(data)} bytes", f"{count}", _FRAME_REMEDY)
-        return data
+        return read_part(self._file, self.where(index), start, count)
 
     def where(self, index: int) -> str:
         """Name of frame `index` for messages."""
@@ -259,8 +244,6 @@ def _read_header(handle: int, path: Path) -> SensHeader:
     if count > MAX_FRAMES:
         raise SceneError(path, f"{count} frames", f"at most {MAX_FRAMES}", _REMEDY)
     return SensHeader(
-        version,
-        raw[12 : 12 + name_bytes].decode("utf-8", "replace"),
         matrices[0],
         matrices[1],
         matrices[2],

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from vgbench_gen.core.errors import FormatError, SceneError
+from vgbench_gen.core.errors import SceneError
 from vgbench_gen.core.paths import close_if_raised
-from vgbench_gen.scenes.files import open_regular
+from vgbench_gen.scenes.base import Issue
+from vgbench_gen.scenes.files import open_regular, read_part
 
 _BLOCK = 512
 _MAX_MEMBERS = 500_000  # the largest CA-1M captures have some 40 000
@@ -23,21 +23,8 @@ _MAX_EXTENDED = 64 * 1024  # bytes of one long-name or pax record; real ones hav
 _MAX_NAME = 512
 _MAX_NOTES = 100
 _READ_AHEAD = 4 * _BLOCK  # a header and the small JSON after it often come with one read
+_COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"(\xb5/\xfd", b"7z\xbc\xaf", b"Rar!")
 _KINDS = {b"1": "hard link", b"2": "symbolic link", b"3": "device", b"4": "device", b"6": "pipe"}
-
-
-@dataclass(frozen=True, slots=True)
-class TarNote:
-    """A member that was left out, or why reading ended early."""
-
-    name: str
-    """The member's name; empty where the note is about the archive."""
-
-    reason: str
-    """What is wrong, as one word for programs."""
-
-    detail: str
-    """What is wrong, as one line for people."""
 
 
 @dataclass(slots=True)
@@ -71,61 +58,34 @@ class TarIndex:
     """Name to offset and size of the payload, in bytes. Names are relative, without "." or ".." parts. Of two members
     with the same name the later one counts, as when a tar is unpacked."""
 
-    notes: list[TarNote]
-    """What was refused and why: at most 100 notes, plus one that counts the rest."""
-
-    complete: bool
-    """False where the archive ends before its end mark or a header is damaged."""
+    issues: list[Issue]
+    """What was refused, and why reading ended early: at most 100 issues, plus one that counts the rest."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.members, self.notes, self.complete = {}, [], False
+        self.members, self.issues = {}, []
         self._unsaid = 0
-        self._fd = open_regular(path, path)
+        self._file = open_regular(path, path)
         with close_if_raised(self.close):
-            self.size_bytes = os.fstat(self._fd).st_size
+            self.size_bytes = os.fstat(self._file.fileno()).st_size
             self._walk()
         if self._unsaid:
-            self.notes.append(TarNote("", "tar_more_notes", f"{self._unsaid} more members refused"))
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.members
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.members)
-
-    def size(self, name: str) -> int:
-        """Payload size of a member in bytes."""
-        return self.members[name][1]
+            self.issues.append(Issue("", "tar_more_issues", f"{path}: {self._unsaid} more members refused"))
 
     def read(self, name: str, start: int = 0, limit: int | None = None) -> bytes:
         """At most `limit` bytes (default: all) of a member from `start` on. Safe to call from several threads.
 
         Raises:
             KeyError: no such member.
-            FormatError: the file became shorter since it was indexed.
+            FrameError: the file became shorter since it was indexed.
         """
         offset, size = self.members[name]
         wanted = max(size - start, 0) if limit is None else min(max(size - start, 0), limit)
-        data = os.pread(self._fd, wanted, offset + start)
-        if len(data) != wanted:
-            raise FormatError(
-                f"{self.path}:{name}",
-                f"{len(data)} bytes",
-                f"{wanted}",
-                "The file changed while in use; open it again.",
-            )
-        return data
+        return read_part(self._file, f"{self.path}:{name}", offset + start, wanted)
 
     def close(self) -> None:
         """Close the file; reading afterwards fails."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-
-    def __del__(self) -> None:
-        if hasattr(self, "_fd"):
-            self.close()
+        self._file.close()
 
     def _walk(self) -> None:
         position: int | None = 0
@@ -135,7 +95,7 @@ class TarIndex:
 
     def _read_at(self, position: int, override: _Override) -> int | None:
         """Read the header at a byte and what belongs to it; the next header's byte, None at the end or at damage."""
-        ahead = os.pread(self._fd, _READ_AHEAD, min(position, self.size_bytes))
+        ahead = os.pread(self._file.fileno(), _READ_AHEAD, min(position, self.size_bytes))
         header = ahead[:_BLOCK]
         if len(header) < _BLOCK:
             self._note("", "tar_truncated", f"the archive ends at byte {self.size_bytes} without its end mark")
@@ -145,7 +105,7 @@ class TarIndex:
             return None
         size = _number(header[124:136])
         if not _check_checksum(header) or size < 0:
-            self._damaged(position)
+            self._damaged(position, header)
             return None
         payload = position + _BLOCK
         if header[156:157] not in b"LxgK":
@@ -155,7 +115,7 @@ class TarIndex:
             return None
         record = ahead[_BLOCK : _BLOCK + size]
         if len(record) < size:
-            record = os.pread(self._fd, size, payload)
+            record = os.pread(self._file.fileno(), size, payload)
         if len(record) < size:
             return self.size_bytes  # reading there finds the end and says so
         override.read(header[156:157], record)
@@ -188,22 +148,21 @@ class TarIndex:
             raise SceneError(self.path, f"more than {_MAX_MEMBERS} members", "one capture", "Not a capture archive.")
 
     def _finish(self, position: int) -> None:
-        self.complete = True
         rest = self.size_bytes - position
         if rest > 1 << 20:  # an archive ends with zeros up to 10 KiB; a preallocated, unfinished download with more
-            self.complete = False
             self._note("", "tar_truncated", f"end mark at byte {position}, but {rest} bytes follow")
 
-    def _damaged(self, position: int) -> None:
+    def _damaged(self, position: int, header: bytes) -> None:
+        if position == 0 and header.startswith(_COMPRESSED):
+            raise SceneError(self.path, "a compressed archive", "an uncompressed tar", "Unpack it.")
         if position == 0:
-            raise SceneError(
-                self.path, "no tar header at its beginning", "an uncompressed tar", "Download the file again."
-            )
+            raise SceneError(self.path, "no tar header at its beginning", "an uncompressed tar", "Download it again.")
         self._note("", "tar_damaged", f"no valid member header at byte {position}; the rest is not read")
 
     def _note(self, name: str, reason: str, detail: str) -> None:
-        if len(self.notes) < _MAX_NOTES:
-            self.notes.append(TarNote(name[:_MAX_NAME], reason, detail))
+        if len(self.issues) < _MAX_NOTES:
+            where = f"{self.path}:{name[:_MAX_NAME]}" if name else self.path
+            self.issues.append(Issue("", reason, f"{where}: {detail}"))
         else:
             self._unsaid += 1
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from vgbench_gen.core.errors import FrameError, SceneError, escape_surrogates
 from vgbench_gen.core.types import ColorArray
 from vgbench_gen.scenes.containers import HEAD_BYTES, OPTIONS, is_video
+from vgbench_gen.scenes.files import open_regular
 
 _MAX_PIXELS = 64_000_000
 _REMEDY = "Download the video again and compare its size with the original."
@@ -51,9 +52,7 @@ class Video:
         import cv2
 
         self.close()
-        if not self.path.is_file():
-            raise SceneError(self.where, "no regular file", "a video", _REMEDY)
-        with self.path.open("rb") as file:
+        with open_regular(self.path, self.where) as file:
             if not is_video(head := file.read(HEAD_BYTES)):
                 raise SceneError(self.where, f"a file that begins with {head!r}", "a video (mkv or mp4)", _REMEDY)
         if escape_surrogates(str(self.path)) != str(self.path):

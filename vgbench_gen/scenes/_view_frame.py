@@ -8,6 +8,7 @@ of the frame at its wide size.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
@@ -20,7 +21,6 @@ from vgbench_gen.core.gates import DepthGates
 from vgbench_gen.core.types import BoolArray, Camera, ColorArray, DepthArray, FloatArray
 from vgbench_gen.geometry import cameras, poses, projection, visibility
 from vgbench_gen.scenes._print import measure_print_share
-from vgbench_gen.scenes._spool import Spool
 from vgbench_gen.scenes.base import DepthKind, Frame, FrameObject
 from vgbench_gen.scenes.opening import decode_depth
 from vgbench_gen.store.pictures import decode, hash_look
@@ -30,6 +30,28 @@ Float32Array = npt.NDArray[np.float32]
 GREY_WIDTH = 640  # the width at which pixel gates are stated
 _FEATURE_SIDE = 256  # the longer side of the image on which features are found
 _SAMPLE_COLUMNS = 24  # points per image row for pair tables: 24 x 18 decides an overlap to about 2 %
+
+
+class Spool:
+    """Bytes kept in one unnamed temporary file, so that many frames cost disk and not memory."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile(prefix="vgbench-")  # noqa: SIM115 - lives as long as the view
+
+    def put(self, data: bytes) -> tuple[int, int]:
+        """Keep bytes; the slot gets them back."""
+        offset = self._file.seek(0, 2)
+        self._file.write(data)
+        return offset, len(data)
+
+    def get(self, slot: tuple[int, int]) -> bytes:
+        """The bytes of a slot."""
+        self._file.seek(slot[0])
+        return self._file.read(slot[1])
+
+    def close(self) -> None:
+        """Drop everything."""
+        self._file.close()
 
 
 class ViewFrame:

@@ -234,7 +234,10 @@ class Loader(abc.ABC):
 
     @abc.abstractmethod
     def discover(self, root: Path) -> Iterator[SceneRef]:
-        """Scenes below `root`, sorted by id; opens nothing large, follows no links out of `root`."""
+        """Scenes below `root`, sorted by id; opens nothing large, follows no links out of `root`.
+
+        Of several places with one id, the first that comes counts, and `vgbench_gen.scenes.discover` names the others.
+        """
 
     @abc.abstractmethod
     def open(self, ref: SceneRef) -> Scene:

@@ -1,19 +1,22 @@
 """CA-1M: one uncompressed tar per capture, read in place, or the same files extracted.
 
 Source: `apple/ml-cubifyanything: README.md, cubifyanything/dataset.py`. Every frame was turned upright by itself,
-so width and height, K, pose, depth and boxes are all its own. Depth asked for as `depth_m()` is the one rendered
-from the laser scan; the device's LiDAR depth is beside it as `sensor_depth_m()`.
+so width and height, K, pose, depth and boxes are all its own. Depth is the one rendered from the laser scan, which
+fits the boxes better than the device's LiDAR depth (`apple/ml-cubifyanything: issues/2`); that is not read.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from vgbench_gen.core.errors import FrameError, PoseError, SceneError
+from vgbench_gen.core.stand_ins import HEAD_BYTES as STAND_IN_BYTES
+from vgbench_gen.core.stand_ins import describe_stand_in
 from vgbench_gen.core.types import Camera, ColorArray, DepthArray, FloatArray
 from vgbench_gen.geometry.cameras import resize_camera
 from vgbench_gen.geometry.poses import angle_between_deg, check_pose
@@ -34,6 +37,7 @@ from vgbench_gen.scenes.base import (
 )
 from vgbench_gen.scenes.files import (
     MAX_JSON_BYTES,
+    check_depth_header,
     compute_source_digest,
     decode_depth_u16,
     decode_image_rgb,
@@ -41,6 +45,7 @@ from vgbench_gen.scenes.files import (
 )
 from vgbench_gen.scenes.licence import find_licence
 from vgbench_gen.scenes.plausible import check_plausible
+from vgbench_gen.scenes.promised import LOST, note_without, try_to_read
 from vgbench_gen.scenes.walk import is_folder, is_regular, stays_inside, walk
 
 MAX_DEPTH_M = 10.0
@@ -51,6 +56,7 @@ LICENCE = "cc-by-nc-nd-4.0"
 _ARCHIVE = re.compile(r"(?:ca1m-(train|val|test)-)?(\d+)\.tar", re.ASCII)
 _PARENT = re.compile(r"ca1m-(train|val|test)-\d+", re.ASCII)
 _FRAME_FOLDER = re.compile(r"\d+\.(wide|gt)", re.ASCII)
+_NO_OBJECTS = "the scene has no objects"
 _NEEDED = ("wide/image", "wide/image/k", "gt/rt", "gt/depth")
 _BYTES_PER_FRAME = 940_000  # of the official captures; orders extracted folders by size without listing them
 
@@ -60,7 +66,7 @@ class _IncompleteError(FrameError):
 
 
 class CA1MFrame(Frame):
-    """One frame. `sensor_depth_camera` is None where the device's depth is missing."""
+    """One frame."""
 
     def __init__(self, members: Members, names: Mapping[str, str], frame_id: str, issues: list[Issue]) -> None:
         missing = [measurement for measurement in _NEEDED if measurement not in names]
@@ -76,12 +82,6 @@ class CA1MFrame(Frame):
         )
         self.camera, self._made_for = self._stream("wide/image", "_wide/image/size", issues)
         self.depth_camera, _ = self._stream("gt/depth", "_gt/depth/size", issues)
-        self.sensor_depth_camera: Camera | None = None
-        if "wide/depth" in names:
-            try:
-                self.sensor_depth_camera, _ = self._stream("wide/depth", "_wide/depth/size", issues)
-            except FrameError as error:
-                issues.append(Issue(frame_id, "sensor_depth_unusable", str(error)))
         self._check_gravity(issues)
 
     def color(self) -> ColorArray:
@@ -98,19 +98,11 @@ class CA1MFrame(Frame):
 
     def depth_m(self) -> DepthArray:
         """Laser depth (h, w) float32 metres; 0 where the laser saw nothing or more than 10 m. See `Frame.depth_m`."""
-        depth = self._depth("gt/depth", self.depth_camera)
+        name = self._names["gt/depth"]
+        stored = decode_depth_u16(self._members.read(name), self._members.where(name), self.depth_camera.size)
+        depth = stored.astype(np.float32) / np.float32(1000.0)
         depth[depth > MAX_DEPTH_M] = 0.0
         return depth
-
-    def sensor_depth_m(self) -> DepthArray | None:
-        """The device's own LiDAR depth (h, w) float32 metres, 0 = unknown, in `sensor_depth_camera`; None if absent.
-
-        It fits the boxes less well than the laser depth (`apple/ml-cubifyanything: issues/2`).
-
-        Raises:
-            FrameError: the bytes are damaged or have another size than the camera's.
-        """
-        return None if self.sensor_depth_camera is None else self._depth("wide/depth", self.sensor_depth_camera)
 
     def objects(self) -> Sequence[FrameObject]:
         """The frame's own list, boxes in its camera frame. Read anew at every call.
@@ -124,19 +116,13 @@ class CA1MFrame(Frame):
         value = self._members.json(name, MAX_JSON_BYTES)
         return read_frame_objects(value, self.camera, self._made_for, self._members.where(name))
 
-    def _depth(self, measurement: str, camera: Camera) -> DepthArray:
-        name = self._names[measurement]
-        stored = decode_depth_u16(self._members.read(name), self._members.where(name), camera.size)
-        return stored.astype(np.float32) / np.float32(1000.0)
-
     def _stream(self, measurement: str, entry: str, issues: list[Issue]) -> tuple[Camera, tuple[int, int]]:
         """Camera of one picture and the size its entry states; without own K that of the colour image, resized."""
         name = self._names[measurement]
         where = self._members.where(name)
         header = self._members.picture(name)
-        if "depth" in measurement and (header.kind, header.channels, header.bits) != ("png", 1, 16):
-            found = f"a {header.bits}-bit {header.kind} of {header.channels} channels"
-            raise FrameError(where, found, "a 16-bit grey PNG", "Get the original capture.")
+        if "depth" in measurement:
+            check_depth_header(header, where)
         actual = header.width, header.height
         stated = self._size_entry(entry, issues)
         K_name = self._names.get(f"{measurement}/k")
@@ -180,7 +166,7 @@ class CA1MFrame(Frame):
 
 
 class CA1MScene(Scene):
-    """One capture. `has_world_list` tells a capture without objects from one without a list."""
+    """One capture."""
 
     def __init__(self, ref: SceneRef) -> None:
         members = Members(ref.path)
@@ -194,19 +180,24 @@ class CA1MScene(Scene):
         self.source_digest = compute_source_digest(members.sizes().items())
         self.frames: Sequence[Frame] = self._open_frames()
         self.objects: Sequence[SceneObject] = ()
-        self.has_world_list = "gt/instances" in members.world
-        if self.has_world_list:
-            name = members.world["gt/instances"]
-            try:
-                found, issues = read_world_objects(members.json(name, MAX_JSON_BYTES), members.where(name))
-                self.objects = tuple(found)
-                self.issues += issues
-            except FrameError as error:
-                self.issues.append(Issue("", "objects_unreadable", str(error)))
+        without = [frame_id for frame_id, names in members.frames.items() if "wide/instances" not in names]
+        note_without(self.issues, without, "wide/instances.json")
+        if "gt/instances" in members.world:
+            read = partial(self._read_objects, members.world["gt/instances"])
+            self.objects = try_to_read(self.issues, read, _NO_OBJECTS) or ()
+        else:
+            name = members.where(f"{self.id}/world.gt/instances.json")
+            self.issues.append(Issue("", LOST[0], f"{name}: no such file; {_NO_OBJECTS}"))
 
     def close(self) -> None:
         """See `Scene.close`."""
         self._members.close()
+
+    def _read_objects(self, name: str) -> tuple[SceneObject, ...]:
+        value = self._members.json(name, MAX_JSON_BYTES)
+        found, issues = read_world_objects(value, self._members.where(name))
+        self.issues += issues
+        return tuple(found)
 
     def _open_frames(self) -> tuple[CA1MFrame, ...]:
         frames: list[CA1MFrame] = []
@@ -259,13 +250,10 @@ class CA1M(Loader):
     laser_only = True
 
     def discover(self, root: Path) -> Iterator[SceneRef]:
-        """See `Loader.discover`. `root` may be one archive. Where a capture is there twice, the archive counts."""
-        found: dict[str, SceneRef] = {}
-        for ref in self._all(root):
-            known = found.get(ref.scene_id)
-            if known is None or (known.path.is_dir() and not ref.path.is_dir()):
-                found[ref.scene_id] = ref
-        yield from (found[scene_id] for scene_id in sorted(found))
+        """See `Loader.discover`. `root` may be one archive. Beside an archive, its extracted members do not count."""
+        refs = sorted(self._all(root), key=lambda ref: (ref.scene_id, ref.path.is_dir()))
+        archives = {ref.scene_id for ref in refs if not ref.path.is_dir()}
+        yield from (ref for ref in refs if not ref.path.is_dir() or ref.scene_id not in archives)
 
     def open(self, ref: SceneRef) -> CA1MScene:
         """See `Loader.open`."""
@@ -296,9 +284,10 @@ class CA1M(Loader):
 
 
 def _is_ca1m_archive(path: Path, video_id: str) -> bool:
-    """Whether the first member of `<id>.tar` lies in `<id>/`; many things are called 42898570.tar."""
+    """Whether the first member of `<id>.tar` lies in `<id>/`, or a stand-in does; much is called 42898570.tar."""
     try:
         with path.open("rb") as file:
-            return file.read(100).startswith(f"{video_id}/".encode())
+            head = file.read(STAND_IN_BYTES)
     except OSError:
         return False
+    return head.startswith(f"{video_id}/".encode()) or describe_stand_in(head) is not None

@@ -10,12 +10,11 @@ import hashlib
 import json
 import os
 import re
-import stat
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +22,9 @@ import numpy.typing as npt
 from vgbench_gen.core.errors import FormatError, FrameError, SceneError
 from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.core.paths import inside as inside  # loaders take it from here
+from vgbench_gen.core.paths import open_file
+from vgbench_gen.core.stand_ins import HEAD_BYTES as STAND_IN_BYTES
+from vgbench_gen.core.stand_ins import describe_stand_in
 from vgbench_gen.core.types import ColorArray, FloatArray
 from vgbench_gen.scenes._jpeg_seams import find_seam
 
@@ -42,22 +44,23 @@ _TAIL_BYTES = 4096
 _DAMAGED = "Copy or download the file again; until then the frame is left out."
 
 
-def open_regular(path: Path, where: object, error: type[FormatError] = SceneError) -> int:
-    """A descriptor for reading a regular file; the caller closes it.
+def open_regular(path: Path, where: object, error: type[FormatError] = SceneError) -> BinaryIO:
+    """A regular file, open for reading, in whose place nothing else lies (`vgbench_gen.core.stand_ins`).
 
     Raises:
-        FormatError: (of type `error`) the file is missing, unreadable or not a regular file.
+        FormatError: (of type `error`) the file is missing, unreadable, not a regular file, or a stand-in of it.
     """
     try:
-        # Without O_NONBLOCK, opening a named pipe would wait for ever.
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        file = open_file(path)
+        stand_in = describe_stand_in(os.pread(file.fileno(), STAND_IN_BYTES, 0))
     except (OSError, ValueError) as problem:
         reason = getattr(problem, "strerror", None) or str(problem)
-        raise error(where, reason, "a readable file", "Check the path, the download and the permissions.") from problem
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise error(where, "something that is not a regular file", "a file", "Replace it by the original file.")
-    return handle
+        found, remedy = f"no readable file ({reason})", "Check the path, the download and the permissions."
+        raise error(where, found, "a file", remedy) from problem
+    if stand_in is not None:
+        file.close()
+        raise error(where, stand_in[0], "its bytes", stand_in[1])
+    return file
 
 
 def read_bytes(path: Path, where: object, max_bytes: int, error: type[FormatError] = SceneError) -> bytes:
@@ -66,7 +69,7 @@ def read_bytes(path: Path, where: object, max_bytes: int, error: type[FormatErro
     Raises:
         FormatError: (of type `error`) the file is missing, unreadable, not a regular file, or larger.
     """
-    with os.fdopen(open_regular(path, where, error), "rb") as file:
+    with open_regular(path, where, error) as file:
         size = os.fstat(file.fileno()).st_size
         if size > max_bytes:
             raise error(where, f"{size} bytes", f"at most {max_bytes}", "This is not such a file; get the original.")
@@ -75,6 +78,27 @@ def read_bytes(path: Path, where: object, max_bytes: int, error: type[FormatErro
         except OSError as problem:
             reason = problem.strerror or str(problem)
             raise error(where, reason, "a readable file", "Check the disk and copy the file again.") from problem
+
+
+def read_part(file: BinaryIO, where: object, start: int, count: int) -> bytes:
+    """Exactly `count` bytes of an open file from `start` on. Safe to call from several threads.
+
+    Raises:
+        FrameError: the file is closed, unreadable, or has become shorter.
+    """
+    try:
+        data = os.pread(file.fileno(), count, start)
+    except (OSError, ValueError) as problem:
+        raise FrameError(where, str(problem), f"{count} bytes", "Check the disk; open the scene again.") from problem
+    if len(data) != count:
+        remedy = "The file changed while in use; open the scene again."
+        raise FrameError(where, f"{len(data)} bytes", f"{count}", remedy)
+    return data
+
+
+def read_picture(path: Path) -> bytes:
+    """All bytes of a picture file of at most 200 MB. Raises FrameError."""
+    return read_bytes(path, path, MAX_PICTURE_BYTES, FrameError)
 
 
 def read_text(path: Path, where: object, error: type[FormatError] = SceneError) -> str:
@@ -95,14 +119,8 @@ def read_json(
         FormatError: (of type `error`) unreadable, too large, not UTF-8, not JSON, with too many or too deep lists.
     """
     data = source if isinstance(source, bytes) else read_bytes(source, where, max_bytes, error)
-    if len(data) > max_bytes:
-        raise error(where, f"{len(data)} bytes of JSON", f"at most {max_bytes}", "Get the original file.")
-    containers = data.count(b"[") + data.count(b"{")
-    if containers > MAX_JSON_CONTAINERS:
-        found, expected = f"{containers} lists and objects", f"at most {MAX_JSON_CONTAINERS}"
-        raise error(where, found, expected, "This is not such a file; get the original.")
     try:
-        return parse_json(data, "keep", max_bytes)
+        return parse_json(data, "keep", max_bytes, MAX_JSON_CONTAINERS)
     except ValueError as problem:
         reason = f"no valid JSON ({str(problem)[:120]})"
         raise error(where, reason, "a JSON document", "Copy or download the file again.") from problem
@@ -186,6 +204,27 @@ def read_picture_header(data: bytes, where: object) -> PictureHeader:
         found = f"{header.width}x{header.height} pixels"
         raise FrameError(where, found, f"at most {MAX_PIXELS} pixels", "Get the original file.")
     return header
+
+
+def read_file_header(path: Path) -> PictureHeader:
+    """Header of a picture file from its first and last bytes; of a JPEG's whole file, its size stands anywhere.
+
+    Raises:
+        FrameError: as `read_bytes` and `read_picture_header`.
+    """
+    if path.suffix.lower() != ".png":
+        return read_picture_header(read_picture(path), path)
+    with open_regular(path, path, FrameError) as file:
+        head = file.read(64)
+        file.seek(max(file.seek(0, os.SEEK_END) - 16, len(head)))
+        return read_picture_header(head + file.read(16), path)
+
+
+def check_depth_header(header: PictureHeader, where: object) -> None:
+    """Refuse what cannot hold millimetres: all but 16-bit grey PNG. Raises FrameError."""
+    if (header.kind, header.channels, header.bits) != ("png", 1, 16):
+        found = f"a {header.bits}-bit {header.kind} of {header.channels} channels"
+        raise FrameError(where, found, "a 16-bit grey PNG", "Export depth without conversion to 8 bits.")
 
 
 _PNG_CHANNELS = {0: 1, 2: 3, 3: 0, 4: 2, 6: 4}
@@ -305,9 +344,7 @@ def decode_depth_u16(data: bytes, where: object, size: tuple[int, int] | None = 
         FrameError: damaged, torn, too large, of another size, or not 16-bit grey (8 bits cannot hold millimetres).
     """
     header = _check_size(data, where, size)
-    if (header.kind, header.channels, header.bits) != ("png", 1, 16):
-        found = f"a {header.bits}-bit {header.kind} of {header.channels} channels"
-        raise FrameError(where, found, "a 16-bit grey PNG", "Export depth without conversion to 8 bits.")
+    check_depth_header(header, where)
     pixels = _decode_image(data, where, color=False)
     if pixels.shape != (header.height, header.width) or pixels.dtype != np.uint16:
         raise FrameError(where, f"pixels {pixels.shape} {pixels.dtype}", "16-bit grey as in the header", _DAMAGED)
@@ -339,6 +376,8 @@ def _decode_image(data: bytes, where: object, *, color: bool) -> npt.NDArray[Any
     try:
         pixels = cv2.imdecode(np.frombuffer(data, np.uint8), flag)
     except cv2.error as problem:
+        if problem.code == cv2.Error.STS_NO_MEM:
+            raise MemoryError(str(where)) from problem
         raise FrameError(where, f"pixels that do not decode ({problem.err})", "a whole picture", _DAMAGED) from problem
     if pixels is None:
         raise FrameError(where, "pixels that do not decode", "a whole picture", _DAMAGED)

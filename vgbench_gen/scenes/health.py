@@ -22,6 +22,7 @@ from vgbench_gen.geometry.projection import back_project_depth, project, sample_
 from vgbench_gen.geometry.visibility import LASER, SENSOR
 from vgbench_gen.scenes.base import Frame, Scene
 from vgbench_gen.scenes.opening import decode_depth
+from vgbench_gen.scenes.promised import LOST
 
 MAX_MEDIAN_ERROR = 0.05
 """Median relative depth error between views that still accepts the pose convention."""
@@ -32,6 +33,7 @@ the views, for moving along a plane changes nothing; such a scene passes."""
 DEPTH_RANGE_M = (0.1, 20.0)
 MIN_COVERAGE = 0.05
 MAX_PAIRS = 4
+_MAX_LOST = 3
 _POINTS_PER_FRAME = 5_000
 _MIN_COMPARED, _MIN_COMPARED_SHARE = 200, 0.05
 # Enough motion that a wrong convention shows, little enough that the views overlap.
@@ -146,9 +148,11 @@ def summarise_health(scene: Scene, variant: str = "") -> SceneHealth:
         pose_warn.append(f"up lies {up} on average; gravity or pose axes may be wrong")
     issues = dict(sorted(Counter(issue.reason for issue in scene.issues).items()))
     without_pose = {issue.frame_id for issue in scene.issues if "pose" in issue.reason and issue.frame_id}
-    warn = pose_warn + _collect_frame_remarks(scene, issues) + warn
+    lost = [issue.detail for issue in scene.issues if issue.reason in LOST]
+    lost[_MAX_LOST:] = [f"{len(lost) - _MAX_LOST} more files"] if len(lost) > _MAX_LOST else []
+    warn = pose_warn + _collect_frame_remarks(scene, issues) + lost + warn
     bad += pose_bad
-    verdict = "bad: " + "; ".join(bad) if bad else "warn: " + "; ".join(warn) if warn else "ok"
+    verdict = "bad: " + "; ".join(bad + lost) if bad else "warn: " + "; ".join(warn) if warn else "ok"
     return SceneHealth(
         dataset=scene.dataset,
         id=scene.id,

@@ -74,9 +74,10 @@ def open_scene(ref: base.SceneRef) -> base.Scene:
         scene = base.loaders[ref.dataset].open(ref)
         undo.callback(getattr(scene, "close", int))
         check_scene(scene)
-        if scene.dataset != ref.dataset:
-            where = f"{type(scene).__qualname__}.dataset"
-            raise SceneError(where, repr(scene.dataset), repr(ref.dataset), _REMEDY)
+        for name, wanted in (("dataset", ref.dataset), ("id", ref.scene_id)):
+            if getattr(scene, name) != wanted:
+                where = f"{type(scene).__qualname__}.{name}"
+                raise SceneError(where, repr(getattr(scene, name)), repr(wanted), _REMEDY)
         _leave_out_implausible(scene, ref)
         undo.pop_all()
     return scene

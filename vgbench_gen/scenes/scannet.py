@@ -6,10 +6,9 @@ it (the test set) keep their own world, which is z-up as well. Format: `ScanNet/
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,18 +19,21 @@ from vgbench_gen.core.types import Camera, ColorArray, DepthArray, FloatArray
 from vgbench_gen.geometry.poses import check_pose
 from vgbench_gen.scenes._scannet_cameras import parse_keys
 from vgbench_gen.scenes._scannet_frames import PixelSource, Recording, find_exported_variant, open_exported, open_sens
-from vgbench_gen.scenes._scannet_objects import read_objects
+from vgbench_gen.scenes._scannet_objects import is_annotated, read_objects
 from vgbench_gen.scenes.base import DatasetInfo, Frame, Issue, Loader, Scene, SceneRef, loaders
 from vgbench_gen.scenes.files import compute_source_digest, inside, parse_matrix, read_text
 from vgbench_gen.scenes.licence import find_licence
-from vgbench_gen.scenes.walk import walk
+from vgbench_gen.scenes.promised import LOST, try_to_read
+from vgbench_gen.scenes.walk import estimate_bytes, read_split_list, walk
 
 LICENCE = "scannet-tou"
 _SCAN_ID = re.compile(r"scene\d{4}_\d{2}")
 # Where one scan is on disk in several lay-outs, the least processed one is read.
 _PREFERENCE = ("sens", "exported", "exported_cpp", "frames_25k", "posed_images", "")
+_DERIVED = ("frames_25k", "posed_images", "")
 _SPLITS = ("train", "val", "test")
 _LIST_FOLDERS = ("", "Tasks/Benchmark", "splits", "meta_data")
+_OWN_AXES = "the scan keeps its own axes"
 _UP: FloatArray = np.array([0.0, 0.0, 1.0])
 
 
@@ -71,21 +73,24 @@ class ScanNetScene(Scene):
     dataset = "scannet"
     depth_kind = "sensor"
 
-    def __init__(self, ref: SceneRef, folder: Path, recording: Recording, keys: dict[str, str]) -> None:
+    def __init__(self, ref: SceneRef, folder: Path, recording: Recording, home: Path, keys: dict[str, str]) -> None:
         self.id, self.split = ref.scene_id, ref.split
         self.licence = find_licence(folder, LICENCE)
         self.up_world = _UP.copy()
         self.issues = recording.issues
         self.total_frames = recording.total_frames
         self._source = recording.source
-        world_from_file = _read_alignment(folder / f"{ref.scene_id}.txt", keys, self.issues)
+        # Test scans have neither annotation nor alignment, the others have both.
+        stated = self.split in ("train", "val") or (self.split == "unknown" and "axisAlignment" in keys)
+        annotated = stated or is_annotated(home, self.id)
+        path = home / f"{self.id}.txt"
+        promised = annotated or (recording.variant == "sens" and not path.exists())
+        world_from_file = _read_alignment(path, keys, promised, self.issues)
         self.frames = list(_open_frames(recording, world_from_file, self.issues))
         if not self.frames:
             found = f"no frame with a usable pose among {recording.total_frames}"
             raise SceneError(folder, found, "at least one", "Leave this scan out; its tracking was lost throughout.")
-        home = _find_annotation_folder(folder, ref.scene_id)
-        self.objects, issues, digest = read_objects(home, ref.scene_id, world_from_file, self.up_world)
-        self.issues.extend(issues)
+        self.objects, digest = read_objects(home, self.id, world_from_file, self.up_world, annotated, self.issues)
         self.source_digest = compute_source_digest(
             [*recording.digest, *digest, ("alignment", world_from_file.tolist())]
         )
@@ -126,16 +131,20 @@ class ScanNet(Loader):
     info = INFO
 
     def discover(self, root: Path) -> Iterator[SceneRef]:
-        """Scans below `root`, sorted by id, each in its least processed lay-out; follows no link out of it."""
-        found: dict[str, SceneRef] = {}
+        """Scans below `root`, sorted by id, each in its least processed lay-out first; follows no link out of it."""
+        found: dict[str, list[SceneRef]] = {}
         lists: dict[Path, dict[str, str]] = {}
-        for folder in _scan_folders(root):
+        for folder, entries in walk(root.resolve()):
+            if not _SCAN_ID.fullmatch(folder.name):
+                continue
+            entries.clear()
             variant, size_bytes = _find_variant(folder)
-            known = found.get(folder.name)
-            if known is None or _PREFERENCE.index(variant) < _PREFERENCE.index(known.variant):
-                split = _split(folder, lists)
-                found[folder.name] = SceneRef(self.dataset, folder.name, folder, variant, split, size_bytes)
-        yield from (found[name] for name in sorted(found))
+            ref = SceneRef(self.dataset, folder.name, folder, variant, _split(folder, lists), size_bytes)
+            found.setdefault(folder.name, []).append(ref)
+        for name in sorted(found):
+            first, *others = sorted(found[name], key=lambda ref: _PREFERENCE.index(ref.variant))
+            # What was derived from a scan is no second one.
+            yield from [first, *(ref for ref in others if ref.variant not in _DERIVED or ref.variant == first.variant)]
 
     def open(self, ref: SceneRef) -> ScanNetScene:
         """Open one scan folder (or its `.sens` file); decodes no pixels.
@@ -146,17 +155,20 @@ class ScanNet(Loader):
         folder = ref.path.parent if ref.path.suffix == ".sens" else ref.path
         if not folder.is_dir():
             raise SceneError(folder, "no folder", "a scan folder", "Check the path.")
-        keys = _list_keys(_find_annotation_folder(folder, ref.scene_id) / f"{ref.scene_id}.txt")
+        home = _find_annotation_folder(folder, ref.scene_id)
+        path, issues = home / f"{ref.scene_id}.txt", list[Issue]()
+        keys = (try_to_read(issues, partial(_read_keys, path), _OWN_AXES) if path.exists() else None) or {}
         sens, exported = _find_sens_file(folder), find_exported_variant(folder)
         if sens is not None:
             recording = open_sens(inside(folder, sens))
         elif exported is not None:
             recording = open_exported(folder, *exported, keys)
         else:
-            expected = "a .sens file or exported frames (color/, depth/, pose/, intrinsic/)"
+            expected = "a .sens file or exported frames (color/, depth/, pose/, intrinsic/, or _info.txt beside them)"
             raise SceneError(folder, "no frames", expected, "Download or export the scan, or remove the folder.")
         with close_if_raised(recording.source.close):
-            return ScanNetScene(ref, folder, recording, keys)
+            recording.issues += issues
+            return ScanNetScene(ref, folder, recording, home, keys)
 
 
 def _open_frames(recording: Recording, world_from_file: FloatArray, issues: list[Issue]) -> Iterator[ScanNetFrame]:
@@ -175,21 +187,19 @@ def _open_frames(recording: Recording, world_from_file: FloatArray, issues: list
         yield ScanNetFrame(recording.source, number, time_s, cameras, pose, deviation)
 
 
-def _read_alignment(path: Path, keys: dict[str, str], issues: list[Issue]) -> FloatArray:
+def _read_alignment(path: Path, keys: dict[str, str], promised: bool, issues: list[Issue]) -> FloatArray:
     """`axisAlignment` (4, 4), rigid; the identity where it is missing or senseless (the world is z-up either way)."""
-    text = keys.get("axisAlignment")
-    if text is None:
-        return np.eye(4)
-    try:
-        alignment, _ = check_pose(parse_matrix(text, f"{path}, axisAlignment", ((4, 4),)), f"{path}, axisAlignment")
-    except FormatError as problem:
-        issues.append(Issue("", "axis_alignment", f"left out: {problem}"))
-        return np.eye(4)
-    return alignment
+    where, text = f"{path}, axisAlignment", keys.get("axisAlignment")
+    if text is not None:
+        found = try_to_read(issues, lambda: check_pose(parse_matrix(text, where, ((4, 4),)), where), _OWN_AXES)
+        return np.eye(4) if found is None else found[0]
+    if promised and not any(str(path) in issue.detail for issue in issues):
+        issues.append(Issue("", LOST[0], f"{path}: no axisAlignment; {_OWN_AXES}"))
+    return np.eye(4)
 
 
-def _list_keys(path: Path) -> dict[str, str]:
-    return parse_keys(read_text(inside(path.parent, path), path)) if path.is_file() else {}
+def _read_keys(path: Path) -> dict[str, str]:
+    return parse_keys(read_text(inside(path.parent, path), path))
 
 
 def _find_annotation_folder(folder: Path, scan_id: str) -> Path:
@@ -197,14 +207,6 @@ def _find_annotation_folder(folder: Path, scan_id: str) -> Path:
     home = folder.parent.parent
     candidates = [folder, home / "scans" / scan_id, home / "scans_test" / scan_id]
     return next((c for c in candidates if (c / f"{scan_id}.txt").is_file() and not c.is_symlink()), folder)
-
-
-def _scan_folders(root: Path) -> Iterator[Path]:
-    """Folders named like a scan, `root` included; nothing within a scan."""
-    for folder, entries in walk(root.resolve()):
-        if _SCAN_ID.fullmatch(folder.name):
-            entries.clear()
-            yield folder
 
 
 def _find_sens_file(folder: Path) -> Path | None:
@@ -221,14 +223,7 @@ def _find_variant(folder: Path) -> tuple[str, int]:
     if exported is None:
         return "", 0
     variant, base = exported
-    pictures = base / "color" if (base / "color").is_dir() else base
-    try:
-        with os.scandir(pictures) as entries:
-            first = next(entries, None)
-            size = first.stat().st_size if first is not None and first.is_file() else 0
-            return variant, size * (1 + sum(1 for _ in entries))
-    except OSError:  # unreadable, or a link that goes round: the size only orders work, opening says what is wrong
-        return variant, 0
+    return variant, estimate_bytes(base / "color" if (base / "color").is_dir() else base)
 
 
 def _split(folder: Path, lists: dict[Path, dict[str, str]]) -> str:
@@ -247,6 +242,5 @@ def _read_lists(folder: Path) -> dict[str, str]:
         for split in _SPLITS:
             path = folder / below / f"scannetv2_{split}.txt"
             if path.is_file() and not path.is_symlink():
-                with suppress(SceneError):  # a list that cannot be read says nothing; the scans are there all the same
-                    out |= dict.fromkeys(read_text(path, path).split(), split)
+                out |= dict.fromkeys(read_split_list(path).split(), split)
     return out

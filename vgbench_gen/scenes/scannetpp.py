@@ -7,36 +7,23 @@ few levels above scene folders.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 from vgbench_gen.core.errors import SceneError
 from vgbench_gen.scenes._scannetpp_dslr import DslrOpener
-from vgbench_gen.scenes._scannetpp_frames import MESH_NAME
+from vgbench_gen.scenes._scannetpp_frames import MESH_NAME, CaptureOpener
 from vgbench_gen.scenes._scannetpp_iphone import IphoneOpener
-from vgbench_gen.scenes._scannetpp_opener import CaptureOpener
 from vgbench_gen.scenes.base import DatasetInfo, Loader, Scene, SceneRef, loaders
-from vgbench_gen.scenes.files import inside, read_text
 from vgbench_gen.scenes.licence import find_licence
-from vgbench_gen.scenes.walk import is_folder
+from vgbench_gen.scenes.walk import estimate_bytes, is_folder, read_split_list, stays_inside, walk
 
 _OPENERS: dict[str, type[CaptureOpener]] = {"dslr": DslrOpener, "iphone": IphoneOpener}
 _SCENE_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,63}")
-# The dataset below a folder of datasets: <root>/scannetpp/data/<scene>.
-_MAX_LEVELS = 3
-# Inside scenes of other datasets and of this one; they may hold thousands of files.
-_NOT_SEARCHED = frozenset(
-    [
-        *("color", "depth", "pose", "intrinsic", "rgb", "rgb_masks", "masks", "images"),
-        *("scans", "splits", "metadata", "panocam", "colmap", "nerfstudio"),
-    ]
-)
-_MAX_ENTRIES = 20_000
 _STREAMS = ("rgb.mkv", "rgb.mp4", "depth.bin")
-_PICTURE_FOLDERS = ("rgb", "depth", "resized_undistorted_images", "resized_images")
+_PICTURE_FOLDERS = ("rgb", "depth", "resized_images", "resized_undistorted_images", "undistorted_images")
 
 
 INFO = DatasetInfo(
@@ -68,21 +55,22 @@ class ScanNetPP(Loader):
 
     def discover(self, root: Path) -> Iterator[SceneRef]:
         """One reference per device of each scene, sorted by id; opens the split lists only."""
-        refs: dict[str, SceneRef] = {}
+        refs: list[SceneRef] = []
         splits: dict[Path, dict[str, str]] = {}
         root = root.resolve()
-        for scene in _list_scene_folders(root, root, _MAX_LEVELS):
-            for device in _OPENERS:
-                folder = scene / device
-                if not _has_entries(root, folder):
+        for scene, entries in walk(root):
+            devices = [entry for entry in entries if entry.name in _OPENERS and is_folder(entry)]
+            if not devices or not _SCENE_NAME.fullmatch(scene.name):
+                continue
+            entries.clear()
+            for device in devices:
+                folder = scene / device.name
+                if (device.is_symlink() and not stays_inside(root, folder)) or _is_empty(folder):
                     continue
-                scene_id = f"{scene.name}/{device}"
-                split = _split(scene, splits)
-                refs.setdefault(
-                    scene_id,
-                    SceneRef(self.dataset, scene_id, folder, device, split, _measure_size_bytes(scene, folder)),
-                )
-        yield from (refs[scene_id] for scene_id in sorted(refs))
+                name, split = f"{scene.name}/{device.name}", _split(scene, splits)
+                size_bytes = _measure_size_bytes(scene, folder)
+                refs.append(SceneRef(self.dataset, name, folder, device.name, split, size_bytes))
+        yield from sorted(refs, key=lambda ref: ref.scene_id)
 
     def open(self, ref: SceneRef) -> Scene:
         """Open one scene. Raises SceneError."""
@@ -96,55 +84,18 @@ class ScanNetPP(Loader):
         return scene
 
 
-def _list_scene_folders(root: Path, folder: Path, levels: int) -> Iterator[Path]:
-    """Folders with an `iphone` or `dslr` folder in them, at most `levels` below; not inside one another."""
-    if not _is_inside(root, folder):
-        return
+def _is_empty(folder: Path) -> bool:
     try:
-        with os.scandir(folder) as entries:
-            names = []
-            for number, entry in enumerate(entries):
-                if number >= _MAX_ENTRIES:
-                    break
-                if is_folder(entry):
-                    names.append(entry.name)
-    except OSError:
-        return
-    if any(device in names for device in _OPENERS) and _SCENE_NAME.fullmatch(folder.name):
-        yield folder
-        return
-    if levels > 0:
-        for name in sorted(names):
-            if name not in _NOT_SEARCHED and not name.startswith("."):
-                yield from _list_scene_folders(root, folder / name, levels - 1)
-
-
-def _is_inside(root: Path, path: Path) -> bool:
-    try:
-        inside(root, path)
-    except SceneError:
-        return False
-    return True
-
-
-def _has_entries(root: Path, folder: Path) -> bool:
-    try:
-        return folder.is_dir() and _is_inside(root, folder) and next(folder.iterdir(), None) is not None
-    except OSError:
+        return next(folder.iterdir(), None) is None
+    except OSError:  # opening it says what is wrong
         return False
 
 
 def _measure_size_bytes(scene: Path, folder: Path) -> int:
     """Bytes of the large files, roughly: for scheduling."""
-    total = 0
-    for path in [*(folder / name for name in _STREAMS), scene / "scans" / MESH_NAME]:
-        if path.is_file():
-            total += path.stat().st_size
-    for name in _PICTURE_FOLDERS:
-        # Not there or not readable: the sum only orders work, opening says what is wrong.
-        with suppress(OSError), os.scandir(folder / name) as entries:
-            total += sum(entry.stat(follow_symlinks=False).st_size for entry in entries)
-    return total
+    files = [*(folder / name for name in _STREAMS), scene / "scans" / MESH_NAME]
+    total = sum(path.stat().st_size for path in files if path.is_file())
+    return total + sum(estimate_bytes(folder / name) for name in _PICTURE_FOLDERS)
 
 
 def _split(scene: Path, known: dict[Path, dict[str, str]]) -> str:
@@ -171,9 +122,5 @@ def _read_splits(folder: Path) -> dict[str, str]:
             of_list[split].append(path)
     for name, paths in of_list.items():
         for path in paths:
-            try:
-                text = read_text(path, path)
-            except SceneError:
-                continue
-            found.update((line.strip(), name) for line in text.splitlines() if line.strip())
+            found.update((line.strip(), name) for line in read_split_list(path).splitlines() if line.strip())
     return found

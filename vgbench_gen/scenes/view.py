@@ -15,10 +15,10 @@ from vgbench_gen.core.types import BoolArray, FloatArray, Rejected
 from vgbench_gen.geometry import poses, projection, visibility
 from vgbench_gen.geometry.overlap import compute_pairwise_overlap
 from vgbench_gen.scenes._keyframes import choose_keyframes, turn_and_shift
-from vgbench_gen.scenes._spool import Spool
 from vgbench_gen.scenes._view_frame import (
     GREY_WIDTH,
     Float32Array,
+    Spool,
     ViewFrame,
     make_delivered_camera,
     make_delivered_color,

@@ -6,23 +6,27 @@ import logging
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from vgbench_gen.core.errors import SceneError
 from vgbench_gen.core.lines import make_one_line
-from vgbench_gen.scenes.files import inside
+from vgbench_gen.scenes.files import inside, read_text
 
 MAX_DEPTH = 6
 _log = logging.getLogger("vgbench_gen.scenes")
+_NOWHERE = "a link that leads to no folder or file. Is its disk connected?"
 _LEADS_OUT = (
-    "leads out of the folder that was given, which is not followed. Give the folder it leads to as well "
+    "a link that leads out of the folder that was given, which is not followed. Give the folder it leads to as well "
     "(--scenes may be repeated)."
 )
+_LEADS_UP = "a link to a folder above itself, which is not followed. Put the scan itself there."
+_PIPE = "a pipe, socket or device, which is not read. Put the file itself there."
 # Folders that hold the files of one scene, never scenes: thousands of entries each.
 _LEAVES = {
     *("rgb", "depth", "masks", "color", "colour", "pose", "poses", "intrinsic", "instance", "label", "instances"),
-    *("colmap", "confidence", "resized_images", "resized_undistorted_images", "resized_anon_masks"),
-    *("original_images", "anon_masks", "__pycache__"),
+    *("colmap", "nerfstudio", "confidence", "rgb_masks", "resized_images", "resized_anon_masks", "original_images"),
+    *("resized_undistorted_images", "undistorted_images", "anon_masks", "panocam", "__pycache__"),
 }
 _CA1M_FRAME = re.compile(r"\d+\._?(wide|gt)|world\.gt", re.ASCII)
 
@@ -31,8 +35,9 @@ def walk(root: Path, max_depth: int = MAX_DEPTH) -> Iterator[tuple[Path, list[os
     """Folders below `root` with their entries, `root` first, each folder before what is in it, sorted by name.
 
     Hidden folders, frame folders (`rgb`, `depth`, `<timestamp>.wide`, …) and whatever lies more than `max_depth`
-    below `root` are not entered, neither are links that leave `root` or lead to a folder above themselves. No folder
-    comes twice; those that cannot be read are passed over. Removing an entry from the list keeps the walk out of it.
+    below `root` are not entered. Neither are links that leave `root` or lead to a folder above themselves, pipes,
+    devices and folders that cannot be read; each is named once. No folder comes twice. Removing an entry from the list
+    keeps the walk out of it.
     """
     stack = [(root, 0)]
     visited: set[tuple[int, int]] = set()
@@ -45,11 +50,13 @@ def walk(root: Path, max_depth: int = MAX_DEPTH) -> Iterator[tuple[Path, list[os
             visited.add((status.st_dev, status.st_ino))
             with os.scandir(folder) as found:
                 entries = sorted((entry for entry in found if not entry.name.startswith(".")), key=lambda e: e.name)
-        except OSError:
+        except OSError as problem:
+            if folder.exists():
+                tell_once(folder, f"not read: {problem.strerror}. Check its rights and the disk.")
             continue
         for entry in entries:
-            if entry.is_symlink() and not is_folder(entry) and not is_regular(entry):
-                _tell_of_link(Path(entry.path), "leads to no folder or file. Is its disk connected?")
+            if not is_folder(entry) and not is_regular(entry):
+                tell_once(Path(entry.path), _NOWHERE if entry.is_symlink() else _PIPE)
         yield folder, entries
         if depth < max_depth:
             below = [Path(entry.path) for entry in entries if _is_entered(root, entry)]
@@ -64,35 +71,56 @@ def _is_entered(root: Path, entry: os.DirEntry[str]) -> bool:
 
 def is_folder(entry: os.DirEntry[str]) -> bool:
     """`entry.is_dir()`, False where that cannot be found out: one link that goes round must not end a walk."""
-    try:
+    with suppress(OSError):
         return entry.is_dir()
-    except OSError:
-        return False
+    return False
 
 
 def is_regular(entry: os.DirEntry[str]) -> bool:
     """`entry.is_file()`, False where that cannot be found out."""
-    try:
+    with suppress(OSError):
         return entry.is_file()
-    except OSError:
-        return False
+    return False
+
+
+def estimate_bytes(folder: Path) -> int:
+    """About how many bytes lie in a folder of like files, to order work by; 0 where there is no such folder."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        first = next(entries, None)
+        return 0 if first is None else first.stat().st_size * (1 + sum(1 for _ in entries))
+    return 0
+
+
+def read_split_list(path: Path) -> str:
+    """The text of a list of scans; "" where it cannot be read, which is named: the scans are there all the same."""
+    if path.is_file() and not path.stat().st_size:
+        return ""  # a list of none
+    try:
+        return read_text(path, path)
+    except SceneError as problem:
+        tell_once(path, f"{problem.found}, so the split of its scans is unknown. {problem.remedy}")
+        return ""
 
 
 def stays_inside(root: Path, path: Path) -> bool:
-    """Whether a link points to something below `root` that does not contain the link itself."""
+    """Whether a link points to something below `root` that does not contain the link itself; else it is named."""
     try:
         real = inside(root, path)
     except SceneError:
-        _tell_of_link(path, _LEADS_OUT)
+        tell_once(path, _LEADS_OUT)
         return False
-    return not path.parent.resolve().is_relative_to(real)
+    if path.parent.resolve().is_relative_to(real):
+        tell_once(path, _LEADS_UP)
+        return False
+    return True
 
 
 _told: set[Path] = set()
 
 
-def _tell_of_link(path: Path, why: str) -> None:
-    """Say once that a link is not followed: scans on another disk would vanish without a word."""
-    if path not in _told:
-        _told.add(path)
-        _log.warning("%s: a link that %s", make_one_line(str(path)), why)
+def tell_once(path: Path, what: str) -> None:
+    """Say once, in the log, what lies at a path and is not read: scans would vanish without a word."""
+    place = path.parent.resolve() / path.name  # some walks begin at a resolved folder
+    if place not in _told:
+        _told.add(place)
+        _log.warning("%s: %s", make_one_line(str(path)), what)

@@ -7,7 +7,6 @@ run: metric, but which way is up is unknown.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,22 +17,22 @@ from vgbench_gen.core.errors import FrameError, SceneError
 from vgbench_gen.core.types import BoolArray, Camera, ColorArray, DepthArray, FloatArray
 from vgbench_gen.geometry.cameras import resize_camera
 from vgbench_gen.scenes._values import choose_camera, parse_matrix
-from vgbench_gen.scenes._wildrgbd_lists import CategoryLists, index_by_number, read_poses
+from vgbench_gen.scenes._wildrgbd_lists import index_by_number, read_poses, read_splits
 from vgbench_gen.scenes.base import DatasetInfo, DepthKind, Frame, Issue, Loader, Scene, SceneObject, SceneRef, loaders
 from vgbench_gen.scenes.files import (
-    MAX_PICTURE_BYTES,
-    PictureHeader,
+    check_depth_header,
     compute_source_digest,
     decode_depth_u16,
     decode_image_rgb,
     decode_mask_u8,
     inside,
-    open_regular,
-    read_bytes,
+    read_file_header,
     read_json,
+    read_picture,
     read_picture_header,
 )
 from vgbench_gen.scenes.licence import find_licence
+from vgbench_gen.scenes.promised import list_files, note_without
 from vgbench_gen.scenes.walk import is_regular, walk
 
 MAX_DEPTH_M = 5.0
@@ -54,11 +53,9 @@ class WildRGBDFrame(Frame):
     ) -> None:
         self.id, self.timestamp_s = frame_id, None
         self._color, self._depth, self.mask_path = color, depth, mask
-        header, depth_header = _read_header(color), _read_header(depth)
+        header, depth_header = read_file_header(color), read_file_header(depth)
         actual = header.width, header.height
-        if (depth_header.kind, depth_header.channels, depth_header.bits) != ("png", 1, 16):
-            found = f"a {depth_header.bits}-bit {depth_header.kind} of {depth_header.channels} channels"
-            raise FrameError(depth, found, "a 16-bit grey PNG", "Export depth without conversion to 8 bits.")
+        check_depth_header(depth_header, depth)
         self.camera, self.repair = choose_camera(K, made_for, actual, color)
         size = depth_header.width, depth_header.height
         if abs(size[0] * actual[1] / (size[1] * actual[0]) - 1) > 0.01:
@@ -67,17 +64,17 @@ class WildRGBDFrame(Frame):
 
     def color(self) -> ColorArray:
         """See `Frame.color`."""
-        return decode_image_rgb(_read_bytes(self._color), self._color, self.camera.size)
+        return decode_image_rgb(read_picture(self._color), self._color, self.camera.size)
 
     def encoded_color(self) -> bytes | None:
         """The picture as stored, where it is 8-bit RGB."""
-        data = _read_bytes(self._color)
+        data = read_picture(self._color)
         header = read_picture_header(data, self._color)
         return data if header.plain and (header.width, header.height) == self.camera.size else None
 
     def depth_m(self) -> DepthArray:
         """Sensor depth (h, w) float32 metres; 0 where unknown or above 5 m. See `Frame.depth_m`."""
-        stored = decode_depth_u16(_read_bytes(self._depth), self._depth, self.depth_camera.size)
+        stored = decode_depth_u16(read_picture(self._depth), self._depth, self.depth_camera.size)
         depth = stored.astype(np.float32) / np.float32(1000.0)
         depth[depth > MAX_DEPTH_M] = 0.0
         return depth
@@ -90,43 +87,38 @@ class WildRGBDFrame(Frame):
         """
         if self.mask_path is None:
             return None
-        return decode_mask_u8(_read_bytes(self.mask_path), self.mask_path, self.camera.size) > _MASK_ABOVE
+        return decode_mask_u8(read_picture(self.mask_path), self.mask_path, self.camera.size) > _MASK_ABOVE
 
 
 class WildRGBDScene(Scene):
-    """One video around an object. No boxes: `objects` is empty, frames may have masks.
-
-    category: folder the scene is in, e.g. "box". object_type: "single", "multi" (a mask covers several objects),
-    "hand" (an object held by a hand) or "unknown".
-    """
+    """One video around an object. No boxes: `objects` is empty, frames may have masks."""
 
     def __init__(self, ref: SceneRef) -> None:
         folder = ref.path.resolve()
         self._folder = folder
-        category_folder, self.category = _find_category(folder)
-        lists = CategoryLists(category_folder)
-        self.dataset, self.id = "wildrgbd", f"{self.category}/{folder.name}"
-        self.split = lists.split(folder.name)
-        self.object_type = lists.object_type(folder.name)
+        self.issues = []
+        category_folder, category = _find_category(folder)
+        self.dataset, self.id = "wildrgbd", f"{category}/{folder.name}"
+        self.split = read_splits(category_folder, self.issues).get(folder.name, "unknown")
         self.objects: Sequence[SceneObject] = ()
         self.up_world: FloatArray | None = None
         self.depth_kind: DepthKind = "sensor"
         self.licence = find_licence(folder, LICENCE)
-        self.issues = list(lists.issues)
         metadata = _refuse_outside(category_folder, folder / "metadata")
         K, made_for = read_intrinsics(read_json(metadata, metadata, _MAX_METADATA_BYTES), metadata)
         poses_path = _refuse_outside(category_folder, folder / "cam_poses.txt")
         poses, seen, issues = read_poses(poses_path)
         self.issues += issues
-        files = {kind: self._listed(category_folder, kind) for kind in ("rgb", "depth", "masks")}
+        digest: list[tuple[object, ...]] = [(path.name, read_picture(path)) for path in (metadata, poses_path)]
+        files = {kind: self._list(category_folder, kind, digest) for kind in ("rgb", "depth", "masks")}
         self.total_frames = len(seen | files["rgb"].keys())
         frames: list[WildRGBDFrame] = []
         for number in sorted(seen | files["rgb"].keys()):
-            absent = [kind for kind in ("rgb", "depth") if number not in files[kind]]
-            absent += ["pose"] if number not in seen else []
+            absent = [f"picture in {kind}/" for kind in ("rgb", "depth") if number not in files[kind]]
+            absent += ["pose in cam_poses.txt"] if number not in seen else []
             if absent:
-                reason = "pose_missing" if absent == ["pose"] else "incomplete"
-                self.issues.append(Issue(str(number), reason, f"no {', '.join(absent)}"))
+                reason = "incomplete" if absent[0].startswith("picture") else "pose_missing"
+                self.issues.append(Issue(str(number), reason, f"frame {number} has no {', no '.join(absent)}"))
                 continue
             if number not in poses:  # said when the poses were read
                 continue
@@ -146,32 +138,16 @@ class WildRGBDScene(Scene):
             found = f"{self.total_frames} frames, none usable{why}"
             raise SceneError(folder, found, "at least one with rgb, depth and pose", _GET_ORIGINAL)
         self.frames: Sequence[Frame] = tuple(frames)
-        self.source_digest = self._digest(files, metadata, poses_path)
+        if files["masks"]:
+            note_without(self.issues, [frame.id for frame in frames if frame.mask_path is None], "a mask in masks/")
+        self.source_digest = compute_source_digest(digest)
 
-    def _listed(self, category: Path, kind: str) -> dict[int, Path]:
+    def _list(self, category: Path, kind: str, digest: list[tuple[object, ...]]) -> dict[int, Path]:
         """Frame number -> file of one sub-folder; links that leave the category are refused."""
-        folder = self._folder / kind
-        names: list[str] = []
-        try:
-            with os.scandir(folder) as found:
-                for entry in found:
-                    if entry.is_symlink():
-                        try:
-                            inside(category, Path(entry.path))
-                        except SceneError as error:
-                            self.issues.append(Issue("", "link_outside", f"{kind}/{entry.name}: {error.found}"))
-                            continue
-                    if entry.name.lower().endswith((".png", ".jpg", ".jpeg")) and is_regular(entry):
-                        names.append(entry.name)
-        except OSError as error:
-            self.issues.append(Issue("", "folder_missing", f"{folder}: {error.strerror}"))
-        return {number: folder / name for number, name in sorted(index_by_number(names).items())}
-
-    def _digest(self, files: dict[str, dict[int, Path]], *texts: Path) -> str:
-        entries: list[tuple[object, ...]] = [(path.name, read_bytes(path, path, MAX_PICTURE_BYTES)) for path in texts]
-        for kind, paths in files.items():
-            entries += [(f"{kind}/{path.name}", path.stat().st_size) for path in paths.values()]
-        return compute_source_digest(entries)
+        sizes = list_files(category, self._folder / kind, self.issues, f"no frame has {kind}")
+        found = index_by_number(name for name in sizes if name.lower().endswith((".png", ".jpg", ".jpeg")))
+        digest += [(f"{kind}/{name}", sizes[name]) for name in found.values()]
+        return {number: self._folder / kind / name for number, name in sorted(found.items())}
 
 
 def read_intrinsics(value: Any, where: Path) -> tuple[FloatArray, tuple[int, int]]:
@@ -226,8 +202,8 @@ class WildRGBD(Loader):
 
     def discover(self, root: Path) -> Iterator[SceneRef]:
         """See `Loader.discover`. A folder with only one of the two files is listed too; opening it says what lacks."""
-        found: dict[str, SceneRef] = {}
-        lists: dict[Path, CategoryLists] = {}
+        found: list[SceneRef] = []
+        splits: dict[Path, dict[str, str]] = {}
         for folder, entries in walk(root):
             files = {
                 entry.name for entry in entries if entry.name in ("metadata", "cam_poses.txt") and is_regular(entry)
@@ -237,14 +213,13 @@ class WildRGBD(Loader):
                 continue
             entries.clear()
             category_folder, category = _find_category(real)
-            if category_folder not in lists:
-                lists.clear()  # the walk finishes one category before the next
-                lists[category_folder] = CategoryLists(category_folder)
-            split, scene_id = lists[category_folder].split(real.name), f"{category}/{real.name}"
+            if category_folder not in splits:
+                splits[category_folder] = read_splits(category_folder, [])
+            split, scene_id = splits[category_folder].get(real.name, "unknown"), f"{category}/{real.name}"
             poses = real / "cam_poses.txt"
             size = poses.stat().st_size * _BYTES_PER_POSE_BYTE if "cam_poses.txt" in files else 0
-            found.setdefault(scene_id, SceneRef("wildrgbd", scene_id, folder, "", split, size))
-        yield from (found[scene_id] for scene_id in sorted(found))
+            found.append(SceneRef("wildrgbd", scene_id, folder, "", split, size))
+        yield from sorted(found, key=lambda ref: ref.scene_id)
 
     def open(self, ref: SceneRef) -> WildRGBDScene:
         """See `Loader.open`."""
@@ -262,17 +237,3 @@ def _refuse_outside(category: Path, path: Path) -> Path:
     if path.is_symlink():
         inside(category, path)
     return path
-
-
-def _read_bytes(path: Path) -> bytes:
-    return read_bytes(path, path, MAX_PICTURE_BYTES, FrameError)
-
-
-def _read_header(path: Path) -> PictureHeader:
-    """Header of a picture from its first and last bytes; a JPEG's whole file, its size stands anywhere."""
-    if path.suffix.lower() != ".png":
-        return read_picture_header(_read_bytes(path), path)
-    with os.fdopen(open_regular(path, path, FrameError), "rb") as file:
-        head = file.read(64)
-        file.seek(max(file.seek(0, os.SEEK_END) - 16, len(head)))
-        return read_picture_header(head + file.read(16), path)

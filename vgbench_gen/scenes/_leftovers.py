@@ -1,0 +1,128 @@
+"""What lies among scans and is taken by no loader: names that are nearly right, and layouts that nobody reads."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from fnmatch import filter as match
+from itertools import islice
+from os import DirEntry
+from pathlib import Path
+
+from vgbench_gen.scenes import base
+from vgbench_gen.scenes.walk import is_folder, is_regular, walk
+
+_PARTIAL = re.compile(
+    r"\.(part|partial|crdownload|download|aria2|tmp|incomplete|unfinished|opdownload|filepart|!ut|!qb|!bt|td)\W*\d*\W*$"
+    r"|^unconfirmed ",
+    re.IGNORECASE,
+)
+_ARCHIVE = re.compile(r"\.(tar|tgz|tbz2?|txz|tzst|zip|7z|rar|gz|bz2|xz|zst|lz4)(?![a-z])", re.IGNORECASE)
+_CA1M_NAME = re.compile(r"(ca1m-(train|val|test)-)?\d{5,}", re.IGNORECASE)
+_PICTURES = re.compile(r"\.(png|jpe?g|pgm|exr|tiff?)$", re.IGNORECASE)
+_MAX_FOLDERS, _MAX_COUNTED = 20, 10_000
+# Layouts by names that lie in one folder of each; the first that fits counts.
+_LAYOUTS = (
+    ("ScanNet in a folder not named like scene0000_00", "*.sens"),
+    ("TUM RGB-D", "groundtruth.txt", "rgb*"),
+    ("Stray Scanner", "odometry.csv", "camera_matrix.csv"),
+    ("Polycam", "keyframes"),
+    ("ARKitScenes", "lowres_wide*"),
+    ("Record3D", "*.r3d"),
+    ("Record3D", "metadata*", "rgb*", "depth"),
+    ("nerfstudio or NeRFCapture", "transforms.json"),
+    ("COLMAP", "sparse", "images"),
+    ("7-Scenes or 3DMatch", "*.pose.txt", "*.depth.*"),
+    ("Replica", "traj.txt", "results"),
+    ("ICL-NUIM", "pose*.txt", "depth"),
+    ("Open3D or Redwood", "camera_*.json", "depth"),
+    ("Hypersim", "_detail", "images"),
+    ("Project Aria", "*.vrs"),
+    ("Azure Kinect", "*.mkv", "calibration.json"),
+    ("kapture", "sensors", "reconstruction"),
+    ("RTAB-Map", "*_camera_poses.txt"),
+    ("RTAB-Map", "*.db"),
+    ("a ROS bag", "*.bag"),
+    ("a ROS bag", "*.mcap"),
+)
+
+
+def describe_near_miss(name: str) -> str:
+    """What a file of this name is, that is no scan, and what to do about it; "" where it says nothing."""
+    if _PARTIAL.search(name):
+        return "an unfinished download. Finish it, or get the file again."
+    kinds = {kind.lower() for kind in _ARCHIVE.findall(name)}
+    capture = _CA1M_NAME.search(name)
+    if kinds == {"tar"} and capture and name != (wanted := f"{capture[0].lower()}.tar"):
+        return f"no name of a scan. Rename it to {wanted}, or remove it if that is there already."
+    return "an archive, which is not read as it is. Unpack it." if kinds else ""
+
+
+def find_leftovers(root: Path, taken: Sequence[base.SceneRef]) -> Iterator[tuple[Path, str]]:
+    """Places below `root` that look like scans and are none, with what was found there and what to do.
+
+    Args:
+        root: the folder. taken: the scans that loaders found; what else lies under their ids was made of them.
+    """
+    scans, ids = {ref.path.resolve() for ref in taken}, {ref.scene_id for ref in taken}
+    above = {parent for path in scans for parent in path.parents}
+    for folder, entries in walk(root):
+        real = folder.resolve()
+        is_scan = real in scans or folder.name in ids  # in which archives may lie that belong to it
+        for entry in filter(is_regular, entries):
+            stem = real / _ARCHIVE.split(entry.name, maxsplit=1)[0]
+            unpacked = {stem, stem.with_name(f"{stem.name}.tar"), real / entry.name} & (scans | above)
+            what = describe_near_miss(entry.name)
+            if what and not unpacked and (not is_scan or _PARTIAL.search(entry.name)):
+                yield folder / entry.name, what
+        if is_scan:
+            entries.clear()
+        elif real not in above and folder != root and _ARCHIVE.search(folder.name):
+            yield folder, "a folder by the name of an archive. Put the archive there."
+        elif real not in above and (what := _describe_layout(folder, entries)):
+            entries.clear()
+            yield folder, what
+
+
+def describe_unplaced(*roots: Path) -> str:
+    """Why there is no scan below the folders, in one line: what was looked for and what was found."""
+    titles = [loader.info.title for loader in base.loaders.values()]
+    named = f"{', '.join(titles[:-1])} or {titles[-1]}" if len(titles) > 1 else "".join(titles)
+    found = [f"{path}: {what}" for root in roots for path, what in islice(find_leftovers(root, ()), 3)]
+    if not found:
+        files = Counter(Path(entry.name).suffix[1:].upper() or "other" for root in roots for _, entries in walk(root)
+                        for entry in filter(is_regular, entries))  # fmt: skip
+        found = [f"found {_format_counts(files) or 'no file'}."]
+    where = ", ".join(map(str, roots))
+    return f"no scan of {named} below {where}; {' '.join(found)} See docs/formats.md for what is read."
+
+
+def _describe_layout(folder: Path, entries: list[DirEntry[str]]) -> str:
+    """Which layout lies in a folder, with what was found of it; "" where nothing looks like one."""
+    names = [entry.name for entry in entries]
+    layout, *signs = next((row for row in _LAYOUTS if all(match(names, sign) for sign in row[1:])), ("",))
+    total, below = Counter[str](), list[str]()
+    for entry in islice(filter(is_folder, entries), _MAX_FOLDERS):
+        if counts := _count_pictures(Path(entry.path)):
+            total += counts
+            below.append(entry.name)
+    if not layout and len(below) < 2:
+        return ""
+    found = [f"{_format_counts(total)} below {'/ and '.join(below)}/"] if below else []
+    found += [name for sign in signs for name in match(names, sign)[:1] if name not in below]
+    told = f"looks like {layout}" if layout else "no layout that is known"
+    return f"found {' and '.join(found)}: {told}, which is not read yet."
+
+
+def _count_pictures(folder: Path) -> Counter[str]:
+    """How many pictures of each format lie in a folder, in its first thousands of entries."""
+    with suppress(OSError):
+        names = [path.name for path in islice(folder.iterdir(), _MAX_COUNTED)]
+        return Counter(found[1].upper() for found in map(_PICTURES.search, names) if found)
+    return Counter()
+
+
+def _format_counts(counts: Counter[str]) -> str:
+    return ", ".join(f"{count} {kind}" for kind, count in counts.most_common(3))
