@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from vgbench_gen.tasks.solving import Image
 
 MAX_OUTPUT_BYTES = 1 << 20  # of the values of one call
+# Of an image that a tool computes on: SIFT takes 234 bytes for each, and a process shall stay below 1 GB. The images of
+# all our data sets are smaller.
+MAX_PIXELS = 3_000_000
 SHOWN = 400  # characters of a name or problem that is told back
 Packed = tuple[dict[str, Any], tuple[bytes, ...], str, bool]
 """(values, images, problem, whether the problem may be gone another time)."""
@@ -87,10 +90,10 @@ def _pack(tool: Tool, outcome: ToolOutput | Exception) -> Packed:
 
 
 def open_images(images: Sequence[bytes]) -> list[Image]:
-    """The images of a call, not yet decoded."""
+    """The images of a call, not yet decoded; what is computed is computed on at most `MAX_PIXELS` of each."""
     from vgbench_gen.tasks.solving import Image
 
-    return [Image(data, f"image {k} of the call") for k, data in enumerate(images, 1)]
+    return [Image(data, f"image {k} of the call", MAX_PIXELS) for k, data in enumerate(images, 1)]
 
 
 def check_values(values: Mapping[str, Any]) -> dict[str, Any]:

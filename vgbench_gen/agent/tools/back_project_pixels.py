@@ -29,9 +29,7 @@ class _Arguments(Config):
 
 
 @tools.register("BackProjectPixels")
-class BackProjectPixels(Tool):
-    """See the module."""
-
+class BackProjectPixels(Tool[_Arguments]):
     name = "BackProjectPixels"
     tier: ClassVar[Tier] = "classical"
     does = "Gives the point in space of each pixel whose depth is known."
@@ -46,10 +44,8 @@ class BackProjectPixels(Tool):
         "camera": {"fx": 580.0, "fy": 580.0, "cx": 319.5, "cy": 239.5},
     }
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, _Arguments)
         z = read_depths(arguments.depths, len(arguments.pixels))
         points = back_project(arguments.camera, np.array(arguments.pixels), z)
         return ToolOutput({"points": round_all(points, 6), "ranges": round_all(np.linalg.norm(points, axis=1), 6)})

@@ -26,9 +26,7 @@ class _Arguments(Config):
 
 
 @tools.register("Calculate")
-class Calculate(Tool):
-    """See the module."""
-
+class Calculate(Tool[_Arguments]):
     name = "Calculate"
     tier: ClassVar[Tier] = "utility"
     does = "Computes an arithmetic expression."
@@ -37,11 +35,10 @@ class Calculate(Tool):
     example: ClassVar = {"expression": "sqrt(1.2**2 + 0.5**2)"}
     timeout_s = 5.0
 
-    def run(self, given: ToolInput) -> ToolOutput:
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         """See `Tool.run`. Refuses what is no finite real number, and expressions that would grow without bound."""
         from simpleeval import InvalidExpression, SimpleEval  # type: ignore[import-untyped]
 
-        assert isinstance(given.arguments, _Arguments)
         text = given.arguments.expression.replace("^", "**").strip()
         if ";" in text or "\n" in text:
             raise ToolError(f"found {text!r:.80}; expected one expression")

@@ -23,9 +23,7 @@ class _Arguments(Config):
 
 
 @tools.register("CheckMotion")
-class CheckMotion(Tool):
-    """See the module."""
-
+class CheckMotion(Tool[_Arguments]):
     name = "CheckMotion"
     tier: ClassVar[Tier] = "classical"
     does = (
@@ -46,10 +44,8 @@ class CheckMotion(Tool):
         "cameras": [{"fx": 580.0, "fy": 580.0, "cx": 319.5, "cy": 239.5}],
     }
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, _Arguments)
         motions = [motion.read()[:3] for motion in arguments.motions]
         (K1, K2), _ = find_cameras(given, arguments.cameras)
         x_1, x_2, tolerance = match_rays(given.images[0], given.images[1], K1, K2)

@@ -28,9 +28,7 @@ class _Arguments(Config):
 
 
 @tools.register("EpipolarLine")
-class EpipolarLine(Tool):
-    """See the module."""
-
+class EpipolarLine(Tool[_Arguments]):
     name = "EpipolarLine"
     tier: ClassVar[Tier] = "classical"
     does = "Gives the line in the second image on which a point of the first image must lie, if it is at rest."
@@ -47,10 +45,8 @@ class EpipolarLine(Tool):
     }
     example: ClassVar = {"image": ["image-0", "image-1"], "point": [320, 240]}
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, _Arguments)
         found: Epipolar | str
         if arguments.pose is not None:
             pose = arguments.pose.read()

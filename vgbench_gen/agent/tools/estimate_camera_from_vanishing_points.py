@@ -27,9 +27,7 @@ class _Arguments(Config):
 
 
 @tools.register("EstimateCameraFromVanishingPoints")
-class EstimateCameraFromVanishingPoints(Tool):
-    """See the module."""
-
+class EstimateCameraFromVanishingPoints(Tool[_Arguments]):
     name = "EstimateCameraFromVanishingPoints"
     aliases = ("EstimateCameraParameters",)
     tier: ClassVar[Tier] = "classical"
@@ -47,10 +45,8 @@ class EstimateCameraFromVanishingPoints(Tool):
     }
     example: ClassVar = {"image": "image-0"}
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, _Arguments)
         image = given.images[0]
         width, height = image.size
         middle = ((width - 1) / 2, (height - 1) / 2)

@@ -23,9 +23,7 @@ class _Arguments(MatchArguments):
 
 
 @tools.register("EstimateHomographyMatrix")
-class EstimateHomographyMatrix(Tool):
-    """See the module."""
-
+class EstimateHomographyMatrix(Tool[_Arguments]):
     name = "EstimateHomographyMatrix"
     tier: ClassVar[Tier] = "classical"
     does = "Estimates the 3x3 homography that takes pixels of the first image to the second (SIFT, MAGSAC)."
@@ -41,10 +39,8 @@ class EstimateHomographyMatrix(Tool):
     }
     example: ClassVar = {"image": ["image-0", "image-1"]}
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, _Arguments)
         uv1, uv2 = match_sift((given.images[0], given.images[1]), arguments.num_keypoints, arguments.ratio_th)
         count = {"inliers_count": 0, "total_matches": len(uv1)}
         if len(uv1) < INLIERS_MIN:

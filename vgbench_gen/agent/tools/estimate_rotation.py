@@ -23,9 +23,7 @@ class _Arguments(Config):
 
 
 @tools.register("EstimateRotation")
-class EstimateRotation(Tool):
-    """See the module."""
-
+class EstimateRotation(Tool[_Arguments]):
     name = "EstimateRotation"
     tier: ClassVar[Tier] = "classical"
     does = "Estimates by how much the camera turned between two images taken from one place. Says where they are not."
@@ -45,10 +43,8 @@ class EstimateRotation(Tool):
     }
     example: ClassVar = {"image": ["image-0", "image-1"]}
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, _Arguments)
         (K1, K2), assumed = find_cameras(given, arguments.cameras)
         uv1, uv2 = match_pair(given)
         told: dict[str, Any] = {"cameras": "assumed" if assumed else "given", "total_matches": len(uv1)}

@@ -23,9 +23,7 @@ class _Arguments(Config):
 
 
 @tools.register("EstimateVanishingPoints")
-class EstimateVanishingPoints(Tool):
-    """See the module."""
-
+class EstimateVanishingPoints(Tool[_Arguments]):
     name = "EstimateVanishingPoints"
     tier: ClassVar[Tier] = "classical"
     does = (
@@ -44,10 +42,8 @@ class EstimateVanishingPoints(Tool):
     }
     example: ClassVar = {"image": "image-0"}
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, _Arguments)
         image, camera = given.images[0], arguments.camera
         width, height = image.size
         stated = np.array([np.nan, (width - 1) / 2, (height - 1) / 2])

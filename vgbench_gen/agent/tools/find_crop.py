@@ -22,9 +22,7 @@ class _Arguments(Config):
 
 
 @tools.register("FindCrop")
-class FindCrop(Tool):
-    """See the module."""
-
+class FindCrop(Tool[_Arguments]):
     name = "FindCrop"
     aliases = ("MatchTemplate",)
     tier: ClassVar[Tier] = "classical"
@@ -40,8 +38,7 @@ class FindCrop(Tool):
     }
     example: ClassVar = {"image": ["image-0", "image-1"]}
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         whole, part = given.images
         small, scale = whole.shrink(_SIDE), whole.size[0] / whole.shrink(_SIDE).shape[1]
         fit = min(small.shape[1] / part.size[0], small.shape[0] / part.size[1])

@@ -35,9 +35,7 @@ class _Arguments(Config):
 
 
 @tools.register("FitPlane")
-class FitPlane(Tool):
-    """See the module."""
-
+class FitPlane(Tool[_Arguments]):
     name = "FitPlane"
     tier: ClassVar[Tier] = "classical"
     does = "Fits a plane to pixels whose depths are known; single wrong depths count little."
@@ -57,10 +55,8 @@ class FitPlane(Tool):
         "camera": {"fx": 580.0, "fy": 580.0, "cx": 319.5, "cy": 239.5},
     }
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, _Arguments)
         z = read_depths(arguments.depths, len(arguments.pixels))
         points = back_project(arguments.camera, np.array(arguments.pixels), z)
         extent = float(np.linalg.norm(points - points.mean(axis=0), axis=1).max())

@@ -27,9 +27,7 @@ class _Arguments(Config):
 
 
 @tools.register("MakeBox")
-class MakeBox(Tool):
-    """See the module."""
-
+class MakeBox(Tool[_Arguments]):
     name = "MakeBox"
     tier: ClassVar[Tier] = "classical"
     does = "Gives the corners of an upright box from its centre, size and yaw, and where an image shows it."
@@ -43,10 +41,8 @@ class MakeBox(Tool):
     }
     example: ClassVar = {"center": [0.2, 0.5, 3.0], "size": [0.6, 0.8, 0.6], "yaw_deg": 30.0}
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, _Arguments)
         down = -np.array(arguments.up)
         length = float(np.linalg.norm(down))
         if length < 1e-6:

@@ -25,9 +25,7 @@ class _Arguments(Config):
 
 
 @tools.register("Measure3DDistance")
-class Measure3DDistance(Tool):
-    """See the module."""
-
+class Measure3DDistance(Tool[_Arguments]):
     name = "Measure3DDistance"
     tier: ClassVar[Tier] = "classical"
     does = "Measures how far apart two points are in space, from their pixels and depths."
@@ -45,10 +43,8 @@ class Measure3DDistance(Tool):
         "camera": {"fx": 580.0, "fy": 580.0, "cx": 319.5, "cy": 239.5},
     }
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, _Arguments)
         camera, z = arguments.camera, np.array(arguments.depths)
         points = back_project(camera, np.array(arguments.pixels), z)
         vector = points[1] - points[0]

@@ -16,9 +16,7 @@ class _Arguments(Config):
 
 
 @tools.register("SelfThinking")
-class SelfThinking(Tool):
-    """See the module."""
-
+class SelfThinking(Tool[_Arguments]):
     name = "SelfThinking"
     aliases = ("SelfReasoning",)
     tier: ClassVar[Tier] = "utility"
@@ -28,6 +26,5 @@ class SelfThinking(Tool):
     example: ClassVar = {"image": "image-0", "query": "Is the lamp in front of the window?"}
     by_core = True
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """Never called."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         raise ToolError("SelfThinking is answered by the loop")

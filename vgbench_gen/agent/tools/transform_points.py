@@ -24,9 +24,7 @@ class _Arguments(Config):
 
 
 @tools.register("TransformPoints")
-class TransformPoints(Tool):
-    """See the module."""
-
+class TransformPoints(Tool[_Arguments]):
     name = "TransformPoints"
     aliases = ("ProjectPoints", "MeasurePoints")
     tier: ClassVar[Tier] = "classical"
@@ -44,10 +42,8 @@ class TransformPoints(Tool):
         "pose": {"rotation": [[1, 0, 0], [0, 1, 0], [0, 0, 1]], "translation": [0, 0, 0.5]},
     }
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, _Arguments)
         pose = (arguments.pose or Pose()).read()
         moved = poses.transform(poses.invert(pose) if arguments.inverse else pose, np.array(arguments.points))
         ranges = np.linalg.norm(moved, axis=1)
