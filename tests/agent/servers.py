@@ -86,9 +86,11 @@ class Misbehaving:
         with Server(("127.0.0.1", 0), Handler) as server:
             thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
             thread.start()
-            yield f"http://127.0.0.1:{server.server_address[1]}"
-            server.shutdown()
-            thread.join()
+            try:
+                yield f"http://127.0.0.1:{server.server_address[1]}"
+            finally:
+                server.shutdown()
+                thread.join()
 
 
 def make_response(body: Any, status: str = "200 OK", *headers: str) -> bytes:

@@ -231,7 +231,7 @@ GOOD = {"values": {"length": 2.5}, "version": "1", "checksum": "abc"}
         (make_response(GOOD | {"images": ["/etc/passwd"]}), "tool_error", "no JPEG"),
         (make_response(GOOD | {"images": [base64.b64encode(b"GIF89a").decode()]}), "tool_error", "no JPEG"),
         (make_response(GOOD | {"checksum": "abd"}), "tool_error", "changed"),
-        (make_response(GOOD | {"failure": "tool_error", "message": "\x1b[2Jno"}), "tool_error", " [2Jno"),
+        (make_response(GOOD | {"failure": "tool_error", "message": "\x1b[2Jno"}), "tool_error", "[2Jno"),
         (make_response(GOOD | {"failure": "timeout", "message": "slow"}), "timeout", "slow"),
         (make_response(GOOD, "302 Found", "location: http://127.0.0.1:9/"), "tool_error", "302"),
         (make_response(GOOD, "500 Oops"), "tool_error", "500"),
@@ -250,7 +250,7 @@ def test_what_a_server_replies_costs_no_more_than_the_observation(response: byte
     assert "\x1b" not in seen.message
     assert dict(seen.values) == ({} if failure else {"length": 2.5})
     # A refusal of the tool itself is kept, and a result that is too large; all else may pass.
-    assert seen.is_passing == (failure == "tool_error" and said not in (" [2Jno", "larger than"))
+    assert seen.is_passing == (failure == "tool_error" and said not in ("[2Jno", "larger than"))
 
 
 def test_a_slow_server_and_one_that_is_gone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -300,7 +300,7 @@ def test_a_token_goes_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
         {"arguments": {"image": {"type": "string", "description": "a\nb"}}},
         {"arguments": {"image": {"$ref": "http://127.0.0.1/x"}}},
         {"arguments": {"image": {"type": "string"}, "n": {"type": "integer", "default": "five"}}},
-        {"arguments": {"image": {"type": "array", "items": {"type": "array", "items": {"enum": [1, {}]}}}}},
+        {"arguments": {"image": {"type": "array", "items": {"type": "array", "items": {"enum": 3}}}}},
         {"timeout_s": 1e9},
         {"extra": 1},
     ],

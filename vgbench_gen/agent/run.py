@@ -90,7 +90,9 @@ class AgentRun:
         except (DatasetError, ValueError) as error:
             seen = Observation(seen.name, seen.arguments, failure="tool_error", message=f"its image: {error}"[:400])
         if made:
-            seen = Observation(seen.name, seen.arguments, {"image": made[0], **seen.values}, seen.images)
+            # First, and whatever else a tool calls its image.
+            values = {"image": made[0]} | {key: value for key, value in seen.values.items() if key != "image"}
+            seen = Observation(seen.name, seen.arguments, values, seen.images)
         self.trace.add_observation(seen, made)
         return seen
 
