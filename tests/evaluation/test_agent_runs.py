@@ -19,7 +19,6 @@ from tests.importers.source_files import photo
 from vgbench_gen.agent.backend import AgentBackend
 from vgbench_gen.agent.replay import replay
 from vgbench_gen.agent.tool import ToolInput, ToolOutput
-from vgbench_gen.agent.toolbox import Toolbox
 from vgbench_gen.agent.tools.crop import CropImage
 from vgbench_gen.backends.base import Backend, BackendError, Background, Message, Reply, Settings
 from vgbench_gen.backends.scripted import Scripted
@@ -276,8 +275,13 @@ def test_processes_that_do_not_start_end_the_run_with_a_sentence(
             future.set_exception(BrokenProcessPool("All workers expired"))
             return future
 
+        def stop(self) -> None:
+            """Nothing runs."""
+
+        join = stop
+
     built(tmp_path / "d")
     monkeypatch.setattr(CropImage, "runs", "process")
-    monkeypatch.setattr(Toolbox, "_open", lambda self: Pool())
+    monkeypatch.setattr("pebble.ProcessPool", lambda count, context: Pool())
     with pytest.raises(ConfigError, match="__main__"):
         ask(tmp_path / "d", core, limit=1)
