@@ -23,7 +23,7 @@ MAX_IMAGES = 8  # of one call, and of one reply
 MAX_REQUEST_BYTES = 32 << 20
 MAX_REPLY_BYTES = 32 << 20
 MAX_ANNOUNCEMENT_BYTES = 1 << 20
-MAX_NODES = 100_000  # values of one message; each takes up to 100 times its bytes in memory
+MAX_VALUES = 100_000  # of one message; each takes up to 100 times its bytes in memory
 _MAX_SCHEMA = 8000  # characters of the schema of one argument
 _MAX_DEPTH = 6
 _KINDS = frozenset({"type", "enum", "const", "anyOf", "oneOf"})
@@ -33,7 +33,7 @@ ConfigT = TypeVar("ConfigT", bound=Config)
 
 
 def read_message(data: bytes, model: type[ConfigT], cover: Callable[[Any], Any] = lambda told: told) -> ConfigT:
-    """What a message says; its values, as many as brackets open and commas, are counted before it is parsed.
+    """What a message says.
 
     Args:
         data: JSON.
@@ -43,10 +43,14 @@ def read_message(data: bytes, model: type[ConfigT], cover: Callable[[Any], Any] 
     Raises:
         ValueError: no JSON, or too many values; a `pydantic.ValidationError` where it is of another form.
     """
-    nodes = sum(data.count(sign) for sign in (b"{", b"[", b","))
-    if nodes > MAX_NODES:
-        raise ValueError(f"{nodes} values; at most {MAX_NODES} are read")
+    if (found := count_values(data)) > MAX_VALUES:
+        raise ValueError(f"{found} values; at most {MAX_VALUES} are read")
     return model.model_validate_json(json.dumps(cover(parse_json(data))))
+
+
+def count_values(data: bytes) -> int:
+    """How many values a JSON text may hold, before it is parsed: brackets that open, and commas."""
+    return sum(data.count(sign) for sign in (b"{", b"[", b","))
 
 
 def _check_printable(text: str) -> str:
