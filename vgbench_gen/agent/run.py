@@ -87,7 +87,7 @@ class AgentRun:
         made: tuple[str, ...] = ()
         try:
             made = tuple(self._keep(data, tool.name) for data in seen.images)
-        except (DatasetError, ValueError) as error:
+        except DatasetError as error:
             seen = Observation(seen.name, seen.arguments, failure="tool_error", message=f"its image: {error}"[:400])
         if made:
             # First, and whatever else a tool calls its image.

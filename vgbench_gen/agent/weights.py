@@ -149,7 +149,7 @@ def load_part(options: Config, slot: str) -> Any:
 
 @cache
 def _load(slot: str, folder: str, device: str, dtype: str) -> Any:
-    from vgbench_gen.agent.models import boxes, depth, flow, masks, matches
+    from vgbench_gen.agent.models import boxes, depth, flow, loading, masks, matches
 
     kinds: Mapping[str, Any] = {
         "detector": boxes.OpenDetector,
@@ -160,6 +160,7 @@ def _load(slot: str, folder: str, device: str, dtype: str) -> Any:
         "flow": flow.RaftFlow,
     }
     try:
+        loading.check_files(Path(folder))
         return kinds[slot](Path(folder), device, dtype)
     except ConfigError as error:
         raise ConfigError(f"{slot}: {error}") from error
