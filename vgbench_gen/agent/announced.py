@@ -188,7 +188,7 @@ def _read_field(name: str, schema: Any, required: bool) -> tuple[Any, Any]:
 
     if hasattr(Config, name) or name.startswith("model_"):
         raise ValueError("the name is taken")
-    kept = _trim(schema)
+    kept = trim_schema(schema)
     about, default = schema.get("description", ""), schema.get("default")
     if not isinstance(about, str) or len(about) > MAX_TEXT or not about.isprintable():
         raise ValueError(f"expected a description of at most {MAX_TEXT} printable characters")
@@ -217,8 +217,12 @@ def _read_field(name: str, schema: Any, required: bool) -> tuple[Any, Any]:
     return kind, Field(description=about) if required else Field(default=default, description=about)
 
 
-def _trim(schema: Any, depth: int = 0) -> dict[str, Any]:
-    """A schema without all that is not read."""
+def trim_schema(schema: Any, depth: int = 0) -> dict[str, Any]:
+    """A schema without all that is not read: descriptions, defaults, patterns, references.
+
+    Raises:
+        ValueError: it says no type, or is too deep.
+    """
     if not isinstance(schema, dict) or depth > _MAX_DEPTH:
         raise ValueError(f"expected a JSON schema of at most {_MAX_DEPTH} levels")
     if not _KINDS & set(schema):
@@ -226,11 +230,11 @@ def _trim(schema: Any, depth: int = 0) -> dict[str, Any]:
     kept = {key: schema[key] for key in schema if key in _KEPT}
     for key in {"anyOf", "oneOf", "prefixItems"} & set(schema):
         listed = schema[key] if isinstance(schema[key], list) else [schema[key]]
-        kept[key] = [_trim(one, depth + 1) for one in listed]
+        kept[key] = [trim_schema(one, depth + 1) for one in listed]
     if "items" in schema:
-        kept["items"] = _trim(schema["items"], depth + 1)
+        kept["items"] = trim_schema(schema["items"], depth + 1)
     if isinstance(named := schema.get("properties"), dict):
-        kept["properties"] = {name: _trim(one, depth + 1) for name, one in named.items()}
+        kept["properties"] = {name: trim_schema(one, depth + 1) for name, one in named.items()}
         kept["additionalProperties"] = False
     return kept
 

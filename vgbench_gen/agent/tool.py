@@ -101,7 +101,7 @@ class Tool(abc.ABC, Generic[ArgumentsT]):
     runs: ClassVar[Place] = "process"
     """Where `run` is called."""
     Arguments: ClassVar[type[Config]] = NoArguments
-    """What it is given; every field has a description that says frame and unit."""
+    """What it is given, of `Tool[Arguments]`; every field has a description that says frame and unit."""
     returns: ClassVar[Mapping[str, str]]
     """Key of the result -> what it is: frame, unit, axis sign."""
     example: ClassVar[Mapping[str, Any]] = {}
@@ -118,6 +118,11 @@ class Tool(abc.ABC, Generic[ArgumentsT]):
     """The extra of this package that brings `packages`."""
     packages: ClassVar[tuple[str, ...]] = ()
     """Packages that `run` imports and that may be missing."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()  # `Tool[Arguments]` names the class once
+        given = [one for base in cls.__dict__.get("__orig_bases__", ()) for one in get_args(base)]
+        cls.Arguments = next((one for one in given if isinstance(one, type)), cls.Arguments)
 
     def describe_state(self, options: Config) -> str:
         """All that results hang on beside version, arguments and images: settled options, and a digest of weights."""

@@ -8,17 +8,8 @@ import numpy as np
 from pydantic import Field
 
 from vgbench_gen.agent.tool import Tier, Tool, ToolInput, ToolOutput, tools
-from vgbench_gen.agent.tools._geometry import (
-    AXES,
-    CAMERA,
-    POINTS_MAX,
-    Depths,
-    Intrinsics,
-    Pixel,
-    back_project,
-    read_depths,
-)
-from vgbench_gen.agent.tools._pairs import round_all
+from vgbench_gen.agent.tools._geometry import AXES, CAMERA, POINTS_MAX, Depths, Pixel, back_project, read_depths
+from vgbench_gen.agent.tools._pairs import Intrinsics, round_all
 from vgbench_gen.core.config import Config
 
 
@@ -33,7 +24,6 @@ class BackProjectPixels(Tool[_Arguments]):
     name = "BackProjectPixels"
     tier: ClassVar[Tier] = "classical"
     does = "Gives the point in space of each pixel whose depth is known."
-    Arguments = _Arguments
     returns: ClassVar = {
         "points": f"[x, y, z] of each, {AXES}, in the unit of the depths",
         "ranges": "distance of each from the camera, along its ray",

@@ -66,7 +66,6 @@ class Calculate(Tool[_Arguments]):
     name = "Calculate"
     tier: ClassVar[Tier] = "utility"
     does = "Computes an arithmetic expression."
-    Arguments = _Arguments
     returns: ClassVar = {"result": "the number"}
     example: ClassVar = {"expression": "sqrt(1.2**2 + 0.5**2)"}
     timeout_s = 5.0

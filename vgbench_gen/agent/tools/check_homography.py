@@ -32,7 +32,6 @@ class CheckHomography(Tool[_Arguments]):
     name = "CheckHomography"
     tier: ClassVar[Tier] = "classical"
     does = "Measures how well stated homographies take the first image to the second, by matches and by warping."
-    Arguments = _Arguments
     argument_aliases: ClassVar = {"images": "image"}
     returns: ClassVar = {
         "corner_errors_px": "for each matrix the mean distance of the image's corners from where the fitted homography "

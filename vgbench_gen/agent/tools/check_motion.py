@@ -30,7 +30,6 @@ class CheckMotion(Tool[_Arguments]):
         "Measures how well stated camera motions between two images fit what the images show. The length of a "
         "translation cannot be checked, its direction and sign can."
     )
-    Arguments = _Arguments
     argument_aliases: ClassVar = {"images": "image"}
     returns: ClassVar = {
         "shares": "for each motion the share of matches, 0 to 1, that it explains in front of both cameras",

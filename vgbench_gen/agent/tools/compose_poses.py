@@ -26,7 +26,6 @@ class ComposePoses(Tool[_Arguments]):
     name = "ComposePoses"
     tier: ClassVar[Tier] = "classical"
     does = f"Chains or inverts rigid motions and tells the result's angle, length and view direction ({AXES})."
-    Arguments = _Arguments
     returns: ClassVar = {
         "rotation": "3x3 R of the whole X_last = R X_first + t",
         "translation": "t, in the unit of the given translations",

@@ -26,7 +26,6 @@ class CropImage(Tool[_Arguments]):
     name = "Crop"
     tier: ClassVar[Tier] = "utility"
     does = "Cuts a rectangle out of an image and gives it as a new image."
-    Arguments = _Arguments
     returns: ClassVar = {
         "image": "name of the new image",
         "rect_px": "[left, top, right, bottom] that was cut, pixels of the given image, ends included",

@@ -31,7 +31,6 @@ class DetectObjects(WeightsTool[_Arguments]):
     name = "DetectObjects"
     does = "Lists the objects in an image: the model names candidates, and a detector keeps those that it finds."
     Options = DetectorOptions
-    Arguments = _Arguments
     returns: ClassVar = {
         "objects": "names of what was found, best first",
         "scores": "the detector's own score of each, from 0 to 1, no probability",

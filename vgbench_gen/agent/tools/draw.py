@@ -36,7 +36,6 @@ class DrawMarks(Tool[_Arguments]):
     name = "Draw"
     tier: ClassVar[Tier] = "utility"
     does = "Draws numbered points, boxes and lines on a copy of an image."
-    Arguments = _Arguments
     returns: ClassVar = {
         "image": "name of the new image",
         "colors": "colours in the order of the marks of each kind, then from the start again",

@@ -27,7 +27,6 @@ class EstimateHomographyMatrix(Tool[_Arguments]):
     name = "EstimateHomographyMatrix"
     tier: ClassVar[Tier] = "classical"
     does = "Estimates the 3x3 homography that takes pixels of the first image to the second (SIFT, MAGSAC)."
-    Arguments = _Arguments
     argument_aliases: ClassVar = {"images": "image"}
     returns: ClassVar = {
         "homography_matrix": "3x3, takes (u, v, 1) of the first image to the second, lower right number 1; "

@@ -37,7 +37,6 @@ class EstimateObjectDepth(WeightsTool[_Arguments]):
     name = "EstimateObjectDepth"
     does = "Estimates how far named objects are from the camera."
     Options = ObjectDepthOptions
-    Arguments = _Arguments
     argument_aliases: ClassVar = {"object": "objects", "object_descs": "objects"}
     returns: ClassVar = {
         "results": '[{"object", "depth", "spread_m", "score", "error"}] in the order of the names; depth is the median '

@@ -36,7 +36,6 @@ class GeometryOptions(MaskOptions, DepthOptions):
 class _Geometry(WeightsTool[_Arguments]):
     name = "EstimateObjectGeometryProperties"
     Options = GeometryOptions
-    Arguments = _Arguments
     argument_aliases: ClassVar = {"objects": "object_descs", "object": "object_descs"}
     example: ClassVar = {"image": "image-0", "object_descs": ["dog", "cat"]}
 

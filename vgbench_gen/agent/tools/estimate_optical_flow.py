@@ -42,7 +42,6 @@ def measure_flow(first: Image, second: Image) -> FloatArray:
 class _Flow(Tool[_Arguments]):
     name = "EstimateOpticalFlow"
     tier: ClassVar[Tier] = "classical"
-    Arguments = _Arguments
     argument_aliases: ClassVar = {"images": "image"}
     example: ClassVar = {"image": ["image-0", "image-1"]}
 

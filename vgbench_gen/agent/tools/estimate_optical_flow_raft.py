@@ -26,7 +26,6 @@ class _Raft(WeightsTool[_Arguments]):
     Options = FlowOptions
     extra = "flow"
     packages = ("torch", "torchvision", "safetensors")
-    Arguments = _Arguments
     argument_aliases: ClassVar = {"images": "image"}
     example: ClassVar = {"image": ["image-0", "image-1"]}
     backward: ClassVar[bool] = False

@@ -37,7 +37,6 @@ class EstimateRegionDepth(WeightsTool[_Arguments]):
     name = "EstimateRegionDepth"
     does = "Estimates how far regions of an image are from the camera."
     Options = DepthOptions
-    Arguments = _Arguments
     argument_aliases: ClassVar = {"bbox": "bboxes", "regions": "bboxes"}
     returns: ClassVar = {
         "depths": "of each box in order, metres along the viewing axis",

@@ -26,7 +26,6 @@ class EstimateRelativePose(Tool[_Arguments]):
         "Estimates rotation and direction of translation between two views of a rigid scene. Camera axes: x right, y "
         "down, z forward. The length of the translation cannot be told from two images."
     )
-    Arguments = _Arguments
     argument_aliases: ClassVar = {"images": "image"}
     returns: ClassVar = {
         "rotation": "3x3 R of X2 = R X1 + t: takes directions of the first camera to the second; null where it cannot "

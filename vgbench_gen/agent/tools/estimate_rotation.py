@@ -27,7 +27,6 @@ class EstimateRotation(Tool[_Arguments]):
     name = "EstimateRotation"
     tier: ClassVar[Tier] = "classical"
     does = "Estimates by how much the camera turned between two images taken from one place. Says where they are not."
-    Arguments = _Arguments
     argument_aliases: ClassVar = {"images": "image"}
     returns: ClassVar = {
         "rotation": f"3x3 R that takes directions of the first camera to the second, {AXES}; null where it moved",

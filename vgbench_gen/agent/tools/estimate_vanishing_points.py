@@ -8,8 +8,8 @@ import numpy as np
 from pydantic import Field
 
 from vgbench_gen.agent.tool import ImageName, Tier, Tool, ToolInput, ToolOutput, tools
-from vgbench_gen.agent.tools._geometry import CAMERA, Intrinsics
-from vgbench_gen.agent.tools._pairs import round_all
+from vgbench_gen.agent.tools._geometry import CAMERA
+from vgbench_gen.agent.tools._pairs import Intrinsics, round_all
 from vgbench_gen.agent.tools._vanishing import fit_line_camera
 from vgbench_gen.core.config import Config
 
@@ -30,7 +30,6 @@ class EstimateVanishingPoints(Tool[_Arguments]):
         "Finds three directions at right angles in the lines of an image (walls, floor, furniture), their vanishing "
         "points, and by how much the camera looks up and is turned, taking one of them for the vertical."
     )
-    Arguments = _Arguments
     returns: ClassVar = {
         "directions": "[{direction: unit vector in camera axes (x right, y down, z forward), vanishing_point: [u, v] "
         "in pixels or null where it is too far away, lines_count}, ...]",

@@ -27,7 +27,6 @@ class FindCrop(Tool[_Arguments]):
     aliases = ("MatchTemplate",)
     tier: ClassVar[Tier] = "classical"
     does = "Finds where the second image appears in the first one, upright and at any size (template matching)."
-    Arguments = _Arguments
     argument_aliases: ClassVar = {"images": "image"}
     returns: ClassVar = {
         "bbox": "[left, top, right, bottom] in the first image, pixels; null where it is not found",

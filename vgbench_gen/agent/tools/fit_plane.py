@@ -8,17 +8,8 @@ import numpy as np
 from pydantic import Field
 
 from vgbench_gen.agent.tool import Tier, Tool, ToolInput, ToolOutput, tools
-from vgbench_gen.agent.tools._geometry import (
-    AXES,
-    CAMERA,
-    POINTS_MAX,
-    Depths,
-    Intrinsics,
-    Pixel,
-    back_project,
-    read_depths,
-)
-from vgbench_gen.agent.tools._pairs import round_all
+from vgbench_gen.agent.tools._geometry import AXES, CAMERA, POINTS_MAX, Depths, Pixel, back_project, read_depths
+from vgbench_gen.agent.tools._pairs import Intrinsics, round_all
 from vgbench_gen.core.config import Config
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import FloatArray
@@ -39,7 +30,6 @@ class FitPlane(Tool[_Arguments]):
     name = "FitPlane"
     tier: ClassVar[Tier] = "classical"
     does = "Fits a plane to pixels whose depths are known; single wrong depths count little."
-    Arguments = _Arguments
     returns: ClassVar = {
         "normal": f"unit vector of the plane that points towards the camera, {AXES}",
         "distance": "of the camera from the plane, in the unit of the depths",

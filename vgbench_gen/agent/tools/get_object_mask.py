@@ -16,7 +16,6 @@ class GetObjectMask(WeightsTool[ObjectsArguments]):
     name = "GetObjectMask"
     does = "Outlines named objects in an image and tells how large they are in it."
     Options = MaskOptions
-    Arguments = ObjectsArguments
     argument_aliases: ClassVar = {"object": "objects", "object_descs": "objects"}
     returns: ClassVar = {
         "results": '[{"object", "mask_area", "bbox", "score", "mask_score", "error"}] in the order of the names; '

@@ -15,7 +15,6 @@ class LocalizeObjects(WeightsTool[ObjectsArguments]):
     name = "LocalizeObjects"
     does = "Finds named objects in an image: the best box of each name."
     Options = DetectorOptions
-    Arguments = ObjectsArguments
     argument_aliases: ClassVar = {"object": "objects", "object_descs": "objects"}
     returns: ClassVar = {
         "regions": f'[{{"label", "bbox", "score"}}] of the names that were found; bbox is {BOX}; score is {SCORE}',

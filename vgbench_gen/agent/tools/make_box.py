@@ -8,8 +8,8 @@ import numpy as np
 from pydantic import Field
 
 from vgbench_gen.agent.tool import Tier, Tool, ToolError, ToolInput, ToolOutput, tools
-from vgbench_gen.agent.tools._geometry import CAMERA, Intrinsics, Positive, Vector
-from vgbench_gen.agent.tools._pairs import round_all
+from vgbench_gen.agent.tools._geometry import CAMERA, Vector
+from vgbench_gen.agent.tools._pairs import Intrinsics, Positive, round_all
 from vgbench_gen.core.config import Config
 from vgbench_gen.geometry.boxes import CORNER_SIGNS
 
@@ -31,7 +31,6 @@ class MakeBox(Tool[_Arguments]):
     name = "MakeBox"
     tier: ClassVar[Tier] = "classical"
     does = "Gives the corners of an upright box from its centre, size and yaw, and where an image shows it."
-    Arguments = _Arguments
     returns: ClassVar = {
         "corners": "8 x [x, y, z], camera axes; along the box's own axes (x, down, z) their order is (---) (+--) (++-) "
         "(-+-) (--+) (+-+) (+++) (-++)",

@@ -25,7 +25,6 @@ class MatchImages(WeightsTool[_Arguments]):
         "Finds points that two images share, by learned features; sees more in views that differ much than SIFT does."
     )
     Options = MatcherOptions
-    Arguments = _Arguments
     argument_aliases: ClassVar = {"images": "image"}
     returns: ClassVar = {
         "matches": f"[[u, v] in the first image, [u, v] in the second], pixels; the best {SHOWN} at most",

@@ -44,7 +44,6 @@ class MatchImagesSIFT(Tool[MatchArguments]):
     name = "MatchImagesSIFT"
     tier: ClassVar[Tier] = "classical"
     does = "Finds points that two images share, by SIFT features and the ratio test."
-    Arguments = MatchArguments
     argument_aliases: ClassVar = {"images": "image"}
     returns: ClassVar = {
         "matches": f"[[u, v] in the first image, [u, v] in the second], pixels; the best {SHOWN} at most",

@@ -8,8 +8,8 @@ import numpy as np
 from pydantic import Field
 
 from vgbench_gen.agent.tool import Tier, Tool, ToolInput, ToolOutput, tools
-from vgbench_gen.agent.tools._geometry import AXES, CAMERA, Intrinsics, Pixel, Positive, back_project
-from vgbench_gen.agent.tools._pairs import round_all
+from vgbench_gen.agent.tools._geometry import AXES, CAMERA, Pixel, back_project
+from vgbench_gen.agent.tools._pairs import Intrinsics, Positive, round_all
 from vgbench_gen.core.config import Config
 
 _PIXEL_SIGMA = 2.0
@@ -29,7 +29,6 @@ class Measure3DDistance(Tool[_Arguments]):
     name = "Measure3DDistance"
     tier: ClassVar[Tier] = "classical"
     does = "Measures how far apart two points are in space, from their pixels and depths."
-    Arguments = _Arguments
     returns: ClassVar = {
         "distance": "in the unit of the depths",
         "distance_sigma": "its standard deviation, from depth_error and pixels known to 2 pixels",

@@ -97,7 +97,6 @@ class OracleTrackPoint(OracleTool[_TrackArguments]):
 
     name = "TrackPoint"
     does = "Says where a point of one image lies in other images of the same scene."
-    Arguments = _TrackArguments
     argument_aliases: ClassVar = {"images": "image"}
     returns: ClassVar = {
         "tracks": "for each further image {point: [u, v] in its pixels, or null; cannot_tell: why there is no point}"

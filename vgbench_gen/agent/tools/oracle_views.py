@@ -27,7 +27,6 @@ class OracleCameraParameters(OracleTool[_CameraArguments]):
     name = "EstimateCameraParameters"
     aliases = ("GetCameraParametersVGGT",)
     does = "Gives the pinhole camera of an image."
-    Arguments = _CameraArguments
     returns: ClassVar = {
         "intrinsic": "3x3 in pixels of the image; (0, 0) is the centre of the top-left pixel",
         "hfov_deg": "field of view from the left edge to the right one, degrees",
@@ -60,7 +59,6 @@ class _RegionArguments(Config):
 class OracleRegionDepth(OracleTool[_RegionArguments]):
     name = "EstimateRegionDepth"
     does = "Gives the depth of rectangles of an image, along the view (z), in metres."
-    Arguments = _RegionArguments
     returns: ClassVar = {"depths": "of each rectangle, in their order", "unit": "meters"}
     example: ClassVar = {"image": "image-0", "bboxes": [[100, 120, 180, 200]]}
 
@@ -81,7 +79,6 @@ class _ObjectArguments(Config):
 
 
 class _ObjectTool(OracleTool[_ObjectArguments]):
-    Arguments = _ObjectArguments
     example: ClassVar = {"image": "image-0", "objects": ["chair"]}
 
     def _describe(self, one: RevealedObject) -> dict[str, Any]:

@@ -21,7 +21,6 @@ class SelfThinking(Tool[_Arguments]):
     aliases = ("SelfReasoning",)
     tier: ClassVar[Tier] = "utility"
     does = "Asks the model itself a question about one image, apart from everything else."
-    Arguments = _Arguments
     returns: ClassVar = {"response": "what the model says"}
     example: ClassVar = {"image": "image-0", "query": "Is the lamp in front of the window?"}
     by_core = True

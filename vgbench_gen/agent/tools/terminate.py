@@ -19,7 +19,6 @@ class Terminate(Tool[_Arguments]):
     name = "Terminate"
     tier: ClassVar[Tier] = "utility"
     does = "Ends the task with the final answer."
-    Arguments = _Arguments
     returns: ClassVar = {"answer": "the final answer"}
     example: ClassVar = {"answer": "<answer>(B)</answer>"}
     by_core = True

@@ -50,7 +50,6 @@ class TrackPoint(Tool[_Arguments]):
     name = "TrackPoint"
     tier: ClassVar[Tier] = "classical"
     does = "Finds where a point of one image lies in other images of the same scene, or which of several places it is."
-    Arguments = _Arguments
     argument_aliases: ClassVar = {"images": "image"}
     returns: ClassVar = {
         "tracks": "for each further image {point: [u, v] in its pixels, or null; sigma_px: standard deviation; "

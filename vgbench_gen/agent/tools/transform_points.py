@@ -8,8 +8,8 @@ import numpy as np
 from pydantic import Field
 
 from vgbench_gen.agent.tool import Tier, Tool, ToolInput, ToolOutput, tools
-from vgbench_gen.agent.tools._geometry import AXES, CAMERA, POSE, Intrinsics, Pose, Vector
-from vgbench_gen.agent.tools._pairs import round_all
+from vgbench_gen.agent.tools._geometry import AXES, CAMERA, POSE, Pose, Vector
+from vgbench_gen.agent.tools._pairs import Intrinsics, round_all
 from vgbench_gen.core.config import Config
 from vgbench_gen.geometry import poses
 
@@ -29,7 +29,6 @@ class TransformPoints(Tool[_Arguments]):
     aliases = ("ProjectPoints", "MeasurePoints")
     tier: ClassVar[Tier] = "classical"
     does = "Moves points by a pose, and measures distances and angles between them; with a camera also their pixels."
-    Arguments = _Arguments
     returns: ClassVar = {
         "points": "the moved points, in the unit given",
         "pixels": "[u, v] of each where a camera is given; null behind it",

@@ -37,7 +37,6 @@ class TriangulatePoints(Tool[_Arguments]):
     name = "TriangulatePoints"
     tier: ClassVar[Tier] = "classical"
     does = "Finds points in space from their pixels in two images: in the unit of the pose, or up to scale without one."
-    Arguments = _Arguments
     argument_aliases: ClassVar = {"images": "image"}
     returns: ClassVar = {
         "points": f"[x, y, z] of each in the first camera, {AXES}; null where it cannot be told",

@@ -27,7 +27,6 @@ class WarpImage(Tool[_Arguments]):
     name = "WarpImage"
     tier: ClassVar[Tier] = "classical"
     does = "Warps an image by a homography into a new image of its size, black where nothing is known."
-    Arguments = _Arguments
     argument_aliases: ClassVar = {"images": "image", "homography_matrix": "matrix"}
     returns: ClassVar = {
         "image": "name of the new image",

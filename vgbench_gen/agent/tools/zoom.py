@@ -31,7 +31,6 @@ class ZoomImage(Tool[_Arguments]):
     name = "Zoom"
     tier: ClassVar[Tier] = "utility"
     does = "Enlarges a part of an image and gives it as a new image."
-    Arguments = _Arguments
     returns: ClassVar = {
         "image": "name of the new image",
         "rect_px": "[left, top, right, bottom] that it shows, pixels of the given image, ends included",
