@@ -55,7 +55,7 @@ def test_no_more_pixels_are_held_and_the_way_back_is_exact(width: int, height: i
 def test_patches_are_compared_at_the_places_that_are_meant() -> None:
     """Of two places the one with the right patch, where no other cue tells them apart."""
     noise = np.random.default_rng(1).integers(0, 255, (60, 80, 3), dtype=np.uint8)
-    shown = cv2.resize(noise, (480, 360), interpolation=cv2.INTER_CUBIC)
+    shown = np.asarray(cv2.resize(noise, (480, 360), interpolation=cv2.INTER_CUBIC), dtype=np.uint8)
     identity = np.eye(2, 3)
     for most in (np.inf, 480 * 360 / 2):
         image = Image(encode_jpeg(shown), most_pixels=most)
@@ -148,4 +148,4 @@ def test_learned_tools_speak_of_the_image_as_given(
         assert isinstance(made, ToolOutput)
         told.append(list_numbers(made.values))
     assert len(told[0]) > 1
-    assert told[1] == pytest.approx(told[0], rel=0.02, abs=1.1)
+    assert told[1] == pytest.approx(told[0], rel=0.02, abs=1.5)
