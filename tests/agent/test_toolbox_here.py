@@ -33,6 +33,7 @@ from vgbench_gen.agent.tool import (
 from vgbench_gen.agent.toolbox import Observation, Toolbox
 from vgbench_gen.agent.worker import MAX_OUTPUT_BYTES
 from vgbench_gen.core.config import Config
+from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.store.pictures import encode_jpeg
 
 
@@ -144,3 +145,17 @@ def test_what_passes_is_not_kept(tmp_path: Path, how: str, again: int) -> None:
     values: dict[str, Any] = dict(second.values)
     assert (made, anew, values) == (1, again, dict(first.values))
     assert ("size_bytes" in values) == (how == "well")
+
+
+def test_images_of_a_call_and_of_a_run_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    picture = encode_jpeg(np.zeros((8, 8, 3), np.uint8))
+    monkeypatch.setattr("vgbench_gen.agent.toolbox.MAX_CALL_BYTES", len(picture) - 1)
+    seen, _ = call("well")
+    assert (seen.failure, "bytes" in seen.message) == ("tool_error", True)
+    monkeypatch.setattr("vgbench_gen.agent.images.MAX_MADE_BYTES", 2 * len(picture))
+    book = ImageBook([picture] * 5)  # those of the question do not count
+    for _ in range(2):
+        book.add(picture, "Crop")
+    with pytest.raises(DatasetError, match="made by tools"):
+        book.add(picture, "Crop")
+    assert len(book) == 7

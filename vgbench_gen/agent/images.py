@@ -15,6 +15,7 @@ from vgbench_gen.store.files import dataset_error, open_data
 
 MAX_IMAGE_BYTES = 64 << 20
 MAX_IMAGES = 64  # of a run, those that tools made among them
+MAX_MADE_BYTES = 256 << 20  # of all that tools made in a run
 NAME = re.compile(r"image-(0|[1-9][0-9]?)")
 
 
@@ -55,6 +56,7 @@ class ImageBook:
 
     def __init__(self, images: Sequence[bytes | Path] = ()) -> None:
         self._images: list[NamedImage] = []
+        self._made_bytes = 0
         for source in images:
             self.add(source)
 
@@ -62,12 +64,16 @@ class ImageBook:
         """Give an image the next number.
 
         Raises:
-            DatasetError: no readable JPEG or PNG, or there are `MAX_IMAGES` already.
+            DatasetError: no readable JPEG or PNG, or there are `MAX_IMAGES` or `MAX_MADE_BYTES` already.
         """
         name = f"image-{len(self._images)}"
         if len(self._images) >= MAX_IMAGES:
             raise dataset_error(name, "one more image", f"at most {MAX_IMAGES} in a run", "Leave some out.")
         data, where = read_source(source), source if isinstance(source, Path) else name
+        if made_by:
+            self._made_bytes += len(data)
+            if self._made_bytes > MAX_MADE_BYTES:
+                raise dataset_error(name, f"{self._made_bytes} bytes made by tools", "fewer", "Make smaller images.")
         try:
             size_px = pictures.read_image_size(data, where)
         except DatasetError:

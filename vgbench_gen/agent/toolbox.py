@@ -37,6 +37,8 @@ from vgbench_gen.core.config import Config, describe_problem
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.rng import format_canonical_json, hash_stably
 
+MAX_CALL_BYTES = 96 << 20  # of the images of a call, which a process holds twice while it takes them in
+
 
 @dataclass(frozen=True, slots=True)
 class Observation:
@@ -193,7 +195,11 @@ class Toolbox:
         if self._kept is not None and (kept := self._kept.get(key)) is not None:
             return Observation(tool.name, told, *kept)
         self.calls += 1
-        found = await self._run(tool, told, options, known, [image.data for image in images])
+        data = [image.data for image in images]
+        if (size := sum(map(len, data))) > MAX_CALL_BYTES:
+            message = f"found images of {size} bytes; expected at most {MAX_CALL_BYTES} in a call"
+            return Observation(tool.name, told, failure="tool_error", message=message)
+        found = await self._run(tool, told, options, known, data)
         if self._kept is not None and found.failure in ("", "tool_error") and not found.is_passing:
             self._kept.put(key, found.values, found.images, found.failure, found.message)
         return found
