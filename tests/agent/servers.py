@@ -38,11 +38,16 @@ def announce(**changes: Any) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def run_server(
-    chosen: list[Tool], token: str = "", limit_s: float = 30.0, setups: dict[str, Config] | None = None
+    chosen: list[Tool],
+    token: str = "",
+    limit_s: float = 30.0,
+    setups: dict[str, Config] | None = None,
+    make_app: Callable[[ServedTools], Any] = ToolServer,
 ) -> Iterator[str]:
     """The address of a server of ours with these tools."""
     toolbox, sock = Toolbox(chosen, setups=setups), listen("127.0.0.1", 0)
-    server = make_server(ToolGuard(ToolServer(ServedTools(toolbox, 1)), token), limit_s)
+    app = make_app(ServedTools(toolbox, 1))
+    server = make_server(ToolGuard(app, token), limit_s, lifespan=make_app is not ToolServer)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
     thread.start()
     try:
@@ -86,9 +91,11 @@ class Misbehaving:
         with Server(("127.0.0.1", 0), Handler) as server:
             thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
             thread.start()
-            yield f"http://127.0.0.1:{server.server_address[1]}"
-            server.shutdown()
-            thread.join()
+            try:
+                yield f"http://127.0.0.1:{server.server_address[1]}"
+            finally:
+                server.shutdown()
+                thread.join()
 
 
 def make_response(body: Any, status: str = "200 OK", *headers: str) -> bytes:

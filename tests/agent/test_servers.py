@@ -7,9 +7,11 @@ import base64
 import json
 import re
 import socket
+import struct
 import subprocess
 import sys
 import time
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,14 @@ import pytest
 
 from tests.agent.cores import END, Core, make_agent, step
 from tests.agent.servers import Misbehaving, announce, make_response, run_server
-from vgbench_gen.agent.announced import MAX_REQUEST_BYTES, AnnouncedTool, announce_tool, make_arguments
+from vgbench_gen.agent.announced import (
+    MAX_ANNOUNCEMENT_BYTES,
+    MAX_REQUEST_BYTES,
+    MAX_VALUES,
+    AnnouncedTool,
+    announce_tool,
+    make_arguments,
+)
 from vgbench_gen.agent.calls import ToolCall
 from vgbench_gen.agent.images import ImageBook
 from vgbench_gen.agent.remote import connect
@@ -33,6 +42,7 @@ from vgbench_gen.agent.tool_server import ServedTools, ToolGuard, ToolServer, ch
 from vgbench_gen.agent.toolbox import Observation, Toolbox, choose_tools
 from vgbench_gen.backends.base import ImagePart, Message, Settings, TextPart
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.report.trace_page import make_trace_page
 from vgbench_gen.store.pictures import encode_jpeg
 
 TOKEN = "a-token-of-this-test"
@@ -153,6 +163,8 @@ PICTURE = base64.b64encode(make_book().find("image-0").data).decode()
         ("/tools/Crop", b"[1]", {}, 400),
         ("/tools/Crop", b"[" * 100_000, {}, 400),
         ("/tools/Crop", b'{"arguments": 3}', {}, 400),
+        ("/tools/Crop", b'{"arguments": {"bbox": [' + b'{"a":1},' * (MAX_VALUES // 2) + b"1]}}", {}, 400),
+        ("/tools/Crop", b'{"arguments": {"bbox": [' + b"{}," * (MAX_VALUES // 3) + b"1]}}", {}, 200),
         ("/tools/Crop", b'{"arguments": {}, "images": ["../../etc/passwd"]}', {}, 400),
         ("/tools/Crop", b'{"arguments": {}, "images": ["' + base64.b64encode(b"no image") + b'"]}', {}, 400),
         ("/tools/Crop", json.dumps({"arguments": {}, "images": [PICTURE] * 9}).encode(), {}, 400),
@@ -172,6 +184,7 @@ def test_hostile_callers_are_turned_away(
     given = {"content-type": "application/json", "authorization": f"Bearer {TOKEN}"} | headers
     found = httpx.post(f"{guarded}{path}", content=sent, headers=given)
     assert (found.status_code, TOKEN in found.text) == (status, False)
+    assert status != 200 or found.json()["failure"] == "wrong_arguments"
 
 
 @pytest.fixture(scope="module")
@@ -213,6 +226,13 @@ def test_connections_that_never_ask_hold_no_place(guarded: str) -> None:
         connection.close()
 
 
+def make_png(width: int, height: int) -> str:
+    """Base64 of a PNG of these sides, with no pixels."""
+    header = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    parts = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + header + struct.pack(">I", zlib.crc32(header))
+    return base64.b64encode(parts).decode()
+
+
 GOOD = {"values": {"length": 2.5}, "version": "1", "checksum": "abc"}
 
 
@@ -222,7 +242,18 @@ GOOD = {"values": {"length": 2.5}, "version": "1", "checksum": "abc"}
         (make_response(GOOD), "", ""),
         (make_response(b'"' + b"x" * (33 << 20) + b'"'), "tool_error", "more than"),
         (make_response(b"<html>"), "tool_error", "no JSON"),
-        (make_response(b"[" * 200_000), "tool_error", "no JSON"),
+        (make_response(b"[" * 90_000), "tool_error", "no JSON"),
+        (make_response(b'{"values":{"v":[' + b'{"a":1},' * MAX_VALUES + b"1]}}"), "tool_error", "values; at most"),
+        (make_response(b'{"values":{"v":[' + b"[]," * MAX_VALUES + b"1]}}"), "tool_error", "values; at most"),
+        (make_response(b'{"values":{' + b'"a":1,' * MAX_VALUES + b'"b":1}}'), "tool_error", "values; at most"),
+        (make_response(b'{"values":{"v":NaN},"version":"1","checksum":"abc"}'), "tool_error", "NaN"),
+        (
+            make_response(b'{"values":{"v":' + b"9" * 5000 + b'},"version":"1","checksum":"abc"}'),
+            "tool_error",
+            "no JSON",
+        ),
+        (make_response(GOOD | {"values": {f"k{k}": 1 for k in range(1001)}}), "tool_error", "another form"),
+        (make_response(GOOD | {"images": [make_png(8000, 8001)]}), "tool_error", "no JPEG"),
         (make_response([GOOD]), "tool_error", "another form"),
         (make_response(GOOD | {"values": 3}), "tool_error", "another form"),
         (make_response(GOOD | {"extra": 3}), "tool_error", "another form"),
@@ -231,7 +262,7 @@ GOOD = {"values": {"length": 2.5}, "version": "1", "checksum": "abc"}
         (make_response(GOOD | {"images": ["/etc/passwd"]}), "tool_error", "no JPEG"),
         (make_response(GOOD | {"images": [base64.b64encode(b"GIF89a").decode()]}), "tool_error", "no JPEG"),
         (make_response(GOOD | {"checksum": "abd"}), "tool_error", "changed"),
-        (make_response(GOOD | {"failure": "tool_error", "message": "\x1b[2Jno"}), "tool_error", " [2Jno"),
+        (make_response(GOOD | {"failure": "tool_error", "message": "\x1b[2Jno"}), "tool_error", "[2Jno"),
         (make_response(GOOD | {"failure": "timeout", "message": "slow"}), "timeout", "slow"),
         (make_response(GOOD, "302 Found", "location: http://127.0.0.1:9/"), "tool_error", "302"),
         (make_response(GOOD, "500 Oops"), "tool_error", "500"),
@@ -250,7 +281,7 @@ def test_what_a_server_replies_costs_no_more_than_the_observation(response: byte
     assert "\x1b" not in seen.message
     assert dict(seen.values) == ({} if failure else {"length": 2.5})
     # A refusal of the tool itself is kept, and a result that is too large; all else may pass.
-    assert seen.is_passing == (failure == "tool_error" and said not in (" [2Jno", "larger than"))
+    assert seen.is_passing == (failure == "tool_error" and said not in ("[2Jno", "larger than"))
 
 
 def test_a_slow_server_and_one_that_is_gone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -300,26 +331,124 @@ def test_a_token_goes_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
         {"arguments": {"image": {"type": "string", "description": "a\nb"}}},
         {"arguments": {"image": {"$ref": "http://127.0.0.1/x"}}},
         {"arguments": {"image": {"type": "string"}, "n": {"type": "integer", "default": "five"}}},
-        {"arguments": {"image": {"type": "array", "items": {"type": "array", "items": {"enum": [1, {}]}}}}},
+        {"arguments": {"image": {"type": "array", "items": {"type": "array", "items": {"enum": 3}}}}},
+        {"arguments": {"image": json.loads('{"type":"array","items":' * 50 + '{"type":"number"}' + "}" * 50)}},
+        {"arguments": {"image": {"type": "string", "$ref": "#"}, "n": {"$ref": "file:///etc/passwd"}}},
+        {"arguments": {"image": {"enum": ["a"] * MAX_VALUES}}},
+        {"arguments": {"image": {"enum": ["a"] * 5000}}},
+        {"arguments": {"image": {"anyOf": [{"type": "number"}] * 5000}}},
+        {"arguments": {"image": {"anyOf": 3}}},
+        {"arguments": {"image": {"type": "string"}} | {f"a{k}": {"type": "number"} for k in range(40)}},
+        {"arguments": {"image": {"type": "string"}, "n": {"type": "number", "minimum": "a"}}},
+        {"arguments": {"image": {"type": "string"}, "n": {"type": "integer", "default": 10**3000}}},
+        {"arguments": {"image": {"type": "string"}, "model_config": {"type": "string"}}},
+        {"arguments": {"image": {"type": "string"}, "__init__": {"type": "string"}}},
+        {"example": {"image": "x" * 3000}},
         {"timeout_s": 1e9},
         {"extra": 1},
+        b'{"protocol": 1, "tools": [' + b"{}," * 20_000 + b"{}]}",
+        b'{"protocol": 1, "tools": [' + b"{}," * MAX_VALUES + b"{}]}",
+        b'{"protocol": ' + b"9" * 5000 + b"}",
+        b'{"protocol": 1, "tools": NaN}',
+        b" " * (MAX_ANNOUNCEMENT_BYTES + 1),
+        b"<!DOCTYPE html><html>",
+        json.dumps({"protocol": 1, "tools": announce()["tools"] * 2}).encode(),
+        json.dumps({"protocol": 1, "tools": [announce()["tools"][0] | {"name": f"T{k}"} for k in range(101)]}).encode(),
+        json.dumps(announce() | {"workers": 10**9}).encode(),
+        json.dumps(announce() | {"protocol": 2}).encode(),
     ],
 )
-def test_an_announcement_that_cannot_be_used_is_refused_in_a_line(changes: dict[str, Any]) -> None:
-    with (
-        Misbehaving(lambda line: make_response(announce(**changes))).run() as url,
-        pytest.raises(ConfigError) as caught,
-    ):
+def test_an_announcement_that_cannot_be_used_is_refused_in_a_line(changes: dict[str, Any] | bytes) -> None:
+    told = changes if isinstance(changes, bytes) else announce(**changes)
+    with Misbehaving(lambda line: make_response(told)).run() as url, pytest.raises(ConfigError) as caught:
         connect({"lab": RemoteServer(url=url)})
     assert str(caught.value).isprintable()
     assert "[remote.lab]" in str(caught.value)
+    assert len(str(caught.value)) < 500
 
 
-@pytest.mark.parametrize("url", ["http://user:secret@host", "http://host/?key=1", "http://", "http://host:99999"])
-def test_an_address_holds_no_secret(url: str) -> None:
-    with pytest.raises(ConfigError) as caught:
+SLOW_PATTERN = {"type": "string", "pattern": "(a+)+$", "description": "d"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "right", "wrong"),
+    [
+        (SLOW_PATTERN, ["a" * 200 + "!"], [3]),  # patterns are the server's business
+        ({"type": "number", "exclusiveMinimum": 0, "maximum": 10**400}, [1, 2.5, 10**300], [0, "1", True, [1]]),
+        ({"type": ["integer", "null"], "default": 10**400}, [None, 3], [2.5, "x"]),
+        ({"enum": ["m", "cm"]}, ["m"], ["km", None, 3]),
+        ({"anyOf": [{"type": "string", "maxLength": 3}, {"type": "boolean"}]}, ["abc", True], ["abcd", 1]),
+        (
+            {"type": "array", "items": {"type": "number"}, "minItems": 1, "maxItems": 2},
+            [[1]],
+            [[], [1, 2, 3], ["1"], 1],
+        ),
+        (
+            {"type": "array", "prefixItems": [{"type": "number"}, {"type": "string"}], "minItems": 2, "maxItems": 2},
+            [[1, "a"]],
+            [["a", 1], [1]],
+        ),
+        (
+            {"type": "object", "properties": {"a": {"type": "number"}, "b": {"const": "x"}}, "required": ["a"]},
+            [{"a": 1}, {"a": 1, "b": "x"}],
+            [{}, {"a": "1"}, {"a": 1, "b": "y"}, {"a": 1, "c": 2}],
+        ),
+        ({"type": "string", "format": "x", "patternProperties": {"(a+)+$": {}}, "$defs": {"a": 1}}, ["x"], [1]),
+    ],
+)
+def test_arguments_are_those_that_a_schema_describes(
+    schema: dict[str, Any], right: list[Any], wrong: list[Any]
+) -> None:
+    told = {"arguments": {"n": schema | {"description": "d"}}, "required": [] if "default" in schema else ["n"]}
+    arguments = make_arguments(AnnouncedTool.model_validate_json(json.dumps(announce(**told)["tools"][0])))
+    for value in right:
+        assert arguments.model_validate_json(json.dumps({"n": value})).model_dump(mode="json") == {"n": value}
+    for value in wrong:
+        with pytest.raises(ValueError, match="n"):
+            arguments.model_validate_json(json.dumps({"n": value}))
+    if "default" in schema:
+        assert arguments.model_validate_json("{}").model_dump() == {"n": schema["default"]}
+
+
+@pytest.mark.parametrize("place", ["message", "values", "keys", "base64", "wrapped", "description", "image"])
+def test_a_token_that_a_server_repeats_is_covered(place: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("LAB_TOKEN", TOKEN)
+    said = {
+        "message": GOOD | {"values": {}, "failure": "tool_error", "message": f"your Bearer {TOKEN}"},
+        "keys": GOOD | {"values": {TOKEN: {TOKEN: 1}}},
+        "base64": GOOD | {"values": {"v": base64.b64encode(f"x:{TOKEN}!".encode()).decode()}},
+        "wrapped": GOOD | {"values": {"v": f"{TOKEN[:8]}\n{TOKEN[8:]}"}},
+        "image": GOOD | {"values": {"image": TOKEN}, "images": [PICTURE]},
+    }.get(place, GOOD | {"values": {"v": [f"Authorization: Bearer {TOKEN}", {"of": TOKEN}]}})
+    told = announce(does=f"Measures for {TOKEN}.") if place == "description" else announce()
+    setup, core = tmp_path / "setup.toml", Core([step("Measure", image="image-0"), END])
+    with Misbehaving(lambda line: make_response(told if line.startswith("GET") else said)).run() as url:
+        setup.write_text(f'[remote.lab]\nurl = "{url}"\ntoken_env = "LAB_TOKEN"\n')
+        agent = make_agent("react", core, tools=("remote",), setup=setup)
+        reply = asyncio.run(
+            agent.ask([Message("user", (ImagePart(base64.b64decode(PICTURE)), TextPart("?")))], Settings())
+        )
+        asyncio.run(agent.close())
+    page = make_trace_page(reply.raw["trace"], {})
+    for seen in (json.dumps(reply.raw), page, *core.prompts):
+        for form in (TOKEN, TOKEN[8:], base64.b64encode(TOKEN[1:-2].encode()).decode()):
+            assert form not in seen
+    seen_step = next(step for step in reply.raw["trace"]["steps"] if step["step"] == "tool")
+    if place == "image":  # no tool names its own images
+        assert seen_step["values"]["image"] == "image-1"
+    else:
+        assert "[key]" in json.dumps([seen_step, core.prompts])
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://user:secret@host", "http://host/?key=1", "http://", "http://host:99999", "http://h/\nX: y", "http://[::1"],
+)
+def test_an_address_holds_no_secret_and_no_line_break(url: str) -> None:
+    with pytest.raises(ConfigError, match=r"\[remote.lab\] url") as caught:
         connect({"lab": RemoteServer(url=url)})
     assert "secret" not in str(caught.value)
+    assert str(caught.value).isprintable()
 
 
 def test_the_tier_named_first_gives_the_tool_and_no_server_replaces_what_needs_nothing() -> None:
@@ -353,3 +482,18 @@ def test_the_server_of_the_guide_works() -> None:
         finally:
             program.terminate()
     assert seen.values == {"size": 2.0 * len(make_book().find("image-1").data)}
+
+
+def test_no_more_is_held_at_once_than_there_is_room_for(local: list[Tool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request or an answer for which there is none finds a busy server, and its place is given back."""
+    sent = json.dumps({"arguments": {"image": "image-0", "bbox": [0, 0, 1, 1]}, "images": [PICTURE]}).encode()
+    headers = {"content-type": "application/json"}
+    with run_server([tool for tool in local if tool.name == "Crop"]) as url:
+        for room, statuses in ((len(sent) - 1, {503}), (len(sent), {503}), (1 << 20, {200})):
+            monkeypatch.setattr("vgbench_gen.agent.tool_server.MAX_HELD_BYTES", room)
+            found = [httpx.post(f"{url}/tools/Crop", content=sent, headers=headers) for _ in range(3)]
+            assert {one.status_code for one in found} == statuses
+            assert {one.headers["connection"] for one in found} == {"close"}
+        assert (
+            httpx.post(f"{url}/tools/Crop", content=iter([sent]), headers=headers).status_code == 503
+        )  # of any length

@@ -266,7 +266,7 @@ def check_vanishing_points() -> None:
             if each["vanishing_point"] is not None:
                 ray = np.array([*(np.array(each["vanishing_point"]) - (319.5, 239.5)) / 520, 1])
                 assert min(angle(ray, each["direction"]), angle(-ray, each["direction"])) < 0.3
-    flipped = view(mirror(draw_room(-9, 7).color))
+    flipped = view(mirror(draw_room(-9, 7).read_whole()))
     told = call("EstimateVanishingPoints", [flipped], camera=camera).values
     assert (told["pitch_deg"], told["roll_deg"]) == pytest.approx((-9, -7), abs=0.7)
 
@@ -277,10 +277,10 @@ def check_camera() -> None:
         told = call("EstimateCameraFromVanishingPoints", [draw_room(10, 3, focal)]).values
         assert told["focal_px"] == pytest.approx(focal, rel=0.03)
         assert told["hfov_deg"] == pytest.approx(2 * np.degrees(np.arctan(320 / focal)), rel=0.03)
-    half = view(cv2.resize(draw_room(10, 3, 700).color, (320, 240), interpolation=cv2.INTER_AREA))
+    half = view(cv2.resize(draw_room(10, 3, 700).read_whole(), (320, 240), interpolation=cv2.INTER_AREA))
     told = call("EstimateCameraFromVanishingPoints", [half]).values
     assert told["focal_px"] == pytest.approx(350, rel=0.04)
-    cut = view(np.ascontiguousarray(draw_room(10, 3, 520).color[:, 60:]))
+    cut = view(np.ascontiguousarray(draw_room(10, 3, 520).read_whole()[:, 60:]))
     given = {"focal_px": 520.0, "centre_is_middle": False}
     told = call("EstimateCameraFromVanishingPoints", [cut], **given).values
     assert told["principal_point"] == pytest.approx([259.5, 239.5], abs=15)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,14 +13,36 @@ from tests.agent.cores import END, Core, ask, make_agent, step
 from vgbench_gen.agent.backend import read_trace
 from vgbench_gen.agent.models.boxes import choose_boxes, find_tokens, join_names, to_pixels
 from vgbench_gen.agent.models.flow import choose_size
+from vgbench_gen.agent.models.loading import check_files
 from vgbench_gen.agent.models.masks import bound_mask, scale_box
 from vgbench_gen.agent.models.matches import to_image_pixels
 from vgbench_gen.agent.tool import ToolError, ToolInput, ToolOutput, tools
 from vgbench_gen.agent.toolbox import choose_tools, describe_tool
 from vgbench_gen.agent.tools._objects import cover_box, describe_depth
 from vgbench_gen.agent.tools.detect_objects import DetectObjects, read_names
+from vgbench_gen.core.errors import ConfigError
 
 TALL, WIDE = (90, 50), (60, 100)  # (height, width)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [(None, "no regular file"), (b"", "an empty file"), (b"version https://git-lfs.github.com/spec/v1\n", "pointer")],
+)
+def test_what_lies_in_the_place_of_weights_is_named_before_it_is_waited_for(
+    data: bytes | None, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "below").mkdir()
+    (tmp_path / "notes.txt").touch()
+    (tmp_path / "model.safetensors").write_bytes(b"\x08\0\0\0\0\0\0\0{}      ")
+    check_files(tmp_path)
+    place = tmp_path / "model-2.safetensors"
+    if data is None:
+        os.mkfifo(place)
+    else:
+        place.write_bytes(data)
+    with pytest.raises(ConfigError, match=f"{place}: found .*{said}"):
+        check_files(tmp_path)
 
 
 def mirror(box: tuple[float, ...], width: int) -> tuple[float, ...]:

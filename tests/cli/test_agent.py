@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,62 @@ def test_what_cannot_be_asked_is_said_in_a_line(
         line = capsys.readouterr().err
         assert expected in line
         assert line.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("pipe", "no regular file"),
+        ("folder", "Is a directory"),
+        ("nothing", "No such file"),
+        ("link to nothing", "No such file"),
+        ("empty", "an empty file"),
+        ("pointer", "a Git LFS pointer"),
+        ("page", "a web page"),
+        ("text", "no image"),
+    ],
+)
+@pytest.mark.usefixtures("without_processes")
+def test_what_is_no_image_is_said_in_a_line_with_its_path(
+    kind: str, said: str, core: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "p.png"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "link to nothing":
+        path.symlink_to("nowhere")
+    elif kind != "nothing":
+        pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:aa\nsize 12\n"
+        path.write_text({"pointer": pointer, "page": "<!DOCTYPE html><html>", "text": "just words"}.get(kind, ""))
+    for asked in (["call", "Crop", "--arguments", '{"bbox": [0, 0, 1, 1]}'], ["ask", "Which?", "--model", core]):
+        assert main(["agent", *asked, "--image", str(path)]) == 2
+        line = capsys.readouterr().err
+        assert said in line
+        assert str(path) in line
+        assert line.count("\n") == 1
+
+
+def test_setups_and_options_that_cannot_be_read_are_said_in_a_line(
+    core: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "pipe.toml")
+    (tmp_path / "folder.toml").mkdir()
+    (tmp_path / "url.toml").write_text('[remote.lab]\nurl = "http://127.0.0.1:1/\\nX: y"\n')
+    for options, said in (
+        ("setup={}/pipe.toml", "no regular file"),
+        ("setup={}/folder.toml", "Is a directory"),
+        ("setup={}/url.toml", "[remote.lab] url"),
+        ("turns=" + "9" * 5000, "expected a valid integer"),
+        ("turns=999999999", "less than or equal to 100"),
+    ):
+        spec = f"agent:react+{core}?tools=remote&{options.format(tmp_path)}"
+        assert main(["agent", "ask", "Which?", "--model", spec]) == 2
+        line = capsys.readouterr().err
+        assert said in line
+        assert line.count("\n") == 1
+        assert len(line) < 800
 
 
 def test_tools_are_listed_by_tier_and_described(capsys: pytest.CaptureFixture[str]) -> None:

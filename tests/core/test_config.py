@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,9 @@ def test_broken_toml_names_the_line(tmp_path: Path) -> None:
 
 
 def test_files_that_are_no_toml(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.toml")
+    with pytest.raises(ConfigError, match=r"pipe\.toml: cannot be read \(no regular file\)"):
+        load_toml(tmp_path / "pipe.toml", Recipe)
     with pytest.raises(ConfigError, match=r"absent\.toml: no such file\. Name an existing TOML file\."):
         load_toml(tmp_path / "absent.toml", Recipe)
     with pytest.raises(ConfigError, match="cannot be read"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
@@ -19,15 +20,14 @@ from tests.importers.source_files import photo
 from vgbench_gen.agent.backend import AgentBackend
 from vgbench_gen.agent.replay import replay
 from vgbench_gen.agent.tool import ToolInput, ToolOutput
-from vgbench_gen.agent.toolbox import Toolbox
 from vgbench_gen.agent.tools.crop import CropImage
 from vgbench_gen.backends.base import Backend, BackendError, Background, Message, Reply, Settings
 from vgbench_gen.backends.scripted import Scripted
 from vgbench_gen.backends.spec import BackendOptions
-from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.evaluation.compare import load_board
-from vgbench_gen.evaluation.replies import read_replies
+from vgbench_gen.evaluation.replies import ReplyKey, read_replies
 from vgbench_gen.evaluation.runner import evaluate
 from vgbench_gen.evaluation.saved import score_source
 from vgbench_gen.evaluation.trace_log import TraceLog
@@ -175,6 +175,39 @@ def test_a_damaged_log_of_traces_gives_the_others(tmp_path: Path, core: str) -> 
     assert TraceLog(run.path).find_image("../../../etc/passwd") is None
 
 
+def test_links_out_of_the_folder_of_replies_are_not_followed(tmp_path: Path, core: str) -> None:
+    """Neither for reading nor for writing, be it an image, their folder or the log; links within are."""
+    built(tmp_path / "d")
+    run = ask(tmp_path / "d", core)
+    whole = [line.trace for line in TraceLog(run.path).walk()]
+    digest = next(image["digest"] for image in whole[0]["images"] if image.get("made_by"))
+    folder, outside = run.path.with_suffix(""), tmp_path / "outside"
+    log, image = folder / "traces.jsonl", folder / "traces" / f"{digest}.jpg"
+    assert TraceLog(run.path).find_image(digest) == image
+    for path in (image, image.parent, log):
+        kept, target = path.with_name("kept"), outside / path.name
+        path.rename(kept)
+        for inner in (kept, None):
+            outside.mkdir(exist_ok=True)
+            shutil.copytree(kept, target) if kept.is_dir() else shutil.copy(kept, target)
+            path.symlink_to(inner or target)
+            found = TraceLog(run.path)
+            assert len(list(found.walk())) == (0 if inner is None and path == log else len(whole))
+            assert (found.find_image(digest) is None) == (inner is None and path != log)
+            if inner is None:
+                before = {one: one.read_bytes() for one in outside.rglob("*") if one.is_file()}
+                data = b"\xff\xd8\xffother" if path == image.parent else image.read_bytes()
+                with pytest.raises(DatasetError, match="a link or path to"):
+                    found.append(ReplyKey("new"), "d", whole[0], [data])
+                assert before == {one: one.read_bytes() for one in outside.rglob("*") if one.is_file()}
+            path.unlink()
+            shutil.rmtree(outside)
+        kept.rename(path)
+    log.unlink()
+    os.mkfifo(log)
+    assert list(TraceLog(run.path).walk()) == []
+
+
 @pytest.mark.parametrize(
     "reply",
     ['{"name": "Crop", "arguments": {"image": {1, 2}}}', '{"name": "Cr\\ud800op", "arguments": {"image": 1e999}}']
@@ -276,8 +309,13 @@ def test_processes_that_do_not_start_end_the_run_with_a_sentence(
             future.set_exception(BrokenProcessPool("All workers expired"))
             return future
 
+        def stop(self) -> None:
+            """Nothing runs."""
+
+        join = stop
+
     built(tmp_path / "d")
     monkeypatch.setattr(CropImage, "runs", "process")
-    monkeypatch.setattr(Toolbox, "_open", lambda self: Pool())
+    monkeypatch.setattr("pebble.ProcessPool", lambda count, context: Pool())
     with pytest.raises(ConfigError, match="__main__"):
         ask(tmp_path / "d", core, limit=1)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +148,55 @@ def test_oracle_traces_are_left_out_unless_asked_for(asked: Path, tmp_path: Path
         assert path.suffix == ".jpg" or not path.is_file() or str(asked.parent) not in path.read_text("utf-8"), path
     with pytest.raises(ConfigError, match=r"--oracle: found it with --to chat-jsonl; expected one of trajectories"):
         export(built(asked), "chat-jsonl", tmp_path / "x", AskOptions(), oracle=True)
+
+
+SECRET = "not an image and not for others"
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "image links out",
+        "folder links out",
+        "image is a pipe",
+        "null",
+        '"x"',
+        '{"a": 1}',
+        "[1]",
+        '[{"name": "image-0"}]',
+    ]
+    + ['[{"name": "image-0", "digest": ["a"], "size_px": [1, 2]}]', '[{"name": "image-0", "size_px": [1e400, 2]}]'],
+)
+def test_a_damaged_trace_costs_its_row_and_is_counted(asked: Path, tmp_path: Path, harm: str) -> None:
+    data = tmp_path / "set"
+    shutil.copytree(asked, data)
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    specs = {
+        path: json.loads(path.read_text().partition("\n")[0])["spec"] for path in (data / "replies").glob("*.jsonl")
+    }
+    (replies,) = (path for path, spec in specs.items() if "react" in spec and "tools=none" in spec)
+    folder = replies.with_suffix("")
+    made = folder / "traces"
+    if harm == "folder links out":
+        made.rename(secret / "traces")
+        made.symlink_to(secret / "traces")
+    for image in made.iterdir():
+        (secret / image.name).write_text(SECRET)
+        if "image" in harm.split():
+            image.unlink()
+            image.symlink_to(secret / image.name) if "links" in harm else os.mkfifo(image)
+    if " " not in harm or harm[0] in "{[":
+        log = folder / "traces.jsonl"
+        log.write_text(
+            re.sub(r'"images":\[{"name":"image-0".*?\],"steps"', f'"images":{harm},"steps"', log.read_text())
+        )
+        assert f'"images":{harm},"steps"' in log.read_text()
+    done = export(built(data), "trajectories", tmp_path / "out", AskOptions())
+    rows = read(done.path)
+    assert {row["kind"] for row in rows} == {"plan-execute"}
+    assert "2 right answers have no whole trace and are left out" in done.run
+    assert not any(SECRET in path.read_bytes().decode("latin-1") for path in done.path.rglob("*") if path.is_file())
 
 
 def test_a_set_without_right_traces_has_no_rows(asked: Path, tmp_path: Path) -> None:

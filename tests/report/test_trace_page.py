@@ -85,6 +85,7 @@ def test_images_may_be_addresses_and_may_be_missing() -> None:
         ),
         ({}, {"point_second": [5, 6]}, [TraceMark("point", 1, (5, 6))]),
         ({}, {"segment": [[1, 2], [3, 4]]}, [TraceMark("segment", 1, (1, 2, 3, 4))]),
+        ({}, {"point": [10**400, 2], "segment": [[1, 2], [-(10**400), 4]], "box": [float("inf")] * 4}, []),
         ({}, {"point": [1e9, 2], "points": [True, 2], "bbox": ["a", 1, 2, 3], "rect_px": [float("nan")] * 4}, []),
     ],
 )
@@ -99,6 +100,13 @@ def test_marks_are_bounded() -> None:
         deep = [deep]
     assert find_marks({}, {"points": deep}, SIZES) == []
     assert find_marks({}, {"points": [[1, 2]]}, []) == []
+
+
+@pytest.mark.parametrize("size", [[10**400, 1], [1, -1], [0, 0], "ab", [1.5, 2], None])
+def test_an_image_without_a_size_is_left_out(size: object) -> None:
+    trace = make_trace()
+    trace["images"][0]["size_px"] = size
+    assert "</html>" in make_trace_page(trace, {"image-0": "a.jpg", "image-1": "b.jpg"})
 
 
 @pytest.mark.parametrize("given", [7, True, {"a": 1}, None, [1, None]])

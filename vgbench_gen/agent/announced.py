@@ -1,22 +1,21 @@
-"""How a server announces a tool: the records of the protocol, and the arguments that a JSON schema describes.
+"""How a server announces a tool: the messages of the protocol, and the arguments that a JSON schema describes.
 
 What a server says is foreign: texts are printable and bounded, names follow a pattern, and of JSON schema only what is
-listed in `docs/agent.md#servers` is read. Patterns are left to the server, which checks a call once more.
+listed in `docs/agent.md#servers` is kept. Patterns, which may take for ever, are left to the server, which checks a
+call once more; nothing is looked up elsewhere (`$ref`).
 """
 
 from __future__ import annotations
 
 import json
-import types
-from collections.abc import Mapping
-from functools import reduce
-from operator import or_
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, create_model
+from pydantic import AfterValidator, FailFast, Field, create_model
 
-from vgbench_gen.agent.tool import ImageName, Tool
+from vgbench_gen.agent.tool import Tool
 from vgbench_gen.core.config import Config
+from vgbench_gen.core.json_text import parse_json
 
 MAX_TOOLS = 100
 MAX_TEXT = 2000
@@ -24,15 +23,46 @@ MAX_IMAGES = 8  # of one call, and of one reply
 MAX_REQUEST_BYTES = 32 << 20
 MAX_REPLY_BYTES = 32 << 20
 MAX_ANNOUNCEMENT_BYTES = 1 << 20
+MAX_VALUES = 100_000  # of one message; each takes up to 100 times its bytes in memory
+_MAX_SCHEMA = 8000  # characters of the schema of one argument
 _MAX_DEPTH = 6
-_MAX_LIST = 1000
-_NUMBER_BOUNDS = {"minimum": "ge", "maximum": "le", "exclusiveMinimum": "gt", "exclusiveMaximum": "lt"}
+_KINDS = frozenset({"type", "enum", "const", "anyOf", "oneOf"})
+_KEPT = _KINDS | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "required"}
+_KEPT |= {"minLength", "maxLength", "minItems", "maxItems"}
+ConfigT = TypeVar("ConfigT", bound=Config)
+
+
+def read_message(data: bytes, model: type[ConfigT], cover: Callable[[Any], Any] = lambda told: told) -> ConfigT:
+    """What a message says.
+
+    Args:
+        data: JSON.
+        model: what is expected.
+        cover: what is done to the JSON before anybody sees it, such as covering keys.
+
+    Raises:
+        ValueError: no JSON, or too many values; a `pydantic.ValidationError` where it is of another form.
+    """
+    if (found := count_values(data)) > MAX_VALUES:
+        raise ValueError(f"{found} values; at most {MAX_VALUES} are read")
+    return model.model_validate_json(json.dumps(cover(parse_json(data))))
+
+
+def count_values(data: bytes) -> int:
+    """How many values a JSON text may hold, before it is parsed: brackets that open, and commas."""
+    return sum(data.count(sign) for sign in (b"{", b"[", b","))
 
 
 def _check_printable(text: str) -> str:
     if not text.isprintable():  # control characters could move a terminal's cursor, or hide words from a reader
         raise ValueError("printable text in one line")
     return text
+
+
+def _check_short(given: dict[str, Any]) -> dict[str, Any]:
+    if len(json.dumps(given)) > MAX_TEXT:  # models read it
+        raise ValueError(f"at most {MAX_TEXT} characters of JSON")
+    return given
 
 
 ToolName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,59}$")]
@@ -50,7 +80,7 @@ class AnnouncedTool(Config):
     """As models write it."""
     does: PlainText
     """What it does, for a model."""
-    arguments: dict[ArgumentName, Any]
+    arguments: dict[ArgumentName, Any] = Field(max_length=40)
     """Name -> JSON schema with a description that says frame and unit; `image` names images of the call."""
     required: tuple[ArgumentName, ...] = Field(default=(), max_length=40)
     """The arguments that have no default."""
@@ -64,7 +94,7 @@ class AnnouncedTool(Config):
     """Other names of it."""
     argument_aliases: dict[ArgumentName, ArgumentName] = Field(default_factory=dict, max_length=40)
     """Other names of arguments -> the name."""
-    example: dict[ArgumentName, Any] = Field(default_factory=dict, max_length=40)
+    example: Annotated[dict[ArgumentName, Any], AfterValidator(_check_short)] = Field(default_factory=dict)
     """Arguments of a call."""
     tier: ToolName = "remote"
     """What it needs on the server."""
@@ -81,7 +111,7 @@ class Announcement(Config):
     """Program and version."""
     workers: int = Field(default=1, ge=1, le=1024)
     """How many calls run at once; more wait."""
-    tools: tuple[AnnouncedTool, ...] = Field(max_length=MAX_TOOLS)
+    tools: Annotated[tuple[AnnouncedTool, ...], FailFast()] = Field(max_length=MAX_TOOLS)
     """What may be called."""
 
 
@@ -140,120 +170,73 @@ def make_arguments(told: AnnouncedTool) -> type[Config]:
     """The class that checks arguments against what a server announced.
 
     Raises:
-        ValueError: a schema uses what is not read, is too deep, or has a default that does not fit.
+        ValueError: a schema uses what is not read, is too large or too deep, or has a default that does not fit.
     """
     if unknown := [name for name in told.required if name not in told.arguments]:
         raise ValueError(f"required argument {unknown[0]} has no schema")
     fields: dict[str, Any] = {}
     for name, schema in told.arguments.items():
-        fields[name] = _read_field(name, schema, name in told.required)
+        try:
+            fields[name] = _read_field(name, schema, name in told.required)
+        except ValueError as error:
+            raise ValueError(f"argument {name}: {error}") from None
     return create_model(f"{told.name}Arguments", __base__=Config, **fields)
 
 
 def _read_field(name: str, schema: Any, required: bool) -> tuple[Any, Any]:
+    from jsonschema import Draft202012Validator, SchemaError
+
     if hasattr(Config, name) or name.startswith("model_"):
-        raise ValueError(f"argument {name}: the name is taken")
-    kind = _read_type(schema, 0, ImageName if name == "image" else str, name)
-    about = schema.get("description", "")
+        raise ValueError("the name is taken")
+    kept = trim_schema(schema)
+    about, default = schema.get("description", ""), schema.get("default")
     if not isinstance(about, str) or len(about) > MAX_TEXT or not about.isprintable():
-        raise ValueError(f"argument {name}: expected a description of at most {MAX_TEXT} printable characters")
-    if required:
-        return kind, Field(description=about)
-    default = schema.get("default")
-    if "default" not in schema:
-        return _wrap(kind) | None, Field(default=None, description=about)
-    listed = default if isinstance(default, list) else [default]
-    if any(isinstance(value, dict | list) for value in listed):
-        raise ValueError(f"argument {name}: found a nested default; expected a number, text or list of such")
+        raise ValueError(f"expected a description of at most {MAX_TEXT} printable characters")
+    if len(json.dumps(kept)) > _MAX_SCHEMA or len(json.dumps(default)) > MAX_TEXT:
+        raise ValueError(f"expected a schema of at most {_MAX_SCHEMA} characters, and a default of {MAX_TEXT}")
     try:
-        adapter: TypeAdapter[Any] = TypeAdapter(kind)
-        value = adapter.validate_json(json.dumps(default), strict=True)
-    except ValidationError:
-        raise ValueError(f"argument {name}: the default does not fit its own schema") from None
-    return kind, Field(default=value, description=about)
+        Draft202012Validator.check_schema(kept)
+    except SchemaError as error:
+        raise ValueError(f"found no JSON schema: {error.message:.200}") from None
+    validator = Draft202012Validator(kept)
+    if "default" in schema and not validator.is_valid(default):
+        raise ValueError("the default does not fit its own schema")
+
+    def check(value: Any) -> Any:
+        if value is None and not required and "default" not in schema:  # it was left out
+            return value
+        if name == "image" and not all(isinstance(one, str) for one in (value if isinstance(value, list) else [value])):
+            raise ValueError("names of images")
+        if (problem := next(validator.iter_errors(value), None)) is not None:
+            raise ValueError(
+                f"{problem.validator} {json.dumps(problem.validator_value):.100} at {problem.json_path:.60}"
+            )
+        return value
+
+    kind = Annotated[Any, AfterValidator(check)]
+    return kind, Field(description=about) if required else Field(default=default, description=about)
 
 
-def _read_type(schema: Any, depth: int, text: Any, where: str) -> Any:
-    """A type for pydantic; `text` stands for strings."""
+def trim_schema(schema: Any, depth: int = 0) -> dict[str, Any]:
+    """A schema without all that is not read: descriptions, defaults, patterns, references.
+
+    Raises:
+        ValueError: it says no type, or is too deep.
+    """
     if not isinstance(schema, dict) or depth > _MAX_DEPTH:
-        raise ValueError(f"argument {where}: expected a JSON schema of at most {_MAX_DEPTH} levels")
-    for key in ("anyOf", "oneOf"):
-        if key in schema:
-            among = _read_list(schema[key], 1, 8, where)
-            return reduce(or_, [_wrap(_read_type(one, depth + 1, text, where)) for one in among])
-    if "const" in schema or "enum" in schema:
-        values = _read_list(schema.get("enum", [schema.get("const")]), 1, 50, where)
-        if not all(isinstance(value, str) and len(value) <= 200 and value.isprintable() for value in values):
-            raise ValueError(f"argument {where}: expected an enum of texts")
-        return Literal[tuple(values)]
-    match schema.get("type"):
-        case [_, *_] as kinds if all(isinstance(kind, str) for kind in kinds):
-            # Without repetitions: nested ones would multiply.
-            each = [_read_type({**schema, "type": kind}, depth + 1, text, where) for kind in sorted(set(kinds))]
-            return reduce(or_, map(_wrap, each))
-        case "string":
-            bounds = _read_lengths(schema, "minLength", "maxLength", 4000, where)
-            return Annotated[text, Field(**bounds)]
-        case "boolean":
-            return bool
-        case "null":
-            return None
-        case "integer" | "number" as kind:
-            limits = {ours: schema[theirs] for theirs, ours in _NUMBER_BOUNDS.items() if theirs in schema}
-            if any(isinstance(limit, bool) or not isinstance(limit, int | float) for limit in limits.values()):
-                raise ValueError(f"argument {where}: expected numbers as bounds")
-            number = int if kind == "integer" else float
-            return Annotated[number, Field(**limits)]
-        case "array":
-            return _read_array(schema, depth, text, where)
-        case "object":
-            return _read_object(schema, depth, text, where)
-    raise ValueError(f"argument {where}: found a schema of type {schema.get('type')!r:.40}; expected a JSON type")
-
-
-def _read_array(schema: Mapping[str, Any], depth: int, text: Any, where: str) -> Any:
-    if "prefixItems" in schema:
-        places = _read_list(schema["prefixItems"], 1, 20, where)
-        return tuple[tuple(_read_type(one, depth + 1, text, where) for one in places)]  # type: ignore[misc]
-    if "items" not in schema:
-        raise ValueError(f"argument {where}: expected items of an array")
-    each: Any = _read_type(schema["items"], depth + 1, text, where)
-    most = MAX_IMAGES if text is ImageName else _MAX_LIST
-    return Annotated[
-        tuple[each, ...],
-        Field(**_read_lengths(schema, "minItems", "maxItems", most, where)),
-    ]
-
-
-def _read_object(schema: Mapping[str, Any], depth: int, text: Any, where: str) -> Any:
-    properties, required = schema.get("properties"), schema.get("required", [])
-    if not isinstance(properties, dict) or not 1 <= len(properties) <= 40 or not isinstance(required, list):
-        raise ValueError(f"argument {where}: expected an object with named properties")
-    fields: dict[str, Any] = {}
-    for name, one in properties.items():
-        if not TypeAdapter(ArgumentName).validate_python(name) or hasattr(Config, name):
-            raise ValueError(f"argument {where}: the name {name} is taken")
-        kind = _read_type(one, depth + 1, text, where)
-        fields[name] = (kind, ...) if name in required else (kind | None, None)
-    return create_model("Part", __base__=Config, **fields)
-
-
-def _read_lengths(schema: Mapping[str, Any], least: str, most: str, bound: int, where: str) -> dict[str, Any]:
-    found = {"min_length": schema.get(least, 0), "max_length": schema.get(most, bound)}
-    if any(isinstance(length, bool) or not isinstance(length, int) or length < 0 for length in found.values()):
-        raise ValueError(f"argument {where}: expected whole numbers as {least} and {most}")
-    return {"min_length": found["min_length"], "max_length": min(found["max_length"], bound)}
-
-
-def _read_list(value: Any, least: int, most: int, where: str) -> list[Any]:
-    if not isinstance(value, list) or not least <= len(value) <= most:
-        raise ValueError(f"argument {where}: expected a list of {least} to {most}")
-    return value
-
-
-def _wrap(kind: Any) -> Any:
-    """None as a type, so that types can be joined."""
-    return types.NoneType if kind is None else kind
+        raise ValueError(f"expected a JSON schema of at most {_MAX_DEPTH} levels")
+    if not _KINDS & set(schema):
+        raise ValueError(f"found a schema without {', '.join(sorted(_KINDS))}; expected one of them")
+    kept = {key: schema[key] for key in schema if key in _KEPT}
+    for key in {"anyOf", "oneOf", "prefixItems"} & set(schema):
+        listed = schema[key] if isinstance(schema[key], list) else [schema[key]]
+        kept[key] = [trim_schema(one, depth + 1) for one in listed]
+    if "items" in schema:
+        kept["items"] = trim_schema(schema["items"], depth + 1)
+    if isinstance(named := schema.get("properties"), dict):
+        kept["properties"] = {name: trim_schema(one, depth + 1) for name, one in named.items()}
+        kept["additionalProperties"] = False
+    return kept
 
 
 def _resolve(schema: Any, parts: Mapping[str, Any]) -> Any:

@@ -147,7 +147,7 @@ class AgentBackend(Backend):
         question = "\n".join(part.text for part in parts if isinstance(part, TextPart))
         try:
             book = await asyncio.to_thread(ImageBook, [part.source for part in shown])
-        except (DatasetError, OSError, ValueError) as error:
+        except DatasetError as error:
             raise BackendError("wrong_request", f"{self.spec}: {error}") from None
         trace = Trace(self.kind, self.options.mode, self.core.spec, self.tiers, question, watch=self.watch)
         most = max((part.long_side_px for part in shown), default=0)
@@ -169,7 +169,7 @@ class AgentBackend(Backend):
                 trace.answer = await run_react(run, self.options.turns)
             else:
                 trace.answer = await run_plan_execute(run)
-        except OSError as error:  # an image that was there a moment ago
+        except (DatasetError, OSError) as error:  # an image that was there a moment ago
             raise BackendError("wrong_request", f"{self.spec}: {error}") from None
         return self._make_reply(trace, run, time.monotonic() - started_s)
 
@@ -278,8 +278,9 @@ def _split_options(rest: str, spec: str) -> tuple[str, AgentOptions]:
     if "tools" in pairs:
         values["tools"] = [name for name in pairs["tools"].split(",") if name]
     if "turns" in pairs:
-        values["turns"] = int(pairs["turns"]) if pairs["turns"].isdecimal() else pairs["turns"]
-    return core, parse_config(values, AgentOptions, spec)
+        number = pairs["turns"]
+        values["turns"] = int(number) if number.isdecimal() and len(number) < 10 else number
+    return core, parse_config(values, AgentOptions, f"{spec:.300}")
 
 
 class AgentSpec(NamedTuple):

@@ -7,11 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.rng import digest_bytes
+from vgbench_gen.core.stand_ins import HEAD_BYTES, describe_stand_in
 from vgbench_gen.store import pictures
+from vgbench_gen.store.files import dataset_error, open_data
 
 MAX_IMAGE_BYTES = 64 << 20
 MAX_IMAGES = 64  # of a run, those that tools made among them
+MAX_MADE_BYTES = 256 << 20  # of all that tools made in a run
 NAME = re.compile(r"image-(0|[1-9][0-9]?)")
 
 
@@ -35,7 +39,7 @@ class NamedImage:
         """The bytes.
 
         Raises:
-            OSError: its file is gone.
+            DatasetError: its file is gone.
         """
         return read_source(self.source)
 
@@ -47,12 +51,12 @@ class ImageBook:
         images: those of the question, encoded, or their files.
 
     Raises:
-        DatasetError: one is no readable JPEG or PNG.
-        ValueError: more than `MAX_IMAGES`.
+        DatasetError: as `add`.
     """
 
     def __init__(self, images: Sequence[bytes | Path] = ()) -> None:
         self._images: list[NamedImage] = []
+        self._made_bytes = 0
         for source in images:
             self.add(source)
 
@@ -60,15 +64,23 @@ class ImageBook:
         """Give an image the next number.
 
         Raises:
-            DatasetError: no readable JPEG or PNG.
-            ValueError: there are `MAX_IMAGES` already, or the file is too large.
-            OSError: the file cannot be read.
+            DatasetError: no readable JPEG or PNG, or there are `MAX_IMAGES` or `MAX_MADE_BYTES` already.
         """
-        if len(self._images) >= MAX_IMAGES:
-            raise ValueError(f"a run has at most {MAX_IMAGES} images")
         name = f"image-{len(self._images)}"
-        data = read_source(source)
-        image = NamedImage(name, source, digest_bytes(data), pictures.read_image_size(data, name), made_by)
+        if len(self._images) >= MAX_IMAGES:
+            raise dataset_error(name, "one more image", f"at most {MAX_IMAGES} in a run", "Leave some out.")
+        data, where = read_source(source), source if isinstance(source, Path) else name
+        if made_by:
+            self._made_bytes += len(data)
+            if self._made_bytes > MAX_MADE_BYTES:
+                raise dataset_error(name, f"{self._made_bytes} bytes made by tools", "fewer", "Make smaller images.")
+        try:
+            size_px = pictures.read_image_size(data, where)
+        except DatasetError:
+            if (found := describe_stand_in(data[:HEAD_BYTES])) is None:
+                raise
+            raise dataset_error(where, found[0], "a JPEG or PNG", found[1]) from None
+        image = NamedImage(name, source, digest_bytes(data), size_px, made_by)
         self._images.append(image)
         return image
 
@@ -95,13 +107,12 @@ def read_source(source: bytes | Path) -> bytes:
     """The bytes of an image.
 
     Raises:
-        ValueError: the file is larger than `MAX_IMAGE_BYTES`.
-        OSError: it cannot be read.
+        DatasetError: no regular file that can be read, or one larger than `MAX_IMAGE_BYTES`.
     """
     if isinstance(source, bytes):
         return source
-    with source.open("rb") as file:
+    with open_data(source, "a JPEG or PNG", "Check the path.") as file:
         data = file.read(MAX_IMAGE_BYTES + 1)
     if len(data) > MAX_IMAGE_BYTES:
-        raise ValueError(f"{source}: larger than {MAX_IMAGE_BYTES} bytes")
+        raise dataset_error(source, f"more than {MAX_IMAGE_BYTES} bytes", "a JPEG or PNG", "Make it smaller.")
     return data

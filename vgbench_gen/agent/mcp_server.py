@@ -18,7 +18,7 @@ from mcp import types
 from mcp.server.lowlevel import Server
 
 from vgbench_gen import __version__
-from vgbench_gen.agent.announced import MAX_REQUEST_BYTES, AnnouncedTool
+from vgbench_gen.agent.announced import MAX_REQUEST_BYTES, AnnouncedTool, trim_schema
 from vgbench_gen.agent.sent_images import find_kind, take_images
 from vgbench_gen.agent.tool import ToolError
 from vgbench_gen.agent.tool_server import ServedTools
@@ -84,7 +84,7 @@ def _describe(told: AnnouncedTool, takes_paths: bool) -> types.Tool:
     arguments = dict(told.arguments)
     if "image" in arguments:
         how = "JPEG or PNG in base64" + (", or the path of one" if takes_paths else "")
-        arguments["image"] = _drop_patterns(arguments["image"]) | {"description": f"the image itself: {how}"}
+        arguments["image"] = trim_schema(arguments["image"]) | {"description": f"the image itself: {how}"}
     returns = "\n".join(f"{key}: {what}" for key, what in told.returns.items())
     return types.Tool(
         name=told.name,
@@ -97,12 +97,3 @@ def _describe(told: AnnouncedTool, takes_paths: bool) -> types.Tool:
         },
         annotations=types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False),
     )
-
-
-def _drop_patterns(schema: Any) -> Any:
-    """A schema without the pattern of images' names."""
-    if isinstance(schema, list):
-        return [_drop_patterns(one) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {key: _drop_patterns(value) for key, value in schema.items() if key != "pattern"}

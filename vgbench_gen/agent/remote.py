@@ -1,7 +1,8 @@
 """Tools of other servers, by the HTTP protocol of `docs/agent.md#servers`, as tools of this agent.
 
-What a server sends is foreign: its size is bounded while it is read, redirects are not followed, and nothing in it is
-a path. A server that is down, slow or changed costs the observation (`PassingToolError`), which is not kept.
+What a server sends is foreign: its size is bounded while it is read, redirects are not followed, nothing in it is a
+path, and its token is covered wherever the server repeats it. A server that is down, slow or changed costs the
+observation (`PassingToolError`), which is not kept.
 """
 
 from __future__ import annotations
@@ -13,8 +14,7 @@ import json
 import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ClassVar
-from urllib.parse import urlsplit
+from typing import ClassVar
 from weakref import WeakKeyDictionary
 
 import httpx2
@@ -28,7 +28,9 @@ from vgbench_gen.agent.announced import (
     AnnouncedTool,
     Announcement,
     CallReply,
+    ConfigT,
     make_arguments,
+    read_message,
 )
 from vgbench_gen.agent.setup import RemoteServer
 from vgbench_gen.agent.tool import (
@@ -41,9 +43,10 @@ from vgbench_gen.agent.tool import (
     ToolOutput,
     list_image_names,
 )
+from vgbench_gen.backends.base import redact_tree, register_secret, split_address
 from vgbench_gen.core.config import Config
 from vgbench_gen.core.errors import ConfigError, DatasetError
-from vgbench_gen.core.json_text import parse_json
+from vgbench_gen.core.lines import make_one_line
 from vgbench_gen.core.local_server import is_loopback
 from vgbench_gen.core.rng import format_canonical_json
 from vgbench_gen.store.pictures import read_image_size
@@ -63,21 +66,16 @@ class _Link:
     """
 
     def __init__(self, name: str, server: RemoteServer) -> None:
-        try:
-            parts = urlsplit(server.url)
-            usable = bool(parts.hostname) and (parts.port is None or parts.port > 0)
-        except ValueError:
-            parts, usable = urlsplit(""), False
-        if not usable or parts.username or parts.password or parts.query or parts.fragment:
-            raise ConfigError(
-                f"[remote.{name}] url: expected an address such as http://host:8400 without user, query or fragment"
-            )
+        parts = split_address(server.url, f"[remote.{name}] url")
+        if parts.username or parts.password or parts.query or parts.fragment:
+            raise ConfigError(f"[remote.{name}] url: found user, query or fragment; expected none of them")
         self.name, self.url, self.own = name, server.url.rstrip("/"), is_loopback(parts.hostname or "")
         self._token = os.environ.get(server.token_env, "").strip() if server.token_env else ""
         if server.token_env and (not self._token.isascii() or not self._token.isprintable() or not self._token):
             raise ConfigError(
                 f"[remote.{name}] token_env: found no token in the variable {server.token_env}; expected one in ASCII"
             )
+        register_secret(self._token)
         self.workers = 1
         self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
@@ -86,20 +84,24 @@ class _Link:
         loop = asyncio.get_running_loop()
         return self._turns.setdefault(loop, asyncio.Semaphore(self.workers))
 
-    async def exchange(self, method: str, path: str, sent: bytes, most_bytes: int, limit_s: float) -> Any:
-        """The JSON that the server replies with.
+    async def exchange(
+        self, method: str, path: str, sent: bytes, model: type[ConfigT], most_bytes: int, limit_s: float
+    ) -> ConfigT:
+        """What the server replies with.
 
         Raises:
             PassingToolError: it cannot be reached, or replies with something else.
+            ValidationError: it replies with JSON of another form.
             TimeoutError: it takes longer than `limit_s`.
         """
         try:
             async with asyncio.timeout(limit_s):
-                return await self._try_often(method, path, sent, most_bytes)
+                status, body = await self._try_often(method, path, sent, most_bytes)
+                return await asyncio.to_thread(self._read, status, body, model)
         except TimeoutError:
             raise TimeoutError(f"the server {self.name} gave nothing in {limit_s:g} seconds") from None
 
-    async def _try_often(self, method: str, path: str, sent: bytes, most_bytes: int) -> Any:
+    async def _try_often(self, method: str, path: str, sent: bytes, most_bytes: int) -> tuple[int, bytes]:
         for wait_s in (*_WAITS_S, None):
             try:
                 status, body = await self._send(method, path, sent, most_bytes)
@@ -110,7 +112,7 @@ class _Link:
                 raise PassingToolError(f"the server {self.name} broke off ({type(error).__name__})") from None
             else:
                 if status != 503 or wait_s is None:
-                    return self._read(status, body)
+                    return status, body
             await asyncio.sleep(wait_s)
         raise AssertionError("unreachable")
 
@@ -134,15 +136,17 @@ class _Link:
                     raise PassingToolError(f"the server {self.name} replies with more than {most_bytes} bytes")
             return response.status_code, bytes(data)
 
-    def _read(self, status: int, body: bytes) -> Any:
+    def _read(self, status: int, body: bytes, model: type[ConfigT]) -> ConfigT:
         if status in (401, 403):
             raise PassingToolError(f"the server {self.name} refuses the token (status {status})")
         if status != 200:
             raise PassingToolError(f"the server {self.name} replies with status {status}; expected 200")
         try:
-            return parse_json(body)
-        except ValueError:
-            raise PassingToolError(f"the server {self.name} replies with something that is no JSON") from None
+            return read_message(body, model, redact_tree)
+        except ValidationError:
+            raise
+        except ValueError as error:
+            raise PassingToolError(f"the server {self.name} replies with no JSON that can be read ({error})") from None
 
 
 class _RemoteTool(Tool):
@@ -176,17 +180,18 @@ class _RemoteTool(Tool):
             )
         async with self.link.wait_turn():
             limit_s = self.told.timeout_s + _MARGIN_S
-            body = await self.link.exchange("POST", f"/tools/{self.name}", sent, MAX_REPLY_BYTES, limit_s)
-        try:
-            reply = CallReply.model_validate_json(json.dumps(body))
-        except (ValidationError, ValueError):
-            raise PassingToolError(f"the server {self.link.name} gives a reply of another form") from None
+            try:
+                reply = await self.link.exchange(
+                    "POST", f"/tools/{self.name}", sent, CallReply, MAX_REPLY_BYTES, limit_s
+                )
+            except ValidationError:
+                raise PassingToolError(f"the server {self.link.name} gives a reply of another form") from None
         return self._open(reply)
 
     def _open(self, reply: CallReply) -> ToolOutput:
         if (reply.version, reply.checksum) != (self.told.version, self.told.checksum):
             raise PassingToolError(f"{self.name} has changed on its server since this agent began; start it again")
-        said = "".join(sign if sign.isprintable() else " " for sign in reply.message)
+        said = make_one_line(reply.message)
         match reply.failure:
             case "timeout":
                 raise TimeoutError(said or f"{self.name} took too long on its server")
@@ -226,9 +231,8 @@ def _fetch(link: _Link) -> Announcement:
     try:
         # In a thread of its own, because an event loop may be running in this one.
         with ThreadPoolExecutor(1) as pool:
-            exchange = link.exchange("GET", "/tools", b"", MAX_ANNOUNCEMENT_BYTES, _ANNOUNCE_S)
-            body = pool.submit(asyncio.run, exchange).result()
-        return Announcement.model_validate_json(json.dumps(body))
+            exchange = link.exchange("GET", "/tools", b"", Announcement, MAX_ANNOUNCEMENT_BYTES, _ANNOUNCE_S)
+            return pool.submit(asyncio.run, exchange).result()
     except (PassingToolError, TimeoutError) as error:
         raise ConfigError(f"{where}: {error}. Start the server, or leave its table out.") from None
     except ValidationError as error:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from vgbench_gen.agent.calls import ToolCall, parse_plan, parse_step
 
 MAX_STEPS = 1000  # of a trace; a file may hold anything
+_MAX_SIDE = 1 << 26  # pixels
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ def replay(trace: Mapping[str, Any]) -> tuple[DialogueStep, ...]:
     Args:
         trace: as `Trace.to_json` wrote it and a log gave it back.
     """
-    images = {image.name: image for image in _read_images(trace.get("images"))}
+    images = {image.name: image for image in read_images(trace.get("images"))}
     shown = tuple(image for image in images.values() if not image.made_by)
     steps = [DialogueStep("question", _read_text(trace, "question"), images=shown)]
     listed = trace.get("steps")
@@ -85,14 +86,15 @@ def replay(trace: Mapping[str, Any]) -> tuple[DialogueStep, ...]:
     return tuple(steps)
 
 
-def _read_images(listed: object) -> list[TracedImage]:
+def read_images(listed: object) -> list[TracedImage]:
+    """The images that a trace lists; what is none is left out."""
     found = []
     for image in listed if isinstance(listed, Sequence) and not isinstance(listed, str) else ():
         if not isinstance(image, Mapping):
             continue
         size = image.get("size_px")
         pair = tuple(size) if isinstance(size, Sequence) else ()
-        if len(pair) == 2 and all(type(side) is int for side in pair) and image.get("name"):
+        if len(pair) == 2 and all(type(side) is int and 0 < side <= _MAX_SIDE for side in pair) and image.get("name"):
             texts = (_read_text(image, "name"), _read_text(image, "digest"))
             found.append(TracedImage(*texts, (pair[0], pair[1]), _read_text(image, "made_by")))
     return found

@@ -87,10 +87,12 @@ class AgentRun:
         made: tuple[str, ...] = ()
         try:
             made = tuple(self._keep(data, tool.name) for data in seen.images)
-        except (DatasetError, ValueError) as error:
+        except DatasetError as error:
             seen = Observation(seen.name, seen.arguments, failure="tool_error", message=f"its image: {error}"[:400])
         if made:
-            seen = Observation(seen.name, seen.arguments, {"image": made[0], **seen.values}, seen.images)
+            # First, and whatever else a tool calls its image.
+            values = {"image": made[0]} | {key: value for key, value in seen.values.items() if key != "image"}
+            seen = Observation(seen.name, seen.arguments, values, seen.images)
         self.trace.add_observation(seen, made)
         return seen
 

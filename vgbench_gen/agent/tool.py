@@ -9,9 +9,10 @@ from __future__ import annotations
 import abc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Generic, Literal, get_args
 
 from pydantic import Field
+from typing_extensions import TypeVar
 
 from vgbench_gen.core.config import Config
 from vgbench_gen.core.errors import VGBenchError
@@ -36,6 +37,10 @@ Point = tuple[float, float]
 Matrix3 = tuple[tuple[float, float, float], tuple[float, float, float], tuple[float, float, float]]
 
 
+ArgumentsT = TypeVar("ArgumentsT", bound=Config, default=Any)
+"""The class `Arguments` of a tool."""
+
+
 class ToolError(VGBenchError):
     """A tool cannot do what it was asked; the message is shown to the model."""
 
@@ -53,10 +58,10 @@ class NoOptions(Config):
 
 
 @dataclass(frozen=True, slots=True)
-class ToolInput:
+class ToolInput(Generic[ArgumentsT]):
     """What a tool is given."""
 
-    arguments: Config
+    arguments: ArgumentsT
     """Of the tool's own class `Arguments`."""
     images: Sequence[Image]
     """The images that the arguments name, in the order in which they name them."""
@@ -76,8 +81,8 @@ class ToolOutput:
     """Encoded images that it made; the run gives them names."""
 
 
-class Tool(abc.ABC):
-    """A plug-in: one instance per registered name, without state."""
+class Tool(abc.ABC, Generic[ArgumentsT]):
+    """A plug-in: one instance per registered name, without state; of the class of its arguments."""
 
     name: ClassVar[str]
     """As models write it."""
@@ -96,7 +101,7 @@ class Tool(abc.ABC):
     runs: ClassVar[Place] = "process"
     """Where `run` is called."""
     Arguments: ClassVar[type[Config]] = NoArguments
-    """What it is given; every field has a description that says frame and unit."""
+    """What it is given, of `Tool[Arguments]`; every field has a description that says frame and unit."""
     returns: ClassVar[Mapping[str, str]]
     """Key of the result -> what it is: frame, unit, axis sign."""
     example: ClassVar[Mapping[str, Any]] = {}
@@ -114,11 +119,16 @@ class Tool(abc.ABC):
     packages: ClassVar[tuple[str, ...]] = ()
     """Packages that `run` imports and that may be missing."""
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()  # `Tool[Arguments]` names the class once
+        given = [one for base in cls.__dict__.get("__orig_bases__", ()) for one in get_args(base)]
+        cls.Arguments = next((one for one in given if isinstance(one, type)), cls.Arguments)
+
     def describe_state(self, options: Config) -> str:
         """All that results hang on beside version, arguments and images: settled options, and a digest of weights."""
         return options.model_dump_json()
 
-    def settle_options(self, options: Config, arguments: Config) -> Config:
+    def settle_options(self, options: Config, arguments: ArgumentsT) -> Config:
         """The options as this call uses them, with what must be looked up outside: weights of the Hub are fetched.
 
         Args:
@@ -130,22 +140,22 @@ class Tool(abc.ABC):
         """
         return options
 
-    def needs_core(self, arguments: Config) -> bool:
+    def needs_core(self, arguments: ArgumentsT) -> bool:
         """Whether `core_query` is asked before this call."""
         return bool(self.core_query)
 
-    def hear(self, arguments: Config, reply: str) -> Config:
+    def hear(self, arguments: ArgumentsT, reply: str) -> ArgumentsT:
         """The arguments with what the core model replied to `core_query`."""
         return arguments
 
-    def prepare(self, options: Config) -> None:  # noqa: B027 - most tools load nothing
+    def prepare(self, options: Config) -> None:
         """Load what calls with these settled options need. Tools on a device alone, in their process, before a call.
 
         Raises:
             ConfigError: it cannot be loaded.
         """
 
-    def run_batch(self, given: Sequence[ToolInput]) -> list[ToolOutput | ToolError]:
+    def run_batch(self, given: Sequence[ToolInput[ArgumentsT]]) -> list[ToolOutput | ToolError]:
         """What calls that waited together give, in their order. All have the same settled options.
 
         Tools on a device alone; one after the other unless a tool can do better.
@@ -158,7 +168,7 @@ class Tool(abc.ABC):
                 outcomes.append(error)
         return outcomes
 
-    async def run_here(self, given: ToolInput) -> ToolOutput:
+    async def run_here(self, given: ToolInput[ArgumentsT]) -> ToolOutput:
         """As `run`, for tools that run in the event loop; it must not block.
 
         Raises:
@@ -168,7 +178,7 @@ class Tool(abc.ABC):
         raise NotImplementedError
 
     @abc.abstractmethod
-    def run(self, given: ToolInput) -> ToolOutput:
+    def run(self, given: ToolInput[ArgumentsT]) -> ToolOutput:
         """What the call gives. Runs in another process; the same input gives the same output.
 
         Raises:
@@ -186,5 +196,5 @@ def find_key(tool: Tool) -> str:
 
 def list_image_names(arguments: Config) -> tuple[str, ...]:
     """The images that a call names, in order."""
-    given = getattr(arguments, "image", ())
+    given = getattr(arguments, "image", None) or ()
     return (given,) if isinstance(given, str) else tuple(given)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import re
 from collections.abc import Sequence
+from contextlib import ExitStack
 
 from pydantic import ValidationError
 from starlette.datastructures import Headers, MutableHeaders
@@ -21,11 +21,14 @@ from vgbench_gen import __version__
 from vgbench_gen.agent.announced import (
     MAX_IMAGES,
     MAX_REQUEST_BYTES,
+    MAX_VALUES,
     AnnouncedTool,
     Announcement,
     CallReply,
     CallRequest,
     announce_tool,
+    count_values,
+    read_message,
 )
 from vgbench_gen.agent.calls import ToolCall
 from vgbench_gen.agent.images import ImageBook
@@ -35,6 +38,9 @@ from vgbench_gen.core.errors import ConfigError, DatasetError, VGBenchError
 from vgbench_gen.core.local_server import LOOPBACK, is_same_secret, name_host, read_body
 
 BODY_S = 30.0  # within which the body of a request must come
+MAX_HELD_BYTES = 128 << 20  # of all requests and answers under way; a call takes three times that of both
+_PIECE_BYTES = 1 << 16
+_BUSY = PlainTextResponse("The server is busy.", 503, {"connection": "close"})
 SERVED_TIERS = ("utility", "classical", "weights")
 _PATH = re.compile(r"/tools/([A-Za-z][A-Za-z0-9_]{0,59})")
 
@@ -78,7 +84,9 @@ class ServedTools:
 
 
 class ToolGuard:
-    """ASGI middleware: who may call.
+    """ASGI middleware: who may call, how much is held at once, and that work ends with its caller.
+
+    The application gets the body of a request whole, its size and the number of its values checked.
 
     Args:
         app: what is guarded.
@@ -93,25 +101,57 @@ class ToolGuard:
         if any_host and not token:
             raise ConfigError("a server that others can reach needs a token: name its variable with --token-env")
         self.app, self._token, self._any_host = app, token, any_host
+        self._held_bytes = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+        elif scope["type"] == "http":
+            with ExitStack() as held:
+                await self._serve(scope, receive, send, held)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send, held: ExitStack) -> None:
+        headers = Headers(scope=scope)
+        refusal, given = self._find_refusal(headers), list[bytes]()
+        app = refusal or await self._read(headers, receive, given, held) or self.app
+        answered = False
+
+        async def receive_whole() -> Message:
+            return {"type": "http.request", "body": given.pop()} if given else await receive()
 
         async def send_safe(message: Message) -> None:
+            nonlocal answered
+            if answered:  # what there was no room for
+                return
+            body = message.get("body", b"")
+            answered = message["type"] == "http.response.body" and not message.get("more_body")
             if message["type"] == "http.response.start":
                 found = MutableHeaders(scope=message)
                 found["cache-control"] = "no-store"
                 found["x-content-type-options"] = "nosniff"
                 found["connection"] = "close"  # so that an idle connection holds no place
-            await send(message)
+                if not self._hold(int(found.get("content-length", 0)), held):
+                    answered = True
+                    await _BUSY(scope, receive, send)
+                    return
+            # In pieces, each of which waits until most of the last one was taken.
+            last = max(0, len(body) - 1) // _PIECE_BYTES * _PIECE_BYTES
+            for k in range(0, last, _PIECE_BYTES):
+                await send({**message, "body": body[k : k + _PIECE_BYTES], "more_body": True})
+            await send({**message, "body": body[last:]} if body else message)
 
-        if scope["type"] == "lifespan":
-            await self.app(scope, receive, send)
-        elif scope["type"] == "http":
-            await (self._find_refusal(scope) or self.app)(scope, receive, send_safe)
+        answer = asyncio.ensure_future(app(scope, receive_whole, send_safe))
+        gone = asyncio.ensure_future(_wait_until_gone(receive))
+        try:
+            await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if answered or answer.done():
+                await answer
+        finally:
+            answer.cancel()
+            gone.cancel()
 
-    def _find_refusal(self, scope: Scope) -> Response | None:
-        headers = Headers(scope=scope)
+    def _find_refusal(self, headers: Headers) -> Response | None:
         if not self._any_host and name_host(headers.get("host", "")) not in LOOPBACK:
             return PlainTextResponse("This server is not called that.", 421)
         if "origin" in headers or "sec-fetch-site" in headers:
@@ -122,9 +162,42 @@ class ToolGuard:
                 return PlainTextResponse("Expected the server's token: Authorization: Bearer TOKEN", 401)
         return None
 
+    async def _read(self, headers: Headers, receive: Receive, into: list[bytes], held: ExitStack) -> Response | None:
+        """Read the body; returns why it is refused, or None."""
+        length = int(headers.get("content-length", MAX_REQUEST_BYTES if "transfer-encoding" in headers else 0))
+        if length <= MAX_REQUEST_BYTES and not self._hold(length, held):
+            return _BUSY
+        try:
+            body = None if length > MAX_REQUEST_BYTES else await read_body(receive, length, BODY_S)
+        except TimeoutError:
+            return PlainTextResponse("The body did not come in time.", 408)
+        if body is None:
+            return PlainTextResponse(f"Expected at most {MAX_REQUEST_BYTES} bytes.", 413)
+        if count_values(body) > MAX_VALUES:
+            return PlainTextResponse(f"Expected at most {MAX_VALUES} values in JSON.", 400)
+        into.append(body)
+        return None
+
+    def _hold(self, size_bytes: int, held: ExitStack) -> bool:
+        """Whether there is room for so much more, which is held then as long as the exchange lasts."""
+        if self._held_bytes + size_bytes > MAX_HELD_BYTES:
+            return False
+        self._held_bytes += size_bytes
+        held.callback(self._let_go, size_bytes)
+        return True
+
+    def _let_go(self, size_bytes: int) -> None:
+        self._held_bytes -= size_bytes
+
+
+async def _wait_until_gone(receive: Receive) -> None:
+    """Return when the caller hangs up."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
 
 class ToolServer:
-    """The protocol as an ASGI application; it stands behind a `ToolGuard`.
+    """The protocol as an ASGI application; it stands behind a `ToolGuard`, which reads bodies.
 
     Args:
         served: what is offered.
@@ -135,10 +208,7 @@ class ToolServer:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
-        try:
-            answer = await self._answer(scope, receive)
-        except TimeoutError:
-            answer = PlainTextResponse("The body did not come in time.", 408)
+        answer = await self._answer(scope, receive)
         await answer(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
@@ -156,24 +226,21 @@ class ToolServer:
         headers = Headers(scope=scope)
         if headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
             return PlainTextResponse("Expected application/json.", 415)
-        length = headers.get("content-length", "")
-        too_large = length.isascii() and length.isdecimal() and int(length[:20]) > MAX_REQUEST_BYTES
-        body = None if too_large else await read_body(receive, MAX_REQUEST_BYTES, BODY_S)
-        if body is None:
-            return PlainTextResponse(f"Expected at most {MAX_REQUEST_BYTES} bytes.", 413)
-        return await self._call(told, body)
+        return await self._call(told, (await receive())["body"])
 
     async def _call(self, told: AnnouncedTool, body: bytes) -> Response:
         try:
-            given = await asyncio.to_thread(CallRequest.model_validate_json, body)
+            given = await asyncio.to_thread(read_message, body, CallRequest)
             images = [base64.b64decode(text, validate=True) for text in given.images]
             seen = await self.served.call(told.name, given.arguments, images)
         except ValidationError as error:
             found = error.errors(include_url=False, include_input=False)[0]
             place = ".".join(str(part) for part in found["loc"]) or "body"
             return PlainTextResponse(f"{place[:100]}: {found['msg'][:200]}", 400)
-        except (binascii.Error, ValueError, DatasetError):
-            return PlainTextResponse(f"images: expected at most {MAX_IMAGES} JPEG or PNG in base64.", 400)
+        except (ValueError, DatasetError) as error:
+            return PlainTextResponse(
+                f"{error!s:.200}. Expected JSON with at most {MAX_IMAGES} JPEG or PNG in base64.", 400
+            )
         reply = CallReply(
             values=dict(seen.values),
             images=tuple(base64.b64encode(data).decode() for data in seen.images),

@@ -10,16 +10,14 @@ import asyncio
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import TimeoutError as TookTooLong
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import ValidationError
 
 from vgbench_gen.agent.calls import ToolCall
-from vgbench_gen.agent.device import CrashError, Devices
 from vgbench_gen.agent.images import ImageBook
+from vgbench_gen.agent.processes import CrashError, Places
 from vgbench_gen.agent.results import ResultCache
 from vgbench_gen.agent.tool import (
     TIERS,
@@ -28,15 +26,18 @@ from vgbench_gen.agent.tool import (
     Tool,
     ToolError,
     ToolInput,
+    ToolOutput,
     find_key,
     list_image_names,
     tools,
 )
-from vgbench_gen.agent.worker import SHOWN, check_values, open_images, run_tool
+from vgbench_gen.agent.worker import SHOWN, open_images, pack, unpack
 from vgbench_gen.backends.model_files import check_packages
 from vgbench_gen.core.config import Config, describe_problem
-from vgbench_gen.core.errors import ConfigError, VGBenchError
+from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.rng import format_canonical_json, hash_stably
+
+MAX_CALL_BYTES = 96 << 20  # of the images of a call, which a process holds twice while it takes them in
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +135,9 @@ class Toolbox:
         for tool in sorted(chosen, key=lambda tool: tool.tier == "utility"):
             self._called |= {alias.casefold(): tool for alias in tool.aliases}
         self._called |= {tool.name.casefold(): tool for tool in chosen}
-        self._workers, self._kept, self._pool = workers, kept, None
+        self._kept = kept
         self._options = {tool.name: (setups or {}).get(find_key(tool)) or tool.Options() for tool in chosen}
-        self._devices = Devices()
+        self._places = Places(workers)
         self._settling = threading.Lock()
         self.calls = 0
 
@@ -194,7 +195,11 @@ class Toolbox:
         if self._kept is not None and (kept := self._kept.get(key)) is not None:
             return Observation(tool.name, told, *kept)
         self.calls += 1
-        found = await self._run(tool, told, options, known, [image.data for image in images])
+        data = [image.data for image in images]
+        if (size := sum(map(len, data))) > MAX_CALL_BYTES:
+            message = f"found images of {size} bytes; expected at most {MAX_CALL_BYTES} in a call"
+            return Observation(tool.name, told, failure="tool_error", message=message)
+        found = await self._run(tool, told, options, known, data)
         if self._kept is not None and found.failure in ("", "tool_error") and not found.is_passing:
             self._kept.put(key, found.values, found.images, found.failure, found.message)
         return found
@@ -213,79 +218,37 @@ class Toolbox:
         evidence: Mapping[str, Any],
         images: Sequence[bytes],
     ) -> Observation:
-        if tool.runs == "here":
-            read = tool.Arguments.model_validate_json(json.dumps(told))
-            given = ToolInput(read, open_images(images), options, evidence)
-            return await _run_here(tool, told, given)
-        if tool.runs == "device":
-            return await self._run_on_device(tool, told, options, images)
-        from pebble import ProcessExpired
-
-        asked = (find_key(tool), json.dumps(told), options.model_dump_json(), dict(evidence), tuple(images))
+        arguments = json.dumps(told)
         try:
-            values, made, problem = await asyncio.wrap_future(
-                self._open().schedule(run_tool, args=asked, timeout=tool.timeout_s)
-            )
-        except BrokenProcessPool:
-            raise ConfigError(
-                "tools: their processes do not start. In a script of your own, put what runs under "
-                '`if __name__ == "__main__":`, for each process reads the script again.'
-            ) from None
-        except TookTooLong:
-            message = f"{tool.name} gave nothing in {tool.timeout_s:g} seconds"
-            return Observation(tool.name, told, failure="timeout", message=message)
-        except ProcessExpired as error:
-            message = f"{tool.name} crashed (status {error.exitcode})"
-            return Observation(tool.name, told, failure="crash", message=message)
-        if problem:
-            return Observation(tool.name, told, failure="tool_error", message=problem)
-        return Observation(tool.name, told, values, made)
-
-    async def _run_on_device(
-        self, tool: Tool, told: Mapping[str, Any], options: Config, images: Sequence[bytes]
-    ) -> Observation:
-        try:
-            made = await self._devices.call(tool, options, json.dumps(told), images)
+            if tool.runs == "here":
+                made = await _run_here(tool, arguments, options, evidence, images)
+            else:
+                made = await self._places.call(tool, options, arguments, images, evidence)
         except CrashError as error:
-            return Observation(tool.name, told, failure=error.kind, message=str(error))
+            return Observation(tool.name, told, failure=error.kind, message=str(error)[:SHOWN])
         if isinstance(made, ToolError):
             passing = isinstance(made, PassingToolError)
             return Observation(tool.name, told, failure="tool_error", message=str(made), is_passing=passing)
         return Observation(tool.name, told, made.values, made.images)
 
-    def _open(self) -> Any:
-        if self._pool is None:
-            import multiprocessing
-
-            from pebble import ProcessPool
-
-            # Forked from a clean process: threads of the event loop hold locks.
-            self._pool = ProcessPool(self._workers, context=multiprocessing.get_context("forkserver"))
-        return self._pool
-
     def close(self) -> None:
         """End the processes."""
-        self._devices.close()
-        if self._pool is not None:
-            self._pool.stop()
-            self._pool.join()
-            self._pool = None
+        self._places.close()
 
 
-async def _run_here(tool: Tool, told: Mapping[str, Any], given: ToolInput) -> Observation:
+async def _run_here(
+    tool: Tool, arguments: str, options: Config, evidence: Mapping[str, Any], images: Sequence[bytes]
+) -> ToolOutput | ToolError:
+    given = ToolInput(tool.Arguments.model_validate_json(arguments), open_images(images), options, evidence)
+    outcome: ToolOutput | Exception
     try:
         async with asyncio.timeout(tool.timeout_s):
-            made = await tool.run_here(given)
-        return Observation(tool.name, told, check_values(made.values), made.images)
+            outcome = await tool.run_here(given)
     except TimeoutError as error:
-        message = str(error) or f"{tool.name} gave nothing in {tool.timeout_s:g} seconds"
-        return Observation(tool.name, told, failure="timeout", message=message[:SHOWN])
-    except VGBenchError as error:
-        passing = isinstance(error, PassingToolError)
-        return Observation(tool.name, told, failure="tool_error", message=str(error)[:SHOWN], is_passing=passing)
+        raise CrashError("timeout", str(error) or f"{tool.name} gave nothing in {tool.timeout_s:g} seconds") from None
     except Exception as error:
-        message = f"{tool.name} failed ({type(error).__name__}: {error})"[:SHOWN]
-        return Observation(tool.name, told, failure="tool_error", message=message, is_passing=True)
+        outcome = error
+    return unpack(pack(tool, outcome))
 
 
 def _name_argument(tool: Tool, name: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from vgbench_gen.agent.tool import Place, Tier, Tool, ToolError, ToolInput, ToolOutput
+from vgbench_gen.agent.tool import ArgumentsT, Place, Tier, Tool, ToolError, ToolInput, ToolOutput
 from vgbench_gen.backends.model_files import locate_model
 from vgbench_gen.core.config import Config
 from vgbench_gen.core.errors import ConfigError
@@ -79,7 +79,7 @@ SLOTS = ("detector", "segmenter", "depth_indoor", "depth_outdoor", "matcher", "f
 """Options that name a model."""
 
 
-class WeightsTool(Tool):
+class WeightsTool(Tool[ArgumentsT]):
     """A tool whose models stay loaded in the process of a device."""
 
     tier: ClassVar[Tier] = "weights"
@@ -88,11 +88,11 @@ class WeightsTool(Tool):
     extra: ClassVar[str] = EXTRA
     packages: ClassVar[tuple[str, ...]] = PACKAGES
 
-    def list_slots(self, options: Config, arguments: Config) -> tuple[str, ...]:
+    def list_slots(self, options: Config, arguments: ArgumentsT) -> tuple[str, ...]:
         """The options that name models which this call uses."""
         return tuple(slot for slot in SLOTS if slot in type(options).model_fields)
 
-    def settle_options(self, options: Config, arguments: Config) -> Config:
+    def settle_options(self, options: Config, arguments: ArgumentsT) -> Config:
         """As `Tool.settle_options`: models that the call uses as folders, the others left empty."""
         used = self.list_slots(options, arguments)
         models = {slot: getattr(options, slot) for slot in SLOTS if slot in type(options).model_fields}
@@ -115,7 +115,7 @@ class WeightsTool(Tool):
             if getattr(options, slot, ""):
                 load_part(options, slot)
 
-    def run(self, given: ToolInput) -> ToolOutput:
+    def run(self, given: ToolInput[ArgumentsT]) -> ToolOutput:
         """As `Tool.run`: a pass of one call."""
         outcome = self.run_batch([given])[0]
         if isinstance(outcome, ToolError):
@@ -123,7 +123,7 @@ class WeightsTool(Tool):
         return outcome
 
     @abc.abstractmethod
-    def run_batch(self, given: Sequence[ToolInput]) -> list[ToolOutput | ToolError]:
+    def run_batch(self, given: Sequence[ToolInput[ArgumentsT]]) -> list[ToolOutput | ToolError]:
         """As `Tool.run_batch`, in one pass of each model."""
 
 
@@ -149,7 +149,7 @@ def load_part(options: Config, slot: str) -> Any:
 
 @cache
 def _load(slot: str, folder: str, device: str, dtype: str) -> Any:
-    from vgbench_gen.agent.models import boxes, depth, flow, masks, matches
+    from vgbench_gen.agent.models import boxes, depth, flow, loading, masks, matches
 
     kinds: Mapping[str, Any] = {
         "detector": boxes.OpenDetector,
@@ -160,6 +160,7 @@ def _load(slot: str, folder: str, device: str, dtype: str) -> Any:
         "flow": flow.RaftFlow,
     }
     try:
+        loading.check_files(Path(folder))
         return kinds[slot](Path(folder), device, dtype)
     except ConfigError as error:
         raise ConfigError(f"{slot}: {error}") from error

@@ -80,7 +80,6 @@ def ask(
 
     if out is not None and out.is_dir():
         raise ConfigError(f"{out}: found a folder; expected the name of a page, such as {out / 'trace.html'}.")
-    pictures = [_read_image(path) for path in image or ()]
     told = {"tools": tools, "mode": mode} | ({"setup": str(setup)} if setup else {})
     agent = open_backend(model if model.startswith("agent:") else f"agent:{kind}+{model}?{urlencode(told)}", sent)
     assert isinstance(agent, AgentBackend)
@@ -88,7 +87,7 @@ def ask(
         agent.watch = _print_step
 
     async def run() -> Any:
-        parts: list[Part] = [ImagePart(data) for data in pictures]
+        parts: list[Part] = [ImagePart(path) for path in image or ()]
         async with agent:
             return await agent.ask([Message("user", (*parts, TextPart(question)))], Settings())
 
@@ -101,11 +100,13 @@ def ask(
         typer.secho(f"answer   {reply.text or '(none)'}", bold=True)
         print(f"took     {reply.latency_s:.2f} s{spent}")
     if out is not None:
+        from vgbench_gen.agent.images import read_source
         from vgbench_gen.report.trace_page import make_trace_page
         from vgbench_gen.store.files import write_bytes
 
         names = [str(entry["name"]) for entry in trace.get("images", ())]
-        page = make_trace_page(trace, dict(zip(names, [*pictures, *reply.images], strict=True)))
+        shown = [*map(read_source, image or ()), *reply.images]
+        page = make_trace_page(trace, dict(zip(names, shown, strict=True)))
         write_bytes(out, page.encode("utf-8"))
         if not as_json:
             print(f"page     {out}")
@@ -189,7 +190,7 @@ def call(
         raise ConfigError(f"{name}: found no tool that runs by itself; `vgbench agent tools` lists them.")
     # One name may stand for tools of several tiers: the first in the order of tiers that needs no row and no setup.
     chosen.sort(key=lambda tool: ("classical", "utility", "weights", "remote", "oracle").index(tool.tier))
-    book = ImageBook([_read_image(path) for path in image or ()])
+    book = ImageBook(image or ())
     names = [each.name for each in book]
     if names and "image" in chosen[0].Arguments.model_fields and "image" not in given:
         given["image"] = names[0] if len(names) == 1 else names
@@ -223,17 +224,6 @@ async def _call(toolbox: Toolbox, name: str, given: Mapping[str, Any], book: Ima
 def _check_mode(mode: str) -> None:
     if mode not in ("sane", "official"):
         raise ConfigError(f"--mode: found {mode}; expected sane or official.")
-
-
-def _read_image(path: Path) -> bytes:
-    from vgbench_gen.agent.images import read_source
-
-    try:
-        return read_source(path)
-    except OSError as error:
-        raise ConfigError(f"{path}: the image cannot be read ({error.strerror}).") from None
-    except ValueError as error:
-        raise ConfigError(f"{error}; expected a JPEG or PNG.") from None
 
 
 def _print_step(step: Mapping[str, Any]) -> None:

@@ -132,7 +132,7 @@ def _serve(
     try:
         import uvicorn  # noqa: F401
 
-        from vgbench_gen.report.review_app import HEADERS_S, make_app, make_url
+        from vgbench_gen.report.review_app import make_app, make_url
     except ModuleNotFoundError as error:
         raise ConfigError(f"the review needs the package {error.name}: {_EXTRA}") from error
     root = _find_root(dataset)
@@ -146,7 +146,7 @@ def _serve(
         app = make_app(queue, root.resolve().name, names, token, reviewer)
         print(f"{len(selected)} items, verdicts in {queue.folder}. Open {make_url(server, host, token)}", flush=True)
         print("Stop with Ctrl-C; what is saved stays.", flush=True)
-        serve(app, server, HEADERS_S)
+        serve(app, server)
     finally:
         queue.close()
         server.close()

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from vgbench_gen.agent.tool_server import ServedTools
 
-_SILENT_S = 30.0  # within which a connection must say what it wants
-
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
@@ -141,7 +139,7 @@ def _serve_http(served: ServedTools, host: str, port: int, token: str, token_env
             print("An agent takes them with tools=remote&setup=FILE.toml, where FILE.toml holds:\n")
             print(f'[remote.tools]\nurl = "{url}"' + (f'\ntoken_env = "{token_env}"' if token else "") + "\n")
         print("Stop with Ctrl-C.", flush=True)
-        serve(guarded, sock, limit_s=_SILENT_S, lifespan=mcp)
+        serve(guarded, sock, lifespan=mcp)
     finally:
         sock.close()
     print("Stopped.", file=sys.stderr)

@@ -17,6 +17,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.paths import open_file
 
 MAX_CONFIG_BYTES = 1 << 20  # no recipe comes near; keeps a wrong path (a video, a parquet) out of memory
 _SHOWN_CHARACTERS = 60
@@ -56,7 +57,7 @@ def load_toml(path: Path, model: type[ConfigT]) -> ConfigT:
             what was found and what was expected, for every mistake at once.
     """
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             raw = file.read(MAX_CONFIG_BYTES + 1)
     except FileNotFoundError as exc:
         raise ConfigError(f"{path}: no such file. Name an existing TOML file.") from exc

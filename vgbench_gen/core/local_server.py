@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+SILENT_S = 30.0  # within which a connection must say what it wants, and take of its answer
+_LEAST_PER_S = 50_000  # bytes of an answer that a caller must take
+_PIECE_BYTES = 1 << 16  # that are taken at least between two pauses of writing
 
 
 def is_loopback(host: str) -> bool:
@@ -95,7 +98,7 @@ def make_address(server: socket.socket, host: str) -> str:
     return f"http://{shown}:{server.getsockname()[1]}"
 
 
-def serve(app: ASGIApp, server: socket.socket, limit_s: float | None = None, lifespan: bool = False) -> None:
+def serve(app: ASGIApp, server: socket.socket, limit_s: float = SILENT_S, lifespan: bool = False) -> None:
     """Answer requests until Ctrl-C or SIGTERM; the socket, as `listen` gives it, is closed at the end.
 
     Args: as `make_server`.
@@ -108,20 +111,20 @@ def serve(app: ASGIApp, server: socket.socket, limit_s: float | None = None, lif
         server.close()
 
 
-def make_server(app: ASGIApp, limit_s: float | None = None, lifespan: bool = False) -> uvicorn.Server:
+def make_server(app: ASGIApp, limit_s: float = SILENT_S, lifespan: bool = False) -> uvicorn.Server:
     """A server that is not running yet.
 
     Args:
         app: who answers.
-        limit_s: within which a connection must say what it wants; None waits. Otherwise those that never do hold the
-            places of others.
+        limit_s: within which a connection must say what it wants, and take of its answer: those that never do would
+            hold the places of others.
         lifespan: whether the application wants to know of start and end.
     """
     import uvicorn
 
     config = uvicorn.Config(
         app,
-        http="auto" if limit_s is None else _make_impatient(limit_s),
+        http=_make_impatient(limit_s),
         log_level="warning",
         access_log=False,  # addresses may hold a token
         server_header=False,
@@ -136,14 +139,33 @@ def _make_impatient(limit_s: float) -> type[Any]:
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
     class Impatient(H11Protocol):
-        """Closes a connection whose first request has not begun in time."""
+        """Closes a connection that wants nothing for a while, or takes too little of its answer."""
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            self.loop.call_later(limit_s, self._give_up)
+            self._unsent = self._taken = 0
+            self._answered: Any = None
+            self._timer = self.loop.call_later(limit_s, self._look)
 
-        def _give_up(self) -> None:
-            if self.cycle is None:
-                self.transport.close()
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._timer.cancel()
+            super().connection_lost(exc)
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            self._taken += _PIECE_BYTES
+
+        def _look(self) -> None:
+            before, self._unsent = self._unsent, self.transport.get_write_buffer_size()
+            taken, self._taken = before - self._unsent + self._taken, 0
+            if before and self._unsent and taken < limit_s * _LEAST_PER_S:
+                self.transport.abort()
+                return
+            if not self._unsent and (self.cycle is None or self.cycle.response_complete):
+                if self._answered is self.cycle:  # as it was when it was last looked at
+                    self.transport.close()
+                    return
+                self._answered = self.cycle
+            self._timer = self.loop.call_later(limit_s, self._look)
 
     return Impatient

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.paths import inside
 from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.evaluation.line_writer import LineWriter
 from vgbench_gen.evaluation.reply_lines import (
@@ -23,7 +25,7 @@ from vgbench_gen.evaluation.reply_lines import (
     read_record_at,
     read_records,
 )
-from vgbench_gen.store.files import write_bytes
+from vgbench_gen.store.files import dataset_error, write_bytes
 
 FILE, IMAGES = "traces.jsonl", "traces"
 _DIGEST = re.compile(r"[0-9a-f]{16,128}")
@@ -64,14 +66,15 @@ class TraceLog:
             images: those that tools made, JPEG or PNG.
 
         Raises:
-            DatasetError: another process writes the same file.
+            DatasetError: another process writes the same file, or a link leads out of the folder of replies.
         """
         for data in images:
             suffix = ".png" if data.startswith(b"\x89PNG") else ".jpg"
             target = self._images / f"{digest_bytes(data)}{suffix}"
-            if not target.exists():
+            if not self._check(target).exists():
                 write_bytes(target, data)
         if self._writer is None:
+            self._check(self.path)
             self._writer = LineWriter(self.path)
             self._at = None
         index, record = self._read_index(), make_trace_record(key, request_digest, trace)
@@ -103,7 +106,16 @@ class TraceLog:
         if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
             return None
         files = (self._images / f"{digest}{suffix}" for suffix in (".jpg", ".png"))
-        return next((file for file in files if file.is_file()), None)
+        return next(filter(self._is_ours, files), None)
+
+    def _is_ours(self, path: Path) -> bool:
+        """Whether there is such a file and no link leads out of the folder of replies."""
+        with suppress(DatasetError):
+            return self._check(path).is_file()
+        return False
+
+    def _check(self, path: Path) -> Path:
+        return inside(self.path.parent.parent, path, dataset_error)
 
     def close(self) -> None:
         """Make what was written durable and let go of the file."""
@@ -117,7 +129,7 @@ class TraceLog:
         return self._at
 
     def _read_lines(self) -> Iterator[tuple[int, TraceLine]]:
-        if not self.path.is_file():
+        if not self._is_ours(self.path):
             return
         for _, at, record in read_records(self.path, skip_damaged=True):
             if (line := _parse_trace(record)) is not None:

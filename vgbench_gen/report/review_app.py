@@ -37,10 +37,6 @@ _MAGIC = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png"}
 _FIELDS = 40
 
 
-HEADERS_S = 5.0
-"""So long, in seconds, the server waits for the headers of a request."""
-
-
 def make_app(queue: ReviewQueue, name: str, hosts: tuple[str, ...] = (), token: str = "", reviewer: str = "") -> Guard:
     """The application behind its guard.
 

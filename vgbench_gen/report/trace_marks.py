@@ -6,13 +6,13 @@ tool from outside are drawn as well. Everything here is foreign data; what does 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 MAX_MARKS = 120  # of one call
 _MAX_DEPTH = 6
+_FAR = 1e9  # pixels
 _BOXES = ("bbox", "bboxes", "box", "rect", "rect_px", "rects_px", "regions")
 _POINTS = ("point", "points", "pixel", "pixels", "uv", "track", "tracks")
 _SEGMENTS = ("segment", "segments", "line", "lines")
@@ -93,7 +93,7 @@ def _find_numbers(value: Any, count: int, pairs: bool = False, depth: int = 0) -
 
 
 def _are_numbers(value: Any, count: int) -> bool:
-    return len(value) == count and all(type(each) in (int, float) and math.isfinite(each) for each in value)
+    return len(value) == count and all(type(each) in (int, float) and abs(each) < _FAR for each in value)
 
 
 def _scale_share(mark: TraceMark, size_px: tuple[int, int]) -> TraceMark:

@@ -8,6 +8,8 @@ from typing import Any
 
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.json_text import read_json
+from vgbench_gen.core.paths import open_file
+from vgbench_gen.core.stand_ins import HEAD_BYTES, describe_stand_in
 
 
 def choose_device(device: str) -> Any:
@@ -29,6 +31,22 @@ def choose_device(device: str) -> Any:
     if place.type == "mps" and not torch.backends.mps.is_available():
         raise ConfigError("device mps: torch cannot use it here. Set device = 'cpu'.")
     return place
+
+
+def check_files(folder: Path) -> None:
+    """See that a model's folder holds files that end, and weights.
+
+    Raises:
+        ConfigError: one is a pipe, or something else lies in the place of weights.
+    """
+    for path in sorted(path for path in folder.iterdir() if not path.is_dir()):
+        try:
+            with open_file(path) as file:
+                found = describe_stand_in(file.read(HEAD_BYTES)) if path.suffix == ".safetensors" else None
+        except OSError as error:
+            found = f"no readable file ({error.strerror})", "Copy it again."
+        if found is not None:
+            raise ConfigError(f"{path}: found {found[0]}; expected a file of a model. {found[1]}")
 
 
 def load_model(class_name: str, folder: Path, device: str, dtype: str) -> Any:

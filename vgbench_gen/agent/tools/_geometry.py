@@ -71,21 +71,3 @@ def back_project(camera: Intrinsics, uv: FloatArray, z: FloatArray) -> FloatArra
     """(N, 3) points in the camera of pixels (N, 2) at depths (N,) along its z axis."""
     rays = np.column_stack([(uv - (camera.cx, camera.cy)) / (camera.fx, camera.fy), np.ones(len(uv))])
     return np.asarray(rays * z[:, None])
-
-
-__all__ = [
-    "AXES",
-    "CAMERA",
-    "POINTS_MAX",
-    "POSE",
-    "Coordinate",
-    "Depths",
-    "Intrinsics",
-    "Length",
-    "Pixel",
-    "Pose",
-    "Positive",
-    "Vector",
-    "back_project",
-    "read_depths",
-]

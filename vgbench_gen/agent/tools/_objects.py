@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -41,7 +41,7 @@ class ObjectsArguments(Config):
 
 
 def find_objects(given: Sequence[ToolInput], names: Sequence[Sequence[str]]) -> list[list[FoundBox | None]]:
-    """The best box of each name of each call, in one pass; None where it scores too little."""
+    """The best box of each name of each call, in one pass, pixels of `Image.color`; None where it scores too little."""
     options = given[0].options
     assert isinstance(options, DetectorOptions)
     detector = load_part(options, "detector")
@@ -57,6 +57,12 @@ def _has_area(found: FoundBox) -> bool:
 def round_box(box: Sequence[float]) -> list[float]:
     """A box as plain numbers."""
     return [round(float(edge), 1) + 0.0 for edge in box]
+
+
+def move_box(box: Sequence[float], move: Callable[[FloatArray], FloatArray]) -> Box:
+    """A box, its corners taken by `Image.to_delivered` or `Image.to_held`."""
+    left, top, right, bottom = move(np.reshape(box, (2, 2))).ravel().tolist()
+    return left, top, right, bottom
 
 
 def say_missing(name: str, score_min: float) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from vgbench_gen.agent.models.masks import FoundMask, bound_mask
 from vgbench_gen.agent.tool import ToolInput
-from vgbench_gen.agent.tools._objects import Box, find_objects, say_missing
+from vgbench_gen.agent.tools._objects import Box, find_objects, move_box, say_missing
 from vgbench_gen.agent.weights import MaskOptions, load_part
 from vgbench_gen.core.types import BoolArray
 
@@ -27,7 +27,7 @@ class Outline:
     mask_score: float = 0.0
     """The overlap with the truth that the model expects."""
     bounds: Box | None = None
-    """Edges of the mask, pixels."""
+    """Edges of the mask, pixels of the image as delivered."""
 
 
 def outline_objects(given: Sequence[ToolInput], names: Sequence[Sequence[str]]) -> list[list[Outline]]:
@@ -43,7 +43,7 @@ def outline_objects(given: Sequence[ToolInput], names: Sequence[Sequence[str]]) 
         images = [given[k].images[0].color for k in with_boxes]
         masks = iter([mask for own in segmenter.find_masks(images, asked) for mask in own])
     made = []
-    for own, found in zip(names, boxes, strict=True):
+    for one, own, found in zip(given, names, boxes, strict=True):
         outlines = []
         for name, box in zip(own, found, strict=True):
             if box is None:
@@ -54,6 +54,7 @@ def outline_objects(given: Sequence[ToolInput], names: Sequence[Sequence[str]]) 
             if bounds is None:
                 outlines.append(Outline(name, f"{name} has a box, but nothing in it could be outlined"))
             else:
-                outlines.append(Outline(name, "", box.score, mask.mask, mask.score, bounds))
+                edges = move_box(bounds, one.images[0].to_delivered)
+                outlines.append(Outline(name, "", box.score, mask.mask, mask.score, edges))
         made.append(outlines)
     return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, TypeVar
 
-from vgbench_gen.agent.tool import Tier, Tool, ToolError, ToolInput, ToolOutput
+from vgbench_gen.agent.tool import ArgumentsT, Tier, Tool, ToolError, ToolInput, ToolOutput
 from vgbench_gen.geometry.boxes import rect_iou
 from vgbench_gen.tasks.revealed import (
     Revealed,
@@ -22,13 +22,13 @@ PairT = TypeVar("PairT", RevealedHomography, RevealedMotion, RevealedTrack)
 PlacedT = TypeVar("PlacedT", RevealedObject, RevealedRegion)
 
 
-class OracleTool(Tool):
+class OracleTool(Tool[ArgumentsT]):
     """A tool that answers from the evidence of the row, as a perfect one would; it looks at no pixel."""
 
     tier: ClassVar[Tier] = "oracle"
     runs = "here"
 
-    async def run_here(self, given: ToolInput) -> ToolOutput:
+    async def run_here(self, given: ToolInput[ArgumentsT]) -> ToolOutput:
         """As `run`, which takes no time."""
         return self.run(given)
 

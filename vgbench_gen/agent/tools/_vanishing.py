@@ -54,8 +54,8 @@ def fit_line_camera(image: Image, stated: FloatArray) -> LineCamera | str:
     side = float(max(image.size))
     if min(image.size) < SIDE_MIN_PX:
         return f"the image has {image.size[0]} x {image.size[1]} pixels; too small for lines"
-    found = detect_segments(image.gray, _SCALE)
-    lines = cut_segments(found, np.array([[0, 0, *image.size]]), NOISE_PX)
+    found = image.to_delivered(detect_segments(image.gray, _SCALE).reshape(-1, 2)).reshape(-1, 4)
+    lines = cut_segments(found, np.array([[0, 0, *image.size]]), NOISE_PX * float(image.scale.max()))
     real = lines.halves[0] > 0
     if real.sum() < SEGMENTS_MIN:
         return f"only {int(real.sum())} line segments are long enough"

@@ -9,6 +9,7 @@ from vgbench_gen.agent.tool import Matrix3, ToolError
 from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.types import BoolArray, ColorArray, FloatArray
 from vgbench_gen.geometry.homography import normalise_homography
+from vgbench_gen.tasks.solving import Image
 
 _BLUR_PX = 1.5  # at 256 pixels; forgives the rounding of printed matrices
 _SIDE = 256
@@ -37,8 +38,10 @@ def warp(image: ColorArray, H: FloatArray, size: tuple[int, int]) -> tuple[Color
     return np.asarray(made, dtype=np.uint8), np.asarray(covered > 250)
 
 
-def compare(first: ColorArray, second: ColorArray, H: FloatArray) -> tuple[float | None, float | None, float]:
-    """(correlation -1 to 1, mean grey difference 0 to 255, share covered) of a grey image warped onto another one."""
+def compare(one: Image, other: Image, H: FloatArray) -> tuple[float | None, float | None, float]:
+    """(correlation -1 to 1, mean grey difference 0 to 255, share covered) of an image warped onto another one."""
+    first, second = one.gray, other.gray
+    H = np.linalg.inv(other.delivered_from_held) @ H @ one.delivered_from_held
     wide, high = second.shape[1], second.shape[0]
     scale = min(1.0, _SIDE / max(wide, high))
     size = (max(1, round(wide * scale)), max(1, round(high * scale)))

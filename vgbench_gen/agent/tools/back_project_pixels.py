@@ -8,17 +8,8 @@ import numpy as np
 from pydantic import Field
 
 from vgbench_gen.agent.tool import Tier, Tool, ToolInput, ToolOutput, tools
-from vgbench_gen.agent.tools._geometry import (
-    AXES,
-    CAMERA,
-    POINTS_MAX,
-    Depths,
-    Intrinsics,
-    Pixel,
-    back_project,
-    read_depths,
-)
-from vgbench_gen.agent.tools._pairs import round_all
+from vgbench_gen.agent.tools._geometry import AXES, CAMERA, POINTS_MAX, Depths, Pixel, back_project, read_depths
+from vgbench_gen.agent.tools._pairs import Intrinsics, round_all
 from vgbench_gen.core.config import Config
 
 
@@ -29,13 +20,10 @@ class _Arguments(Config):
 
 
 @tools.register("BackProjectPixels")
-class BackProjectPixels(Tool):
-    """See the module."""
-
+class BackProjectPixels(Tool[_Arguments]):
     name = "BackProjectPixels"
     tier: ClassVar[Tier] = "classical"
     does = "Gives the point in space of each pixel whose depth is known."
-    Arguments = _Arguments
     returns: ClassVar = {
         "points": f"[x, y, z] of each, {AXES}, in the unit of the depths",
         "ranges": "distance of each from the camera, along its ray",
@@ -46,10 +34,8 @@ class BackProjectPixels(Tool):
         "camera": {"fx": 580.0, "fy": 580.0, "cx": 319.5, "cy": 239.5},
     }
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, _Arguments)
         z = read_depths(arguments.depths, len(arguments.pixels))
         points = back_project(arguments.camera, np.array(arguments.pixels), z)
         return ToolOutput({"points": round_all(points, 6), "ranges": round_all(np.linalg.norm(points, axis=1), 6)})

@@ -2,19 +2,55 @@
 
 from __future__ import annotations
 
+import ast
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import Field
+from simpleeval import DEFAULT_OPERATORS, InvalidExpression, SimpleEval  # type: ignore[import-untyped]
 
 from vgbench_gen.agent.tool import Tier, Tool, ToolError, ToolInput, ToolOutput, tools
 from vgbench_gen.core.config import Config
 
 MAX_CHARACTERS = 300
+_BITS_MAX = 4096  # of every whole number on the way; floats end at 1,024
+_VALUES = (ast.Expr, ast.Constant, ast.Name, ast.UnaryOp, ast.BinOp, ast.Compare, ast.BoolOp, ast.IfExp, ast.Call)
+
+
+def _power(base: float, exponent: float) -> Any:
+    if isinstance(base, int) and isinstance(exponent, int) and base.bit_length() * exponent > _BITS_MAX:
+        raise OverflowError("the power is too large")
+    return base**exponent
+
+
+def _round(number: float, ndigits: int | None = None) -> float:
+    if ndigits is not None and abs(ndigits) > _BITS_MAX:
+        raise OverflowError("too many places to round to")
+    return round(number, ndigits)
+
+
 _FUNCTIONS = {
     name: getattr(math, name)
     for name in ("sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "degrees", "radians", "hypot", "log")
-} | {"abs": abs, "min": min, "max": max, "round": round}
+} | {"abs": abs, "min": min, "max": max, "round": _round}
+
+
+class _Arithmetic(SimpleEval):  # type: ignore[misc]
+    """Whatever is computed on the way is a number of bounded size: no text, list or function is ever made."""
+
+    nodes: dict[type, Any]
+
+    def __init__(self) -> None:
+        super().__init__(DEFAULT_OPERATORS | {ast.Pow: _power}, _FUNCTIONS, {"pi": math.pi, "e": math.e})
+        self.nodes = {kind: self.nodes[kind] for kind in (*_VALUES, ast.keyword)}
+
+    def _eval(self, node: ast.AST) -> Any:
+        found = super()._eval(node)
+        if isinstance(node, ast.keyword):  # (name, a number that was looked at)
+            return found
+        if not isinstance(found, int | float) or (isinstance(found, int) and found.bit_length() > _BITS_MAX):
+            raise InvalidExpression(f"expected numbers of at most {_BITS_MAX} bits, and nothing else")
+        return found
 
 
 class _Arguments(Config):
@@ -26,27 +62,21 @@ class _Arguments(Config):
 
 
 @tools.register("Calculate")
-class Calculate(Tool):
-    """See the module."""
-
+class Calculate(Tool[_Arguments]):
     name = "Calculate"
     tier: ClassVar[Tier] = "utility"
     does = "Computes an arithmetic expression."
-    Arguments = _Arguments
     returns: ClassVar = {"result": "the number"}
     example: ClassVar = {"expression": "sqrt(1.2**2 + 0.5**2)"}
     timeout_s = 5.0
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`. Refuses what is no finite real number, and expressions that would grow without bound."""
-        from simpleeval import InvalidExpression, SimpleEval  # type: ignore[import-untyped]
-
-        assert isinstance(given.arguments, _Arguments)
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         text = given.arguments.expression.replace("^", "**").strip()
         if ";" in text or "\n" in text:
             raise ToolError(f"found {text!r:.80}; expected one expression")
         try:
-            result = SimpleEval(functions=_FUNCTIONS, names={"pi": math.pi, "e": math.e}).eval(text)
+            result = _Arithmetic().eval(text)
+            finite = math.isfinite(result)
         except (
             InvalidExpression,
             ArithmeticError,
@@ -57,13 +87,6 @@ class Calculate(Tool):
             MemoryError,
         ) as e:
             raise ToolError(f"cannot compute {text!r:.80}: {e!s:.120}") from None
-        if isinstance(result, bool) or not isinstance(result, int | float) or not _is_finite(result):
+        if isinstance(result, bool) or not finite:
             raise ToolError(f"{text!r:.80} gives {type(result).__name__}; expected a finite number")
         return ToolOutput({"result": result})
-
-
-def _is_finite(number: float) -> bool:
-    try:
-        return math.isfinite(number)
-    except OverflowError:  # an integer beyond every float
-        return False

@@ -28,13 +28,10 @@ class _Arguments(Config):
 
 
 @tools.register("CheckHomography")
-class CheckHomography(Tool):
-    """See the module."""
-
+class CheckHomography(Tool[_Arguments]):
     name = "CheckHomography"
     tier: ClassVar[Tier] = "classical"
     does = "Measures how well stated homographies take the first image to the second, by matches and by warping."
-    Arguments = _Arguments
     argument_aliases: ClassVar = {"images": "image"}
     returns: ClassVar = {
         "corner_errors_px": "for each matrix the mean distance of the image's corners from where the fitted homography "
@@ -46,10 +43,8 @@ class CheckHomography(Tool):
     }
     example: ClassVar = {"image": ["image-0", "image-1"], "matrices": [[[1, 0, 20], [0, 1, 0], [0, 0, 1]]]}
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, _Arguments)
         stated = [read_matrix(matrix) for matrix in arguments.matrices]
         first, second = given.images
         fitted, inliers = _fit(given)
@@ -62,7 +57,7 @@ class CheckHomography(Tool):
                 for H in stated
             ]
         errors = [error if error is not None and error < 1e6 else None for error in errors]
-        alike = [compare(first.gray, second.gray, H)[0] for H in stated]
+        alike = [compare(first, second, H)[0] for H in stated]
         told: dict[str, Any] = {
             "corner_errors_px": [None if error is None else round(error, 2) for error in errors],
             "correlations": [None if one is None else round(one, 3) for one in alike],

@@ -23,16 +23,13 @@ class _Arguments(Config):
 
 
 @tools.register("CheckMotion")
-class CheckMotion(Tool):
-    """See the module."""
-
+class CheckMotion(Tool[_Arguments]):
     name = "CheckMotion"
     tier: ClassVar[Tier] = "classical"
     does = (
         "Measures how well stated camera motions between two images fit what the images show. The length of a "
         "translation cannot be checked, its direction and sign can."
     )
-    Arguments = _Arguments
     argument_aliases: ClassVar = {"images": "image"}
     returns: ClassVar = {
         "shares": "for each motion the share of matches, 0 to 1, that it explains in front of both cameras",
@@ -46,10 +43,8 @@ class CheckMotion(Tool):
         "cameras": [{"fx": 580.0, "fy": 580.0, "cx": 319.5, "cy": 239.5}],
     }
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, _Arguments)
         motions = [motion.read()[:3] for motion in arguments.motions]
         (K1, K2), _ = find_cameras(given, arguments.cameras)
         x_1, x_2, tolerance = match_rays(given.images[0], given.images[1], K1, K2)

@@ -22,13 +22,10 @@ class _Arguments(Config):
 
 
 @tools.register("ComposePoses")
-class ComposePoses(Tool):
-    """See the module."""
-
+class ComposePoses(Tool[_Arguments]):
     name = "ComposePoses"
     tier: ClassVar[Tier] = "classical"
     does = f"Chains or inverts rigid motions and tells the result's angle, length and view direction ({AXES})."
-    Arguments = _Arguments
     returns: ClassVar = {
         "rotation": "3x3 R of the whole X_last = R X_first + t",
         "translation": "t, in the unit of the given translations",
@@ -44,10 +41,8 @@ class ComposePoses(Tool):
         "invert": [True],
     }
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, _Arguments)
         if len(arguments.invert) not in (0, len(arguments.poses)):
             raise ToolError(f"invert: found {len(arguments.invert)}; expected {len(arguments.poses)} or none")
         whole = np.eye(4)

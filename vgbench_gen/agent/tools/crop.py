@@ -22,23 +22,18 @@ class _Arguments(Config):
 
 
 @tools.register("Crop")
-class CropImage(Tool):
-    """See the module."""
-
+class CropImage(Tool[_Arguments]):
     name = "Crop"
     tier: ClassVar[Tier] = "utility"
     does = "Cuts a rectangle out of an image and gives it as a new image."
-    Arguments = _Arguments
     returns: ClassVar = {
         "image": "name of the new image",
         "rect_px": "[left, top, right, bottom] that was cut, pixels of the given image, ends included",
     }
     example: ClassVar = {"image": "image-0", "bbox": [0.25, 0.4, 0.6, 0.8]}
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
-        assert isinstance(given.arguments, _Arguments)
-        color = given.images[0].color
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
+        color = given.images[0].read_whole()
         height, width = color.shape[:2]
         left, top, right, bottom = given.arguments.bbox
         x1, x2 = round(left * width), round(right * width) - 1

@@ -27,13 +27,10 @@ class _Arguments(Config):
 
 
 @tools.register("DetectObjectsWeights")
-class DetectObjects(WeightsTool):
-    """See the module."""
-
+class DetectObjects(WeightsTool[_Arguments]):
     name = "DetectObjects"
     does = "Lists the objects in an image: the model names candidates, and a detector keeps those that it finds."
     Options = DetectorOptions
-    Arguments = _Arguments
     returns: ClassVar = {
         "objects": "names of what was found, best first",
         "scores": "the detector's own score of each, from 0 to 1, no probability",
@@ -47,21 +44,14 @@ class DetectObjects(WeightsTool):
         "nothing else."
     )
 
-    def needs_core(self, arguments: Config) -> bool:
-        """See `Tool.needs_core`."""
-        return isinstance(arguments, _Arguments) and not arguments.candidates
+    def needs_core(self, arguments: _Arguments) -> bool:
+        return not arguments.candidates
 
-    def hear(self, arguments: Config, reply: str) -> Config:
-        """See `Tool.hear`."""
+    def hear(self, arguments: _Arguments, reply: str) -> _Arguments:
         return arguments.model_copy(update={"candidates": read_names(reply)})
 
-    def run_batch(self, given: Sequence[ToolInput]) -> list[ToolOutput | ToolError]:
-        """See `Tool.run_batch`."""
-        names = {
-            k: one.arguments.candidates
-            for k, one in enumerate(given)
-            if isinstance(one.arguments, _Arguments) and one.arguments.candidates
-        }
+    def run_batch(self, given: Sequence[ToolInput[_Arguments]]) -> list[ToolOutput | ToolError]:
+        names = {k: one.arguments.candidates for k, one in enumerate(given) if one.arguments.candidates}
         boxes = find_objects([given[k] for k in names], [*names.values()]) if names else []
         found = dict(zip(names, boxes, strict=True))
         return [

@@ -32,26 +32,21 @@ class _Arguments(Config):
 
 
 @tools.register("Draw")
-class DrawMarks(Tool):
-    """See the module."""
-
+class DrawMarks(Tool[_Arguments]):
     name = "Draw"
     tier: ClassVar[Tier] = "utility"
     does = "Draws numbered points, boxes and lines on a copy of an image."
-    Arguments = _Arguments
     returns: ClassVar = {
         "image": "name of the new image",
         "colors": "colours in the order of the marks of each kind, then from the start again",
     }
     example: ClassVar = {"image": "image-0", "points": [[320, 240]], "lines": [[[0, 200], [639, 260]]]}
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, _Arguments)
         if not (arguments.points or arguments.boxes or arguments.lines):
             raise ToolError("found nothing to draw; expected points, boxes or lines")
-        canvas = np.ascontiguousarray(given.images[0].color)
+        canvas = np.ascontiguousarray(given.images[0].read_whole())
         stroke = max(1, round(max(given.images[0].size) / 400))
 
         def place(u: float, v: float) -> tuple[int, int]:

@@ -9,8 +9,8 @@ from pydantic import Field
 
 from vgbench_gen.agent.tool import ImagePair, Tier, Tool, ToolInput, ToolOutput, tools
 from vgbench_gen.agent.tools._fundamental import Epipolar, fit_fundamental, make_fundamental
-from vgbench_gen.agent.tools._geometry import POSE, Intrinsics, Pixel, Pose
-from vgbench_gen.agent.tools._pairs import find_cameras, round_all
+from vgbench_gen.agent.tools._geometry import POSE, Pixel, Pose
+from vgbench_gen.agent.tools._pairs import Intrinsics, find_cameras, round_all
 from vgbench_gen.core.config import Config
 from vgbench_gen.core.types import FloatArray
 
@@ -28,13 +28,10 @@ class _Arguments(Config):
 
 
 @tools.register("EpipolarLine")
-class EpipolarLine(Tool):
-    """See the module."""
-
+class EpipolarLine(Tool[_Arguments]):
     name = "EpipolarLine"
     tier: ClassVar[Tier] = "classical"
     does = "Gives the line in the second image on which a point of the first image must lie, if it is at rest."
-    Arguments = _Arguments
     argument_aliases: ClassVar = {"images": "image"}
     returns: ClassVar = {
         "line": "[a, b, c] of a u + b v + c = 0 in pixels of the second image, a^2 + b^2 = 1",
@@ -47,10 +44,8 @@ class EpipolarLine(Tool):
     }
     example: ClassVar = {"image": ["image-0", "image-1"], "point": [320, 240]}
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, _Arguments)
         found: Epipolar | str
         if arguments.pose is not None:
             pose = arguments.pose.read()

@@ -8,8 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from vgbench_gen.agent.tool import ImageName, Tier, Tool, ToolInput, ToolOutput, tools
-from vgbench_gen.agent.tools._geometry import Coordinate, Positive
-from vgbench_gen.agent.tools._pairs import round_all
+from vgbench_gen.agent.tools._pairs import Coordinate, Positive, round_all
 from vgbench_gen.agent.tools._vanishing import fit_line_camera
 from vgbench_gen.core.config import Config
 
@@ -27,14 +26,11 @@ class _Arguments(Config):
 
 
 @tools.register("EstimateCameraFromVanishingPoints")
-class EstimateCameraFromVanishingPoints(Tool):
-    """See the module."""
-
+class EstimateCameraFromVanishingPoints(Tool[_Arguments]):
     name = "EstimateCameraFromVanishingPoints"
     aliases = ("EstimateCameraParameters",)
     tier: ClassVar[Tier] = "classical"
     does = "Estimates focal length, fields of view and principal point from line segments at right angles in space."
-    Arguments = _Arguments
     returns: ClassVar = {
         "focal_px": "focal length along u and v, pixels; null where it cannot be told",
         "focal_sigma_px": "its standard deviation; 0 where it was given",
@@ -47,10 +43,8 @@ class EstimateCameraFromVanishingPoints(Tool):
     }
     example: ClassVar = {"image": "image-0"}
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, _Arguments)
         image = given.images[0]
         width, height = image.size
         middle = ((width - 1) / 2, (height - 1) / 2)

@@ -23,13 +23,10 @@ class _Arguments(MatchArguments):
 
 
 @tools.register("EstimateHomographyMatrix")
-class EstimateHomographyMatrix(Tool):
-    """See the module."""
-
+class EstimateHomographyMatrix(Tool[_Arguments]):
     name = "EstimateHomographyMatrix"
     tier: ClassVar[Tier] = "classical"
     does = "Estimates the 3x3 homography that takes pixels of the first image to the second (SIFT, MAGSAC)."
-    Arguments = _Arguments
     argument_aliases: ClassVar = {"images": "image"}
     returns: ClassVar = {
         "homography_matrix": "3x3, takes (u, v, 1) of the first image to the second, lower right number 1; "
@@ -41,10 +38,8 @@ class EstimateHomographyMatrix(Tool):
     }
     example: ClassVar = {"image": ["image-0", "image-1"]}
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, _Arguments)
         uv1, uv2 = match_sift((given.images[0], given.images[1]), arguments.num_keypoints, arguments.ratio_th)
         count = {"inliers_count": 0, "total_matches": len(uv1)}
         if len(uv1) < INLIERS_MIN:

@@ -33,13 +33,10 @@ class ObjectDepthOptions(DetectorOptions, DepthOptions):
 
 
 @tools.register("EstimateObjectDepthWeights")
-class EstimateObjectDepth(WeightsTool):
-    """See the module."""
-
+class EstimateObjectDepth(WeightsTool[_Arguments]):
     name = "EstimateObjectDepth"
     does = "Estimates how far named objects are from the camera."
     Options = ObjectDepthOptions
-    Arguments = _Arguments
     argument_aliases: ClassVar = {"object": "objects", "object_descs": "objects"}
     returns: ClassVar = {
         "results": '[{"object", "depth", "spread_m", "score", "error"}] in the order of the names; depth is the median '
@@ -49,14 +46,11 @@ class EstimateObjectDepth(WeightsTool):
     }
     example: ClassVar = {"image": "image-0", "objects": ["dog", "cat"], "indoor_or_outdoor": "outdoor"}
 
-    def list_slots(self, options: Config, arguments: Config) -> tuple[str, ...]:
-        """See `WeightsTool.list_slots`."""
-        assert isinstance(arguments, _Arguments)
+    def list_slots(self, options: Config, arguments: _Arguments) -> tuple[str, ...]:
         return list_depth_slots(options, arguments.indoor_or_outdoor)
 
-    def run_batch(self, given: Sequence[ToolInput]) -> list[ToolOutput | ToolError]:
-        """See `Tool.run_batch`."""
-        asked = [one.arguments for one in given if isinstance(one.arguments, _Arguments)]
+    def run_batch(self, given: Sequence[ToolInput[_Arguments]]) -> list[ToolOutput | ToolError]:
+        asked = [one.arguments for one in given]
         boxes = find_objects(given, [one.objects for one in asked])
         maps = measure_depths(given)
         options = given[0].options

@@ -33,24 +33,20 @@ class GeometryOptions(MaskOptions, DepthOptions):
     """For tools that outline objects and measure their depth."""
 
 
-class _Geometry(WeightsTool):
+class _Geometry(WeightsTool[_Arguments]):
     name = "EstimateObjectGeometryProperties"
     Options = GeometryOptions
-    Arguments = _Arguments
     argument_aliases: ClassVar = {"objects": "object_descs", "object": "object_descs"}
     example: ClassVar = {"image": "image-0", "object_descs": ["dog", "cat"]}
 
-    def list_slots(self, options: Config, arguments: Config) -> tuple[str, ...]:
-        """See `WeightsTool.list_slots`."""
-        assert isinstance(arguments, _Arguments)
+    def list_slots(self, options: Config, arguments: _Arguments) -> tuple[str, ...]:
         return list_depth_slots(options, arguments.indoor_or_outdoor)
 
-    def run_batch(self, given: Sequence[ToolInput]) -> list[ToolOutput | ToolError]:
-        """See `Tool.run_batch`."""
-        asked = [one.arguments for one in given if isinstance(one.arguments, _Arguments)]
+    def run_batch(self, given: Sequence[ToolInput[_Arguments]]) -> list[ToolOutput | ToolError]:
         maps = measure_depths(given)
         made: list[ToolOutput | ToolError] = []
-        for outlines, found in zip(outline_objects(given, [one.object_descs for one in asked]), maps, strict=True):
+        outlined = outline_objects(given, [one.arguments.object_descs for one in given])
+        for call, outlines, found in zip(given, outlined, maps, strict=True):
             results: list[dict[str, Any]] = []
             for one in outlines:
                 if one.mask is None or one.bounds is None:
@@ -67,10 +63,10 @@ class _Geometry(WeightsTool):
                         "error": None,
                     }
                 )
-            height, width = found.depth_m.shape
+            width, height = call.images[0].size
             intrinsic = None
             if (focal := found.focal_px) is not None:
-                focal = round(focal, 1)
+                focal = round(focal * float(call.images[0].scale[0]), 1)
                 intrinsic = [[focal, 0.0, (width - 1) / 2], [0.0, focal, (height - 1) / 2], [0.0, 0.0, 1.0]]
             told = {"results": results, "camera_parameters": self.describe_camera(intrinsic)}
             made.append(ToolOutput(told | {"uncertainty": NO_ERROR_BARS}))
@@ -105,7 +101,6 @@ class EstimateObjectGeometryProperties(_Geometry):
     }
 
     def describe_camera(self, intrinsic: list[list[float]] | None) -> dict[str, Any]:
-        """See the base class."""
         why = {} if intrinsic else {"why_no_intrinsic": _UNKNOWN}
         return {"intrinsic": intrinsic, **why, "pose": _NO_POSE}
 
@@ -122,5 +117,4 @@ class EstimateObjectGeometryPropertiesOfficial(_Geometry):
     }
 
     def describe_camera(self, intrinsic: list[list[float]] | None) -> dict[str, Any]:
-        """See the base class."""
         return {"intrinsic": intrinsic or _UNKNOWN, "extrinsic": np.eye(3, 4).tolist()}

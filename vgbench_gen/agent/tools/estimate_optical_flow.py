@@ -36,13 +36,12 @@ def measure_flow(first: Image, second: Image) -> FloatArray:
         raise ToolError(f"found images of {first.size} pixels; expected at least {SIDE_MIN_PX} a side")
     start = np.zeros((*first.gray.shape, 2), np.float32)
     flow = cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_MEDIUM).calc(first.gray, second.gray, start)
-    return np.asarray(flow, dtype=np.float64)
+    return np.asarray(flow, dtype=np.float64) * first.scale
 
 
-class _Flow(Tool):
+class _Flow(Tool[_Arguments]):
     name = "EstimateOpticalFlow"
     tier: ClassVar[Tier] = "classical"
-    Arguments = _Arguments
     argument_aliases: ClassVar = {"images": "image"}
     example: ClassVar = {"image": ["image-0", "image-1"]}
 
@@ -62,7 +61,6 @@ class EstimateOpticalFlow(_Flow):
     }
 
     def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
         flow = measure_flow(*given.images).reshape(-1, 2)
         x, y = (round(float(mean), 2) for mean in flow.mean(axis=0))
         return ToolOutput(
@@ -87,7 +85,6 @@ class EstimateOpticalFlowOfficial(_Flow):
     }
 
     def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
         first, second = given.images
         x, y = measure_flow(second, first).reshape(-1, 2).mean(axis=0)
         return ToolOutput({"mean_flow_x": round(float(x), 2), "mean_flow_y": round(float(y), 2)})

@@ -21,19 +21,17 @@ class _Arguments(Config):
     image: ImagePair
 
 
-class _Raft(WeightsTool):
+class _Raft(WeightsTool[_Arguments]):
     name = "EstimateOpticalFlow"
     Options = FlowOptions
     extra = "flow"
     packages = ("torch", "torchvision", "safetensors")
-    Arguments = _Arguments
     argument_aliases: ClassVar = {"images": "image"}
     example: ClassVar = {"image": ["image-0", "image-1"]}
     backward: ClassVar[bool] = False
     """Whether flow is measured from the second image to the first."""
 
-    def run_batch(self, given: Sequence[ToolInput]) -> list[ToolOutput | ToolError]:
-        """See `Tool.run_batch`."""
+    def run_batch(self, given: Sequence[ToolInput[_Arguments]]) -> list[ToolOutput | ToolError]:
         outcomes: dict[int, ToolOutput | ToolError] = {}
         pairs = {}
         for k, one in enumerate(given):
@@ -44,7 +42,8 @@ class _Raft(WeightsTool):
             else:
                 pairs[k] = (first.color, second.color)
         flows = load_part(given[0].options, "flow").measure_flows([*pairs.values()]) if pairs else []
-        outcomes |= {k: ToolOutput(self.describe_flow(flow)) for k, flow in zip(pairs, flows, strict=True)}
+        moved = {k: flow * given[k].images[0].scale for k, flow in zip(pairs, flows, strict=True)}
+        outcomes |= {k: ToolOutput(self.describe_flow(flow)) for k, flow in moved.items()}
         return [outcomes[k] for k in range(len(given))]
 
     def describe_flow(self, flow: FloatArray) -> dict[str, Any]:
@@ -66,7 +65,6 @@ class EstimateOpticalFlowRaft(_Raft):
     returns: ClassVar = EstimateOpticalFlow.returns
 
     def describe_flow(self, flow: FloatArray) -> dict[str, Any]:
-        """See the base class."""
         moves = flow.reshape(-1, 2)
         told = super().describe_flow(flow) | {"median_flow": np.median(moves, axis=0).round(2).tolist()}
         return told | {"spread": round(float(np.linalg.norm(moves, axis=1).std()), 2)}

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 
 from vgbench_gen.agent.tool import ImageName, ToolError, ToolInput, ToolOutput, tools
 from vgbench_gen.agent.tools._depths import WHERE, Where, list_depth_slots, measure_depths
-from vgbench_gen.agent.tools._objects import BOX, NO_ERROR_BARS, Box, cover_box, describe_depth
+from vgbench_gen.agent.tools._objects import BOX, NO_ERROR_BARS, Box, cover_box, describe_depth, move_box
 from vgbench_gen.agent.weights import DepthOptions, WeightsTool
 from vgbench_gen.core.config import Config
 from vgbench_gen.core.types import FloatArray
@@ -33,13 +33,10 @@ class _Arguments(Config):
 
 
 @tools.register("EstimateRegionDepthWeights")
-class EstimateRegionDepth(WeightsTool):
-    """See the module."""
-
+class EstimateRegionDepth(WeightsTool[_Arguments]):
     name = "EstimateRegionDepth"
     does = "Estimates how far regions of an image are from the camera."
     Options = DepthOptions
-    Arguments = _Arguments
     argument_aliases: ClassVar = {"bbox": "bboxes", "regions": "bboxes"}
     returns: ClassVar = {
         "depths": "of each box in order, metres along the viewing axis",
@@ -49,22 +46,21 @@ class EstimateRegionDepth(WeightsTool):
     }
     example: ClassVar = {"image": "image-0", "bboxes": [[120, 80, 260, 310]], "indoor_or_outdoor": "indoor"}
 
-    def list_slots(self, options: Config, arguments: Config) -> tuple[str, ...]:
-        """See `WeightsTool.list_slots`."""
-        assert isinstance(arguments, _Arguments)
+    def list_slots(self, options: Config, arguments: _Arguments) -> tuple[str, ...]:
         return list_depth_slots(options, arguments.indoor_or_outdoor)
 
-    def run_batch(self, given: Sequence[ToolInput]) -> list[ToolOutput | ToolError]:
-        """See `Tool.run_batch`."""
-        asked = [one.arguments for one in given if isinstance(one.arguments, _Arguments)]
+    def run_batch(self, given: Sequence[ToolInput[_Arguments]]) -> list[ToolOutput | ToolError]:
         maps = measure_depths(given)
-        return [_read_boxes(one, found.depth_m) for one, found in zip(asked, maps, strict=True)]
+        return [_read_boxes(one, found.depth_m) for one, found in zip(given, maps, strict=True)]
 
 
-def _read_boxes(asked: _Arguments, depth_m: FloatArray) -> ToolOutput | ToolError:
-    depths, spreads = [], []
-    for box in asked.bboxes:
+def _read_boxes(given: ToolInput[_Arguments], depth_m: FloatArray) -> ToolOutput | ToolError:
+    depths, spreads, asked = [], [], given.arguments
+    image = given.images[0]
+    for delivered in asked.bboxes:
+        box = move_box(delivered, image.to_held)
         try:
+            cover_box(delivered, image.size[::-1])  # an error names the pixels that were given
             within = cover_box(box, (depth_m.shape[0], depth_m.shape[1]))
             centre = cover_box(box, (depth_m.shape[0], depth_m.shape[1]), share=0.0)
         except ToolError as error:

@@ -19,16 +19,13 @@ class _Arguments(Config):
 
 
 @tools.register("EstimateRelativePose")
-class EstimateRelativePose(Tool):
-    """See the module."""
-
+class EstimateRelativePose(Tool[_Arguments]):
     name = "EstimateRelativePose"
     tier: ClassVar[Tier] = "classical"
     does = (
         "Estimates rotation and direction of translation between two views of a rigid scene. Camera axes: x right, y "
         "down, z forward. The length of the translation cannot be told from two images."
     )
-    Arguments = _Arguments
     argument_aliases: ClassVar = {"images": "image"}
     returns: ClassVar = {
         "rotation": "3x3 R of X2 = R X1 + t: takes directions of the first camera to the second; null where it cannot "
@@ -51,10 +48,8 @@ class EstimateRelativePose(Tool):
         "cameras": [{"fx": 580.0, "fy": 580.0, "cx": 319.5, "cy": 239.5}],
     }
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, _Arguments)
         (K1, K2), assumed = find_cameras(given, arguments.cameras)
         uv1, uv2 = match_pair(given)
         found = estimate_two_view(uv1, uv2, K1, K2)

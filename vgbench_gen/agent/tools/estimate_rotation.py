@@ -23,13 +23,10 @@ class _Arguments(Config):
 
 
 @tools.register("EstimateRotation")
-class EstimateRotation(Tool):
-    """See the module."""
-
+class EstimateRotation(Tool[_Arguments]):
     name = "EstimateRotation"
     tier: ClassVar[Tier] = "classical"
     does = "Estimates by how much the camera turned between two images taken from one place. Says where they are not."
-    Arguments = _Arguments
     argument_aliases: ClassVar = {"images": "image"}
     returns: ClassVar = {
         "rotation": f"3x3 R that takes directions of the first camera to the second, {AXES}; null where it moved",
@@ -45,10 +42,8 @@ class EstimateRotation(Tool):
     }
     example: ClassVar = {"image": ["image-0", "image-1"]}
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, _Arguments)
         (K1, K2), assumed = find_cameras(given, arguments.cameras)
         uv1, uv2 = match_pair(given)
         told: dict[str, Any] = {"cameras": "assumed" if assumed else "given", "total_matches": len(uv1)}

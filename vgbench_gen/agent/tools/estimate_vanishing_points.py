@@ -8,8 +8,8 @@ import numpy as np
 from pydantic import Field
 
 from vgbench_gen.agent.tool import ImageName, Tier, Tool, ToolInput, ToolOutput, tools
-from vgbench_gen.agent.tools._geometry import CAMERA, Intrinsics
-from vgbench_gen.agent.tools._pairs import round_all
+from vgbench_gen.agent.tools._geometry import CAMERA
+from vgbench_gen.agent.tools._pairs import Intrinsics, round_all
 from vgbench_gen.agent.tools._vanishing import fit_line_camera
 from vgbench_gen.core.config import Config
 
@@ -23,16 +23,13 @@ class _Arguments(Config):
 
 
 @tools.register("EstimateVanishingPoints")
-class EstimateVanishingPoints(Tool):
-    """See the module."""
-
+class EstimateVanishingPoints(Tool[_Arguments]):
     name = "EstimateVanishingPoints"
     tier: ClassVar[Tier] = "classical"
     does = (
         "Finds three directions at right angles in the lines of an image (walls, floor, furniture), their vanishing "
         "points, and by how much the camera looks up and is turned, taking one of them for the vertical."
     )
-    Arguments = _Arguments
     returns: ClassVar = {
         "directions": "[{direction: unit vector in camera axes (x right, y down, z forward), vanishing_point: [u, v] "
         "in pixels or null where it is too far away, lines_count}, ...]",
@@ -44,10 +41,8 @@ class EstimateVanishingPoints(Tool):
     }
     example: ClassVar = {"image": "image-0"}
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, _Arguments)
         image, camera = given.images[0], arguments.camera
         width, height = image.size
         stated = np.array([np.nan, (width - 1) / 2, (height - 1) / 2])

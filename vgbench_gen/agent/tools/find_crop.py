@@ -22,14 +22,11 @@ class _Arguments(Config):
 
 
 @tools.register("FindCrop")
-class FindCrop(Tool):
-    """See the module."""
-
+class FindCrop(Tool[_Arguments]):
     name = "FindCrop"
     aliases = ("MatchTemplate",)
     tier: ClassVar[Tier] = "classical"
     does = "Finds where the second image appears in the first one, upright and at any size (template matching)."
-    Arguments = _Arguments
     argument_aliases: ClassVar = {"images": "image"}
     returns: ClassVar = {
         "bbox": "[left, top, right, bottom] in the first image, pixels; null where it is not found",
@@ -40,8 +37,7 @@ class FindCrop(Tool):
     }
     example: ClassVar = {"image": ["image-0", "image-1"]}
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         whole, part = given.images
         small, scale = whole.shrink(_SIDE), whole.size[0] / whole.shrink(_SIDE).shape[1]
         fit = min(small.shape[1] / part.size[0], small.shape[0] / part.size[1])

@@ -8,17 +8,8 @@ import numpy as np
 from pydantic import Field
 
 from vgbench_gen.agent.tool import Tier, Tool, ToolInput, ToolOutput, tools
-from vgbench_gen.agent.tools._geometry import (
-    AXES,
-    CAMERA,
-    POINTS_MAX,
-    Depths,
-    Intrinsics,
-    Pixel,
-    back_project,
-    read_depths,
-)
-from vgbench_gen.agent.tools._pairs import round_all
+from vgbench_gen.agent.tools._geometry import AXES, CAMERA, POINTS_MAX, Depths, Pixel, back_project, read_depths
+from vgbench_gen.agent.tools._pairs import Intrinsics, round_all
 from vgbench_gen.core.config import Config
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import FloatArray
@@ -35,13 +26,10 @@ class _Arguments(Config):
 
 
 @tools.register("FitPlane")
-class FitPlane(Tool):
-    """See the module."""
-
+class FitPlane(Tool[_Arguments]):
     name = "FitPlane"
     tier: ClassVar[Tier] = "classical"
     does = "Fits a plane to pixels whose depths are known; single wrong depths count little."
-    Arguments = _Arguments
     returns: ClassVar = {
         "normal": f"unit vector of the plane that points towards the camera, {AXES}",
         "distance": "of the camera from the plane, in the unit of the depths",
@@ -57,10 +45,8 @@ class FitPlane(Tool):
         "camera": {"fx": 580.0, "fy": 580.0, "cx": 319.5, "cy": 239.5},
     }
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, _Arguments)
         z = read_depths(arguments.depths, len(arguments.pixels))
         points = back_project(arguments.camera, np.array(arguments.pixels), z)
         extent = float(np.linalg.norm(points - points.mean(axis=0), axis=1).max())

@@ -12,13 +12,10 @@ from vgbench_gen.agent.weights import MaskOptions, WeightsTool
 
 
 @tools.register("GetObjectMaskWeights")
-class GetObjectMask(WeightsTool):
-    """See the module."""
-
+class GetObjectMask(WeightsTool[ObjectsArguments]):
     name = "GetObjectMask"
     does = "Outlines named objects in an image and tells how large they are in it."
     Options = MaskOptions
-    Arguments = ObjectsArguments
     argument_aliases: ClassVar = {"object": "objects", "object_descs": "objects"}
     returns: ClassVar = {
         "results": '[{"object", "mask_area", "bbox", "score", "mask_score", "error"}] in the order of the names; '
@@ -27,9 +24,8 @@ class GetObjectMask(WeightsTool):
     }
     example: ClassVar = {"image": "image-0", "objects": ["dog", "cat"]}
 
-    def run_batch(self, given: Sequence[ToolInput]) -> list[ToolOutput | ToolError]:
-        """See `Tool.run_batch`."""
-        names = [one.arguments.objects for one in given if isinstance(one.arguments, ObjectsArguments)]
+    def run_batch(self, given: Sequence[ToolInput[ObjectsArguments]]) -> list[ToolOutput | ToolError]:
+        names = [one.arguments.objects for one in given]
         made: list[ToolOutput | ToolError] = []
         for outlines in outline_objects(given, names):
             results: list[dict[str, Any]] = [

@@ -6,18 +6,15 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from vgbench_gen.agent.tool import ToolError, ToolInput, ToolOutput, tools
-from vgbench_gen.agent.tools._objects import BOX, SCORE, ObjectsArguments, find_objects, round_box
+from vgbench_gen.agent.tools._objects import BOX, SCORE, ObjectsArguments, find_objects, move_box, round_box
 from vgbench_gen.agent.weights import DetectorOptions, WeightsTool
 
 
 @tools.register("LocalizeObjectsWeights")
-class LocalizeObjects(WeightsTool):
-    """See the module."""
-
+class LocalizeObjects(WeightsTool[ObjectsArguments]):
     name = "LocalizeObjects"
     does = "Finds named objects in an image: the best box of each name."
     Options = DetectorOptions
-    Arguments = ObjectsArguments
     argument_aliases: ClassVar = {"object": "objects", "object_descs": "objects"}
     returns: ClassVar = {
         "regions": f'[{{"label", "bbox", "score"}}] of the names that were found; bbox is {BOX}; score is {SCORE}',
@@ -25,13 +22,13 @@ class LocalizeObjects(WeightsTool):
     }
     example: ClassVar = {"image": "image-0", "objects": ["dog", "cat"]}
 
-    def run_batch(self, given: Sequence[ToolInput]) -> list[ToolOutput | ToolError]:
-        """See `Tool.run_batch`."""
-        names = [one.arguments.objects for one in given if isinstance(one.arguments, ObjectsArguments)]
+    def run_batch(self, given: Sequence[ToolInput[ObjectsArguments]]) -> list[ToolOutput | ToolError]:
+        names = [one.arguments.objects for one in given]
         made: list[ToolOutput | ToolError] = []
-        for own, boxes in zip(names, find_objects(given, names), strict=True):
+        for one, own, boxes in zip(given, names, find_objects(given, names), strict=True):
+            move = one.images[0].to_delivered
             told: list[dict[str, Any]] = [
-                {"label": name, "bbox": round_box(box.box), "score": round(box.score, 3)}
+                {"label": name, "bbox": round_box(move_box(box.box, move)), "score": round(box.score, 3)}
                 for name, box in zip(own, boxes, strict=True)
                 if box is not None
             ]

@@ -8,8 +8,8 @@ import numpy as np
 from pydantic import Field
 
 from vgbench_gen.agent.tool import Tier, Tool, ToolError, ToolInput, ToolOutput, tools
-from vgbench_gen.agent.tools._geometry import CAMERA, Intrinsics, Positive, Vector
-from vgbench_gen.agent.tools._pairs import round_all
+from vgbench_gen.agent.tools._geometry import CAMERA, Vector
+from vgbench_gen.agent.tools._pairs import Intrinsics, Positive, round_all
 from vgbench_gen.core.config import Config
 from vgbench_gen.geometry.boxes import CORNER_SIGNS
 
@@ -27,13 +27,10 @@ class _Arguments(Config):
 
 
 @tools.register("MakeBox")
-class MakeBox(Tool):
-    """See the module."""
-
+class MakeBox(Tool[_Arguments]):
     name = "MakeBox"
     tier: ClassVar[Tier] = "classical"
     does = "Gives the corners of an upright box from its centre, size and yaw, and where an image shows it."
-    Arguments = _Arguments
     returns: ClassVar = {
         "corners": "8 x [x, y, z], camera axes; along the box's own axes (x, down, z) their order is (---) (+--) (++-) "
         "(-+-) (--+) (+-+) (+++) (-++)",
@@ -43,10 +40,8 @@ class MakeBox(Tool):
     }
     example: ClassVar = {"center": [0.2, 0.5, 3.0], "size": [0.6, 0.8, 0.6], "yaw_deg": 30.0}
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, _Arguments)
         down = -np.array(arguments.up)
         length = float(np.linalg.norm(down))
         if length < 1e-6:

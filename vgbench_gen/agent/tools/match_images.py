@@ -19,15 +19,12 @@ class _Arguments(Config):
 
 
 @tools.register("MatchImagesWeights")
-class MatchImages(WeightsTool):
-    """See the module."""
-
+class MatchImages(WeightsTool[_Arguments]):
     name = "MatchImages"
     does = (
         "Finds points that two images share, by learned features; sees more in views that differ much than SIFT does."
     )
     Options = MatcherOptions
-    Arguments = _Arguments
     argument_aliases: ClassVar = {"images": "image"}
     returns: ClassVar = {
         "matches": f"[[u, v] in the first image, [u, v] in the second], pixels; the best {SHOWN} at most",
@@ -36,12 +33,13 @@ class MatchImages(WeightsTool):
     }
     example: ClassVar = {"image": ["image-0", "image-1"]}
 
-    def run_batch(self, given: Sequence[ToolInput]) -> list[ToolOutput | ToolError]:
-        """See `Tool.run_batch`."""
+    def run_batch(self, given: Sequence[ToolInput[_Arguments]]) -> list[ToolOutput | ToolError]:
         matcher = load_part(given[0].options, "matcher")
         made: list[ToolOutput | ToolError] = []
-        for found in matcher.match_pairs([(one.images[0].color, one.images[1].color) for one in given]):
-            shown = np.stack([found.uv1, found.uv2], axis=1)[:SHOWN].round(1).tolist()
+        pairs = [(one.images[0].color, one.images[1].color) for one in given]
+        for one, found in zip(given, matcher.match_pairs(pairs), strict=True):
+            uv1, uv2 = one.images[0].to_delivered(found.uv1), one.images[1].to_delivered(found.uv2)
+            shown = np.stack([uv1, uv2], axis=1)[:SHOWN].round(1).tolist()
             scores = found.scores[:SHOWN].round(3).tolist()
             made.append(ToolOutput({"matches": shown, "scores": scores, "num_matches": len(found.uv1)}))
         return made

@@ -36,17 +36,14 @@ def match_sift(images: tuple[Image, Image], keypoints: int, ratio: float) -> tup
     kept = sorted((a for a, b in pairs if a.distance < ratio * b.distance), key=lambda match: match.distance)
     uv1 = np.array([points1[match.queryIdx].pt for match in kept], dtype=np.float64).reshape(-1, 2)
     uv2 = np.array([points2[match.trainIdx].pt for match in kept], dtype=np.float64).reshape(-1, 2)
-    return uv1, uv2
+    return images[0].to_delivered(uv1), images[1].to_delivered(uv2)
 
 
 @tools.register("MatchImagesSIFT")
-class MatchImagesSIFT(Tool):
-    """See the module."""
-
+class MatchImagesSIFT(Tool[MatchArguments]):
     name = "MatchImagesSIFT"
     tier: ClassVar[Tier] = "classical"
     does = "Finds points that two images share, by SIFT features and the ratio test."
-    Arguments = MatchArguments
     argument_aliases: ClassVar = {"images": "image"}
     returns: ClassVar = {
         "matches": f"[[u, v] in the first image, [u, v] in the second], pixels; the best {SHOWN} at most",
@@ -54,10 +51,8 @@ class MatchImagesSIFT(Tool):
     }
     example: ClassVar = {"image": ["image-0", "image-1"]}
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[MatchArguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, MatchArguments)
         uv1, uv2 = match_sift((given.images[0], given.images[1]), arguments.num_keypoints, arguments.ratio_th)
         shown = np.stack([uv1, uv2], axis=1)[:SHOWN].round(1).tolist()
         return ToolOutput({"matches": shown, "num_matches": len(uv1)})

@@ -8,8 +8,8 @@ import numpy as np
 from pydantic import Field
 
 from vgbench_gen.agent.tool import Tier, Tool, ToolInput, ToolOutput, tools
-from vgbench_gen.agent.tools._geometry import AXES, CAMERA, Intrinsics, Pixel, Positive, back_project
-from vgbench_gen.agent.tools._pairs import round_all
+from vgbench_gen.agent.tools._geometry import AXES, CAMERA, Pixel, back_project
+from vgbench_gen.agent.tools._pairs import Intrinsics, Positive, round_all
 from vgbench_gen.core.config import Config
 
 _PIXEL_SIGMA = 2.0
@@ -25,13 +25,10 @@ class _Arguments(Config):
 
 
 @tools.register("Measure3DDistance")
-class Measure3DDistance(Tool):
-    """See the module."""
-
+class Measure3DDistance(Tool[_Arguments]):
     name = "Measure3DDistance"
     tier: ClassVar[Tier] = "classical"
     does = "Measures how far apart two points are in space, from their pixels and depths."
-    Arguments = _Arguments
     returns: ClassVar = {
         "distance": "in the unit of the depths",
         "distance_sigma": "its standard deviation, from depth_error and pixels known to 2 pixels",
@@ -45,10 +42,8 @@ class Measure3DDistance(Tool):
         "camera": {"fx": 580.0, "fy": 580.0, "cx": 319.5, "cy": 239.5},
     }
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, _Arguments)
         camera, z = arguments.camera, np.array(arguments.depths)
         points = back_project(camera, np.array(arguments.pixels), z)
         vector = points[1] - points[0]

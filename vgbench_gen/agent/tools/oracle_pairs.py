@@ -40,8 +40,7 @@ class OracleRelativePose(OracleTool):
     example: ClassVar = {"image": ["image-0", "image-1"]}
 
     def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
-        found = find_pair(read_revealed(given).motions, given.arguments.image)  # type: ignore[attr-defined]
+        found = find_pair(read_revealed(given).motions, given.arguments.image)
         if found is None:
             return ToolOutput({"rotation": None, "translation_direction": None, "cannot_tell": NOTHING})
         motion = found[0].second_from_first if found[1] else poses.invert(found[0].second_from_first)
@@ -76,8 +75,7 @@ class OracleHomographyMatrix(OracleTool):
     example: ClassVar = EstimateHomographyMatrix.example
 
     def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
-        found = find_pair(read_revealed(given).homographies, given.arguments.image)  # type: ignore[attr-defined]
+        found = find_pair(read_revealed(given).homographies, given.arguments.image)
         if found is None:
             return ToolOutput({"homography_matrix": None, "status": NOTHING})
         H = found[0].H if found[1] else normalise_homography(np.linalg.inv(found[0].H))
@@ -94,22 +92,19 @@ class _TrackArguments(Config):
 
 
 @tools.register("OracleTrackPoint")
-class OracleTrackPoint(OracleTool):
+class OracleTrackPoint(OracleTool[_TrackArguments]):
     """The fields of a tracker that a place has."""
 
     name = "TrackPoint"
     does = "Says where a point of one image lies in other images of the same scene."
-    Arguments = _TrackArguments
     argument_aliases: ClassVar = {"images": "image"}
     returns: ClassVar = {
         "tracks": "for each further image {point: [u, v] in its pixels, or null; cannot_tell: why there is no point}"
     }
     example: ClassVar = {"image": ["image-0", "image-1"], "point": [320, 240]}
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_TrackArguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, _TrackArguments)
         first, *others = arguments.image
         known = read_revealed(given).tracks
         return ToolOutput({"tracks": [_follow(find_pair(known, (first, one)), arguments.point) for one in others]})

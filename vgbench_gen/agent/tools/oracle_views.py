@@ -23,13 +23,10 @@ class _CameraArguments(Config):
 
 
 @tools.register("OracleCameraParameters")
-class OracleCameraParameters(OracleTool):
-    """See the module."""
-
+class OracleCameraParameters(OracleTool[_CameraArguments]):
     name = "EstimateCameraParameters"
     aliases = ("GetCameraParametersVGGT",)
     does = "Gives the pinhole camera of an image."
-    Arguments = _CameraArguments
     returns: ClassVar = {
         "intrinsic": "3x3 in pixels of the image; (0, 0) is the centre of the top-left pixel",
         "hfov_deg": "field of view from the left edge to the right one, degrees",
@@ -37,9 +34,7 @@ class OracleCameraParameters(OracleTool):
     }
     example: ClassVar = {"image": "image-0"}
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
-        assert isinstance(given.arguments, _CameraArguments)
+    def run(self, given: ToolInput[_CameraArguments]) -> ToolOutput:
         place = find_place(given.arguments.image)
         for one in read_revealed(given).cameras:
             if one.image == place:
@@ -61,19 +56,14 @@ class _RegionArguments(Config):
 
 
 @tools.register("OracleRegionDepth")
-class OracleRegionDepth(OracleTool):
-    """See the module."""
-
+class OracleRegionDepth(OracleTool[_RegionArguments]):
     name = "EstimateRegionDepth"
     does = "Gives the depth of rectangles of an image, along the view (z), in metres."
-    Arguments = _RegionArguments
     returns: ClassVar = {"depths": "of each rectangle, in their order", "unit": "meters"}
     example: ClassVar = {"image": "image-0", "bboxes": [[100, 120, 180, 200]]}
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_RegionArguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, _RegionArguments)
         regions = read_revealed(given).regions
         found = [find_rect(regions, arguments.image, rect) for rect in arguments.bboxes]
         depths = [round(one.mean_m if arguments.mode == "mean" else one.median_m, 3) for one in found]
@@ -88,17 +78,14 @@ class _ObjectArguments(Config):
     )
 
 
-class _ObjectTool(OracleTool):
-    Arguments = _ObjectArguments
+class _ObjectTool(OracleTool[_ObjectArguments]):
     example: ClassVar = {"image": "image-0", "objects": ["chair"]}
 
     def _describe(self, one: RevealedObject) -> dict[str, Any]:
         raise NotImplementedError
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_ObjectArguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, _ObjectArguments)
         seen = [one for one in read_revealed(given).objects if one.image == find_place(arguments.image)]
         if not arguments.objects and not arguments.bboxes:
             raise ToolError("found neither objects nor bboxes; expected some")
@@ -123,8 +110,6 @@ def _is_called(one: RevealedObject, words: str) -> bool:
 
 @tools.register("OracleObjectDepth")
 class OracleObjectDepth(_ObjectTool):
-    """See the module."""
-
     name = "EstimateObjectDepth"
     does = "Gives the depth of objects: of the centre of the box around each, along the view (z), in metres."
     returns: ClassVar = {"results": "for each: object, depth (metres), or error"}
@@ -135,8 +120,6 @@ class OracleObjectDepth(_ObjectTool):
 
 @tools.register("OracleObjectGeometry")
 class OracleObjectGeometry(_ObjectTool):
-    """See the module."""
-
     name = "EstimateObjectGeometryProperties"
     does = "Gives outline, depth and box in space of objects."
     argument_aliases: ClassVar = {"object_descs": "objects"}

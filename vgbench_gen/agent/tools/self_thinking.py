@@ -16,18 +16,14 @@ class _Arguments(Config):
 
 
 @tools.register("SelfThinking")
-class SelfThinking(Tool):
-    """See the module."""
-
+class SelfThinking(Tool[_Arguments]):
     name = "SelfThinking"
     aliases = ("SelfReasoning",)
     tier: ClassVar[Tier] = "utility"
     does = "Asks the model itself a question about one image, apart from everything else."
-    Arguments = _Arguments
     returns: ClassVar = {"response": "what the model says"}
     example: ClassVar = {"image": "image-0", "query": "Is the lamp in front of the window?"}
     by_core = True
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """Never called."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         raise ToolError("SelfThinking is answered by the loop")

@@ -15,17 +15,13 @@ class _Arguments(Config):
 
 
 @tools.register("Terminate")
-class Terminate(Tool):
-    """See the module."""
-
+class Terminate(Tool[_Arguments]):
     name = "Terminate"
     tier: ClassVar[Tier] = "utility"
     does = "Ends the task with the final answer."
-    Arguments = _Arguments
     returns: ClassVar = {"answer": "the final answer"}
     example: ClassVar = {"answer": "<answer>(B)</answer>"}
     by_core = True
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """Never called."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         raise ToolError("Terminate is answered by the loop")

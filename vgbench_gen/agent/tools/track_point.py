@@ -46,13 +46,10 @@ class _Arguments(Config):
 
 
 @tools.register("TrackPoint")
-class TrackPoint(Tool):
-    """See the module."""
-
+class TrackPoint(Tool[_Arguments]):
     name = "TrackPoint"
     tier: ClassVar[Tier] = "classical"
     does = "Finds where a point of one image lies in other images of the same scene, or which of several places it is."
-    Arguments = _Arguments
     argument_aliases: ClassVar = {"images": "image"}
     returns: ClassVar = {
         "tracks": "for each further image {point: [u, v] in its pixels, or null; sigma_px: standard deviation; "
@@ -63,10 +60,8 @@ class TrackPoint(Tool):
     }
     example: ClassVar = {"image": ["image-0", "image-1"], "point": [320, 240]}
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, _Arguments)
         first, query = given.images[0], np.array(arguments.point)
         if (query < -0.5).any() or (query > np.array(first.size) - 0.5).any():
             raise ToolError(
@@ -157,7 +152,8 @@ def _follow(
 
 def _cut(image: Image, patch_from_image: FloatArray, side: int) -> FloatArray:
     flags = cv2.INTER_LINEAR
-    made = cv2.warpAffine(image.gray, patch_from_image, (side, side), flags=flags, borderMode=cv2.BORDER_REPLICATE)
+    patch_from_held = patch_from_image @ image.delivered_from_held
+    made = cv2.warpAffine(image.gray, patch_from_held, (side, side), flags=flags, borderMode=cv2.BORDER_REPLICATE)
     return np.asarray(made, dtype=np.float32)
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from pydantic import Field
 
 from vgbench_gen.agent.tool import Tier, Tool, ToolInput, ToolOutput, tools
-from vgbench_gen.agent.tools._geometry import AXES, CAMERA, POSE, Intrinsics, Pose, Vector
-from vgbench_gen.agent.tools._pairs import round_all
+from vgbench_gen.agent.tools._geometry import AXES, CAMERA, POSE, Pose, Vector
+from vgbench_gen.agent.tools._pairs import Intrinsics, round_all
 from vgbench_gen.core.config import Config
 from vgbench_gen.geometry import poses
 
@@ -24,14 +24,11 @@ class _Arguments(Config):
 
 
 @tools.register("TransformPoints")
-class TransformPoints(Tool):
-    """See the module."""
-
+class TransformPoints(Tool[_Arguments]):
     name = "TransformPoints"
     aliases = ("ProjectPoints", "MeasurePoints")
     tier: ClassVar[Tier] = "classical"
     does = "Moves points by a pose, and measures distances and angles between them; with a camera also their pixels."
-    Arguments = _Arguments
     returns: ClassVar = {
         "points": "the moved points, in the unit given",
         "pixels": "[u, v] of each where a camera is given; null behind it",
@@ -44,10 +41,8 @@ class TransformPoints(Tool):
         "pose": {"rotation": [[1, 0, 0], [0, 1, 0], [0, 0, 1]], "translation": [0, 0, 0.5]},
     }
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, _Arguments)
         pose = (arguments.pose or Pose()).read()
         moved = poses.transform(poses.invert(pose) if arguments.inverse else pose, np.array(arguments.points))
         ranges = np.linalg.norm(moved, axis=1)

@@ -33,13 +33,10 @@ class _Arguments(Config):
 
 
 @tools.register("TriangulatePoints")
-class TriangulatePoints(Tool):
-    """See the module."""
-
+class TriangulatePoints(Tool[_Arguments]):
     name = "TriangulatePoints"
     tier: ClassVar[Tier] = "classical"
     does = "Finds points in space from their pixels in two images: in the unit of the pose, or up to scale without one."
-    Arguments = _Arguments
     argument_aliases: ClassVar = {"images": "image"}
     returns: ClassVar = {
         "points": f"[x, y, z] of each in the first camera, {AXES}; null where it cannot be told",
@@ -56,10 +53,8 @@ class TriangulatePoints(Tool):
         "cameras": [{"fx": 580.0, "fy": 580.0, "cx": 319.5, "cy": 239.5}],
     }
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, _Arguments)
         uv1, uv2 = (np.array(pixels) for pixels in (arguments.pixels_first, arguments.pixels_second))
         if len(uv1) != len(uv2):
             raise ToolError(f"pixels_second: found {len(uv2)}; expected one for each of {len(uv1)} pixels")

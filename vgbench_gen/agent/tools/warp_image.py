@@ -23,13 +23,10 @@ class _Arguments(Config):
 
 
 @tools.register("WarpImage")
-class WarpImage(Tool):
-    """See the module."""
-
+class WarpImage(Tool[_Arguments]):
     name = "WarpImage"
     tier: ClassVar[Tier] = "classical"
     does = "Warps an image by a homography into a new image of its size, black where nothing is known."
-    Arguments = _Arguments
     argument_aliases: ClassVar = {"images": "image", "homography_matrix": "matrix"}
     returns: ClassVar = {
         "image": "name of the new image",
@@ -40,16 +37,14 @@ class WarpImage(Tool):
     }
     example: ClassVar = {"image": ["image-0", "image-1"], "matrix": [[1, 0, 20], [0, 1, 0], [0, 0, 1]]}
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, _Arguments)
         H = read_matrix(arguments.matrix)
         source, target = given.images[0], given.images[-1]
-        made, covered = warp(source.color, H, target.size)
+        made, covered = warp(source.read_whole(), H, target.size)
         told: dict[str, Any] = {"covered": round(float(covered.mean()), 3)}
         if len(given.images) == 2:
-            correlation, difference, _ = compare(source.gray, target.gray, H)
+            correlation, difference, _ = compare(source, target, H)
             if correlation is None or difference is None:
                 told["cannot_tell"] = "too little of the warped image is shown, or it has no texture"
             else:

@@ -27,13 +27,10 @@ class _Arguments(Config):
 
 
 @tools.register("Zoom")
-class ZoomImage(Tool):
-    """See the module."""
-
+class ZoomImage(Tool[_Arguments]):
     name = "Zoom"
     tier: ClassVar[Tier] = "utility"
     does = "Enlarges a part of an image and gives it as a new image."
-    Arguments = _Arguments
     returns: ClassVar = {
         "image": "name of the new image",
         "rect_px": "[left, top, right, bottom] that it shows, pixels of the given image, ends included",
@@ -42,11 +39,9 @@ class ZoomImage(Tool):
     }
     example: ClassVar = {"image": "image-0", "bbox": [200, 150, 300, 250], "factor": 4}
 
-    def run(self, given: ToolInput) -> ToolOutput:
-        """See `Tool.run`."""
+    def run(self, given: ToolInput[_Arguments]) -> ToolOutput:
         arguments = given.arguments
-        assert isinstance(arguments, _Arguments)
-        color = given.images[0].color
+        color = given.images[0].read_whole()
         height, width = color.shape[:2]
         x1, y1 = max(0, round(arguments.bbox[0])), max(0, round(arguments.bbox[1]))
         x2, y2 = min(width - 1, round(arguments.bbox[2])), min(height - 1, round(arguments.bbox[3]))

@@ -14,7 +14,7 @@ from typing import Any
 
 from vgbench_gen.agent.announced import announce_tool
 from vgbench_gen.agent.backend import read_agent_spec, uses_oracle
-from vgbench_gen.agent.replay import DialogueStep, TracedImage, replay
+from vgbench_gen.agent.replay import DialogueStep, TracedImage, read_images, replay
 from vgbench_gen.agent.run import has_answer, write_observation
 from vgbench_gen.agent.tool import tools
 from vgbench_gen.agent.toolbox import Observation
@@ -46,7 +46,8 @@ class Trajectories(Export):
             DatasetError: there are no replies, or no trace that ends at the truth.
         """
         file = f"{job.name}.jsonl"
-        rows = job.json_lines(file, _make_rows(job))
+        left_out: list[ReplyKey] = []
+        rows = job.json_lines(file, _make_rows(job, left_out))
         if not rows:
             remedy = "Ask an agent with `vgbench eval --model agent:...`; those with oracle tools need --oracle."
             raise dataset_error(job.source.folder, "no trace that ends at the truth", "one at least", remedy)
@@ -55,10 +56,11 @@ class Trajectories(Export):
             "among them." if job.oracle else "left out."
         )
         job.template("trajectories/README.md", "README.md", rows=str(rows), oracle=oracle)
-        return f"{file} holds one conversation per line; paths are relative to its folder"
+        told = f"; {len(left_out)} right answers have no whole trace and are left out" if left_out else ""
+        return f"{file} holds one conversation per line; paths are relative to its folder{told}"
 
 
-def _make_rows(job: Job) -> Iterator[dict[str, Any]]:
+def _make_rows(job: Job, left_out: list[ReplyKey]) -> Iterator[dict[str, Any]]:
     items = {item.id: item for item, _ in Questions(job.source, job.options).walk(job.settings)}
     for path in reply_files(job.source.folder):
         header, lines, _ = read_replies(path)
@@ -76,7 +78,9 @@ def _make_rows(job: Job) -> Iterator[dict[str, Any]]:
             for key in sorted(by_item.get(item.id, ())):
                 trace = log.read(key, lines[key].request_digest)
                 made = None if trace is None else _make_row(job, item, lines[key], header, trace, log)
-                if made is not None:
+                if made is None:
+                    left_out.append(key)
+                else:
                     yield made | {"kind": agent.kind, "mode": agent.mode, "tiers": list(agent.tools)}
 
 
@@ -114,8 +118,10 @@ def _make_row(
 
 
 def _is_whole(trace: Mapping[str, Any]) -> bool:
-    steps = trace.get("steps")
+    steps, images = trace.get("steps"), trace.get("images")
     if trace.get("left_out") or not trace.get("question") or not isinstance(steps, list):
+        return False
+    if not isinstance(images, list) or len(read_images(images)) < len(images):
         return False
     for step in steps:
         told = step.values() if isinstance(step, Mapping) else ()
@@ -130,13 +136,11 @@ def _lay_images(job: Job, item: Item, trace: Mapping[str, Any], log: TraceLog) -
     """Name in the trace -> path in the export; None where one is missing."""
     own = {PurePath(path).stem: path for path in (job.lay(item, k) for k in range(len(item.images)))}
     found: dict[str, str] = {}
-    for image in trace.get("images", ()):
-        name, digest = str(image.get("name", "")), str(image.get("digest", ""))
-        file = log.find_image(digest)
-        if digest in own:
-            found[name] = own[digest]
-        elif file is not None:
-            found[name] = job.lay_file(file)
+    for image in read_images(trace.get("images")):
+        if image.digest in own:
+            found[image.name] = own[image.digest]
+        elif (file := log.find_image(image.digest)) is not None:
+            found[image.name] = job.lay_file(file)
         else:
             return None
     return found

@@ -35,29 +35,35 @@ class Image:
     Args:
         data: the encoded bytes.
         name: for messages.
+        most_pixels: of `color` and `gray`, which hold a larger image made smaller; `scale` says by how much. All
+            coordinates stay those of the image as delivered.
 
     Raises:
         DatasetError: on first use, where the bytes are no image.
     """
 
-    def __init__(self, data: bytes, name: str = "image") -> None:
-        self.data, self._name = data, name
+    def __init__(self, data: bytes, name: str = "image", most_pixels: float = np.inf) -> None:
+        self.data, self._name, self._most_pixels = data, name, most_pixels
         self._shrunk: dict[int, ColorArray] = {}
         self._features: dict[int, Features] = {}
         self._matches: dict[tuple[Image, int], IntArray] = {}
 
     @cached_property
     def color(self) -> ColorArray:
-        """(H, W, 3) uint8 RGB as delivered."""
+        """(H, W, 3) uint8 RGB as delivered, or made smaller."""
+        return self._hold(self.read_whole())
+
+    def read_whole(self) -> ColorArray:
+        """(H, W, 3) uint8 RGB as delivered, however large; decoded anew and not kept."""
         return decode(self.data, self._name)
 
     @cached_property
     def gray(self) -> ColorArray:
-        """(H, W) uint8 as delivered.
+        """(H, W) uint8 as delivered, or made smaller.
 
         Decoded without its colours, which take time and are three times as many bytes.
         """
-        return self._decode_gray(cv2.IMREAD_GRAYSCALE)
+        return self._hold(self._decode_gray(cv2.IMREAD_GRAYSCALE))
 
     @cached_property
     def small(self) -> ColorArray:
@@ -81,6 +87,37 @@ class Image:
     def diagonal_px(self) -> float:
         """Length of the diagonal in pixels."""
         return float(np.hypot(*self.size))
+
+    @cached_property
+    def scale(self) -> FloatArray:
+        """(2,) pixels of the image as delivered, along u and v, for one of `color` and `gray`."""
+        return np.array(self.size) / self._find_held_size()
+
+    @property
+    def delivered_from_held(self) -> FloatArray:
+        """(3, 3), takes pixels (u, v, 1) of `color` and `gray` to pixels of the image as delivered."""
+        (a, b), (u, v) = self.scale, (self.scale - 1) / 2
+        return np.array([[a, 0, u], [0, b, v], [0, 0, 1]])
+
+    def to_delivered(self, uv: FloatArray) -> FloatArray:
+        """(..., 2) pixels of the image as delivered, of pixels of `color` and `gray`."""
+        return np.asarray(uv * self.scale + (self.scale - 1) / 2)
+
+    def to_held(self, uv: FloatArray) -> FloatArray:
+        """(..., 2) pixels of `color` and `gray`, of pixels of the image as delivered."""
+        return np.asarray((uv - (self.scale - 1) / 2) / self.scale)
+
+    def _find_held_size(self) -> tuple[int, int]:
+        width, height = self.size
+        share = min(1.0, float(np.sqrt(self._most_pixels / (width * height))))
+        wide = max(1, int(width * share))
+        high = max(1, int(min(height * share, self._most_pixels / wide)))
+        return int(min(wide, self._most_pixels / high)), high
+
+    def _hold(self, pixels: ColorArray) -> ColorArray:
+        if self._find_held_size() == self.size:
+            return pixels
+        return np.asarray(cv2.resize(pixels, self._find_held_size(), interpolation=cv2.INTER_AREA), dtype=np.uint8)
 
     def shrink(self, side: int) -> ColorArray:
         """(h, w) uint8 with the long side at most `side` pixels."""

@@ -105,6 +105,7 @@ def _clear(distance_px: FloatArray, style: StrokeSizes) -> BoolArray:
 def _sample_image(image: Image, uv: FloatArray) -> tuple[FloatArray, BoolArray]:
     width, height = image.size
     inside = (uv[..., 0] >= 0) & (uv[..., 0] <= width - 1) & (uv[..., 1] >= 0) & (uv[..., 1] <= height - 1)
+    uv = image.to_held(uv)
     u, v = (np.clip(uv[..., k], -1e4, 1e4).astype(np.float32) for k in (0, 1))
     values = cv2.remap(image.gray, u, v, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
     return values.astype(np.float64), np.asarray(inside)

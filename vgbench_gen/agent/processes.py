@@ -1,0 +1,192 @@
+"""The processes in which tools run: several for short calls, and one per device that keeps weights.
+
+While a pass on a device is under way calls wait; those of one tool with the same options that wait together share the
+next pass (`Tool.run_batch`). A process that crashes or hangs costs the calls in it; the next one is started anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from concurrent.futures import TimeoutError as TookTooLong
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, NamedTuple
+
+from vgbench_gen.agent.tool import Tool, ToolError, ToolOutput, find_key
+from vgbench_gen.agent.worker import Asked, prepare_tool, run_calls, unpack
+from vgbench_gen.core.config import Config
+from vgbench_gen.core.errors import ConfigError
+
+LOAD_S = 900.0  # for weights to be read from a slow disk and put on a device
+GATHER_S = 0.005  # what comes within this time of the first shares its pass; small beside any pass
+BATCH = 8  # calls in a pass, where a tool's options do not say
+
+
+class CrashError(Exception):
+    """The process of a call ended, or took too long."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+        """crash or timeout."""
+
+
+class Processes:
+    """Processes for calls that share nothing, started with the first one.
+
+    Args:
+        count: how many.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._pool: Any = None
+
+    async def call(self, tool: Tool, options: Config, asked: Asked) -> ToolOutput | ToolError:
+        """What a call gives. Where it is cancelled, its process is ended.
+
+        Args:
+            tool: a registered one.
+            options: settled.
+            asked: the call.
+
+        Raises:
+            CrashError: its process crashed or hung.
+            ConfigError: what the tool needs cannot be loaded, or no process starts.
+        """
+        told = f"{tool.name} gave nothing"
+        found = await self._do(told, tool.timeout_s, run_calls, find_key(tool), options.model_dump_json(), [asked])
+        return unpack(found[0])
+
+    async def _do(self, told: str, limit_s: float, function: Any, *args: Any) -> Any:
+        """What a function gives in a process. told: what failed, for messages."""
+        import multiprocessing
+
+        from pebble import ProcessExpired, ProcessPool
+
+        if self._pool is None:
+            # Forked from a clean process: threads of the event loop hold locks.
+            self._pool = ProcessPool(self._count, context=multiprocessing.get_context("forkserver"))
+        try:
+            return await asyncio.wrap_future(self._pool.schedule(function, args=args, timeout=limit_s))
+        except BrokenProcessPool:
+            raise ConfigError(
+                "tools: their processes do not start. In a script of your own, put what runs under "
+                '`if __name__ == "__main__":`, for each process reads the script again.'
+            ) from None
+        except TookTooLong:
+            raise CrashError("timeout", f"{told} in {limit_s:g} seconds") from None
+        except ProcessExpired as error:
+            raise CrashError("crash", f"{told}: its process crashed (status {error.exitcode})") from None
+
+    def close(self) -> None:
+        """End them."""
+        if self._pool is not None:
+            self._pool.stop()
+            self._pool.join()
+            self._pool = None
+
+
+class _Waiting(NamedTuple):
+    """A call that waits for its pass."""
+
+    tool: Tool
+    options: Config
+    asked: Asked
+    outcome: asyncio.Future[ToolOutput | ToolError]
+
+
+class DeviceProcess(Processes):
+    """The process of one device; calls keep each other company in it."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self._waiting: list[_Waiting] = []
+        self._runner: asyncio.Task[None] | None = None
+        self._prepared: set[tuple[str, str]] = set()
+
+    async def call(self, tool: Tool, options: Config, asked: Asked) -> ToolOutput | ToolError:
+        """As `Processes.call`; where it is cancelled, what its pass gives for it is dropped."""
+        outcome: asyncio.Future[ToolOutput | ToolError] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Waiting(tool, options, asked, outcome))
+        if self._runner is None or self._runner.done():
+            self._runner = asyncio.create_task(self._run())
+        return await outcome
+
+    async def _do(self, told: str, limit_s: float, function: Any, *args: Any) -> Any:
+        try:
+            return await super()._do(told, limit_s, function, *args)
+        except BaseException:
+            self._prepared.clear()  # the process was ended, and its weights went with it
+            raise
+
+    async def _run(self) -> None:
+        batch: list[_Waiting] = []
+        try:
+            await asyncio.sleep(GATHER_S)
+            while batch := self._take_next():
+                try:
+                    outcomes: Sequence[ToolOutput | Exception] = await self._pass(batch)
+                except Exception as error:
+                    outcomes = [error] * len(batch)
+                for one, outcome in zip(batch, outcomes, strict=True):
+                    if one.outcome.done():
+                        continue
+                    if isinstance(outcome, ToolOutput | ToolError):
+                        one.outcome.set_result(outcome)
+                    else:
+                        one.outcome.set_exception(outcome)
+        finally:
+            for one in (*batch, *self._waiting):
+                one.outcome.cancel()
+            self._waiting = []
+
+    def _take_next(self) -> list[_Waiting]:
+        """The call that waits longest and those that may go with it; what was cancelled is dropped."""
+        self._waiting = [one for one in self._waiting if not one.outcome.done()]
+        if not self._waiting:
+            return []
+        first = self._waiting[0]
+        alike = [one for one in self._waiting if one.tool is first.tool and one.options == first.options]
+        alike = alike[: getattr(first.options, "batch_size", BATCH)]
+        self._waiting = [one for one in self._waiting if one not in alike]
+        return alike
+
+    async def _pass(self, batch: Sequence[_Waiting]) -> Sequence[ToolOutput | ToolError]:
+        tool, options = batch[0].tool, batch[0].options.model_dump_json()
+        key = find_key(tool)
+        if (key, options) not in self._prepared:
+            problem = await self._do(f"{tool.name} was not loaded", LOAD_S, prepare_tool, key, options)
+            if problem:
+                raise ConfigError(problem)
+            self._prepared.add((key, options))
+        told, limit_s = f"{tool.name} gave nothing", tool.timeout_s * len(batch)
+        return [unpack(one) for one in await self._do(told, limit_s, run_calls, key, options, [b.asked for b in batch])]
+
+
+class Places:
+    """Where tools run that do not run in the event loop.
+
+    Args:
+        count: how many short calls run at once.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._shared = Processes(count)
+        self._devices: dict[str, DeviceProcess] = {}
+
+    async def call(
+        self, tool: Tool, options: Config, arguments: str, images: Sequence[bytes], evidence: Mapping[str, Any]
+    ) -> ToolOutput | ToolError:
+        """As `Processes.call`, in the process of the device that the options name where the tool runs on one."""
+        place = self._shared
+        if tool.runs == "device":
+            device = str(getattr(options, "device", ""))
+            place = self._devices.setdefault("cuda:0" if device == "cuda" else device, DeviceProcess())
+        return await place.call(tool, options, (arguments, tuple(images), dict(evidence)))
+
+    def close(self) -> None:
+        """End all processes."""
+        for place in (self._shared, *self._devices.values()):
+            place.close()
+        self._devices.clear()
