@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.types import IntArray
 from vgbench_gen.quality.review.agreement import gwet_ac1, krippendorff_alpha, raw_agreement
 from vgbench_gen.quality.voting.choice import ABOVE_CHANCE, Subject
@@ -46,20 +45,17 @@ def measure_agreement(cast: IntArray, names: Sequence[str]) -> dict[str, Any]:
         names: of the models.
 
     Returns:
-        n (questions with two votes or more), raw, ac1 and alpha (None where undefined or not installed, then "missing"
-        says what to install); pairs: Cohen's kappa of every two models, the most alike first.
+        n (questions with two votes or more), raw, ac1 and alpha (None where undefined); pairs: Cohen's kappa of every
+        two models, the most alike first.
     """
     from sklearn.metrics import cohen_kappa_score
 
     words = {1: "right", 0: "wrong"}
     units = [[words[v] for v in row if v >= 0] for row in cast.tolist()]
     units = [unit for unit in units if len(unit) > 1]
-    found: dict[str, Any] = {"n": len(units), "raw": _replace_nan(raw_agreement(units)), "alpha": None}
+    found: dict[str, Any] = {"n": len(units), "raw": _replace_nan(raw_agreement(units))}
+    found["alpha"] = _replace_nan(krippendorff_alpha(units))
     found["ac1"] = _replace_nan(gwet_ac1(units, ("right", "wrong")))
-    try:
-        found["alpha"] = _replace_nan(krippendorff_alpha(units))
-    except ConfigError as error:
-        found["missing"] = str(error)
     pairs = []
     for a, b in itertools.combinations(range(len(names)), 2):
         both = (cast[:, a] >= 0) & (cast[:, b] >= 0)
