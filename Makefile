@@ -146,11 +146,12 @@ test-harnesses: dev harnesses ## Run exported tasks in other people's harnesses 
 fuzz: dev ## Damage 10,000 inputs (CASES) by SEED and see that no promise of docs/security.md breaks
 	$(TEST_ENV) $(PY) -m tests.fuzz --cases $(CASES) --seed $(or $(SEED),1) --lanes $(TEST_WORKERS)
 
-check: dev ## The whole gate: format, lint, strict types over source and tests, known vulnerabilities of packages, tests
+check: dev ## The whole gate: format, lint, strict types over source and tests, vulnerabilities and licenses of packages, tests
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m mypy
 	@PY="$(PY)" bash tools/audit_packages.sh
+	@$(PY) tools/licenses.py
 	@$(MAKE) test
 
 format: dev ## Format the code and mend what the linter can mend

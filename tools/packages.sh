@@ -18,12 +18,17 @@ need_packages() {
   "${as[@]}" env DEBIAN_FRONTEND=noninteractive sh -c "$command" >&2 || die "installing failed; by hand:  sudo sh -c '$command'"
 }
 
+# What pip's configuration says of $1; empty where it says nothing. uv reads none of it.
+pip_setting() {
+  "$VENV/bin/python" -m pip config list 2>/dev/null | sed -n "s/^[a-z:.]*$1='\(.*\)'$/\1/p" | tail -1
+}
+
 # uv has roots of its own, pip others, and neither knows those of a company's proxy: both get the file that pip or
 # Python were given, or else the system's.
 share_certificates() {
   local file
   for file in "${SSL_CERT_FILE:-}" "${PIP_CERT:-}" "${REQUESTS_CA_BUNDLE:-}" "${CURL_CA_BUNDLE:-}" \
-    "$("$VENV/bin/python" -m pip config get global.cert 2>/dev/null)" \
+    "$(pip_setting cert)" \
     /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt; do
     if [ -f "$file" ]; then export SSL_CERT_FILE=$file PIP_CERT=${PIP_CERT:-$file}; return; fi
   done
@@ -34,11 +39,9 @@ need_uv() {
   local links
   uv=$VENV/bin/uv
   [ -x "$uv" ] || { say "no uv in $VENV; leaving out: $1"; exit 0; }
-  # uv does not read pip's settings, among which a machine may name a folder of wheels.
-  if [ -z "${UV_FIND_LINKS:-}" ]; then
-    links=$("$VENV/bin/python" -m pip config list 2>/dev/null | sed -n "s/^[a-z:.]*find-links='\(.*\)'$/\1/p" | tail -1) || links=
-    [ -z "$links" ] || export UV_FIND_LINKS=${links//\\n/,}
-  fi
+  # A machine may name a folder of wheels.
+  links=${UV_FIND_LINKS:-$(pip_setting find-links)}
+  [ -z "$links" ] || export UV_FIND_LINKS=${links//\\n/,}
   share_certificates
   export UV_HTTP_TIMEOUT=${UV_HTTP_TIMEOUT:-300}
 }

@@ -45,7 +45,7 @@ def test_two_categories_of_four_count_as_four() -> None:
     assert gwet_ac1(units, "ABCD") == pytest.approx((0.75 - chance) / (1 - chance))
 
 
-# Four observers, twelve units with gaps: Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011), examples C and D.
+# Four observers, twelve units: Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011), examples C and D.
 PUBLISHED = ["111", "2232", "3333", "3333", "2222", "1234", "4444", "1121", "2222", "555", "11", "3"]
 
 
