@@ -20,7 +20,7 @@ need_packages() {
 
 # What pip's configuration says of $1; empty where it says nothing. uv reads none of it.
 pip_setting() {
-  "$VENV/bin/python" -m pip config list 2>/dev/null | sed -n "s/^[a-z:.]*$1='\(.*\)'$/\1/p" | tail -1
+  "$VENV/bin/python" -m pip config list 2>/dev/null | sed -n "s/^[a-z:.]*$1='\(.*\)'$/\1/p" | tail -1 || true
 }
 
 # uv has roots of its own, pip others, and neither knows those of a company's proxy: both get the file that pip or
@@ -28,8 +28,7 @@ pip_setting() {
 share_certificates() {
   local file
   for file in "${SSL_CERT_FILE:-}" "${PIP_CERT:-}" "${REQUESTS_CA_BUNDLE:-}" "${CURL_CA_BUNDLE:-}" \
-    "$(pip_setting cert)" \
-    /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt; do
+    "$(pip_setting cert)" /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt; do
     if [ -f "$file" ]; then export SSL_CERT_FILE=$file PIP_CERT=${PIP_CERT:-$file}; return; fi
   done
 }

@@ -20,7 +20,9 @@ missing_packages() {
 }
 
 mapfile -t packages < <(missing_packages)
-[ ${#packages[@]} = 0 ] || need_packages "Debian packages are missing: ${packages[*]}" "${packages[@]}" || true
+if [ ${#packages[@]} -gt 0 ]; then
+  need_packages "Debian packages are missing: ${packages[*]}" "${packages[@]}" && packages=() || true
+fi
 command -v "$PYTHON" >/dev/null || die "no '$PYTHON' here. Name one:  make setup PYTHON=python3.12"
 "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
   die "$("$PYTHON" --version) is too old: Python 3.11 or newer is needed. Name one:  make setup PYTHON=python3.12"
@@ -39,8 +41,7 @@ install() {
   "$@" --require-hashes --no-build-isolation -r <(take "$PART") && "$@" --no-deps --no-build-isolation -e .
 }
 
-"$python" -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: \
-  -r <(take build)
+"$python" -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r <(take build)
 say "installing the versions of constraints.txt"
 # open3d alone is some 400 MB; uv's own limit of 30 s without data is short for slow lines.
 UV_HTTP_TIMEOUT=${UV_HTTP_TIMEOUT:-300} install "$VENV/bin/uv" pip install --python "$python" || {
@@ -53,5 +54,5 @@ env -u PYTHONDONTWRITEBYTECODE "$python" -c '
 import compileall, av, cv2, datasets, huggingface_hub, open3d, openai, sklearn.ensemble, sklearn.linear_model, trimesh
 import scipy.ndimage, scipy.optimize, vgbench_gen, vgbench_gen.cli.main
 compileall.compile_dir(vgbench_gen.__path__[0], quiet=1)' 2>&1 | tail -n 1 >&2 ||
-  die "the installed packages do not import; Debian packages that are missing: $(missing_packages | paste -sd' ')"
+  die "the installed packages do not import; Debian packages that are missing: ${packages[*]:-none known}"
 say "ready. Now: source $VENV/bin/activate, then vgbench --help"
