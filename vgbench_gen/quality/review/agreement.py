@@ -82,10 +82,12 @@ def krippendorff_alpha(units: Sequence[Sequence[str | float]], level: Level = "n
     if len(values) < 2:
         return float("nan")
     counts = np.array([[list(unit).count(value) for value in values] for unit in paired], dtype=np.float64)
-    weights = 1 / (counts.sum(axis=1) - 1)
-    observed = (counts.T * weights) @ counts - np.diag(weights @ counts)
-    totals = observed.sum(axis=0)
-    expected = (np.outer(totals, totals) - np.diag(totals)) / (totals.sum() - 1)
+    totals, sizes = counts.sum(axis=0), counts.sum(axis=1)
+    observed = np.zeros((len(values), len(values)))
+    for size in np.unique(sizes):
+        alike = counts[sizes == size]
+        observed += (alike.T @ alike - np.diag(alike.sum(axis=0))) / (size - 1)
+    expected = np.outer(totals, totals) - np.diag(totals)
     differences = 1 - np.eye(len(values))
     if level == "ordinal":
         ranks = np.cumsum(totals) - totals / 2
@@ -93,7 +95,7 @@ def krippendorff_alpha(units: Sequence[Sequence[str | float]], level: Level = "n
     elif level == "ratio":
         numbers = np.array(values, dtype=np.float64)
         differences = np.subtract.outer(numbers, numbers) / np.add.outer(numbers, numbers)
-    return float(1 - np.sum(observed * differences**2) / np.sum(expected * differences**2))
+    return float(1 - (totals.sum() - 1) * np.sum(observed * differences**2) / np.sum(expected * differences**2))
 
 
 def measure_agreement(units: Sequence[Sequence[str]], categories: Sequence[str]) -> Agreement:
