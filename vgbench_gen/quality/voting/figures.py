@@ -53,9 +53,10 @@ def measure_agreement(cast: IntArray, names: Sequence[str]) -> dict[str, Any]:
     words = {1: "right", 0: "wrong"}
     units = [[words[v] for v in row if v >= 0] for row in cast.tolist()]
     units = [unit for unit in units if len(unit) > 1]
-    found: dict[str, Any] = {"n": len(units), "raw": _replace_nan(raw_agreement(units))}
-    found["alpha"] = _replace_nan(krippendorff_alpha(units))
-    found["ac1"] = _replace_nan(gwet_ac1(units, ("right", "wrong")))
+    ac1 = gwet_ac1(units, ("right", "wrong"))
+    measured = {"raw": raw_agreement(units), "alpha": krippendorff_alpha(units), "ac1": ac1}
+    found: dict[str, Any] = {"n": len(units)}
+    found |= {name: None if math.isnan(value) else value for name, value in measured.items()}
     pairs = []
     for a, b in itertools.combinations(range(len(names)), 2):
         both = (cast[:, a] >= 0) & (cast[:, b] >= 0)
@@ -106,7 +107,3 @@ def count_truth_positions(subjects: Sequence[Subject]) -> dict[str, Any]:
                 "n": len(mine), "best": best, "chance": chance, "holds": best <= chance + ABOVE_CHANCE + 1e-9
             }  # fmt: skip
     return found
-
-
-def _replace_nan(value: float) -> float | None:
-    return None if math.isnan(value) else float(value)
