@@ -5,7 +5,6 @@ MAKEFLAGS += --no-print-directory
 
 PYTHON ?= python3
 VENV   ?= .venv
-EXTRAS ?= azure,excel,fast,mcp,publish,ray,review,serve
 PY      := $(VENV)/bin/python
 VGBENCH := $(VENV)/bin/vgbench
 STAMP   := $(VENV)/.vgbench-setup
@@ -39,7 +38,7 @@ CASES ?= 10000
 # One thread per test process: on few cores more threads only wait for each other.
 TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(if $(CAPTURES),VGBENCH_CAPTURES="$(abspath $(CAPTURES))")
 
-.PHONY: help setup dev browser servers audit browse review paraphrase distractors eval hard publish harnesses vgbench demo samples scenes test test-all test-harnesses fuzz check format bench docs clean
+.PHONY: help setup dev lock browser servers audit browse review paraphrase distractors eval hard publish harnesses vgbench demo samples scenes test test-all test-harnesses fuzz check format bench docs clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,16 +48,21 @@ help: ## Show this list
 	  '  ALLOW_SHORT=1 writes what there is where the scenes cannot fill the recipe' \
 	  'Example: make vgbench SCENES=/data/scans RECIPE=default WORKERS=2'
 
-setup: $(STAMP) ## Make .venv from nothing but python3 and install the tested versions
+setup: $(STAMP) ## Make .venv from nothing but python3 and install the tested versions (SYSTEM_PACKAGES=1: by apt, too)
 dev: $(DEV_STAMP) ## Add what tests, checks and documentation need
 
-$(STAMP): pyproject.toml constraints.txt tools/setup.sh
-	@PYTHON="$(PYTHON)" VENV="$(VENV)" EXTRAS="$(EXTRAS)" bash tools/setup.sh
+INSTALL = PYTHON="$(PYTHON)" VENV="$(VENV)" bash tools/setup.sh
+
+$(STAMP): pyproject.toml constraints.txt tools/setup.sh tools/packages.sh
+	@$(INSTALL)
 	@touch $@
 
 $(DEV_STAMP): $(STAMP)
-	@PYTHON="$(PYTHON)" VENV="$(VENV)" EXTRAS="$(EXTRAS)" GROUP=dev bash tools/setup.sh
+	@PART=dev $(INSTALL)
 	@touch $@
+
+lock: $(STAMP) ## Write constraints.txt anew after a change of pyproject.toml; UPGRADE=1 takes the newest versions
+	@VENV="$(VENV)" bash tools/lock.sh $(if $(UPGRADE),--upgrade)
 
 # Where OUT is not named, the other targets take what was built last, and say so.
 vgbench clean: OUT ?= build/vgbench
@@ -142,11 +146,12 @@ test-harnesses: dev harnesses ## Run exported tasks in other people's harnesses 
 fuzz: dev ## Damage 10,000 inputs (CASES) by SEED and see that no promise of docs/security.md breaks
 	$(TEST_ENV) $(PY) -m tests.fuzz --cases $(CASES) --seed $(or $(SEED),1) --lanes $(TEST_WORKERS)
 
-check: dev ## The whole gate: format, lint, strict types over source and tests, known vulnerabilities of packages, tests
+check: dev ## The whole gate: format, lint, strict types over source and tests, vulnerabilities and licenses of packages, tests
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m mypy
 	@PY="$(PY)" bash tools/audit_packages.sh
+	@$(PY) tools/licenses.py
 	@$(MAKE) test
 
 format: dev ## Format the code and mend what the linter can mend

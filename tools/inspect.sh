@@ -15,7 +15,8 @@ say "making $INSPECT"
 pins=$(mktemp)
 trap 'rm -f "$pins"' EXIT
 # One version of a package can be asked for: those of inspect's own list go first.
-cut -s -d= -f1 tools/inspect-constraints.txt | sed '/^#/d; s/.*/^&==/' | grep -vf - constraints.txt >"$pins"
+cut -s -d= -f1 tools/inspect-constraints.txt | sed '/^#/d; s/.*/^&==/' |
+  grep -vf - <(sed -n 's/^\([a-z0-9-]*==[^ ]*\).*/\1/p' constraints.txt) >"$pins"
 "$uv" venv --quiet --clear --python "$VENV/bin/python" "$INSPECT" &&
   "$uv" pip install --quiet --python "$INSPECT/bin/python" -c "$pins" -c tools/inspect-constraints.txt \
     -e '.[azure,fast,inspect]' --group dev && touch "$INSPECT/.made" ||

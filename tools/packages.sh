@@ -1,23 +1,36 @@
-# Sourced by the other scripts: messages, and Debian packages where they may be installed.
+# Sourced by the other scripts: messages, Debian packages where they may be installed, and certificates.
 
 say() { printf '%s: %s\n' "$(basename "$0" .sh)" "$*" >&2; }
 die() { say "$*"; exit 1; }
 
-# Installs Debian packages where that is allowed; otherwise prints the command and stops.
+# Installs Debian packages as root where SYSTEM_PACKAGES=1 or CI asks for it; otherwise prints the command and fails.
 need_packages() {
-  local why=$1 run=()
+  local why=$1 command as=()
   shift
-  local command="apt-get update && apt-get install -y --no-install-recommends $*"
-  if command -v apt-get >/dev/null; then
-    if [ "$(id -u)" = 0 ]; then run=(env); elif sudo -n true 2>/dev/null; then run=(sudo -n env); fi
-  fi
-  if [ ${#run[@]} = 0 ]; then
-    say "$why; Debian package(s) missing: $*"
-    die "run this, then the same command again:  sudo sh -c '$command'   (other systems: the packages of the same libraries)"
-  fi
+  command="apt-get update && apt-get install -y --no-install-recommends $*"
+  [ "$(id -u)" = 0 ] || as=(sudo -n)
+  case ${SYSTEM_PACKAGES:-${CI:-}} in
+    "" | 0 | false)
+      say "$why. Run this:  sudo sh -c '$command'   (other systems: the packages of the same libraries)"
+      return 1 ;;
+  esac
   say "$why; installing $*"
-  { "${run[@]}" apt-get update -q && "${run[@]}" DEBIAN_FRONTEND=noninteractive \
-      apt-get install -y -q --no-install-recommends "$@"; } >&2 || die "installing failed; by hand:  sudo sh -c '$command'"
+  "${as[@]}" env DEBIAN_FRONTEND=noninteractive sh -c "$command" >&2 || die "installing failed; by hand:  sudo sh -c '$command'"
+}
+
+# What pip's configuration says of $1; empty where it says nothing. uv reads none of it.
+pip_setting() {
+  "$VENV/bin/python" -m pip config list 2>/dev/null | sed -n "s/^[a-z:.]*$1='\(.*\)'$/\1/p" | tail -1 || true
+}
+
+# uv has roots of its own, pip others, and neither knows those of a company's proxy: both get the file that pip or
+# Python were given, or else the system's.
+share_certificates() {
+  local file
+  for file in "${SSL_CERT_FILE:-}" "${PIP_CERT:-}" "${REQUESTS_CA_BUNDLE:-}" "${CURL_CA_BUNDLE:-}" \
+    "$(pip_setting cert)" /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt; do
+    if [ -f "$file" ]; then export SSL_CERT_FILE=$file PIP_CERT=${PIP_CERT:-$file}; return; fi
+  done
 }
 
 # Sets `uv` to the one of $VENV, or ends the script, saying what is left out ($1).
@@ -25,11 +38,10 @@ need_uv() {
   local links
   uv=$VENV/bin/uv
   [ -x "$uv" ] || { say "no uv in $VENV; leaving out: $1"; exit 0; }
-  # uv does not read pip's settings, among which a machine may name a folder of wheels.
-  if [ -z "${UV_FIND_LINKS:-}" ]; then
-    links=$("$VENV/bin/python" -m pip config list 2>/dev/null | sed -n "s/^[a-z:.]*find-links='\(.*\)'$/\1/p" | tail -1) || links=
-    [ -z "$links" ] || export UV_FIND_LINKS=${links//\\n/,}
-  fi
+  # A machine may name a folder of wheels.
+  links=${UV_FIND_LINKS:-$(pip_setting find-links)}
+  [ -z "$links" ] || export UV_FIND_LINKS=${links//\\n/,}
+  share_certificates
   export UV_HTTP_TIMEOUT=${UV_HTTP_TIMEOUT:-300}
 }
 

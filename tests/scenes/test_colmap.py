@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 import numpy as np
-import pycolmap
 import pytest
 
 from tests.scenes import scannetpp_writer as writer
@@ -14,6 +13,7 @@ from vgbench_gen.core.errors import SceneError
 from vgbench_gen.scenes._colmap import make_lens, read_model
 from vgbench_gen.scenes._undistort import distort
 
+pycolmap = pytest.importorskip("pycolmap", reason="pycolmap has wheels for x86_64 alone")
 POSES = {
     f"DSC{i:05d}.JPG": writer.look_at((1.0 + i, 0.5, 1.5), (3, 3, 0.3 * i), roll_deg=17.0 * i) for i in range(7, 12)
 }

@@ -66,13 +66,10 @@ def _list_agreement(found: Mapping[str, Any]) -> Iterator[str]:
     if not found["n"]:
         yield "agreement of models: none to tell, because no question has votes of two models"
         return
-    alpha = "not computed" if "missing" in found else _format_decimals(found["alpha"])
     yield (
         f"agreement of models on {found['n']:,} questions: raw {_format_percent(found['raw'])}, "
-        f"AC1 {_format_decimals(found['ac1'])}, Krippendorff's alpha {alpha}"
+        f"AC1 {_format_decimals(found['ac1'])}, Krippendorff's alpha {_format_decimals(found['alpha'])}"
     )
-    if "missing" in found:
-        yield f"  {found['missing']}"
     pairs = found["pairs"]
     for told, some in (("most alike", pairs[:_PAIRS]), ("least", pairs[_PAIRS:][-_PAIRS:])):
         for pair in some:

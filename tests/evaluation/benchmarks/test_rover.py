@@ -337,7 +337,6 @@ def test_a_killed_run_goes_on_and_asks_nothing_twice(tmp_path: Path) -> None:
 
 
 def test_judges_are_compared(tmp_path: Path, capsys: Capture) -> None:
-    pytest.importorskip("krippendorff")
     (tmp_path / "a.png").write_bytes(png(1))
     rows = [
         {"id": f"science_causal_{k}", "original_image": "a.png", "generated_image": "a.png", "prompt": str(k),

@@ -1,7 +1,7 @@
 """How far reviewers agree, beyond what chance gives them.
 
-Raw agreement and Krippendorff's alpha (library `krippendorff`) are what the field knows; Gwet's AC1 stays meaningful
-where nearly all verdicts are the same and kappa and alpha collapse. Each unit is the sequence of what its raters said.
+Raw agreement and Krippendorff's alpha are what the field knows; Gwet's AC1 stays meaningful where nearly all verdicts
+are the same and kappa and alpha collapse. Each unit is the sequence of what its raters said.
 """
 
 from __future__ import annotations
@@ -13,12 +13,9 @@ from typing import Literal
 import numpy as np
 from scipy import stats
 
-from vgbench_gen.core.errors import ConfigError
-
 CONFIDENCE = 0.95
-EXTRA = "pip install 'vgbench-gen[review]'"
 
-Level = Literal["nominal", "ratio"]
+Level = Literal["nominal", "ordinal", "ratio"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +64,38 @@ def gwet_ac1(units: Sequence[Sequence[str]], categories: Sequence[str]) -> float
 
 
 def krippendorff_alpha(units: Sequence[Sequence[str | float]], level: Level = "nominal") -> float:
-    """Krippendorff's alpha; NaN where it is undefined, that is where all ratings are equal or no unit has two.
+    """Krippendorff's alpha for any number of raters, each of whom may have left units out.
 
-    Raises:
-        ConfigError: the library is not installed.
+    Source: K. Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011): one minus observed over expected
+    disagreement, both sums over pairs of values of how often they coincide, times their squared difference.
+
+    Args:
+        units: ratings of each unit; those with one rating count for nothing.
+        level: what a difference is. nominal: equal or not; ordinal: how many ratings lie between the two, for numbers;
+            ratio: the difference over the sum, for positive numbers.
+
+    Returns:
+        At most 1; NaN where it is undefined, that is where all ratings are equal or no unit has two.
     """
-    try:
-        import krippendorff
-    except ImportError as error:
-        raise ConfigError(f"agreement needs the package krippendorff: {EXTRA}") from error
     paired = [unit for unit in units if len(unit) > 1]
     values = sorted({value for unit in paired for value in unit})
     if len(values) < 2:
         return float("nan")
-    counts = np.array([[list(unit).count(value) for value in values] for unit in paired])
-    domain = np.array(values)
-    return float(krippendorff.alpha(value_counts=counts, value_domain=domain, level_of_measurement=level))
+    counts = np.array([[list(unit).count(value) for value in values] for unit in paired], dtype=np.float64)
+    totals, sizes = counts.sum(axis=0), counts.sum(axis=1)
+    observed = np.zeros((len(values), len(values)))
+    for size in np.unique(sizes):
+        alike = counts[sizes == size]
+        observed += (alike.T @ alike - np.diag(alike.sum(axis=0))) / (size - 1)
+    expected = np.outer(totals, totals) - np.diag(totals)
+    differences = 1 - np.eye(len(values))
+    if level == "ordinal":
+        ranks = np.cumsum(totals) - totals / 2
+        differences = np.subtract.outer(ranks, ranks)
+    elif level == "ratio":
+        numbers = np.array(values, dtype=np.float64)
+        differences = np.subtract.outer(numbers, numbers) / np.add.outer(numbers, numbers)
+    return float(1 - (totals.sum() - 1) * np.sum(observed * differences**2) / np.sum(expected * differences**2))
 
 
 def measure_agreement(units: Sequence[Sequence[str]], categories: Sequence[str]) -> Agreement:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.types import IntArray
 from vgbench_gen.quality.review.agreement import gwet_ac1, krippendorff_alpha, raw_agreement
 from vgbench_gen.quality.voting.choice import ABOVE_CHANCE, Subject
@@ -46,20 +45,18 @@ def measure_agreement(cast: IntArray, names: Sequence[str]) -> dict[str, Any]:
         names: of the models.
 
     Returns:
-        n (questions with two votes or more), raw, ac1 and alpha (None where undefined or not installed, then "missing"
-        says what to install); pairs: Cohen's kappa of every two models, the most alike first.
+        n (questions with two votes or more), raw, ac1 and alpha (None where undefined); pairs: Cohen's kappa of every
+        two models, the most alike first.
     """
     from sklearn.metrics import cohen_kappa_score
 
     words = {1: "right", 0: "wrong"}
     units = [[words[v] for v in row if v >= 0] for row in cast.tolist()]
     units = [unit for unit in units if len(unit) > 1]
-    found: dict[str, Any] = {"n": len(units), "raw": _replace_nan(raw_agreement(units)), "alpha": None}
-    found["ac1"] = _replace_nan(gwet_ac1(units, ("right", "wrong")))
-    try:
-        found["alpha"] = _replace_nan(krippendorff_alpha(units))
-    except ConfigError as error:
-        found["missing"] = str(error)
+    ac1 = gwet_ac1(units, ("right", "wrong"))
+    measured = {"raw": raw_agreement(units), "alpha": krippendorff_alpha(units), "ac1": ac1}
+    found: dict[str, Any] = {"n": len(units)}
+    found |= {name: None if math.isnan(value) else value for name, value in measured.items()}
     pairs = []
     for a, b in itertools.combinations(range(len(names)), 2):
         both = (cast[:, a] >= 0) & (cast[:, b] >= 0)
@@ -110,7 +107,3 @@ def count_truth_positions(subjects: Sequence[Subject]) -> dict[str, Any]:
                 "n": len(mine), "best": best, "chance": chance, "holds": best <= chance + ABOVE_CHANCE + 1e-9
             }  # fmt: skip
     return found
-
-
-def _replace_nan(value: float) -> float | None:
-    return None if math.isnan(value) else float(value)

@@ -12,6 +12,7 @@ import numpy as np
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.evaluation import stats
 from vgbench_gen.evaluation.benchmarks.rover.judge import EXTRAS, METRICS, name_score, scale_to_hundred
+from vgbench_gen.quality.review.agreement import krippendorff_alpha
 
 Results = Sequence[Mapping[str, Any]]
 
@@ -64,7 +65,7 @@ def measure_agreement(runs: Mapping[str, Results]) -> dict[str, dict[str, Any]]:
 
     n: how many these are. exact, within_one: shares over all pairs of runs. kappa: Cohen's with quadratic weights, mean
     over pairs (scikit-learn). alpha: Krippendorff's for ordinal scores, over all samples that two scored; None where
-    the package `krippendorff` (extra `review`) is missing or everybody always said the same.
+    everybody always said the same.
 
     Raises:
         ConfigError: fewer than two runs.
@@ -106,11 +107,5 @@ def _compare_pairwise(table: Any) -> dict[str, float | None]:
 
 
 def _compute_alpha(table: Any) -> float | None:
-    try:
-        import krippendorff
-    except ImportError:
-        return None
-    shared = table[:, (~np.isnan(table)).sum(axis=0) > 1]
-    if len(np.unique(shared[~np.isnan(shared)])) < 2:
-        return None
-    return float(krippendorff.alpha(reliability_data=shared, level_of_measurement="ordinal"))
+    alpha = krippendorff_alpha([column[~np.isnan(column)].tolist() for column in table.T], "ordinal")
+    return None if math.isnan(alpha) else alpha
