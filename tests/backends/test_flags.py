@@ -42,7 +42,7 @@ def test_a_flag_is_refused_in_one_line(command: list[str], told: str, tmp_path: 
 
 
 def test_addresses_of_other_kinds_and_negative_usage(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="ftp://; expected http"):
+    with pytest.raises(ConfigError, match="ftp://x: expected an address such as http"):
         open_backend("vllm:ftp://x#y")
     script = tmp_path / "s.jsonl"
     script.write_text('{"reply": "B", "usage": [-1, 2]}\n')

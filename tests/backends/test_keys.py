@@ -297,3 +297,22 @@ def test_usual_paths_of_addresses_are_shown() -> None:
         "compatible-mode/v1",
     ):
         assert strip_url(f"https://host/{path}") == f"https://host/{path}"
+
+
+@pytest.mark.parametrize("sign", ["\n", "\r\nX: y", "\t", "\x00", "\x1b[2J", "\x7f", "\u2028", " ", "\udcff"])
+@pytest.mark.parametrize("place", ["http://{}127.0.0.1:1/v1", "http://127.0.0.1:1/{}v1", "http://127.0.0.1:1/v1{}"])
+def test_an_address_with_a_character_that_none_holds_is_refused_in_one_line(place: str, sign: str) -> None:
+    url = place.format(sign)
+    for spec, options in ((f"vllm:{url}#m", BackendOptions()), ("vllm:m", BackendOptions(base_url=url))):
+        with pytest.raises(ConfigError, match="expected an address") as caught:
+            open_backend(spec, options)
+        assert str(caught.value).isprintable()
+        assert ("--base-url" in str(caught.value)) == bool(options.base_url)
+
+
+@pytest.mark.parametrize(
+    "bad", ["http://h:99999/v1", "http://[::1/v1", "http://1.2.3.999/v1", "http:///v1", "HTTP://:80"]
+)
+def test_an_address_that_the_client_refuses_is_refused_before(bad: str) -> None:
+    with pytest.raises(ConfigError, match="THERE"):
+        strip_url(bad, "THERE")

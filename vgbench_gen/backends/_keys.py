@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import logging
 import os
 import re
@@ -12,7 +11,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
-from urllib.parse import quote, unquote, urlsplit, urlunsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 from urllib.request import getproxies
 
 from vgbench_gen.core.errors import ConfigError
@@ -70,57 +69,44 @@ class Key:
     def __repr__(self) -> str:
         return f"Key({COVER} from {self.where})"
 
-    __str__ = __repr__
-
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError("a key is not pickled: open the backend anew where it is needed")
 
 
 def register_secret(secret: str) -> None:
-    """Have `redact` cover this text from now on.
+    """Have `redact` cover this text from now on, unless it is shorter than six characters.
 
     Also as it stands in URLs, in JSON, in base64 with whatever before and behind it, wrapped over lines, and of long
     ones the beginning.
     """
     global _pattern
-    if len(secret) < _SHORTEST or secret in _known:
-        return
-    _known.add(secret)
-    forms = sorted(((text, form) for known in _known for text, form in _list_forms(known)), key=lambda f: -len(f[0]))
-    _pattern = re.compile("|".join(dict.fromkeys(form for _, form in forms)))
+    if len(secret) >= _SHORTEST and secret not in _known:
+        _known.add(secret)
+        forms = {form for known in _known for form in _list_forms(known)}
+        _pattern = re.compile("|".join(sorted(forms, key=lambda form: (-len(form), form))))
 
 
-def _list_forms(secret: str) -> Iterator[tuple[str, str]]:
-    """(text, pattern for it) of every form in which a secret is covered."""
-    yield secret, _spell(secret)
-    yield from ((text, _spell(text)) for text in _list_base64(secret.encode()))
+def _list_forms(secret: str) -> Iterator[str]:
+    """A pattern for every form in which a secret is covered."""
+    yield _spell(secret)
     if len(secret) >= _LONG:
-        yield secret[:16], _spell(secret[:16]) + r"[\w.~+/=%-]*"
-
-
-def _list_base64(secret: bytes) -> Iterator[str]:
-    """The secret in base64 alone, and what it always gives inside a longer text, wherever it begins there."""
+        yield _spell(secret[:16]) + r"[\w.~+/=%-]*"
+    data = secret.encode()
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
-        yield encode(secret).decode().rstrip("=")
-        for before in range(3):
-            whole = (8 * (before + len(secret))) // 6  # characters that what follows does not change
-            yield encode(bytes(before) + secret).decode()[-(-8 * before // 6) : whole]
+        yield _spell(encode(data).decode().rstrip("="))
+        for before in range(3):  # what it always gives inside a longer text, wherever it begins there
+            unchanged = (8 * (before + len(data))) // 6
+            yield _spell(encode(bytes(before) + data).decode()[-(-8 * before // 6) : unchanged])
 
 
 def _spell(text: str) -> str:
     """A pattern for the text, whichever of its characters are quoted as in URLs or in JSON."""
-    parts = []
-    for char in text:
-        if char.isascii() and char.isalnum():
-            parts.append(char)
-            continue
-        forms = {rf"\\*{re.escape(char)}", *(f"(?i:{re.escape(f)})" for f in (quote(char, safe=""), _quote_json(char)))}
-        parts.append(f"(?:{'|'.join(sorted(forms))})")
-    return _BREAK.join(parts)
-
-
-def _quote_json(char: str) -> str:
-    return json.dumps(char)[1:-1]
+    return _BREAK.join(
+        char
+        if char.isascii() and char.isalnum()
+        else rf"(?:\\*{re.escape(char)}|(?i:{re.escape(quote(char, safe=''))}|\\+u{ord(char):04x}))"
+        for char in text
+    )
 
 
 def register_proxy_passwords() -> None:
@@ -133,7 +119,7 @@ def register_proxy_passwords() -> None:
 
 
 def redact(text: str) -> str:
-    """The text with every known key covered."""
+    """The text with every registered secret covered."""
     return text if _pattern is None else _pattern.sub(COVER, text)
 
 
@@ -147,7 +133,7 @@ def redact_tree(tree: Any) -> Any:
 
 
 def cover_line(text: str) -> str:
-    """What a server or library says, for a message: keys covered first, then one line of at most 300 characters."""
+    """What a server or library says, for a message: secrets covered first, then one line of at most 300 characters."""
     return make_one_line(redact(text), _SHOWN_CHARS)
 
 
@@ -184,28 +170,30 @@ def find_key(variables: tuple[str, ...], key_file: Path | None) -> Key | None:
     """
     if key_file is not None:
         return Key(_read_key_file(key_file, variables), str(key_file))
-    for name in variables:
-        if os.environ.get(name, "").strip():
-            return Key(os.environ[name], name)
-    return None
+    named = next((name for name in variables if os.environ.get(name, "").strip()), None)
+    return None if named is None else Key(os.environ[named], named)
 
 
 def _read_key_file(path: Path, variables: tuple[str, ...]) -> str:
+    def refuse(found: str) -> ConfigError:
+        wanted = " or ".join(f"{name}=…" for name in variables) or "NAME=…"
+        return ConfigError(f"{path}: found {found}; expected the key alone or a line {wanted}. Check --key-file.")
+
     try:
         with path.open("rb") as file:
             mode = os.fstat(file.fileno()).st_mode
             raw = file.read(_MAX_FILE_BYTES + 1)
     except OSError as exc:
-        raise ConfigError(f"{path}: the key file cannot be read ({exc.strerror}). Name a readable file.") from exc
+        raise refuse(f"no file that can be read ({exc.strerror})") from exc
     if len(raw) > _MAX_FILE_BYTES:
-        raise ConfigError(f"{path}: larger than {_MAX_FILE_BYTES} bytes; expected a key file. Check the path.")
+        raise refuse(f"more than {_MAX_FILE_BYTES} bytes")
     if mode & (stat.S_IRGRP | stat.S_IROTH):
         _log.warning("%s can be read by other users of this machine; `chmod 600 %s` keeps the key yours.", path, path)
     try:
         # Not chained: a decoding error carries the bytes.
         lines = [line.strip() for line in raw.decode("utf-8").splitlines()]
     except UnicodeDecodeError:
-        raise ConfigError(f"{path}: not UTF-8; expected a key file. Check the path.") from None
+        raise refuse("bytes that are no UTF-8") from None
     lines = [line for line in lines if line and not line.startswith("#")]
     named = {m["name"]: m["value"].strip().strip("\"'") for line in lines if (m := _LINE.fullmatch(line))}
     for name in variables:
@@ -213,36 +201,55 @@ def _read_key_file(path: Path, variables: tuple[str, ...]) -> str:
             return named[name]
     if len(lines) == 1 and not (named and next(iter(named)).isupper()):
         return lines[0]
-    wanted = " or ".join(f"{name}=…" for name in variables)
-    raise ConfigError(f"{path}: found no key for this provider; expected the key alone or a line {wanted}.")
+    raise refuse("no key for this provider")
 
 
-def strip_url(url: str) -> str:
+def split_address(url: str, where: str) -> SplitResult:
+    """The parts of a server's address, one that can be asked.
+
+    Args:
+        url: may hold a user and a password, which no message shows.
+        where: the option, variable or field that it came from, for messages.
+
+    Raises:
+        ConfigError: no http or https address, a port that there is not, or a character that no address holds, such as
+            a line break.
+    """
+    import httpx2
+
+    usable = url.isprintable() and " " not in url and url.lower().startswith(("http://", "https://"))
+    try:
+        httpx2.URL(url)  # it refuses more than the rest, and where requests are sent nobody expects it to
+        parts = urlsplit(url)
+        usable = usable and bool(parts.hostname) and parts.port != 0
+    except (ValueError, httpx2.InvalidURL):
+        usable = False
+    if not usable:
+        # The beginning, without all that may be secret in one.
+        shown = make_one_line(re.split(r"[?#]", redact(url).rpartition("@")[2])[0], 80)
+        raise ConfigError(f"{shown}: expected an address such as https://host/v1. Check {where}.")
+    return parts
+
+
+def strip_url(url: str, where: str = "--base-url") -> str:
     """The address without user, password, query and fragment; what was cut is remembered as secret.
 
     So are parts of its path that look like keys. A digest stands in their place, because replies to different
     addresses are different.
 
     Raises:
-        ConfigError: it is no http or https address.
+        ConfigError: as `split_address`.
     """
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        parts, host, port = urlsplit(""), None, None
-    if parts.scheme not in ("http", "https") or not host:
-        raise ConfigError(f"{_shorten_url(url)}: expected an address such as https://host/v1. Check --base-url.")
+    parts = split_address(url, where)
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    values = [unquote(value.partition("=")[2]) for value in parts.query.split("&")]
     # As a pair it is sent in base64 (RFC 7617); a user alone is a token.
-    for secret in (password or user, f"{user}:{password}" if password else "", unquote(parts.query)):
+    for secret in (password or user, f"{user}:{password}" if password else "", unquote(parts.query), *values):
         register_secret(secret)
-    if parts.query:
-        for value in parts.query.split("&"):
-            register_secret(unquote(value.partition("=")[2]))
-    name = f"[{host}]" if ":" in host else host
+    host = parts.hostname or ""
+    place = (f"[{host}]" if ":" in host else host) + (f":{parts.port}" if parts.port else "")
     path = "/".join(map(_cover_key_in_path, parts.path.rstrip("/").split("/")))
-    return urlunsplit((parts.scheme, f"{name}:{port}" if port else name, path, "", ""))
+    return urlunsplit((parts.scheme, place, path, "", ""))
 
 
 def _cover_key_in_path(part: str) -> str:
@@ -250,8 +257,3 @@ def _cover_key_in_path(part: str) -> str:
         return part
     register_secret(unquote(part))
     return f"[key-{hashlib.blake2b(part.encode(), digest_size=4).hexdigest()}]"
-
-
-def _shorten_url(url: str) -> str:
-    """The beginning of what is no address, without all that may be secret in one."""
-    return make_one_line(re.split(r"[?#]", redact(url).rpartition("@")[2])[0], 80)

@@ -57,7 +57,7 @@ class AzureProvider(Provider):
         """As `Provider.open`."""
         spec = f"{name}:{model}"
         url, version = _find_endpoint(name, spec, options)
-        endpoint = strip_url(url)
+        endpoint = strip_url(url, "--base-url" if options.base_url else "AZURE_OPENAI_ENDPOINT or TRAPI_ENDPOINT")
         # A key for another resource has no business at the shared instance.
         token = None if options.key_file or name == "trapi" else find_key(("AZURE_OPENAI_AD_TOKEN",), None)
         key = None if token else find_key(() if name == "trapi" else ("AZURE_OPENAI_API_KEY",), options.key_file)

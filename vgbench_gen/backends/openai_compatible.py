@@ -221,20 +221,19 @@ class OpenAIProvider(Provider):
 
     def open(self, name: str, model: str, options: BackendOptions) -> Backend:
         """As `Provider.open`."""
-        known, spec, url = load_provider_table().provider[name], f"{name}:{model}", ""
+        known, spec = load_provider_table().provider[name], f"{name}:{model}"
         key = None if options.keyless else find_key(known.key_variables, options.key_file)  # first: it is covered then
-        if model.startswith(("http://", "https://")):
-            url, _, model = model.partition("#")
-            bare = strip_url(url)
+        variable = next((one for one in known.base_url_variables if os.environ.get(one)), "")
+        url, where = os.environ.get(variable, known.base_url), variable
+        if options.base_url:
+            url, where = options.base_url, "--base-url"
+        if in_spec := "://" in model:
+            url, where, model = model.partition("#")[0], "--model", model.partition("#")[2]
+        endpoint = strip_url(url, where)
+        if in_spec:
+            spec = f"{name}:{endpoint}#{model}"
             if not model:
-                raise ConfigError(f"{name}:{bare}: found an address without a model; expected {name}:{bare}#MODEL.")
-            spec = f"{name}:{bare}#{model}"
-        elif "://" in model:
-            scheme = model.partition("://")[0]
-            raise ConfigError(f"{name}: found an address with {scheme[:20]}://; expected http:// or https://.")
-        variables = [os.environ[variable] for variable in known.base_url_variables if os.environ.get(variable)]
-        url = url or options.base_url or next(iter(variables), known.base_url)
-        endpoint = strip_url(url)
+                raise ConfigError(f"{name}:{endpoint}: found an address without a model; expected {spec}MODEL.")
         if key is None and known.needs_key and url == known.base_url and not options.keyless:
             raise ConfigError(
                 f"{spec}: no key. Set {known.key_variables[0]}, or name a file that holds it with --key-file."
