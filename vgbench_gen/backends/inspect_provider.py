@@ -210,8 +210,7 @@ def _make_message(turn: Turn) -> ChatMessage:
     content: str | list[Content] = "\n".join(words)
     if len(words) < len(turn.parts):
         content = [
-            ContentText(text=part) if isinstance(part, str) else ContentImage(image=part.url.decode("ascii"))
-            for part in turn.parts
+            ContentText(text=part) if isinstance(part, str) else ContentImage(image=part.url) for part in turn.parts
         ]
     if turn.role == "system":
         return ChatMessageSystem(content=content)

@@ -7,12 +7,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, JsonValue
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 _TABLE = Path(__file__).with_name("providers.toml")
 _KEYLESS = "none"
+_LEARNED_FROM = (200, 400, 404, 415, 422, 500, 501)  # statuses of refusals that may be about one parameter
+_log = logging.getLogger("vgbench_gen.backends")
 Connect = Callable[[BackendOptions], "openai.AsyncOpenAI"]
 
 
@@ -56,10 +59,8 @@ class Demand(Config):
     """Names of the providers whose models are meant."""
     models: tuple[str, ...]
     """Patterns of names of models, as in file names."""
-    max_completion_tokens: bool = False
-    """Whether they take `max_completion_tokens` in the place of `max_tokens`."""
-    fixed_temperature: bool = False
-    """Whether their temperature cannot be set, so that none is sent."""
+    refused: tuple[str, ...] = ()
+    """Parameters that they do not take; in the place of `max_tokens` they take `max_completion_tokens`."""
     edits: bool = False
     """Whether they change images through an endpoint of its own and do not chat."""
     without_effort: Mapping[str, JsonValue] = Field(default={})
@@ -112,60 +113,68 @@ class OpenAICompatible(Served):
         self.edits = options.image_edits == "endpoint" or (options.image_edits == "auto" and self._demands.edits)
 
     async def _send(self, call: Call) -> Answer:
-        import openai
+        from vgbench_gen.backends._http import classify_refusal
 
+        lesson = said = ""
         while True:
             sent = dict(call.settings.extra_body) if call.edit else _chat.list_parameters(call, self._demands)
             try:
                 if call.edit:
                     return _chat.read_edited_images(await self._post_edit(call), self.model, sent)
-                return _chat.answer(await self._post(call), self.model, sent)
-            except openai.APIStatusError as error:
-                raw = error.body if isinstance(error.body, Mapping) else {}
-                if _is_filter(error.status_code, raw):
-                    return _chat.make_filtered_answer(self.model, sent, {"error": dict(raw)})
-                if error.status_code == 400 and self._demands.learn(str(error.code or ""), str(error.param or "")):
+                return _chat.answer(await self._post(call, sent), self.model, sent)
+            except _chat.Refusal as refusal:
+                if _is_filter(refusal.status, refusal.error):
+                    return _chat.make_filtered_answer(self.model, sent, {"error": dict(refusal.error)})
+                if lesson and refusal.said == said:
+                    self._demands.refused.discard(lesson)  # it was not at that
+                elif refusal.status in _LEARNED_FROM and (lesson := self._demands.learn(refusal, sent)):
+                    said = refusal.said
+                    _log.warning("%s: takes no %s, so that none is sent (%s)", self._where, lesson, said)
                     continue
-                raise self._locate(error) from None
-            except openai.APIError as error:
-                raise self._locate(error) from None
-            except Failed as failed:
-                failed.message = f"{self._where}: {failed.message}"
-                raise
+                failed = classify_refusal(refusal)
+            except Failed as exc:
+                failed = exc
+            failed.message = f"{self._where}: {failed.message}"
+            raise failed from None
 
-    async def _post(self, call: Call) -> dict[str, object]:
+    async def _post(self, call: Call, sent: Mapping[str, object]) -> dict[str, object]:
         import httpx2
 
-        from vgbench_gen.backends._http import parse_reply
-
-        response = await self._open_client().post(
-            "/chat/completions", cast_to=httpx2.Response, content=_chat.encode_body(call, self.model, self._demands)
-        )
-        return parse_reply(response)
+        body = _chat.make_body(call, self.model, sent)
+        return await self._read(self._open_client().post("/chat/completions", cast_to=httpx2.Response, body=body))
 
     async def _post_edit(self, call: Call) -> dict[str, object]:
-        from vgbench_gen.backends._http import parse_reply
-
         if taken := {"model", "prompt", "image", "n", "stream"} & set(call.settings.extra_body):
             raise Failed("wrong_request", f"extra_body holds {', '.join(sorted(taken))}, which are not its to set.")
         files = [
             (f"image{k}.{image.kind}", image.data, f"image/{image.kind}") for k, image in enumerate(call.images, 1)
         ]
-        response = await self._open_client().images.with_raw_response.edit(
-            image=files, prompt=call.text, model=self.model, extra_body=dict(call.settings.extra_body)
+        edit = self._open_client().images.with_raw_response.edit
+        return await self._read(
+            edit(image=files, prompt=call.text, model=self.model, extra_body=dict(call.settings.extra_body))
         )
-        return parse_reply(response.http_response)
+
+    async def _read(self, sending: Awaitable[Any]) -> dict[str, object]:
+        """The JSON object of what the server answers.
+
+        Raises:
+            Refusal: an error. Failed: no answer, or none in JSON.
+        """
+        import openai
+
+        from vgbench_gen.backends._http import classify_break, parse_reply, read_body
+
+        try:
+            answer = await sending
+        except openai.APIStatusError as error:
+            raise _chat.Refusal(error.status_code, read_body(error.response), error.response.headers) from None
+        except openai.APIError as error:
+            raise classify_break(error) from None
+        return parse_reply(getattr(answer, "http_response", answer))
 
     @property
     def _where(self) -> str:
         return f"{self.spec} at {self.endpoint}" if self.endpoint not in self.spec else self.spec
-
-    def _locate(self, error: openai.APIError) -> Failed:
-        from vgbench_gen.backends._http import classify_error
-
-        failed = classify_error(error)
-        failed.message = f"{self._where}: {failed.message}"
-        return failed
 
     def _open_client(self) -> openai.AsyncOpenAI:
         import httpx2
@@ -191,8 +200,7 @@ def find_demands(provider: str, model: str) -> _chat.Demands:
     found = _chat.Demands()
     for demand in load_provider_table().demand:
         if provider in demand.providers and any(fnmatchcase(model, pattern) for pattern in demand.models):
-            found.max_completion_tokens |= demand.max_completion_tokens
-            found.fixed_temperature |= demand.fixed_temperature
+            found.refused |= set(demand.refused)
             found.edits |= demand.edits
             found.without_effort |= demand.without_effort
     return found
