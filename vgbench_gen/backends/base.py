@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -151,6 +152,19 @@ class Reply:
     """The provider's answer, without pictures and keys."""
 
 
+def find_shortfall(reply: Reply) -> tuple[str, str]:
+    """What a reply lacks ("empty", "cut" or "refused", or "" where it is whole), and why in words."""
+    if reply.finish_reason == "content_filter":
+        return "refused", "by a content filter"
+    answered, usage = bool(reply.text.strip() or reply.images), reply.usage or Usage()
+    if reply.finish_reason == "length":
+        limit = f" of {usage.completion_tokens} tokens" if usage.completion_tokens else ""
+        thought = f" ({usage.reasoning_tokens} of them to reason)" if usage.reasoning_tokens else ""
+        when = "the reply was cut at its limit" if answered else "nothing was said when the reply met its limit"
+        return "cut" if answered else "empty", f"{when}{limit}{thought}; give it more (--max-tokens)"
+    return ("", "") if answered else ("empty", f"the reply holds no words (it ended with {reply.finish_reason})")
+
+
 class BackendError(VGBenchError):
     """A request got no reply that can be used. The message never holds a key.
 
@@ -186,6 +200,26 @@ class Tally:
     """Money used, with an estimate where the provider did not say."""
     uncosted: int = 0
     """Replies of models that the cost table does not know."""
+    whole: int = 0
+    """Requests with a whole reply."""
+    short: Counter[str] = field(default_factory=Counter)
+    """Other requests, by what their reply lacks (`find_shortfall`) or the kind of the error."""
+    reasons: dict[str, str] = field(default_factory=dict)
+    """The first reason of each of these kinds."""
+    reported: bool = False
+    """Whether who asks says so itself; else the backend logs it when it is closed."""
+
+    def note(self, kind: str, reason: str) -> None:
+        """Count a request by what came of it; kind "" is a whole reply."""
+        self.whole += not kind
+        if kind:
+            self.short[kind] += 1
+            self.reasons.setdefault(kind, reason)
+
+    def list_shortfalls(self) -> list[str]:
+        """A line for each kind of what was not answered in full."""
+        total = self.whole + self.short.total()
+        return [f"{kind} {count} of {total}; the first: {self.reasons[kind]}" for kind, count in self.short.items()]
 
 
 @dataclass(frozen=True, slots=True)
