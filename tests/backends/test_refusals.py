@@ -92,10 +92,8 @@ REFUSALS: list[tuple[str, object]] = [
 
 @pytest.mark.parametrize(("name", "told"), REFUSALS, ids=[f"{name}-{k}" for k, (name, _) in enumerate(REFUSALS)])
 def test_which_parameter_a_refusal_is_about(name: str, told: object) -> None:
-    demands = Demands()
-    assert demands.learn(Refusal(400, told, {}), SENT) == name
-    assert demands.refused == ({name} if name else set())
-    assert not Demands().learn(Refusal(400, told, {}), {"top_k": 1})  # nothing of it was sent
+    assert Demands().find_refused(Refusal(400, told, {}), SENT) == name
+    assert not Demands().find_refused(Refusal(400, told, {}), {"top_k": 1})  # nothing of it was sent
 
 
 @pytest.mark.parametrize("status", [200, 400, 422])

@@ -53,22 +53,20 @@ class Demands:
     """What a model wants differently. It is learned from refusals where the table does not know it."""
 
     refused: set[str] = field(default_factory=set)
-    """Parameters that it does not take. In the place of `max_tokens` it gets `max_completion_tokens`."""
+    """Parameters that are not sent. In the place of `max_tokens` it gets `max_completion_tokens`."""
     edits: bool = False
     """Whether it changes images, by an endpoint of its own."""
     without_effort: dict[str, Any] = field(default_factory=dict)
     """The fields that are sent where the settings ask for no reasoning effort."""
 
-    def learn(self, refusal: Refusal, sent: Mapping[str, Any]) -> str:
+    def find_refused(self, refusal: Refusal, sent: Mapping[str, Any]) -> str:
         """The parameter that a refusal is about, one of those that were sent and may be left out; "" where it is about
-        none. It is not sent any more."""
+        none of these."""
         said, name = f"{refusal.said} {refusal.code}", refusal.parameter
         own = set(sent) & {*_OPTIONAL, *self.without_effort}
         if name not in own or (_BOUNDS.search(said) and not _REFUSES.search(said)):
             named = [(near, one) for one in own if (near := _measure_nearness(one, said)) is not None]
             name = min(named, default=(0, ""))[1]
-        if name:
-            self.refused.add(name)
         return name
 
 

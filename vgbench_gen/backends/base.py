@@ -216,10 +216,14 @@ class Tally:
             self.short[kind] += 1
             self.reasons.setdefault(kind, reason)
 
-    def list_shortfalls(self) -> list[str]:
-        """A line for each kind of what was not answered in full."""
-        total = self.whole + self.short.total()
-        return [f"{kind} {count} of {total}; the first: {self.reasons[kind]}" for kind, count in self.short.items()]
+    def list_shortfalls(self, spec: str) -> list[str]:
+        """A line for each kind of what was not answered in full, but for what whoever asks is told as an error."""
+        total, lines = self.whole + self.short.total(), []
+        for kind, count in self.short.items():
+            if kind not in ("budget", "cancelled") and (total > 1 or kind in ("empty", "cut", "refused")):
+                reason = self.reasons[kind].removeprefix(f"{spec}: ")
+                lines.append(f"{spec}: {kind} {count} of {total} requests; the first: {reason}")
+        return lines
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ class OpenAICompatible(Served):
     async def _send(self, call: Call) -> Answer:
         from vgbench_gen.backends._http import classify_refusal
 
-        lesson = said = ""
+        refused, lesson, said = self._demands.refused, "", ""
         while True:
             sent = dict(call.settings.extra_body) if call.edit else _chat.list_parameters(call, self._demands)
             try:
@@ -126,10 +126,12 @@ class OpenAICompatible(Served):
                 if _is_filter(refusal.status, refusal.error):
                     return _chat.make_filtered_answer(self.model, sent, {"error": dict(refusal.error)})
                 if lesson and refusal.said == said:
-                    self._demands.refused.discard(lesson)  # it was not at that
-                elif refusal.status in _LEARNED_FROM and (lesson := self._demands.learn(refusal, sent)):
+                    refused.discard(lesson)  # it was not at that
+                elif refusal.status in _LEARNED_FROM and (lesson := self._demands.find_refused(refusal, sent)):
                     said = refusal.said
-                    _log.warning("%s: takes no %s, so that none is sent (%s)", self._where, lesson, said)
+                    if lesson not in refused:
+                        _log.warning("%s: takes no %s, so that none is sent (%s)", self._where, lesson, said)
+                    refused.add(lesson)
                     continue
                 failed = classify_refusal(refusal)
             except Failed as exc:

@@ -128,8 +128,8 @@ class Served(Backend):
         if self._cache is not None:
             self._cache.close()
         if not self.tally.reported:
-            for line in self.tally.list_shortfalls():
-                _log.warning("%s: %s", self.spec, line)
+            for line in self.tally.list_shortfalls(self.spec):
+                _log.warning("%s", line)
             self.tally.reported = True
 
     async def _ask_first(self, call: Call) -> Reply:

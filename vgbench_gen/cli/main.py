@@ -70,6 +70,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: arguments after the program's name; those of the process by default.
     """
+    # What was closed before we began: its number must not go to a file that somebody prints into.
+    while (low := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(low)
     with open_screen():
         return _run_to_a_status(argv)
 
@@ -91,7 +95,11 @@ def _run_to_a_status(argv: Sequence[str] | None) -> int:
         return 130
     except BrokenPipeError:
         # The reader is gone (`vgbench … | head`). Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except OSError:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         return _BROKEN_PIPE_STATUS
     except OSError as exc:
         # What is wrong with scans is typed where they are read; this is a path to write to, its rights or a full disk.
