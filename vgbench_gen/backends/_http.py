@@ -14,6 +14,7 @@ from vgbench_gen.backends._call import Failed
 from vgbench_gen.backends._chat import Refusal, find_error_words
 from vgbench_gen.backends._keys import cover_line, guard_logs
 from vgbench_gen.core.json_text import parse_json
+from vgbench_gen.core.surroundings import find_proxy_variable
 
 if TYPE_CHECKING:
     import openai
@@ -69,10 +70,14 @@ async def _bound(response: httpx2.Response) -> None:
         response.stream = _Bounded(response.stream)
 
 
-def make_http_client(concurrency: int, timeout_s: float) -> httpx2.AsyncClient:
-    """A client for one event loop; proxies come from the environment as usual."""
+def make_http_client(url: str, concurrency: int, timeout_s: float) -> httpx2.AsyncClient:
+    """A client for one event loop and one address; proxies and certificates come from the environment as usual."""
     guard_logs(*_LOGGERS)
+    through_proxy = find_proxy_variable(url)[1]
     return httpx2.AsyncClient(
+        # Also of proxies that are not used a client wants to be made.
+        trust_env=through_proxy,
+        verify=True if through_proxy else httpx2.create_ssl_context(),
         timeout=httpx2.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s), pool=None),
         limits=httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency, keepalive_expiry=30.0),
         # Elsewhere the key has no business.
@@ -107,16 +112,24 @@ def read_body(response: httpx2.Response) -> object:
         return response.text
 
 
-def classify_break(error: openai.APIError) -> Failed:
-    """What a connection that broke means, in our words and without the client's innards."""
+def classify_break(error: openai.APIError, url: str) -> Failed:
+    """What a connection to an address that broke means, in our words and without the client's innards."""
     import openai
 
     cause = error.__cause__
     charged = not isinstance(cause, _NOT_SENT)
-    detail = f"{type(cause).__name__}: {cause}" if cause is not None and str(cause) else type(cause or error).__name__
-    if isinstance(error, openai.APITimeoutError):
-        return Failed("timeout", f"no answer in time ({type(cause or error).__name__}).", "later", charged=charged)
-    return Failed("api_error", f"the connection failed ({cover_line(detail)}).", "later", charged=charged)
+    detail = cover_line(f"{type(cause).__name__}: {cause}" if str(cause or "") else type(cause or error).__name__)
+    if isinstance(error, openai.APITimeoutError) and charged:
+        return Failed("timeout", f"no answer in time ({detail}).", "later", charged=True)
+    kind = "timeout" if isinstance(error, openai.APITimeoutError) else "api_error"
+    if "CERTIFICATE_VERIFY_FAILED" in detail:
+        remedy = "If the server is yours, name the file with its certificate in SSL_CERT_FILE."
+        return Failed(kind, f"its certificate is signed by nobody known here ({detail}). {remedy}", for_all=True)
+    variable, used = find_proxy_variable(url)
+    way = f", through the proxy of {variable}; NO_PROXY lists hosts that need none" if used else ""
+    if variable and not used:
+        way = f", asked directly and not through the proxy of {variable}, as NO_PROXY or its absence says"
+    return Failed(kind, f"the connection failed ({detail}){way}.", "later", charged=charged)
 
 
 def classify_refusal(refusal: Refusal) -> Failed:

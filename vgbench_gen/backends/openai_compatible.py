@@ -19,13 +19,14 @@ from pydantic import Field, JsonValue
 
 from vgbench_gen.backends import _chat
 from vgbench_gen.backends._call import Answer, Call, Failed
-from vgbench_gen.backends._keys import find_key, register_proxy_passwords, strip_url
+from vgbench_gen.backends._keys import cover_line, find_key, register_proxy_passwords, strip_url
 from vgbench_gen.backends._limits import Clock
 from vgbench_gen.backends.base import Backend
 from vgbench_gen.backends.served import Served
 from vgbench_gen.backends.spec import BackendOptions, Needs, Provider, providers
 from vgbench_gen.core.config import Config, load_toml
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.surroundings import explain_surroundings
 
 if TYPE_CHECKING:
     import openai
@@ -171,7 +172,7 @@ class OpenAICompatible(Served):
         except openai.APIStatusError as error:
             raise _chat.Refusal(error.status_code, read_body(error.response), error.response.headers) from None
         except openai.APIError as error:
-            raise classify_break(error) from None
+            raise classify_break(error, str(error.request.url)) from None
         return parse_reply(getattr(answer, "http_response", answer))
 
     @property
@@ -186,8 +187,11 @@ class OpenAICompatible(Served):
             # Connections belong to the loop they were made in; those of a loop that ended are gone with it.
             try:
                 self._client, self._loop = self._connect(self.options), loop
-            except httpx2.InvalidURL as exc:
-                raise Failed("wrong_request", f"the address cannot be used ({exc}). Check --base-url.") from None
+            except (httpx2.InvalidURL, ImportError, ValueError, OSError) as exc:
+                told = (
+                    explain_surroundings(exc) or f"no client can be made ({cover_line(str(exc))}). Check the proxies."
+                )
+                raise Failed("wrong_request", told, for_all=True) from None
         return self._client
 
     async def rest(self) -> None:
@@ -260,7 +264,7 @@ class OpenAIProvider(Provider):
                 base_url=url,
                 max_retries=0,
                 timeout=options.timeout_s,
-                http_client=make_http_client(options.concurrency, options.timeout_s),
+                http_client=make_http_client(url, options.concurrency, options.timeout_s),
                 default_headers={"Accept-Encoding": "identity"},
             )
             if name != "openai":

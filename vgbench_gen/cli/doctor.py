@@ -41,10 +41,9 @@ def doctor(
     One line each, with what to do where something is missing. Exits 1 if something would stop the build.
     """
     from vgbench_gen.pipeline.doctor import Check, examine
-    from vgbench_gen.pipeline.recipe import load_recipe
 
     checks: list[Check] = []
-    for check in examine(load_recipe(recipe), scenes, out, choose_engine(engine, workers, address)):
+    for check in examine(recipe, scenes, out, choose_engine(engine, workers, address)):
         checks.append(check)
         if not as_json:
             told = (check.verdict, check.name, " ".join(f"{check.found}  {check.remedy}".rstrip().split("\n")))
