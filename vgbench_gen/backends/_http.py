@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email.utils
 import math
+import os
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -126,9 +127,10 @@ def classify_break(error: openai.APIError, url: str) -> Failed:
         remedy = "If the server is yours, name the file with its certificate in SSL_CERT_FILE."
         return Failed(kind, f"its certificate is signed by nobody known here ({detail}). {remedy}", for_all=True)
     variable, used = find_proxy_variable(url)
-    way = f", through the proxy of {variable}; NO_PROXY lists hosts that need none" if used else ""
+    proxy = f"the {os.environ.get(variable, '').partition('://')[0]} proxy of {variable}"
+    way = f", through {proxy}; hosts that need none are listed in NO_PROXY" if used else ""
     if variable and not used:
-        way = f", asked directly and not through the proxy of {variable}, as NO_PROXY or its absence says"
+        way = f", asked directly and not through {proxy}, as NO_PROXY or its absence says"
     return Failed(kind, f"the connection failed ({detail}){way}.", "later", charged=charged)
 
 

@@ -50,13 +50,13 @@ def describe_missing_library(text: str) -> str | None:
     library = found["library"] or found["musl"]
     package = DEBIAN_PACKAGES.get(library)
     remedy = f"apt-get install {package}" if package else f"install the package of your system that holds {library}"
-    if re.search(r"-[0-9a-f]{8}\.so", library):
+    if re.search(r"-[0-9a-f]{8}\.", library):  # a copy that a wheel brings
         remedy = "install the Python package again that brings it: make setup"
     return f"{library} is missing on this machine, and a package that is needed loads it: {remedy}."
 
 
 def find_proxy_variable(url: str) -> tuple[str, bool]:
-    """(the variable that names a proxy for an address, whether the address is asked through it); "" where none does.
+    """(variable that names a proxy for an address, "" for none; whether the address is asked through it).
 
     As everywhere NO_PROXY says what is asked directly. Where it is not set, so are addresses of this machine.
     """
@@ -96,9 +96,7 @@ def _explain(error: BaseException) -> str | None:
         names = _name_proxies(lambda scheme: scheme not in ("", "http", "https", "socks5", "socks5h"))
         return f"{names} names a proxy that cannot be used; expected http://HOST:PORT or socks5://HOST:PORT."
     if isinstance(error, OSError) and error.filename is None:
-        unread = type(error).__name__ == "SSLError"
-        for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
-            if (path := os.environ.get(name)) and (unread or not Path(path).exists()):
-                found = "no certificates there" if Path(path).exists() else "no such file"
-                return f"{name}={path}: {found}; expected a file or folder of them. Correct the variable or unset it."
+        for name, is_right in (("SSL_CERT_FILE", Path.is_file), ("SSL_CERT_DIR", Path.is_dir)):
+            if (path := os.environ.get(name)) and (type(error).__name__ == "SSLError" or not is_right(Path(path))):
+                return f"{name}={path}: found no certificates there. Correct the variable or unset it."
     return None
