@@ -207,5 +207,16 @@ def test_words_are_found_in_what_is_deep_long_or_odd() -> None:
     deep: Any = "x"
     for _ in range(5000):
         deep = {"error": [deep]}
-    for odd in (deep, {"message": None}, {"error": [None, 1, {}]}, [[]], {}, None, 3, "<title>" * 100_000, "\x00"):
+    odds: list[Any] = [
+        deep,
+        {"message": None},
+        {"error": [None, 1, {}]},
+        [[]],
+        {},
+        None,
+        3,
+        "<title>" * 100_000,
+        "\x00",
+    ]
+    for odd in odds:
         assert isinstance(find_error_words(odd), str)

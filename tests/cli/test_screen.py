@@ -190,7 +190,12 @@ def test_without_a_terminal_a_phase_that_says_nothing_is_told_all_the_same(
     for name in ("_SHORT_S", "_PLAIN_S", "_TICK_S"):
         monkeypatch.setattr(_screen, name, 0.01)
     said = threading.Event()
-    monkeypatch.setattr(_screen, "_format_time", lambda _: said.set() or "a while")
+
+    def format_time(_: float) -> str:
+        said.set()
+        return "a while"
+
+    monkeypatch.setattr(_screen, "_format_time", format_time)
     with progress_bars("scene") as progress:
         progress("measuring", 0, None)
         for _ in range(2):

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from vgbench_gen.core.errors import VGBenchError
+from vgbench_gen.core.errors import VGBenchError, escape_surrogates
 from vgbench_gen.core.lines import make_one_line
 
 # The Debian packages of libraries that our dependencies take from the system.
@@ -87,6 +87,9 @@ def _explain(error: BaseException) -> str | None:
             f"this process may not have more memory or threads ({detail or type(error).__name__}). Use fewer "
             "--workers, or raise the limit (`ulimit -v`, `ulimit -u`, or the container's)."
         )
+    if isinstance(error, UnicodeEncodeError) and "surrogates" in text:
+        name = make_one_line(escape_surrogates(error.object), _SHOWN_CHARS)
+        return f"{name}: a name that is no UTF-8, which pyarrow does not take. Rename it, or go there by a link."
     if isinstance(error, ImportError) and "socksio" in text:
         names = _name_proxies(lambda scheme: scheme.startswith("socks"))
         return f"{names} names a SOCKS proxy, which needs a package: pip install socksio."

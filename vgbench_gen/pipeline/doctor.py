@@ -20,9 +20,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from vgbench_gen.core.errors import VGBenchError
+from vgbench_gen.core.errors import DatasetError, VGBenchError
 from vgbench_gen.core.surroundings import DEBIAN_PACKAGES, describe_missing_library, explain_surroundings
-from vgbench_gen.store.files import replace_folder, write_bytes
+from vgbench_gen.store.files import check_name, replace_folder, write_bytes
 from vgbench_gen.store.provenance import BuildLock, BuildLocked
 
 if TYPE_CHECKING:
@@ -141,6 +141,7 @@ def check_storage(out: Path) -> Iterator[Check]:
     """Whether the file system of the build folder does what a build asks of it."""
     place, good = _find_existing(out), False
     try:
+        check_name(out)
         with tempfile.TemporaryDirectory(prefix=".vgbench-doctor-", dir=place) as folder:
             probe = Path(folder)
             with BuildLock(probe):
@@ -153,8 +154,9 @@ def check_storage(out: Path) -> Iterator[Check]:
                     BuildLock(probe).__enter__()
                     raise OSError(0, "a lock without effect")
                 good = {(probe / name).read_bytes() for name in ("file", "target/file")} == {b"new"}
-    except OSError as error:
-        yield Check("storage", "FAIL", f"{place}: {error.strerror}", "Give a folder that you may write to (--out).")
+    except (OSError, DatasetError) as error:
+        reason = f"{place}: {error.strerror}" if isinstance(error, OSError) else str(error)
+        yield Check("storage", "FAIL", reason, "Give a folder that you may write to (--out).")
         return
     found = "write, fsync, rename and lock work" if good else "a rename without effect"
     remedy = "" if good else "Build on another file system and copy the result."
