@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from vgbench_gen.backends._keys import cover_line as cover_line  # these are for other rooms too
 from vgbench_gen.backends._keys import redact as redact
@@ -123,6 +123,8 @@ class Usage:
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What a model said."""
+
+    __pydantic_config__ = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
     text: str
     """The words."""

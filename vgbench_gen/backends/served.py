@@ -272,12 +272,12 @@ class Served(Backend):
             raw=answer.raw,
         )
         record = reply_to_json(reply)
-        if redact(record) != record:
-            record = format_canonical_json(redact_tree(json.loads(record)))
+        if redact(text := record.decode()) != text:
+            record = format_canonical_json(redact_tree(json.loads(record))).encode()
             reply = reply_from_json(record)
         worth_keeping = (answer.text.strip() or answer.images) and answer.finish_reason != "content_filter"
         if self._cache is not None and worth_keeping:
-            self._cache.put(call.digest, record)
+            self._cache.write(call.digest, record)
         return reply
 
     def _find_cost(self, answer: Answer, usage: Usage | None) -> float | None:
