@@ -125,6 +125,15 @@ def test_a_server_that_takes_nothing_is_asked_for_each_parameter_once(server: Se
     assert {"model", "messages"} == set(server.seen[-1].json)
 
 
+def test_one_that_always_says_the_same_is_asked_with_less_and_less(server: Server) -> None:
+    said = "temperature and seed are unsupported, and so is stop"
+    server.behave = lambda seen: refusal(400, said) if {"temperature", "seed", "stop"} & set(seen.json) else reply()
+    backend = open_backend(f"vllm:{server.url}#m", BackendOptions(retries=0))
+    (outcome,) = ask_all(backend, [request("x", seed=1, stop=("END",))])
+    assert isinstance(outcome, Reply)
+    assert server.requests == 4
+
+
 def test_a_parameter_that_was_not_at_fault_is_sent_again(server: Server) -> None:
     server.behave = lambda seen: refusal(400, "unknown image; temperature 0") if "bad" in seen.text else reply()
     backend = open_backend(f"vllm:{server.url}#m", BackendOptions(retries=0))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import html
 import re
 import reprlib
@@ -243,15 +242,9 @@ def read_edited_images(tree: dict[str, Any], model: str, sent: Mapping[str, Any]
     found: list[bytes] = []
     data = tree.get("data")
     for part in data if isinstance(data, list) else []:
-        text = part.get("b64_json") if isinstance(part, dict) else None
-        if isinstance(text, str):
-            try:
-                picture = base64.b64decode(text, validate=True)
-            except (binascii.Error, ValueError):
-                continue
-            if picture.startswith(_MAGIC):
-                part["b64_json"] = f"image {len(found)}"
-                found.append(picture)
+        if isinstance(part, dict) and (picture := _decode_picture(part.get("b64_json"))) is not None:
+            part["b64_json"] = f"image {len(found)}"
+            found.append(picture)
     if not found:
         raise Failed("bad_reply", "the reply holds no JPEG or PNG as b64_json.", "later", charged=True)
     told = tree.get("usage")
@@ -304,13 +297,18 @@ def _take_pictures(message: dict[str, Any]) -> tuple[bytes, ...]:
     for part in told if isinstance(told, list) else []:
         place = part.get("image_url") if isinstance(part, Mapping) else None
         url = place.get("url") if isinstance(place, dict) else None
-        if not isinstance(place, dict) or not isinstance(url, str) or not url.startswith("data:image/"):
-            continue
-        try:
-            data = base64.b64decode(url.partition(",")[2], validate=True)
-        except (binascii.Error, ValueError):
-            continue
-        if data.startswith(_MAGIC):
-            place["url"] = f"image {len(found)}"
-            found.append(data)
+        if isinstance(place, dict) and isinstance(url, str) and url.startswith("data:image/"):
+            picture = _decode_picture(url.partition(",")[2])
+            if picture is not None:
+                place["url"] = f"image {len(found)}"
+                found.append(picture)
     return tuple(found)
+
+
+def _decode_picture(text: object) -> bytes | None:
+    """A JPEG or PNG in base64; None where it is none."""
+    try:
+        data = base64.b64decode(text, validate=True) if isinstance(text, str) else b""
+    except ValueError:
+        return None
+    return data if data.startswith(_MAGIC) else None

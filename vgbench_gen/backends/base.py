@@ -18,6 +18,7 @@ from pydantic import ConfigDict, Field
 
 from vgbench_gen.backends._keys import cover_line as cover_line  # these are for other rooms too
 from vgbench_gen.backends._keys import redact as redact
+from vgbench_gen.backends._keys import redact_tree as redact_tree
 from vgbench_gen.backends._keys import register_secret as register_secret
 from vgbench_gen.backends._keys import split_address as split_address
 from vgbench_gen.core.config import Config

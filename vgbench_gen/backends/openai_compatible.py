@@ -116,7 +116,8 @@ class OpenAICompatible(Served):
     async def _send(self, call: Call) -> Answer:
         from vgbench_gen.backends._http import classify_refusal
 
-        refused, lesson, said = self._demands.refused, "", ""
+        refused = self._demands.refused
+        learned: dict[str, str] = {}  # by this request: parameter -> the words that refused it
         while True:
             sent = dict(call.settings.extra_body) if call.edit else _chat.list_parameters(call, self._demands)
             try:
@@ -126,14 +127,15 @@ class OpenAICompatible(Served):
             except _chat.Refusal as refusal:
                 if _is_filter(refusal.status, refusal.error):
                     return _chat.make_filtered_answer(self.model, sent, {"error": dict(refusal.error)})
-                if lesson and refusal.said == said:
-                    refused.discard(lesson)  # it was not at that
-                elif refusal.status in _LEARNED_FROM and (lesson := self._demands.find_refused(refusal, sent)):
-                    said = refusal.said
-                    if lesson not in refused:
-                        _log.warning("%s: takes no %s, so that none is sent (%s)", self._where, lesson, said)
-                    refused.add(lesson)
+                name = self._demands.find_refused(refusal, sent) if refusal.status in _LEARNED_FROM else ""
+                if name and name not in learned:
+                    if name not in refused:
+                        _log.warning("%s: takes no %s and is asked without it (%s)", self._where, name, refusal.said)
+                    learned[name] = refusal.said
+                    refused.add(name)
                     continue
+                # It was not at what was left out if the same is said without it.
+                refused -= {name for name, said in learned.items() if said == refusal.said}
                 failed = classify_refusal(refusal)
             except Failed as exc:
                 failed = exc
@@ -188,9 +190,7 @@ class OpenAICompatible(Served):
             try:
                 self._client, self._loop = self._connect(self.options), loop
             except (httpx2.InvalidURL, ImportError, ValueError, OSError) as exc:
-                told = (
-                    explain_surroundings(exc) or f"no client can be made ({cover_line(str(exc))}). Check the proxies."
-                )
+                told = explain_surroundings(exc) or f"no client can be made ({cover_line(str(exc))})."
                 raise Failed("wrong_request", told, for_all=True) from None
         return self._client
 

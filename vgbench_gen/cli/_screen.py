@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from vgbench_gen.core.columns import WIDTH, format_columns
 
@@ -154,20 +154,15 @@ def _escape_unshown(problem: UnicodeError) -> tuple[str, int]:
 codecs.register_error("vgbench.escape", _escape_unshown)
 
 
-class Told(Protocol):
-    """Is called with how far a phase is."""
-
-    def __call__(self, name: str, done: int, total: int | None, *, kept: int = 0, note: str = "") -> None:
-        """name: of the phase, which gets a bar of its own at its first call; kept: of `done`, what was there before;
-        total: None while nobody knows; note: words behind the bar."""
-
-
 @contextmanager
-def progress_bars(unit: str = "") -> Iterator[Told]:
+def progress_bars(unit: str = "") -> Iterator[Callable[..., None]]:
     """Progress on standard error: a bar for each phase, whose estimate rests on its own start.
 
     A clock in every bar moves each second, so that a long step does not look like a halt. Where there is no terminal
     a line says how far a phase is after some seconds, every half minute, and where it ends.
+
+    What is yielded is called as `told(name, done, total, kept=0, note="")`: `name` of a phase, which gets its bar at
+    its first call; `total`, None while nobody knows; `kept` of `done`, what was there before; words behind the bar.
 
     Args:
         unit: what is counted, such as "scene".

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 
 import typer
@@ -49,6 +48,6 @@ def doctor(
             told = (check.verdict, check.name, " ".join(f"{check.found}  {check.remedy}".rstrip().split("\n")))
             print_columns([told], heads=("verdict", "what", "found"), show_heads=False, least=(4, 15))
     if as_json:
-        print_json([asdict(check) for check in checks])
+        print_json([check._asdict() for check in checks])
     if any(check.verdict == "FAIL" for check in checks):
         raise typer.Exit(1)

@@ -84,8 +84,8 @@ def _explain(error: BaseException) -> str | None:
     if isinstance(error, MemoryError) or code == errno.ENOMEM or _NO_MEMORY.search(text):
         detail = make_one_line(text[text.find("Original error") :] if "Original error" in text else text, _SHOWN_CHARS)
         return (
-            f"this process may not have more memory or threads ({detail or type(error).__name__}). Use fewer "
-            "--workers, or raise the limit (`ulimit -v`, `ulimit -u`, or the container's)."
+            f"this process may not have more memory or threads ({detail or type(error).__name__}). Raise the limit "
+            "(`ulimit -v`, `ulimit -u`, or the container's), or use fewer --workers."
         )
     if isinstance(error, UnicodeEncodeError) and "surrogates" in text:
         name = make_one_line(escape_surrogates(error.object), _SHOWN_CHARS)

@@ -15,10 +15,9 @@ import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from vgbench_gen.core.errors import DatasetError, VGBenchError
 from vgbench_gen.core.surroundings import DEBIAN_PACKAGES, describe_missing_library, explain_surroundings
@@ -37,18 +36,13 @@ _SPARE_BYTES = 10**9
 _LIBRARIES = ("libGL.so.1", "libEGL.so.1", "libX11.so.6", "libusb-1.0.so.0", "libudev.so.1", "libidn2.so.0")
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing that was looked at."""
+class Check(NamedTuple):
+    """One thing that was looked at: what it is, whether it will do, what there is, and what to do where it will not."""
 
     name: str
-    """What it is."""
     verdict: Verdict
-    """Whether it will do."""
     found: str
-    """What there is."""
     remedy: str = ""
-    """What to do, "" where all is well."""
 
 
 def examine(recipe: str, scenes: Sequence[Path], out: Path, engine: Engine) -> Iterator[Check]:
