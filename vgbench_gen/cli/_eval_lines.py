@@ -87,13 +87,13 @@ def print_estimates(
 
     from vgbench_gen.backends.spec import open_backend
     from vgbench_gen.evaluation.baselines import PREFIX
-    from vgbench_gen.evaluation.estimate import estimate, make_free_estimate
+    from vgbench_gen.evaluation.estimate import Estimate, estimate
 
     found = []
     keyless = sent.model_copy(update={"keyless": True})
     for spec in models:
         if spec.startswith(PREFIX):
-            found.append(make_free_estimate(spec, questions))
+            found.append(Estimate(spec, questions.total, 0, 0, 0, 0, (0.0, 0.0)))
             continue
         backend = open_backend(spec, keyless)
         try:
@@ -138,7 +138,8 @@ def open_bars() -> Iterator[Progress]:
 
 def make_record(run: Run) -> dict[str, Any]:
     """A run as JSON."""
-    return asdict(run) | {"path": str(run.path), "answered": run.answered, "complete": run.complete}
+    counts = {"failed": dict(run.failed), "short": dict(run.short), "answered": run.answered}
+    return asdict(run) | {"path": str(run.path), **counts, "complete": run.complete}
 
 
 def list_runs(runs: Sequence[Run], dataset: Path, benchmark: str, replies: Path | None) -> Iterator[str]:

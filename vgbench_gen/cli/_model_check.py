@@ -67,53 +67,44 @@ def examine_model(backend: Backend, *, image: bool, long_side_px: int, max_token
         if name == "text" and isinstance(outcomes[-1], BackendError):
             raise outcomes[-1]
         checks.append(_judge_reply(name, outcomes[-1], words[f"{name}.expect"]))
-    free = [Settings(max_tokens=max_tokens, temperature=one, seed=seed, epoch=epoch) for one, seed, epoch in _DRAWS]
+    free = [Settings(max_tokens=max_tokens, temperature=one, seed=two, epoch=epoch) for one, two, epoch in _DRAWS]
     drawn = ask_all(backend, [_request(words["draw.ask"], settings) for settings in free])
     replies = [outcome for outcome in (*outcomes, *drawn) if isinstance(outcome, Reply)]
+    temperature, seed = judge_draws(drawn)
     used, costs = [reply.usage or Usage() for reply in replies], [reply.cost_usd for reply in replies]
     return {
         "model": replies[0].model,
         "checks": checks,
         "good": all(check["verdict"] == "ok" for check in checks),
-        "temperature": judge_temperature(drawn),
-        "seed": judge_seed(drawn),
+        "temperature": temperature,
+        "seed": seed,
         "requests": len(outcomes) + len(drawn),
         "tokens": [sum(usage.prompt_tokens for usage in used), sum(usage.completion_tokens for usage in used)],
         "cost_usd": None if None in costs else sum(cost for cost in costs if cost is not None),
     }
 
 
-def judge_temperature(drawn: Sequence[Outcome]) -> str:
-    """Whether the temperature did anything, from the replies to `_DRAWS`."""
-    texts, refused = _read_texts(drawn)
-    if refused:
-        return refused
-    if not all("temperature" in reply.parameters for reply in drawn if isinstance(reply, Reply)):
-        return "fixed by the model; none is sent"
-    varied = len({*texts[2:]}) > 1
-    if texts[0] != texts[1]:
-        return "two replies at 0 differ" + ("" if varied else ", yet those at 1 do not")
-    return "honoured: replies at 0 repeat, those at 1 vary" if varied else "no effect seen: replies at 1 do not vary"
-
-
-def judge_seed(drawn: Sequence[Outcome]) -> str:
-    """Whether a seed did anything, from the replies to `_DRAWS`."""
-    texts, refused = _read_texts(drawn)
-    if refused:
-        return refused
-    if len({texts[2], texts[4], texts[5]}) == 1:
-        return "cannot be told: replies at temperature 1 do not vary"
-    same = texts[2] == texts[3]
-    return "honoured, as far as four replies tell" if same else "not honoured: one seed gave two replies"
-
-
-def _read_texts(drawn: Sequence[Outcome]) -> tuple[list[str], str]:
-    """(texts, why they cannot be judged)."""
+def judge_draws(drawn: Sequence[Outcome]) -> tuple[str, str]:
+    """Whether the temperature and whether the seed did anything, in words, from the replies to `_DRAWS`."""
     for outcome in drawn:
         if isinstance(outcome, BackendError):
-            return [], f"refused: {_shorten(outcome.message)}"
-    texts = [outcome.text for outcome in drawn if isinstance(outcome, Reply)]
-    return texts, "" if any(text.strip() for text in texts) else "cannot be told: the replies are empty"
+            return (f"refused: {_shorten(outcome.message)}",) * 2
+    replies = [outcome for outcome in drawn if isinstance(outcome, Reply)]
+    texts = [reply.text for reply in replies]
+    if not any(text.strip() for text in texts):
+        return ("cannot be told: the replies are empty",) * 2
+    varied = len({*texts[2:]}) > 1
+    temperature = (
+        "honoured: replies at 0 repeat, those at 1 vary" if varied else "no effect seen: replies at 1 do not vary"
+    )
+    if texts[0] != texts[1]:
+        temperature = "two replies at 0 differ" + ("" if varied else ", yet those at 1 do not")
+    if not all("temperature" in reply.parameters for reply in replies):
+        temperature = "fixed by the model; none is sent"
+    if len({texts[2], texts[4], texts[5]}) == 1:
+        return temperature, "cannot be told: replies at temperature 1 do not vary"
+    same = texts[2] == texts[3]
+    return temperature, "honoured, as far as four replies tell" if same else "not honoured: one seed gave two replies"
 
 
 def _judge_reply(name: str, outcome: Outcome, expected: str) -> dict[str, Any]:

@@ -56,11 +56,15 @@ def open_screen() -> Iterator[None]:
         for name, stream in zip(("stdout", "stderr"), before, strict=True):
             shown = stream if stream is not None else stack.enter_context(Path(os.devnull).open("w", encoding="utf-8"))
             setattr(sys, name, cast(TextIO, _Stream(shown)))
+        log, handler = logging.getLogger("vgbench_gen"), logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("vgbench: %(message)s"))
+        log.addHandler(handler)
         try:
             yield
             for stream in (sys.stdout, sys.stderr):
                 stream.flush()
         finally:
+            log.removeHandler(handler)
             sys.stdout, sys.stderr = before
             vars(_state).update(state)
 

@@ -103,10 +103,9 @@ def check_versions() -> Iterator[Check]:
         else:
             if not requirement.specifier.contains(have, prereleases=True):
                 problems[""].append(f"{requirement.name} {have}, wanted {requirement.specifier}")
-    if wrong := problems[""]:
-        yield Check("packages", "FAIL", "; ".join(wrong), "Install what constraints.txt names: make setup.")
-    else:
-        yield Check("packages", "OK", "all in the ranges of pyproject.toml")
+    wrong = "; ".join(problems[""])
+    remedy = "Install what constraints.txt names: make setup." if wrong else ""
+    yield Check("packages", "FAIL" if wrong else "OK", wrong or "all in the ranges of pyproject.toml", remedy)
     for name, use in _EXTRAS.items():
         if missing := problems[name]:
             remedy = f'Only for {use}: pip install "{_PACKAGE}[{name}]".'
