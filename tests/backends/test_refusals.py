@@ -76,9 +76,15 @@ REFUSALS: list[tuple[str, object]] = [
     ("stop", error("Model m does not support parameter stop.")),
     ("max_tokens", error("max_tokens is not supported, use max_completion_tokens instead")),
     ("max_tokens", error("Unsupported parameter: 'max_tokens'; 'max_completion_tokens' is taken")),
+    ("seed", error('"seed" is not allowed')),
+    ("seed", error("seed is not a supported parameter of this model")),
+    ("seed", error("请求参数错误: 不支持seed参数")),
+    ("temperature", error("Parameter temperature is invalid for this model")),
     # About a value, or about no parameter that may be left out.
     ("", error("'max_tokens' or 'max_completion_tokens' is too large: 64. The maximum context length is 32 tokens.")),
     ("", error("max_tokens: 64 > 32, which is the maximum allowed number of output tokens")),
+    ("", error("max_tokens is above the maximum of 32; longer replies are not supported")),
+    ("", error("not accepted" + " x" * 50 + " stop" + " y" * 60 + " maximum")),
     ("", error("decimal above maximum value: at most 2", param="temperature", code="decimal_above_max_value")),
     ("", error("Input should be 'low' or 'high'", param="reasoning_effort")),
     ("", error("The model `seedling` does not exist", param="model", code="model_not_found")),
@@ -97,7 +103,7 @@ def test_which_parameter_a_refusal_is_about(name: str, told: object) -> None:
 
 
 @pytest.mark.parametrize("status", [200, 400, 422])
-@pytest.mark.parametrize(("name", "told"), REFUSALS[:28:3])
+@pytest.mark.parametrize(("name", "told"), REFUSALS[:28:4])
 def test_requests_under_way_are_sent_again_with_what_one_learned(
     server: Server, name: str, told: object, status: int
 ) -> None:

@@ -30,12 +30,12 @@ _MAGIC = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n")
 
 # What a server says of a parameter that it does not take, and of one whose value is out of bounds.
 _REFUSES = re.compile(
-    r"unsupported|n.t\W+support|not\W+(?:be\W+)?(?:permitted|allowed|accepted|recogni[sz]ed|available|compatible)"
+    r"unsupported|n.t\W+support|not\W+(?:be\W+|an?\W+)?(?:supported|permitted|allowed|accepted|recogni[sz]ed|available|compatible)"
     r"|unknown|unrecogni[sz]ed|unexpected|unavailable|incompatible|deprecated|no longer|forbidden|extraneous"
     r"|extra (?:inputs?|fields?|keys?|param)|additional propert|cannot find field|invalid (?:param|arg|field|key)"
     r"|not (?:take|accept|allow)|(?:may|can|must) only|only (?:supports|accepts|the default|[\w.=]+ is)"
     r"|cannot (?:both )?be (?:set|used|specif)|(?:must|should) be (?:unset|omitted|strictly|=? ?1\b)"
-    r"|(?:greater than|more than|>) ?0\b",
+    r"|(?:greater than|more than|>) ?0\b|invalid for (?:this|the) model|不支持|不允许|未知",
     re.IGNORECASE,
 )
 _BOUNDS = re.compile(
@@ -77,7 +77,7 @@ def _measure_nearness(name: str, said: str) -> int | None:
         gaps = (max(one.start() - place.end(), place.start() - one.end()) for one in words.finditer(said))
         return min(gaps, default=_NEAR_CHARS + 1)
 
-    places = list(re.finditer(rf"(?<![\w-]){re.escape(name)}(?![\w-])", said))
+    places = list(re.finditer(rf"(?a)(?<![\w-]){re.escape(name)}(?![\w-])", said))
     found = [near for place in places if (near := measure(_REFUSES, place)) <= measure(_BOUNDS, place)]
     return min((near for near in found if near <= _NEAR_CHARS), default=None)
 
