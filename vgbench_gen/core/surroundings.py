@@ -17,16 +17,15 @@ DEBIAN_PACKAGES = {
     "libudev.so.1": "libudev1", "libidn2.so.0": "libidn2-0", "libgomp.so.1": "libgomp1", "libstdc++.so.6": "libstdc++6",
     "libglib-2.0.so.0": "libglib2.0-0", "libgthread-2.0.so.0": "libglib2.0-0", "libxcb.so.1": "libxcb1",
     "libSM.so.6": "libsm6", "libICE.so.6": "libice6", "libXext.so.6": "libxext6", "libXrender.so.1": "libxrender1",
-    "libxkbcommon.so.0": "libxkbcommon0", "libfontconfig.so.1": "libfontconfig1", "libfreetype.so.6": "libfreetype6",
-    "libdbus-1.so.3": "libdbus-1-3", "libz.so.1": "zlib1g", "libgfortran.so.5": "libgfortran5",
+    "libfontconfig.so.1": "libfontconfig1", "libz.so.1": "zlib1g", "libgfortran.so.5": "libgfortran5",
 }  # fmt: skip
 _MISSING = re.compile(
     r"(?P<library>lib[\w.+-]+\.so[\w.]*): cannot open shared object file"
     r"|loading shared library (?P<musl>lib[\w.+-]+\.so[\w.]*)"
 )
 _NO_MEMORY = re.compile(
-    r"failed to map segment|can't start new thread|failed to launch worker thread|cannot allocate memory|bad_alloc"
-    r"|malloc of size \d+ failed|insufficient memory|unable to allocate|failed to allocate",
+    r"failed to map segment(?!.*not permitted)|can't start new thread|failed to launch worker thread|bad_alloc"
+    r"|cannot allocate memory|malloc of size \d+ failed|insufficient memory|(?:unable|failed) to allocate",
     re.IGNORECASE,
 )
 _SHOWN_CHARS = 160
@@ -98,8 +97,10 @@ def _explain(error: BaseException) -> str | None:
     if isinstance(error, ValueError) and "scheme for proxy" in text:
         names = _name_proxies(lambda scheme: scheme not in ("", "http", "https", "socks5", "socks5h"))
         return f"{names} names a proxy that cannot be used; expected http://HOST:PORT or socks5://HOST:PORT."
-    if isinstance(error, OSError) and error.filename is None:
+    if "X509" in text or (
+        code in (errno.ENOENT, errno.EISDIR, errno.EACCES) and getattr(error, "filename", None) is None
+    ):
         for name, is_right in (("SSL_CERT_FILE", Path.is_file), ("SSL_CERT_DIR", Path.is_dir)):
-            if (path := os.environ.get(name)) and (type(error).__name__ == "SSLError" or not is_right(Path(path))):
+            if (path := os.environ.get(name)) and ("X509" in text or not is_right(Path(path))):
                 return f"{name}={path}: found no certificates there. Correct the variable or unset it."
     return None
