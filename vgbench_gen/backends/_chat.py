@@ -255,11 +255,6 @@ def read_edited_images(tree: dict[str, Any], model: str, sent: Mapping[str, Any]
     return Answer("", "stop", model, usage, usd, tuple(found), dict(sent), tree)
 
 
-def make_filtered_answer(model: str, sent: Mapping[str, Any], raw: Mapping[str, Any]) -> Answer:
-    """For a prompt that a provider's filter refused."""
-    return Answer("", "content_filter", model, parameters=dict(sent), raw=raw)
-
-
 def _read_text(content: object) -> str:
     if isinstance(content, str):
         return content

@@ -126,7 +126,8 @@ class OpenAICompatible(Served):
                 return _chat.answer(await self._post(call, sent), self.model, sent)
             except _chat.Refusal as refusal:
                 if _is_filter(refusal.status, refusal.error):
-                    return _chat.make_filtered_answer(self.model, sent, {"error": dict(refusal.error)})
+                    raw = {"error": dict(refusal.error)}
+                    return Answer("", "content_filter", self.model, parameters=sent, raw=raw)
                 name = self._demands.find_refused(refusal, sent) if refusal.status in _LEARNED_FROM else ""
                 if name and name not in learned:
                     if name not in refused:

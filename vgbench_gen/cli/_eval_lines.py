@@ -164,7 +164,7 @@ def list_runs(runs: Sequence[Run], dataset: Path, benchmark: str, replies: Path 
                 f"  answered without the image that was to be drawn first: {run.without}; the next run asks again for "
                 f"what failed, {run.path.with_suffix('')}/intermediate says why"
             )
-        if run.stopped:
+        if run.stopped and run.done < run.total:
             yield f"  stopped with {run.total - run.done} not asked: {run.stopped}"
     if all(run.silent and not run.kept for run in runs):
         yield from ["nothing was answered; mend that and run the same command again"] * bool(runs)

@@ -99,10 +99,9 @@ def _run_to_a_status(argv: Sequence[str] | None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         print("vgbench: interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:
-        raise
     except Exception as exc:
-        if (said := explain_surroundings(exc) or _describe_error(exc)) is None:
+        said = None if isinstance(exc, BrokenPipeError) else explain_surroundings(exc) or _describe_error(exc)
+        if said is None:
             raise
         print(f"vgbench: error: {make_one_line(said)}", file=sys.stderr)
         return 2
