@@ -103,7 +103,7 @@ def test_a_model_that_does_not_see(said: str, server: Server, capsys: pytest.Cap
     server.behave = but("image.ask", lambda seen: reply(said))
     assert check(server) == 1
     out = capsys.readouterr().out
-    told = f'replied "{said}"' if said else "(no text: stop)"
+    told = f'replied "{said}"' if said else "(no text: the reply holds no words (it ended with stop))"
     assert f'image        wrong    {told}, expected "yellow green"  (' in out
     assert "fell short: fit for wording" in out
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
 import sys
+import threading
 import time
 import unicodedata
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,13 +22,15 @@ from vgbench_gen.cli import _screen
 from vgbench_gen.cli import main as program
 from vgbench_gen.cli._screen import (
     escape_codes,
-    estimate_left_s,
     find_width,
     open_screen,
+    print_json,
     progress_bars,
     shorten_start,
 )
 from vgbench_gen.cli._verbs import add_verb
+
+ROOT = Path(__file__).parents[2]
 
 
 class Terminal(io.StringIO):
@@ -80,24 +86,6 @@ def test_a_hostile_name_is_shown_and_not_obeyed(
     assert said.err == "and red\n"
 
 
-def test_lines_are_coloured_on_a_terminal_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    out, error = open_terminal(monkeypatch)
-    assert program.main(["scenss"]) == 2
-    assert error.getvalue().startswith("\x1b[1;31mvgbench: error:\x1b[0m No such command")
-    only_verb(monkeypatch, lambda: print("RED   pool  [bold]blind[/bold] \x1b[5m"))
-    assert program.main(["act"]) == 0
-    assert out.getvalue() == "\x1b[1;31mRED\x1b[0m   pool  [bold]blind[/bold] \n"
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert program.main(["scenss"]) == 2
-    assert "\x1b[31m" not in error.getvalue().splitlines()[-1]
-    plain = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", plain)
-    assert program.main(["scenss"]) == 2
-    assert plain.getvalue().startswith("vgbench: error: No such command")
-
-
 def test_a_long_line_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     out, _ = open_terminal(monkeypatch)
     only_verb(monkeypatch, lambda: print("word " * 60, end=""))
@@ -151,15 +139,6 @@ def test_each_phase_has_a_bar_that_begins_with_it(monkeypatch: pytest.MonkeyPatc
     assert all(part in shown for part in ("rendering", "8/8", "2 of 2 scenes", "asking", "80/100", "a line while bars"))
 
 
-def test_an_estimate_knows_what_was_there_before() -> None:
-    assert estimate_left_s(30, done=80, total=100, kept=60) == 30  # 20 answers in 30 s, and 20 to go
-    assert estimate_left_s(30, done=60, total=100, kept=60) is None
-    assert estimate_left_s(30, done=6, total=None, kept=0) is None
-    assert estimate_left_s(30, done=6, total=120, kept=0) is None  # of the first frames most goes to the room
-    assert estimate_left_s(30, done=12, total=120, kept=0) == 270
-    assert estimate_left_s(30, done=20, total=1020, kept=0) == 1500  # nobody waits for a tenth of many
-
-
 def test_a_long_name_keeps_its_end_and_says_that_something_is_gone() -> None:
     assert shorten_start("baseline:solvers") == "baseline:solvers"
     short = shorten_start("vllm:http://127.0.0.1:18433/v1#guesser-7B")
@@ -188,28 +167,107 @@ def test_without_a_terminal_a_line_tells_how_far_a_phase_is(
     monkeypatch.setattr("vgbench_gen.cli._screen.time.monotonic", lambda: now[0])
     monkeypatch.setattr(_screen._PlainLines, "_watch", lambda _: None)
     with progress_bars("scene") as progress:
-        for done in range(1, 9):
+        progress("measuring", 60, 68, kept=60)  # which cost no time
+        for done in range(61, 69):
             now[0] += 10
-            progress("measuring", done, 6 if done < 7 else 8)
+            progress("measuring", done, 68 if done < 68 else 69, note="1 failed" if done > 66 else "")
+        now[0] += 10
+        progress("measuring", 69, 69, note="2 failed")
         progress("short", 0, 4)
         now[0] += 1
         progress("short", 4, 4)
     assert capsys.readouterr().err == (
-        "measuring: 2 of 6 scenes, about 00:40 left\n"
-        "measuring: 5 of 6 scenes, about 00:10 left\n"
-        "measuring: 8 of 8 scenes, done after 01:10\n"
+        "measuring: 61 of 68 scenes, after 0:00:10\n"
+        "measuring: 64 of 68 scenes, 0:00:40 left\n"
+        "measuring: 67 of 68 scenes, 0:00:10 left, 1 failed\n"
+        "measuring: 69 of 69 scenes, after 0:01:30, 2 failed\n"
     )
 
 
 def test_without_a_terminal_a_phase_that_says_nothing_is_told_all_the_same(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(_screen, "_SHORT_S", 0.01)
-    monkeypatch.setattr(_screen, "_PLAIN_S", 0.01)
-    monkeypatch.setattr(_screen, "_TICK_S", 0.02)
+    for name in ("_SHORT_S", "_PLAIN_S", "_TICK_S"):
+        monkeypatch.setattr(_screen, name, 0.01)
+    said = threading.Event()
+
+    def format_time(_: float) -> str:
+        said.set()
+        return "a while"
+
+    monkeypatch.setattr(_screen, "_format_time", format_time)
     with progress_bars("scene") as progress:
         progress("measuring", 0, None)
-        time.sleep(0.3)
+        for _ in range(2):
+            assert said.wait(60)
+            said.clear()
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) >= 2
-    assert set(lines) == {"measuring: for 00:00"}
+    assert set(lines) == {"measuring: after a while"}
+
+
+def open_coded(monkeypatch: pytest.MonkeyPatch, encoding: str) -> tuple[io.BytesIO, io.BytesIO]:
+    """Both streams with an encoding that refuses what it lacks."""
+    streams = io.BytesIO(), io.BytesIO()
+    for name, stream in zip(("stdout", "stderr"), streams, strict=True):
+        monkeypatch.setattr(sys, name, io.TextIOWrapper(stream, encoding, "strict", write_through=True))
+    return streams
+
+
+@given(text=st.text() | st.sampled_from(["a\u2013b", "\udcca\udcfd", "\U0001f600", "\xe4"]))
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-8", "gbk"])
+def test_a_stream_that_lacks_a_character_shows_an_escape_and_json_says_the_same(encoding: str, text: str) -> None:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        out, error = open_coded(monkeypatch, encoding)
+
+        def act() -> None:
+            print_json({text: [text]})
+            print(text, file=sys.stderr)
+
+        only_verb(monkeypatch, act)
+        assert program.main(["act"]) == 0
+        assert json.loads(out.getvalue().decode(encoding)) == {text: [text]}
+        assert error.getvalue().decode(encoding).endswith("\n")
+
+
+def test_errors_and_help_reach_a_stream_that_lacks_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    out, error = open_coded(monkeypatch, "ascii")
+    assert program.main(["act\u2013\xe4\udcff"]) == 2
+    assert b"\\u2013\\u00e4\\udcff" in error.getvalue()
+    assert program.main(["eval", "--help"]) == 0
+    assert b"vgbench eval" in out.getvalue()
+
+
+CLOSED = """
+import sys, typer
+from vgbench_gen.cli import main as program
+app = typer.Typer(rich_markup_mode=None)
+app.callback()(lambda: None)
+@app.command("act")
+def act() -> None:
+    with open(sys.argv[1], "w") as file:
+        for _ in range(3000):
+            print("to the output \u2013")
+            print("to the errors", file=sys.stderr)
+        file.write(str(file.fileno()))
+program.make_app = lambda: app
+sys.exit(program.main(["act"]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("closing", "status"), [(">&-", 0), ("2>&-", 0), (">&- 2>&-", 0), ("<&- >&- 2>&-", 0), ("| head -1", 141)]
+    + [("2>&1 >/dev/null | head -1", 141), ("2>&1 | head -1", 141)]
+)  # fmt: skip
+def test_a_stream_that_is_closed_is_quiet(tmp_path: Path, closing: str, status: int) -> None:
+    """Also where a file of the verb would get its number: what is printed must not end in it."""
+    (tmp_path / "act.py").write_text(CLOSED)
+    line = f"{sys.executable} act.py file {closing}" + ("; exit ${PIPESTATUS[0]}" if "|" in closing else "")
+    done = subprocess.run(
+        ["bash", "-c", line], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, check=False
+    )
+    assert done.returncode == status, done
+    assert b"Traceback" not in done.stdout + done.stderr
+    assert b"Error" not in done.stdout + done.stderr
+    if not status:
+        assert int((tmp_path / "file").read_text()) > 2

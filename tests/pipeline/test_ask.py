@@ -372,7 +372,8 @@ def test_a_server_that_answers_nobody_is_left_alone(built: Path, tmp_path: Path,
     told = capsys.readouterr().out
     assert "the first wrong_request: " in told
     assert "the first 6 requests all failed alike (wrong_request)" in told
-    assert f"next: vgbench compare {built} --replies {tmp_path}" in told
+    assert "nothing was answered" in told
+    assert "next:" not in told
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])

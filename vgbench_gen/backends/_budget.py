@@ -120,11 +120,9 @@ class Budget:
     def hold(self, usage: Usage) -> Iterator[Reserved]:
         """Hold back what a request may use while it is under way; what it settles on is spent."""
         held = Reserved(usage.prompt_tokens + usage.completion_tokens, self.price.usd(usage) if self.price else 0.0)
-        self._held_usd, self._held_tokens, self._held = (
-            self._held_usd + held.usd,
-            self._held_tokens + held.tokens,
-            self._held + 1,
-        )
+        self._held_usd += held.usd
+        self._held_tokens += held.tokens
+        self._held += 1
         try:
             yield held
         finally:

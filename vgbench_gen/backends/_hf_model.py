@@ -65,17 +65,19 @@ class LocalModel:
         trust_remote_code: whether Python code that comes with the model may run.
 
     Raises:
-        ConfigError: torch or transformers is missing, or the folder holds no model that can be used.
+        ConfigError: torch or transformers does not load, or the folder holds no model that can be used.
     """
 
     def __init__(self, folder: Path, *, device: str = "auto", dtype: str = "auto", trust_remote_code: bool = False):
-        torch, transformers = _import_packages()
-        if not sys.stderr.isatty():
-            transformers.utils.logging.disable_progress_bar()
-        place, on_gpu = _choose_device(torch, device)
-        kind = {"auto": "bfloat16" if on_gpu else "float32"}.get(dtype, dtype)
         source = {"local_files_only": True, "trust_remote_code": trust_remote_code}
         try:
+            import torch
+            import transformers
+
+            if not sys.stderr.isatty():
+                transformers.utils.logging.disable_progress_bar()
+            place, on_gpu = _choose_device(torch, device)
+            kind = {"auto": "bfloat16" if on_gpu else "float32"}.get(dtype, dtype)
             self._processor = transformers.AutoProcessor.from_pretrained(folder, **source)
             self._model = transformers.AutoModelForImageTextToText.from_pretrained(
                 folder, dtype=getattr(torch, kind), device_map=place, use_safetensors=True, **source
@@ -248,19 +250,6 @@ def _choose_device(torch: Any, device: str) -> tuple[Any, bool]:
     if device == "auto" and on_gpu and torch.cuda.device_count() > 1:
         return "auto", True
     return {"": "cuda:0" if device in ("auto", "cuda") and on_gpu else device.replace("auto", "cpu")}, on_gpu
-
-
-def _import_packages() -> tuple[Any, Any]:
-    try:
-        import torch
-        import transformers
-    except ImportError as exc:
-        missing = exc.name or str(exc)
-        raise ConfigError(
-            f"hf: models need torch and transformers ({missing} is not installed). "
-            "Install the extra: pip install 'vgbench-gen[transformers]'"
-        ) from exc
-    return torch, transformers
 
 
 def _explain_failure(folder: Path, exc: Exception) -> str:

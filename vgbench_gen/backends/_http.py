@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email.utils
 import math
+import os
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 
 from vgbench_gen.backends._call import Failed
+from vgbench_gen.backends._chat import Refusal, find_error_words
 from vgbench_gen.backends._keys import cover_line, guard_logs
 from vgbench_gen.core.json_text import parse_json
+from vgbench_gen.core.surroundings import find_proxy_variable
 
 if TYPE_CHECKING:
     import openai
@@ -68,10 +71,14 @@ async def _bound(response: httpx2.Response) -> None:
         response.stream = _Bounded(response.stream)
 
 
-def make_http_client(concurrency: int, timeout_s: float) -> httpx2.AsyncClient:
-    """A client for one event loop; proxies come from the environment as usual."""
+def make_http_client(url: str, concurrency: int, timeout_s: float) -> httpx2.AsyncClient:
+    """A client for one event loop and one address; proxies and certificates come from the environment as usual."""
     guard_logs(*_LOGGERS)
+    through_proxy = find_proxy_variable(url)[1]
     return httpx2.AsyncClient(
+        # Also of proxies that are not used a client wants to be made.
+        trust_env=through_proxy,
+        verify=True if through_proxy else httpx2.create_ssl_context(),
         timeout=httpx2.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s), pool=None),
         limits=httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency, keepalive_expiry=30.0),
         # Elsewhere the key has no business.
@@ -86,65 +93,69 @@ def parse_reply(response: httpx2.Response) -> dict[str, Any]:
     Raises:
         Failed: another content type, no JSON, or no object; worth another try, because gateways stumble.
     """
-    kind = response.headers.get("content-type", "")
+    kind, told = response.headers.get("content-type", ""), read_body(response)
+    if isinstance(told, dict) and "json" in kind.lower():
+        return told
+    found = f"is JSON but no object ({type(told).__name__})"
     if "json" not in kind.lower():
-        raise Failed(
-            "bad_reply", f"the reply is {cover_line(kind) or 'of no type'}, not JSON. Check the address.", "later"
-        )
-    body = response.content
+        said = cover_line(find_error_words(told)) if kind.startswith("text/") or not kind else "no words"
+        found = f"is {cover_line(kind) or 'of no type'}, not JSON ({said}). Check the address"
+    elif isinstance(told, str):
+        found = "is no JSON"
+    raise Failed("bad_reply", f"the reply {found}.", "later", charged=True)
+
+
+def read_body(response: httpx2.Response) -> object:
+    """What the JSON of a body holds, whatever type it says it is; its text where it is none."""
     try:
-        tree = parse_json(body, "none")
-    except ValueError as exc:
-        raise Failed("bad_reply", f"the reply is no JSON ({type(exc).__name__}).", "later", charged=True) from None
-    if not isinstance(tree, dict):
-        raise Failed("bad_reply", "the reply is JSON but no object.", "later", charged=True)
-    return tree
+        return parse_json(response.content, "none")
+    except ValueError:
+        return response.text
 
 
-def classify_error(error: openai.APIError) -> Failed:
-    """What an error of the client means, in our words and without its innards."""
+def classify_break(error: openai.APIError, url: str) -> Failed:
+    """What a connection to an address that broke means, in our words and without the client's innards."""
     import openai
 
-    if isinstance(error, openai.APIStatusError):
-        return _classify_status(error)
     cause = error.__cause__
     charged = not isinstance(cause, _NOT_SENT)
-    detail = f"{type(cause).__name__}: {cause}" if cause is not None and str(cause) else type(cause or error).__name__
-    if isinstance(error, openai.APITimeoutError):
-        return Failed("timeout", f"no answer in time ({type(cause or error).__name__}).", "later", charged=charged)
-    return Failed("api_error", f"the connection failed ({cover_line(detail)}).", "later", charged=charged)
+    detail = cover_line(f"{type(cause).__name__}: {cause}" if str(cause or "") else type(cause or error).__name__)
+    if isinstance(error, openai.APITimeoutError) and charged:
+        return Failed("timeout", f"no answer in time ({detail}).", "later", charged=True)
+    kind = "timeout" if isinstance(error, openai.APITimeoutError) else "api_error"
+    if "CERTIFICATE_VERIFY_FAILED" in detail:
+        remedy = "If the server is yours, name the file with its certificate in SSL_CERT_FILE."
+        return Failed(kind, f"its certificate is signed by nobody known here ({detail}). {remedy}", for_all=True)
+    variable, used = find_proxy_variable(url)
+    proxy = f"the {os.environ.get(variable, '').partition('://')[0]} proxy of {variable}"
+    way = f", through {proxy}; hosts that need none are listed in NO_PROXY" if used else ""
+    if variable and not used:
+        way = f", asked directly and not through {proxy}, as NO_PROXY or its absence says"
+    return Failed(kind, f"the connection failed ({detail}){way}.", "later", charged=charged)
 
 
-def _classify_status(error: openai.APIStatusError) -> Failed:
-    status, said = error.status_code, describe_error_body(error.body, error.response)
-    code = str(error.code or "")
+def classify_refusal(refusal: Refusal) -> Failed:
+    """What a server's error means for the request, and for others."""
+    status, said, headers = refusal.status, refusal.said, refusal.headers
     if status == 401:
         return Failed("refused_key", f"the key was refused (401): {said.rstrip('.')}. Check the key.", for_all=True)
     if status == 403:
         return Failed("refused_key", f"the key may not do this (403): {said}")
-    if status == 402 or "insufficient_quota" in (code, str(error.type or "")):
+    if status == 402 or "insufficient_quota" in (refusal.code, refusal.error.get("type")):
         return Failed("api_error", f"nothing is left on the account ({status}): {said}", for_all=True)
-    wait_s = retry_after_s(error.response.headers)
+    wait_s = retry_after_s(headers)
     if status == 429:
         return Failed("api_error", f"too many requests (429): {said}", "slower", wait_s)
     if status in (408, 409, 425) or status >= 500:
         return Failed("api_error", f"the server failed ({status}): {said}", "later", wait_s, charged=status == 504)
+    if status == 200:
+        return Failed("api_error", f"an error in place of a reply: {said}", "later")
     if 300 <= status < 400:
-        where = error.response.headers.get("location", "nowhere")
+        where = headers.get("location", "nowhere")
         return Failed(
             "wrong_request", f"redirected ({status}) to {cover_line(where)}; give that address with --base-url."
         )
     return Failed("wrong_request", f"the request was refused ({status}): {said}")
-
-
-def describe_error_body(body: object, response: httpx2.Response) -> str:
-    """What an error's body says, as one short line."""
-    if isinstance(body, Mapping):
-        text = body.get("message") or body.get("detail") or body.get("error")
-        if text:
-            return cover_line(str(text))
-    kind = response.headers.get("content-type", "")
-    return f"(a body of type {cover_line(kind) or 'unknown'})" if "json" not in kind else cover_line(response.text)
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:

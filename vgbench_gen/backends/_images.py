@@ -27,8 +27,8 @@ class SentImage:
 
     data: bytes
     """The file's bytes."""
-    url: bytes
-    """The same as a data URL (RFC 2397), ASCII."""
+    url: str
+    """The same as a data URL (RFC 2397)."""
     digest: str
     """The digest of `data`."""
     size_px: tuple[int, int]
@@ -58,7 +58,7 @@ class ImageCache:
         size_px, kind = _read_header(data, where)
         if part.long_side_px and max(size_px) > part.long_side_px:
             data, size_px = await asyncio.to_thread(_shrink, data, size_px, kind, part.long_side_px, where)
-        url = f"data:{_TYPES[kind]};base64,".encode() + base64.b64encode(data)
+        url = f"data:{_TYPES[kind]};base64,{base64.b64encode(data).decode()}"
         image = SentImage(data, url, digest_bytes(data), size_px, kind.lower())
         self._keep(key, image)
         return image

@@ -137,27 +137,23 @@ def cover_line(text: str) -> str:
     return make_one_line(redact(text), _SHOWN_CHARS)
 
 
-class Redacting(logging.Filter):
-    """Covers keys in the records of libraries that log what they send."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Always true; the record is changed."""
-        message = record.getMessage()
-        covered = redact(message)
-        if covered != message:
-            record.msg, record.args = covered, ()
-        if record.exc_info:  # a traceback ends in the words of a server or a library
-            told = record.exc_text or logging.Formatter().formatException(record.exc_info)
-            record.exc_info, record.exc_text = None, redact(told)
-        return True
-
-
 def guard_logs(*names: str) -> None:
-    """Put a `Redacting` filter on these loggers, and on what shows the records of all where a program configures
-    nothing; once however often it is called."""
+    """Have keys covered in what these loggers record, and in what shows the records of all where a program configures
+    nothing."""
     for place in (*map(logging.getLogger, names), logging.lastResort):
-        if place is not None and not any(isinstance(known, Redacting) for known in place.filters):
-            place.addFilter(Redacting())
+        if place is not None:
+            place.addFilter(_cover_record)  # once however often it is called
+
+
+def _cover_record(record: logging.LogRecord) -> bool:
+    message = record.getMessage()
+    covered = redact(message)
+    if covered != message:
+        record.msg, record.args = covered, ()
+    if record.exc_info:  # a traceback ends in the words of a server or a library
+        told = record.exc_text or logging.Formatter().formatException(record.exc_info)
+        record.exc_info, record.exc_text = None, redact(told)
+    return True
 
 
 def find_key(variables: tuple[str, ...], key_file: Path | None) -> Key | None:

@@ -28,10 +28,13 @@ class Adaptive:
     Args:
         most: upper bound, and where it begins.
         clock: where time comes from.
+
+    Attributes:
+        pauses: how often it was narrowed since a request last went well.
     """
 
     def __init__(self, most: int, clock: Clock) -> None:
-        self.most, self.limit, self.active = most, float(most), 0
+        self.most, self.limit, self.active, self.pauses = most, float(most), 0, 0
         self._clock = clock
         self._queue: deque[asyncio.Future[None]] = deque()
         self._cut_at = self._opens_at = float("-inf")
@@ -49,6 +52,7 @@ class Adaptive:
 
     def succeeded(self) -> None:
         """A request went well."""
+        self.pauses = 0
         self.limit = min(float(self.most), self.limit + 1.0 / self.limit)
         self._wake()
 
@@ -62,6 +66,7 @@ class Adaptive:
         self._opens_at = max(self._opens_at, now + pause_s)
         if started_s > self._cut_at:
             self._cut_at = now
+            self.pauses += 1
             self.limit = max(1.0, self.limit * _CUT)
 
     async def _enter(self) -> None:

@@ -78,7 +78,7 @@ class AzureProvider(Provider):
                 azure_ad_token_provider=sign_in,
                 max_retries=0,
                 timeout=options.timeout_s,
-                http_client=make_http_client(options.concurrency, options.timeout_s),
+                http_client=make_http_client(url, options.concurrency, options.timeout_s),
                 default_headers={"Accept-Encoding": "identity"},
             )
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import abc
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from vgbench_gen.backends._keys import cover_line as cover_line  # these are for other rooms too
 from vgbench_gen.backends._keys import redact as redact
@@ -124,6 +125,8 @@ class Usage:
 class Reply:
     """What a model said."""
 
+    __pydantic_config__ = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+
     text: str
     """The words."""
     finish_reason: FinishReason
@@ -150,6 +153,19 @@ class Reply:
     """The settings as they were sent. A model may have forced them to differ from those asked for."""
     raw: Mapping[str, Any] = field(default_factory=dict)
     """The provider's answer, without pictures and keys."""
+
+
+def find_shortfall(reply: Reply) -> tuple[str, str]:
+    """What a reply lacks ("empty", "cut" or "refused", or "" where it is whole), and why in words."""
+    if reply.finish_reason == "content_filter":
+        return "refused", "by a content filter"
+    answered, usage = bool(reply.text.strip() or reply.images), reply.usage or Usage()
+    if reply.finish_reason == "length":
+        limit = f" of {usage.completion_tokens} tokens" if usage.completion_tokens else ""
+        thought = f" ({usage.reasoning_tokens} of them to reason)" if usage.reasoning_tokens else ""
+        when = "the reply was cut at its limit" if answered else "nothing was said when the reply met its limit"
+        return "cut" if answered else "empty", f"{when}{limit}{thought}; give it more (--max-tokens)"
+    return ("", "") if answered else ("empty", f"the reply holds no words (it ended with {reply.finish_reason})")
 
 
 class BackendError(VGBenchError):
@@ -187,6 +203,30 @@ class Tally:
     """Money used, with an estimate where the provider did not say."""
     uncosted: int = 0
     """Replies of models that the cost table does not know."""
+    whole: int = 0
+    """Requests with a whole reply."""
+    short: Counter[str] = field(default_factory=Counter)
+    """Other requests, by what their reply lacks (`find_shortfall`) or the kind of the error."""
+    reasons: dict[str, str] = field(default_factory=dict)
+    """The first reason of each of these kinds."""
+    reported: bool = False
+    """Whether who asks says so itself; else the backend logs it when it is closed."""
+
+    def note(self, kind: str, reason: str) -> None:
+        """Count a request by what came of it; kind "" is a whole reply."""
+        self.whole += not kind
+        if kind:
+            self.short[kind] += 1
+            self.reasons.setdefault(kind, reason)
+
+    def list_shortfalls(self, spec: str) -> list[str]:
+        """A line for each kind of what was not answered in full, but for what whoever asks is told as an error."""
+        total, lines = self.whole + self.short.total(), []
+        for kind, count in self.short.items():
+            if kind not in ("budget", "cancelled") and (total > 1 or kind in ("empty", "cut", "refused")):
+                reason = self.reasons[kind].removeprefix(f"{spec}: ")
+                lines.append(f"{spec}: {kind} {count} of {total} requests; the first: {reason}")
+        return lines
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -37,21 +38,15 @@ def ask_all(
         SystemExit: with 143 on SIGTERM.
         RuntimeError: an event loop runs in this thread; `await ask_each(...)` there.
     """
-    ended: list[int] = []
 
     async def run() -> list[Outcome]:
-        with _cancel_on_sigterm(ended):
-            try:
-                return await ask_each(backend, requests, progress=progress, on_reply=on_reply)
-            finally:
-                await backend.rest()
+        try:
+            return await ask_each(backend, requests, progress=progress, on_reply=on_reply)
+        finally:
+            await backend.rest()
 
-    try:
+    with _end_on_sigterm():
         return asyncio.run(run())
-    except asyncio.CancelledError:
-        if ended:
-            raise SystemExit(128 + signal.SIGTERM) from None
-        raise
 
 
 async def ask_each(
@@ -94,23 +89,14 @@ async def ask_each(
 
 
 @contextmanager
-def _cancel_on_sigterm(ended: list[int]) -> Iterator[None]:
-    """Turn SIGTERM into a cancellation of the running task, as Python does with Ctrl-C."""
-    if threading.current_thread() is not threading.main_thread():
+def _end_on_sigterm() -> Iterator[None]:
+    """Inside the block SIGTERM ends the program as `sys.exit` does, unless somebody else listens to it."""
+    here = threading.current_thread() is threading.main_thread()
+    if not here or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    before = signal.getsignal(signal.SIGTERM)
-
-    def end() -> None:
-        ended.append(signal.SIGTERM)
-        if task is not None:
-            task.cancel()
-
-    loop.add_signal_handler(signal.SIGTERM, end)
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         yield
     finally:
-        loop.remove_signal_handler(signal.SIGTERM)
-        if before is not None:
-            signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import importlib.util
 import os
 import re
 from collections.abc import Mapping
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from vgbench_gen.backends._call import Answer, Call, Failed, Turn
 from vgbench_gen.backends._keys import cover_line, find_key, register_proxy_passwords, register_secret, strip_url
 from vgbench_gen.backends.base import Backend, FinishReason, Usage
+from vgbench_gen.backends.model_files import check_packages
 from vgbench_gen.backends.served import Served
 from vgbench_gen.backends.spec import BackendOptions, Needs, Provider, providers
 from vgbench_gen.core.errors import ConfigError
@@ -58,10 +58,7 @@ class InspectProvider(Provider):
         provider, slash, rest = model.partition("/")
         if not (provider and slash and rest):
             raise ConfigError(f"{spec}: found no model; expected {name}:PROVIDER/MODEL such as {name}:anthropic/NAME.")
-        if importlib.util.find_spec(_PACKAGE) is None:
-            raise ConfigError(
-                f"{spec}: needs {_PACKAGE}, not installed here. Install the extra: pip install 'vgbench-gen[{EXTRA}]'"
-            )
+        check_packages(spec, (_PACKAGE,), EXTRA)
         return Inspect(spec, provider, rest, options)
 
 
@@ -210,8 +207,7 @@ def _make_message(turn: Turn) -> ChatMessage:
     content: str | list[Content] = "\n".join(words)
     if len(words) < len(turn.parts):
         content = [
-            ContentText(text=part) if isinstance(part, str) else ContentImage(image=part.url.decode("ascii"))
-            for part in turn.parts
+            ContentText(text=part) if isinstance(part, str) else ContentImage(image=part.url) for part in turn.parts
         ]
     if turn.role == "system":
         return ChatMessageSystem(content=content)

@@ -7,30 +7,34 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, JsonValue
 
 from vgbench_gen.backends import _chat
 from vgbench_gen.backends._call import Answer, Call, Failed
-from vgbench_gen.backends._keys import find_key, register_proxy_passwords, strip_url
+from vgbench_gen.backends._keys import cover_line, find_key, register_proxy_passwords, strip_url
 from vgbench_gen.backends._limits import Clock
 from vgbench_gen.backends.base import Backend
 from vgbench_gen.backends.served import Served
 from vgbench_gen.backends.spec import BackendOptions, Needs, Provider, providers
 from vgbench_gen.core.config import Config, load_toml
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.surroundings import explain_surroundings
 
 if TYPE_CHECKING:
     import openai
 
 _TABLE = Path(__file__).with_name("providers.toml")
 _KEYLESS = "none"
+_LEARNED_FROM = (200, 400, 404, 415, 422, 500, 501)  # statuses of refusals that may be about one parameter
+_log = logging.getLogger("vgbench_gen.backends")
 Connect = Callable[[BackendOptions], "openai.AsyncOpenAI"]
 
 
@@ -56,10 +60,8 @@ class Demand(Config):
     """Names of the providers whose models are meant."""
     models: tuple[str, ...]
     """Patterns of names of models, as in file names."""
-    max_completion_tokens: bool = False
-    """Whether they take `max_completion_tokens` in the place of `max_tokens`."""
-    fixed_temperature: bool = False
-    """Whether their temperature cannot be set, so that none is sent."""
+    refused: tuple[str, ...] = ()
+    """Parameters that they do not take; in the place of `max_tokens` they take `max_completion_tokens`."""
     edits: bool = False
     """Whether they change images through an endpoint of its own and do not chat."""
     without_effort: Mapping[str, JsonValue] = Field(default={})
@@ -112,60 +114,73 @@ class OpenAICompatible(Served):
         self.edits = options.image_edits == "endpoint" or (options.image_edits == "auto" and self._demands.edits)
 
     async def _send(self, call: Call) -> Answer:
-        import openai
+        from vgbench_gen.backends._http import classify_refusal
 
+        refused = self._demands.refused
+        learned: dict[str, str] = {}  # by this request: parameter -> the words that refused it
         while True:
             sent = dict(call.settings.extra_body) if call.edit else _chat.list_parameters(call, self._demands)
             try:
                 if call.edit:
                     return _chat.read_edited_images(await self._post_edit(call), self.model, sent)
-                return _chat.answer(await self._post(call), self.model, sent)
-            except openai.APIStatusError as error:
-                raw = error.body if isinstance(error.body, Mapping) else {}
-                if _is_filter(error.status_code, raw):
-                    return _chat.make_filtered_answer(self.model, sent, {"error": dict(raw)})
-                if error.status_code == 400 and self._demands.learn(str(error.code or ""), str(error.param or "")):
+                return _chat.answer(await self._post(call, sent), self.model, sent)
+            except _chat.Refusal as refusal:
+                if _is_filter(refusal.status, refusal.error):
+                    raw = {"error": dict(refusal.error)}
+                    return Answer("", "content_filter", self.model, parameters=sent, raw=raw)
+                name = self._demands.find_refused(refusal, sent) if refusal.status in _LEARNED_FROM else ""
+                if name and name not in learned:
+                    if name not in refused:
+                        _log.warning("%s: takes no %s and is asked without it (%s)", self._where, name, refusal.said)
+                    learned[name] = refusal.said
+                    refused.add(name)
                     continue
-                raise self._locate(error) from None
-            except openai.APIError as error:
-                raise self._locate(error) from None
-            except Failed as failed:
-                failed.message = f"{self._where}: {failed.message}"
-                raise
+                # It was not at what was left out if the same is said without it.
+                refused -= {name for name, said in learned.items() if said == refusal.said}
+                failed = classify_refusal(refusal)
+            except Failed as exc:
+                failed = exc
+            failed.message = f"{self._where}: {failed.message}"
+            raise failed from None
 
-    async def _post(self, call: Call) -> dict[str, object]:
+    async def _post(self, call: Call, sent: Mapping[str, object]) -> dict[str, object]:
         import httpx2
 
-        from vgbench_gen.backends._http import parse_reply
-
-        response = await self._open_client().post(
-            "/chat/completions", cast_to=httpx2.Response, content=_chat.encode_body(call, self.model, self._demands)
-        )
-        return parse_reply(response)
+        body = _chat.make_body(call, self.model, sent)
+        return await self._read(self._open_client().post("/chat/completions", cast_to=httpx2.Response, body=body))
 
     async def _post_edit(self, call: Call) -> dict[str, object]:
-        from vgbench_gen.backends._http import parse_reply
-
         if taken := {"model", "prompt", "image", "n", "stream"} & set(call.settings.extra_body):
             raise Failed("wrong_request", f"extra_body holds {', '.join(sorted(taken))}, which are not its to set.")
         files = [
             (f"image{k}.{image.kind}", image.data, f"image/{image.kind}") for k, image in enumerate(call.images, 1)
         ]
-        response = await self._open_client().images.with_raw_response.edit(
-            image=files, prompt=call.text, model=self.model, extra_body=dict(call.settings.extra_body)
+        edit = self._open_client().images.with_raw_response.edit
+        return await self._read(
+            edit(image=files, prompt=call.text, model=self.model, extra_body=dict(call.settings.extra_body))
         )
-        return parse_reply(response.http_response)
+
+    async def _read(self, sending: Awaitable[Any]) -> dict[str, object]:
+        """The JSON object of what the server answers.
+
+        Raises:
+            Refusal: an error. Failed: no answer, or none in JSON.
+        """
+        import openai
+
+        from vgbench_gen.backends._http import classify_break, parse_reply, read_body
+
+        try:
+            answer = await sending
+        except openai.APIStatusError as error:
+            raise _chat.Refusal(error.status_code, read_body(error.response), error.response.headers) from None
+        except openai.APIError as error:
+            raise classify_break(error, str(error.request.url)) from None
+        return parse_reply(getattr(answer, "http_response", answer))
 
     @property
     def _where(self) -> str:
         return f"{self.spec} at {self.endpoint}" if self.endpoint not in self.spec else self.spec
-
-    def _locate(self, error: openai.APIError) -> Failed:
-        from vgbench_gen.backends._http import classify_error
-
-        failed = classify_error(error)
-        failed.message = f"{self._where}: {failed.message}"
-        return failed
 
     def _open_client(self) -> openai.AsyncOpenAI:
         import httpx2
@@ -175,8 +190,9 @@ class OpenAICompatible(Served):
             # Connections belong to the loop they were made in; those of a loop that ended are gone with it.
             try:
                 self._client, self._loop = self._connect(self.options), loop
-            except httpx2.InvalidURL as exc:
-                raise Failed("wrong_request", f"the address cannot be used ({exc}). Check --base-url.") from None
+            except (httpx2.InvalidURL, ImportError, ValueError, OSError) as exc:
+                told = explain_surroundings(exc) or f"no client can be made ({cover_line(str(exc))})."
+                raise Failed("wrong_request", told, for_all=True) from None
         return self._client
 
     async def rest(self) -> None:
@@ -191,8 +207,7 @@ def find_demands(provider: str, model: str) -> _chat.Demands:
     found = _chat.Demands()
     for demand in load_provider_table().demand:
         if provider in demand.providers and any(fnmatchcase(model, pattern) for pattern in demand.models):
-            found.max_completion_tokens |= demand.max_completion_tokens
-            found.fixed_temperature |= demand.fixed_temperature
+            found.refused |= set(demand.refused)
             found.edits |= demand.edits
             found.without_effort |= demand.without_effort
     return found
@@ -250,7 +265,7 @@ class OpenAIProvider(Provider):
                 base_url=url,
                 max_retries=0,
                 timeout=options.timeout_s,
-                http_client=make_http_client(options.concurrency, options.timeout_s),
+                http_client=make_http_client(url, options.concurrency, options.timeout_s),
                 default_headers={"Accept-Encoding": "identity"},
             )
             if name != "openai":

@@ -8,6 +8,7 @@ from __future__ import annotations
 import abc
 import asyncio
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -28,15 +29,18 @@ from vgbench_gen.backends.base import (
     Tally,
     TextPart,
     Usage,
+    find_shortfall,
 )
 from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.core.rng import format_canonical_json, hash_stably, rng_for
 
 __all__ = ["LONGEST_PAUSE_S", "Answer", "Call", "Failed", "Served", "Turn"]
 
+_log = logging.getLogger("vgbench_gen.backends")
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 60.0  # of waits that double
 LONGEST_PAUSE_S = 300.0  # a provider that asks for more has closed for the day
-_SLOWED_PER_RETRY = 8  # "too many requests" is no fault of the request, so it may hear it more often
+_SLOWER = 4  # so much longer are they after "too many requests": limits are often those of a minute
+_TELL_EVERY_S = 10.0  # that it waits, and why
 _UNKNOWN_ANSWER_TOKENS = 4096  # thought of an answer without a limit
 
 
@@ -75,6 +79,7 @@ class Served(Backend):
         self._for_all: Failed | None = None
         self._sending: set[asyncio.Task[Any] | None] = set()
         self._prompt_ratio = 1.0
+        self._told_s = float("-inf")
 
     @abc.abstractmethod
     async def _send(self, call: Call) -> Answer:
@@ -97,13 +102,17 @@ class Served(Backend):
             call = await self._call(messages, settings, edit)
             while True:
                 if self._cache is not None and (kept := self._cache.get(call.digest)) is not None:
-                    self.tally.cached += 1
-                    return replace(kept, cached=True)
+                    return self._hand_on(kept)
                 if (other := self._under_way.get(call.digest)) is None:
                     return await self._ask_first(call)
                 if (shared := await _outcome(other)) is not None:
-                    self.tally.cached += 1
-                    return replace(shared, cached=True)
+                    return self._hand_on(shared)
+
+    def _hand_on(self, reply: Reply) -> Reply:
+        """A reply to a request that was answered before, or at the same time for another caller."""
+        self.tally.cached += 1
+        self.tally.note(*find_shortfall(reply))
+        return replace(reply, cached=True)
 
     def halt(self) -> None:
         """As `Backend.halt`."""
@@ -118,6 +127,10 @@ class Served(Backend):
         await self.rest()
         if self._cache is not None:
             self._cache.close()
+        if not self.tally.reported:
+            for line in self.tally.list_shortfalls(self.spec):
+                _log.warning("%s", line)
+            self.tally.reported = True
 
     async def _ask_first(self, call: Call) -> Reply:
         """Ask, and let those who ask the same meanwhile share the outcome."""
@@ -126,8 +139,10 @@ class Served(Backend):
         try:
             reply = await self._try_until_done(call)
             outcome.set_result(reply)
+            self.tally.note(*find_shortfall(reply))
             return reply
         except BackendError as error:
+            self.tally.note(error.kind, error.message)
             outcome.set_exception(error)
             outcome.exception()  # looked at, so that nobody complains where no one shares it
             raise
@@ -160,34 +175,43 @@ class Served(Backend):
             ) from None
 
     async def _try_until_done(self, call: Call) -> Reply:
-        failed = slowed = 0
+        tries = 0
         while True:
             if self._for_all is not None:
                 raise BackendError(self._for_all.kind, self._for_all.message)
             thought = await self._budget.room_for(lambda: self._estimate_usage(call))
             self._check_fits_a_minute(thought)
-            outcome = await self._try_once(call, thought, failed + slowed + 1)
+            tries += 1
+            outcome = await self._try_once(call, thought, tries)
             if isinstance(outcome, Reply):
                 return outcome
             if outcome.for_all:
                 self._for_all = outcome
-            failed += outcome.again == "later"
-            slowed += outcome.again == "slower"
-            if outcome.again == "never" or self._gives_up(failed, slowed) or self._for_all is not None:
-                tries = f" Tried {failed + slowed} times." if failed + slowed > 1 else ""
-                raise BackendError(outcome.kind, _end_sentence(outcome.message) + tries)
-            wait_s = self._wait_s(call, outcome, failed, slowed)
+            wait_s = self._wait_s(call, outcome, tries)
+            if outcome.again == "slower":
+                self.tally.slowed += 1
+                self._gate.slowed(outcome.started_s, 0.0)
+            # Where nobody was answered in so many pauses, nobody need find that out by tries of its own.
+            worn = max(tries, self._gate.pauses if outcome.again == "slower" else 0) > self.options.retries
+            if outcome.again == "never" or worn or self._for_all is not None:
+                told = f" Tried {tries} times." if tries > 1 else ""
+                raise BackendError(outcome.kind, _end_sentence(outcome.message) + told)
             if wait_s > LONGEST_PAUSE_S:
                 raise BackendError(
                     outcome.kind,
                     f"{_end_sentence(outcome.message)} It asks to wait {wait_s:.0f} s: run again then.",
                 )
             self.tally.retried += 1
+            self._tell_wait(outcome.message, wait_s)
             if outcome.again == "slower":
-                self.tally.slowed += 1
-                self._gate.slowed(outcome.started_s, wait_s)
+                self._gate.slowed(outcome.started_s, wait_s)  # nobody else is sent meanwhile
             else:
                 await self._clock.sleep(wait_s)
+
+    def _tell_wait(self, why: str, wait_s: float) -> None:
+        if self._clock.now() >= self._told_s + _TELL_EVERY_S:
+            self._told_s = self._clock.now()
+            _log.warning("waiting: %s; next try in %.2g s", why.rstrip("."), wait_s)
 
     async def _try_once(self, call: Call, thought: Usage, attempt: int) -> Reply | Failed:
         with self._budget.hold(thought) as held:
@@ -248,12 +272,12 @@ class Served(Backend):
             raw=answer.raw,
         )
         record = reply_to_json(reply)
-        if redact(record) != record:
-            record = format_canonical_json(redact_tree(json.loads(record)))
+        if redact(text := record.decode()) != text:
+            record = format_canonical_json(redact_tree(json.loads(record))).encode()
             reply = reply_from_json(record)
         worth_keeping = (answer.text.strip() or answer.images) and answer.finish_reason != "content_filter"
         if self._cache is not None and worth_keeping:
-            self._cache.put(call.digest, record)
+            self._cache.write(call.digest, record)
         return reply
 
     def _find_cost(self, answer: Answer, usage: Usage | None) -> float | None:
@@ -275,17 +299,13 @@ class Served(Backend):
                 "--tpm, or let replies and images be smaller (--max-tokens, --long-side).",
             )
 
-    def _gives_up(self, failed: int, slowed: int) -> bool:
-        return failed > self.options.retries or slowed > self.options.retries * _SLOWED_PER_RETRY
-
-    def _wait_s(self, call: Call, failed: Failed, times_failed: int, times_slowed: int) -> float:
+    def _wait_s(self, call: Call, failed: Failed, tries: int) -> float:
         if failed.wait_s is not None:
             return failed.wait_s
-        times = times_slowed if failed.again == "slower" else times_failed
-        doubled = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2.0 ** min(times - 1, 16))
+        first_s = _FIRST_WAIT_S * (_SLOWER if failed.again == "slower" else 1)
         # Jitter, so that requests that failed together do not come back together.
-        drawn = rng_for(0, "retry", call.digest, str(times_failed), str(times_slowed)).random()
-        return doubled * (0.5 + 0.5 * float(drawn))
+        drawn = rng_for(0, "retry", call.digest, str(tries)).random()
+        return min(_LONGEST_WAIT_S, first_s * 2.0 ** min(tries - 1, 16)) * (0.5 + 0.5 * float(drawn))
 
 
 def _end_sentence(message: str) -> str:

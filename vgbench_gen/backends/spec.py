@@ -36,20 +36,16 @@ class LocalOptions(Config):
     """How many prompts share a forward pass, at most."""
 
     trust_remote_code: Annotated[bool, Flag("Let Python code that comes with a local model run.")] = False
-    """Whether Python code that comes with the model may run."""
 
 
 class BackendOptions(Config):
     """How requests are sent. Nothing here changes what is asked; of all this only the URL is part of the cache key."""
 
     concurrency: Annotated[int, Flag("Requests under way at once, at most.", "N")] = Field(default=16, ge=1, le=1024)
-    """Requests under way at once, at most."""
 
     rpm: Annotated[int, Flag("Requests a minute, at most; 0 for no limit.", "N")] = Field(default=0, ge=0, le=_MOST)
-    """Requests a minute, at most; 0 for no limit."""
 
     tpm: Annotated[int, Flag("Tokens a minute, at most; 0 for no limit.", "N")] = Field(default=0, ge=0, le=_MOST)
-    """Tokens a minute, at most; 0 for no limit."""
 
     budget_usd: Annotated[float | None, Flag("Ask nothing more once this may be spent.", "USD", ("--budget",))] = Field(
         default=None, gt=0
@@ -59,23 +55,18 @@ class BackendOptions(Config):
     budget_tokens: Annotated[int | None, Flag("The same, counted in tokens.", "N")] = Field(
         default=None, gt=0, le=_MOST
     )
-    """The same, counted in tokens."""
 
     cache: Annotated[Path | None, Flag("File of replies: what was answered is not asked again.", "FILE")] = None
-    """SQLite file of replies; None for none."""
 
     timeout_s: Annotated[float, Flag("Longest wait for one answer.", "SECONDS", ("--timeout",))] = Field(
         default=120.0, gt=0, le=_LONGEST_S
     )
-    """Longest wait of one attempt, in seconds."""
 
-    retries: Annotated[int, Flag("After failures that may pass.", "N")] = Field(default=5, ge=0)
-    """Attempts after failures that may pass."""
+    retries: Annotated[int, Flag("Tries again after failures that may pass.", "N")] = Field(default=5, ge=0)
 
     key_file: Annotated[Path | None, Flag("Holds the key, or a line NAME=key; else the environment does.", "FILE")] = (
         None
     )
-    """File that holds the key, instead of the environment."""
 
     base_url: Annotated[str, Flag("Of the server, instead of the provider's own.", "URL")] = Field(
         default="", repr=False

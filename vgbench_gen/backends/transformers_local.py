@@ -155,16 +155,13 @@ class TransformersLocal(Served):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Waiting:
-    """A prompt that waits for its turn."""
+    """A prompt that waits for its turn. Those of one `kind`, (number of images, other fields as text), may share a
+    batch; the reply or the error is put into `outcome`."""
 
     chat: Chat
-    """The prompt, with its images and how to draw the reply."""
     extra: Mapping[str, Any]
-    """Other fields of the request, which hold for a whole batch."""
     kind: tuple[int, str]
-    """(number of images, other fields as text); prompts of one kind may share a batch."""
     outcome: asyncio.Future[Said]
-    """Where the reply or the error is put."""
 
 
 class _Batches:

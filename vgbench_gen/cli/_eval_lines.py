@@ -87,13 +87,13 @@ def print_estimates(
 
     from vgbench_gen.backends.spec import open_backend
     from vgbench_gen.evaluation.baselines import PREFIX
-    from vgbench_gen.evaluation.estimate import estimate, make_free_estimate
+    from vgbench_gen.evaluation.estimate import Estimate, estimate
 
     found = []
     keyless = sent.model_copy(update={"keyless": True})
     for spec in models:
         if spec.startswith(PREFIX):
-            found.append(make_free_estimate(spec, questions))
+            found.append(Estimate(spec, questions.total, 0, 0, 0, 0, (0.0, 0.0)))
             continue
         backend = open_backend(spec, keyless)
         try:
@@ -128,8 +128,8 @@ def open_bars() -> Iterator[Progress]:
                 told.append(run.stopped)
                 print("vgbench: waiting for requests under way; Ctrl-C once more ends at once", file=sys.stderr)
             cost = "" if run.usd is None else f"USD {run.usd:.4f}"
-            failed = sum(run.failed.values())
-            note = ", ".join(part for part in (cost, f"{failed} failed" if failed else "") if part)
+            counts = {"failed": run.failed.total(), **run.short}
+            note = ", ".join([cost] * bool(cost) + [f"{count} {kind}" for kind, count in counts.items() if count])
             # What was answered before does not count towards the rate.
             show(shorten_start(run.spec), run.done, run.total, kept=run.kept, note=note)
 
@@ -138,7 +138,8 @@ def open_bars() -> Iterator[Progress]:
 
 def make_record(run: Run) -> dict[str, Any]:
     """A run as JSON."""
-    return asdict(run) | {"path": str(run.path), "failed": dict(run.failed), "complete": run.complete}
+    counts = {"failed": dict(run.failed), "short": dict(run.short), "answered": run.answered}
+    return asdict(run) | {"path": str(run.path), **counts, "complete": run.complete}
 
 
 def list_runs(runs: Sequence[Run], dataset: Path, benchmark: str, replies: Path | None) -> Iterator[str]:
@@ -152,19 +153,21 @@ def list_runs(runs: Sequence[Run], dataset: Path, benchmark: str, replies: Path 
         )
         if run.taken:
             yield f"  {run.taken} were asked alike of the set that this one was chosen from: replies copied from there"
-        if run.failed:
-            told = ", ".join(f"{kind} {count}" for kind, count in sorted(run.failed.items()))
-            yield f"  failed, and asked again by the next run: {told}"
-            for kind, reason in sorted(run.reasons.items()):
-                yield f"    the first {kind}: {' '.join(reason.split())[:_REASON]}"
+        if lacking := run.failed + run.short:
+            told = ", ".join(f"{kind} {count}" for kind, count in sorted(lacking.items()))
+            again = "; the next run asks again what failed" if run.failed else ""
+            yield f"  {run.answered or 'none'} of {run.asked} answered; {told}{again}"
+            for kind in sorted(lacking):
+                yield f"    the first {kind}: {' '.join(run.reasons[kind].split())[:_REASON]}"
         if run.without:
             yield (
                 f"  answered without the image that was to be drawn first: {run.without}; the next run asks again for "
                 f"what failed, {run.path.with_suffix('')}/intermediate says why"
             )
-        if run.stopped:
+        if run.stopped and run.done < run.total:
             yield f"  stopped with {run.total - run.done} not asked: {run.stopped}"
-    if not runs:
+    if all(run.silent and not run.kept for run in runs):
+        yield from ["nothing was answered; mend that and run the same command again"] * bool(runs)
         return
     from vgbench_gen.evaluation.base import DEFAULT_BENCHMARK, benchmarks
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 
 import typer
@@ -41,15 +40,14 @@ def doctor(
     One line each, with what to do where something is missing. Exits 1 if something would stop the build.
     """
     from vgbench_gen.pipeline.doctor import Check, examine
-    from vgbench_gen.pipeline.recipe import load_recipe
 
     checks: list[Check] = []
-    for check in examine(load_recipe(recipe), scenes, out, choose_engine(engine, workers, address)):
+    for check in examine(recipe, scenes, out, choose_engine(engine, workers, address)):
         checks.append(check)
         if not as_json:
             told = (check.verdict, check.name, " ".join(f"{check.found}  {check.remedy}".rstrip().split("\n")))
             print_columns([told], heads=("verdict", "what", "found"), show_heads=False, least=(4, 15))
     if as_json:
-        print_json([asdict(check) for check in checks])
+        print_json([check._asdict() for check in checks])
     if any(check.verdict == "FAIL" for check in checks):
         raise typer.Exit(1)

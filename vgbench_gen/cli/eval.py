@@ -80,8 +80,9 @@ def evaluate(
 
     Every reply is on disk as it comes. Running again asks only what has no reply to just this request, and what failed;
     of a hard set, also only what its source was not asked alike.
-    Baselines are models too. Exits 1 if a request failed or was not sent, for want of budget for instance. Ctrl-C sends
-    nothing more and waits for what is under way, a second one ends at once; the same command then goes on.
+    Baselines are models too. Exits 1 if a request failed or was not sent, for want of budget for instance, or if all
+    replies are empty. Ctrl-C sends nothing more and waits for what is under way, a second one ends at once; the same
+    command then goes on.
     """
     if dataset is not None and data is not None:
         raise typer.BadParameter("give either DATASET or --data FILE")
@@ -112,7 +113,7 @@ def evaluate(
             where = replies or source.folder / FOLDER
             print(f"vgbench: interrupted; replies so far are in {where}; the same command goes on.", file=sys.stderr)
             raise typer.Exit(_SIGNALLED + signal)
-        if not all(run.complete for run in runs):
+        if not all(run.complete for run in runs) or any(run.silent for run in runs):
             raise typer.Exit(1)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -88,9 +87,20 @@ def judge(
     rubric = rubrics[benchmark]
     judged, tasks = _read_samples(rubric, benchmark, samples, data, generated)
     sent = sent.model_copy(update={"concurrency": workers})
-    runs = _run_judges(rubric, judged, model, metrics, askings, repeats, sent, out)
-    agreed = rubric.agreement({run.name: run.results for run in runs}) if len(runs) > 1 else {}
-    means = {run.name: run.means for run in runs}
+    passes = [(spec, repeat) for spec in model or [rubric.default_spec()] for repeat in range(repeats)]
+    said: dict[str, list[dict[str, Any]]] = {}  # by judge, with the number of the pass where there are several
+    means: dict[str, Any] = {}
+    incomplete = False
+    for spec, repeat in passes:
+        evaluator = rubric.evaluator(spec, metrics, askings, sent, repeat)
+        path = out if len(passes) == 1 else _name_file(out, spec, repeat, repeats)
+        with progress_bar(shorten_start(path.name), "score") as progress:
+            results = evaluator.evaluate_batch(judged, workers, path, progress)
+        name = spec if repeats == 1 else f"{spec} ({repeat + 1})"
+        said[name] = results
+        means[name] = {"file": str(path), **evaluator.compute_average_scores(results)}
+        incomplete |= any(result.get(f"{metric}_score") is None for result in results for metric in evaluator.metrics)
+    agreed = rubric.agreement(said) if len(passes) > 1 else {}
     if as_json:
         without = {"tasks": tasks, "without_image": tasks - len(judged)}
         print_json({**without, "judges": means, "agreement": agreed})
@@ -98,50 +108,8 @@ def judge(
         if tasks > len(judged):
             print(f"{tasks - len(judged)} of {tasks} tasks have no image in {generated} and are not judged")
         print("\n".join(_list_means(means, agreed)))
-    if any(run.incomplete for run in runs):
+    if incomplete:
         raise typer.Exit(1)
-
-
-@dataclass(frozen=True, slots=True)
-class _JudgeRun:
-    """What one judge said in one pass over the samples."""
-
-    name: str
-    """The judge's spec, with the number of the pass where there are several."""
-
-    results: list[dict[str, Any]]
-    """As the benchmark's evaluator gives them, one per sample."""
-
-    means: dict[str, Any]
-    """The averages, and the file that holds the results."""
-
-    incomplete: bool
-    """Whether the judge gave no valid score for a metric of a sample."""
-
-
-def _run_judges(
-    rubric: Judge,
-    samples: Sequence[Any],
-    model: list[str] | None,
-    metrics: str,
-    askings: int,
-    repeats: int,
-    sent: BackendOptions,
-    out: Path,
-) -> list[_JudgeRun]:
-    """Let every judge judge the samples, `repeats` times each."""
-    passes = [(spec, repeat) for spec in model or [rubric.default_spec()] for repeat in range(repeats)]
-    runs = []
-    for spec, repeat in passes:
-        evaluator = rubric.evaluator(spec, metrics, askings, sent, repeat)
-        path = out if len(passes) == 1 else _name_file(out, spec, repeat, repeats)
-        with progress_bar(shorten_start(path.name), "score") as progress:
-            results = evaluator.evaluate_batch(samples, sent.concurrency, path, progress)
-        name = spec if repeats == 1 else f"{spec} ({repeat + 1})"
-        incomplete = any(result.get(f"{metric}_score") is None for result in results for metric in evaluator.metrics)
-        means = {"file": str(path), **evaluator.compute_average_scores(results)}
-        runs.append(_JudgeRun(name, results, means, incomplete))
-    return runs
 
 
 def _read_samples(

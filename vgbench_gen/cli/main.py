@@ -28,6 +28,7 @@ from vgbench_gen.cli._screen import open_screen
 from vgbench_gen.cli._verbs import GroupedVerbs
 from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.core.lines import make_one_line
+from vgbench_gen.core.surroundings import explain_surroundings
 
 # Base of all complaints about arguments; typer exports only this child of it.
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
@@ -70,8 +71,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: arguments after the program's name; those of the process by default.
     """
+    # What was closed before we began: its number must not go to a file that somebody prints into.
+    while (low := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(low)
     with open_screen():
-        return _run_to_a_status(argv)
+        try:
+            return _run_to_a_status(argv)
+        except BrokenPipeError:
+            # The reader is gone (`vgbench … | head`). Python would complain once more when it flushes at exit.
+            for stream in (sys.stdout, sys.stderr):
+                try:
+                    stream.flush()
+                except OSError:
+                    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            return _BROKEN_PIPE_STATUS
 
 
 def _run_to_a_status(argv: Sequence[str] | None) -> int:
@@ -79,27 +93,18 @@ def _run_to_a_status(argv: Sequence[str] | None) -> int:
         with _listen_for_the_end():
             status = _run(make_app(), list(sys.argv[1:] if argv is None else argv))
             sys.stdout.flush()
-    except VGBenchError as exc:
-        return _complain(str(exc))
-    except _USAGE_ERROR as exc:
-        return _complain(_format_usage_message(exc))
     except _Ended as exc:
         print(f"vgbench: ended by {exc.signal.name}; run again to go on", file=sys.stderr)
         return 128 + exc.signal
     except (KeyboardInterrupt, typer.Abort):
         print("vgbench: interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:
-        # The reader is gone (`vgbench … | head`). Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _BROKEN_PIPE_STATUS
-    except OSError as exc:
-        # What is wrong with scans is typed where they are read; this is a path to write to, its rights or a full disk.
-        where = exc.filename or "the disk (or the folder for temporary files, TMPDIR)"
-        if exc.errno in _FULL:
-            said = f"{where}: {os.strerror(exc.errno)} ({_describe_disk(exc.filename)})"
-            return _complain(f"{said}. Free space and run again: what was finished is kept.")
-        return _complain(f"{where}: {exc.strerror or exc}. Check the path, its rights and the space.")
+    except Exception as exc:
+        said = None if isinstance(exc, BrokenPipeError) else explain_surroundings(exc) or _describe_error(exc)
+        if said is None:
+            raise
+        print(f"vgbench: error: {make_one_line(said)}", file=sys.stderr)
+        return 2
     return status
 
 
@@ -144,6 +149,22 @@ def _run(app: typer.Typer, arguments: list[str]) -> int:
     return 0
 
 
+def _describe_error(exc: Exception) -> str | None:
+    """What a user can mend of an error; None where it is a defect of ours."""
+    if isinstance(exc, VGBenchError):
+        return str(exc)
+    if isinstance(exc, _USAGE_ERROR):
+        return _format_usage_message(exc)
+    if not isinstance(exc, OSError):
+        return None
+    # What is wrong with scans is typed where they are read; this is a path to write to, its rights or a full disk.
+    where = exc.filename or "the disk (or the folder for temporary files, TMPDIR)"
+    if exc.errno in _FULL:
+        said = f"{where}: {os.strerror(exc.errno)} ({_describe_disk(exc.filename)})"
+        return f"{said}. Free space and run again: what was finished is kept."
+    return f"{where}: {exc.strerror or exc}. Check the path, its rights and the space."
+
+
 def _format_usage_message(exc: Exception) -> str:
     message = str(getattr(exc, "format_message", exc.__str__)())
     path = getattr(getattr(exc, "ctx", None), "command_path", "vgbench")
@@ -162,8 +183,3 @@ def _describe_disk(path: str | bytes | int | None) -> str:
         found.append((shutil.disk_usage(place).free, place))
     free, place = min(found)
     return f"the disk at {place} has {free / 1e6:.1f} MB free"
-
-
-def _complain(message: str) -> int:
-    print(f"vgbench: error: {make_one_line(message)}", file=sys.stderr)
-    return 2

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+import os
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from typing import Annotated, Any
 
 import typer
 
@@ -11,12 +13,6 @@ from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.cli._flags import Only
 from vgbench_gen.cli._screen import print_columns, print_json
 from vgbench_gen.cli._verbs import add_verb
-
-if TYPE_CHECKING:
-    from vgbench_gen.backends.base import Backend
-    from vgbench_gen.backends.spec import Needs
-    from vgbench_gen.cli._model_check import Examination
-
 
 _BASELINE = "baseline:"
 _SENT = BackendOptions(concurrency=4, retries=2)
@@ -63,106 +59,83 @@ def models(
         found = examine_model(backend, image=image, long_side_px=long_side, max_tokens=max_tokens)
     finally:
         asyncio.run(backend.close())
+    images = backend.capabilities.images_in, backend.capabilities.images_out
     if as_json:
-        print_json(_make_record(backend, found))
+        print_json({"spec": backend.spec, **found, "images_in": images[0], "images_out": images[1]})
     else:
-        print("\n".join(_list_checks(backend, found)))
-    if not found.good:
+        print("\n".join(_list_checks(backend.spec, images, found)))
+    if not found["good"]:
         raise typer.Exit(1)
 
 
-def _make_record(backend: Backend, found: Examination) -> dict[str, Any]:
-    return {
-        "spec": backend.spec,
-        "good": found.good,
-        **asdict(found),
-        "images_in": backend.capabilities.images_in,
-        "images_out": backend.capabilities.images_out,
-    }
-
-
-def _list_checks(backend: Backend, found: Examination) -> list[str]:
+def _list_checks(spec: str, images: tuple[bool, bool], found: Mapping[str, Any]) -> Iterator[str]:
     from vgbench_gen.cli._model_check import NO_TEXT
 
-    takes, gives = (
-        "text and images" if images else "text"
-        for images in (backend.capabilities.images_in, backend.capabilities.images_out)
-    )
-    lines = [f"model        {found.model}  ({backend.spec}; sent {takes}, may give {gives})"]
-    for check in found.checks:
-        sent = "".join(f"; sent {width} x {height} px" for width, height in check.image_sizes_px)
-        told = check.found
-        if check.verdict != "refused":
-            wanted = f', expected "{check.expected}"' if check.verdict == "wrong" else ""
+    takes, gives = ("text and images" if one else "text" for one in images)
+    yield f"model        {found['model']}  ({spec}; sent {takes}, may give {gives})"
+    for check in found["checks"]:
+        told = check["found"]
+        if check["verdict"] != "refused":
+            sent = "".join(f"; sent {width} x {height} px" for width, height in check["image_sizes_px"])
+            wanted = f', expected "{check["expected"]}"' if check["verdict"] == "wrong" else ""
             said = told if told.startswith(NO_TEXT) else f'replied "{told}"'
-            told = f"{said}{wanted}  ({check.latency_s:.2f} s{sent})"
-        lines.append(f"{check.name:<12} {check.verdict:<8} {told}")
-    cost = "not in the table of prices" if found.cost_usd is None else f"USD {found.cost_usd:.6f}"
-    return [
-        *lines,
-        f"temperature  {found.temperature}",
-        f"seed         {found.seed}",
-        f"used         {found.requests} requests, {found.tokens[0]} + {found.tokens[1]} tokens; cost: {cost}",
-        _conclude(found),
-    ]
-
-
-def _conclude(found: Examination) -> str:
-    failed = [check.name for check in found.checks if check.verdict != "ok"]
-    if not failed:
-        return "good"
+            told = f"{said}{wanted}  ({check['latency_s']:.2f} s{sent})"
+        yield f"{check['name']:<12} {check['verdict']:<8} {told}"
+    cost = "not in the table of prices" if found["cost_usd"] is None else f"USD {found['cost_usd']:.6f}"
+    yield f"temperature  {found['temperature']}"
+    yield f"seed         {found['seed']}"
+    yield "used         {} requests, {} + {} tokens; cost: {}".format(found["requests"], *found["tokens"], cost)
+    failed = [check["name"] for check in found["checks"] if check["verdict"] != "ok"]
     if failed == ["image"]:
-        return "fell short: fit for wording, not for questions with pictures (--no-image checks the rest alone)"
-    return f"fell short: {', '.join(failed)}"
+        yield "fell short: fit for wording, not for questions with pictures (--no-image checks the rest alone)"
+    else:
+        yield f"fell short: {', '.join(failed)}" if failed else "good"
 
 
 def _list_providers(as_json: bool) -> None:
     from vgbench_gen.backends.spec import providers
 
-    rows = [_make_row(name, providers[name].needs(name)) for name in providers]
+    rows: list[dict[str, Any]] = []
+    for name in providers:
+        needs = providers[name].needs(name)
+        rows.append(
+            {
+                "provider": name,
+                "example": needs.example,
+                "keys": _list_set(needs.keys),
+                "needs_key": needs.needs_key,
+                "without_key": needs.without_key,
+                "variables": _list_set(needs.variables),
+                "extra": needs.extra,
+                "extra_installed": all(map(_is_installed, needs.packages)),
+            }
+        )
     if as_json:
         print_json(rows)
         return
     lines = []
     for row in rows:
-        key = " or ".join(_describe_variables(row["keys"])) + (
-            "" if row["needs_key"] or not row["keys"] else " (may be left out)"
-        )
-        parts = [key or row["without_key"]]
+        optional = "" if row["needs_key"] or not row["keys"] else " (may be left out)"
+        parts = [" or ".join(_describe(row["keys"])) + optional or row["without_key"]]
         if row["extra"]:
             remedy = "installed" if row["extra_installed"] else f"missing: pip install 'vgbench-gen[{row['extra']}]'"
             parts.append(f"extra {row['extra']} {remedy}")
         if row["variables"]:
-            parts.append(f"also read: {', '.join(_describe_variables(row['variables']))}")
+            parts.append(f"also read: {', '.join(_describe(row['variables']))}")
         lines.append((row["provider"], row["example"], "; ".join(parts)))
     print_columns(lines, heads=("provider", "example", "needs"))
 
 
-def _describe_variables(variables: dict[str, bool]) -> list[str]:
+def _list_set(variables: tuple[str, ...]) -> dict[str, bool]:
+    """Variable -> whether it is set; never its value."""
+    return {variable: bool(os.environ.get(variable, "").strip()) for variable in variables}
+
+
+def _describe(variables: Any) -> list[str]:
     return [f"{name} {'set' if is_set else 'not set'}" for name, is_set in variables.items()]
 
 
-def _make_row(name: str, needs: Needs) -> dict[str, Any]:
-    import os
-
-    def is_set(variables: tuple[str, ...]) -> dict[str, bool]:
-        return {variable: bool(os.environ.get(variable, "").strip()) for variable in variables}
-
-    return {
-        "provider": name,
-        "example": needs.example,
-        "keys": is_set(needs.keys),
-        "needs_key": needs.needs_key,
-        "without_key": needs.without_key,
-        "variables": is_set(needs.variables),
-        "extra": needs.extra,
-        "extra_installed": all(_is_installed(package) for package in needs.packages),
-    }
-
-
 def _is_installed(package: str) -> bool:
-    from importlib.util import find_spec
-
     try:
         return find_spec(package) is not None
     except ModuleNotFoundError:  # of the package that it would be in

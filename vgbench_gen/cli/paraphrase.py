@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,10 +17,10 @@ from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.columns import format_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from vgbench_gen.backends.base import Request
-    from vgbench_gen.text.paraphrase.rounds import Asker, RewordCounts
+    from vgbench_gen.pipeline.reword import ItemRewordReport
+    from vgbench_gen.text.paraphrase.rounds import Asker
+    from vgbench_gen.text.paraphrase.templates import BankReport, Cell
 
 _BANK = Path("bank.toml")
 _SHOWN_REQUESTS = 2
@@ -84,112 +83,84 @@ def paraphrase(
     if accept or accept_all:
         _accept_entries(bank, None if accept_all else accept or [])
         return
-    target = _find_target(per_item, out)
-    beside = bank if target is None else target
-    sent = sent.model_copy(update={"cache": sent.cache or beside.with_name(f"{beside.name}.replies.sqlite")})
-    judge = "" if no_judge else judge_model or model
-    drawn = None if temperature < 0 else temperature
-    job = _Job(model, judge, n, drawn, seed, sent, task or [], kind or [], language, dry_run, as_json)
-    if target is None or per_item is None:
-        _reword_templates(job, bank)
-    else:
-        _reword_items(job, per_item, target)
-
-
-def _find_target(per_item: Path | None, out: Path | None) -> Path | None:
-    """The new dataset of --per-item; None where templates are reworded.
-
-    Raises:
-        ConfigError: there is a place for a new dataset and nothing to reword.
-    """
     from vgbench_gen.core.errors import ConfigError
-
-    if per_item is None:
-        if out is not None:
-            raise ConfigError(
-                f"--out {out}: found no --per-item; expected the dataset to reword, or --bank for templates."
-            )
-        return None
-    return out or per_item.resolve().with_name(f"{per_item.resolve().name}-reworded")
-
-
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """What the options say about asking."""
-
-    model: str
-    """The spec of who rewords."""
-
-    judge: str
-    """The spec of who says whether the meaning is the same; nobody where empty."""
-
-    n: int
-    """How many rewordings one request asks for."""
-
-    temperature: float | None
-    """Of the rewordings; None sends none."""
-
-    seed: int | None
-    """The seed that is sent with requests; None sends none."""
-    sent: BackendOptions
-    """How requests are sent."""
-    tasks: list[str]
-    """The tasks to reword; all where empty."""
-    types: list[str]
-    """The question types to reword; all where empty."""
-    language: str
-    """The code of the language of the rewordings."""
-    dry_run: bool
-    """Whether to show an estimate and ask nothing."""
-    as_json: bool
-    """Whether to print the report as JSON."""
-
-
-def _reword_templates(job: _Job, path: Path) -> None:
-    from vgbench_gen.text.bank import load_bank
     from vgbench_gen.text.paraphrase.rules import find_language
-    from vgbench_gen.text.paraphrase.templates import choose_cells, make_requests, paraphrase
-
-    find_language(job.language)
-    wanted, bank = choose_cells(job.tasks, job.types), load_bank(path, missing_ok=True)
-    for entry in bank.stale:
-        print(f"{path}, {entry.id}: its template changed; it is kept in the file and not used", file=sys.stderr)
-    if job.dry_run:
-        _print_estimate(make_requests(wanted, job.n, bank, job.language, bool(job.judge)))
-        return
-    with _open_asker(job) as asker, progress_bar("rewording", "template") as progress:
-        bank, report = paraphrase(asker, bank, wanted, job.language, progress)
-    if job.as_json:
-        print_json(report.as_json() | {"bank": str(path), "entries": len(bank.entries)})
-    else:
-        print("\n".join(_list_counts(report.cells, report.total, report.language, report.vocabulary, "templates")))
-        if report.full:
-            print(f"no place left in {len(report.full)} of {len(wanted)} cells; remove entries to make room")
-        print(f"{len(bank.entries)} wordings in {path}; read them and accept with --accept ID or --accept-all")
-    _exit_if_short(report.stopped, report.total, nothing=not bank.entries)
-
-
-def _reword_items(job: _Job, dataset: Path, out: Path) -> None:
-    from vgbench_gen.pipeline import reword
-    from vgbench_gen.store.dataset import load
     from vgbench_gen.text.paraphrase.templates import choose_cells
 
-    choose_cells(job.tasks, job.types)
-    # One wording is wanted of each text; the others would be thrown away.
-    job = replace(job, n=min(job.n, 2))
-    if job.dry_run:
-        groups = reword.group_rows(load(dataset), job.tasks, job.types, job.language)
-        _print_estimate(reword.make_requests(groups, job.n, bool(job.judge)))
+    if out is not None and per_item is None:
+        raise ConfigError(f"--out {out}: found no --per-item; expected the dataset to reword, or --bank for templates.")
+    find_language(language)
+    cells = choose_cells(task or [], kind or [])
+    chosen = task or [], kind or [], language
+    target = bank
+    if per_item is not None:
+        target = out or per_item.resolve().with_name(f"{per_item.resolve().name}-reworded")
+        n = min(n, 2)  # one wording is wanted of each text; the others would be thrown away
+    judge = "" if no_judge else judge_model or model
+    if dry_run:
+        _print_estimate(_list_requests(per_item, bank, cells, chosen, n, bool(judge)))
         return
-    with _open_asker(job) as asker, progress_bar("rewording", "text") as progress:
-        report = reword.reword_items(dataset, asker, out, job.tasks, job.types, job.language, progress)
-    if job.as_json:
+    sent = sent.model_copy(update={"cache": sent.cache or target.with_name(f"{target.name}.replies.sqlite")})
+    with _open_asker(model, judge, n, None if temperature < 0 else temperature, seed, sent) as asker:
+        if per_item is None:
+            _reword_templates(asker, bank, cells, language, as_json)
+        else:
+            _reword_items(asker, per_item, target, chosen, as_json)
+
+
+def _list_requests(
+    dataset: Path | None,
+    bank: Path,
+    cells: Sequence[Cell],
+    chosen: tuple[list[str], list[str], str],
+    n: int,
+    judged: bool,
+) -> Iterator[Request]:
+    """What would be asked; chosen: (tasks, types, language)."""
+    from vgbench_gen.pipeline import reword
+    from vgbench_gen.store.dataset import load
+    from vgbench_gen.text.bank import load_bank
+    from vgbench_gen.text.paraphrase.templates import make_requests
+
+    if dataset is None:
+        yield from make_requests(cells, n, load_bank(bank, missing_ok=True), chosen[2], judged)
+    else:
+        yield from reword.make_requests(reword.group_rows(load(dataset), *chosen), n, judged)
+
+
+def _reword_templates(asker: Asker, path: Path, cells: Sequence[Cell], language: str, as_json: bool) -> None:
+    from vgbench_gen.text.bank import load_bank
+    from vgbench_gen.text.paraphrase.templates import paraphrase
+
+    bank = load_bank(path, missing_ok=True)
+    for entry in bank.stale:
+        print(f"{path}, {entry.id}: its template changed; it is kept in the file and not used", file=sys.stderr)
+    with progress_bar("rewording", "template") as progress:
+        bank, report = paraphrase(asker, bank, cells, language, progress)
+    if as_json:
+        print_json(report.as_json() | {"bank": str(path), "entries": len(bank.entries)})
+    else:
+        print("\n".join(_list_counts(report, "templates")))
+        if report.full:
+            print(f"no place left in {len(report.full)} of {len(cells)} cells; remove entries to make room")
+        print(f"{len(bank.entries)} wordings in {path}; read them and accept with --accept ID or --accept-all")
+    _exit_if_short(report, nothing=not bank.entries)
+
+
+def _reword_items(
+    asker: Asker, dataset: Path, out: Path, chosen: tuple[list[str], list[str], str], as_json: bool
+) -> None:
+    from vgbench_gen.pipeline.reword import reword_items
+
+    with progress_bar("rewording", "text") as progress:
+        report = reword_items(dataset, asker, out, *chosen, progress)
+    if as_json:
         print_json(report.as_json())
     else:
-        print("\n".join(_list_counts(report.cells, report.total, report.language, report.vocabulary, "texts")))
+        print("\n".join(_list_counts(report, "texts")))
         if not report.stopped:
             print(f"{report.new} of {report.rows} rows reworded in {out}/items, fingerprint {report.fingerprint}")
-    _exit_if_short(report.stopped, report.total, nothing=not report.new)
+    _exit_if_short(report, nothing=not report.new)
 
 
 def _accept_entries(path: Path, ids: list[str] | None) -> None:
@@ -202,7 +173,9 @@ def _accept_entries(path: Path, ids: list[str] | None) -> None:
 
 
 @contextmanager
-def _open_asker(job: _Job) -> Iterator[Asker]:
+def _open_asker(
+    model: str, judge: str, n: int, temperature: float | None, seed: int | None, sent: BackendOptions
+) -> Iterator[Asker]:
     import asyncio
 
     from vgbench_gen.backends.base import Settings
@@ -211,19 +184,14 @@ def _open_asker(job: _Job) -> Iterator[Asker]:
     from vgbench_gen.text.paraphrase.prompts import MAX_TOKENS
     from vgbench_gen.text.paraphrase.rounds import Asker
 
-    backends = {spec: open_backend(spec, job.sent) for spec in dict.fromkeys([job.model, job.judge]) if spec}
+    given = {"temperature": temperature, "seed": seed, "max_tokens": MAX_TOKENS}
+    settings = parse_config(given, Settings, "options")
+    backends = {spec: open_backend(spec, sent) for spec in dict.fromkeys([model, judge]) if spec}
     try:
-        judge = backends.get(job.judge)
-        given = {"temperature": job.temperature, "seed": job.seed, "max_tokens": MAX_TOKENS}
-        settings = parse_config(given, Settings, "options")
-        yield Asker(backends[job.model], judge, job.n, settings)
+        yield Asker(backends[model], backends.get(judge), n, settings)
     finally:
-
-        async def close() -> None:
-            for backend in backends.values():
-                await backend.close()
-
-        asyncio.run(close())
+        for backend in backends.values():
+            asyncio.run(backend.close())
 
 
 def _print_estimate(requests: Iterable[Request]) -> None:
@@ -243,9 +211,8 @@ def _print_estimate(requests: Iterable[Request]) -> None:
     )
 
 
-def _list_counts(
-    cells: dict[str, RewordCounts], total: RewordCounts, language: str, vocabulary: bool, what: str
-) -> Iterator[str]:
+def _list_counts(report: ItemRewordReport | BankReport, what: str) -> Iterator[str]:
+    cells, total = report.cells, report.total
     heads, rows = ("task/type", what, "reworded", "proposed", "accepted", "mostly refused for"), []
     for name, counts in [*sorted(cells.items()), ("all", total)]:
         why = ", ".join(f"{reason} {count}" for reason, count in counts.refused.most_common(3))
@@ -259,15 +226,15 @@ def _list_counts(
     )
     if total.failed:
         yield "requests without a reply: " + ", ".join(f"{kind} {count}" for kind, count in total.failed.items())
-    if not vocabulary:
+    if not report.vocabulary:
         yield (
-            f"no vocabulary for the language {language}: units, axes, polarity and the like were left to the judge; "
-            "read every wording"
+            f"no vocabulary for the language {report.language}: units, axes, polarity and the like were left to the "
+            "judge; read every wording"
         )
 
 
-def _exit_if_short(stopped: str, total: RewordCounts, nothing: bool) -> None:
-    if stopped:
-        print(f"vgbench: stopped: {stopped}", file=sys.stderr)
-    if stopped or total.failed or nothing:
+def _exit_if_short(report: ItemRewordReport | BankReport, nothing: bool) -> None:
+    if report.stopped:
+        print(f"vgbench: stopped: {report.stopped}", file=sys.stderr)
+    if report.stopped or report.total.failed or nothing:
         raise typer.Exit(1)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 from vgbench_gen.core.errors import PluginError, UnknownNameError
+from vgbench_gen.core.surroundings import explain_surroundings
 
 T = TypeVar("T")
 
@@ -110,6 +111,8 @@ class Registry(Generic[T]):
         except NameTaken as error:
             problem, remedy = f"{type(error).__name__}: {error}", "Give one of the two another name"
         except Exception as error:
+            if explain_surroundings(error):
+                raise  # no fault of the package
             problem = f"{type(error).__name__}: {error}"
             remedy = f'Mend it (`python -c "import {entry.module}"` tells more)'
         self._scanned = False  # so that the next look-up says it again

@@ -86,11 +86,6 @@ def estimate(
     return Estimate(spec, requests, old, images, prompt, most, usd, len(drawn))
 
 
-def make_free_estimate(spec: str, questions: Questions) -> Estimate:
-    """The estimate of a baseline, which asks nobody."""
-    return Estimate(spec, questions.total, 0, 0, 0, 0, (0.0, 0.0))
-
-
 def _count_image_tokens(asked: Asked, questions: Questions) -> tuple[int, int]:
     """(tokens, images) of one request, from the headers of its images."""
     total = 0

@@ -13,7 +13,7 @@ from typing import Any
 
 from vgbench_gen import __version__
 from vgbench_gen.agent.backend import read_trace
-from vgbench_gen.backends.base import Backend, BackendError, ImagePart, Reply, Request, TextPart
+from vgbench_gen.backends.base import Backend, BackendError, ImagePart, Reply, Request, TextPart, find_shortfall
 from vgbench_gen.core.rng import format_canonical_json, hash_stably
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.background import tell_background
@@ -59,8 +59,10 @@ class Run:
     """How many were asked in this run."""
     failed: Counter[str] = field(default_factory=Counter)
     """How many of those failed, by kind."""
+    short: Counter[str] = field(default_factory=Counter)
+    """How many got a reply that is no whole answer, by what it lacks (`find_shortfall`)."""
     reasons: dict[str, str] = field(default_factory=dict)
-    """The first message of each kind of failure."""
+    """The first reason of each kind of both."""
     without: int = 0
     """How many were answered without the image that was to be made before."""
     stopped: str = ""
@@ -84,6 +86,16 @@ class Run:
     def done(self) -> int:
         """Requests that need nothing more in this run."""
         return self.kept + self.asked
+
+    @property
+    def answered(self) -> int:
+        """How many of those that were asked in this run said something, be it cut."""
+        return self.asked - self.failed.total() - self.short.total() + self.short["cut"]
+
+    @property
+    def silent(self) -> bool:
+        """Whether some were asked and none was answered."""
+        return bool(self.asked or self.stopped) and not self.answered
 
     @property
     def complete(self) -> bool:
@@ -125,6 +137,8 @@ class Session:
         self._stop = stop
         # A backend's own spelling of its spec holds no password, and one server has one file however it was spelled.
         self._spec = who.spec if isinstance(who, Backend) else spec
+        if isinstance(who, Backend):
+            who.tally.reported = True  # by `Run`
         model = who.model if isinstance(who, Backend) else spec
         self._settings = questions.options.settings(model)
         options = questions.options.model_dump(mode="json", exclude={"tasks", "types", "limit"})
@@ -325,10 +339,14 @@ class Session:
         run.asked += 1
         if reply is not None:
             run.add(reply)
+        kind, reason = ("", "") if reply is None else find_shortfall(reply)
         if error:
-            kind = error.partition(":")[0]
+            kind, _, reason = error.partition(":")
             run.failed[kind] += 1
-            run.reasons.setdefault(kind, error.partition(": ")[2])
+        elif kind:
+            run.short[kind] += 1
+        if kind:
+            run.reasons.setdefault(kind, reason.strip())
         self._progress(run)
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.store.files import clean_temporary, dataset_error, link_files, replace_folder
+from vgbench_gen.store.files import check_name, clean_temporary, dataset_error, link_files, replace_folder
 from vgbench_gen.store.provenance import MANIFEST, BuildLock, read_manifest
 
 _LINKED = ("facts", "rejects", "media")
@@ -44,7 +44,9 @@ def check_target(target: Path, note: str, parent: str) -> None:
 
     Raises:
         ConfigError: something else stands there.
+        DatasetError: as `check_name`.
     """
+    check_name(target)
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
     if (target / MANIFEST).is_file() and read_manifest(target).get(note, {}).get("from") == parent:

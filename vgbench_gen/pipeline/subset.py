@@ -11,7 +11,7 @@ from typing import Any
 
 from vgbench_gen.core.types import LETTERS, Item
 from vgbench_gen.store.dataset import Dataset
-from vgbench_gen.store.files import dataset_error
+from vgbench_gen.store.files import check_name, dataset_error
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.provenance import MANIFEST, dataset_fingerprint, read_manifest, write_manifest
 from vgbench_gen.store.shards import iterate_rows, write_items
@@ -41,8 +41,9 @@ def require_new(out: Path) -> None:
     """Refuse a folder that holds something.
 
     Raises:
-        DatasetError: it does, or it is a file.
+        DatasetError: it does, or it is a file, or as `check_name`.
     """
+    check_name(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise dataset_error(out, "something there already", "no folder, or an empty one", "Give another --out.")
 

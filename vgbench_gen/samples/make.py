@@ -150,7 +150,7 @@ def make_samples(
             folder = get_dataset_folder(out, dataset)
             clean_temporary(folder)  # a run that was killed at its first write left nothing else
             _check_origin(folder)
-            locks.enter_context(BuildLock(folder))
+            locks.enter_context(BuildLock(folder, for_tables=False))
             known = _write_marker_and_lists(folder, dataset, wanted)
             for spec in wanted:
                 path, digest = get_scene_path(out, spec), known[spec.scene_id].get("digest", "")

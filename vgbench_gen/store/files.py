@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.errors import DatasetError, escape_surrogates
 from vgbench_gen.core.json_text import OddNumbers, parse_json
 from vgbench_gen.core.paths import open_file
 
@@ -58,6 +58,17 @@ def parse_object(
     if not isinstance(found, dict):
         raise dataset_error(where, f"a {type(found).__name__}", expected, remedy)
     return found
+
+
+def check_name(folder: Path) -> None:
+    """See that parquet files can be written below a folder.
+
+    Raises:
+        DatasetError: its name is no UTF-8, which pyarrow refuses.
+    """
+    if escape_surrogates(name := str(folder.absolute())) != name:
+        remedy = "Rename the folder, or give another one (--out)."
+        raise dataset_error(folder, "a name that is no UTF-8", "one that parquet files can lie below", remedy)
 
 
 def make_temporary_name(target: Path, kind: str = "tmp") -> Path:
@@ -132,6 +143,7 @@ def fill_folder(target: Path) -> Iterator[Path]:
     When the block raises, `target` stays as it was. What writers of `target` left that were killed is removed. Only the
     folder itself is made durable here: `sync_all_to_disk` does it for files that were written without.
     """
+    check_name(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     clean_temporary(target.parent, target.name)
     filling = make_temporary_name(target)

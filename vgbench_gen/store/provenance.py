@@ -22,7 +22,7 @@ from vgbench_gen.core.paths import close_if_raised
 from vgbench_gen.core.rng import format_canonical_json
 from vgbench_gen.core.types import Item
 from vgbench_gen.store.columns import ITEM_COLUMNS
-from vgbench_gen.store.files import dataset_error, process_alive, write_bytes
+from vgbench_gen.store.files import check_name, dataset_error, process_alive, write_bytes
 from vgbench_gen.store.schema import Row, make_item_row
 
 if TYPE_CHECKING:
@@ -162,15 +162,21 @@ class BuildLock:
     holds between containers, and between machines where a network file system passes flock on. A lock whose process is
     gone is taken over; one that another machine left cannot be checked, so it counts until it is removed by hand.
 
+    Args:
+        folder: made where it is missing.
+        for_tables: whether parquet files will lie there.
+
     Raises:
         BuildLocked: on entering, when somebody else holds the lock.
+        DatasetError: on entering, as `check_name`.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / LOCK
-        self._handle = -1
+    def __init__(self, folder: Path, for_tables: bool = True) -> None:
+        self.path, self._for_tables, self._handle = folder / LOCK, for_tables, -1
 
     def __enter__(self) -> BuildLock:
+        if self._for_tables:
+            check_name(self.path.parent)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with _serialize(self.path.parent):
             holder = self._read_holder() or {}
