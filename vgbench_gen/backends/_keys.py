@@ -8,15 +8,18 @@ import json
 import logging
 import os
 import re
+import shlex
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from urllib.request import getproxies
 
-from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.errors import ConfigError, config_error
 from vgbench_gen.core.lines import make_one_line
+from vgbench_gen.core.text_files import read_text
 
 COVER = "[key]"
 _MAX_FILE_BYTES = 1 << 16
@@ -191,22 +194,12 @@ def find_key(variables: tuple[str, ...], key_file: Path | None) -> Key | None:
 
 
 def _read_key_file(path: Path, variables: tuple[str, ...]) -> str:
-    try:
-        with path.open("rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            raw = file.read(_MAX_FILE_BYTES + 1)
-    except OSError as exc:
-        raise ConfigError(f"{path}: the key file cannot be read ({exc.strerror}). Name a readable file.") from exc
-    if len(raw) > _MAX_FILE_BYTES:
-        raise ConfigError(f"{path}: larger than {_MAX_FILE_BYTES} bytes; expected a key file. Check the path.")
-    if mode & (stat.S_IRGRP | stat.S_IROTH):
-        _log.warning("%s can be read by other users of this machine; `chmod 600 %s` keeps the key yours.", path, path)
-    try:
-        # Not chained: a decoding error carries the bytes.
-        lines = [line.strip() for line in raw.decode("utf-8").splitlines()]
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path}: not UTF-8; expected a key file. Check the path.") from None
-    lines = [line for line in lines if line and not line.startswith("#")]
+    text = read_text(path, "a key file", config_error, _MAX_FILE_BYTES)
+    with suppress(OSError):
+        if path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
+            told = "%s can be read by other users of this machine; `chmod 600 %s` keeps the key yours."
+            _log.warning(told, path, shlex.quote(str(path)))
+    lines = [line for each in text.split("\n") if (line := each.strip()) and not line.startswith("#")]
     named = {m["name"]: m["value"].strip().strip("\"'") for line in lines if (m := _LINE.fullmatch(line))}
     for name in variables:
         if name in named:

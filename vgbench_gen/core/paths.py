@@ -9,7 +9,6 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 from vgbench_gen.core.errors import SceneError, VGBenchError
 
@@ -43,14 +42,22 @@ def inside(root: Path, path: object, error: Callable[[object, str, str, str], VG
     return real
 
 
-def open_file(path: Path) -> BinaryIO:
-    """A regular file, open for reading; nothing waits for the other end of a pipe.
+def open_file(path: Path, pipes: bool = False) -> io.BufferedReader:
+    """A regular file, open for reading.
+
+    pipes: whether a pipe is taken as well, if somebody writes to it: a shell makes one of `<(command)`.
 
     Raises:
         OSError: it cannot be read; what is no regular file is a `ValueError` as well (`io.UnsupportedOperation`).
     """
-    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb")
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # opening would wait for a pipe's writer
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode) and not (pipes and stat.S_ISFIFO(mode)):
+        os.close(handle)
+        raise io.UnsupportedOperation(errno.EINVAL, "no regular file", str(path))
+    os.set_blocking(handle, True)
+    file = os.fdopen(handle, "rb")
+    if not stat.S_ISREG(mode) and not file.peek(1):
         file.close()
         raise io.UnsupportedOperation(errno.EINVAL, "no regular file", str(path))
     return file

@@ -7,6 +7,7 @@ its unpacked archives. Columns are checked when a file is opened, and the messag
 from __future__ import annotations
 
 import csv
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ from typing import Any
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.core.paths import inside
+from vgbench_gen.core.text_files import check_text, open_text
+from vgbench_gen.core.text_files import read_text as read_text_file
 from vgbench_gen.store import shards
 from vgbench_gen.store.files import dataset_error
 
@@ -169,21 +172,25 @@ def read_parquet_rows(path: Path, needed: Sequence[str | tuple[str, ...]]) -> It
     yield from shards.iterate_rows([path], batch=_BATCH)
 
 
-def read_csv_rows(path: Path, needed: Sequence[str | tuple[str, ...]], delimiter: str = "") -> Iterator[Fields]:
-    """Rows of a CSV or TSV file with a heading line, all cells text. Raises as `read_parquet_rows`."""
-    _check_size(path)
-    delimiter = delimiter or ("\t" if path.suffix == ".tsv" else ",")
+def read_csv_rows(path: Path, needed: Sequence[str | tuple[str, ...]]) -> Iterator[Fields]:
+    """Rows of a table with a heading line, all cells text. Raises as `read_parquet_rows`.
+
+    Cells are divided by tabs in a TSV file, else by what the heading has most of: commas, semicolons or tabs.
+    """
     csv.field_size_limit(2**27)  # some TSV files hold images as base64
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, delimiter=delimiter)
+        if (size := path.stat().st_size) > MAX_TEXT_FILE:
+            raise dataset_error(path, f"{size} bytes", f"at most {MAX_TEXT_FILE}", "Split the file.")
+        with open_text(path, newline="") as file:
+            lines = map(check_text, file, itertools.count(1))
+            heading = next(lines, "")
+            delimiter = "\t" if path.suffix == ".tsv" else max(",;\t", key=heading.count)
+            reader = csv.DictReader(itertools.chain([heading], lines), delimiter=delimiter)
             check_columns(path, list(reader.fieldnames or ()), needed)
             for row in reader:
                 yield {name: cell for name, cell in row.items() if isinstance(name, str)}
-    except UnicodeDecodeError as error:
-        raise dataset_error(path, f"no UTF-8 ({error})", "text", "Download it again.") from error
-    except csv.Error as error:
-        raise dataset_error(path, f"no table ({error})", "CSV or TSV", "Download it again.") from error
+    except (OSError, ValueError, csv.Error) as error:
+        raise dataset_error(path, f"no table ({error})", "CSV or TSV", "Save or download it again.") from error
 
 
 def read_json_rows(path: Path) -> Iterator[Any]:
@@ -192,14 +199,23 @@ def read_json_rows(path: Path) -> Iterator[Any]:
     Raises:
         DatasetError: neither.
     """
-    data = _read_text_of(path)
+    data = read_text_file(path, "a JSON list or JSON lines", dataset_error, MAX_TEXT_FILE)
+    number = 0
     try:
-        if path.suffix == ".jsonl" or not data.lstrip().startswith("["):
-            yield from (parse_json(line, "none") for line in data.split("\n") if line.strip())
+        try:
+            whole = parse_json(data, "none")
+        except ValueError:
+            if data.lstrip().startswith("[") and path.suffix != ".jsonl":
+                raise
+            for line in data.split("\n"):
+                number += 1
+                if line.strip():
+                    yield parse_json(line, "none")
             return
-        yield from parse_json(data, "none")
+        yield from whole if isinstance(whole, list) else [whole]
     except ValueError as error:
-        raise dataset_error(path, f"no JSON ({error})", "a JSON list or JSON lines", "Download it again.") from error
+        where = f"{path}, line {number}" if number else path
+        raise dataset_error(where, f"no JSON ({error})", "a JSON list or JSON lines", "Download it again.") from error
 
 
 def table_rows(path: Path, needed: Sequence[str | tuple[str, ...]]) -> Iterator[Fields]:
@@ -229,17 +245,3 @@ def check_columns(path: Path, names: Sequence[str], needed: Sequence[str | tuple
         found = f"the columns {', '.join(names) or 'none'}"
         remedy = "The source changed its columns, or this is another file."
         raise dataset_error(path, found, f"among them {', '.join(missing)}", remedy)
-
-
-def _check_size(path: Path) -> None:
-    size = path.stat().st_size
-    if size > MAX_TEXT_FILE:
-        raise dataset_error(path, f"{size} bytes", f"at most {MAX_TEXT_FILE}", "Split the file.")
-
-
-def _read_text_of(path: Path) -> str:
-    _check_size(path)
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise dataset_error(path, f"no UTF-8 ({error})", "text", "Download it again.") from error

@@ -13,9 +13,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.json_text import parse_json, read_json
+from vgbench_gen.core.errors import ConfigError, config_error
+from vgbench_gen.core.json_text import read_json
 from vgbench_gen.core.rng import hash_stably
+from vgbench_gen.core.text_files import read_names
 from vgbench_gen.core.types import Item
 from vgbench_gen.pipeline.subset import find_absent_partners
 from vgbench_gen.publish.hard import Vote, read_own_vote, vote_of
@@ -271,14 +272,16 @@ def _read_hard_rows(dataset: Dataset, path: Path) -> tuple[int, ...]:
 def _read_hard_ids(path: Path) -> list[str]:
     if path.is_dir() or path.suffix == ".parquet":
         return load(path).ids()
+    expected = "a dataset, or ids as lines, a JSON list or the `ids` of a JSON object"
+    if path.suffix != ".json":
+        return read_names(path, expected, config_error)
     try:
-        text = path.read_text("utf-8")
-        found = parse_json(text) if path.suffix == ".json" else [line.strip() for line in text.splitlines()]
+        found = read_json(path)
     except (OSError, ValueError) as error:
-        raise ConfigError(f"--hard {path}: found no readable file ({error}); expected a dataset or ids.") from error
+        raise config_error(f"--hard {path}", f"no readable file ({error})", expected, "Check the path.") from error
     ids = found.get("ids") if isinstance(found, dict) else found
     if not isinstance(ids, list) or not all(isinstance(each, str) for each in ids):
-        raise ConfigError(f"--hard {path}: found other JSON; expected a list of ids, or an object with one as `ids`.")
+        raise config_error(f"--hard {path}", "other JSON", expected, "Name the file of ids.")
     return [each for each in ids if each]
 
 

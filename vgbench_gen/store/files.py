@@ -44,7 +44,7 @@ def open_data(path: Path, expected: str, remedy: str) -> BinaryIO:
 
 
 def parse_object(
-    line: bytes, where: object, expected: str, remedy: str, odd_numbers: OddNumbers = "refuse"
+    line: bytes | str, where: object, expected: str, remedy: str, odd_numbers: OddNumbers = "refuse"
 ) -> dict[str, Any]:
     """The JSON object that a line of a file holds.
 
