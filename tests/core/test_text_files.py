@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vgbench_gen.core.config import Config, load_toml
-from vgbench_gen.core.errors import ConfigError, config_error
+from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.stand_ins import config_error
 from vgbench_gen.core.text_files import decode_text, read_names, read_text
 
 ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be")

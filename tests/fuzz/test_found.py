@@ -56,7 +56,7 @@ def test_a_video_below_a_folder_whose_name_is_no_utf8_does_not_end_the_process(t
 
 def test_a_table_whose_name_is_no_utf8_is_refused(tmp_path: Path) -> None:
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe.parquet"))
-    path.touch()
+    path.write_bytes(b"PAR1")
     with pytest.raises(DatasetError, match="an unreadable file"):
         open_parquet(path)
 

@@ -17,8 +17,9 @@ from typing import Any, NoReturn
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from urllib.request import getproxies
 
-from vgbench_gen.core.errors import ConfigError, config_error
+from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.lines import make_one_line
+from vgbench_gen.core.stand_ins import config_error
 from vgbench_gen.core.text_files import read_text
 
 COVER = "[key]"

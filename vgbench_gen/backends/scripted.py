@@ -25,9 +25,10 @@ from vgbench_gen.backends.base import Backend, FinishReason, Usage
 from vgbench_gen.backends.served import Served
 from vgbench_gen.backends.spec import BackendOptions, Needs, Provider, providers
 from vgbench_gen.core.config import Config, parse_config
-from vgbench_gen.core.errors import ConfigError, config_error
+from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.core.rng import digest_bytes
+from vgbench_gen.core.stand_ins import config_error
 from vgbench_gen.core.text_files import read_text
 
 _MAX_BYTES = 64 << 20

@@ -12,8 +12,9 @@ import typer
 from vgbench_gen.cli._options import DatasetFolder
 from vgbench_gen.cli._screen import print_json
 from vgbench_gen.cli._verbs import add_verb
-from vgbench_gen.core.errors import ConfigError, config_error
+from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.local_server import LOOPBACK, listen, serve
+from vgbench_gen.core.stand_ins import config_error
 from vgbench_gen.core.text_files import read_names
 
 if TYPE_CHECKING:

@@ -16,8 +16,10 @@ from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from vgbench_gen.core.errors import ConfigError, config_error
-from vgbench_gen.core.text_files import ErrorMaker, read_text
+from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.paths import ErrorMaker
+from vgbench_gen.core.stand_ins import config_error
+from vgbench_gen.core.text_files import read_text
 
 MAX_CONFIG_BYTES = 1 << 20  # no recipe comes near; keeps a wrong path (a video, a parquet) out of memory
 _SHOWN_CHARACTERS = 60

@@ -75,11 +75,6 @@ class ConfigError(VGBenchError):
     """A recipe, flag or environment variable does not make sense."""
 
 
-def config_error(where: object, found: str, expected: str, remedy: str) -> ConfigError:
-    """A `ConfigError` worded like a `FormatError`."""
-    return ConfigError(f"{where}: found {found}; expected {expected}. {remedy}")
-
-
 class UnknownNameError(VGBenchError):
     """A name is not registered."""
 

@@ -6,18 +6,15 @@ GBK) are refused by name of the byte: a guess would change words.
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
-from vgbench_gen.core.errors import VGBenchError
-from vgbench_gen.core.paths import open_file
-
-ErrorMaker = Callable[[object, str, str, str], VGBenchError]
-"""Makes an error of where, what was found, what was expected and what to do."""
+from vgbench_gen.core.paths import ErrorMaker, open_file
 
 MAX_NAMES = 256 << 20
 """Characters of a list of names."""
@@ -32,10 +29,17 @@ def open_text(path: Path, newline: str | None = None) -> TextIO:
     newline: as of `open`: None makes every line end "\\n", "" keeps them.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: it cannot be read, or a pointer, a web page or an error of a server lies in its place.
     """
+    from vgbench_gen.core.stand_ins import HEAD_BYTES, describe_stand_in
+
     file = open_file(path, pipes=True)
-    return io.TextIOWrapper(file, json.detect_encoding(file.peek(4)[:4]), "surrogateescape", newline)
+    head = file.peek(HEAD_BYTES)[:HEAD_BYTES]
+    # An object of JSON may be a row of its own; who finds it to be none of his looks whether it is an error.
+    if head[:1] not in b"{" and (other := describe_stand_in(head)):
+        file.close()
+        raise OSError(errno.EINVAL, ". ".join(other).rstrip("."), str(path))
+    return io.TextIOWrapper(file, json.detect_encoding(head[:4]), "surrogateescape", newline)
 
 
 def check_text(text: str, line: int = 1) -> str:

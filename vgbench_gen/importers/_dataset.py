@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.paths import choose_snapshot
 from vgbench_gen.core.types import Item
 from vgbench_gen.importers import _alike
 from vgbench_gen.importers._files import Place
@@ -76,12 +77,12 @@ def find_place(importer: Importer, folder: Path | None, images: Path | None = No
         images: folder of images that lie apart.
 
     Raises:
-        DatasetError: no such folder; no repository; the Hub does not give it.
+        DatasetError: no such folder; one of several revisions; no repository; the Hub does not give it.
     """
     if folder is not None:
         if not folder.is_dir():
             raise dataset_error(folder, "no folder", f"a copy of {importer.title}", "Give the folder with --from.")
-        return Place(folder, images)
+        return Place(choose_snapshot(folder, dataset_error), images)
     return Place(download(importer), images)
 
 
@@ -98,9 +99,8 @@ def find_places(folder: Path | None, images: Path | None = None) -> dict[str, Pl
     """
     if folder is not None and not folder.is_dir():
         raise dataset_error(folder, "no folder", "one with a folder per source", "Give it with --from.")
-    there = (
-        {} if folder is None else {_make_plain(path.name): path for path in sorted(folder.iterdir()) if path.is_dir()}
-    )
+    folders = sorted(path for path in folder.iterdir() if path.is_dir()) if folder else []
+    there = {_make_plain(path.name.rpartition("--")[2]): path for path in folders}  # the Hub's cache has the owner too
     found: dict[str, Place | DatasetError] = {}
     for name in importers.names():
         importer = importers[name]

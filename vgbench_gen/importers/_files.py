@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,7 +60,7 @@ class Place:
                 if path.is_file() and not any(part.startswith(".") for part in path.relative_to(self.folder).parts)
             )
             for path in found:
-                inside(_find_root(self.folder), path, dataset_error)
+                inside(self.folder, path, dataset_error)
             if found:
                 return found
         here = (
@@ -79,23 +80,33 @@ class Place:
         """The image file of this name, below the folder of images or the top.
 
         Args:
-            name: as the row names it; a leading "./" or "/" does not count, and nothing outside is ever read.
+            name: as the row names it, see `list_names`; nothing outside is ever read.
             folders: subfolders that are tried too.
 
         Raises:
             RowError: there is none.
         """
-        inner = name.replace("\\", "/").lstrip("/")
-        for top in (self.images, self.folder):
-            for sub in ("", *folders):
-                if top is not None and (path := find_inside(top, f"{sub}/{inner}".lstrip("/"))).is_file():
-                    return path
-        raise RowError("image", f"no file {name[:120]!r}", "image_missing")
+        for top in filter(None, (self.images, self.folder)):
+            for inner in list_names(top, name):
+                for sub in ("", *folders):
+                    if (path := find_inside(top, f"{sub}/{inner}".lstrip("/"))).is_file():
+                        return path
+        raise RowError("image", f"no file {name[:120]!r}; --images names a folder of images", "image_missing")
 
 
-def _find_root(folder: Path) -> Path:
-    """The folder that links may not leave. Files of a snapshot in the Hub's cache are links into its repository."""
-    return folder.parent.parent if folder.parent.name == "snapshots" else folder
+def list_names(top: Path, name: str) -> Iterator[str]:
+    """Names below a folder under which a file may lie that a row calls so.
+
+    Rows come from other machines: folders may be divided by backslashes, and of a path from the top of a disk every
+    tail counts, the longest first; of any other the path without the folder's own name.
+    """
+    parts = [part for part in re.split(r"[\\/]+", name) if part not in ("", ".")]
+    yield "/".join(parts)
+    if ".." not in parts:
+        is_whole = re.match(r"[\\/]|[A-Za-z]:|file:", name)
+        for k in range(1, len(parts)):
+            if is_whole or (k == 1 and parts[0] == top.resolve().name):
+                yield "/".join(parts[k:])
 
 
 def find_inside(top: Path, name: str) -> Path:
@@ -104,9 +115,8 @@ def find_inside(top: Path, name: str) -> Path:
     Raises:
         RowError: the name or a link leaves the folder.
     """
-    root = _find_root(top)
     try:
-        return inside(root, f"{top.relative_to(root)}/{name}", dataset_error)
+        return inside(top, name, dataset_error)
     except DatasetError as error:
         raise RowError("image", f"{name[:120]!r}, which leaves the folder", "image_name") from error
 
@@ -207,6 +217,8 @@ def read_json_rows(path: Path) -> Iterator[Any]:
         except ValueError:
             if data.lstrip().startswith("[") and path.suffix != ".jsonl":
                 raise
+            if not data.strip():
+                raise ValueError("nothing in it") from None
             for line in data.split("\n"):
                 number += 1
                 if line.strip():

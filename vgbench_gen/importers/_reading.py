@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.rng import digest_bytes
+from vgbench_gen.core.stand_ins import HEAD_BYTES, describe_stand_in
 from vgbench_gen.core.types import Item
 from vgbench_gen.importers._files import Place, RowError
 from vgbench_gen.importers._words import QuestionWords, parse_measure
@@ -281,7 +282,8 @@ def _check_image(data: bytes, suffix: str) -> tuple[bytes, str]:
             picture.convert("RGBA" if "A" in picture.getbands() else "RGB").save(kept, "PNG")
     # Pillow raises what its codecs raise; a hostile size is a DecompressionBombError.
     except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
-        raise RowError("image", f"{len(data)} bytes that are no image ({str(error)[:80]})", "image_broken") from error
+        found = describe_stand_in(data[:HEAD_BYTES]) or (f"{len(data)} bytes that are no image ({str(error)[:80]})",)
+        raise RowError("image", ". ".join(found), "image_broken") from error
     return kept.getvalue(), "png"
 
 

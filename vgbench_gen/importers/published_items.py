@@ -19,7 +19,7 @@ from typing import Any
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import QUESTION_TYPES, Item, QuestionType
 from vgbench_gen.importers._alike import find_repeats
-from vgbench_gen.importers._files import RowError, find_inside, read_column, read_optional, read_text
+from vgbench_gen.importers._files import RowError, find_inside, list_names, read_column, read_optional, read_text
 from vgbench_gen.importers._reading import FAMILY, MAX_IMAGES, BadRow, make_item
 from vgbench_gen.importers._words import find_options, plain_words
 from vgbench_gen.importers.base import UNKNOWN, Modality, SourceRow
@@ -125,6 +125,7 @@ def _make_item(fields: Any, number: int, place: int) -> Item:
 @lru_cache(maxsize=100_000)
 def _normalize_path(name: str) -> str:
     """A path without "./"; kept, because thousands of questions name the same images."""
+    name = name.replace("\\", "/")
     if ".." in name.split("/"):
         raise RowError("img_paths", f"{name[:80]!r}, which leaves the folder of images")
     return posixpath.normpath(name)
@@ -153,9 +154,9 @@ def _find_scene(images: Sequence[str], modality: str | None) -> tuple[str, str]:
 
 def list_image_files(folders: Sequence[Path], name: str) -> Iterator[Path]:
     """Where the image of this name may lie: below each folder, with and without the `dataset/` that it begins with."""
-    inner = name.lstrip("/")
     for folder in folders:
-        for each in dict.fromkeys((inner, inner.removeprefix("dataset/"))):
+        names = list(list_names(folder, name))
+        for each in dict.fromkeys((*names, names[0].removeprefix("dataset/"))):
             try:
                 yield find_inside(folder, each)
             except RowError as error:

@@ -13,7 +13,7 @@ from typing import Any
 
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.json_text import read_json
-from vgbench_gen.core.paths import inside
+from vgbench_gen.core.paths import choose_snapshot, inside
 from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.publish import hub
 from vgbench_gen.publish.package import FORMAT, SECTION, TRAIN_MANIFEST, compute_sha256
@@ -71,7 +71,7 @@ def pull(name: str, out: Path, revision: str = "main", part: str = ALL) -> Pulle
     """
     local = Path(name)
     if local.is_dir():
-        return _take(local, out, "", part)
+        return _take(choose_snapshot(local, dataset_error), out, "", part)
     if not REPO.fullmatch(name):
         raise ConfigError(f"{name}: found neither a folder nor a Hub name; expected OWNER/NAME, such as lab/vgbench.")
     staging = out.parent / f".{out.name}.pull"

@@ -13,9 +13,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from vgbench_gen.core.errors import ConfigError, config_error
+from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.json_text import read_json
 from vgbench_gen.core.rng import hash_stably
+from vgbench_gen.core.stand_ins import config_error
 from vgbench_gen.core.text_files import read_names
 from vgbench_gen.core.types import Item
 from vgbench_gen.pipeline.subset import find_absent_partners

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from vgbench_gen.core.rng import format_canonical_json
+from vgbench_gen.core.stand_ins import HEAD_BYTES, describe_stand_in
 from vgbench_gen.core.types import ColorArray, FloatArray
 from vgbench_gen.store import drawing
 from vgbench_gen.store.files import dataset_error
@@ -371,8 +372,9 @@ def _read_header(where: object, data: bytes) -> tuple[tuple[int, int], bool]:
 
 
 def _make_format_error(where: object, data: bytes) -> Exception:
-    found = f"{len(data)} bytes that are no image"
-    return dataset_error(where, found, "a JPEG or PNG", "The file is damaged: measure its scene again.")
+    damage = f"{len(data)} bytes that are no image", "The file is damaged: measure its scene again."
+    found, remedy = describe_stand_in(data[:HEAD_BYTES]) or damage
+    return dataset_error(where, found, "a JPEG or PNG", remedy)
 
 
 def _make_size_error(where: object, found: str) -> Exception:

@@ -343,4 +343,5 @@ def _name_type(arrow_type: Any) -> str:
 def damage_error(path: Path, error: Exception) -> DatasetError:
     """The error for a file that pyarrow cannot read."""
     reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-    return dataset_error(path, f"an unreadable file ({reason})", "a whole parquet file", _REMEDY)
+    remedy = "Copy or download it again, or build it again (`vgbench build`)."
+    return dataset_error(path, f"an unreadable file ({reason})", "a whole parquet file", remedy)

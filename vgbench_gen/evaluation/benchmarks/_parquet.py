@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.paths import choose_snapshot
 from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import QuestionRow
@@ -222,7 +223,7 @@ def place_of(path: Path, repository: str, patterns: Sequence[str]) -> Place:
         DatasetError: neither there nor to be had.
     """
     if path.is_dir():
-        return Place(path)
+        return Place(choose_snapshot(path, dataset_error))
     if path.is_file():
         return Place(path.parent)
     if str(path) != repository:

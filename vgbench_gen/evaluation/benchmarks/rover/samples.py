@@ -16,7 +16,7 @@ from vgbench_gen.core.paths import inside, open_file
 from vgbench_gen.core.rng import digest_bytes, format_canonical_json, hash_stably
 from vgbench_gen.core.text_files import read_text
 from vgbench_gen.evaluation.answers.vocabulary import match_any_of, read_words
-from vgbench_gen.importers._files import read_json_rows
+from vgbench_gen.importers._files import list_names, read_json_rows
 from vgbench_gen.store.files import dataset_error
 
 if TYPE_CHECKING:
@@ -217,10 +217,13 @@ def read_samples(path: Path) -> Iterator[EvaluationSample]:
     for number, row in enumerate(read_json_rows(path), start=1):
         row = _check_row(row, f"{path}, sample {number}", seen)
         texts = {name: row.get(name) or "" for name in _TEXTS}
-        images: dict[str, Any] = {
-            name: inside(path.parent, row[name], dataset_error) for name in _IMAGES if row.get(name)
-        }
+        images: dict[str, Any] = {name: _find_image(path.parent, row[name]) for name in _IMAGES if row.get(name)}
         yield EvaluationSample(**texts, **images)
+
+
+def _find_image(folder: Path, name: str) -> Path:
+    paths = [inside(folder, each, dataset_error) for each in list_names(folder, name)]
+    return next((path for path in paths if path.is_file()), paths[0])
 
 
 def _check_row(row: Any, where: str, seen: set[str]) -> dict[str, Any]:
