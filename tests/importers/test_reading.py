@@ -172,7 +172,7 @@ def test_names_of_images_on_other_machines(tmp_path: Path, name: str, found: str
         (tmp_path / path).write_bytes(photo(path))
     place = Place(tmp_path / "rows", tmp_path / "images")
     if found is None:
-        with pytest.raises(RowError, match="no file .*--images|leaves the folder"):
+        with pytest.raises(RowError, match=r"no file .*--images|leaves the folder"):
             place.picture(name)
     else:
         assert place.picture(name) == tmp_path / "images" / found

@@ -156,5 +156,3 @@ def test_images_behind_links_out_of_the_folder_are_refused(tmp_path: Path) -> No
             Place(tmp_path / "set").picture(name)
     with pytest.raises(DatasetError, match="a place below"):
         Place(tmp_path / "set").find("*.png")
-
-

@@ -8,7 +8,6 @@ import json
 import logging
 import os
 import re
-import shlex
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
@@ -18,7 +17,7 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from urllib.request import getproxies
 
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.lines import make_one_line
+from vgbench_gen.core.lines import format_command, make_one_line
 from vgbench_gen.core.stand_ins import config_error
 from vgbench_gen.core.text_files import read_text
 
@@ -198,8 +197,8 @@ def _read_key_file(path: Path, variables: tuple[str, ...]) -> str:
     text = read_text(path, "a key file", config_error, _MAX_FILE_BYTES)
     with suppress(OSError):
         if path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
-            told = "%s can be read by other users of this machine; `chmod 600 %s` keeps the key yours."
-            _log.warning(told, path, shlex.quote(str(path)))
+            told = "%s can be read by other users of this machine; `%s` keeps the key yours."
+            _log.warning(told, path, format_command("chmod", "600", path))
     lines = [line for each in text.split("\n") if (line := each.strip()) and not line.startswith("#")]
     named = {m["name"]: m["value"].strip().strip("\"'") for line in lines if (m := _LINE.fullmatch(line))}
     for name in variables:

@@ -244,6 +244,11 @@ def _make_plain(task: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", letters).strip("-._")[:80] or "task"
 
 
+def name_repository(folder: Path) -> str:
+    """The name that stands in a set for one on the Hub, where none is given."""
+    return f"your-name/{re.sub('--+|[.][.]+', '-', _make_plain(folder.resolve().name))}"
+
+
 def count(items: Iterable[Item]) -> Counts:
     """Count questions by task and type, source, split and licence, modality; their scenes; their images."""
     cells: Counter[tuple[str, str]] = Counter()

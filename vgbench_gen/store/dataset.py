@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, overload
 import pyarrow as pa
 
 from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.lines import format_command
+from vgbench_gen.core.paths import choose_snapshot
 from vgbench_gen.core.types import Item
 from vgbench_gen.store import shards
 from vgbench_gen.store.files import dataset_error
@@ -244,9 +246,22 @@ def _find(path: Path) -> list[Path]:
     folder = path / "items" if (path / "items").is_dir() else path
     files = sorted(p for p in folder.glob("*.parquet") if not p.name.startswith("."))
     if not files:
-        raise dataset_error(folder, "no parquet files", "a built dataset", _REMEDY)
+        found, remedy = _look_below(choose_snapshot(folder, dataset_error))
+        raise dataset_error(folder, found, "a built dataset", remedy)
     _require_all_shards(folder, files)
     return files
+
+
+def _look_below(folder: Path) -> tuple[str, str]:
+    """What a folder holds that has no parquet files itself, and how to open it."""
+    below = next((path for depth in range(1, 4) for path in sorted(folder.glob("*/" * depth + "*-of-*.parquet"))), None)
+    if below is None:
+        return "no parquet files", _REMEDY
+    home = next((each for each in below.parents if (each / "manifest.json").is_file()), folder)
+    if below.relative_to(home).parts[0] != "data":
+        return f"no parquet files but in {below.parent}", "Name that folder."
+    pull = format_command("vgbench", "pull", home, "--out", "FOLDER")
+    return "a published set as it is downloaded", f"Run `{pull}` and name that FOLDER."
 
 
 def _require_all_shards(folder: Path, files: Sequence[Path]) -> None:

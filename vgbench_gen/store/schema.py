@@ -136,12 +136,13 @@ def _make_arrow_type(column: Column) -> Any:
 
 
 def _make_feature(column: Column) -> Any:
+    # As `datasets` before 4 writes them, which later ones read too; these call all of them "List".
     if column.type == "images":
-        return {"feature": {"_type": "Image"}, "_type": "List"}
+        return {"feature": {"_type": "Image"}, "_type": "Sequence"}
     if column.type == "structs":
-        return {"feature": {f.name: _make_feature(f) for f in column.fields}, "_type": "List"}
+        return [{f.name: _make_feature(f) for f in column.fields}]
     value = {"dtype": _FEATURE_OF.get(column.type, column.type), "_type": "Value"}
-    return {"feature": value, "_type": "List"} if column.type.endswith("s") else value
+    return {"feature": value, "_type": "Sequence"} if column.type.endswith("s") else value
 
 
 def _make_fact_row(fact: Fact) -> Row:
