@@ -172,6 +172,6 @@ def list_runs(runs: Sequence[Run], dataset: Path, benchmark: str, replies: Path 
     if step := benchmarks[benchmark].next_step(dataset, runs[0].path.with_suffix("")):
         yield f"next: {step}"
         return
-    kind = () if benchmark == DEFAULT_BENCHMARK else ("--benchmark", benchmark)
-    where = () if replies is None else ("--replies", replies)
-    yield f"next: {format_command('vgbench', 'compare', dataset, *kind, *where)}"
+    options = [] if benchmark == DEFAULT_BENCHMARK else ["--benchmark", benchmark]
+    options += [] if replies is None else ["--replies", str(replies)]
+    yield f"next: {format_command('vgbench', 'compare', dataset, *options)}"

@@ -120,13 +120,11 @@ def read_rows_without_images(paths: Sequence[Path], places: Sequence[int]) -> It
     start = 0
     for path in paths:
         with shards.open_parquet(path) as file:
-            schema = file.schema
-            leaves = [schema.column(k).path for k in range(len(schema))]
-            columns = [leaf for leaf in leaves if not (leaf.startswith("images.") and leaf.endswith(".bytes"))]
+            columns = shards.list_light_columns(file)
             for group in range(file.metadata.num_row_groups):
                 end = start + file.metadata.row_group(group).num_rows
                 if place is not None and place < end:
-                    read = file.read_row_group(group, columns=columns, use_threads=False)
+                    read = shards.read_group(path, file, group, columns)
                     while place is not None and place < end:
                         yield from read.slice(place - start, 1).to_pylist()
                         place = next(wanted, None)

@@ -39,7 +39,7 @@ from vgbench_gen.store.provenance import (
     write_manifest,
 )
 from vgbench_gen.store.schema import RecordSchema, Row
-from vgbench_gen.store.shards import iterate_rows, open_parquet, write_embedded_rows
+from vgbench_gen.store.shards import iterate_rows, list_light_columns, open_parquet, write_embedded_rows
 
 REPORT = "hydrate.json"
 _RECORDS = "hydrated"
@@ -148,7 +148,9 @@ def hydrate(
             report.expected = rows_fingerprint(wanted.gathered(iterate_rows(items.paths)))
         report.expected_said = text_fingerprint(items)
         made = _make_images(wanted, _list_roots(scenes), target, workers, progress, report)
-        rows = _fill_rows(iterate_rows(items.paths, _list_light_columns(items.paths)), made, wanted, media, report)
+        with open_parquet(items.paths[0]) as file:
+            columns = list_light_columns(file)
+        rows = _fill_rows(iterate_rows(items.paths, columns), made, wanted, media, report)
         write_embedded_rows(target / "items", rows, _make_table(items.paths), "items")
         result = load(target)
         report.fingerprint, report.said = dataset_fingerprint(result), text_fingerprint(result)
@@ -295,13 +297,6 @@ def _fill_rows(
 
 def _list_paths(row: Row) -> list[str]:
     return [image["path"] for image in row["images"]]
-
-
-def _list_light_columns(paths: Sequence[Path]) -> list[str]:
-    """All columns of the files but the images' bytes."""
-    with open_parquet(paths[0]) as file:
-        leaves = [file.schema.column(k).path for k in range(len(file.schema))]
-    return [leaf for leaf in leaves if not (leaf.startswith("images.") and leaf.endswith(".bytes"))]
 
 
 def _make_table(paths: Sequence[Path]) -> RecordSchema[Any]:

@@ -8,12 +8,10 @@ import io
 import itertools
 import re
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
-
-import pyarrow as pa
 
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.lines import format_command
@@ -27,10 +25,8 @@ if TYPE_CHECKING:
     from PIL import Image
 
 _SHARD = re.compile(r"(?P<stem>.+)-(?P<index>\d{5})-of-(?P<count>\d{5})\.parquet")
-# Everything but the image bytes: reading questions must not read gigabytes of pixels.
-_LIGHT = [c.name if c.type != "images" else f"{c.name}.list.element.path" for c in ITEMS.columns]
-_BYTES = "images.list.element.bytes"
-_NAMES = "image_files.list.element.name"  # of published rows
+_FILES = "image_files"  # of published rows
+_COLUMNS = (*(c.name for c in ITEMS.columns), _FILES)
 _REMEDY = "Name a folder that `vgbench build` made, its `items` folder, or a parquet file of items."
 _GROUPS_KEPT = 4
 
@@ -104,7 +100,7 @@ class Dataset(Sequence[Item]):
         but: key of evidence; items that have it keep theirs.
         """
         empty: dict[str, Any] = {"evidence": "{}", "convention": "{}", "distractors": []}
-        columns = [name for name in (*_LIGHT, _NAMES) if name not in empty or (but and name == "evidence")]
+        columns = [name for name in _COLUMNS if name not in empty or (but and name == "evidence")]
         for path in self.paths:
             for row in shards.iterate_rows([path], _list_leaves(path, columns), 1024):
                 kept = {"evidence": row["evidence"]} if but and f'"{but}":' in row["evidence"] else {}
@@ -119,7 +115,7 @@ class Dataset(Sequence[Item]):
             )
             mine = {place - start for place in wanted if start <= place < start + size}
             if mine:
-                for row in shards.iterate_rows([path], _list_leaves(path, [*_LIGHT, _NAMES]), 64, mine):
+                for row in shards.iterate_rows([path], _list_leaves(path, _COLUMNS), 64, mine):
                     yield ITEMS.from_row(row, path)
             start += size
 
@@ -161,7 +157,7 @@ class Dataset(Sequence[Item]):
         group = self._group_of(row)
         if self._images[0] != group:
             path, index = self._groups[group]
-            rows = _read_group(path, index, [_BYTES])
+            rows = _read_group(path, index, ["images"])
             self._images = group, [[image["bytes"] for image in r["images"]] for r in rows]
         name, embedded = self[row].images[k], self._images[1][row - self._starts[group]]
         data: bytes | None = embedded[k] if embedded else None
@@ -202,7 +198,7 @@ class Dataset(Sequence[Item]):
 
     def _read_item(self, group: int, place: int) -> Item:
         if group not in self._rows_read:
-            self._rows_read[group] = [*_read_group(*self._groups[group], [*_LIGHT, _NAMES])]
+            self._rows_read[group] = [*_read_group(*self._groups[group])]
             if len(self._rows_read) > _GROUPS_KEPT:
                 self._rows_read.popitem(last=False)
         self._rows_read.move_to_end(group)
@@ -216,26 +212,21 @@ class Dataset(Sequence[Item]):
         return self.paths[0] if len(self.paths) == 1 else self.paths[0].parent
 
 
-def _list_leaves(path: Path, columns: Sequence[str]) -> list[str]:
+def _list_leaves(path: Path, names: Container[str]) -> list[str]:
     with shards.open_parquet(path) as file:
-        return _list_leaves_of(file, columns)
+        return _list_leaves_of(file, names)
 
 
-def _list_leaves_of(file: Any, columns: Sequence[str]) -> list[str]:
-    # The member of a list is called "element" by us and "item" by some other writers.
-    leaves = {file.schema.column(k).path for k in range(len(file.schema))}
-    names = [c if c in leaves or "." not in c else c.replace(".element.", ".item.") for c in columns]
-    return [c for c in names if c in leaves or not c.startswith("image_files.")]
+def _list_leaves_of(file: Any, names: Container[str]) -> list[str]:
+    # Of published rows the checksums of images are not needed.
+    leaves = shards.list_light_columns(file, names)
+    return [leaf for leaf in leaves if not leaf.startswith(f"{_FILES}.") or leaf.endswith(".name")]
 
 
-def _read_group(path: Path, index: int, columns: list[str]) -> list[dict[str, Any]]:
+def _read_group(path: Path, index: int, columns: Sequence[str] = ()) -> list[dict[str, Any]]:
     with shards.open_parquet(path) as file:
-        names = _list_leaves_of(file, columns)
-        try:
-            table = file.read_row_group(index, columns=names, use_threads=False)
-        except (OSError, pa.ArrowException) as error:
-            raise shards.damage_error(path, error) from error
-    return shards.list_rows(path, table)
+        names = columns or _list_leaves_of(file, _COLUMNS)
+        return shards.list_rows(path, shards.read_group(path, file, index, names))
 
 
 def _find(path: Path) -> list[Path]:

@@ -17,9 +17,8 @@ from vgbench_gen.store.encoding import make_stored_schema, open_parquet_writer
 from vgbench_gen.store.files import fill_folder, link_file, sync_to_disk
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.schema import ITEMS, Row
-from vgbench_gen.store.shards import damage_error, iterate_rows, open_parquet
+from vgbench_gen.store.shards import iterate_rows, list_light_columns, open_parquet, read_group
 
-_LIGHT = [c.name if c.type != "images" else f"{c.name}.list.element.path" for c in ITEMS.columns]
 _AT_ONCE = 512
 
 
@@ -55,7 +54,8 @@ def read_stored_rows(paths: Sequence[Path]) -> list[Row] | None:
             # Fields have metadata of their own when they are read.
             if not file.schema_arrow.equals(schema) or file.schema_arrow.metadata != schema.metadata:
                 return None
-    rows = list(iterate_rows(paths, _LIGHT, _AT_ONCE))
+            columns = list_light_columns(file)
+    rows = list(iterate_rows(paths, columns, _AT_ONCE))
     for row in rows:
         row["images"] = [{"bytes": None, **image} for image in row["images"]]
     return rows
@@ -118,10 +118,7 @@ def _write_part(part: _Part, before: Sequence[Row], after: Sequence[Row], media:
     with open_parquet(part.source) as file, open_parquet_writer(part.target, ITEMS, schema) as writer:
         start = 0
         for group in range(file.metadata.num_row_groups):
-            try:
-                table = file.read_row_group(group, use_threads=False)
-            except (OSError, pa.ArrowException) as error:
-                raise damage_error(part.source, error) from error
+            table = read_group(part.source, file, group)
             here = range(start, start + len(table))
             mine = {k - start: row for k, row in changed.items() if k in here}
             if mine:

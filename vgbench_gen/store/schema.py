@@ -263,9 +263,6 @@ def read_item(row: Mapping[str, Any]) -> Item:
     named, files = [image["path"] for image in row["images"]], plain.pop("image_files", None) or ()
     plain["images"] = tuple(named or [file["name"] for file in files])
     plain["distractors"] = tuple(Distractor(**d) for d in row["distractors"])
-    empty = [name for name, value in plain.items() if value is None or (isinstance(value, tuple) and None in value)]
-    if empty:
-        raise ValueError(f"no value in {', '.join(empty)}")
     return Item(**plain)
 
 

@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -30,19 +30,26 @@ from vgbench_gen.store.files import (
     sync_to_disk,
 )
 from vgbench_gen.store.media import MediaStore
-from vgbench_gen.store.schema import ITEMS, SCHEMA_VERSION, RecordSchema, Row, make_item_row
+from vgbench_gen.store.schema import ITEMS, PUBLISHED, SCHEMA_VERSION, RecordSchema, Row, make_item_row
 
 __all__ = [
-    "check_schema", "clean_temporary", "damage_error", "iterate_rows", "list_rows", "open_parquet", "read_columns",
-    "read_metadata", "read_shard", "write_embedded_rows", "write_item_rows", "write_items", "write_rows", "write_shard",
+    "check_schema", "clean_temporary", "damage_error", "iterate_rows", "list_light_columns", "list_rows",
+    "open_parquet", "read_columns", "read_group", "read_metadata", "read_shard", "write_embedded_rows",
+    "write_item_rows", "write_items", "write_rows", "write_shard",
 ]  # fmt: skip
 
 READ_AHEAD = 32  # rows whose images are read at once
 SHARD_BYTES = 400 * 2**20  # below the 500 MB up to which the Hub makes previews
 MAX_GROUP_BYTES = 512 * 2**20
 """What a row group may hold beside images; those that we write hold less than 1 MB."""
+MAX_DECODED_BYTES = 2**30
+"""What a row group may take in memory where it is read whole, images included."""
 _BATCH_BYTES = 512 * 2**20  # a long cell may stand in every row of a group, and in the file only once
+_VALUE_BYTES = 16  # that a value takes at least, of which the file may hold less than one
 _REMEDY = "Build it again (`vgbench build`), or name the right path."
+
+_ITEM_NAMES = {column.name for column in ITEMS.columns}
+_ITEM_TYPES = {field.name: field.type for field in PUBLISHED.schema}
 
 R = TypeVar("R")
 
@@ -215,13 +222,8 @@ def iterate_rows(
     for path in paths:
         with open_parquet(path) as file:
             groups, places = _find_groups(file.metadata, only)
-            try:
-                plain, whole = _measure_groups(file.metadata, groups, columns)
-            except UnicodeDecodeError as error:  # in the name of a column
-                raise damage_error(path, error) from error
-            if plain > MAX_GROUP_BYTES:
-                found = f"a row group with {plain} bytes of text and numbers"
-                raise dataset_error(path, found, f"at most {MAX_GROUP_BYTES}", _REMEDY)
+            whole = max([0, *(_check_group(path, file.metadata, k, columns).stored for k in groups)])
+            holds_items = set(file.schema_arrow.names) >= _ITEM_NAMES
             batches = file.iter_batches(
                 max(1, min(batch, _BATCH_BYTES // max(whole, 1))),
                 row_groups=groups,
@@ -237,10 +239,42 @@ def iterate_rows(
                 except (OSError, pa.ArrowException) as error:
                     raise damage_error(path, error) from error
                 count = len(rows)
+                if holds_items:
+                    rows = _fit_items(path, pa.Table.from_batches([rows]), places[start])
                 if only is not None:
                     rows = rows.take(_make_indices([k for k in range(count) if places[start + k] in only]))
                 start += count
                 yield from list_rows(path, rows)
+
+
+def list_light_columns(file: Any, names: Container[str] | None = None) -> list[str]:
+    """Parquet paths of some columns of an open file, all by default, without the bytes of images."""
+    leaves = [file.schema.column(k).path for k in range(len(file.schema))]
+    return [
+        leaf
+        for leaf in leaves
+        if (names is None or leaf.partition(".")[0] in names)
+        and not (leaf.startswith("images.") and leaf.endswith(".bytes"))
+    ]
+
+
+def read_group(path: Path, file: Any, group: int, columns: Sequence[str] | None = None) -> Any:
+    """An arrow table of some columns of a row group of an open file, as `iterate_rows` reads them.
+
+    Raises:
+        DatasetError: it is damaged, or takes more than `MAX_DECODED_BYTES`.
+    """
+    size = _check_group(path, file.metadata, group, columns)
+    if size.plain + size.images > MAX_DECODED_BYTES:
+        found = f"a row group of {size.plain + size.images} bytes once it is decoded"
+        raise dataset_error(path, found, f"at most {MAX_DECODED_BYTES}", "Write it with smaller row groups.")
+    try:
+        rows = file.read_row_group(group, columns=None if columns is None else list(columns), use_threads=False)
+    except (OSError, pa.ArrowException) as error:
+        raise damage_error(path, error) from error
+    if not set(file.schema_arrow.names) >= _ITEM_NAMES:
+        return rows
+    return _fit_items(path, rows, sum(file.metadata.row_group(k).num_rows for k in range(group)))
 
 
 def list_rows(path: Path, table: Any) -> list[dict[str, Any]]:
@@ -252,16 +286,58 @@ def list_rows(path: Path, table: Any) -> list[dict[str, Any]]:
     return rows
 
 
-def _measure_groups(metadata: Any, groups: Sequence[int], columns: Sequence[str] | None) -> tuple[int, int]:
-    """Bytes of the largest of some row groups before compression, in some columns: without and with images."""
-    plain, whole = [0], [0]
-    for k in groups:
-        group = metadata.row_group(k)
-        chunks = [group.column(c) for c in range(group.num_columns)]
-        wanted = [c for c in chunks if columns is None or _is_among(c.path_in_schema, columns)]
-        whole.append(sum(c.total_uncompressed_size for c in wanted))
-        plain.append(sum(c.total_uncompressed_size for c in wanted if not c.path_in_schema.endswith("bytes")))
-    return max(plain), max(whole)
+class _GroupSize(NamedTuple):
+    """Bytes of some columns of a row group."""
+
+    plain: int
+    """Of all but images, decoded."""
+    images: int
+    """Of images, decoded."""
+    stored: int
+    """Of all in the file, before compression; a row may take as many."""
+
+
+def _check_group(path: Path, metadata: Any, number: int, columns: Sequence[str] | None) -> _GroupSize:
+    """The size of some columns of a row group. Raises DatasetError where it is more than any of ours."""
+    group = metadata.row_group(number)
+    sizes, stored = {False: 0, True: 0}, 0
+    for chunk in map(group.column, range(group.num_columns)):
+        try:
+            name = chunk.path_in_schema
+        except UnicodeDecodeError as error:
+            raise damage_error(path, error) from error
+        if columns is None or _is_among(name, columns):
+            size = max(chunk.total_uncompressed_size, _VALUE_BYTES * chunk.num_values)
+            stored += size
+            # A cell that many rows hold may stand in the file once.
+            if chunk.physical_type == "BYTE_ARRAY" and size < MAX_DECODED_BYTES < size * chunk.num_values:
+                size = max(size, _measure_decoded(path, number, name))
+            sizes[name.endswith("bytes")] += size
+    found = _GroupSize(sizes[False], sizes[True], stored)
+    for size, most, what in (
+        (found.plain, MAX_GROUP_BYTES, "text and numbers"), (found.images, max(MAX_DECODED_BYTES, stored), "images"),
+    ):  # fmt: skip
+        if size > most:
+            raise dataset_error(path, f"a row group with {size} bytes of {what}", f"at most {most}", _REMEDY)
+    return found
+
+
+def _measure_decoded(path: Path, group: int, leaf: str) -> int:
+    """Bytes of all texts of a column in a row group, of which equal ones are read once."""
+    import pyarrow.compute as pc
+
+    size = 0
+    try:
+        with pq.ParquetFile(path, read_dictionary=[leaf]) as file:
+            chunks = file.read_row_group(group, columns=[leaf], use_threads=False).column(0).chunks
+        for part in chunks:
+            while pa.types.is_nested(part.type):
+                part = part.flatten() if hasattr(part, "values") else part.field(0)
+            lengths = pc.binary_length(getattr(part, "dictionary", part))
+            size += pc.sum(lengths.take(part.indices) if hasattr(part, "indices") else lengths).as_py() or 0
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise damage_error(path, error) from error
+    return size
 
 
 def _is_among(path: str, columns: Sequence[str]) -> bool:
@@ -294,6 +370,8 @@ def read_columns(path: Path, names: Sequence[str]) -> list[tuple[Any, ...]]:
         DatasetError: the file is missing, not parquet or damaged.
     """
     with open_parquet(path) as file:
+        for group in range(file.metadata.num_row_groups):
+            _check_group(path, file.metadata, group, names)
         try:
             table = file.read(columns=list(names), use_threads=False)
             return list(zip(*(table[name].to_pylist() for name in names), strict=True))
@@ -324,11 +402,12 @@ def check_schema(path: Path, file: Any, table: RecordSchema[Any]) -> None:
     if (kind, version) != (table.kind, SCHEMA_VERSION):
         found = f"{kind}, schema version {version}"
         raise dataset_error(path, found, f"{table.kind}, schema version {SCHEMA_VERSION}", _REMEDY)
-    have = {field.name: _name_type(field.type) for field in file.schema_arrow}
+    have = {field.name: field.type for field in file.schema_arrow}
+    fits = _fits if table.kind == ITEMS.kind else lambda have, want: _name_type(have) == _name_type(want)
     wrong = [
-        f"{field.name} ({have.get(field.name, 'missing')})"
+        f"{field.name} ({_name_type(have.get(field.name, 'missing'))})"
         for field in table.schema
-        if have.get(field.name) != _name_type(field.type)
+        if field.name not in have or not fits(have[field.name], field.type)
     ]
     if wrong:
         found = f"wrong columns {', '.join(wrong[:6])}{' …' if len(wrong) > 6 else ''}"
@@ -338,6 +417,74 @@ def check_schema(path: Path, file: Any, table: RecordSchema[Any]) -> None:
 def _name_type(arrow_type: Any) -> str:
     # Other writers use 64-bit offsets and name list members "item"; neither changes the content.
     return str(arrow_type).replace("large_", "").replace("element:", "item:")
+
+
+def _fits(have: Any, want: Any) -> bool:
+    """Whether values of an arrow type can be those of another: writers choose types by what a column holds."""
+    is_type = pa.types
+    if is_type.is_dictionary(have):
+        have = have.value_type
+    if is_type.is_null(have) or _name_type(have) == _name_type(want):
+        return True
+    if is_type.is_list(want):
+        is_list = is_type.is_list(have) or is_type.is_large_list(have) or is_type.is_fixed_size_list(have)
+        return is_list and _fits(have.value_type, want.value_type)
+    if is_type.is_struct(want):
+        there = {field.name: field.type for field in have} if is_type.is_struct(have) else {}
+        return all(field.name in there and _fits(there[field.name], field.type) for field in want)
+    if is_type.is_string(want):
+        return bool(is_type.is_string_view(have))
+    return not is_type.is_binary(want) and (is_type.is_integer(have) or is_type.is_floating(have))
+
+
+def _narrow(want: Any, have: Any) -> Any:
+    """The wanted type with only those fields of its structs that were read."""
+    if pa.types.is_list(want) and not pa.types.is_null(have):
+        return pa.list_(_narrow(want.value_type, have.value_type))
+    if pa.types.is_struct(want) and pa.types.is_struct(have):
+        fields = [(f.name, _narrow(want.field(f.name).type, f.type)) for f in have if want.get_field_index(f.name) >= 0]
+        return pa.struct(fields)
+    return want
+
+
+def _fit_items(path: Path, rows: Any, start: int) -> Any:
+    """Rows of items, of some columns, with the types that we write.
+
+    start: the place of the first one in the file.
+
+    Raises:
+        DatasetError: a cell has another value than its column takes, or none.
+    """
+    for k, field in enumerate(rows.schema):
+        if (want := _ITEM_TYPES.get(field.name)) is None:
+            continue
+        if field.type != want and field.type != (want := _narrow(want, field.type)):
+            try:
+                rows = rows.set_column(k, field.name, rows.column(k).cast(want))
+            except pa.ArrowException as error:
+                found = f"{field.name} that is no {want} ({str(error)[:100]})"
+                raise dataset_error(path, found, "items as in docs/data-dictionary.md", _REMEDY) from error
+        places = (place for part in rows.column(k).chunks if (place := _find_null(part)) is not None)
+        if (place := next(places, None)) is not None:
+            where = f"{path}, row {start + place}" if rows.column(k).num_chunks == 1 else str(path)
+            remedy = "Leave out that row, or build it again (`vgbench build`)."
+            raise dataset_error(where, f"nothing in {field.name}", "a value in every cell of items", remedy)
+    return rows
+
+
+def _find_null(cells: Any) -> int | None:
+    """The place of the first cell that is null or holds one, besides bytes of images; None where there is none."""
+    if cells.null_count:
+        return int(cells.is_null().index(True).as_py())
+    if pa.types.is_struct(cells.type):
+        places = [_find_null(cells.field(k)) for k, field in enumerate(cells.type) if field.name != "bytes"]
+        return min((place for place in places if place is not None), default=None)
+    if pa.types.is_list(cells.type) or pa.types.is_large_list(cells.type):
+        if _find_null(cells.values) is None:  # also of other rows; flattening loads a library for a tenth of a second
+            return None
+        place = _find_null(cells.flatten())
+        return None if place is None else int(cells.value_parent_indices()[place].as_py())
+    return None
 
 
 def damage_error(path: Path, error: Exception) -> DatasetError:

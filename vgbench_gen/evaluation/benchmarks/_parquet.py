@@ -119,7 +119,7 @@ class CellReader:
         group = bisect_right(starts, row) - 1
         if self._key != (file, group, column):
             with shards.open_parquet(file) as opened:
-                self._values = opened.read_row_group(group, columns=[column], use_threads=False).column(0)
+                self._values = shards.read_group(file, opened, group, [column]).column(0)
             self._key = (file, group, column)
         return self._values[row - starts[group]].as_py()
 
