@@ -230,6 +230,15 @@ def test_a_table_names_questions_by_beginnings_and_repeats_them(source: Source, 
     assert _Check(source, {"abcd1": 0, "abce1": 1}).find_id("abcd") == "abcd1"
 
 
+@pytest.mark.parametrize("name", ["m\udcff", "\ud800", "a\nb"])
+def test_names_that_cannot_be_printed_are_written_as_they_can(source: Source, tmp_path: Path, name: str) -> None:
+    path = tmp_path / "own.csv"
+    path.write_text("id,response\nitem0000,B\n")
+    made = import_log(source, path, spec=name)
+    assert made.spec.isprintable()
+    assert [saved.header.spec for saved in score_source(source, [made.spec])] == [made.spec]
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_an_excel_file_with_entities_is_refused(source: Source, tmp_path: Path, encoding: str) -> None:
     pytest.importorskip("openpyxl")

@@ -159,7 +159,7 @@ def import_log(source: Source, path: Path, program: str = "", spec: str = "") ->
                 out.append(line)
     there = sum(_is_known(line, known) for line in lines)
     return ImportedLog(
-        target, spec, len(lines), sum(line.failed for line in lines), there, dict(sorted(ignored.items())), first
+        target, header.spec, len(lines), sum(line.failed for line in lines), there, dict(sorted(ignored.items())), first
     )
 
 
