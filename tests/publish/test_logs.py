@@ -260,6 +260,14 @@ def test_what_is_no_log_is_named(source: Source, tmp_path: Path) -> None:
     text.write_text("hello")
     with pytest.raises(DatasetError, match=r"found no log that is known.*Say which with --from"):
         import_log(source, text)
+    own = tmp_path / "own.csv"
+    for data, says in (
+        (b"id,response\na,\xe9\n", "byte 0xE9 in line 2"),
+        (b"a,b\n1,2\n", "the columns a, b; expected ids"),
+    ):
+        own.write_bytes(data)
+        with pytest.raises(DatasetError, match=says):
+            import_log(source, own)
     with pytest.raises(UnknownNameError, match="no log is called 'lmms'"):
         import_log(source, text, "lmms")
     with pytest.raises(DatasetError, match="found nothing"):

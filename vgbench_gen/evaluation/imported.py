@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from vgbench_gen import __version__
 from vgbench_gen.core.errors import ConfigError, UnknownNameError
@@ -74,6 +74,9 @@ class Log:
 
 class LogReader(abc.ABC):
     """A plug-in: reads the logs of one program. One instance per registered name, without state."""
+
+    suffixes: ClassVar[tuple[str, ...]] = ()
+    """Of files that it says more about where no reader knows them by their looks."""
 
     @abc.abstractmethod
     def fits(self, path: Path) -> bool:
@@ -181,6 +184,7 @@ def _find_program(path: Path) -> str:
     if not path.exists():
         raise dataset_error(path, "nothing", "a log of another program", "Check the path.")
     fitting = [name for name in logs if logs[name].fits(path)]
+    fitting = fitting or [name for name in logs if path.is_file() and path.suffix in logs[name].suffixes]
     if len(fitting) != 1:
         found = f"what {' and '.join(fitting)} may have written" if fitting else "no log that is known"
         remedy = "Say which with --from, or give a table (CSV, JSON lines) with the columns id and response."

@@ -115,20 +115,14 @@ def read_rows_without_images(paths: Sequence[Path], places: Sequence[int]) -> It
     Raises:
         DatasetError: a file is missing or damaged.
     """
-    wanted = iter(places)
-    place = next(wanted, None)
-    start = 0
+    wanted, start = set(places), 0
     for path in paths:
         with shards.open_parquet(path) as file:
-            columns = shards.list_light_columns(file)
-            for group in range(file.metadata.num_row_groups):
-                end = start + file.metadata.row_group(group).num_rows
-                if place is not None and place < end:
-                    read = shards.read_group(path, file, group, columns)
-                    while place is not None and place < end:
-                        yield from read.slice(place - start, 1).to_pylist()
-                        place = next(wanted, None)
-                start = end
+            columns, count = shards.list_light_columns(file), file.metadata.num_rows
+        here = {place - start for place in wanted if start <= place < start + count}
+        if here:
+            yield from shards.iterate_rows([path], columns, only=here)
+        start += count
 
 
 def _offset_progress(progress: Callable[[int, int], None], before: int, total: int, done: int) -> None:

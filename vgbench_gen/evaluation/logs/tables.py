@@ -22,7 +22,6 @@ from vgbench_gen.store.files import dataset_error
 
 IDS = ("id", "question_id", "item_id", "index")
 TEXTS = ("response", "prediction", "reply", "output", "completion", "text", "answer")
-_SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".xlsx")
 _LOOKED_AT = 100  # rows, to see whose table it is
 _MAX_UNPACKED_BYTES = 100_000_000  # of an Excel file
 _RECORD = "vgbench"  # column of exported rows
@@ -35,10 +34,11 @@ class TableLog(LogReader):
     """A table of ids and replies."""
 
     exported = False
+    suffixes = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".xlsx")
 
     def fits(self, path: Path) -> bool:
         """As `LogReader.fits`."""
-        if path.suffix not in _SUFFIXES or not path.is_file():
+        if path.suffix not in TableLog.suffixes or not path.is_file():
             return False
         try:
             rows = list(islice(_read_rows(path), _LOOKED_AT))
@@ -73,13 +73,14 @@ class VLMEvalKitLog(TableLog):
     """One file of predictions for an exported task."""
 
     exported = True
+    suffixes = ()
 
 
 def _read_rows(path: Path) -> Iterator[Mapping[str, Any]]:
     """Rows with the names of their columns in small letters; what is no object has none."""
-    if path.suffix not in _SUFFIXES:
+    if path.suffix not in TableLog.suffixes:
         remedy = f"{_REMEDY} A pickle may run any program, so it is never opened."
-        raise dataset_error(path, f"the suffix {path.suffix!r}", f"one of {', '.join(_SUFFIXES)}", remedy)
+        raise dataset_error(path, f"the suffix {path.suffix!r}", f"one of {', '.join(TableLog.suffixes)}", remedy)
     rows = _read_excel(path) if path.suffix == ".xlsx" else table_rows(path, ())
     first = list(islice(rows, 2))
     if path.suffix == ".json" and len(first) == 1 and not _find_columns(first):

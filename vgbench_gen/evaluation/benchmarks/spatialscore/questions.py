@@ -9,7 +9,7 @@ from pathlib import Path
 from vgbench_gen.core.rng import digest_bytes, hash_stably
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import QuestionRow
-from vgbench_gen.importers.published_items import PublishedItems, list_image_files, read_items
+from vgbench_gen.importers.published import PublishedItems, list_image_files, read_items
 from vgbench_gen.store.files import dataset_error
 
 _READING = "1"  # another way of reading the rows makes another dataset of the same file
