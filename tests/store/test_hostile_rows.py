@@ -136,7 +136,11 @@ def write_and_load(path: Path, table: Any, column: str, values: Any) -> list[Any
         ("index", pa.array([0.0, 1.5, 2.0]), "index that is no int64"),
         ("question", pa.array([1, 2, 3]), r"wrong columns question \(int64\)"),
         ("options", pa.array(["a", "b", "c"]), r"wrong columns options \(string\)"),
-        ("images", pa.array([[{"path": "a.jpg"}]] * 3), r"wrong columns images \(list<item: struct<path: string>>\)"),
+        (
+            "images",
+            pa.array([[{"path": "a.jpg"}]] * 3),
+            r"wrong columns images \(list<element: struct<path",
+        ),
         ("tolerance", pa.array([True] * 3), r"wrong columns tolerance \(bool\)"),
         ("error_parts", pa.nulls(3), "row 0: found nothing in error_parts"),
     ],

@@ -94,6 +94,20 @@ class LogReader(abc.ABC):
 logs: Registry[LogReader] = Registry("log", "vgbench_gen.evaluation.logs")
 
 
+def find_only(path: Path, *patterns: str) -> Path:
+    """A log itself, or the only one in a folder, of the first pattern that finds any.
+
+    Raises:
+        DatasetError: a folder with none or with several.
+    """
+    if not path.is_dir():
+        return path
+    found = next(filter(None, (sorted(path.glob(pattern)) for pattern in patterns)), [])
+    if len(found) != 1:
+        raise dataset_error(path, f"{len(found)} files like {' or '.join(patterns)}", "one", "Name the file.")
+    return found[0]
+
+
 @dataclass(frozen=True, slots=True)
 class ImportedLog:
     """What became of a log."""

@@ -17,7 +17,7 @@ from vgbench_gen.core.types import Item
 from vgbench_gen.importers import _alike
 from vgbench_gen.importers._files import Place
 from vgbench_gen.importers._leakage import TrainingScenes, find_leaked
-from vgbench_gen.importers._reading import FAMILY, ImportReport, read
+from vgbench_gen.importers._reading import FAMILY, ImportReport, SourceReader
 from vgbench_gen.importers._totals import DISAGREEING, compare_totals
 from vgbench_gen.importers.base import Importer, importers
 from vgbench_gen.importers.hub import download
@@ -83,7 +83,7 @@ def find_place(importer: Importer, folder: Path | None, images: Path | None = No
         if not folder.is_dir():
             raise dataset_error(folder, "no folder", f"a copy of {importer.title}", "Give the folder with --from.")
         return Place(choose_snapshot(folder, dataset_error), images)
-    return Place(download(importer), images)
+    return Place(download(importer.title, importer.repository, importer.patterns), images)
 
 
 def find_places(folder: Path | None, images: Path | None = None) -> dict[str, Place | DatasetError]:
@@ -201,10 +201,7 @@ def assemble(
         result.notes = _describe_whole_set(items, media, progress)
         if training is not None:
             items = _note_leaked(items, training, keep_leaked, result)
-        result.notes["totals"] = [
-            {"table": t.table, "name": t.name, "here": t.here, "published": t.published, "difference": t.difference}
-            for t in compare_totals(items)
-        ]
+        result.notes["totals"] = compare_totals(items)
         result.notes["totals_note"] = DISAGREEING
         return _write(items, result, {"source": FAMILY})
 
@@ -249,7 +246,7 @@ def _read(
     start: int,
     progress: Progress,
 ) -> list[Item]:
-    reading = read(importer, place, media, published=published, start=start)
+    reading = SourceReader(importer, place, media, published, start)
     total = importer.published if published else sum(part.expected or 0 for part in importer.parts.values())
     items = []
     with media.batch():

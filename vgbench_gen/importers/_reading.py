@@ -18,7 +18,7 @@ from vgbench_gen.importers._files import Place, RowError
 from vgbench_gen.importers._words import QuestionWords, parse_measure
 from vgbench_gen.importers.base import ASKED, ORIGIN, UNKNOWN, Importer, Record, SourceRow, read_letter, read_yes_no
 from vgbench_gen.store.media import MediaStore
-from vgbench_gen.store.pictures import MAX_PIXELS
+from vgbench_gen.store.pictures import MAX_PIXELS, find_image_kind
 from vgbench_gen.store.schema import SCHEMA_VERSION
 
 FAMILY = "SpatialScore"  # prefix of `Item.benchmark` for rows that count by its rules
@@ -26,7 +26,6 @@ MAX_IMAGE_BYTES = 100 * 2**20
 MAX_IMAGES = 1024
 MAX_TEXT = 100_000
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
-_FORMATS = {b"\xff\xd8\xff": "jpg", b"\x89PNG\r\n\x1a\n": "png"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +81,22 @@ class ImportReport:
 
 
 class SourceReader:
-    """The items of a source, made one by one; see `read`. report: complete when they are used up."""
+    """The items of a source, made one by one. report: complete when they are used up.
 
-    def __init__(self, importer: Importer, place: Place, media: MediaStore, *, published: bool, start: int) -> None:
+    Args:
+        importer: of the source.
+        place: where its files are.
+        media: where images go, byte for byte where they are JPEG or PNG, else as PNG.
+        published: only what SpatialScore holds, to be scored by its rules; else all of it, by its own.
+        start: index of the first item.
+
+    Raises:
+        DatasetError: while iterating: a file or a column is missing.
+    """
+
+    def __init__(
+        self, importer: Importer, place: Place, media: MediaStore, published: bool = False, start: int = 0
+    ) -> None:
         self._importer, self._place, self._media, self._published = importer, place, media, published
         self._start = start
         self.report = ImportReport(importer.title)
@@ -210,24 +222,6 @@ def _evidence_of(row: SourceRow, repository: str) -> dict[str, Any]:
     return evidence | ({"note": row.note} if row.note else {})
 
 
-def read(
-    importer: Importer, place: Place, media: MediaStore, *, published: bool = False, start: int = 0
-) -> SourceReader:
-    """The items of a source.
-
-    Args:
-        importer: of the source.
-        place: where its files are.
-        media: where images go, byte for byte where they are JPEG or PNG, else as PNG.
-        published: only what SpatialScore holds, to be scored by its rules; else all of it, by its own.
-        start: index of the first item.
-
-    Raises:
-        DatasetError: while iterating: a file or a column is missing.
-    """
-    return SourceReader(importer, place, media, published=published, start=start)
-
-
 def answer_of(row: SourceRow) -> tuple[str, float, str]:
     """(answer as the schema has it, its number or NaN, the number's unit).
 
@@ -257,7 +251,7 @@ def _store_image(image: bytes | Path, media: MediaStore) -> str:
         raise RowError("image", f"{error.filename} cannot be read ({error.strerror})", "image_missing") from error
     if len(data) > MAX_IMAGE_BYTES:
         raise RowError("image", f"more than {MAX_IMAGE_BYTES} bytes", "image_large")
-    suffix = next((name for magic, name in _FORMATS.items() if data.startswith(magic)), "")
+    suffix = kind if (kind := find_image_kind(data)) in ("jpg", "png") else ""
     if suffix and media.has(f"{digest_bytes(data)}.{suffix}"):
         return media.put(data, suffix)
     return media.put(*_check_image(data, suffix))

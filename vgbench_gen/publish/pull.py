@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.json_text import read_json
 from vgbench_gen.core.paths import choose_snapshot, inside
 from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.publish import hub
@@ -107,7 +106,7 @@ def _take(source: Path, out: Path, commit: str, part: str) -> Pulled:
             _check_file(path, files.get(name), name)
             written.parent.mkdir(parents=True, exist_ok=True)
             _link_or_copy(path, written)
-        own = read_manifest(source) if part != TRAIN else _train_manifest(source)
+        own = read_manifest(source, TRAIN_MANIFEST if part == TRAIN else MANIFEST)
         if part == HARD and "hard" in manifest[SECTION]:
             own["hard"] = manifest[SECTION]["hard"]
         stated = {"fingerprint": fingerprint, "said_fingerprint": record["said_fingerprint"]}
@@ -143,15 +142,6 @@ def _record(source: Path, part: str) -> tuple[dict[str, Any], Mapping[str, Any]]
     if not all(name.startswith("data/") for name in sets[part]["files"]):
         raise dataset_error(where, f"the files {sets[part]['files']!r:.200}", "names below data/", remedy)
     return manifest, sets[part]
-
-
-def _train_manifest(source: Path) -> dict[str, Any]:
-    path = source / TRAIN_MANIFEST
-    try:
-        return dict(read_json(path))
-    except (OSError, ValueError, TypeError) as error:
-        found = f"no readable manifest ({type(error).__name__})"
-        raise dataset_error(path, found, "that of the training set", "Publish or download it again.") from error
 
 
 def _find_held(out: Path, record: Mapping[str, Any]) -> Dataset | None:

@@ -39,6 +39,9 @@ MAX_PIXELS = 64 * 10**6
 MAX_SIDE = 32767 - 1  # warpPerspective and remap address pixels with 16 bits
 MAX_OPS = 64
 JPEG_QUALITY = 95
+_KINDS = (
+    (b"\xff\xd8\xff", "jpg"), (b"\x89PNG\r\n\x1a\n", "png"), (b"RIFF", "webp"), (b"GIF8", "gif"), (b"BM", "bmp"),
+)  # fmt: skip
 _KEYS = {
     "crop_resize": {"op", "rect", "size"},
     "warp": {"op", "H", "origin", "size"},
@@ -369,6 +372,11 @@ def _read_header(where: object, data: bytes) -> tuple[tuple[int, int], bool]:
     if width * height > MAX_PIXELS:
         raise _make_size_error(where, f"{width}x{height} px")
     return (width, height), turned
+
+
+def find_image_kind(data: bytes) -> str:
+    """The suffix for an encoded image by its first bytes, such as "jpg"; "" where they begin no image."""
+    return next((kind for start, kind in _KINDS if data.startswith(start)), "")
 
 
 def _make_format_error(where: object, data: bytes) -> Exception:

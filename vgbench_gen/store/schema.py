@@ -100,34 +100,6 @@ class RecordSchema(Generic[R]):
             )
         return pa.schema([pa.field(c.name, _make_arrow_type(c)) for c in self.columns], metadata=metadata)
 
-    @property
-    def text_leaves(self) -> list[str]:
-        """Parquet paths of the text columns."""
-        return self._list_leaves("string", "json", "strings")
-
-    @property
-    def number_leaves(self) -> list[str]:
-        """Parquet paths of the number columns."""
-        return self._list_leaves("int64", "float64", "int64s", "float64s")
-
-    @property
-    def image_leaves(self) -> list[str]:
-        """Parquet paths of the columns with encoded images."""
-        return self._list_leaves("binary")
-
-    def _list_leaves(self, *kinds: str) -> list[str]:
-        leaves = []
-        for c in self.columns:
-            members: list[tuple[str, str]] = [(f".list.element.{f.name}", f.type) for f in c.fields] or [("", c.type)]
-            if c.type == "images":
-                members = [(".list.element.bytes", "binary"), (".list.element.path", "string")]
-            for path, kind in members:
-                if kind in kinds:
-                    leaves.append(
-                        c.name + path + (".list.element" if kind in {"strings", "int64s", "float64s"} else "")
-                    )
-        return leaves
-
 
 def _make_arrow_type(column: Column) -> Any:
     if column.type == "structs":

@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -222,7 +222,7 @@ def iterate_rows(
     for path in paths:
         with open_parquet(path) as file:
             groups, places = _find_groups(file.metadata, only)
-            whole = max([0, *(_check_group(path, file.metadata, k, columns).stored for k in groups)])
+            whole = max([0, *(_check_group(path, file.metadata, k, columns)[0] for k in groups)])
             holds_items = set(file.schema_arrow.names) >= _ITEM_NAMES
             batches = file.iter_batches(
                 max(1, min(batch, _BATCH_BYTES // max(whole, 1))),
@@ -264,9 +264,9 @@ def read_group(path: Path, file: Any, group: int, columns: Sequence[str] | None 
     Raises:
         DatasetError: it is damaged, or takes more than `MAX_DECODED_BYTES`.
     """
-    size = _check_group(path, file.metadata, group, columns)
-    if size.plain + size.images > MAX_DECODED_BYTES:
-        found = f"a row group of {size.plain + size.images} bytes once it is decoded"
+    _, size = _check_group(path, file.metadata, group, columns)
+    if size > MAX_DECODED_BYTES:
+        found = f"a row group of {size} bytes once it is decoded"
         raise dataset_error(path, found, f"at most {MAX_DECODED_BYTES}", "Write it with smaller row groups.")
     try:
         rows = file.read_row_group(group, columns=None if columns is None else list(columns), use_threads=False)
@@ -286,19 +286,12 @@ def list_rows(path: Path, table: Any) -> list[dict[str, Any]]:
     return rows
 
 
-class _GroupSize(NamedTuple):
-    """Bytes of some columns of a row group."""
+def _check_group(path: Path, metadata: Any, number: int, columns: Sequence[str] | None) -> tuple[int, int]:
+    """Bytes of some columns of a row group in the file, before compression, and decoded; one row may take the former.
 
-    plain: int
-    """Of all but images, decoded."""
-    images: int
-    """Of images, decoded."""
-    stored: int
-    """Of all in the file, before compression; a row may take as many."""
-
-
-def _check_group(path: Path, metadata: Any, number: int, columns: Sequence[str] | None) -> _GroupSize:
-    """The size of some columns of a row group. Raises DatasetError where it is more than any of ours."""
+    Raises:
+        DatasetError: they are more than any of ours.
+    """
     group = metadata.row_group(number)
     sizes, stored = {False: 0, True: 0}, 0
     for chunk in map(group.column, range(group.num_columns)):
@@ -313,13 +306,11 @@ def _check_group(path: Path, metadata: Any, number: int, columns: Sequence[str] 
             if chunk.physical_type == "BYTE_ARRAY" and size < MAX_DECODED_BYTES < size * chunk.num_values:
                 size = max(size, _measure_decoded(path, number, name))
             sizes[name.endswith("bytes")] += size
-    found = _GroupSize(sizes[False], sizes[True], stored)
-    for size, most, what in (
-        (found.plain, MAX_GROUP_BYTES, "text and numbers"), (found.images, max(MAX_DECODED_BYTES, stored), "images"),
-    ):  # fmt: skip
-        if size > most:
-            raise dataset_error(path, f"a row group with {size} bytes of {what}", f"at most {most}", _REMEDY)
-    return found
+    for is_image, most in ((False, MAX_GROUP_BYTES), (True, max(MAX_DECODED_BYTES, stored))):
+        if sizes[is_image] > most:
+            found = f"a row group with {sizes[is_image]} bytes of {'images' if is_image else 'text and numbers'}"
+            raise dataset_error(path, found, f"at most {most}", _REMEDY)
+    return stored, sum(sizes.values())
 
 
 def _measure_decoded(path: Path, group: int, leaf: str) -> int:
@@ -403,48 +394,39 @@ def check_schema(path: Path, file: Any, table: RecordSchema[Any]) -> None:
         found = f"{kind}, schema version {version}"
         raise dataset_error(path, found, f"{table.kind}, schema version {SCHEMA_VERSION}", _REMEDY)
     have = {field.name: field.type for field in file.schema_arrow}
-    fits = _fits if table.kind == ITEMS.kind else lambda have, want: _name_type(have) == _name_type(want)
+    fit = _fit_type if table.kind == ITEMS.kind else lambda have, want: have
     wrong = [
-        f"{field.name} ({_name_type(have.get(field.name, 'missing'))})"
+        f"{field.name} ({have.get(field.name, 'missing')})"
         for field in table.schema
-        if field.name not in have or not fits(have[field.name], field.type)
+        if field.name not in have or fit(have[field.name], field.type) != field.type
     ]
     if wrong:
         found = f"wrong columns {', '.join(wrong[:6])}{' …' if len(wrong) > 6 else ''}"
         raise dataset_error(path, found, f"the columns of {table.kind} (docs/data-dictionary.md)", _REMEDY)
 
 
-def _name_type(arrow_type: Any) -> str:
-    # Other writers use 64-bit offsets and name list members "item"; neither changes the content.
-    return str(arrow_type).replace("large_", "").replace("element:", "item:")
+def _fit_type(have: Any, want: Any) -> Any:
+    """The wanted arrow type, of its structs those fields that are there; None where values are of another kind.
 
-
-def _fits(have: Any, want: Any) -> bool:
-    """Whether values of an arrow type can be those of another: writers choose types by what a column holds."""
+    Writers choose types by what a column happens to hold: null where nothing does, floats where a number was missing.
+    """
     is_type = pa.types
     if is_type.is_dictionary(have):
         have = have.value_type
-    if is_type.is_null(have) or _name_type(have) == _name_type(want):
-        return True
+    if is_type.is_null(have):
+        return want
     if is_type.is_list(want):
         is_list = is_type.is_list(have) or is_type.is_large_list(have) or is_type.is_fixed_size_list(have)
-        return is_list and _fits(have.value_type, want.value_type)
+        inner = _fit_type(have.value_type, want.value_type) if is_list else None
+        return inner and pa.list_(inner)
     if is_type.is_struct(want):
         there = {field.name: field.type for field in have} if is_type.is_struct(have) else {}
-        return all(field.name in there and _fits(there[field.name], field.type) for field in want)
-    if is_type.is_string(want):
-        return bool(is_type.is_string_view(have))
-    return not is_type.is_binary(want) and (is_type.is_integer(have) or is_type.is_floating(have))
-
-
-def _narrow(want: Any, have: Any) -> Any:
-    """The wanted type with only those fields of its structs that were read."""
-    if pa.types.is_list(want) and not pa.types.is_null(have):
-        return pa.list_(_narrow(want.value_type, have.value_type))
-    if pa.types.is_struct(want) and pa.types.is_struct(have):
-        fields = [(f.name, _narrow(want.field(f.name).type, f.type)) for f in have if want.get_field_index(f.name) >= 0]
-        return pa.struct(fields)
-    return want
+        fields = [(f.name, _fit_type(there[f.name], f.type)) for f in want if f.name in there]
+        return pa.struct(fields) if fields and all(kind for _, kind in fields) else None
+    is_number = is_type.is_integer(have) or is_type.is_floating(have)
+    if is_type.is_integer(want) or is_type.is_floating(want):
+        return want if is_number else None
+    return want if str(have).replace("large_", "").replace("_view", "") == str(want) else None
 
 
 def _fit_items(path: Path, rows: Any, start: int) -> Any:
@@ -458,10 +440,10 @@ def _fit_items(path: Path, rows: Any, start: int) -> Any:
     for k, field in enumerate(rows.schema):
         if (want := _ITEM_TYPES.get(field.name)) is None:
             continue
-        if field.type != want and field.type != (want := _narrow(want, field.type)):
+        if field.type != want and field.type != (want := _fit_type(field.type, want)):
             try:
                 rows = rows.set_column(k, field.name, rows.column(k).cast(want))
-            except pa.ArrowException as error:
+            except (pa.ArrowException, TypeError) as error:
                 found = f"{field.name} that is no {want} ({str(error)[:100]})"
                 raise dataset_error(path, found, "items as in docs/data-dictionary.md", _REMEDY) from error
         places = (place for part in rows.column(k).chunks if (place := _find_null(part)) is not None)

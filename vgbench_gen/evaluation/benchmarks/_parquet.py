@@ -19,11 +19,12 @@ from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import QuestionRow
 from vgbench_gen.evaluation.item_source import ItemSource
 from vgbench_gen.importers._files import Place, RowError, check_columns
+from vgbench_gen.importers.hub import download
 from vgbench_gen.store import shards
 from vgbench_gen.store.files import dataset_error
+from vgbench_gen.store.pictures import find_image_kind
 
 MAX_IMAGE_BYTES = 100 * 2**20
-_SIGNS = ((b"\xff\xd8\xff", "jpg"), (b"\x89PNG\r\n\x1a\n", "png"), (b"RIFF", "webp"), (b"GIF8", "gif"), (b"BM", "bmp"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +175,8 @@ def name_image(data: bytes) -> str:
     Raises:
         RowError: the bytes are no image.
     """
-    for sign, suffix in _SIGNS:
-        if data.startswith(sign):
-            return f"{digest_bytes(data)}.{suffix}"
+    if kind := find_image_kind(data):
+        return f"{digest_bytes(data)}.{kind}"
     raise RowError("image", f"{data[:8]!r}, which begins no image", "image_unreadable")
 
 
@@ -228,11 +228,4 @@ def place_of(path: Path, repository: str, patterns: Sequence[str]) -> Place:
         return Place(path.parent)
     if str(path) != repository:
         raise dataset_error(path, "nothing", "a folder or file", f"Download {repository} and name its folder.")
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
-
-    try:
-        return Place(Path(snapshot_download(repository, repo_type="dataset", allow_patterns=list(patterns))))
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
-        remedy = "Name a folder that you downloaded it to, or set HF_TOKEN where it asks for one."
-        raise dataset_error(repository, f"no answer of the Hub ({str(error)[:120]})", "the dataset", remedy) from None
+    return Place(download(repository.partition("/")[2], repository, patterns))

@@ -12,7 +12,7 @@ from typing import Any
 
 from vgbench_gen.core.json_text import read_json
 from vgbench_gen.core.text_files import check_text, iterate_lines, open_text
-from vgbench_gen.evaluation.imported import Log, LoggedReply, LogReader, logs
+from vgbench_gen.evaluation.imported import Log, LoggedReply, LogReader, find_only, logs
 from vgbench_gen.evaluation.replies import MAX_LINE_BYTES
 from vgbench_gen.evaluation.reply_lines import ReplyLine
 from vgbench_gen.store.files import dataset_error, parse_object
@@ -28,16 +28,14 @@ class LmmsEvalLog(LogReader):
     """One file of samples, or a folder with exactly one."""
 
     def fits(self, path: Path) -> bool:
-        """As `LogReader.fits`."""
         try:
-            first = next(_read_records(_find_file(path)), None)
+            first = next(_read_records(find_only(path, "**/*_samples_*.jsonl")), None)
         except Exception:
             return False
         return first is not None and "doc_id" in first[1] and "filtered_resps" in first[1]
 
     def read(self, path: Path) -> Log:
-        """As `LogReader.read`."""
-        file = _find_file(path)
+        file = find_only(path, "**/*_samples_*.jsonl")
         results = _read_results(file)
         config = results.get("config")
         config = config if isinstance(config, Mapping) else {}
@@ -49,15 +47,6 @@ class LmmsEvalLog(LogReader):
         return Log(
             _model(file, results), _read_replies(file), {"gen_kwargs": str(config.get("gen_kwargs") or "")[:200]}
         )
-
-
-def _find_file(path: Path) -> Path:
-    if not path.is_dir():
-        return path
-    found = sorted(path.rglob("*_samples_*.jsonl"))
-    if len(found) != 1:
-        raise dataset_error(path, f"{len(found)} files of samples", "one", _REMEDY)
-    return found[0]
 
 
 def _read_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.json_text import parse_json
@@ -34,10 +34,9 @@ class TableLog(LogReader):
     """A table of ids and replies."""
 
     exported = False
-    suffixes = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".xlsx")
+    suffixes: ClassVar[tuple[str, ...]] = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".xlsx")
 
     def fits(self, path: Path) -> bool:
-        """As `LogReader.fits`."""
         if path.suffix not in TableLog.suffixes or not path.is_file():
             return False
         try:
@@ -49,7 +48,6 @@ class TableLog(LogReader):
         return bool(_find_columns(rows)) and any(_RECORD in row for row in rows) == self.exported
 
     def read(self, path: Path) -> Log:
-        """As `LogReader.read`."""
         rows = list(_read_rows(path))
         columns = _find_columns(rows)
         if not columns:
