@@ -24,7 +24,7 @@ from vgbench_gen.store.files import dataset_error
 
 MAX_TEXT_FILE = 2**30
 Fields = Mapping[str, Any]
-_BATCH = 64
+_BATCH = 16
 
 
 class RowError(ValueError):

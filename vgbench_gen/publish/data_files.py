@@ -97,7 +97,8 @@ class _Rows:
         self._memory = FileFacts()
 
     def of(self, places: Sequence[int]) -> Iterator[Row]:
-        rows = ({**row, **self._apart.get(row["id"], {})} for row in read_rows_without_images(self._paths, places))
+        found = shards.iterate_rows(self._paths, shards.list_light_columns, only=set(places))
+        rows = ({**row, **self._apart.get(row["id"], {})} for row in found)
         # Decoding and digests let go of the interpreter; their order does not matter.
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             while batch := list(islice(rows, _AT_ONCE)):
@@ -107,22 +108,6 @@ class _Rows:
                     list(pool.map(lambda name: self._memory.of(name, self._media), names))
                 for row in batch:
                     yield make_published_row(row, self._media, self._gate.travels(row), self._memory) | self._canary
-
-
-def read_rows_without_images(paths: Sequence[Path], places: Sequence[int]) -> Iterator[Row]:
-    """Rows at these places (ascending, counted over all files) with everything but the bytes of their images.
-
-    Raises:
-        DatasetError: a file is missing or damaged.
-    """
-    wanted, start = set(places), 0
-    for path in paths:
-        with shards.open_parquet(path) as file:
-            columns, count = shards.list_light_columns(file), file.metadata.num_rows
-        here = {place - start for place in wanted if start <= place < start + count}
-        if here:
-            yield from shards.iterate_rows([path], columns, only=here)
-        start += count
 
 
 def _offset_progress(progress: Callable[[int, int], None], before: int, total: int, done: int) -> None:

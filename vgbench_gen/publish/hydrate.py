@@ -148,9 +148,7 @@ def hydrate(
             report.expected = rows_fingerprint(wanted.gathered(iterate_rows(items.paths)))
         report.expected_said = text_fingerprint(items)
         made = _make_images(wanted, _list_roots(scenes), target, workers, progress, report)
-        with open_parquet(items.paths[0]) as file:
-            columns = list_light_columns(file)
-        rows = _fill_rows(iterate_rows(items.paths, columns), made, wanted, media, report)
+        rows = _fill_rows(iterate_rows(items.paths, list_light_columns), made, wanted, media, report)
         write_embedded_rows(target / "items", rows, _make_table(items.paths), "items")
         result = load(target)
         report.fingerprint, report.said = dataset_fingerprint(result), text_fingerprint(result)

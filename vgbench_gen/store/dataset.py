@@ -9,6 +9,7 @@ import itertools
 import re
 from collections import OrderedDict
 from collections.abc import Container, Iterable, Iterator, Sequence
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -102,22 +103,14 @@ class Dataset(Sequence[Item]):
         empty: dict[str, Any] = {"evidence": "{}", "convention": "{}", "distractors": []}
         columns = [name for name in _COLUMNS if name not in empty or (but and name == "evidence")]
         for path in self.paths:
-            for row in shards.iterate_rows([path], _list_leaves(path, columns), 1024):
+            for row in shards.iterate_rows([path], partial(_list_leaves, names=columns), 1024):
                 kept = {"evidence": row["evidence"]} if but and f'"{but}":' in row["evidence"] else {}
                 yield ITEMS.from_row(row | empty | kept, path)
 
     def take(self, places: Iterable[int]) -> Iterator[Item]:
         """The items in these rows, in the order of the dataset; the others are not unpacked."""
-        wanted, start = set(places), 0
-        for path in self.paths:
-            size = sum(
-                count for (file, _), count in zip(self._groups, self._count_group_rows(), strict=True) if file == path
-            )
-            mine = {place - start for place in wanted if start <= place < start + size}
-            if mine:
-                for row in shards.iterate_rows([path], _list_leaves(path, _COLUMNS), 64, mine):
-                    yield ITEMS.from_row(row, path)
-            start += size
+        for row in shards.iterate_rows(self.paths, _list_leaves, 64, set(places)):
+            yield ITEMS.from_row(row, self._name())
 
     def by_id(self, item_id: str) -> Item:
         """The item of this id.
@@ -212,12 +205,7 @@ class Dataset(Sequence[Item]):
         return self.paths[0] if len(self.paths) == 1 else self.paths[0].parent
 
 
-def _list_leaves(path: Path, names: Container[str]) -> list[str]:
-    with shards.open_parquet(path) as file:
-        return _list_leaves_of(file, names)
-
-
-def _list_leaves_of(file: Any, names: Container[str]) -> list[str]:
+def _list_leaves(file: Any, names: Container[str] = _COLUMNS) -> list[str]:
     # Of published rows the checksums of images are not needed.
     leaves = shards.list_light_columns(file, names)
     return [leaf for leaf in leaves if not leaf.startswith(f"{_FILES}.") or leaf.endswith(".name")]
@@ -225,7 +213,7 @@ def _list_leaves_of(file: Any, names: Container[str]) -> list[str]:
 
 def _read_group(path: Path, index: int, columns: Sequence[str] = ()) -> list[dict[str, Any]]:
     with shards.open_parquet(path) as file:
-        names = columns or _list_leaves_of(file, _COLUMNS)
+        names = columns or _list_leaves(file)
         return shards.list_rows(path, shards.read_group(path, file, index, names))
 
 

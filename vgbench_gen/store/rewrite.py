@@ -54,8 +54,7 @@ def read_stored_rows(paths: Sequence[Path]) -> list[Row] | None:
             # Fields have metadata of their own when they are read.
             if not file.schema_arrow.equals(schema) or file.schema_arrow.metadata != schema.metadata:
                 return None
-            columns = list_light_columns(file)
-    rows = list(iterate_rows(paths, columns, _AT_ONCE))
+    rows = list(iterate_rows(paths, list_light_columns, _AT_ONCE))
     for row in rows:
         row["images"] = [{"bytes": None, **image} for image in row["images"]]
     return rows

@@ -7,7 +7,7 @@ Nothing in a file depends on the clock or the process. The bytes do depend on th
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import islice
@@ -206,28 +206,31 @@ def read_metadata(path: Path) -> dict[str, Any]:
 
 def iterate_rows(
     paths: Iterable[Path],
-    columns: Sequence[str] | None = None,
+    columns: Sequence[str] | Callable[[Any], Sequence[str]] | None = None,
     batch: int = 64,
     only: Container[int] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Rows of some files, one after the other, at most `batch` of them in memory.
 
     Args:
-        columns: column names, or parquet paths such as `images.list.element.path` to leave the bytes on the disk.
-        only: places, counted anew in each file, of the rows that are wanted; the others are not unpacked.
+        columns: column names, or parquet paths such as `images.list.element.path` to leave the bytes on the disk, or
+            what names them for an open file.
+        only: places, counted over all files, of the rows that are wanted; the others are not unpacked.
 
     Raises:
         DatasetError: a file is missing, not parquet or damaged.
     """
+    first = 0
     for path in paths:
         with open_parquet(path) as file:
-            groups, places = _find_groups(file.metadata, only)
-            whole = max([0, *(_check_group(path, file.metadata, k, columns)[0] for k in groups)])
+            names = columns(file) if callable(columns) else columns
+            groups, places = _find_groups(file.metadata, only, first)
+            whole = max([0, *(_check_group(path, file.metadata, k, names)[0] for k in groups)])
             holds_items = set(file.schema_arrow.names) >= _ITEM_NAMES
             batches = file.iter_batches(
                 max(1, min(batch, _BATCH_BYTES // max(whole, 1))),
                 row_groups=groups,
-                columns=None if columns is None else list(columns),
+                columns=None if names is None else list(names),
                 use_threads=False,
             )
             start = 0
@@ -240,11 +243,12 @@ def iterate_rows(
                     raise damage_error(path, error) from error
                 count = len(rows)
                 if holds_items:
-                    rows = _fit_items(path, pa.Table.from_batches([rows]), places[start])
+                    rows = _fit_items(path, pa.Table.from_batches([rows]), places[start] - first)
                 if only is not None:
                     rows = rows.take(_make_indices([k for k in range(count) if places[start + k] in only]))
                 start += count
                 yield from list_rows(path, rows)
+            first += file.metadata.num_rows
 
 
 def list_light_columns(file: Any, names: Container[str] | None = None) -> list[str]:
@@ -340,11 +344,10 @@ def _make_indices(places: Sequence[int]) -> pa.Array:
     return pa.Array.from_buffers(pa.int64(), len(places), [None, pa.py_buffer(np.array(places, dtype=np.int64))])
 
 
-def _find_groups(metadata: Any, only: Container[int] | None) -> tuple[list[int], list[int]]:
-    """(row groups that hold a wanted row, places of their rows in the file)."""
+def _find_groups(metadata: Any, only: Container[int] | None, start: int) -> tuple[list[int], list[int]]:
+    """(row groups that hold a wanted row, places of their rows); start: the place of the file's first row."""
     groups: list[int] = []
     places: list[int] = []
-    start = 0
     for k in range(metadata.num_row_groups):
         here = range(start, start + metadata.row_group(k).num_rows)
         if only is None or any(place in only for place in here):

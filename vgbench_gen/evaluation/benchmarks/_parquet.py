@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -18,7 +18,7 @@ from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import QuestionRow
 from vgbench_gen.evaluation.item_source import ItemSource
-from vgbench_gen.importers._files import Place, RowError, check_columns
+from vgbench_gen.importers._files import Place, RowError
 from vgbench_gen.importers.hub import download
 from vgbench_gen.store import shards
 from vgbench_gen.store.files import dataset_error
@@ -123,18 +123,6 @@ class CellReader:
                 self._values = shards.read_group(file, opened, group, [column]).column(0)
             self._key = (file, group, column)
         return self._values[row - starts[group]].as_py()
-
-
-def read_rows(file: Path, needed: Sequence[str | tuple[str, ...]]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(number, columns) of the rows of a parquet file, images and all; few of them are in memory.
-
-    Raises:
-        DatasetError: not parquet, damaged, or a column is missing.
-    """
-    with shards.open_parquet(file) as opened:
-        names = list(opened.schema_arrow.names)
-    check_columns(file, names, needed)
-    yield from enumerate(shards.iterate_rows([file], batch=16))
 
 
 def count_rows(file: Path) -> int:
