@@ -13,11 +13,11 @@ import math
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
 from vgbench_gen.core.json_text import read_json
 from vgbench_gen.core.rng import hash_stably
@@ -30,6 +30,7 @@ from vgbench_gen.importers.base import UNKNOWN, Modality, SourceRow
 from vgbench_gen.quality.questions import Question, read_question
 from vgbench_gen.store.files import dataset_error
 
+T = TypeVar("T")
 MAX_BYTES = 256_000_000
 MAX_ROWS = 1_000_000
 _REMEDY = "Give a JSON list of rows with question, answer and question_type, as SpatialScore publishes it."
@@ -88,16 +89,12 @@ def read_items(path: Path) -> PublishedItems:
         DatasetError: no such file, too large, no JSON list, or no row of it can be read.
     """
     items: list[Item] = []
-    bad: list[BadRow] = []
     ids: Counter[str] = Counter()
-    for number, fields in enumerate(read_rows(path)):
-        try:
-            item = _make_item(fields, number, len(items))
-        except RowError as problem:
-            bad.append(BadRow(f"row {number}", problem.field, problem.found, problem.reason))
-            continue
+    made, bad = _read_all(path, _make_item)
+    for place, item in enumerate(made):
         ids[item.id] += 1
-        items.append(item if ids[item.id] == 1 else replace(item, id=f"{item.id}-{ids[item.id]}"))
+        name = item.id if ids[item.id] == 1 else f"{item.id}-{ids[item.id]}"
+        items.append(replace(item, index=place, id=name))
     repeated, contradicting = find_repeats(items)
     return PublishedItems(tuple(items), tuple(bad), tuple(repeated), tuple(contradicting))
 
@@ -129,34 +126,40 @@ def read_published(path: Path) -> PublishedQuestions:
     Raises:
         DatasetError: no such file, too large, no JSON list, or no row of it can be read.
     """
-    rows = read_rows(path)
     questions: list[Question] = []
-    bad: list[BadRow] = []
     ids: set[str] = set()
-    for number, fields in enumerate(rows):
-        try:
-            question = _read_question(fields, number)
-        except RowError as problem:
-            bad.append(BadRow(f"row {number}", problem.field, problem.found, problem.reason))
-            continue
+    made, bad = _read_all(path, _read_question)
+    for question, number in made:
         name = f"{question.id}-row{number}" if question.id in ids else question.id
         ids.add(name)
         questions.append(replace(question, id=name, group=name))
     if not questions:
         first = str(bad[0]) if bad else "no row"
-        raise dataset_error(path, f"{len(rows)} rows of which none can be read ({first})", "questions", _REMEDY)
+        raise dataset_error(path, f"{len(bad)} rows of which none can be read ({first})", "questions", _REMEDY)
     return PublishedQuestions(tuple(questions), tuple(bad))
 
 
-def _read_question(fields: Any, number: int) -> Question:
-    item = _make_item(fields, number, number, fewest_images=0)
+def _read_all(path: Path, make: Callable[[Any, int], T]) -> tuple[list[T], list[BadRow]]:
+    """What is made of the rows of a file and their numbers, and the rows of which nothing can be made."""
+    made: list[T] = []
+    bad: list[BadRow] = []
+    for number, fields in enumerate(read_rows(path)):
+        try:
+            made.append(make(fields, number))
+        except RowError as problem:
+            bad.append(BadRow(f"row {number}", problem.field, problem.found, problem.reason))
+    return made, bad
+
+
+def _read_question(fields: Any, number: int) -> tuple[Question, int]:
+    item = _make_item(fields, number, fewest_images=0)
     question = read_question(item)
     if question.form == "open-ended" and math.isnan(question.value):
         raise RowError("answer", f"{item.answer[:40]!r}, which is no number with or without a unit")
     source = _read_known(fields, "source")
     kinds = (_read_known(fields, key) for key in ("category_origin", "subcategory", "category"))
     index = fields.get("index", fields.get("id", number))
-    return replace(
+    question = replace(
         question,
         id=str(index)[:80] if isinstance(index, int | str) else str(number),
         scene="",
@@ -165,9 +168,10 @@ def _read_question(fields: Any, number: int) -> Question:
         question="\n".join(part for part in (item.question, item.context) if part),
         context="",
     )
+    return question, number
 
 
-def _make_item(fields: Any, number: int, place: int, fewest_images: int = 1) -> Item:
+def _make_item(fields: Any, number: int, fewest_images: int = 1) -> Item:
     if not isinstance(fields, Mapping):
         raise RowError("row", f"a {type(fields).__name__} where an object should be")
     form = _read_form(fields)
@@ -201,7 +205,7 @@ def _make_item(fields: Any, number: int, place: int, fewest_images: int = 1) -> 
         benchmark=f"{FAMILY}/{source}",
         source=source,
         images=images,
-        index=place,
+        index=number,
     )
 
 

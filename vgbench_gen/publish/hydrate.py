@@ -39,7 +39,7 @@ from vgbench_gen.store.provenance import (
     write_manifest,
 )
 from vgbench_gen.store.schema import RecordSchema, Row
-from vgbench_gen.store.shards import iterate_rows, list_light_columns, open_parquet, write_embedded_rows
+from vgbench_gen.store.shards import iterate_rows, list_images, list_light_columns, open_parquet, write_embedded_rows
 
 REPORT = "hydrate.json"
 _RECORDS = "hydrated"
@@ -181,7 +181,7 @@ class _Wanted:
                 self._keep(row)
             else:
                 self._want(row)
-            names = [file["name"] for file in row.get("image_files") or ()] or _list_paths(row)
+            names = [file["name"] for file in row.get("image_files") or ()] or list_images(row)
             yield {c.name: row[c.name] for c in ITEM_COLUMNS} | {"images": [{"path": name} for name in names]}
 
     @staticmethod
@@ -273,7 +273,7 @@ def _fill_rows(
     for row in rows:
         report.rows += 1
         files = find_image_files(row)
-        names = _list_paths(row)
+        names = list_images(row)
         if not (names and all(name in wanted.embedded for name in names)):
             found = [made.get(file["name"]) for file in files]
             names = [one.name for one in found if one is not None and one.outcome in USABLE]
@@ -291,10 +291,6 @@ def _fill_rows(
             "image_files": files,
         }
     report.missing_scenes, report.not_from_scans = dict(sorted(missing.items())), dict(sorted(elsewhere.items()))
-
-
-def _list_paths(row: Row) -> list[str]:
-    return [image["path"] for image in row["images"]]
 
 
 def _make_table(paths: Sequence[Path]) -> RecordSchema[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-import re
+import glob
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -23,6 +23,7 @@ from vgbench_gen.store.dataset import Dataset, load
 from vgbench_gen.store.files import (
     dataset_error,
     fill_folder,
+    link_file,
     sync_all_to_disk,
 )
 from vgbench_gen.store.provenance import MANIFEST, dataset_fingerprint, read_manifest, write_manifest
@@ -83,7 +84,7 @@ def pull(name: str, out: Path, revision: str = "main", part: str = ALL) -> Pulle
             out, len(held), *_count_rows_without_images(held.paths), str(record["fingerprint"]), commit, fresh=False
         )
     names = [MANIFEST, _AUDIT, *record["files"], *([TRAIN_MANIFEST] if part == TRAIN else [])]
-    hub.fetch(name, commit, staging, [_escape_pattern(each) if each != _AUDIT else each for each in names])
+    hub.fetch(name, commit, staging, [glob.escape(each) if each != _AUDIT else each for each in names])
     pulled = _take(staging, out, commit, part)
     shutil.rmtree(staging)
     return pulled
@@ -105,7 +106,7 @@ def _take(source: Path, out: Path, commit: str, part: str) -> Pulled:
             path, written = inside(source, name, dataset_error), inside(filling, target, dataset_error)
             _check_file(path, files.get(name), name)
             written.parent.mkdir(parents=True, exist_ok=True)
-            _link_or_copy(path, written)
+            link_file(path, written)
         own = read_manifest(source, TRAIN_MANIFEST if part == TRAIN else MANIFEST)
         if part == HARD and "hard" in manifest[SECTION]:
             own["hard"] = manifest[SECTION]["hard"]
@@ -197,16 +198,3 @@ def _count_rows_without_images(paths: Sequence[Path]) -> tuple[int, dict[str, in
     for benchmark, rows in imports.items():
         told[import_name(benchmark)] += rows
     return bare, dict(sorted(told.items()))
-
-
-def _link_or_copy(source: Path, target: Path) -> None:
-    """A second name for a file where the disk allows it, else a copy: shards are replaced, never changed in place."""
-    try:
-        target.hardlink_to(source)
-    except OSError:
-        shutil.copyfile(source, target)
-
-
-def _escape_pattern(name: str) -> str:
-    """A pattern that only this name matches."""
-    return re.sub(r"([*?[])", r"[\1]", name)

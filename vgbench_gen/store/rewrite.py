@@ -17,7 +17,7 @@ from vgbench_gen.store.encoding import make_stored_schema, open_parquet_writer
 from vgbench_gen.store.files import fill_folder, link_file, sync_to_disk
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.schema import ITEMS, Row
-from vgbench_gen.store.shards import iterate_rows, list_light_columns, open_parquet, read_group
+from vgbench_gen.store.shards import iterate_rows, list_images, list_light_columns, open_parquet, read_group
 
 _AT_ONCE = 512
 
@@ -112,7 +112,7 @@ def _write_part(part: _Part, before: Sequence[Row], after: Sequence[Row], media:
     if not changed:
         link_file(part.source, part.target)
         return
-    repainted = {k for k, row in changed.items() if _list_images(row) != _list_images(before[part.start + k])}
+    repainted = {k for k, row in changed.items() if list_images(row) != list_images(before[part.start + k])}
     schema = make_stored_schema(ITEMS)
     with open_parquet(part.source) as file, open_parquet_writer(part.target, ITEMS, schema) as writer:
         start = 0
@@ -131,7 +131,7 @@ def _replace_rows(table: Any, changed: Mapping[int, Row], repainted: set[int], m
     """The table with other rows at some places, and other images at some of these."""
     records = []
     for k, row in changed.items():
-        names = _list_images(row) if k in repainted else []
+        names = list_images(row) if k in repainted else []
         records.append({**row, "images": [{"bytes": media.get(name), "path": name} for name in names]})
     both = pa.concat_tables([table, pa.Table.from_pylist(records, schema=table.schema)])
     new = {k: len(table) + j for j, k in enumerate(changed)}
@@ -141,7 +141,3 @@ def _replace_rows(table: Any, changed: Mapping[int, Row], repainted: set[int], m
         images = both["images"].take(pa.array([new[k] if k in repainted else k for k in range(len(table))]))
     place = table.schema.get_field_index("images")
     return texts.add_column(place, table.schema.field(place), images)
-
-
-def _list_images(row: Row) -> list[str]:
-    return [image["path"] for image in row["images"]]

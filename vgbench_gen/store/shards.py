@@ -33,7 +33,7 @@ from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.schema import ITEMS, PUBLISHED, SCHEMA_VERSION, RecordSchema, Row, make_item_row
 
 __all__ = [
-    "check_schema", "clean_temporary", "damage_error", "iterate_rows", "list_light_columns", "list_rows",
+    "check_schema", "clean_temporary", "damage_error", "iterate_rows", "list_images", "list_light_columns", "list_rows",
     "open_parquet", "read_columns", "read_group", "read_metadata", "read_shard", "write_embedded_rows",
     "write_item_rows", "write_items", "write_rows", "write_shard",
 ]  # fmt: skip
@@ -115,7 +115,7 @@ def write_item_rows(
 ) -> list[Path]:
     """`write_items` for rows of `make_item_row`; the bytes of their images are set here."""
     embedded = (
-        {**row, "images": [{"bytes": images[name], "path": name} for name in _list_images(row)]}
+        {**row, "images": [{"bytes": images[name], "path": name} for name in list_images(row)]}
         for row, images in _embed_images(rows, media)
     )
     return write_embedded_rows(folder, embedded, ITEMS, "items", rows_per_shard, bytes_per_shard, metadata)
@@ -161,7 +161,7 @@ def _embed_images(items: Iterable[Row], media: MediaStore) -> Iterator[tuple[Row
     # Reading, digests and pyarrow's writing all let go of the interpreter.
     with ThreadPoolExecutor(1) as reader:
         while batch := list(islice(rows, READ_AHEAD)):
-            names = dict.fromkeys(name for row in batch for name in _list_images(row))
+            names = dict.fromkeys(name for row in batch for name in list_images(row))
             ahead.append((batch, {name: reader.submit(media.get, name) for name in names}))
             if len(ahead) > 1:
                 yield from _read(*ahead.popleft())
@@ -171,10 +171,11 @@ def _embed_images(items: Iterable[Row], media: MediaStore) -> Iterator[tuple[Row
 
 def _read(batch: Sequence[Row], reading: Mapping[str, Future[bytes]]) -> Iterator[tuple[Row, dict[str, bytes]]]:
     for row in batch:
-        yield row, {name: reading[name].result() for name in _list_images(row)}
+        yield row, {name: reading[name].result() for name in list_images(row)}
 
 
-def _list_images(row: Row) -> list[str]:
+def list_images(row: Row) -> list[str]:
+    """The names of a row's images, in the order shown."""
     return [image["path"] for image in row["images"]]
 
 
