@@ -15,7 +15,6 @@ from vgbench_gen.evaluation.replies import (
     ReplyKey,
     ReplyLine,
     ReplyWriter,
-    append,
     name_replies_file,
     read_answered,
     read_excerpts,
@@ -44,7 +43,8 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         images=({"name": "x.jpg", "size_px": [640, 480]},), usage={"prompt_tokens": 7}, cost_usd=0.01, time=12.5,
     )  # fmt: skip
     path = written(tmp_path / "deep" / "r.jsonl", full, line("b", None, error="timeout: no answer"))
-    append(path, line("c"))
+    with ReplyWriter(path, read_replies(path).header) as writer:
+        writer.append(line("c"))
     header, found, _ = read_replies(path)
     assert header == HEADER
     # Half of a pair of surrogates cannot be written as UTF-8.

@@ -114,19 +114,3 @@ def test_null_models_are_called_different_as_often_as_they_should() -> None:
         a, b = ((rng.random(400) < np.repeat(rng.random(40), 10) * 0.5 + base * 0.5).astype(float) for _ in "ab")
         low += stats.compare_paired(a, b, SCENES, seed=k).p < 0.05
     assert 1 <= low <= 12
-
-
-def test_comparisons_are_corrected_over_all_pairs() -> None:
-    b = clustered(0.5, 4)
-    a, c = b.copy(), b.copy()
-    a[np.flatnonzero(b == 0)[::20]] = 1
-    c[np.flatnonzero(b == 1)[:3]] = 0
-    found = stats.compare({"a": a, "b": b, "c": c}, SCENES)
-    assert list(found) == [("a", "b"), ("a", "c"), ("b", "c")]
-    raw = {
-        pair: stats.compare_paired(x, y, SCENES) for pair, (x, y) in zip(found, [(a, b), (a, c), (b, c)], strict=True)
-    }
-    assert all(found[pair].p >= raw[pair].p for pair in found)
-    smallest = min(found, key=lambda pair: raw[pair].p)
-    assert found[smallest].p == pytest.approx(3 * raw[smallest].p)
-    assert found["a", "b"].value == raw["a", "b"].value

@@ -47,7 +47,6 @@ __all__ = [
     "ReplyLine",
     "ReplyWriter",
     "StoredReplies",
-    "append",
     "find_first_failure",
     "has_header",
     "name_replies_file",
@@ -188,13 +187,6 @@ def read_answered(path: Path, header: Header | None = None) -> AnsweredRequests:
 
     _, found, _ = select_replies(path, keep, header)
     return AnsweredRequests(every, {key: digest for key, digest in found.items() if digest})
-
-
-def append(path: Path, line: ReplyLine) -> None:
-    """Add one reply to a file that has its header, durably. `ReplyWriter` is for many."""
-    header = read_replies(path).header
-    with ReplyWriter(path, header) as writer:
-        writer.append(line)
 
 
 class ReplyWriter(LineWriter):

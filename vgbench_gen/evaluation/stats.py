@@ -8,10 +8,9 @@ differences in proportions for the paired-sample design" (1987).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +18,7 @@ import scipy  # its rooms load when used: scipy.stats takes a second and 40 MB
 
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import FloatArray, IntArray
-from vgbench_gen.quality.intervals import CONFIDENCE, Clusters, adjust_by_holm
+from vgbench_gen.quality.intervals import CONFIDENCE, Clusters
 
 DRAWS = 2000
 _LEVELS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
@@ -145,20 +144,6 @@ def compare_paired(a: npt.ArrayLike, b: npt.ArrayLike, scenes: Sequence[str], se
         tail = min((drawn <= 0).sum(), (drawn >= 0).sum())
         p = min(1.0, 2 * float(tail + 1) / (len(drawn) + 1))
     return Difference(value, low, high, p, only_a, only_b, p_mcnemar, _compute_needed(gain, index, count))
-
-
-def compare(
-    scores: Mapping[str, npt.ArrayLike], scenes: Sequence[str], seed: int = 0
-) -> dict[tuple[str, str], Difference]:
-    """Every pair of models on the same items, with both p values corrected by Holm over all pairs."""
-    pairs = list(combinations(scores, 2))
-    found = [compare_paired(scores[a], scores[b], scenes, seed) for a, b in pairs]
-    adjusted = zip(
-        adjust_by_holm([one.p for one in found]), adjust_by_holm([one.p_mcnemar for one in found]), strict=True
-    )
-    return {
-        pair: replace(one, p=p, p_mcnemar=exact) for pair, one, (p, exact) in zip(pairs, found, adjusted, strict=True)
-    }
 
 
 def compute_items_needed(difference: float, discordant: float, power: float = 0.8, alpha: float = 0.05) -> float:

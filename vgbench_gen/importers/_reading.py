@@ -6,7 +6,7 @@ import io
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -148,11 +148,11 @@ class SourceReader:
         )
 
 
-# What only our own questions have.
-_NOT_OURS: Mapping[str, Any] = {
+NOT_OURS: dict[str, Any] = {
     "twin_id": "", "ask": "", "tolerance": 0.0, "distractors": (), "template_id": "", "paraphrase": "", "strategy": "",
-    "distractor_seed": 0, "error_parts": (), "difficulty": "",
+    "distractor_seed": 0, "error_parts": (), "difficulty": "", "convention": {}, "schema_version": SCHEMA_VERSION,
 }  # fmt: skip
+"""What only our own questions have, as others have it."""
 
 
 def make_item(
@@ -210,9 +210,7 @@ def make_item(
         images=images,
         evidence=_evidence_of(row, repository),
         licence=row.licence or licence,
-        schema_version=SCHEMA_VERSION,
-        convention={},
-        **_NOT_OURS,
+        **NOT_OURS,
     )
 
 
