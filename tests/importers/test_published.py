@@ -65,7 +65,7 @@ def test_a_row_of_each_form(tmp_path: Path) -> None:
         row(index=9, question_type="open-ended", question="How deep?", answer="1.72 meters", img_paths=["c.jpg"]),
         row(index=10, answer="(C) 3.00 m", img_paths=["d.jpg", "a.jpg"], category_origin="unknown"),
     ]
-    choice, claim, number, other = read_published(written(tmp_path, rows)).questions
+    (choice, claim, number, other), _ = read_published(written(tmp_path, rows))
     assert (choice.id, choice.task, choice.form, choice.truth) == ("7", "VGBench/metric_depth_vqa", "multi-choice", 1)
     assert choice.options[1] == "2.00 m"
     assert (claim.options, claim.truth) == (("Yes", "No"), 1)
@@ -90,12 +90,12 @@ def test_rows_that_nobody_can_judge_are_counted_and_named(tmp_path: Path) -> Non
         row(question="A: " + "x" * 200_000),
         row(),
     ]
-    found = read_published(written(tmp_path, rows))
-    assert [bad.where for bad in found.bad] == [f"row {k}" for k in range(1, 10)]
-    assert [bad.field for bad in found.bad] == [
+    questions, unread = read_published(written(tmp_path, rows))
+    assert [bad.where for bad in unread] == [f"row {k}" for k in range(1, 10)]
+    assert [bad.field for bad in unread] == [
         "row", "question", "question_type", "answer", "options", "answer", "answer", "img_paths", "question",
     ]  # fmt: skip
-    assert [question.id for question in found.questions] == ["7", "7-row10"]  # the same index twice
+    assert [question.id for question in questions] == ["7", "7-row10"]  # the same index twice
 
 
 @pytest.mark.parametrize("content", ["{}", "[1, 2", "[]", '[{"question": 3}]', "[" * 100_000])

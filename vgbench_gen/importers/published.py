@@ -40,16 +40,6 @@ _TYPES = {"multiple-choice": "multi-choice", "multichoice": "multi-choice", "jud
 
 
 @dataclass(frozen=True, slots=True)
-class PublishedQuestions:
-    """The questions of a published file, as text-only audits read them."""
-
-    questions: tuple[Question, ...]
-    """Those that could be read."""
-    bad: tuple[BadRow, ...]
-    """The rows that could not."""
-
-
-@dataclass(frozen=True, slots=True)
 class PublishedItems:
     """The items of a published file."""
 
@@ -118,8 +108,8 @@ def read_rows(path: Path) -> list[Any]:
     return found
 
 
-def read_published(path: Path) -> PublishedQuestions:
-    """The texts of a file; their images need not be named.
+def read_published(path: Path) -> tuple[list[Question], list[BadRow]]:
+    """The texts of a file, as text-only audits read them, and the rows without one; images need not be named.
 
     Scenes are not known, so rows that share an image are kept together instead (`quality.questions.group_by_scene`).
 
@@ -136,7 +126,7 @@ def read_published(path: Path) -> PublishedQuestions:
     if not questions:
         first = str(bad[0]) if bad else "no row"
         raise dataset_error(path, f"{len(bad)} rows of which none can be read ({first})", "questions", _REMEDY)
-    return PublishedQuestions(tuple(questions), tuple(bad))
+    return questions, bad
 
 
 def _read_all(path: Path, make: Callable[[Any, int], T]) -> tuple[list[T], list[BadRow]]:

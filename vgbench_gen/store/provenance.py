@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import vgbench_gen
 from vgbench_gen.core.errors import VGBenchError
@@ -24,9 +24,6 @@ from vgbench_gen.core.types import Item
 from vgbench_gen.store.columns import ITEM_COLUMNS
 from vgbench_gen.store.files import dataset_error, open_data, parse_object, process_alive, write_bytes
 from vgbench_gen.store.schema import Row, make_item_row
-
-if TYPE_CHECKING:
-    pass
 
 MANIFEST = "manifest.json"
 TIMES = "times.json"

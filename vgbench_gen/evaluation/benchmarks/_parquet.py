@@ -76,7 +76,6 @@ class ParquetSource(ItemSource):
         self._cells = CellReader()
 
     def image(self, item: Item, k: int) -> bytes:
-        """As `Source.image`."""
         return self.image_named(item.images[k])
 
     def image_named(self, name: str) -> bytes:

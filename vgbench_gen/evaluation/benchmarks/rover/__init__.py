@@ -48,7 +48,6 @@ class Rover(Benchmark):
     prompt_set = "rover"
 
     def open(self, path: Path, images: Path | None = None) -> Tasks:
-        """As `Benchmark.open`."""
         return open_tasks(path)
 
     def next_step(self, dataset: Path, made: Path) -> str:
