@@ -83,15 +83,15 @@ def open_file(path: Path, pipes: bool = False) -> io.BufferedReader:
     """
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # opening would wait for a pipe's writer
     mode = os.fstat(handle).st_mode
-    if not stat.S_ISREG(mode) and not (pipes and stat.S_ISFIFO(mode)):
-        os.close(handle)
-        raise io.UnsupportedOperation(errno.EINVAL, "no regular file", str(path))
-    os.set_blocking(handle, True)
-    file = os.fdopen(handle, "rb")
-    if not stat.S_ISREG(mode) and not file.peek(1):
+    if stat.S_ISREG(mode) or (pipes and stat.S_ISFIFO(mode)):
+        os.set_blocking(handle, True)
+        file = os.fdopen(handle, "rb")
+        if stat.S_ISREG(mode) or file.peek(1):
+            return file
         file.close()
-        raise io.UnsupportedOperation(errno.EINVAL, "no regular file", str(path))
-    return file
+    else:
+        os.close(handle)
+    raise io.UnsupportedOperation(errno.EINVAL, "no regular file", str(path))
 
 
 @contextmanager

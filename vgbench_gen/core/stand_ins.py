@@ -56,14 +56,20 @@ def _is_error(text: bytes) -> bool:
     return isinstance(found, dict) and any(map(found.get, ("error", "errors", "message", "detail", "msg", "fault")))
 
 
+def describe_file(path: Path) -> tuple[str, str] | None:
+    """As `describe_stand_in`, of a file; None also where it cannot be read."""
+    with suppress(OSError, ValueError), open_file(path) as file:
+        return describe_stand_in(file.read(HEAD_BYTES))
+    return None
+
+
 def word_error(where: object, found: str, expected: str, remedy: str) -> str:
     """An error in one line: where, what was found, what was expected and what to do.
 
     Where that is a file in whose place something else lies, it says that instead of `found` and `remedy`.
     """
     if isinstance(where, Path):
-        with suppress(OSError, ValueError), open_file(where) as file:
-            found, remedy = describe_stand_in(file.read(HEAD_BYTES)) or (found, remedy)
+        found, remedy = describe_file(where) or (found, remedy)
     return f"{where}: found {found}; expected {expected}. {remedy}"
 
 

@@ -87,14 +87,14 @@ def read_text(path: Path, expected: str, error: ErrorMaker, most: int) -> str:
     try:
         with open_text(path) as file:
             text = check_text(file.read(most + 1))
-    except OSError as problem:
-        found = "no such file" if isinstance(problem, FileNotFoundError) else f"no readable file ({problem.strerror})"
-        raise error(path, found, expected, "Check the path.") from None
-    except ValueError as problem:  # a key is not to stand in a chain of errors
-        raise error(path, str(problem), expected, "Check the path.") from None
-    if len(text) > most:
-        raise error(path, f"more than {most} characters", expected, "Check the path.")
-    return text
+        if len(text) <= most:
+            return text
+        found = f"more than {most} characters"
+    except FileNotFoundError:
+        found = "no such file"
+    except (OSError, ValueError) as problem:
+        found = f"no readable file ({problem.strerror})" if isinstance(problem, OSError) else str(problem)
+    raise error(path, found, expected, "Check the path.")  # without what it comes from, which may hold a key
 
 
 def read_names(path: Path, expected: str, error: ErrorMaker) -> list[str]:

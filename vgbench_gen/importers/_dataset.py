@@ -156,7 +156,11 @@ def import_source(name: str, place: Place, out: Path, progress: Progress = lambd
         result = Imported(out)
         items = _read(importer, place, MediaStore(out / "media"), result, False, 0, progress)
         if not items:
-            raise _no_items(place.folder, result.reports[-1])
+            report = result.reports[-1]
+            first = f"the first one: {report.bad[0]}" if report.bad else "no row"
+            found = f"{report.rows} rows of which none can be taken over ({first})"
+            remedy = "Give the folder that the source was downloaded to."
+            raise dataset_error(place.folder, found, report.source, remedy)
         result.notes = {"duplicates": _describe_duplicates(items)}
         return _write(items, result, {"source": importer.title, "repository": importer.repository})
 
@@ -312,9 +316,3 @@ def _write(items: list[Item], result: Imported, manifest: Mapping[str, Any]) -> 
         },
     )
     return result
-
-
-def _no_items(folder: Path, report: ImportReport) -> DatasetError:
-    first = f"the first one: {report.bad[0]}" if report.bad else "no row"
-    return dataset_error(folder, f"{report.rows} rows of which none can be taken over ({first})", report.source,
-                         "Give the folder that the source was downloaded to.")  # fmt: skip

@@ -7,7 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +121,8 @@ class SourceReader:
                 continue
             ids[item.id] += 1
             if ids[item.id] > 1:
-                item = _rename(item, f"{item.id}-{ids[item.id]}")
+                name = f"{item.id}-{ids[item.id]}"
+                item = replace(item, id=name, group_id=name if item.group_id == item.id else item.group_id)
             report.items += 1
             yield item
         report.differences = list(_find_differences(importer, report))
@@ -282,12 +283,6 @@ def _check_image(data: bytes, suffix: str) -> tuple[bytes, str]:
 def make_slug(*parts: str) -> str:
     """An id of letters, digits and "._-", at most 120 of them."""
     return _UNSAFE.sub("_", "-".join(parts))[:120]
-
-
-def _rename(item: Item, name: str) -> Item:
-    from dataclasses import replace
-
-    return replace(item, id=name, group_id=name if item.group_id == item.id else item.group_id)
 
 
 def _find_differences(importer: Importer, report: ImportReport) -> Iterator[str]:

@@ -14,7 +14,7 @@ from vgbench_gen.publish.examples import Example
 from vgbench_gen.publish.hard import vote_section
 from vgbench_gen.publish.licences import Decision
 from vgbench_gen.publish.release import ALL, HARD, TRAIN, Release, list_tasks_in_order
-from vgbench_gen.publish.rows_without_images import RowsWithoutImages, explain_hydration
+from vgbench_gen.publish.rows_without_images import RowsWithoutImages
 from vgbench_gen.publish.words import fill_page, format_table, info_of, load_word, name_of, share, title_of
 from vgbench_gen.quality.findings import Finding
 from vgbench_gen.report.audit_table import ORDER, format_value, name_cell
@@ -141,7 +141,10 @@ def _format_contents(release: Release, missing: RowsWithoutImages) -> str:
     line = " · ".join(lines)
     if missing.total:
         ways = [load_word("licences.scans", count=f"{missing.scans:,}")] if missing.scans else []
-        ways += [explain_hydration(name, rows) for name, rows in missing.imports.items()]
+        ways += [
+            load_word("licences.import" if name else "licences.from_authors", count=f"{rows:,}", **_load_names(name))
+            for name, rows in missing.imports.items()
+        ]
         numbers = {"count": f"{missing.total:,}", "share": share(missing.total, release.counts.total)}
         line += "\n\n" + load_word("licences.short", **numbers, how="; ".join(ways))
     return line

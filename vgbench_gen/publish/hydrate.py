@@ -298,7 +298,8 @@ def _make_table(paths: Sequence[Path]) -> RecordSchema[Any]:
     with open_parquet(paths[0]) as file:
         schema = file.schema_arrow
     known = {column.name for column in PUBLISHED_COLUMNS}
-    more = [Column(f.name, "string", "as published", "publish") for f in schema if f.name not in known]
+    names = [name for name in schema.names if name not in known and not name.startswith("__index_level_")]  # of pandas
+    more = [Column(name, "string", "as published", "publish") for name in names]
     odd = [c.name for c in more if str(schema.field(c.name).type) not in {"string", "large_string"}]
     if odd:
         raise dataset_error(paths[0], f"columns {', '.join(odd)}", "columns of published items, or text", _REMEDY)

@@ -40,10 +40,10 @@ def open_data(path: Path, expected: str, remedy: str) -> BinaryIO:
     """
     try:
         return open_file(path)
-    except FileNotFoundError:
-        raise dataset_error(path, "no file", expected, remedy) from None
     except OSError as error:
-        raise dataset_error(path, f"no readable file ({error.strerror or error})", expected, remedy) from error
+        is_missing = isinstance(error, FileNotFoundError)
+        found = "no file" if is_missing else f"no readable file ({error.strerror or error})"
+        raise dataset_error(path, found, expected, remedy) from error
 
 
 def parse_object(
