@@ -159,7 +159,7 @@ def test_a_setup_file_fills_options_by_tool_and_by_default(tmp_path: Path) -> No
         ("[defaults]\ndevise = 'cpu'\n", r"\[defaults\] devise: found a key of no tool.*Did you mean device\?"),
         ("[Crop]\nx = 1\n", r"found a table \[Crop\]"),
         ("Toy = 3\n", r"Toy: found 3; expected a"),
-        ("[Toy\n", r"not valid TOML"),
+        ("[Toy\n", r"no valid TOML"),
     ],
 )
 def test_what_is_wrong_in_a_setup_file_is_said_with_its_place(tmp_path: Path, text: str, said: str) -> None:

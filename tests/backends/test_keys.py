@@ -78,9 +78,10 @@ def test_keys_come_from_the_file_or_the_environment(
         "# mine\nexport A_KEY='from-the-file'\nB_KEY=other\n",
         'B=1\nA_KEY = "from-the-file"',
     ):
-        path.write_text(text)
-        path.chmod(0o600)
-        assert find_key(("A_KEY",), path).reveal() == "from-the-file"  # type: ignore[union-attr]
+        for encoding in ("utf-8", "utf-8-sig", "utf-16"):
+            path.write_text(text, encoding, newline="\r\n")
+            path.chmod(0o600)
+            assert find_key(("A_KEY",), path).reveal() == "from-the-file"  # type: ignore[union-attr]
     assert not caplog.records
     path.chmod(0o644)
     find_key(("A_KEY",), path)

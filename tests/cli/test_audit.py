@@ -76,7 +76,7 @@ def test_json_and_the_rows_that_could_not_be_read(fair: Path, capsys: Capture) -
     assert found["items"] == 400
     assert any("2 of 402 rows could not be read" in note for note in found["notes"])
     assert {line["audit"] for line in found["findings"]} == {"letters", "duplicates", "wording"}
-    assert "row 400, answer" in captured.err
+    assert "row 400, question_type" in captured.err
 
 
 def test_a_question_of_another_set_is_found(fair: Path, tmp_path: Path, capsys: Capture) -> None:

@@ -104,7 +104,7 @@ def test_lines_that_make_no_sense_are_named_and_the_others_go_on(tmp_path: Path,
         (case(1, "2 m", "far", "open-ended-length"), "length"),
         (case(1, "2", "2 or 3 or 4", "numerical-answer"), "one number"),
         (case(1, "x" * (scoring.MAX_RESPONSE_CHARS + 1), "B"), "response"),
-        (b'{"id": "' + b"x" * cases.MAX_LINE_BYTES + b'"}', "bytes"),
+        (b'{"id": "' + b"x" * cases.MAX_LINE_CHARS + b'"}', "characters"),
     ]
     rows: list[Any] = []
     for problem, _ in bad:
@@ -119,6 +119,16 @@ def test_lines_that_make_no_sense_are_named_and_the_others_go_on(tmp_path: Path,
         assert words in line
         assert len(line) < 400
     assert f"{len(bad)} of {2 * len(bad)} lines" in err
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "cp1252"])
+def test_cases_in_other_encodings(tmp_path: Path, capsys: Capture, encoding: str) -> None:
+    lines = [json.dumps(case(name, "B", "B"), ensure_ascii=False) for name in ("a", "\xe9\u2028", "c")]
+    (tmp_path / "cases.jsonl").write_bytes("\r\n".join(lines).replace("\u2028", "\xb5").encode(encoding))
+    status, found, err = scored(tmp_path / "cases.jsonl", capsys)
+    assert [row["id"] for row in found] == (["a", "c"] if status else ["a", "\xe9\xb5", "c"])
+    assert status == (encoding == "cp1252")
+    assert not status or "line 2: found no JSON (byte 0xE9 in line 2, which is not UTF-8: save it as UTF-8)" in err
 
 
 def test_hostile_replies_are_scored_like_any_other(tmp_path: Path, capsys: Capture) -> None:

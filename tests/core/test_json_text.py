@@ -26,8 +26,8 @@ def test_numbers_that_could_not_be_written_again(text: str) -> None:
     ("text", "said"),
     [
         ("", "Expecting value"),
-        (b"\xff{}", "invalid start byte"),
-        (b'"\xed\xa0\x80"', "invalid continuation byte"),
+        (b"\xff{}", "byte 0xFF in line 1, which is not UTF-8"),
+        (b'1,\n"\xed\xa0\x80"', "byte 0xED in line 2"),
         ("[" * 100_000, "in each other"),
         ("9" * 5000, "4300 digits"),
     ],

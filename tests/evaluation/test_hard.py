@@ -20,7 +20,7 @@ from vgbench_gen.evaluation import hard
 from vgbench_gen.evaluation.base import benchmarks
 from vgbench_gen.evaluation.benchmarks.vgbench.questions import Built
 from vgbench_gen.evaluation.board import make_entry
-from vgbench_gen.evaluation.replies import Header, ReplyLine, ReplyWriter, name_replies_file, read_replies
+from vgbench_gen.evaluation.replies import Header, ReplyLine, ReplyWriter, name_replies_file, read_header
 from vgbench_gen.evaluation.saved import score_source
 from vgbench_gen.evaluation.votes import vote_of
 from vgbench_gen.quality.review.lines import ReviewLine, digest_item
@@ -136,7 +136,7 @@ def test_a_new_model_leaves_the_scores_of_others_alone(voted: Path, monkeypatch:
     names = [voter.name for voter in second.panel]
     assert (second.votes[:, [names.index(spec) for spec in sorted(SPECS)]] == first.votes).all()
     # Replies that came since are counted; so are all where the scorer has changed.
-    with ReplyWriter(added, read_replies(added).header) as writer:
+    with ReplyWriter(added, read_header(added)) as writer:
         writer.append(line(load(voted)[0], load(voted)[0].answer))
     third = hard.count_votes(Built(voted), RULE, wrong=4, large=2)
     assert third.fresh == ("openai:fifth-78b",)

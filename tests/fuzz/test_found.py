@@ -23,12 +23,15 @@ from tests.scenes import ca1m_writer, scannetpp_writer
 from vgbench_gen.core.errors import DatasetError, FrameError
 from vgbench_gen.evaluation.benchmarks.rover.samples import encode_picture, read_samples
 from vgbench_gen.evaluation.imported import import_log
+from vgbench_gen.evaluation.saved import read_scores
 from vgbench_gen.importers._dataset import import_source
 from vgbench_gen.importers._files import Place
 from vgbench_gen.pipeline.redraw import redraw
 from vgbench_gen.pipeline.redraw_sets import RedrawSettings
+from vgbench_gen.quality.review.log import VerdictLog, read_logs
 from vgbench_gen.report.gallery_verdicts import read_audit
 from vgbench_gen.scenes.files import decode_depth_u16
+from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.provenance import read_manifest
 from vgbench_gen.store.shards import iterate_rows, open_parquet
 
@@ -56,7 +59,7 @@ def test_a_video_below_a_folder_whose_name_is_no_utf8_does_not_end_the_process(t
 
 def test_a_table_whose_name_is_no_utf8_is_refused(tmp_path: Path) -> None:
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe.parquet"))
-    path.touch()
+    path.write_bytes(b"PAR1")
     with pytest.raises(DatasetError, match="an unreadable file"):
         open_parquet(path)
 
@@ -77,11 +80,22 @@ def test_an_index_of_thousands_of_digits_costs_its_row(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(30)
-@pytest.mark.parametrize("read", [lambda folder: open_parquet(folder / "manifest.json"), read_manifest])
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("manifest.json", lambda folder: open_parquet(folder / "manifest.json")),
+        ("manifest.json", read_manifest),
+        ("ann.jsonl", read_logs),
+        ("ann.jsonl", lambda folder: VerdictLog(folder, "ann")),
+        ("m.jsonl", lambda folder: read_scores(folder / "m.jsonl")),
+        (f"ab/ab{'0' * 30}.png", lambda folder: MediaStore(folder).get(f"ab{'0' * 30}.png")),
+    ],
+)
 def test_a_pipe_in_the_place_of_a_file_of_a_dataset_is_not_waited_for(
-    tmp_path: Path, read: Callable[[Path], object]
+    tmp_path: Path, name: str, read: Callable[[Path], object]
 ) -> None:
-    os.mkfifo(tmp_path / "manifest.json")
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    os.mkfifo(tmp_path / name)
     with pytest.raises(DatasetError, match="no regular file"):
         read(tmp_path)
 

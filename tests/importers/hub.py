@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from vgbench_gen.core.types import Item
 from vgbench_gen.importers._files import Place
-from vgbench_gen.importers._reading import ImportReport, read
+from vgbench_gen.importers._reading import ImportReport, SourceReader
 from vgbench_gen.importers.base import importers
 from vgbench_gen.store.media import MediaStore
 
@@ -77,7 +77,7 @@ def video(frames: int, rotation: int = 0) -> bytes:
 
 def imported(name: str, folder: Path, media: Path, published: bool = False, images: Path | None = None) -> Imported:
     """Import a source from a folder."""
-    reading = read(importers[name], Place(folder, images), MediaStore(media), published=published)
+    reading = SourceReader(importers[name], Place(folder, images), MediaStore(media), published=published)
     items = list(reading)
     return Imported(items, reading.report, MediaStore(media))
 

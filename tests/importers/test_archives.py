@@ -31,6 +31,12 @@ def test_a_deflate_stream_with_a_hole_is_a_broken_image(tmp_path: Path) -> None:
     assert error.value.reason == "image_broken"
 
 
+def test_what_lies_in_the_place_of_an_archive_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.zip").write_text("version https://git-lfs.github.com/spec/v1\n")
+    with pytest.raises(RowError, match=r"a\.zip, which is a Git LFS pointer, not the file\. Run `git lfs pull`"):
+        read_member(tmp_path / "a.zip", "one.png")
+
+
 def test_a_member_is_refused_by_its_stated_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_archives, "MAX_MEMBER_BYTES", 1000)
     path = write_zip(tmp_path / "b.zip", bytes(100_000))

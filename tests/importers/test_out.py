@@ -11,8 +11,9 @@ from tests.importers import source_files
 from tests.publish.published import write_build
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.importers import _dataset
-from vgbench_gen.importers._dataset import assemble, find_places, import_source
+from vgbench_gen.importers._dataset import assemble, find_place, find_places, import_source
 from vgbench_gen.importers._files import Place
+from vgbench_gen.importers.base import importers
 from vgbench_gen.store import provenance
 
 
@@ -62,3 +63,19 @@ def test_an_import_that_was_cut_short_is_taken_up(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(_dataset, "write_manifest", real)
     assert import_source("cvbench", place, tmp_path / "out").items == 3
     assert len(vgbench_gen.load(tmp_path / "out")) == 3
+
+
+def test_one_revision_of_a_repository_in_the_hubs_cache_is_read(tmp_path: Path) -> None:
+    """Both were, and every question was there twice."""
+    repository = tmp_path / "downloads" / "datasets--nyu-visionx--CV-Bench"
+    for revision in ("aaaa", "bbbb"):
+        source_files.cvbench(repository / "snapshots" / revision)
+    (repository / "blobs").mkdir()
+    with pytest.raises(DatasetError, match=r"2 revisions \(aaaa, bbbb\)"):
+        find_place(importers["cvbench"], repository)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("bbbb")
+    alone = import_source("cvbench", Place(repository / "snapshots" / "aaaa"), tmp_path / "alone")
+    place = find_places(repository.parent)["cvbench"]
+    assert isinstance(place, Place)
+    assert import_source("cvbench", place, tmp_path / "out").items == alone.items

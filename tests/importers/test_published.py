@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from vgbench_gen.core.errors import DatasetError
-from vgbench_gen.importers.published import read_published, split_options
+from vgbench_gen.importers._words import find_options
+from vgbench_gen.importers.published import read_published
 from vgbench_gen.quality.questions import group_by_scene
 
 
@@ -54,7 +55,7 @@ def written(folder: Path, rows: object) -> Path:
     ],
 )
 def test_options_are_found_in_the_text(text: str, question: str, options: tuple[str, ...]) -> None:
-    assert split_options(text) == (question, options)
+    assert (find_options(text).lead, find_options(text).options) == (question, options)
 
 
 def test_a_row_of_each_form(tmp_path: Path) -> None:
@@ -64,7 +65,7 @@ def test_a_row_of_each_form(tmp_path: Path) -> None:
         row(index=9, question_type="open-ended", question="How deep?", answer="1.72 meters", img_paths=["c.jpg"]),
         row(index=10, answer="(C) 3.00 m", img_paths=["d.jpg", "a.jpg"], category_origin="unknown"),
     ]
-    choice, claim, number, other = read_published(written(tmp_path, rows)).questions
+    (choice, claim, number, other), _ = read_published(written(tmp_path, rows))
     assert (choice.id, choice.task, choice.form, choice.truth) == ("7", "VGBench/metric_depth_vqa", "multi-choice", 1)
     assert choice.options[1] == "2.00 m"
     assert (claim.options, claim.truth) == (("Yes", "No"), 1)
@@ -89,12 +90,12 @@ def test_rows_that_nobody_can_judge_are_counted_and_named(tmp_path: Path) -> Non
         row(question="A: " + "x" * 200_000),
         row(),
     ]
-    found = read_published(written(tmp_path, rows))
-    assert [bad.row for bad in found.bad] == list(range(1, 10))
-    assert [bad.field for bad in found.bad] == [
-        "row", "question", "question_type", "answer", "question", "answer", "answer", "img_paths", "question",
+    questions, unread = read_published(written(tmp_path, rows))
+    assert [bad.where for bad in unread] == [f"row {k}" for k in range(1, 10)]
+    assert [bad.field for bad in unread] == [
+        "row", "question", "question_type", "answer", "options", "answer", "answer", "img_paths", "question",
     ]  # fmt: skip
-    assert [question.id for question in found.questions] == ["7", "7-row10"]  # the same index twice
+    assert [question.id for question in questions] == ["7", "7-row10"]  # the same index twice
 
 
 @pytest.mark.parametrize("content", ["{}", "[1, 2", "[]", '[{"question": 3}]', "[" * 100_000])

@@ -10,8 +10,9 @@ from typing import ClassVar
 import pytest
 
 from tests.importers.source_files import photo
+from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.evaluation.prompting import find_prompt_set, make_full_text, rotate_options
-from vgbench_gen.importers._files import Place, RowError
+from vgbench_gen.importers._files import Place, RowError, table_rows
 from vgbench_gen.importers._reading import SourceReader, make_item
 from vgbench_gen.importers._words import QuestionWords, find_options, lettered_words, parse_measure, plain_words
 from vgbench_gen.importers.base import (
@@ -145,6 +146,64 @@ def test_names_of_images_never_leave_the_folder(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "secret.jpg").write_bytes(photo("a"))
     place = Place(tmp_path / "in")
-    for name in ("../secret.jpg", "x/../../secret.jpg", str(tmp_path / "secret.jpg")):
+    for name in ("../secret.jpg", "x/../../secret.jpg", str(tmp_path / "secret.jpg"), "..\\secret.jpg", "/", ".", "in"):
         with pytest.raises(RowError):
             place.picture(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("images\\a.png", "a.png"),
+        ("C:\\data\\x\\images\\sub\\a.png", "sub/a.png"),
+        ("\\\\server\\share\\a.png", "a.png"),
+        ("/home/u/data/images/a.png", "a.png"),
+        ("file:///home/u/data/images/sub/a.png", "sub/a.png"),
+        ("./sub//a.png", "sub/a.png"),
+        ("images/a.png", "a.png"),
+        ("other/a.png", None),  # no path from the top of a disk: another folder's picture
+        ("C:\\images\\b.png", None),
+        ("/home/../../a.png", None),
+    ],
+)
+def test_names_of_images_on_other_machines(tmp_path: Path, name: str, found: str | None) -> None:
+    for path in ("images/a.png", "images/sub/a.png", "other/b.png"):
+        (tmp_path / path).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / path).write_bytes(photo(path))
+    place = Place(tmp_path / "rows", tmp_path / "images")
+    if found is None:
+        with pytest.raises(RowError, match=r"no file .*--images|leaves the folder"):
+            place.picture(name)
+    else:
+        assert place.picture(name) == tmp_path / "images" / found
+
+
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"6" * 64 + b"\nsize 146946961\n"
+PAGE = b"<!DOCTYPE html><html><head><title>Sign in</title></head></html>"
+ERROR = b'{"error": "Repository Not Found"}'
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (POINTER, "found a Git LFS pointer, not the file; expected .* Run `git lfs pull` there"),
+        (PAGE, r"found a web page \(Sign in\), not the file; expected .* get the file again"),
+        (ERROR, "found the error of a server .*, not the file; expected .* get the file again"),
+        (b"", "found an empty file; expected .* get the file again"),
+        (bytes(5000), "found zeros at its beginning; expected .* get the file again"),
+    ],
+)
+def test_what_lies_in_the_place_of_a_table(tmp_path: Path, data: bytes, says: str) -> None:
+    for name in ("rows.csv", "rows.tsv", "rows.jsonl", "rows.json", "rows.parquet"):
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(DatasetError, match=f"{name}: {says}"):
+            list(table_rows(tmp_path / name, ["question"]))
+
+
+def test_what_lies_in_the_place_of_an_image(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(POINTER)
+    rows: list[tuple[int, bytes | Path]] = [(0, tmp_path / "a.png"), (1, PAGE)]
+    reading = SourceReader(Given(rows), Place(tmp_path), MediaStore(tmp_path / "m"), published=False, start=0)
+    assert not list(reading)
+    said = [bad.found.partition(".")[0] for bad in reading.report.bad]
+    assert said == ["a Git LFS pointer, not the file", "a web page (Sign in), not the file"]

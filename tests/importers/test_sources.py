@@ -11,7 +11,7 @@ from tests.importers import source_files
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import Item
 from vgbench_gen.importers._files import Place
-from vgbench_gen.importers._reading import ImportReport, read
+from vgbench_gen.importers._reading import ImportReport, SourceReader
 from vgbench_gen.importers.base import importers, read_origin_index
 from vgbench_gen.store.media import MediaStore
 
@@ -20,7 +20,9 @@ MINE = ("mmvp", "realworldqa", "spatialsense", "spatialbench", "qspatialbench", 
 
 
 def imported(name: str, make: Callable[[Path], Path], folder: Path, published: bool = True) -> Made:
-    reading = read(importers[name], Place(make(folder / "source")), MediaStore(folder / "media"), published=published)
+    reading = SourceReader(
+        importers[name], Place(make(folder / "source")), MediaStore(folder / "media"), published=published
+    )
     return list(reading), reading.report
 
 
@@ -125,13 +127,13 @@ def test_cvbench_keeps_the_prompt_word_for_word(tmp_path: Path) -> None:
 def test_a_folder_without_the_source_says_what_it_has(name: str, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("nothing")
     with pytest.raises(DatasetError, match=r"notes\.txt.*expected files like"):
-        list(read(importers[name], Place(tmp_path), MediaStore(tmp_path / "media")))
+        list(SourceReader(importers[name], Place(tmp_path), MediaStore(tmp_path / "media")))
 
 
 def test_a_changed_column_is_named_with_those_that_are_there(tmp_path: Path) -> None:
     source_files.parquet(tmp_path / "data" / "test.parquet", [{"image": None, "query": "?", "answer": "B"}])
     with pytest.raises(DatasetError, match=r"image, query, answer; expected among them question"):
-        list(read(importers["realworldqa"], Place(tmp_path), MediaStore(tmp_path / "media")))
+        list(SourceReader(importers["realworldqa"], Place(tmp_path), MediaStore(tmp_path / "media")))
 
 
 def test_every_importer_says_what_spatialscore_has_of_it() -> None:

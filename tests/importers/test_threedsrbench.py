@@ -87,7 +87,10 @@ def test_only_line_breaks_end_rows_and_a_damaged_table_is_named(tmp_path: Path) 
     written(tmp_path / "3dsrbench_v1_vlmevalkit.tsv", rows)
     found = imported("3dsrbench", tmp_path, tmp_path / "media")
     assert [item.question for item in found.items] == [odd, bare]
-    for data, told in ((b"qid\tquestion\xff\n", "no UTF-8"), (b'qid\t"' + b"x" * (2**27 + 1), "no table")):
+    for data, told in (
+        (b"qid\tquestion\xff\n", "byte 0xFF in line 1, which is not UTF-8"),
+        (b'qid\t"' + b"x" * (2**27 + 1), "no table"),
+    ):
         (tmp_path / "3dsrbench_v1_vlmevalkit.tsv").write_bytes(data)
         with pytest.raises(DatasetError, match=told):
             imported("3dsrbench", tmp_path, tmp_path / "media")

@@ -156,14 +156,3 @@ def test_images_behind_links_out_of_the_folder_are_refused(tmp_path: Path) -> No
             Place(tmp_path / "set").picture(name)
     with pytest.raises(DatasetError, match="a place below"):
         Place(tmp_path / "set").find("*.png")
-
-
-def test_files_of_a_snapshot_in_the_hubs_cache_are_links(tmp_path: Path) -> None:
-    snapshot = tmp_path / "datasets--x--y/snapshots/0123"
-    snapshot.mkdir(parents=True)
-    blob = tmp_path / "datasets--x--y/blobs/77"
-    blob.parent.mkdir()
-    blob.write_bytes(b"\x89PNG")
-    (snapshot / "a.png").symlink_to("../../blobs/77")
-    assert Place(snapshot).picture("a.png") == blob
-    assert Place(snapshot).find("*.png") == [snapshot / "a.png"]

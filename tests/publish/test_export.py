@@ -310,9 +310,9 @@ def test_spatialscore_rows_read_back_as_the_same_questions(source: Source, tmp_p
     rows = json.loads((folder / f"{NAME}.json").read_text("utf-8"))
     keys = "index category subcategory question_type input_modality question answer img_paths source index_origin"
     assert [set(row) for row in rows] == [{*keys.split(), "category_origin"}] * 8
-    back = read_published(folder / f"{NAME}.json")
-    assert not back.bad
-    for item, question, row in zip(items_of(source), back.questions, rows, strict=True):
+    questions, unread = read_published(folder / f"{NAME}.json")
+    assert not unread
+    for item, question, row in zip(items_of(source), questions, rows, strict=True):
         assert question.id == str(item.index)
         assert question.question == "\n".join(part for part in (item.question, item.context) if part)
         assert (question.form, row["answer"]) == (item.question_type, item.answer)

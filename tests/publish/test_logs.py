@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import pickle
+import zipfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from vgbench_gen.core.errors import DatasetError, UnknownNameError
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import Source
 from vgbench_gen.evaluation.compare import group_by_model
-from vgbench_gen.evaluation.imported import ImportedLog, import_log, logs
+from vgbench_gen.evaluation.imported import ImportedLog, _Check, import_log, logs
 from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.prompting import digest_question, make_asked
 from vgbench_gen.evaluation.replies import read_replies
@@ -122,7 +123,9 @@ def test_only_replies_to_these_very_questions(source: Source, tmp_path: Path) ->
     assert digest != "0" * 16
 
     alone = samples(tmp_path, sample(item[0], "B", sane=other))
-    with pytest.raises(DatasetError, match=r"no reply to this dataset \(1 other request\); expected replies"):
+    with pytest.raises(
+        DatasetError, match=r"no reply to this dataset \(1 other request, such as 'item0000'\); expected"
+    ):
         import_log(source, alone, spec="x:y")
     with pytest.raises(DatasetError, match=r"line 1: found no sane\.id"):
         import_log(source, samples(tmp_path, {"doc_id": 0, "filtered_resps": "A", "acc": 1}))
@@ -182,12 +185,89 @@ def test_vlmevalkit_predictions(source: Source, tmp_path: Path, suffix: str) -> 
     assert scores(source, made)["item0004"] == ("failed", 0.0)
 
 
+OWN: dict[str, Any] = {
+    "own.csv": "\ufeffID,Response\r\nitem0000,B\r\nitem0001,No\r\nitem9,A\r\n",
+    "semicolons.csv": 'index;prediction;question\n0;B;"Which; one"\n1.0;No;\n9;A;\n',
+    "own.tsv": "question_id\ttext\nitem0000\tB\nitem0001\tNo\nitem9\tA\n",
+    "own.jsonl": '{"id": "item0000", "answer": "B"}\r\n{"id": 1, "answer": "No"}\r\n{"id": "item9", "answer": "A"}\r\n',
+    "own.json": '{\n "item0000": "B",\n "item0001": "No",\n "item9": "A"\n}',
+    "list.json": '[{"id": "item0000", "output": "B"}, {"id": "item0001", "output": "No"}, {"id": null, "output": "A"}]',
+    "own.xlsx": [{"index": 0, "reply": "B"}, {"index": 1, "reply": "No"}, {"index": 9, "reply": "A"}],
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_table_of_ones_own(source: Source, tmp_path: Path, name: str, capsys: Capture) -> None:
+    path = tmp_path / name
+    if name.endswith(".xlsx"):
+        table(path, OWN[name])
+    else:
+        path.write_text(OWN[name], encoding="utf-16" if name == "own.tsv" else "utf-8", newline="")
+    assert main(["score", str(source.folder), "--replies", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert f"2 replies of table:{path.stem} taken (0 failed, 0 known)" in out
+    assert "not taken: 1 (unknown id, such as " in out
+    assert "mean score of 2 as built: sane 0.5000" in out
+
+
+def test_a_table_names_questions_by_beginnings_and_repeats_them(source: Source, tmp_path: Path) -> None:
+    rows = [
+        {"id": "item0000", "response": ["B", "C"], "model": "m"},
+        {"id": " 0 ", "response": None, "model": "m"},
+        {"id": "item000", "response": "A", "model": "m"},  # begins the ids of nine others
+        {"response": "A", "model": "m"},
+        [],
+    ]
+    path = tmp_path / "own.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    made = import_log(source, path)
+    assert (made.spec, made.taken, made.failed) == ("table:m", 3, 1)
+    assert (made.ignored, made.first) == ({"unknown_id": 3}, {"unknown_id": "item000"})
+    lines = read_replies(made.path)[1]
+    assert [(key.id, key.epoch, line.response) for key, line in lines.items()] == [
+        ("item0000", 0, "B"), ("item0000", 1, "C"), ("item0000", 2, None),
+    ]  # fmt: skip
+    assert _Check(source, {"abcd1": 0, "abce1": 1}).find_id("abcd") == "abcd1"
+
+
+@pytest.mark.parametrize("name", ["m\udcff", "\ud800", "a\nb"])
+def test_names_that_cannot_be_printed_are_written_as_they_can(source: Source, tmp_path: Path, name: str) -> None:
+    path = tmp_path / "own.csv"
+    path.write_text("id,response\nitem0000,B\n")
+    made = import_log(source, path, spec=name)
+    assert made.spec.isprintable()
+    assert [saved.header.spec for saved in score_source(source, [made.spec])] == [made.spec]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_an_excel_file_with_entities_is_refused(source: Source, tmp_path: Path, encoding: str) -> None:
+    pytest.importorskip("openpyxl")
+    path = table(tmp_path / "own.xlsx", OWN["own.xlsx"])
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    entities = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10 if n else "x" * 10}">' for n in range(10))
+    bomb = f'<?xml version="1.0" encoding="{encoding}"?><!DOCTYPE sst [{entities}]><sst><si><t>&e9;</t></si></sst>'
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in (members | {"xl/sharedStrings.xml": bomb.encode(encoding)}).items():
+            archive.writestr(name, data)
+    with pytest.raises(DatasetError, match="a document type, which no workbook has"):
+        import_log(source, path, "table")
+
+
 def test_what_is_no_log_is_named(source: Source, tmp_path: Path) -> None:
     assert {"lmms-eval", "vlmevalkit"} <= set(logs)
     text = tmp_path / "notes.txt"
     text.write_text("hello")
     with pytest.raises(DatasetError, match=r"found no log that is known.*Say which with --from"):
         import_log(source, text)
+    own = tmp_path / "own.csv"
+    for data, says in (
+        (b"id,response\na,\xe9\n", "byte 0xE9 in line 2"),
+        (b"a,b\n1,2\n", "the columns a, b; expected ids"),
+    ):
+        own.write_bytes(data)
+        with pytest.raises(DatasetError, match=says):
+            import_log(source, own)
     with pytest.raises(UnknownNameError, match="no log is called 'lmms'"):
         import_log(source, text, "lmms")
     with pytest.raises(DatasetError, match="found nothing"):
@@ -196,7 +276,7 @@ def test_what_is_no_log_is_named(source: Source, tmp_path: Path) -> None:
     trap.write_bytes(pickle.dumps([1]))
     with pytest.raises(DatasetError, match="never opened"):
         import_log(source, trap, "vlmevalkit")
-    with pytest.raises(DatasetError, match="found the columns a, b; expected index, prediction"):
+    with pytest.raises(DatasetError, match="found the columns a, b; expected ids and replies"):
         import_log(source, table(tmp_path / "m_x.tsv", [{"a": 1, "b": 2}]), "vlmevalkit")
 
 
@@ -206,7 +286,7 @@ def test_the_verb_takes_and_scores(source: Source, tmp_path: Path, capsys: Captu
     assert main(["score", str(source.folder), "--replies", str(path.parent), "--from", "lmms-eval"]) == 0
     out = capsys.readouterr().out
     assert "2 replies of lmms-eval:org__model taken (0 failed, 0 known)" in out
-    assert "not taken: 1 (unknown id)" in out
+    assert "not taken: 1 (unknown id, such as x)" in out
     assert "mean score of 2 as built: sane 0.5000" in out
     assert main(["score", str(source.folder), "--replies", str(path), "--as", "me:again", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

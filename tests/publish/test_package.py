@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -204,7 +205,10 @@ def test_a_published_recipe_is_read_back(name: str, tmp_path: Path) -> None:
 def test_datasets_opens_it_and_damage_is_told(
     build: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert main(["publish", str(build), "--dry-run", "--out", str(tmp_path / "set"), "--json"]) == 0
+    # `datasets` takes a path for a pattern, and nobody needs a name on the Hub to try.
+    odd = tmp_path / "[v1]* no--name..?"
+    shutil.copytree(build, odd)
+    assert main(["publish", str(odd), "--dry-run", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["opened"]["configurations"] == {"vgbench": 8, "metric_depth": 4, "relative_depth": 4}
     assert told["opened"]["images_decoded"] == 2 * 3 + 3
@@ -214,7 +218,34 @@ def test_datasets_opens_it_and_damage_is_told(
         done = subprocess.CompletedProcess([], status, said, "Traceback\ntorn\n")
         monkeypatch.setattr(subprocess, "run", lambda *_, done=done, **__: done)
         with pytest.raises(NotOpenedError, match=problem):
-            open_with_datasets(tmp_path / "set", {"vgbench": 8})
+            open_with_datasets(odd / "publish", {"vgbench": 8})
+
+
+def test_a_set_as_it_is_downloaded_says_how_it_is_opened(made: Package, tmp_path: Path) -> None:
+    home = tmp_path / "my [sets]"
+    home.symlink_to(made.folder)
+    for folder in (home, home / "data", home / "data" / "vgbench"):
+        with pytest.raises(DatasetError, match=r"vgbench pull '[^']*/my \[sets\]' --out FOLDER`"):
+            load(folder)
+    with pytest.raises(DatasetError, match=r"no parquet files but in .*/items; expected a built dataset\. Name that"):
+        load(write_build(tmp_path / "builds" / "one").parent)
+
+
+def test_a_set_in_the_hubs_cache_is_pulled_from_any_of_its_folders(made: Package, tmp_path: Path) -> None:
+    repository = tmp_path / "datasets--lab--small"
+    for number, file in enumerate(path for path in sorted(made.folder.rglob("*")) if path.is_file()):
+        blob, link = repository / f"blobs/{number}", repository / "snapshots/aaaa" / file.relative_to(made.folder)
+        for path in (blob, link):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        blob.write_bytes(file.read_bytes())
+        link.symlink_to(blob)
+    for number, folder in enumerate((repository, repository / "snapshots/aaaa")):
+        assert pull(str(folder), tmp_path / f"back{number}").rows == 8
+    data = next((repository / "snapshots/aaaa/data").rglob("*.parquet"))
+    data.unlink()
+    data.write_text("version https://git-lfs.github.com/spec/v1\n")
+    with pytest.raises(DatasetError, match=r"found a Git LFS pointer, not the file; expected .*git lfs pull"):
+        pull(str(repository), tmp_path / "damaged")
 
 
 def test_a_folder_is_pulled_and_checked(build: Path, made: Package, tmp_path: Path) -> None:

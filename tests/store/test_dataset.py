@@ -15,7 +15,7 @@ from tests.store.examples import make_item
 from tests.store.test_schema import bits
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import Item, Rejected
-from vgbench_gen.store import dataset as dataset_module
+from vgbench_gen.store import shards
 from vgbench_gen.store.dataset import Dataset, load
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.schema import REJECTS
@@ -74,13 +74,13 @@ def test_any_way_to_name_it(build: Path, items: list[Item], tmp_path: Path) -> N
 
 def test_questions_are_read_without_pixels(build: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[list[str]] = []
-    original = dataset_module._read_group
+    original = shards.read_group
 
-    def watched(path: Path, index: int, columns: list[str]) -> list[dict[str, Any]]:
+    def watched(path: Path, file: Any, group: int, columns: list[str]) -> Any:
         seen.append(columns)
-        return original(path, index, columns)
+        return original(path, file, group, columns)
 
-    monkeypatch.setattr(dataset_module, "_read_group", watched)
+    monkeypatch.setattr(shards, "read_group", watched)
     dataset = load(build)
     assert seen == []
     list(dataset)

@@ -346,7 +346,7 @@ def test_hostile_image_bytes(media: MediaStore) -> None:
         with pytest.raises(DatasetError, match=f"{found}; expected at most 64 megapixels"):
             render(Picture(media.put(bytes(huge), "jpg"), (POINT,)), media)
     for data in (b"", b"\xff\xd8\xff", b"GIF89a" + bytes(50)):
-        with pytest.raises(DatasetError, match="no image"):
+        with pytest.raises(DatasetError, match=r"no image|an empty file"):
             decode(data)
 
 

@@ -141,13 +141,10 @@ def test_refuses_too_few_phrasings_and_unreadable_files(tmp_path: Path) -> None:
     path.write_text(text[: text.index('[[judgment.phrasings]]\nid = "toy.judgment.6"')], encoding="utf-8")
     with pytest.raises(PhrasingError, match=r"toy\.toml: found 5 phrasings .* expected at least 6"):
         render.load_task_file(path)
-    with pytest.raises(PhrasingError, match="no readable file"):
+    with pytest.raises(PhrasingError, match="no such file"):
         render.load_task_file(tmp_path / "absent.toml")
-    path.write_bytes(b"\xff\xfe")
+    path.write_text("[")
     with pytest.raises(PhrasingError, match="no valid TOML"):
-        render.load_task_file(path)
-    path.write_text(text + "#" * render.MAX_FILE_BYTES, encoding="utf-8")
-    with pytest.raises(PhrasingError, match="larger file"):
         render.load_task_file(path)
 
 

@@ -9,13 +9,16 @@ import os
 import re
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 from urllib.request import getproxies
 
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.lines import make_one_line
+from vgbench_gen.core.lines import format_command, make_one_line
+from vgbench_gen.core.stand_ins import config_error
+from vgbench_gen.core.text_files import read_text
 
 COVER = "[key]"
 _MAX_FILE_BYTES = 1 << 16
@@ -171,33 +174,20 @@ def find_key(variables: tuple[str, ...], key_file: Path | None) -> Key | None:
 
 
 def _read_key_file(path: Path, variables: tuple[str, ...]) -> str:
-    def refuse(found: str) -> ConfigError:
-        wanted = " or ".join(f"{name}=…" for name in variables) or "NAME=…"
-        return ConfigError(f"{path}: found {found}; expected the key alone or a line {wanted}. Check --key-file.")
-
-    try:
-        with path.open("rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            raw = file.read(_MAX_FILE_BYTES + 1)
-    except OSError as exc:
-        raise refuse(f"no file that can be read ({exc.strerror})") from exc
-    if len(raw) > _MAX_FILE_BYTES:
-        raise refuse(f"more than {_MAX_FILE_BYTES} bytes")
-    if mode & (stat.S_IRGRP | stat.S_IROTH):
-        _log.warning("%s can be read by other users of this machine; `chmod 600 %s` keeps the key yours.", path, path)
-    try:
-        # Not chained: a decoding error carries the bytes.
-        lines = [line.strip() for line in raw.decode("utf-8").splitlines()]
-    except UnicodeDecodeError:
-        raise refuse("bytes that are no UTF-8") from None
-    lines = [line for line in lines if line and not line.startswith("#")]
+    text = read_text(path, "a key file", config_error, _MAX_FILE_BYTES)
+    with suppress(OSError):
+        if path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
+            told = "%s can be read by other users of this machine; `%s` keeps the key yours."
+            _log.warning(told, path, format_command("chmod", "600", path))
+    lines = [line for each in text.split("\n") if (line := each.strip()) and not line.startswith("#")]
     named = {m["name"]: m["value"].strip().strip("\"'") for line in lines if (m := _LINE.fullmatch(line))}
     for name in variables:
         if name in named:
             return named[name]
     if len(lines) == 1 and not (named and next(iter(named)).isupper()):
         return lines[0]
-    raise refuse("no key for this provider")
+    wanted = " or ".join(f"{name}=…" for name in variables) or "NAME=…"
+    raise ConfigError(f"{path}: found no key for this provider; expected the key alone or a line {wanted}.")
 
 
 def split_address(url: str, where: str) -> SplitResult:

@@ -28,6 +28,8 @@ from vgbench_gen.core.config import Config, parse_config
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.core.rng import digest_bytes
+from vgbench_gen.core.stand_ins import config_error
+from vgbench_gen.core.text_files import read_text
 
 _MAX_BYTES = 64 << 20
 _AGAIN: dict[str, Literal["later", "slower"]] = {"500": "later", "cut": "later", "bad_reply": "later", "429": "slower"}
@@ -130,30 +132,13 @@ class ScriptedProvider(Provider):
     def open(self, name: str, model: str, options: BackendOptions) -> Backend:
         """As `Provider.open`; the file is read at once."""
         spec, path = f"{name}:{model}", Path(model)
-        raw = _read(path)
-        play = _Script(spec, _parse_entries(path, raw)).play
-        return Scripted(spec, path.name, play, options, version=digest_bytes(raw))
+        expected = 'JSON lines such as {"match": "left of", "reply": "Yes"} (docs/tables.md)'
+        text = read_text(path, expected, config_error, _MAX_BYTES)
+        play = _Script(spec, _parse_entries(path, text)).play
+        return Scripted(spec, path.name, play, options, version=digest_bytes(text.encode()))
 
 
-def _read(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            raw = file.read(_MAX_BYTES + 1)
-    except OSError as exc:
-        raise ConfigError(
-            f"{path}: the script cannot be read ({exc.strerror}). Name a file of JSON lines "
-            'such as {"match": "left of", "reply": "Yes"} (docs/tables.md).'
-        ) from exc
-    if len(raw) > _MAX_BYTES:
-        raise ConfigError(f"{path}: larger than {_MAX_BYTES} bytes; expected JSON lines. Check the path.")
-    return raw
-
-
-def _parse_entries(path: Path, raw: bytes) -> list[ScriptLine]:
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as exc:
-        raise ConfigError(f"{path}: byte {exc.start} is not UTF-8; expected JSON lines. Check the path.") from exc
+def _parse_entries(path: Path, text: str) -> list[ScriptLine]:
     entries = []
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():

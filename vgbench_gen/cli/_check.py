@@ -6,6 +6,7 @@ from pathlib import Path
 
 from vgbench_gen.cli.audit import audit_into
 from vgbench_gen.cli.verify import verify_dataset
+from vgbench_gen.core.lines import format_command
 
 _EXAMPLE = "example.png"
 
@@ -65,5 +66,6 @@ def list_places(dataset: Path) -> list[str]:
     return [
         "Look at:",
         *(f"  {f'{dataset}/{place}'.ljust(width)}  {what}" for place, what in places.items()),
-        f"All questions as a site: vgbench browse {dataset}. One, drawn: vgbench show ID {dataset}.",
+        f"All questions as a site: {format_command('vgbench', 'browse', dataset)}. "
+        f"One, drawn: {format_command('vgbench', 'show', 'ID', dataset)}.",
     ]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vgbench_gen.cli._screen import print_json, progress_bars, shorten_start
+from vgbench_gen.core.lines import format_command
 
 if TYPE_CHECKING:
     from vgbench_gen.backends.spec import BackendOptions
@@ -174,5 +175,6 @@ def list_runs(runs: Sequence[Run], dataset: Path, benchmark: str, replies: Path 
     if step := benchmarks[benchmark].next_step(dataset, runs[0].path.with_suffix("")):
         yield f"next: {step}"
         return
-    kind = "" if benchmark == DEFAULT_BENCHMARK else f" --benchmark {benchmark}"
-    yield f"next: vgbench compare {dataset}{kind}" + ("" if replies is None else f" --replies {replies}")
+    options = [] if benchmark == DEFAULT_BENCHMARK else ["--benchmark", benchmark]
+    options += [] if replies is None else ["--replies", str(replies)]
+    yield f"next: {format_command('vgbench', 'compare', dataset, *options)}"

@@ -139,17 +139,17 @@ def _read_published(path: Path) -> tuple[list[str], Sequence[Question] | None]:
         return [], None
     from vgbench_gen.importers.published import read_published
 
-    found = read_published(path)
+    questions, bad = read_published(path)
     notes = []
-    if found.bad:
-        fields = sorted({bad.field for bad in found.bad})
+    if bad:
+        fields = sorted({row.field for row in bad})
         notes.append(
-            f"{len(found.bad)} of {len(found.bad) + len(found.questions)} rows could not be read and are left out "
-            f"(fields: {', '.join(fields)}); the first: {found.bad[0]}"
+            f"{len(bad)} of {len(bad) + len(questions)} rows could not be read and are left out "
+            f"(fields: {', '.join(fields)}); the first: {bad[0]}"
         )
-        for bad in found.bad[:5]:
-            print(f"{path}: {bad}", file=sys.stderr)
-    return notes, found.questions
+        for row in bad[:5]:
+            print(f"{path}: {row}", file=sys.stderr)
+    return notes, questions
 
 
 def _read_questions(path: Path) -> Sequence[Question]:

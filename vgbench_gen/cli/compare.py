@@ -10,6 +10,7 @@ import typer
 from vgbench_gen.cli._options import MAX_SEED, BenchmarkName, ModelNames, choose_dataset
 from vgbench_gen.cli._screen import print_json
 from vgbench_gen.cli._verbs import add_verb
+from vgbench_gen.core.lines import format_command
 
 
 def register(app: typer.Typer) -> None:
@@ -90,7 +91,7 @@ def compare(
         print(f"Written: {page}, tables.json, tables.csv, tables.md, tables.tex")
         bare = [home for home in homes.values() if not (home / "gallery" / "index.html").is_file()]
         if bare and benchmarks[benchmark].builds_datasets:
-            browse = " and ".join(f"`vgbench browse {home}`" for home in bare)
+            browse = " and ".join(f"`{format_command('vgbench', 'browse', home)}`" for home in bare)
             print(f"Ids on the pages become links after {browse} and another compare.")
     if any("incomplete" in line.note for line in found.summary.rows):
         raise typer.Exit(1)

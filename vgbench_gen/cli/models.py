@@ -13,6 +13,7 @@ from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.cli._flags import Only
 from vgbench_gen.cli._screen import print_columns, print_json
 from vgbench_gen.cli._verbs import add_verb
+from vgbench_gen.core.lines import format_command
 
 _BASELINE = "baseline:"
 _SENT = BackendOptions(concurrency=4, retries=2)
@@ -52,7 +53,8 @@ def models(
     from vgbench_gen.core.errors import ConfigError
 
     if spec.startswith(_BASELINE):
-        raise ConfigError(f"{spec}: found a baseline, which asks nobody; it answers in `vgbench eval --model {spec}`.")
+        answer = format_command("vgbench", "eval", "--model", spec)
+        raise ConfigError(f"{spec}: found a baseline, which asks nobody; it answers in `{answer}`.")
 
     backend = open_backend(spec, sent)
     try:

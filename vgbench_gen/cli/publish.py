@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from vgbench_gen.publish.package import Package
     from vgbench_gen.publish.release import Options
 
-_NOBODY = "your-name"
-
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
@@ -80,12 +78,12 @@ def publish(
     from vgbench_gen.publish.baselines import find_unpublished
     from vgbench_gen.publish.hard import require_reviewed
     from vgbench_gen.publish.hub import Target, push
-    from vgbench_gen.publish.release import Options, find_published_vote
+    from vgbench_gen.publish.release import Options, find_published_vote, name_repository
 
     if not repo and not dry_run:
         raise ConfigError("--repo: found none; expected OWNER/NAME on the Hub, or --dry-run.")
     options = Options(
-        repo or f"{_NOBODY}/{dataset.resolve().name}", hard, train, tuple(with_pixels or ()), title, version, date,
+        repo or name_repository(dataset), hard, train, tuple(with_pixels or ()), title, version, date,
         tuple(scores or ()),
     )  # fmt: skip
     if not dry_run:

@@ -11,6 +11,7 @@ import typer
 from vgbench_gen.cli._options import Workers
 from vgbench_gen.cli._screen import print_json
 from vgbench_gen.cli._verbs import add_verb
+from vgbench_gen.core.lines import format_command
 
 
 def register(app: typer.Typer) -> None:
@@ -59,7 +60,8 @@ def pull(
         print_hydrated(made)
         raise typer.Exit(int(bool(made.short)))
     if scans := done.bare - sum(done.imports.values()):
-        print(f"{scans:,} come without images: vgbench hydrate {done.folder} --scenes YOUR_SCANS")
+        hydrate = format_command("vgbench", "hydrate", done.folder, "--scenes", "YOUR_SCANS")
+        print(f"{scans:,} come without images: {hydrate}")
     for again, rows in done.imports.items():
         how = f"import it again: vgbench import {again} --out FOLDER" if again else "their authors alone have them"
         print(f"{rows:,} come without images, which no scan gives: {how}")

@@ -14,6 +14,8 @@ from vgbench_gen.cli._screen import print_json
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.local_server import LOOPBACK, listen, serve
+from vgbench_gen.core.stand_ins import config_error
+from vgbench_gen.core.text_files import read_names
 
 if TYPE_CHECKING:
     from vgbench_gen.quality.review.queue import ReviewItem
@@ -59,7 +61,7 @@ def review(
     bar falls.
     """  # fmt: skip
     from vgbench_gen.quality.review.log import FOLDER, read_logs
-    from vgbench_gen.quality.review.queue import ReviewFilter, list_items, read_ids, select_items
+    from vgbench_gen.quality.review.queue import ReviewFilter, list_items, select_items
     from vgbench_gen.quality.review.status import count_verdicts
     from vgbench_gen.store.dataset import load
 
@@ -69,9 +71,8 @@ def review(
         raise ConfigError(f"--for: found {purpose!r}; expected release or hard.")
     items = load(dataset)
     entries = list_items(items)
-    wanted = ReviewFilter(
-        tuple(task or ()), tuple(form or ()), tuple(source or ()), read_ids(ids) if ids else None, sample
-    )
+    only = tuple(read_names(ids, "ids, one per line", config_error)) if ids else None
+    wanted = ReviewFilter(tuple(task or ()), tuple(form or ()), tuple(source or ()), only, sample)
     selected = select_items(entries, wanted)
     folder = _find_root(dataset) / FOLDER
     if report or export:

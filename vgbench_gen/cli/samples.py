@@ -13,6 +13,7 @@ from vgbench_gen.cli._options import MAX_SEED, Workers, count_workers
 from vgbench_gen.cli._screen import print_columns, print_json, progress_bars
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.lines import format_command
 from vgbench_gen.samples import FRAMES
 
 if TYPE_CHECKING:
@@ -122,6 +123,5 @@ def _print_table(found: list[MadeScene], out: Path, seconds: float) -> None:
         rows.append((name, len(members), len(new), f"{size:.1f}", mean))
     print_columns(rows, heads=heads, right=heads[1:])
     total = sum(made.size_bytes for made in found) / 1e6
-    print(
-        f"{len(found)} scenes, {total:.0f} MB, in {out} after {seconds:.0f} s; look at them with `vgbench scenes {out}`"
-    )
+    look = format_command("vgbench", "scenes", out)
+    print(f"{len(found)} scenes, {total:.0f} MB, in {out} after {seconds:.0f} s; look at them with `{look}`")

@@ -41,14 +41,16 @@ def score(
         typer.Option(
             "--replies",
             metavar="PATH",
-            help="Folder or file of `vgbench eval --replies`, instead of DATASET/replies; or the log "
-            "of another program, whose replies are kept in DATASET/replies and scored.",
+            help="Folder or file of `vgbench eval --replies`, instead of DATASET/replies; or the log of another "
+            "program, or a table of ids and replies, which are kept in DATASET/replies and scored.",
         ),
     ] = None,
     program: Annotated[
         str,
         typer.Option(
-            "--from", metavar="NAME", help="Who wrote it: lmms-eval, vlmevalkit, …; told by its looks if left out."
+            "--from",
+            metavar="NAME",
+            help="Who wrote it: lmms-eval, vlmevalkit, table, …; told by its looks if left out.",
         ),
     ] = "",
     spec: Annotated[
@@ -73,7 +75,9 @@ def score(
 
     Writes one line per reply to DATASET/scores/MODEL.jsonl; scores that rest on the same replies, dataset and scorer
     are kept. A reply that was given to other words, options or images than the dataset has now is counted, not scored.
-    --replies takes those that lmms-eval, VLMEvalKit and others got for a task that `vgbench export` wrote.
+    --replies takes those that lmms-eval, VLMEvalKit and others got for a task that `vgbench export` wrote, and tables
+    (CSV, TSV, JSON, JSON lines, parquet, Excel) with a column `id` (or `index`) and a column `response` (or
+    `prediction`, `output`, `text`, `answer`).
     With --cases, lengths are extracted in metres, --json prints a line per case, a line that cannot be scored is named
     on standard error and the others go on; then the exit status is 1.
     """
@@ -112,7 +116,7 @@ def score(
     if imported is not None:
         print(f"{imported.taken} replies of {imported.spec} taken ({imported.failed} failed, {imported.known} known)")
         for reason, count in imported.ignored.items():
-            print(f"  not taken: {count} ({reason.replace('_', ' ')})")
+            print(f"  not taken: {count} ({reason.replace('_', ' ')}, such as {imported.first[reason]})")
     for row in rows:
         outcomes = ", ".join(f"{outcome} {count}" for outcome, count in row["outcomes"].items())
         print(f"{row['model']}: {row['scored']} replies, {outcomes}")

@@ -11,6 +11,7 @@ from vgbench_gen.cli._options import MAX_SEED, BenchmarkName, DatasetFolder, Mod
 from vgbench_gen.cli._screen import find_width, print_json, progress_bars, shorten_start
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.lines import format_command
 
 if TYPE_CHECKING:
     from vgbench_gen.evaluation.base import Source
@@ -133,7 +134,8 @@ def vote(
         f"saved scores of {voters - scored}."
     )
     if not dry_run and kind.builds_datasets and any(result.status.get(name) != "accepted" for name in choice.ids):
-        lines.append(f"Not yet reviewed: vgbench review {dataset} --ids {votes / hard.CHOSEN}, then vote again.")
+        review = format_command("vgbench", "review", dataset, "--ids", votes / hard.CHOSEN)
+        lines.append(f"Not yet reviewed: {review}, then vote again.")
     if as_json:
         print_json(report)
     else:

@@ -17,7 +17,9 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.paths import open_file
+from vgbench_gen.core.paths import ErrorMaker
+from vgbench_gen.core.stand_ins import config_error
+from vgbench_gen.core.text_files import read_text
 
 MAX_CONFIG_BYTES = 1 << 20  # no recipe comes near; keeps a wrong path (a video, a parquet) out of memory
 _SHOWN_CHARACTERS = 60
@@ -56,22 +58,22 @@ def load_toml(path: Path, model: type[ConfigT]) -> ConfigT:
         ConfigError: the file cannot be read, is no TOML, or does not fit the model; names the file, the dotted key,
             what was found and what was expected, for every mistake at once.
     """
+    return parse_config(read_toml(path), model, str(path))
+
+
+def read_toml(path: Path, error: ErrorMaker = config_error) -> dict[str, Any]:
+    """What a TOML file says.
+
+    error: as of `read_text`.
+
+    Raises:
+        VGBenchError: (by `error`) the file cannot be read, or is no TOML.
+    """
+    text = read_text(path, "a TOML file", error, MAX_CONFIG_BYTES)
     try:
-        with open_file(path) as file:
-            raw = file.read(MAX_CONFIG_BYTES + 1)
-    except FileNotFoundError as exc:
-        raise ConfigError(f"{path}: no such file. Name an existing TOML file.") from exc
-    except OSError as exc:
-        raise ConfigError(f"{path}: cannot be read ({exc.strerror}). Name a readable TOML file.") from exc
-    if len(raw) > MAX_CONFIG_BYTES:
-        raise ConfigError(f"{path}: larger than {MAX_CONFIG_BYTES} bytes; expected a TOML file. Check the path.")
-    try:
-        data = tomllib.loads(raw.decode("utf-8"))
-    except UnicodeDecodeError as exc:
-        raise ConfigError(f"{path}: byte {exc.start} is not UTF-8; expected a TOML file. Check the path.") from exc
-    except (ValueError, RecursionError) as exc:
-        raise ConfigError(f"{path}: not valid TOML: {exc}. Mend that line.") from exc
-    return parse_config(data, model, str(path))
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as problem:
+        raise error(path, f"no valid TOML ({problem})", "a TOML file", "Mend that line.") from problem
 
 
 def parse_config(data: Mapping[str, Any], model: type[ConfigT], where: str) -> ConfigT:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from vgbench_gen.core.paths import open_file
+from vgbench_gen.core.text_files import decode_text
 
 MAX_BYTES = 256_000_000
 """Of one text, unless the reader says another number."""
@@ -41,7 +42,7 @@ def parse_json(
     if len(text) > most_bytes:
         raise ValueError(f"{len(text)} bytes of JSON; at most {most_bytes} are read")
     if isinstance(text, bytes):
-        text = text.decode(json.detect_encoding(text))
+        text = decode_text(text)
     containers = text.count("[") + text.count("{")
     if containers > most_containers:
         raise ValueError(f"{containers} lists and objects; at most {most_containers} are read")

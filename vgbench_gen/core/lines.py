@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 
 def make_one_line(text: str, most: int | None = None) -> str:
@@ -14,6 +15,11 @@ def make_one_line(text: str, most: int | None = None) -> str:
     # A bound on the work as well: some texts are whole bodies.
     looked = text if most is None else text[: 8 * most]
     return " ".join("".join(c if c.isprintable() else " " for c in looked).split())[:most]
+
+
+def format_command(*words: object) -> str:
+    """A command as a shell takes it: words with blanks and other signs stand in quotes."""
+    return shlex.join(map(str, words))
 
 
 def set_on_one_line(record: object, *names: str) -> None:

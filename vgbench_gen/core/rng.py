@@ -41,4 +41,5 @@ def format_canonical_json(value: Mapping[str, Any] | Sequence[Any]) -> str:
 
 
 def _join_key(key: Sequence[str]) -> bytes:
-    return _SEPARATOR.join(part.encode("utf-8") for part in key)
+    # Names of files and words of a command line may hold bytes that are no text.
+    return _SEPARATOR.join(part.encode("utf-8", "surrogatepass") for part in key)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
+from pathlib import Path
 
+from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.json_text import parse_json
+from vgbench_gen.core.paths import open_file
 
 HEAD_BYTES = 4096
 _AGAIN = "The download failed or was not finished: get the file again, signed in where its source asks for it."
@@ -50,3 +54,25 @@ def _is_error(text: bytes) -> bool:
     except ValueError:
         return False
     return isinstance(found, dict) and any(map(found.get, ("error", "errors", "message", "detail", "msg", "fault")))
+
+
+def describe_file(path: Path) -> tuple[str, str] | None:
+    """As `describe_stand_in`, of a file; None also where it cannot be read."""
+    with suppress(OSError, ValueError), open_file(path) as file:
+        return describe_stand_in(file.read(HEAD_BYTES))
+    return None
+
+
+def word_error(where: object, found: str, expected: str, remedy: str) -> str:
+    """An error in one line: where, what was found, what was expected and what to do.
+
+    Where that is a file in whose place something else lies, it says that instead of `found` and `remedy`.
+    """
+    if isinstance(where, Path):
+        found, remedy = describe_file(where) or (found, remedy)
+    return f"{where}: found {found}; expected {expected}. {remedy}"
+
+
+def config_error(where: object, found: str, expected: str, remedy: str) -> ConfigError:
+    """A `ConfigError`; see `word_error`."""
+    return ConfigError(word_error(where, found, expected, remedy))

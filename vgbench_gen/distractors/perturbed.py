@@ -23,7 +23,6 @@ class Perturbed(Strategy):
     def propose(
         self, fact: Fact, space: AnswerSpace, rng: np.random.Generator, count: int
     ) -> Iterator[tuple[list[Candidate], int]]:
-        """See `Strategy.propose`."""
         for _ in range(MAX_PROPOSALS):
             decoys = [c for c in (space.perturbed(fact, rng) for _ in range(count - 1)) if c is not None]
             if len(decoys) < count - 1:

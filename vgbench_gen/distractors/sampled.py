@@ -22,7 +22,6 @@ class Sampled(Strategy):
     def propose(
         self, fact: Fact, space: AnswerSpace, rng: np.random.Generator, count: int
     ) -> Iterator[tuple[list[Candidate], int]]:
-        """See `Strategy.propose`."""
         others = [c for i, c in enumerate(fact.candidates) if i != fact.truth]
         for _ in range(MAX_PROPOSALS):
             drawn = [space.sampled(fact, rng) for _ in range(count - 1)]

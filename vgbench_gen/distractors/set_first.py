@@ -30,7 +30,6 @@ class SetFirst(Strategy):
     def propose(
         self, fact: Fact, space: AnswerSpace, rng: np.random.Generator, count: int
     ) -> Iterator[tuple[list[Candidate], int]]:
-        """See `Strategy.propose`."""
         rungs = space.ladder(fact, count, rng)
         if rungs is not None:
             # One proposal only: drawing again after a refusal would prefer the ranks that pass more easily.

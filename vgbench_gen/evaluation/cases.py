@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 from vgbench_gen.core.json_text import parse_json
+from vgbench_gen.core.text_files import check_text, iterate_lines, open_text
 from vgbench_gen.evaluation.answers.outcomes import convert_to_json_value
 from vgbench_gen.evaluation.base import find_benchmark
 from vgbench_gen.evaluation.scoring import (
@@ -22,7 +23,7 @@ from vgbench_gen.evaluation.scoring import (
     score,
 )
 
-MAX_LINE_BYTES = 16 * 1024 * 1024
+MAX_LINE_CHARS = 16 * 1024 * 1024
 _MAX_NAME_CHARS, _MAX_OPTIONS, _MAX_OPTION_CHARS, _MAX_QUESTION_CHARS = 1000, 26, 20_000, 200_000
 _FIELDS = {"id", "benchmark", "question_type", "response", "ground_truth", "options", "question"}
 
@@ -80,12 +81,12 @@ def score_file(path: Path, tally: CaseTally) -> Iterator[dict[str, Any]]:
     Raises:
         OSError: the file cannot be read.
     """
-    with path.open("rb") as file:
-        for number, line in _read_lines(file):
+    with open_text(path) as file:
+        for number, line in iterate_lines(file, MAX_LINE_CHARS):
             try:
                 if line is None:
-                    raise CaseError(f"found more than {MAX_LINE_BYTES} bytes; expected a shorter line")
-                row = _parse_row(line)
+                    raise CaseError(f"found more than {MAX_LINE_CHARS} characters; expected a shorter line")
+                row = _parse_row(line, number)
                 benchmark = find_benchmark(str(row.get("benchmark")))
                 found = score_case(row) if benchmark is None else benchmark.score_case(row)
             except CaseError as error:
@@ -119,24 +120,11 @@ def format_case(name: str | int, scored: Scored) -> dict[str, Any]:
     }
 
 
-def _read_lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
-    """(number from 1, line) without the empty ones; None for a line that is too long, which is skipped over."""
-    number = 0
-    while line := file.readline(MAX_LINE_BYTES + 1):
-        number += 1
-        if len(line) > MAX_LINE_BYTES and not line.endswith(b"\n"):
-            while (rest := file.readline(MAX_LINE_BYTES)) and not rest.endswith(b"\n"):
-                pass
-            yield number, None
-        elif line.strip():
-            yield number, line
-
-
-def _parse_row(line: bytes) -> dict[str, Any]:
+def _parse_row(line: str, number: int) -> dict[str, Any]:
     try:
-        row = parse_json(line, "keep")
+        row = parse_json(check_text(line, number), "keep")
     except ValueError as error:
-        raise CaseError(f"found no JSON in UTF-8 ({str(error)[:100]}); expected one object per line") from error
+        raise CaseError(f"found no JSON ({str(error)[:100]}); expected one object per line") from error
     if not isinstance(row, dict):
         raise CaseError(f"found a {type(row).__name__}; expected an object")
     return row

@@ -7,14 +7,17 @@ exported tasks carry into the log, and by the words that were sent where it hold
 from __future__ import annotations
 
 import abc
+import bisect
+import re
 import time
 import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from vgbench_gen import __version__
 from vgbench_gen.core.errors import ConfigError, UnknownNameError
@@ -37,9 +40,11 @@ from vgbench_gen.store.files import dataset_error
 
 # What readers come upon where a log holds a text or nothing in the place of an object.
 _FOREIGN = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError, NotImplementedError,
-            zipfile.BadZipFile, zlib.error)  # fmt: skip
+            SyntaxError, zipfile.BadZipFile, zlib.error)  # fmt: skip
 # Why a logged reply is not taken.
 IGNORED = ("unknown_id", "other_request", "not_identified")
+_WHOLE = re.compile(r"(\d{1,12})(?:\.0*)?")  # pandas writes whole numbers so where one is missing
+_SHORTEST_BEGINNING = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +68,15 @@ class Log:
     """The replies, in the order of the log."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """The settings of the run, as far as the log tells them."""
+    by_id: bool = False
+    """Whether it names its questions by id, the beginning of one or index and holds nothing to check them by."""
 
 
 class LogReader(abc.ABC):
     """A plug-in: reads the logs of one program. One instance per registered name, without state."""
+
+    suffixes: ClassVar[tuple[str, ...]] = ()
+    """Of files that it says more about where no reader knows them by their looks."""
 
     @abc.abstractmethod
     def fits(self, path: Path) -> bool:
@@ -82,6 +92,20 @@ class LogReader(abc.ABC):
 
 
 logs: Registry[LogReader] = Registry("log", "vgbench_gen.evaluation.logs")
+
+
+def find_only(path: Path, *patterns: str) -> Path:
+    """A log itself, or the only one in a folder, of the first pattern that finds any.
+
+    Raises:
+        DatasetError: a folder with none or with several.
+    """
+    if not path.is_dir():
+        return path
+    found = next(filter(None, (sorted(path.glob(pattern)) for pattern in patterns)), [])
+    if len(found) != 1:
+        raise dataset_error(path, f"{len(found)} files like {' or '.join(patterns)}", "one", "Name the file.")
+    return found[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +124,8 @@ class ImportedLog:
     """How many of those were there already, word for word."""
     ignored: Mapping[str, int]
     """How many were not taken, by reason (`IGNORED`)."""
+    first: Mapping[str, str]
+    """The question that the first of them names, by reason."""
 
 
 def import_log(source: Source, path: Path, program: str = "", spec: str = "") -> ImportedLog:
@@ -122,15 +148,23 @@ def import_log(source: Source, path: Path, program: str = "", spec: str = "") ->
     items = {row.id: row.row for row in source.rows()}
     check = _Check(source, items)
     ignored: Counter[str] = Counter()
+    first: dict[str, str] = {}
+    said: Counter[str] = Counter()
     lines: list[ReplyLine] = []
     for reply in log.replies:
-        if reason := check.find_mismatch(reply):
+        if log.by_id:
+            name = check.find_id(reply.line.id)
+            reply = replace(reply, line=replace(reply.line, id=name, epoch=said[name]))
+            said[name] += 1
+        if reason := check.find_mismatch(reply, log.by_id):
             ignored[reason] += 1
+            first.setdefault(reason, make_one_line(reply.line.id, 80))
         else:
             lines.append(_complete_line(reply.line, check.digest(reply.line), source.benchmark, log.model or spec))
     if not lines:
         told = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in sorted(ignored.items()))
-        remedy = "Run the task that `vgbench export` writes for this dataset, and import its log."
+        told += "".join(f", such as {name!r}" for name in list(first.values())[:1])
+        remedy = "Run the task that `vgbench export` writes for this dataset, or name questions by their `id`."
         raise dataset_error(path, f"no reply to this dataset ({told or 'none at all'})", "replies to it", remedy)
     target = name_replies_file(source.folder / FOLDER, spec)
     settings = dict(log.settings) | {"program": program}
@@ -142,7 +176,7 @@ def import_log(source: Source, path: Path, program: str = "", spec: str = "") ->
                 out.append(line)
     there = sum(_is_known(line, known) for line in lines)
     return ImportedLog(
-        target, spec, len(lines), sum(line.failed for line in lines), there, dict(sorted(ignored.items()))
+        target, header.spec, len(lines), sum(line.failed for line in lines), there, dict(sorted(ignored.items())), first
     )
 
 
@@ -150,6 +184,11 @@ def _read_log(program: str, path: Path) -> Log:
     try:
         log = logs[program].read(path)
         return replace(log, replies=list(log.replies))
+    except OSError as error:
+        remedy = "Check the path."
+        raise dataset_error(
+            path, f"no readable file ({error.strerror or error})", f"a log of {program}", remedy
+        ) from error
     except _FOREIGN as error:
         found = f"{type(error).__name__}: {make_one_line(str(error), 100)}"
         raise dataset_error(path, found, f"a log of {program}", "Run its task again, or name another log.") from error
@@ -159,9 +198,11 @@ def _find_program(path: Path) -> str:
     if not path.exists():
         raise dataset_error(path, "nothing", "a log of another program", "Check the path.")
     fitting = [name for name in logs if logs[name].fits(path)]
+    fitting = fitting or [name for name in logs if path.is_file() and path.suffix in logs[name].suffixes]
     if len(fitting) != 1:
         found = f"what {' and '.join(fitting)} may have written" if fitting else "no log that is known"
-        raise dataset_error(path, found, f"one of {', '.join(logs)}", "Say which with --from.")
+        remedy = "Say which with --from, or give a table (CSV, JSON lines) with the columns id and response."
+        raise dataset_error(path, found, f"one of {', '.join(logs)}", remedy)
     return fitting[0]
 
 
@@ -171,9 +212,28 @@ class _Check:
     def __init__(self, source: Source, rows: Mapping[str, int]) -> None:
         self._source, self._rows = source, rows
         self._last: tuple[str, Item] | None = None
+        self._sorted = sorted(rows)
 
-    def find_mismatch(self, reply: LoggedReply) -> str:
-        """One of `IGNORED`, or "" where the reply is to a question as it stands."""
+    def find_id(self, name: str) -> str:
+        """The id of the question that a table names by it, by `index` or by a beginning that no other id has; the name
+        itself where there is none."""
+        if name in self._rows:
+            return name
+        if (whole := _WHOLE.fullmatch(name)) and (found := self._indices.get(int(whole[1]))):
+            return found
+        place = bisect.bisect_left(self._sorted, name)
+        near = [one for one in self._sorted[place : place + 2] if one.startswith(name)]
+        return near[0] if len(near) == 1 and len(name) >= _SHORTEST_BEGINNING else name
+
+    @cached_property
+    def _indices(self) -> Mapping[int, str]:
+        return {item.index: item.id for item in map(self._source.item, self._rows.values())}
+
+    def find_mismatch(self, reply: LoggedReply, by_id: bool) -> str:
+        """One of `IGNORED`, or "" where the reply is to a question as it stands.
+
+        by_id: that its log holds no more than the id is no reason.
+        """
         line = reply.line
         if line.id not in self._rows:
             return "unknown_id"
@@ -182,7 +242,7 @@ class _Check:
             words = self._make_words(line)
         except (ConfigError, UnknownNameError):
             return "other_request"
-        if reply.text is None and not line.request_digest:
+        if reply.text is None and not line.request_digest and not by_id:
             return "not_identified"
         same_digest = not line.request_digest or line.request_digest.startswith(now)
         same_words = reply.text is None or reply.text.strip() == words.strip()

@@ -9,8 +9,8 @@ from typing import Any, Self
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import QuestionRow
+from vgbench_gen.importers._reading import NOT_OURS
 from vgbench_gen.store.files import dataset_error
-from vgbench_gen.store.schema import SCHEMA_VERSION
 
 
 class ItemSource:
@@ -117,11 +117,9 @@ def make_item(
         id=item_id,
         index=index,
         group_id=group_id or pair_id or twin_id or item_id,
-        twin_id=twin_id,
         pair_id=pair_id,
         benchmark=benchmark,
         task=task,
-        ask="",
         question_type=question_type,  # type: ignore[arg-type]  # SalBench's kind is none of ours
         category=category,
         subcategory="",
@@ -139,17 +137,8 @@ def make_item(
         answer_value=(),
         answer_shape=(),
         unit="",
-        tolerance=0.0,
         images=tuple(images),
-        convention={},
-        distractors=(),
         evidence=dict(evidence or {}),
-        template_id="",
-        paraphrase="",
-        strategy="",
-        error_parts=(),
-        distractor_seed=0,
-        difficulty=difficulty,
         licence=licence,
-        schema_version=SCHEMA_VERSION,
+        **NOT_OURS | {"twin_id": twin_id, "difficulty": difficulty},
     )

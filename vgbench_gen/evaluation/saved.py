@@ -29,7 +29,7 @@ from vgbench_gen.evaluation.replies import FOLDER as REPLIES
 from vgbench_gen.evaluation.replies import Header, ReplyKey, ReplyLine, read_replies
 from vgbench_gen.evaluation.reply_files import find_source_replies, reply_files
 from vgbench_gen.evaluation.scoring import SCORER_VERSION, CaseError, Scored, make_case, score
-from vgbench_gen.store.files import dataset_error, replace_file
+from vgbench_gen.store.files import dataset_error, open_data, replace_file
 
 SCHEMA = 2
 FOLDER = "scores"
@@ -130,7 +130,8 @@ def score_files(
     items: dict[str, Item] = {}
     others, of_others = taken_from or (None, "")
     for path in paths:
-        digest = digest_bytes(path.read_bytes())
+        with open_data(path, "replies", "Run `vgbench eval`.") as file:
+            digest = digest_bytes(file.read())
         taken = of_others if path.parent == others else ""
         ours = bool(taken) or path.resolve().parent == (source.folder / REPLIES).resolve()
         target = (source.folder if ours else path.parent) / FOLDER / path.name
@@ -324,13 +325,11 @@ def read_scores(path: Path) -> SavedScores:
     """
     remedy = "Run `vgbench score` to make it again from the replies."
     try:
-        lines = path.read_bytes().splitlines()
-        records = [parse_json(line) for line in lines]
+        with open_data(path, "saved scores", remedy) as file:
+            records = [parse_json(line) for line in file]
         if not records or records[0].pop("schema", None) != SCHEMA:
             raise ValueError(f"no schema {SCHEMA}")
         return SavedScores(path, ScoreHeader(**records[0]), tuple(_parse_row(record) for record in records[1:]))
-    except OSError as error:
-        raise dataset_error(path, f"no readable file ({error.strerror})", "saved scores", remedy) from error
     except (ValueError, TypeError, AttributeError) as error:
         raise dataset_error(path, f"no scores ({str(error)[:100]})", "saved scores", remedy) from error
 

@@ -7,6 +7,7 @@ import zlib
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
+from vgbench_gen.core.stand_ins import describe_file
 from vgbench_gen.importers._files import Place, RowError
 
 MAX_MEMBER_BYTES = 512 * 2**20
@@ -54,7 +55,8 @@ def _open(path: Path) -> tuple[zipfile.ZipFile, dict[str, list[str]]]:
     try:
         archive = zipfile.ZipFile(path)
     except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise RowError("image", f"{path.name}, which is no archive ({str(error)[:60]})", "image_missing") from error
+        found = describe_file(path) or (f"no archive ({str(error)[:60]})",)
+        raise RowError("image", f"{path.name}, which is {'. '.join(found)}", "image_missing") from error
     members: dict[str, list[str]] = {}
     for name in archive.namelist():
         members.setdefault(PurePosixPath(name).name, []).append(name)

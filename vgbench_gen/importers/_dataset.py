@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.paths import choose_snapshot
 from vgbench_gen.core.types import Item
 from vgbench_gen.importers import _alike
 from vgbench_gen.importers._files import Place
 from vgbench_gen.importers._leakage import TrainingScenes, find_leaked
-from vgbench_gen.importers._reading import FAMILY, ImportReport, read
+from vgbench_gen.importers._reading import FAMILY, ImportReport, SourceReader
 from vgbench_gen.importers._totals import DISAGREEING, compare_totals
 from vgbench_gen.importers.base import Importer, importers
 from vgbench_gen.importers.hub import download
@@ -76,13 +77,13 @@ def find_place(importer: Importer, folder: Path | None, images: Path | None = No
         images: folder of images that lie apart.
 
     Raises:
-        DatasetError: no such folder; no repository; the Hub does not give it.
+        DatasetError: no such folder; one of several revisions; no repository; the Hub does not give it.
     """
     if folder is not None:
         if not folder.is_dir():
             raise dataset_error(folder, "no folder", f"a copy of {importer.title}", "Give the folder with --from.")
-        return Place(folder, images)
-    return Place(download(importer), images)
+        return Place(choose_snapshot(folder, dataset_error), images)
+    return Place(download(importer.title, importer.repository, importer.patterns), images)
 
 
 def find_places(folder: Path | None, images: Path | None = None) -> dict[str, Place | DatasetError]:
@@ -98,9 +99,8 @@ def find_places(folder: Path | None, images: Path | None = None) -> dict[str, Pl
     """
     if folder is not None and not folder.is_dir():
         raise dataset_error(folder, "no folder", "one with a folder per source", "Give it with --from.")
-    there = (
-        {} if folder is None else {_make_plain(path.name): path for path in sorted(folder.iterdir()) if path.is_dir()}
-    )
+    folders = sorted(path for path in folder.iterdir() if path.is_dir()) if folder else []
+    there = {_make_plain(path.name.rpartition("--")[2]): path for path in folders}  # the Hub's cache has the owner too
     found: dict[str, Place | DatasetError] = {}
     for name in importers.names():
         importer = importers[name]
@@ -156,7 +156,11 @@ def import_source(name: str, place: Place, out: Path, progress: Progress = lambd
         result = Imported(out)
         items = _read(importer, place, MediaStore(out / "media"), result, False, 0, progress)
         if not items:
-            raise _no_items(place.folder, result.reports[-1])
+            report = result.reports[-1]
+            first = f"the first one: {report.bad[0]}" if report.bad else "no row"
+            found = f"{report.rows} rows of which none can be taken over ({first})"
+            remedy = "Give the folder that the source was downloaded to."
+            raise dataset_error(place.folder, found, report.source, remedy)
         result.notes = {"duplicates": _describe_duplicates(items)}
         return _write(items, result, {"source": importer.title, "repository": importer.repository})
 
@@ -201,10 +205,7 @@ def assemble(
         result.notes = _describe_whole_set(items, media, progress)
         if training is not None:
             items = _note_leaked(items, training, keep_leaked, result)
-        result.notes["totals"] = [
-            {"table": t.table, "name": t.name, "here": t.here, "published": t.published, "difference": t.difference}
-            for t in compare_totals(items)
-        ]
+        result.notes["totals"] = compare_totals(items)
         result.notes["totals_note"] = DISAGREEING
         return _write(items, result, {"source": FAMILY})
 
@@ -249,7 +250,7 @@ def _read(
     start: int,
     progress: Progress,
 ) -> list[Item]:
-    reading = read(importer, place, media, published=published, start=start)
+    reading = SourceReader(importer, place, media, published, start)
     total = importer.published if published else sum(part.expected or 0 for part in importer.parts.values())
     items = []
     with media.batch():
@@ -315,9 +316,3 @@ def _write(items: list[Item], result: Imported, manifest: Mapping[str, Any]) -> 
         },
     )
     return result
-
-
-def _no_items(folder: Path, report: ImportReport) -> DatasetError:
-    first = f"the first one: {report.bad[0]}" if report.bad else "no row"
-    return dataset_error(folder, f"{report.rows} rows of which none can be taken over ({first})", report.source,
-                         "Give the folder that the source was downloaded to.")  # fmt: skip

@@ -7,6 +7,8 @@ its unpacked archives. Columns are checked when a file is opened, and the messag
 from __future__ import annotations
 
 import csv
+import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +17,14 @@ from typing import Any
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.core.paths import inside
+from vgbench_gen.core.text_files import check_text, open_text
+from vgbench_gen.core.text_files import read_text as read_text_file
 from vgbench_gen.store import shards
 from vgbench_gen.store.files import dataset_error
 
 MAX_TEXT_FILE = 2**30
 Fields = Mapping[str, Any]
-_BATCH = 64
+_BATCH = 16
 
 
 class RowError(ValueError):
@@ -56,7 +60,7 @@ class Place:
                 if path.is_file() and not any(part.startswith(".") for part in path.relative_to(self.folder).parts)
             )
             for path in found:
-                inside(_find_root(self.folder), path, dataset_error)
+                inside(self.folder, path, dataset_error)
             if found:
                 return found
         here = (
@@ -76,23 +80,33 @@ class Place:
         """The image file of this name, below the folder of images or the top.
 
         Args:
-            name: as the row names it; a leading "./" or "/" does not count, and nothing outside is ever read.
+            name: as the row names it, see `list_names`; nothing outside is ever read.
             folders: subfolders that are tried too.
 
         Raises:
             RowError: there is none.
         """
-        inner = name.replace("\\", "/").lstrip("/")
-        for top in (self.images, self.folder):
-            for sub in ("", *folders):
-                if top is not None and (path := find_inside(top, f"{sub}/{inner}".lstrip("/"))).is_file():
-                    return path
-        raise RowError("image", f"no file {name[:120]!r}", "image_missing")
+        for top in filter(None, (self.images, self.folder)):
+            for inner in list_names(top, name):
+                for sub in ("", *folders):
+                    if (path := find_inside(top, f"{sub}/{inner}".lstrip("/"))).is_file():
+                        return path
+        raise RowError("image", f"no file {name[:120]!r}; --images names a folder of images", "image_missing")
 
 
-def _find_root(folder: Path) -> Path:
-    """The folder that links may not leave. Files of a snapshot in the Hub's cache are links into its repository."""
-    return folder.parent.parent if folder.parent.name == "snapshots" else folder
+def list_names(top: Path, name: str) -> Iterator[str]:
+    """Names below a folder under which a file may lie that a row calls so.
+
+    Rows come from other machines: folders may be divided by backslashes, and of a path from the top of a disk every
+    tail counts, the longest first; of any other the path without the folder's own name.
+    """
+    parts = [part for part in re.split(r"[\\/]+", name) if part not in ("", ".")]
+    yield "/".join(parts)
+    if ".." not in parts:
+        is_whole = re.match(r"[\\/]|[A-Za-z]:|file:", name)
+        for k in range(1, len(parts)):
+            if is_whole or (k == 1 and parts[0] == top.resolve().name):
+                yield "/".join(parts[k:])
 
 
 def find_inside(top: Path, name: str) -> Path:
@@ -101,9 +115,8 @@ def find_inside(top: Path, name: str) -> Path:
     Raises:
         RowError: the name or a link leaves the folder.
     """
-    root = _find_root(top)
     try:
-        return inside(root, f"{top.relative_to(root)}/{name}", dataset_error)
+        return inside(top, name, dataset_error)
     except DatasetError as error:
         raise RowError("image", f"{name[:120]!r}, which leaves the folder", "image_name") from error
 
@@ -169,21 +182,25 @@ def read_parquet_rows(path: Path, needed: Sequence[str | tuple[str, ...]]) -> It
     yield from shards.iterate_rows([path], batch=_BATCH)
 
 
-def read_csv_rows(path: Path, needed: Sequence[str | tuple[str, ...]], delimiter: str = "") -> Iterator[Fields]:
-    """Rows of a CSV or TSV file with a heading line, all cells text. Raises as `read_parquet_rows`."""
-    _check_size(path)
-    delimiter = delimiter or ("\t" if path.suffix == ".tsv" else ",")
+def read_csv_rows(path: Path, needed: Sequence[str | tuple[str, ...]]) -> Iterator[Fields]:
+    """Rows of a table with a heading line, all cells text. Raises as `read_parquet_rows`.
+
+    Cells are divided by tabs in a TSV file, else by what the heading has most of: commas, semicolons or tabs.
+    """
     csv.field_size_limit(2**27)  # some TSV files hold images as base64
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, delimiter=delimiter)
+        if (size := path.stat().st_size) > MAX_TEXT_FILE:
+            raise dataset_error(path, f"{size} bytes", f"at most {MAX_TEXT_FILE}", "Split the file.")
+        with open_text(path, newline="") as file:
+            lines = map(check_text, file, itertools.count(1))
+            heading = next(lines, "")
+            delimiter = "\t" if path.suffix == ".tsv" else max(",;\t", key=heading.count)
+            reader = csv.DictReader(itertools.chain([heading], lines), delimiter=delimiter)
             check_columns(path, list(reader.fieldnames or ()), needed)
             for row in reader:
                 yield {name: cell for name, cell in row.items() if isinstance(name, str)}
-    except UnicodeDecodeError as error:
-        raise dataset_error(path, f"no UTF-8 ({error})", "text", "Download it again.") from error
-    except csv.Error as error:
-        raise dataset_error(path, f"no table ({error})", "CSV or TSV", "Download it again.") from error
+    except (OSError, ValueError, csv.Error) as error:
+        raise dataset_error(path, f"no table ({error})", "CSV or TSV", "Save or download it again.") from error
 
 
 def read_json_rows(path: Path) -> Iterator[Any]:
@@ -192,14 +209,25 @@ def read_json_rows(path: Path) -> Iterator[Any]:
     Raises:
         DatasetError: neither.
     """
-    data = _read_text_of(path)
+    data = read_text_file(path, "a JSON list or JSON lines", dataset_error, MAX_TEXT_FILE)
+    number = 0
     try:
-        if path.suffix == ".jsonl" or not data.lstrip().startswith("["):
-            yield from (parse_json(line, "none") for line in data.split("\n") if line.strip())
+        try:
+            whole = parse_json(data, "none")
+        except ValueError:
+            if data.lstrip().startswith("[") and path.suffix != ".jsonl":
+                raise
+            if not data.strip():
+                raise ValueError("nothing in it") from None
+            for line in data.split("\n"):
+                number += 1
+                if line.strip():
+                    yield parse_json(line, "none")
             return
-        yield from parse_json(data, "none")
+        yield from whole if isinstance(whole, list) else [whole]
     except ValueError as error:
-        raise dataset_error(path, f"no JSON ({error})", "a JSON list or JSON lines", "Download it again.") from error
+        where = f"{path}, line {number}" if number else path
+        raise dataset_error(where, f"no JSON ({error})", "a JSON list or JSON lines", "Download it again.") from error
 
 
 def table_rows(path: Path, needed: Sequence[str | tuple[str, ...]]) -> Iterator[Fields]:
@@ -229,17 +257,3 @@ def check_columns(path: Path, names: Sequence[str], needed: Sequence[str | tuple
         found = f"the columns {', '.join(names) or 'none'}"
         remedy = "The source changed its columns, or this is another file."
         raise dataset_error(path, found, f"among them {', '.join(missing)}", remedy)
-
-
-def _check_size(path: Path) -> None:
-    size = path.stat().st_size
-    if size > MAX_TEXT_FILE:
-        raise dataset_error(path, f"{size} bytes", f"at most {MAX_TEXT_FILE}", "Split the file.")
-
-
-def _read_text_of(path: Path) -> str:
-    _check_size(path)
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise dataset_error(path, f"no UTF-8 ({error})", "text", "Download it again.") from error

@@ -7,13 +7,14 @@ data set and name.
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from vgbench_gen.core.text_files import read_names
 from vgbench_gen.core.types import Item
+from vgbench_gen.importers._files import read_csv_rows
 from vgbench_gen.scenes.base import loaders
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.files import dataset_error
@@ -21,7 +22,6 @@ from vgbench_gen.store.files import dataset_error
 _SCANNET = re.compile(r"(scene\d{4})_\d{2}")
 _VIDEO = re.compile(r"\d{8}")
 _SAME_SCANS = {"ca1m": "arkitscenes", "ca-1m": "arkitscenes", "arkitscenes": "arkitscenes"}
-_MAX_LINES = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def read_training_scenes(path: Path, visits: Path | None = None) -> TrainingScen
     data_sets = {*loaders.names(), "arkitscenes"}
     named: set[tuple[str, str]] = set()
     bare: set[str] = set()
-    for line in _read_lines(path):
+    for line in read_names(path, "a list of scenes, one per line, or a dataset", dataset_error):
         scans, slash, scene = line.partition("/")
         if slash and scans.casefold() in data_sets:
             named.add(place_of(scans, scene, visit_of))
@@ -85,18 +85,6 @@ def find_leaked(items: Iterable[Item], scenes: TrainingScenes) -> list[str]:
     return [item.id for item in items if scenes.has(item)]
 
 
-def _read_lines(path: Path) -> list[str]:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        remedy = "Give a text file with one scene per line, or a dataset."
-        raise dataset_error(path, f"nothing that can be read ({error})", "a list of scenes", remedy) from None
-    return [line for raw in lines[:_MAX_LINES] if (line := raw.partition("#")[0].strip())]
-
-
 def _read_visits(path: Path) -> dict[str, str]:
-    rows = csv.DictReader(_read_lines(path))
-    if not {"video_id", "visit_id"} <= set(rows.fieldnames or ()):
-        found = f"the columns {', '.join(rows.fieldnames or ())}"
-        raise dataset_error(path, found, "video_id and visit_id", "Give the metadata.csv of ARKitScenes.")
+    rows = read_csv_rows(path, ["video_id", "visit_id"])
     return {row["video_id"]: f"visit {row['visit_id']}" for row in rows if row["visit_id"] not in ("", "NA", None)}

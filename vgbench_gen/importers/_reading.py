@@ -6,18 +6,19 @@ import io
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.rng import digest_bytes
+from vgbench_gen.core.stand_ins import HEAD_BYTES, describe_stand_in
 from vgbench_gen.core.types import Item
 from vgbench_gen.importers._files import Place, RowError
 from vgbench_gen.importers._words import QuestionWords, parse_measure
 from vgbench_gen.importers.base import ASKED, ORIGIN, UNKNOWN, Importer, Record, SourceRow, read_letter, read_yes_no
 from vgbench_gen.store.media import MediaStore
-from vgbench_gen.store.pictures import MAX_PIXELS
+from vgbench_gen.store.pictures import MAX_PIXELS, find_image_kind
 from vgbench_gen.store.schema import SCHEMA_VERSION
 
 FAMILY = "SpatialScore"  # prefix of `Item.benchmark` for rows that count by its rules
@@ -25,7 +26,6 @@ MAX_IMAGE_BYTES = 100 * 2**20
 MAX_IMAGES = 1024
 MAX_TEXT = 100_000
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
-_FORMATS = {b"\xff\xd8\xff": "jpg", b"\x89PNG\r\n\x1a\n": "png"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +81,22 @@ class ImportReport:
 
 
 class SourceReader:
-    """The items of a source, made one by one; see `read`. report: complete when they are used up."""
+    """The items of a source, made one by one. report: complete when they are used up.
 
-    def __init__(self, importer: Importer, place: Place, media: MediaStore, *, published: bool, start: int) -> None:
+    Args:
+        importer: of the source.
+        place: where its files are.
+        media: where images go, byte for byte where they are JPEG or PNG, else as PNG.
+        published: only what SpatialScore holds, to be scored by its rules; else all of it, by its own.
+        start: index of the first item.
+
+    Raises:
+        DatasetError: while iterating: a file or a column is missing.
+    """
+
+    def __init__(
+        self, importer: Importer, place: Place, media: MediaStore, published: bool = False, start: int = 0
+    ) -> None:
         self._importer, self._place, self._media, self._published = importer, place, media, published
         self._start = start
         self.report = ImportReport(importer.title)
@@ -108,7 +121,8 @@ class SourceReader:
                 continue
             ids[item.id] += 1
             if ids[item.id] > 1:
-                item = _rename(item, f"{item.id}-{ids[item.id]}")
+                name = f"{item.id}-{ids[item.id]}"
+                item = replace(item, id=name, group_id=name if item.group_id == item.id else item.group_id)
             report.items += 1
             yield item
         report.differences = list(_find_differences(importer, report))
@@ -135,11 +149,11 @@ class SourceReader:
         )
 
 
-# What only our own questions have.
-_NOT_OURS: Mapping[str, Any] = {
+NOT_OURS: dict[str, Any] = {
     "twin_id": "", "ask": "", "tolerance": 0.0, "distractors": (), "template_id": "", "paraphrase": "", "strategy": "",
-    "distractor_seed": 0, "error_parts": (), "difficulty": "",
+    "distractor_seed": 0, "error_parts": (), "difficulty": "", "convention": {}, "schema_version": SCHEMA_VERSION,
 }  # fmt: skip
+"""What only our own questions have, as others have it."""
 
 
 def make_item(
@@ -197,9 +211,7 @@ def make_item(
         images=images,
         evidence=_evidence_of(row, repository),
         licence=row.licence or licence,
-        schema_version=SCHEMA_VERSION,
-        convention={},
-        **_NOT_OURS,
+        **NOT_OURS,
     )
 
 
@@ -207,24 +219,6 @@ def _evidence_of(row: SourceRow, repository: str) -> dict[str, Any]:
     own: dict[str, Any] = {"text": row.words.text, "options_at": [list(span) for span in row.words.options_at]}
     evidence = {ORIGIN: {"index": row.index, "repository": repository}, ASKED: own}
     return evidence | ({"note": row.note} if row.note else {})
-
-
-def read(
-    importer: Importer, place: Place, media: MediaStore, *, published: bool = False, start: int = 0
-) -> SourceReader:
-    """The items of a source.
-
-    Args:
-        importer: of the source.
-        place: where its files are.
-        media: where images go, byte for byte where they are JPEG or PNG, else as PNG.
-        published: only what SpatialScore holds, to be scored by its rules; else all of it, by its own.
-        start: index of the first item.
-
-    Raises:
-        DatasetError: while iterating: a file or a column is missing.
-    """
-    return SourceReader(importer, place, media, published=published, start=start)
 
 
 def answer_of(row: SourceRow) -> tuple[str, float, str]:
@@ -256,7 +250,7 @@ def _store_image(image: bytes | Path, media: MediaStore) -> str:
         raise RowError("image", f"{error.filename} cannot be read ({error.strerror})", "image_missing") from error
     if len(data) > MAX_IMAGE_BYTES:
         raise RowError("image", f"more than {MAX_IMAGE_BYTES} bytes", "image_large")
-    suffix = next((name for magic, name in _FORMATS.items() if data.startswith(magic)), "")
+    suffix = kind if (kind := find_image_kind(data)) in ("jpg", "png") else ""
     if suffix and media.has(f"{digest_bytes(data)}.{suffix}"):
         return media.put(data, suffix)
     return media.put(*_check_image(data, suffix))
@@ -281,19 +275,14 @@ def _check_image(data: bytes, suffix: str) -> tuple[bytes, str]:
             picture.convert("RGBA" if "A" in picture.getbands() else "RGB").save(kept, "PNG")
     # Pillow raises what its codecs raise; a hostile size is a DecompressionBombError.
     except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
-        raise RowError("image", f"{len(data)} bytes that are no image ({str(error)[:80]})", "image_broken") from error
+        found = describe_stand_in(data[:HEAD_BYTES]) or (f"{len(data)} bytes that are no image ({str(error)[:80]})",)
+        raise RowError("image", ". ".join(found), "image_broken") from error
     return kept.getvalue(), "png"
 
 
 def make_slug(*parts: str) -> str:
     """An id of letters, digits and "._-", at most 120 of them."""
     return _UNSAFE.sub("_", "-".join(parts))[:120]
-
-
-def _rename(item: Item, name: str) -> Item:
-    from dataclasses import replace
-
-    return replace(item, id=name, group_id=name if item.group_id == item.id else item.group_id)
 
 
 def _find_differences(importer: Importer, report: ImportReport) -> Iterator[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any
 
 from vgbench_gen.core.types import Item
 
@@ -59,26 +59,12 @@ _SOURCES = {
 }
 
 
-class Total(NamedTuple):
-    """One line of the comparison with the published sizes."""
+def compare_totals(items: Iterable[Item]) -> list[dict[str, Any]]:
+    """The set's sizes beside the published ones, by source, question type, modality and category, ready for JSON.
 
-    table: str
-    """What is counted: sources, question types, modalities or categories."""
-    name: str
-    """The line's name in that table."""
-    here: int
-    """How many questions this set has."""
-    published: int | None
-    """How many the paper has, None where it does not say."""
-
-    @property
-    def difference(self) -> int | None:
-        """Here less published."""
-        return None if self.published is None else self.here - self.published
-
-
-def compare_totals(items: Iterable[Item]) -> list[Total]:
-    """The set's sizes beside the published ones, by source, question type, modality and category."""
+    Each: the `table` and the `name` of its line, how many are `here`, how many are `published` and the `difference`,
+    both None where the paper does not say.
+    """
     counts: dict[str, Counter[str]] = {table: Counter() for table in PUBLISHED}
     for item in items:
         source = item.benchmark.rpartition("/")[2]
@@ -88,7 +74,14 @@ def compare_totals(items: Iterable[Item]) -> list[Total]:
         counts["modality"][item.input_modality] += 1
         counts["category"][item.category] += 1
     return [
-        Total(table, name, counts[table][name], sizes.get(name))
+        {
+            "table": table,
+            "name": name,
+            "here": here,
+            "published": size,
+            "difference": None if size is None else here - size,
+        }
         for table, sizes in PUBLISHED.items()
         for name in (*sizes, *sorted(set(counts[table]) - set(sizes)))
+        for here, size in ((counts[table][name], sizes.get(name)),)
     ]

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from vgbench_gen.core.spread import choose_evenly
+from vgbench_gen.core.stand_ins import HEAD_BYTES, describe_stand_in
 from vgbench_gen.core.types import ColorArray
 from vgbench_gen.importers._archives import read_member
 from vgbench_gen.importers._files import RowError
-from vgbench_gen.scenes.containers import HEAD_BYTES, OPTIONS, is_video
+from vgbench_gen.scenes.containers import OPTIONS, is_video
 
 JPEG_QUALITY = 95
 _KEPT = 512  # videos whose frames stay in memory (about 0.7 MB each): questions about one video do not stand together
@@ -73,8 +74,9 @@ class _Video:
 
         source = str(self.data) if isinstance(self.data, Path) else io.BytesIO(self.data)
         try:
-            if not is_video(self._read_head()):
-                raise RowError("video", f"{self.name}, which is no Matroska, MP4 or AVI", "video_broken")
+            if not is_video(head := self._read_head()):
+                found = describe_stand_in(head) or ("no Matroska, MP4 or AVI",)
+                raise RowError("video", f"{self.name}, which is {'. '.join(found)}", "video_broken")
             with av.open(source, options=OPTIONS) as container:
                 if not container.streams.video:
                     raise RowError("video", f"{self.name}, which holds no video", "video_broken")

@@ -37,7 +37,7 @@ CORRESPONDENCE = ("Point and Object Tracking", "Point Correspondence")
 TRACKING_3D = ("Point and Object Tracking", "3D Tracking")
 MISCELLANEOUS = ("Others", "Miscellaneous")
 
-_LETTER = re.compile(r"\s*\(?([A-Za-z])\)?\s*[.:)]?\s*")
+_LETTER = re.compile(r"\s*\(?([A-Za-z])\)?\s*([.:)].*)?", re.DOTALL)
 
 
 class Record(NamedTuple):
@@ -168,7 +168,7 @@ def read_origin_index(item: Item) -> int | str:
 
 
 def read_letter(answer: str, options: Sequence[str]) -> str:
-    """The capital letter of an answer such as "(b)", "B", "B." or the text of an option.
+    """The capital letter of an answer such as "(b)", "B", "B. 2 m" or the text of an option.
 
     Raises:
         RowError: it is none of the options.

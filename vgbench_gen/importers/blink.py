@@ -71,7 +71,6 @@ class Blink(Importer):
                     yield Record(f"{task}/{path.name}:{number}", task, fields)
 
     def row(self, record: Record, place: Place) -> SourceRow:
-        """As `Importer.row`."""
         fields, task = record.fields, record.part
         choices = read_column(fields, "choices")
         prompt = read_optional(fields, "prompt")

@@ -57,7 +57,6 @@ class CvBench(Importer):
     published = 2638
 
     def records(self, place: Place) -> Iterator[Record]:
-        """As `Importer.records`."""
         for path in place.find("**/test_[23]d*.parquet", "**/test*.parquet", "**/test_[23]d.jsonl", "**/test.jsonl"):
             rows = read_parquet_rows(path, _COLUMNS) if path.suffix == ".parquet" else read_json_rows(path)
             for number, fields in enumerate(rows):
@@ -65,7 +64,6 @@ class CvBench(Importer):
                 yield Record(f"{path.name}:{number}", str(held.get("task")), held)
 
     def row(self, record: Record, place: Place) -> SourceRow:
-        """As `Importer.row`."""
         fields = record.fields
         category = read_category(self, record, "task")
         choices = read_column(fields, "choices")

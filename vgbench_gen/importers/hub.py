@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from vgbench_gen.core.errors import DatasetError
-from vgbench_gen.importers.base import Importer
 from vgbench_gen.store.files import dataset_error
 
 _COPY = "or give a local copy with --from FOLDER."
@@ -18,28 +17,31 @@ _REMEDIES = {
 }
 
 
-def download(importer: Importer) -> Path:
-    """The folder of the files that an importer reads; what was fetched before is not fetched again.
+def download(title: str, repository: str, patterns: Sequence[str] = ()) -> Path:
+    """The folder of the files of a repository; what was fetched before is not fetched again.
+
+    Args:
+        title: of the source, for messages.
+        repository: "" where there is none.
+        patterns: of the files that are wanted; all where empty.
 
     Raises:
         DatasetError: no repository, no right to it, no answer, or no room for it.
     """
-    if not importer.repository:
+    if not repository:
         remedy = "Download it from its authors and give the folder with --from."
-        raise dataset_error(importer.title, "no repository on the Hub", "a local copy", remedy)
+        raise dataset_error(title, "no repository on the Hub", "a local copy", remedy)
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
     try:
-        patterns = list(importer.patterns) or None
-        return Path(snapshot_download(importer.repository, repo_type="dataset", allow_patterns=patterns))
+        return Path(snapshot_download(repository, repo_type="dataset", allow_patterns=list(patterns) or None))
     # Connection problems are OSErrors of the client's own HTTP layer.
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
-        raise _describe_error(importer, error) from error
+        raise _describe_error(f"{title} ({repository} on the Hub)", error) from error
 
 
-def _describe_error(importer: Importer, error: Exception) -> DatasetError:
-    where = f"{importer.title} ({importer.repository} on the Hub)"
+def _describe_error(where: str, error: Exception) -> DatasetError:
     status = find_status(error)
     if status:
         remedy = _REMEDIES.get(status, f"Run it again later, {_COPY}")

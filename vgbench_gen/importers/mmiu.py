@@ -80,7 +80,6 @@ class Mmiu(Importer):
                     places[stored] += 1
 
     def row(self, record: Record, place: Place) -> SourceRow:
-        """As `Importer.row`."""
         fields = _flatten(record.fields)
         paths = fields.get("input_image_path")
         if not isinstance(paths, list) or not paths or not all(isinstance(path, str) for path in paths):

@@ -34,13 +34,11 @@ class Mmvp(Importer):
     published = 300
 
     def records(self, place: Place) -> Iterator[Record]:
-        """As `Importer.records`."""
         for path in place.find("**/*.parquet", "**/Questions.csv"):
             for number, fields in enumerate(table_rows(path, _COLUMNS), start=1):
                 yield Record(f"{path.name}:{number}", "all", fields)
 
     def row(self, record: Record, place: Place) -> SourceRow:
-        """As `Importer.row`."""
         fields = record.fields
         number = read_text(fields, *_COLUMNS[0])
         if not number.isdigit():

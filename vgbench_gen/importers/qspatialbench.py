@@ -48,7 +48,6 @@ class QSpatialBench(Importer):
     published = 271
 
     def records(self, place: Place) -> Iterator[Record]:
-        """As `Importer.records`."""
         for split in _SPLITS:
             if not place.has(f"**/{split}*.parquet"):
                 continue  # told by its count
@@ -61,7 +60,6 @@ class QSpatialBench(Importer):
             place.find(*(f"**/{split}*.parquet" for split in _SPLITS))
 
     def row(self, record: Record, place: Place) -> SourceRow:
-        """As `Importer.row`."""
         fields = record.fields
         value = read_column(fields, "answer_value")
         if not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:

@@ -43,7 +43,6 @@ class RealWorldQa(Importer):
     published = 765
 
     def records(self, place: Place) -> Iterator[Record]:
-        """As `Importer.records`."""
         number = 0
         for path in place.find("**/test*.parquet", "**/*.parquet"):
             for fields in read_parquet_rows(path, ("image", "question", "answer")):
@@ -51,7 +50,6 @@ class RealWorldQa(Importer):
                 number += 1
 
     def row(self, record: Record, place: Place) -> SourceRow:
-        """As `Importer.row`."""
         answer = read_text(record.fields, "answer")
         form, words = form_of(read_text(record.fields, "question"), answer)
         return SourceRow(

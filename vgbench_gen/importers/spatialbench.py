@@ -60,7 +60,6 @@ class SpatialBench(Importer):
     published = 174
 
     def records(self, place: Place) -> Iterator[Record]:
-        """As `Importer.records`."""
         if place.has("**/positional.json"):
             for name in self.parts:
                 for path in place.find(f"**/{name}.json"):
@@ -76,7 +75,6 @@ class SpatialBench(Importer):
                 number += 1
 
     def row(self, record: Record, place: Place) -> SourceRow:
-        """As `Importer.row`."""
         fields = record.fields
         category = read_category(self, record, "category")
         answer = read_text(fields, "answer")

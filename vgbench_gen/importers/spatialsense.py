@@ -41,7 +41,6 @@ class SpatialSense(Importer):
                     yield Record(f"{path.name}:{name}", SPLIT, {"photo": photo, "relation": annotation})
 
     def row(self, record: Record, place: Place) -> SourceRow:
-        """As `Importer.row`."""
         photo, relation = record.fields["photo"], record.fields["relation"]
         if not isinstance(relation, Mapping):
             raise RowError("annotations", f"a {type(relation).__name__}")

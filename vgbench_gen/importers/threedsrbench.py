@@ -70,7 +70,6 @@ class ThreeDSRBench(Importer):
                     yield Record(f"{path.name}:{number}", self._find_part(str(fields["category"])), fields)
 
     def row(self, record: Record, place: Place) -> SourceRow:
-        """As `Importer.row`."""
         fields, name = record.fields, read_text(record.fields, "qid", "index")
         known = _ID.fullmatch(name)
         if known is None:

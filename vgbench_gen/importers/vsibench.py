@@ -85,7 +85,6 @@ class VsiBench(Importer):
                 number += 1
 
     def row(self, record: Record, place: Place) -> SourceRow:
-        """As `Importer.row`."""
         fields = record.fields
         category, numeric = read_category(self, record, "question_type"), record.part in _NUMBERS
         scans, scene = read_text(fields, "dataset"), read_text(fields, "scene_name")

@@ -37,7 +37,6 @@ class _Split(Importer):
     licence = "apache-2.0"
 
     def records(self, place: Place) -> Iterator[Record]:
-        """As `Importer.records`."""
         for path in place.find(f"**/{self.split}/test.jsonl", f"**/vsr_{self.split}/test.jsonl", "test.jsonl"):
             rows = read_json_rows(path)
             first = next(rows, None)
@@ -51,7 +50,6 @@ class _Split(Importer):
                 yield Record(f"{path.name}:{number}", self.split, fields if isinstance(fields, Mapping) else {})
 
     def row(self, record: Record, place: Place) -> SourceRow:
-        """As `Importer.row`."""
         fields = record.fields
         name, label = read_text(fields, "image"), read_optional(fields, "label")
         if label not in (0, 1):

@@ -14,8 +14,7 @@ from vgbench_gen.publish.card import load_citations
 from vgbench_gen.publish.data_files import CANARY, DataPart
 from vgbench_gen.publish.licences import Decision
 from vgbench_gen.publish.release import ALL, HARD, TRAIN, Release
-from vgbench_gen.publish.sources import info_of, title_of
-from vgbench_gen.publish.words import load_word
+from vgbench_gen.publish.words import info_of, load_word, title_of
 from vgbench_gen.store.columns import Column
 from vgbench_gen.store.schema import PUBLISHED
 from vgbench_gen.text.render import find_templates_root

@@ -97,7 +97,8 @@ class _Rows:
         self._memory = FileFacts()
 
     def of(self, places: Sequence[int]) -> Iterator[Row]:
-        rows = ({**row, **self._apart.get(row["id"], {})} for row in read_rows_without_images(self._paths, places))
+        found = shards.iterate_rows(self._paths, shards.list_light_columns, only=set(places))
+        rows = ({**row, **self._apart.get(row["id"], {})} for row in found)
         # Decoding and digests let go of the interpreter; their order does not matter.
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             while batch := list(islice(rows, _AT_ONCE)):
@@ -107,30 +108,6 @@ class _Rows:
                     list(pool.map(lambda name: self._memory.of(name, self._media), names))
                 for row in batch:
                     yield make_published_row(row, self._media, self._gate.travels(row), self._memory) | self._canary
-
-
-def read_rows_without_images(paths: Sequence[Path], places: Sequence[int]) -> Iterator[Row]:
-    """Rows at these places (ascending, counted over all files) with everything but the bytes of their images.
-
-    Raises:
-        DatasetError: a file is missing or damaged.
-    """
-    wanted = iter(places)
-    place = next(wanted, None)
-    start = 0
-    for path in paths:
-        with shards.open_parquet(path) as file:
-            schema = file.schema
-            leaves = [schema.column(k).path for k in range(len(schema))]
-            columns = [leaf for leaf in leaves if not (leaf.startswith("images.") and leaf.endswith(".bytes"))]
-            for group in range(file.metadata.num_row_groups):
-                end = start + file.metadata.row_group(group).num_rows
-                if place is not None and place < end:
-                    read = file.read_row_group(group, columns=columns, use_threads=False)
-                    while place is not None and place < end:
-                        yield from read.slice(place - start, 1).to_pylist()
-                        place = next(wanted, None)
-                start = end
 
 
 def _offset_progress(progress: Callable[[int, int], None], before: int, total: int, done: int) -> None:

@@ -23,10 +23,10 @@ from vgbench_gen.evaluation.scoring import make_case
 from vgbench_gen.publish.scorer import copy_scorer
 from vgbench_gen.store.files import dataset_error
 from vgbench_gen.store.media import NAME
+from vgbench_gen.store.pictures import find_image_kind
 from vgbench_gen.text.render import find_templates_root
 
 IMAGES = "images"
-_KINDS = ((b"\xff\xd8\xff", "jpg"), (b"\x89PNG", "png"), (b"RIFF", "webp"), (b"GIF8", "gif"), (b"BM", "bmp"))
 _SLOT = re.compile(r"\{\{ ([a-z_]+) \}\}")
 
 
@@ -191,7 +191,7 @@ class Job:
         if not NAME.fullmatch(name):
             # Names of other benchmarks may repeat between rows or climb out of the folder.
             data = data if isinstance(data, bytes) else data.read_bytes()
-            name = f"{digest_bytes(data)}.{_find_image_kind(data)}"
+            name = f"{digest_bytes(data)}.{find_image_kind(data) or 'bin'}"
         place = f"{IMAGES}/{name[:2]}/{name}"
         if name not in self._laid:
             target = self.folder / place
@@ -202,7 +202,3 @@ class Job:
                 shutil.copyfile(data, target)
             self._laid[name] = place
         return place
-
-
-def _find_image_kind(data: bytes) -> str:
-    return next((kind for start, kind in _KINDS if data.startswith(start)), "bin")

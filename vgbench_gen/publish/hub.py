@@ -7,7 +7,6 @@ new one. What was uploaded before a cut is not sent again. Tokens come from wher
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -82,7 +81,7 @@ def push(folder: Path, target: Target, say: Callable[[str], None] = lambda text:
     head = _read_head(api, target)
     there = _list_remote_files(api, target, head)
     stale = sorted(name for name in there if name.startswith(_OURS) and name not in files)
-    if not stale and _are_same(files, there):
+    if not stale and not any(_list_differing(files, there)):
         return Pushed(head, f"{api.endpoint}/datasets/{target.repo}/tree/{head}", changed=False)
     adding = [CommitOperationAdd(path_in_repo=name, path_or_fileobj=str(path)) for name, path in files.items()]
     say(f"uploading {len(files)} files to {target.repo}")
@@ -170,23 +169,16 @@ def _list_remote_files(api: Any, target: Target, commit: str) -> dict[str, tuple
     return _retry(listed, target)
 
 
-def _are_same(files: Mapping[str, Path], there: Mapping[str, tuple[int, str]]) -> bool:
-    return not any(_list_differing(files, there))
-
-
 def _list_differing(files: Mapping[str, Path], there: Mapping[str, tuple[int, str]]) -> Iterator[str]:
     """Names of files that are not there, or with other bytes."""
+    from huggingface_hub.utils.sha import git_hash
+
     for name, path in files.items():
         size, digest = there.get(name, (-1, ""))
         if size != path.stat().st_size or digest != (
-            compute_sha256(path) if len(digest) == 64 else _compute_git_digest(path)
+            compute_sha256(path) if len(digest) == 64 else git_hash(path.read_bytes())
         ):
             yield name
-
-
-def _compute_git_digest(path: Path) -> str:
-    data = path.read_bytes()
-    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 def _find_landed_commit(
@@ -208,7 +200,7 @@ def _find_landed_commit(
     if now == head:
         raise error
     there = _list_remote_files(api, target, now)
-    if _are_same(files, there) and not set(stale) & set(there):
+    if not any(_list_differing(files, there)) and not set(stale) & set(there):
         return Pushed(now, f"{api.endpoint}/datasets/{target.repo}/commit/{now}", changed=True)
     found = f"commit {now[:12]}, which somebody else made meanwhile; expected {head[:12]}"
     raise HubError(f"{target.repo}: found {found}. Nothing of yours was committed; publish again.") from error

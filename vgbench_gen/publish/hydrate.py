@@ -39,7 +39,7 @@ from vgbench_gen.store.provenance import (
     write_manifest,
 )
 from vgbench_gen.store.schema import RecordSchema, Row
-from vgbench_gen.store.shards import iterate_rows, open_parquet, write_embedded_rows
+from vgbench_gen.store.shards import iterate_rows, list_images, list_light_columns, open_parquet, write_embedded_rows
 
 REPORT = "hydrate.json"
 _RECORDS = "hydrated"
@@ -148,7 +148,7 @@ def hydrate(
             report.expected = rows_fingerprint(wanted.gathered(iterate_rows(items.paths)))
         report.expected_said = text_fingerprint(items)
         made = _make_images(wanted, _list_roots(scenes), target, workers, progress, report)
-        rows = _fill_rows(iterate_rows(items.paths, _list_light_columns(items.paths)), made, wanted, media, report)
+        rows = _fill_rows(iterate_rows(items.paths, list_light_columns), made, wanted, media, report)
         write_embedded_rows(target / "items", rows, _make_table(items.paths), "items")
         result = load(target)
         report.fingerprint, report.said = dataset_fingerprint(result), text_fingerprint(result)
@@ -181,7 +181,7 @@ class _Wanted:
                 self._keep(row)
             else:
                 self._want(row)
-            names = [file["name"] for file in row.get("image_files") or ()] or _list_paths(row)
+            names = [file["name"] for file in row.get("image_files") or ()] or list_images(row)
             yield {c.name: row[c.name] for c in ITEM_COLUMNS} | {"images": [{"path": name} for name in names]}
 
     @staticmethod
@@ -273,7 +273,7 @@ def _fill_rows(
     for row in rows:
         report.rows += 1
         files = find_image_files(row)
-        names = _list_paths(row)
+        names = list_images(row)
         if not (names and all(name in wanted.embedded for name in names)):
             found = [made.get(file["name"]) for file in files]
             names = [one.name for one in found if one is not None and one.outcome in USABLE]
@@ -293,23 +293,13 @@ def _fill_rows(
     report.missing_scenes, report.not_from_scans = dict(sorted(missing.items())), dict(sorted(elsewhere.items()))
 
 
-def _list_paths(row: Row) -> list[str]:
-    return [image["path"] for image in row["images"]]
-
-
-def _list_light_columns(paths: Sequence[Path]) -> list[str]:
-    """All columns of the files but the images' bytes."""
-    with open_parquet(paths[0]) as file:
-        leaves = [file.schema.column(k).path for k in range(len(file.schema))]
-    return [leaf for leaf in leaves if not (leaf.startswith("images.") and leaf.endswith(".bytes"))]
-
-
 def _make_table(paths: Sequence[Path]) -> RecordSchema[Any]:
     """Published items, with what other text columns the files have."""
     with open_parquet(paths[0]) as file:
         schema = file.schema_arrow
     known = {column.name for column in PUBLISHED_COLUMNS}
-    more = [Column(f.name, "string", "as published", "publish") for f in schema if f.name not in known]
+    names = [name for name in schema.names if name not in known and not name.startswith("__index_level_")]  # of pandas
+    more = [Column(name, "string", "as published", "publish") for name in names]
     odd = [c.name for c in more if str(schema.field(c.name).type) not in {"string", "large_string"}]
     if odd:
         raise dataset_error(paths[0], f"columns {', '.join(odd)}", "columns of published items, or text", _REMEDY)

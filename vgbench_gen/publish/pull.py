@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-import re
+import glob
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.json_text import read_json
-from vgbench_gen.core.paths import inside
+from vgbench_gen.core.paths import choose_snapshot, inside
 from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.publish import hub
 from vgbench_gen.publish.package import FORMAT, SECTION, TRAIN_MANIFEST, compute_sha256
@@ -24,6 +23,7 @@ from vgbench_gen.store.dataset import Dataset, load
 from vgbench_gen.store.files import (
     dataset_error,
     fill_folder,
+    link_file,
     sync_all_to_disk,
 )
 from vgbench_gen.store.provenance import MANIFEST, dataset_fingerprint, read_manifest, write_manifest
@@ -71,7 +71,7 @@ def pull(name: str, out: Path, revision: str = "main", part: str = ALL) -> Pulle
     """
     local = Path(name)
     if local.is_dir():
-        return _take(local, out, "", part)
+        return _take(choose_snapshot(local, dataset_error), out, "", part)
     if not REPO.fullmatch(name):
         raise ConfigError(f"{name}: found neither a folder nor a Hub name; expected OWNER/NAME, such as lab/vgbench.")
     staging = out.parent / f".{out.name}.pull"
@@ -84,7 +84,7 @@ def pull(name: str, out: Path, revision: str = "main", part: str = ALL) -> Pulle
             out, len(held), *_count_rows_without_images(held.paths), str(record["fingerprint"]), commit, fresh=False
         )
     names = [MANIFEST, _AUDIT, *record["files"], *([TRAIN_MANIFEST] if part == TRAIN else [])]
-    hub.fetch(name, commit, staging, [_escape_pattern(each) if each != _AUDIT else each for each in names])
+    hub.fetch(name, commit, staging, [glob.escape(each) if each != _AUDIT else each for each in names])
     pulled = _take(staging, out, commit, part)
     shutil.rmtree(staging)
     return pulled
@@ -106,8 +106,8 @@ def _take(source: Path, out: Path, commit: str, part: str) -> Pulled:
             path, written = inside(source, name, dataset_error), inside(filling, target, dataset_error)
             _check_file(path, files.get(name), name)
             written.parent.mkdir(parents=True, exist_ok=True)
-            _link_or_copy(path, written)
-        own = read_manifest(source) if part != TRAIN else _train_manifest(source)
+            link_file(path, written)
+        own = read_manifest(source, TRAIN_MANIFEST if part == TRAIN else MANIFEST)
         if part == HARD and "hard" in manifest[SECTION]:
             own["hard"] = manifest[SECTION]["hard"]
         stated = {"fingerprint": fingerprint, "said_fingerprint": record["said_fingerprint"]}
@@ -143,15 +143,6 @@ def _record(source: Path, part: str) -> tuple[dict[str, Any], Mapping[str, Any]]
     if not all(name.startswith("data/") for name in sets[part]["files"]):
         raise dataset_error(where, f"the files {sets[part]['files']!r:.200}", "names below data/", remedy)
     return manifest, sets[part]
-
-
-def _train_manifest(source: Path) -> dict[str, Any]:
-    path = source / TRAIN_MANIFEST
-    try:
-        return dict(read_json(path))
-    except (OSError, ValueError, TypeError) as error:
-        found = f"no readable manifest ({type(error).__name__})"
-        raise dataset_error(path, found, "that of the training set", "Publish or download it again.") from error
 
 
 def _find_held(out: Path, record: Mapping[str, Any]) -> Dataset | None:
@@ -207,16 +198,3 @@ def _count_rows_without_images(paths: Sequence[Path]) -> tuple[int, dict[str, in
     for benchmark, rows in imports.items():
         told[import_name(benchmark)] += rows
     return bare, dict(sorted(told.items()))
-
-
-def _link_or_copy(source: Path, target: Path) -> None:
-    """A second name for a file where the disk allows it, else a copy: shards are replaced, never changed in place."""
-    try:
-        target.hardlink_to(source)
-    except OSError:
-        shutil.copyfile(source, target)
-
-
-def _escape_pattern(name: str) -> str:
-    """A pattern that only this name matches."""
-    return re.sub(r"([*?[])", r"[\1]", name)

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.json_text import parse_json, read_json
+from vgbench_gen.core.json_text import read_json
 from vgbench_gen.core.rng import hash_stably
+from vgbench_gen.core.stand_ins import config_error
+from vgbench_gen.core.text_files import read_names
 from vgbench_gen.core.types import Item
 from vgbench_gen.pipeline.subset import find_absent_partners
 from vgbench_gen.publish.hard import Vote, read_own_vote, vote_of
@@ -242,6 +244,11 @@ def _make_plain(task: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", letters).strip("-._")[:80] or "task"
 
 
+def name_repository(folder: Path) -> str:
+    """The name that stands in a set for one on the Hub, where none is given."""
+    return f"your-name/{re.sub('--+|[.][.]+', '-', _make_plain(folder.resolve().name))}"
+
+
 def count(items: Iterable[Item]) -> Counts:
     """Count questions by task and type, source, split and licence, modality; their scenes; their images."""
     cells: Counter[tuple[str, str]] = Counter()
@@ -271,14 +278,16 @@ def _read_hard_rows(dataset: Dataset, path: Path) -> tuple[int, ...]:
 def _read_hard_ids(path: Path) -> list[str]:
     if path.is_dir() or path.suffix == ".parquet":
         return load(path).ids()
+    expected = "a dataset, or ids as lines, a JSON list or the `ids` of a JSON object"
+    if path.suffix != ".json":
+        return read_names(path, expected, config_error)
     try:
-        text = path.read_text("utf-8")
-        found = parse_json(text) if path.suffix == ".json" else [line.strip() for line in text.splitlines()]
+        found = read_json(path)
     except (OSError, ValueError) as error:
-        raise ConfigError(f"--hard {path}: found no readable file ({error}); expected a dataset or ids.") from error
+        raise config_error(f"--hard {path}", f"no readable file ({error})", expected, "Check the path.") from error
     ids = found.get("ids") if isinstance(found, dict) else found
     if not isinstance(ids, list) or not all(isinstance(each, str) for each in ids):
-        raise ConfigError(f"--hard {path}: found other JSON; expected a list of ids, or an object with one as `ids`.")
+        raise config_error(f"--hard {path}", "other JSON", expected, "Name the file of ids.")
     return [each for each in ids if each]
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from vgbench_gen.core.types import Item
 from vgbench_gen.publish.licences import OWN, Gate
-from vgbench_gen.publish.words import load_word
 from vgbench_gen.tasks.row_evidence import ShownEvidence
 
 _ALL = "SpatialScore"  # family of `Item.benchmark`; imported whole
@@ -55,10 +54,3 @@ def import_name(benchmark: str) -> str:
             return str(name)
     # Some sources hold parts under names of their own, such as QSpatialBench-ScanNet.
     return next((str(n) for n in importers.names() if benchmark.startswith(f"{importers[n].title}-")), "")
-
-
-def explain_hydration(name: str, rows: int) -> str:
-    """A phrase: what to run for rows of an import."""
-    if not name:
-        return load_word("licences.from_authors", count=f"{rows:,}")
-    return load_word("licences.import", count=f"{rows:,}", name=name)

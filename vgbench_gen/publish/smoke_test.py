@@ -40,12 +40,20 @@ def open_with_datasets(folder: Path, rows: Mapping[str, int]) -> dict[str, Any]:
         NotOpenedError: it cannot be opened, or has other numbers of rows.
     """
     folder = folder.resolve()
-    # Beside the folder: loading copies up to a task's files, and a system's temporary folder may be in memory.
-    with tempfile.TemporaryDirectory(prefix=".vgbench-opened-", dir=folder.parent) as cache:
+    # Beside the folder: loading copies up to a task's files, and a system's temporary folder may be in memory. The
+    # files are opened by links, because `datasets` takes the path of a folder for a pattern.
+    with (
+        tempfile.TemporaryDirectory(prefix=".vgbench-opened-", dir=folder.parent) as cache,
+        tempfile.TemporaryDirectory(prefix="vgbench-opened-") as shown,
+    ):
+        for file in (path for path in folder.rglob("*") if path.is_file()):
+            link = Path(shown) / file.relative_to(folder)
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(file)
         off = {"HF_HUB_OFFLINE": "1", "HF_HOME": cache, "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("HF_", "HUGGING"))} | off
         done = subprocess.run(
-            [sys.executable, "-m", __name__, str(folder)],
+            [sys.executable, "-m", __name__, shown],
             capture_output=True, text=True, env=environment, timeout=_TIMEOUT_S, check=False,
         )  # fmt: skip
     if done.returncode:

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.scenes.base import DatasetInfo, loaders
 from vgbench_gen.text.render import fill_phrase, find_templates_root, load_words
 
 _SLOT = re.compile(r"\{\{ ([a-z_]+) \}\}")
@@ -58,3 +59,14 @@ def share(part: int, whole: int) -> str:
 @cache
 def _find_path(name: str) -> Path:
     return find_templates_root() / "cards" / name
+
+
+def info_of(source: str) -> DatasetInfo | None:
+    """What the loader of a source says about it; None where no installed loader has that name."""
+    return loaders[source].info if source in loaders.names() else None
+
+
+def title_of(source: str) -> str:
+    """The name of a source for people; the source itself where no loader knows it."""
+    info = info_of(source)
+    return source if info is None else info.title

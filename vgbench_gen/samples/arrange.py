@@ -193,18 +193,6 @@ class Room:
         thing = Placed(model, float(at[0]), float(at[1]), 0.0, other.yaw_deg + yaw + turn)
         return thing if self.put(thing) else None
 
-    def place_on_floor(
-        self, model: Model, region: tuple[float, float, float, float], tries: int = 20, snap: bool = False
-    ) -> Placed | None:
-        """Anywhere on the floor of a region (x1, y1, x2, y2), at any yaw (`snap`: square to the walls)."""
-        for _ in range(tries):
-            x, y = (float(self.rng.uniform(region[k], max(region[k + 2], region[k] + 1e-3))) for k in (0, 1))
-            yaw = float(self.rng.choice([0, 90, 180, 270])) if snap else float(self.rng.uniform(0, 360))
-            thing = Placed(model, x, y, 0.0, yaw)
-            if self.put(thing):
-                return thing
-        return None
-
     def lay(self, model: Model, x: float, y: float, yaw_deg: float) -> Placed:
         """A rug: others may stand on it."""
         thing = Placed(model, x, y, 0.0, yaw_deg)

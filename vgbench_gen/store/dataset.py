@@ -8,14 +8,15 @@ import io
 import itertools
 import re
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-import pyarrow as pa
-
 from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.lines import format_command
+from vgbench_gen.core.paths import choose_snapshot
 from vgbench_gen.core.types import Item
 from vgbench_gen.store import shards
 from vgbench_gen.store.files import dataset_error
@@ -25,10 +26,8 @@ if TYPE_CHECKING:
     from PIL import Image
 
 _SHARD = re.compile(r"(?P<stem>.+)-(?P<index>\d{5})-of-(?P<count>\d{5})\.parquet")
-# Everything but the image bytes: reading questions must not read gigabytes of pixels.
-_LIGHT = [c.name if c.type != "images" else f"{c.name}.list.element.path" for c in ITEMS.columns]
-_BYTES = "images.list.element.bytes"
-_NAMES = "image_files.list.element.name"  # of published rows
+_FILES = "image_files"  # of published rows
+_COLUMNS = (*(c.name for c in ITEMS.columns), _FILES)
 _REMEDY = "Name a folder that `vgbench build` made, its `items` folder, or a parquet file of items."
 _GROUPS_KEPT = 4
 
@@ -102,24 +101,16 @@ class Dataset(Sequence[Item]):
         but: key of evidence; items that have it keep theirs.
         """
         empty: dict[str, Any] = {"evidence": "{}", "convention": "{}", "distractors": []}
-        columns = [name for name in (*_LIGHT, _NAMES) if name not in empty or (but and name == "evidence")]
+        columns = [name for name in _COLUMNS if name not in empty or (but and name == "evidence")]
         for path in self.paths:
-            for row in shards.iterate_rows([path], _list_leaves(path, columns), 1024):
+            for row in shards.iterate_rows([path], partial(_list_leaves, names=columns), 1024):
                 kept = {"evidence": row["evidence"]} if but and f'"{but}":' in row["evidence"] else {}
                 yield ITEMS.from_row(row | empty | kept, path)
 
     def take(self, places: Iterable[int]) -> Iterator[Item]:
         """The items in these rows, in the order of the dataset; the others are not unpacked."""
-        wanted, start = set(places), 0
-        for path in self.paths:
-            size = sum(
-                count for (file, _), count in zip(self._groups, self._count_group_rows(), strict=True) if file == path
-            )
-            mine = {place - start for place in wanted if start <= place < start + size}
-            if mine:
-                for row in shards.iterate_rows([path], _list_leaves(path, [*_LIGHT, _NAMES]), 64, mine):
-                    yield ITEMS.from_row(row, path)
-            start += size
+        for row in shards.iterate_rows(self.paths, _list_leaves, 64, set(places)):
+            yield ITEMS.from_row(row, self._name())
 
     def by_id(self, item_id: str) -> Item:
         """The item of this id.
@@ -159,7 +150,7 @@ class Dataset(Sequence[Item]):
         group = self._group_of(row)
         if self._images[0] != group:
             path, index = self._groups[group]
-            rows = _read_group(path, index, [_BYTES])
+            rows = _read_group(path, index, ["images"])
             self._images = group, [[image["bytes"] for image in r["images"]] for r in rows]
         name, embedded = self[row].images[k], self._images[1][row - self._starts[group]]
         data: bytes | None = embedded[k] if embedded else None
@@ -200,7 +191,7 @@ class Dataset(Sequence[Item]):
 
     def _read_item(self, group: int, place: int) -> Item:
         if group not in self._rows_read:
-            self._rows_read[group] = [*_read_group(*self._groups[group], [*_LIGHT, _NAMES])]
+            self._rows_read[group] = [*_read_group(*self._groups[group])]
             if len(self._rows_read) > _GROUPS_KEPT:
                 self._rows_read.popitem(last=False)
         self._rows_read.move_to_end(group)
@@ -214,26 +205,16 @@ class Dataset(Sequence[Item]):
         return self.paths[0] if len(self.paths) == 1 else self.paths[0].parent
 
 
-def _list_leaves(path: Path, columns: Sequence[str]) -> list[str]:
+def _list_leaves(file: Any, names: Container[str] = _COLUMNS) -> list[str]:
+    # Of published rows the checksums of images are not needed.
+    leaves = shards.list_light_columns(file, names)
+    return [leaf for leaf in leaves if not leaf.startswith(f"{_FILES}.") or leaf.endswith(".name")]
+
+
+def _read_group(path: Path, index: int, columns: Sequence[str] = ()) -> list[dict[str, Any]]:
     with shards.open_parquet(path) as file:
-        return _list_leaves_of(file, columns)
-
-
-def _list_leaves_of(file: Any, columns: Sequence[str]) -> list[str]:
-    # The member of a list is called "element" by us and "item" by some other writers.
-    leaves = {file.schema.column(k).path for k in range(len(file.schema))}
-    names = [c if c in leaves or "." not in c else c.replace(".element.", ".item.") for c in columns]
-    return [c for c in names if c in leaves or not c.startswith("image_files.")]
-
-
-def _read_group(path: Path, index: int, columns: list[str]) -> list[dict[str, Any]]:
-    with shards.open_parquet(path) as file:
-        names = _list_leaves_of(file, columns)
-        try:
-            table = file.read_row_group(index, columns=names, use_threads=False)
-        except (OSError, pa.ArrowException) as error:
-            raise shards.damage_error(path, error) from error
-    return shards.list_rows(path, table)
+        names = columns or _list_leaves(file)
+        return shards.list_rows(path, shards.read_group(path, file, index, names))
 
 
 def _find(path: Path) -> list[Path]:
@@ -244,9 +225,22 @@ def _find(path: Path) -> list[Path]:
     folder = path / "items" if (path / "items").is_dir() else path
     files = sorted(p for p in folder.glob("*.parquet") if not p.name.startswith("."))
     if not files:
-        raise dataset_error(folder, "no parquet files", "a built dataset", _REMEDY)
+        found, remedy = _look_below(choose_snapshot(folder, dataset_error))
+        raise dataset_error(folder, found, "a built dataset", remedy)
     _require_all_shards(folder, files)
     return files
+
+
+def _look_below(folder: Path) -> tuple[str, str]:
+    """What a folder holds that has no parquet files itself, and how to open it."""
+    below = next((path for depth in range(1, 4) for path in sorted(folder.glob("*/" * depth + "*-of-*.parquet"))), None)
+    if below is None:
+        return "no parquet files", _REMEDY
+    home = next((each for each in below.parents if (each / "manifest.json").is_file()), folder)
+    if below.relative_to(home).parts[0] != "data":
+        return f"no parquet files but in {below.parent}", "Name that folder."
+    pull = format_command("vgbench", "pull", home, "--out", "FOLDER")
+    return "a published set as it is downloaded", f"Run `{pull}` and name that FOLDER."
 
 
 def _require_all_shards(folder: Path, files: Sequence[Path]) -> None:

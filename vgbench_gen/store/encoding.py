@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -25,9 +25,22 @@ def make_stored_schema(table: RecordSchema[Any], metadata: Mapping[str, Any] | N
     return schema.with_metadata({**schema.metadata, b"vgbench": format_canonical_json(notes).encode()})
 
 
+def list_leaves(path: str, arrow_type: Any) -> Iterator[tuple[str, Any]]:
+    """(parquet path, type) of all that a column of this type holds."""
+    if pa.types.is_list(arrow_type):
+        yield from list_leaves(f"{path}.list.element", arrow_type.value_type)
+    elif pa.types.is_struct(arrow_type):
+        for field in arrow_type:
+            yield from list_leaves(f"{path}.{field.name}", field.type)
+    else:
+        yield path, arrow_type
+
+
 def open_parquet_writer(path: Path, table: RecordSchema[Any], schema: pa.Schema) -> Any:
     """A `pyarrow.parquet.ParquetWriter` with the encodings of this table."""
-    text, images, numbers = table.text_leaves, table.image_leaves, table.number_leaves
+    leaves = dict(leaf for field in table.schema for leaf in list_leaves(field.name, field.type))
+    text, images = ([path for path, kind in leaves.items() if kind == each] for each in (pa.string(), pa.binary()))
+    numbers = [path for path in leaves if path not in {*text, *images}]
     # No dictionaries for numbers: they make equal floats share an entry, and zeros and NaNs compare oddly. One for
     # images lets twins, and all rows of a group, share theirs; JPEG bytes gain nothing from a codec or from bounds.
     return pq.ParquetWriter(

@@ -21,14 +21,15 @@ from typing import Any, BinaryIO
 from vgbench_gen.core.errors import DatasetError, escape_surrogates
 from vgbench_gen.core.json_text import OddNumbers, parse_json
 from vgbench_gen.core.paths import open_file
+from vgbench_gen.core.stand_ins import word_error
 
 _MAX_NAME_BYTES = 160  # file systems allow 255, and temporary names are longer by 30
 _TEMPORARY = re.compile(r"^\.(?P<name>.+)\.(?P<pid>\d+)-[0-9a-f]{12}\.(?P<kind>tmp|old)$")
 
 
 def dataset_error(where: object, found: str, expected: str, remedy: str) -> DatasetError:
-    """A `DatasetError` worded like a `FormatError`: where, what was found, what was expected, what to do."""
-    return DatasetError(f"{where}: found {found}; expected {expected}. {remedy}")
+    """A `DatasetError`; see `word_error`."""
+    return DatasetError(word_error(where, found, expected, remedy))
 
 
 def open_data(path: Path, expected: str, remedy: str) -> BinaryIO:
@@ -40,11 +41,13 @@ def open_data(path: Path, expected: str, remedy: str) -> BinaryIO:
     try:
         return open_file(path)
     except OSError as error:
-        raise dataset_error(path, f"no readable file ({error.strerror or error})", expected, remedy) from error
+        is_missing = isinstance(error, FileNotFoundError)
+        found = "no file" if is_missing else f"no readable file ({error.strerror or error})"
+        raise dataset_error(path, found, expected, remedy) from error
 
 
 def parse_object(
-    line: bytes, where: object, expected: str, remedy: str, odd_numbers: OddNumbers = "refuse"
+    line: bytes | str, where: object, expected: str, remedy: str, odd_numbers: OddNumbers = "refuse"
 ) -> dict[str, Any]:
     """The JSON object that a line of a file holds.
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from vgbench_gen.core.rng import digest_bytes
-from vgbench_gen.store.files import dataset_error, sync_all_to_disk, write_bytes
+from vgbench_gen.store.files import dataset_error, open_data, sync_all_to_disk, write_bytes
 
 NAME = re.compile(r"[0-9a-f]{32}\.(?:jpg|png)", re.ASCII)
 _MAGIC = {"jpg": b"\xff\xd8\xff", "png": b"\x89PNG\r\n\x1a\n"}
@@ -73,12 +73,9 @@ class MediaStore:
             DatasetError: not a media name, no such file, or its bytes no longer give its name.
         """
         path = self._path(name)
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            raise dataset_error(
-                path, "no file", "an image that facts or items name", "Measure its scene again (`vgbench measure`)."
-            ) from None
+        remedy = "Measure its scene again (`vgbench measure`)."
+        with open_data(path, "an image that facts or items name", remedy) as file:
+            data = file.read()
         if digest_bytes(data) != path.stem:
             raise dataset_error(
                 path,

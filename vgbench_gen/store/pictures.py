@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from vgbench_gen.core.rng import format_canonical_json
+from vgbench_gen.core.stand_ins import HEAD_BYTES, describe_stand_in
 from vgbench_gen.core.types import ColorArray, FloatArray
 from vgbench_gen.store import drawing
 from vgbench_gen.store.files import dataset_error
@@ -38,6 +39,9 @@ MAX_PIXELS = 64 * 10**6
 MAX_SIDE = 32767 - 1  # warpPerspective and remap address pixels with 16 bits
 MAX_OPS = 64
 JPEG_QUALITY = 95
+_KINDS = (
+    (b"\xff\xd8\xff", "jpg"), (b"\x89PNG\r\n\x1a\n", "png"), (b"RIFF", "webp"), (b"GIF8", "gif"), (b"BM", "bmp"),
+)  # fmt: skip
 _KEYS = {
     "crop_resize": {"op", "rect", "size"},
     "warp": {"op", "H", "origin", "size"},
@@ -370,9 +374,15 @@ def _read_header(where: object, data: bytes) -> tuple[tuple[int, int], bool]:
     return (width, height), turned
 
 
+def find_image_kind(data: bytes) -> str:
+    """The suffix for an encoded image by its first bytes, such as "jpg"; "" where they begin no image."""
+    return next((kind for start, kind in _KINDS if data.startswith(start)), "")
+
+
 def _make_format_error(where: object, data: bytes) -> Exception:
-    found = f"{len(data)} bytes that are no image"
-    return dataset_error(where, found, "a JPEG or PNG", "The file is damaged: measure its scene again.")
+    damage = f"{len(data)} bytes that are no image", "The file is damaged: measure its scene again."
+    found, remedy = describe_stand_in(data[:HEAD_BYTES]) or damage
+    return dataset_error(where, found, "a JPEG or PNG", remedy)
 
 
 def _make_size_error(where: object, found: str) -> Exception:

@@ -13,20 +13,24 @@ from contextlib import contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import vgbench_gen
 from vgbench_gen.core.errors import VGBenchError
-from vgbench_gen.core.json_text import parse_json, read_json
+from vgbench_gen.core.json_text import MAX_BYTES, parse_json
 from vgbench_gen.core.paths import close_if_raised
 from vgbench_gen.core.rng import format_canonical_json
 from vgbench_gen.core.types import Item
 from vgbench_gen.store.columns import ITEM_COLUMNS
-from vgbench_gen.store.files import check_name, dataset_error, process_alive, write_bytes
+from vgbench_gen.store.files import (
+    check_name,
+    dataset_error,
+    open_data,
+    parse_object,
+    process_alive,
+    write_bytes,
+)
 from vgbench_gen.store.schema import Row, make_item_row
-
-if TYPE_CHECKING:
-    pass
 
 MANIFEST = "manifest.json"
 TIMES = "times.json"
@@ -53,23 +57,16 @@ def write_times(folder: Path, times: Mapping[str, Any]) -> Path:
     return path
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a build folder.
+def read_manifest(folder: Path, name: str = MANIFEST) -> dict[str, Any]:
+    """The manifest of a build folder, or a file of another name there that is made like one.
 
     Raises:
         DatasetError: missing, or not a JSON object.
     """
-    path = folder / MANIFEST
+    path = folder / name
     remedy = "Name a folder that `vgbench build` made, or build it again."
-    try:
-        found = read_json(path)
-    except FileNotFoundError:
-        raise dataset_error(path, "no file", "the manifest of a build", remedy) from None
-    except ValueError as error:
-        raise dataset_error(path, f"no JSON ({error})", "the manifest of a build", remedy) from error
-    if not isinstance(found, dict):
-        raise dataset_error(path, f"a JSON {type(found).__name__}", "a JSON object", remedy)
-    return found
+    with open_data(path, "the manifest of a build", remedy) as file:
+        return parse_object(file.read(MAX_BYTES + 1), path, "the manifest of a build", remedy)
 
 
 def read_recipe(manifest: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:

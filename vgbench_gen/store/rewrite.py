@@ -17,9 +17,8 @@ from vgbench_gen.store.encoding import make_stored_schema, open_parquet_writer
 from vgbench_gen.store.files import fill_folder, link_file, sync_to_disk
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.schema import ITEMS, Row
-from vgbench_gen.store.shards import damage_error, iterate_rows, open_parquet
+from vgbench_gen.store.shards import iterate_rows, list_images, list_light_columns, open_parquet, read_group
 
-_LIGHT = [c.name if c.type != "images" else f"{c.name}.list.element.path" for c in ITEMS.columns]
 _AT_ONCE = 512
 
 
@@ -55,7 +54,7 @@ def read_stored_rows(paths: Sequence[Path]) -> list[Row] | None:
             # Fields have metadata of their own when they are read.
             if not file.schema_arrow.equals(schema) or file.schema_arrow.metadata != schema.metadata:
                 return None
-    rows = list(iterate_rows(paths, _LIGHT, _AT_ONCE))
+    rows = list(iterate_rows(paths, list_light_columns, _AT_ONCE))
     for row in rows:
         row["images"] = [{"bytes": None, **image} for image in row["images"]]
     return rows
@@ -113,15 +112,12 @@ def _write_part(part: _Part, before: Sequence[Row], after: Sequence[Row], media:
     if not changed:
         link_file(part.source, part.target)
         return
-    repainted = {k for k, row in changed.items() if _list_images(row) != _list_images(before[part.start + k])}
+    repainted = {k for k, row in changed.items() if list_images(row) != list_images(before[part.start + k])}
     schema = make_stored_schema(ITEMS)
     with open_parquet(part.source) as file, open_parquet_writer(part.target, ITEMS, schema) as writer:
         start = 0
         for group in range(file.metadata.num_row_groups):
-            try:
-                table = file.read_row_group(group, use_threads=False)
-            except (OSError, pa.ArrowException) as error:
-                raise damage_error(part.source, error) from error
+            table = read_group(part.source, file, group)
             here = range(start, start + len(table))
             mine = {k - start: row for k, row in changed.items() if k in here}
             if mine:
@@ -135,7 +131,7 @@ def _replace_rows(table: Any, changed: Mapping[int, Row], repainted: set[int], m
     """The table with other rows at some places, and other images at some of these."""
     records = []
     for k, row in changed.items():
-        names = _list_images(row) if k in repainted else []
+        names = list_images(row) if k in repainted else []
         records.append({**row, "images": [{"bytes": media.get(name), "path": name} for name in names]})
     both = pa.concat_tables([table, pa.Table.from_pylist(records, schema=table.schema)])
     new = {k: len(table) + j for j, k in enumerate(changed)}
@@ -145,7 +141,3 @@ def _replace_rows(table: Any, changed: Mapping[int, Row], repainted: set[int], m
         images = both["images"].take(pa.array([new[k] if k in repainted else k for k in range(len(table))]))
     place = table.schema.get_field_index("images")
     return texts.add_column(place, table.schema.field(place), images)
-
-
-def _list_images(row: Row) -> list[str]:
-    return [image["path"] for image in row["images"]]

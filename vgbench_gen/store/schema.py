@@ -100,34 +100,6 @@ class RecordSchema(Generic[R]):
             )
         return pa.schema([pa.field(c.name, _make_arrow_type(c)) for c in self.columns], metadata=metadata)
 
-    @property
-    def text_leaves(self) -> list[str]:
-        """Parquet paths of the text columns."""
-        return self._list_leaves("string", "json", "strings")
-
-    @property
-    def number_leaves(self) -> list[str]:
-        """Parquet paths of the number columns."""
-        return self._list_leaves("int64", "float64", "int64s", "float64s")
-
-    @property
-    def image_leaves(self) -> list[str]:
-        """Parquet paths of the columns with encoded images."""
-        return self._list_leaves("binary")
-
-    def _list_leaves(self, *kinds: str) -> list[str]:
-        leaves = []
-        for c in self.columns:
-            members: list[tuple[str, str]] = [(f".list.element.{f.name}", f.type) for f in c.fields] or [("", c.type)]
-            if c.type == "images":
-                members = [(".list.element.bytes", "binary"), (".list.element.path", "string")]
-            for path, kind in members:
-                if kind in kinds:
-                    leaves.append(
-                        c.name + path + (".list.element" if kind in {"strings", "int64s", "float64s"} else "")
-                    )
-        return leaves
-
 
 def _make_arrow_type(column: Column) -> Any:
     if column.type == "structs":
@@ -136,12 +108,13 @@ def _make_arrow_type(column: Column) -> Any:
 
 
 def _make_feature(column: Column) -> Any:
+    # As `datasets` before 4 writes them, which later ones read too; these call all of them "List".
     if column.type == "images":
-        return {"feature": {"_type": "Image"}, "_type": "List"}
+        return {"feature": {"_type": "Image"}, "_type": "Sequence"}
     if column.type == "structs":
-        return {"feature": {f.name: _make_feature(f) for f in column.fields}, "_type": "List"}
+        return [{f.name: _make_feature(f) for f in column.fields}]
     value = {"dtype": _FEATURE_OF.get(column.type, column.type), "_type": "Value"}
-    return {"feature": value, "_type": "List"} if column.type.endswith("s") else value
+    return {"feature": value, "_type": "Sequence"} if column.type.endswith("s") else value
 
 
 def _make_fact_row(fact: Fact) -> Row:
@@ -262,9 +235,6 @@ def read_item(row: Mapping[str, Any]) -> Item:
     named, files = [image["path"] for image in row["images"]], plain.pop("image_files", None) or ()
     plain["images"] = tuple(named or [file["name"] for file in files])
     plain["distractors"] = tuple(Distractor(**d) for d in row["distractors"])
-    empty = [name for name, value in plain.items() if value is None or (isinstance(value, tuple) and None in value)]
-    if empty:
-        raise ValueError(f"no value in {', '.join(empty)}")
     return Item(**plain)
 
 

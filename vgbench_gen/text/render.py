@@ -8,7 +8,6 @@ a file is read, so a template file can neither compute nor reach into Python. Fi
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -19,11 +18,11 @@ from jinja2 import StrictUndefined, Template, TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
+from vgbench_gen.core.config import read_toml
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.types import QuestionType
 from vgbench_gen.text.lint import STATES
 
-MAX_FILE_BYTES = 256 * 1024
 MAX_TEMPLATE_CHARS = 4000
 MAX_SLOT_CHARS = 4000
 MIN_PHRASINGS = 6
@@ -43,14 +42,15 @@ class PhrasingError(ConfigError):
         where: file and phrasing id or key.
         found: what stands there.
         expected: what the rules ask for.
+        remedy: what to do, where that says more.
     """
 
-    def __init__(self, where: object, found: str, expected: str) -> None:
-        super().__init__(where, found, expected)
-        self.where, self.found, self.expected = str(where), found, expected
+    def __init__(self, where: object, found: str, expected: str, remedy: str = "") -> None:
+        super().__init__(where, found, expected, remedy)
+        self.where, self.found, self.expected, self.remedy = str(where), found, expected, remedy
 
-    def __str__(self) -> str:
-        return f"{self.where}: found {self.found}; expected {self.expected}"
+    def _word(self) -> str:
+        return f"{self.where}: found {self.found}; expected {self.expected}{self.remedy and f'. {self.remedy}'}"
 
 
 class _Strict(BaseModel):
@@ -206,7 +206,7 @@ def load_task_file(path: Path) -> dict[QuestionType, tuple[Phrasing, ...]]:
         PhrasingError: not readable, not the expected shape, a template holds more than slots, a slot is not
             allowed or a required one is unused, an id is repeated or misnamed.
     """
-    parsed = _validate(_TaskFile, _read_toml(path), path)
+    parsed = _validate(_TaskFile, read_toml(path, PhrasingError), path)
     if parsed.task != path.stem:
         raise PhrasingError(path, f"task = {parsed.task!r}", f"{path.stem!r}, the name of the file")
     bank: dict[QuestionType, tuple[Phrasing, ...]] = {}
@@ -291,7 +291,7 @@ def fill_phrase(path: Path, key: str, slots: Mapping[str, str]) -> str:
 @cache
 def load_words(path: Path) -> Mapping[str, str]:
     """Read and check a words file: `<table>.<key>` to phrase. Raises PhrasingError as `load_task_file` does."""
-    tables = _validate(_WordsFile, {"tables": _read_toml(path)}, path).tables
+    tables = _validate(_WordsFile, {"tables": read_toml(path, PhrasingError)}, path).tables
     words = {f"{table}.{key}": text for table, entries in tables.items() for key, text in entries.items()}
     for key, text in words.items():
         find_slot_names(text, f"{path}, {key}")
@@ -308,20 +308,6 @@ def _find_task_path(task: str) -> Path:
     if task not in known:  # also keeps a name such as "../x" from becoming a path
         raise PhrasingError(find_templates_root() / "tasks", f"no file for the task {task!r}", f"one of {list(known)}")
     return _BROUGHT.get(task, find_templates_root() / "tasks" / f"{task}.toml")
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise PhrasingError(path, f"no readable file ({error.strerror})", "a template file") from error
-    if len(data) > MAX_FILE_BYTES:
-        raise PhrasingError(path, "a larger file", f"at most {MAX_FILE_BYTES} bytes")
-    try:
-        return tomllib.loads(data.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise PhrasingError(path, f"no valid TOML ({error})", "UTF-8 text in TOML") from error
 
 
 def _validate(model: type[_Model], data: dict[str, Any], path: Path) -> _Model:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from vgbench_gen.quality.review.queue import (
     list_items,
     normalise_answer,
     place_token,
-    read_ids,
     select_items,
     split_batches,
 )
@@ -74,17 +72,6 @@ def test_filters() -> None:
 def test_filters_that_fit_nothing_say_so(wanted: ReviewFilter, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         select_items(ITEMS, wanted)
-
-
-def test_files_of_ids(tmp_path: Path) -> None:
-    path = tmp_path / "ids"
-    path.write_text("# worst first\nb\n\n a \nb\n")
-    assert read_ids(path) == ("b", "a")
-    path.write_bytes(b"\xff\xfe")
-    with pytest.raises(ConfigError, match="UTF-8"):
-        read_ids(path)
-    with pytest.raises(ConfigError, match="cannot be read"):
-        read_ids(tmp_path)
 
 
 def test_which_answers_can_be_given_and_which_are_right() -> None:

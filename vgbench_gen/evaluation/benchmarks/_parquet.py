@@ -7,22 +7,24 @@ from __future__ import annotations
 
 import copy
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.paths import choose_snapshot
 from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import QuestionRow
 from vgbench_gen.evaluation.item_source import ItemSource
-from vgbench_gen.importers._files import Place, RowError, check_columns
+from vgbench_gen.importers._files import Place, RowError
+from vgbench_gen.importers.hub import download
 from vgbench_gen.store import shards
 from vgbench_gen.store.files import dataset_error
+from vgbench_gen.store.pictures import find_image_kind
 
 MAX_IMAGE_BYTES = 100 * 2**20
-_SIGNS = ((b"\xff\xd8\xff", "jpg"), (b"\x89PNG\r\n\x1a\n", "png"), (b"RIFF", "webp"), (b"GIF8", "gif"), (b"BM", "bmp"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,6 @@ class ParquetSource(ItemSource):
         self._cells = CellReader()
 
     def image(self, item: Item, k: int) -> bytes:
-        """As `Source.image`."""
         return self.image_named(item.images[k])
 
     def image_named(self, name: str) -> bytes:
@@ -118,21 +119,9 @@ class CellReader:
         group = bisect_right(starts, row) - 1
         if self._key != (file, group, column):
             with shards.open_parquet(file) as opened:
-                self._values = opened.read_row_group(group, columns=[column], use_threads=False).column(0)
+                self._values = shards.read_group(file, opened, group, [column]).column(0)
             self._key = (file, group, column)
         return self._values[row - starts[group]].as_py()
-
-
-def read_rows(file: Path, needed: Sequence[str | tuple[str, ...]]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(number, columns) of the rows of a parquet file, images and all; few of them are in memory.
-
-    Raises:
-        DatasetError: not parquet, damaged, or a column is missing.
-    """
-    with shards.open_parquet(file) as opened:
-        names = list(opened.schema_arrow.names)
-    check_columns(file, names, needed)
-    yield from enumerate(shards.iterate_rows([file], batch=16))
 
 
 def count_rows(file: Path) -> int:
@@ -173,9 +162,8 @@ def name_image(data: bytes) -> str:
     Raises:
         RowError: the bytes are no image.
     """
-    for sign, suffix in _SIGNS:
-        if data.startswith(sign):
-            return f"{digest_bytes(data)}.{suffix}"
+    if kind := find_image_kind(data):
+        return f"{digest_bytes(data)}.{kind}"
     raise RowError("image", f"{data[:8]!r}, which begins no image", "image_unreadable")
 
 
@@ -222,16 +210,9 @@ def place_of(path: Path, repository: str, patterns: Sequence[str]) -> Place:
         DatasetError: neither there nor to be had.
     """
     if path.is_dir():
-        return Place(path)
+        return Place(choose_snapshot(path, dataset_error))
     if path.is_file():
         return Place(path.parent)
     if str(path) != repository:
         raise dataset_error(path, "nothing", "a folder or file", f"Download {repository} and name its folder.")
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
-
-    try:
-        return Place(Path(snapshot_download(repository, repo_type="dataset", allow_patterns=list(patterns))))
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
-        remedy = "Name a folder that you downloaded it to, or set HF_TOKEN where it asks for one."
-        raise dataset_error(repository, f"no answer of the Hub ({str(error)[:120]})", "the dataset", remedy) from None
+    return Place(download(repository.partition("/")[2], repository, patterns))

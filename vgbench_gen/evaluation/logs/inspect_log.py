@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.json_text import MAX_BYTES, parse_json
 from vgbench_gen.core.paths import open_file
-from vgbench_gen.evaluation.imported import Log, LoggedReply, LogReader, logs
+from vgbench_gen.evaluation.imported import Log, LoggedReply, LogReader, find_only, logs
 from vgbench_gen.evaluation.reply_lines import ReplyLine
 from vgbench_gen.store.files import dataset_error
 
@@ -40,9 +40,8 @@ class InspectLog(LogReader):
     """One log, or a folder with exactly one."""
 
     def fits(self, path: Path) -> bool:
-        """As `LogReader.fits`."""
         try:
-            file = _find_file(path)
+            file = find_only(path, "*.eval", "*.json")
             with file.open("rb") as opened:
                 start = opened.read(4096)
         except Exception:
@@ -62,7 +61,7 @@ class InspectLog(LogReader):
             )
         from inspect_ai.log import read_eval_log
 
-        file = _find_file(path)
+        file = find_only(path, "*.eval", "*.json")
         try:
             _check_amounts(file)
             header = read_eval_log(str(file), header_only=True)
@@ -165,15 +164,6 @@ def _convert_to_seconds(moment: object) -> float:
         return datetime.fromisoformat(str(moment)).timestamp()
     except ValueError:
         return 0.0
-
-
-def _find_file(path: Path) -> Path:
-    if not path.is_dir():
-        return path
-    found = sorted(path.glob("*.eval")) or sorted(path.glob("*.json"))
-    if len(found) != 1:
-        raise dataset_error(path, f"{len(found)} logs", "one", _REMEDY)
-    return found[0]
 
 
 def _make_error(path: Path, error: Exception) -> Exception:

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.json_text import read_json
-from vgbench_gen.evaluation.imported import Log, LoggedReply, LogReader, logs
+from vgbench_gen.core.text_files import check_text, iterate_lines, open_text
+from vgbench_gen.evaluation.imported import Log, LoggedReply, LogReader, find_only, logs
 from vgbench_gen.evaluation.replies import MAX_LINE_BYTES
 from vgbench_gen.evaluation.reply_lines import ReplyLine
-from vgbench_gen.store.files import dataset_error, open_data, parse_object
+from vgbench_gen.store.files import dataset_error, parse_object
 
 _METRIC = "sane"  # of the exported task
 # What its API models return in place of a reply (`models/chat/openai.py`).
@@ -27,16 +28,14 @@ class LmmsEvalLog(LogReader):
     """One file of samples, or a folder with exactly one."""
 
     def fits(self, path: Path) -> bool:
-        """As `LogReader.fits`."""
         try:
-            first = next(_read_records(_find_file(path)), None)
+            first = next(_read_records(find_only(path, "**/*_samples_*.jsonl")), None)
         except Exception:
             return False
         return first is not None and "doc_id" in first[1] and "filtered_resps" in first[1]
 
     def read(self, path: Path) -> Log:
-        """As `LogReader.read`."""
-        file = _find_file(path)
+        file = find_only(path, "**/*_samples_*.jsonl")
         results = _read_results(file)
         config = results.get("config")
         config = config if isinstance(config, Mapping) else {}
@@ -50,24 +49,16 @@ class LmmsEvalLog(LogReader):
         )
 
 
-def _find_file(path: Path) -> Path:
-    if not path.is_dir():
-        return path
-    found = sorted(path.rglob("*_samples_*.jsonl"))
-    if len(found) != 1:
-        raise dataset_error(path, f"{len(found)} files of samples", "one", _REMEDY)
-    return found[0]
-
-
 def _read_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    with open_data(path, "samples", _REMEDY) as file:
-        number = 0
-        while raw := file.readline(MAX_LINE_BYTES + 1):
-            number += 1
+    with open_text(path) as file:
+        for number, line in iterate_lines(file, MAX_LINE_BYTES):
             where = f"{path}, line {number}"
-            if len(raw) > MAX_LINE_BYTES:
-                raise dataset_error(where, f"more than {MAX_LINE_BYTES} bytes", "less", _REMEDY)
-            yield where, parse_object(raw, where, "one sample per line, an object", _REMEDY, "none")
+            if line is None:
+                raise dataset_error(where, f"more than {MAX_LINE_BYTES} characters", "fewer", _REMEDY)
+            yield (
+                where,
+                parse_object(check_text(line, number), where, "one sample per line, an object", _REMEDY, "none"),
+            )
 
 
 def _read_replies(path: Path) -> Iterator[LoggedReply]:

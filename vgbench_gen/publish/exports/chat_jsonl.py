@@ -16,7 +16,6 @@ class ChatJsonl(Export):
     takes_answers = True
 
     def write(self, job: Job) -> str:
-        """As `Export.write`."""
 
         def records() -> Iterator[dict[str, Any]]:
             for row in job.rows():

@@ -15,7 +15,6 @@ class InspectTask(Export):
     """NAME.py, samples.jsonl, images/ and vgbench_scorer/."""
 
     def write(self, job: Job) -> str:
-        """As `Export.write`."""
         job.json_lines("samples.jsonl", _make_samples(job))
         job.scorer()
         # inspect_ai reads the task's name off the file without running it, so it stands there as a literal.

@@ -17,7 +17,6 @@ class LmmsEval(Export):
     """`NAME.yaml`, `vgbench_task.py`, `NAME.jsonl`, `images/` and the scorer; runs with `--include_path`."""
 
     def write(self, job: Job) -> str:
-        """As `Export.write`."""
         import yaml
 
         tasks: set[str] = set()

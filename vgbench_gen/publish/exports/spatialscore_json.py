@@ -20,7 +20,6 @@ class SpatialScoreJson(Export):
     """`NAME.json` and `images/`."""
 
     def write(self, job: Job) -> str:
-        """As `Export.write`."""
         rows = [_make_row(row, job.source.benchmark) for row in job.rows()]
         places: dict[int, int] = {}
         for place, row in enumerate(rows):

@@ -20,7 +20,6 @@ class VLMEvalKit(Export):
     """`NAME.tsv`, `vgbench_dataset.py`, `run_vgbench.py`, `images/` and the scorer."""
 
     def write(self, job: Job) -> str:
-        """As `Export.write`."""
         with (job.folder / f"{job.name}.tsv").open("w", encoding="utf-8", newline="") as file:
             table = csv.DictWriter(file, _COLUMNS, delimiter="\t", quoting=csv.QUOTE_ALL, lineterminator="\n")
             table.writeheader()

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from vgbench_gen.core.paths import close_if_raised
 from vgbench_gen.quality.review.lines import ReviewError, ReviewLine, normalise_name
-from vgbench_gen.store.files import dataset_error, name_place, sync_to_disk
+from vgbench_gen.store.files import dataset_error, name_place, open_data, sync_to_disk
 
 FOLDER = "review"  # beside items/, in the folder of the dataset
 _SUFFIX = ".jsonl"
@@ -41,7 +41,7 @@ class VerdictLog:
         self._handle = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
         with close_if_raised(partial(os.close, self._handle)):
             self._lock()
-            data = self.path.read_bytes()
+            data = _read(self.path)
             self._size = data.rfind(b"\n") + 1
             self.lines = _parse(data[: self._size], self.path)
             if self._size < len(data):
@@ -98,13 +98,18 @@ def read_logs(folder: Path) -> dict[str, list[ReviewLine]]:
             name = normalise_name(path.stem)
         except ReviewError as error:
             raise dataset_error(path, "a file", "<reviewer>.jsonl", "Rename it or move it away.") from error
-        data = path.read_bytes()
+        data = _read(path)
         found[name] = _parse(data[: data.rfind(b"\n") + 1], path)
         for number, line in enumerate(found[name], 1):
             if line.reviewer != name:
                 remedy = "Give the file the reviewer's name."
                 raise dataset_error(f"{path}, line {number}", f"reviewer {line.reviewer!r}", repr(name), remedy)
     return found
+
+
+def _read(path: Path) -> bytes:
+    with open_data(path, "reviews", "Remove it, or bring the file back from a copy.") as file:
+        return file.read()
 
 
 def _parse(data: bytes, path: Path) -> list[ReviewLine]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.rng import hash_stably
@@ -13,7 +12,6 @@ from vgbench_gen.core.types import Item, QuestionType
 from vgbench_gen.quality.review.lines import CANNOT_TELL, digest_item
 
 BATCH = 50  # docs/validity.md#review-by-people
-MAX_IDS_BYTES = 64 << 20
 _LISTED = 12  # known names that a message lists
 
 
@@ -144,24 +142,6 @@ def split_batches(entries: Sequence[ReviewItem], size: int = BATCH) -> list[tupl
 def place_token(reviewer: str, batch: str, turn: int, item_id: str, planted: bool) -> str:
     """Hash by which a reviewer's items of a batch are ordered; also the name of the place in an address."""
     return hash_stably("review place", reviewer, batch, str(turn), item_id, str(planted))
-
-
-def read_ids(path: Path) -> tuple[str, ...]:
-    """Ids of a text file, one per line; empty lines and lines that begin with # are left out.
-
-    Raises:
-        ConfigError: no such file, too large, or no text.
-    """
-    try:
-        if path.stat().st_size > MAX_IDS_BYTES:
-            raise ConfigError(f"{path}: more than {MAX_IDS_BYTES >> 20} MB; expected ids, one per line.")
-        text = path.read_text("utf-8")
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror}). Name a text file of ids.") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: no UTF-8 text; expected ids, one per line.") from error
-    lines = (line.strip() for line in text.splitlines())
-    return tuple(dict.fromkeys(line for line in lines if line and not line.startswith("#")))
 
 
 def parse_number(text: str) -> float | None:

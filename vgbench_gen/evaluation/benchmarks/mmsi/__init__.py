@@ -57,12 +57,10 @@ class MMSI(Benchmark):
     short_tasks: ClassVar[Mapping[str, str]] = {f"mmsi_{task}": task for task in TYPES}
 
     def open(self, path: Path, images: Path | None = None) -> ParquetSource:
-        """As `Benchmark.open`."""
         return open_questions(path)
 
     @property
     def layouts(self) -> Sequence[TableLayout]:
-        """See `Benchmark.layouts`."""
         from vgbench_gen.evaluation.benchmarks.mmsi.tables import MMSI as layout
 
         return (layout,)

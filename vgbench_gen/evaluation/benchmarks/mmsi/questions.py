@@ -11,7 +11,7 @@ from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.benchmarks import _parquet as parquet
 from vgbench_gen.evaluation.benchmarks._parquet import ImagePlace, ParquetSource
 from vgbench_gen.evaluation.item_source import make_item
-from vgbench_gen.importers._files import RowError, read_column
+from vgbench_gen.importers._files import RowError, read_column, read_parquet_rows
 from vgbench_gen.importers._files import read_text as text_of
 from vgbench_gen.importers._words import find_options
 from vgbench_gen.importers.base import ASKED
@@ -68,7 +68,7 @@ def open_questions(path: Path) -> ParquetSource:
     notes = parquet.SkippedRows()
     unparsed = 0
     for file in files:
-        for number, fields in parquet.read_rows(file, ["images", "question_type", "question", "answer"]):
+        for number, fields in enumerate(read_parquet_rows(file, ["images", "question_type", "question", "answer"])):
             try:
                 item = _make_item(file, number, len(items), fields, pictures)
             except RowError as problem:

@@ -14,7 +14,6 @@ class MMSIRules(ScoringRules):
     script = "Official script"
 
     def official(self, case: Case, response: str | None) -> OfficialScore:
-        """See `ScoringRules.official`."""
         if case.question_type == "multi-choice":
             return score_mmsi_bench(response, case.truth)
         return super().official(case, response)

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vgbench_gen.core.lines import format_command
 from vgbench_gen.evaluation.base import Benchmark, benchmarks
 from vgbench_gen.evaluation.benchmarks.rover.evaluator import ROVEREvaluator, evaluate_batch, evaluate_single_sample
 from vgbench_gen.evaluation.benchmarks.rover.judge import EXTRAS, METRICS
@@ -47,12 +48,11 @@ class Rover(Benchmark):
     prompt_set = "rover"
 
     def open(self, path: Path, images: Path | None = None) -> Tasks:
-        """As `Benchmark.open`."""
         return open_tasks(path)
 
     def next_step(self, dataset: Path, made: Path) -> str:
         """See `Benchmark.next_step`: a judge grades what was made."""
-        return f"vgbench judge rover --data {dataset} --generated {made} --out FILE"
+        return format_command("vgbench", "judge", "rover", "--data", dataset, "--generated", made, "--out", "FILE")
 
     def score_case(self, row: Mapping[str, Any]) -> ScoredCase:
         """See `Benchmark.score_case`; cases are replies of a judge."""

@@ -17,11 +17,9 @@ class RoverJudge:
     """See `evaluation.base.Judge`."""
 
     def default_spec(self) -> str:
-        """See `Judge.default_spec`."""
         return find_default_judge()
 
     def read_samples(self, path: Path) -> Sequence[EvaluationSample]:
-        """See `Judge.read_samples`."""
         return list(read_samples(path))
 
     def generated_samples(self, data: Path, generated: Path) -> tuple[Sequence[EvaluationSample], int]:
@@ -30,9 +28,7 @@ class RoverJudge:
         return list(source.samples(generated)), len(source.items)
 
     def evaluator(self, spec: str, metrics: str, askings: int, options: BackendOptions, repeat: int) -> ROVEREvaluator:
-        """See `Judge.evaluator`."""
         return ROVEREvaluator(metrics or None, askings, spec, options, repeat)
 
     def agreement(self, runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
-        """See `Judge.measure_agreement`."""
         return tables.measure_agreement(runs)

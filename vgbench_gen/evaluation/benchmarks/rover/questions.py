@@ -14,7 +14,7 @@ from vgbench_gen.evaluation.benchmarks import _parquet as parquet
 from vgbench_gen.evaluation.benchmarks._parquet import ImagePlace, ParquetSource
 from vgbench_gen.evaluation.benchmarks.rover.samples import EvaluationSample, convert_to_png, read_think_output
 from vgbench_gen.evaluation.item_source import make_item
-from vgbench_gen.importers._files import RowError, read_column, read_optional
+from vgbench_gen.importers._files import RowError, read_column, read_optional, read_parquet_rows
 from vgbench_gen.importers._files import read_text as text_of
 from vgbench_gen.store import shards
 from vgbench_gen.store.files import dataset_error, write_bytes
@@ -72,7 +72,7 @@ def open_tasks(path: Path) -> Tasks:
     notes = parquet.SkippedRows()
     for file in files:
         labels = _read_class_labels(file)
-        for number, fields in parquet.read_rows(file, ["id", "prompt", "image"]):
+        for number, fields in enumerate(read_parquet_rows(file, ["id", "prompt", "image"])):
             try:
                 items.append(_make_item(file, number, len(items), fields, labels, pictures))
             except RowError as problem:

@@ -11,11 +11,12 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vgbench_gen.core.errors import ConfigError, DatasetError
-from vgbench_gen.core.json_text import parse_json
+from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.paths import inside, open_file
 from vgbench_gen.core.rng import digest_bytes, format_canonical_json, hash_stably
+from vgbench_gen.core.text_files import read_text
 from vgbench_gen.evaluation.answers.vocabulary import match_any_of, read_words
+from vgbench_gen.importers._files import list_names, read_json_rows
 from vgbench_gen.store.files import dataset_error
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ REASONING_TYPES = (
     "temporal", "spatial", "causal", "quantitative", "imaginative", "logical", "mathematical", "abstract",
 )  # fmt: skip
 MAX_IMAGE_BYTES = 64 << 20
-MAX_SAMPLES_BYTES = 1 << 30
+MAX_OUTPUT_CHARS = 64 << 20
 _TASK_ID = re.compile(r"(?P<dimension>common_sense|[a-z]+)_(?P<reasoning>[a-z]+)_(?P<n>[0-9A-Za-z-]+)")
 _NAMES = {"humanity": "culture", "math": "mathematical", "commonsense": "common_sense"}
 _PNG = b"\x89PNG\r\n\x1a\n"
@@ -213,29 +214,16 @@ def read_samples(path: Path) -> Iterator[EvaluationSample]:
         DatasetError: no such file, no JSON, or a row without an id or images.
     """
     seen: set[str] = set()
-    for number, row in enumerate(_read_rows(path), start=1):
+    for number, row in enumerate(read_json_rows(path), start=1):
         row = _check_row(row, f"{path}, sample {number}", seen)
         texts = {name: row.get(name) or "" for name in _TEXTS}
-        images: dict[str, Any] = {
-            name: inside(path.parent, row[name], dataset_error) for name in _IMAGES if row.get(name)
-        }
+        images: dict[str, Any] = {name: _find_image(path.parent, row[name]) for name in _IMAGES if row.get(name)}
         yield EvaluationSample(**texts, **images)
 
 
-def _read_rows(path: Path) -> list[Any]:
-    try:
-        if path.stat().st_size > MAX_SAMPLES_BYTES:
-            raise dataset_error(path, f"{path.stat().st_size} bytes", f"at most {MAX_SAMPLES_BYTES}", "Split the file.")
-        with open_file(path) as file:
-            text = file.read().decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise dataset_error(path, f"no readable text ({error})", "samples", _REMEDY) from None
-    try:
-        listed = text.lstrip().startswith("[")
-        found = parse_json(text) if listed else [parse_json(line) for line in text.split("\n") if line.strip()]
-    except ValueError as error:
-        raise dataset_error(path, f"no JSON ({str(error)[:100]})", "samples", _REMEDY) from None
-    return list(found)
+def _find_image(folder: Path, name: str) -> Path:
+    paths = [inside(folder, each, dataset_error) for each in list_names(folder, name)]
+    return next((path for path in paths if path.is_file()), paths[0])
 
 
 def _check_row(row: Any, where: str, seen: set[str]) -> dict[str, Any]:
@@ -267,7 +255,4 @@ def read_think_output(folder: Path, task_id: str) -> str:
     path = folder / f"gen_{task_id}.txt"
     if not path.is_file():
         return ""
-    try:
-        return path.read_text("utf-8").strip()
-    except UnicodeDecodeError as error:
-        raise DatasetError(f"{path}: found no UTF-8 ({error}); expected text. Write it again.") from None
+    return read_text(path, "text", dataset_error, MAX_OUTPUT_CHARS).strip()

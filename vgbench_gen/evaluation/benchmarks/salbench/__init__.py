@@ -37,7 +37,6 @@ class SalBench(Benchmark):
     short_tasks = SHORT
 
     def open(self, path: Path, images: Path | None = None) -> ParquetSource:
-        """As `Benchmark.open`."""
         return open_questions(path)
 
     def tables(self, maker: TableMaker) -> Sequence[Table]:
@@ -47,7 +46,6 @@ class SalBench(Benchmark):
         return make_leaderboards(maker)
 
     def summary_note(self, board: Board) -> str:
-        """See `Benchmark.make_summary_note`."""
         from vgbench_gen.evaluation.benchmarks.salbench.tables import make_summary_note
 
         return make_summary_note(board)

@@ -15,7 +15,7 @@ from vgbench_gen.evaluation.benchmarks import _parquet as parquet
 from vgbench_gen.evaluation.benchmarks._parquet import ImagePlace, ParquetSource
 from vgbench_gen.evaluation.benchmarks.salbench import labels
 from vgbench_gen.evaluation.item_source import make_item
-from vgbench_gen.importers._files import Place, RowError, read_column, read_optional
+from vgbench_gen.importers._files import Place, RowError, read_column, read_optional, read_parquet_rows
 from vgbench_gen.store.files import dataset_error
 from vgbench_gen.text.render import find_templates_root
 
@@ -99,7 +99,7 @@ _LOWER = {config.casefold() for config in CONFIGS}
 def _read_items(
     file: Path, config: str, pictures: dict[str, ImagePlace], notes: parquet.SkippedRows, start: int
 ) -> Iterator[Item]:
-    for number, fields in parquet.read_rows(file, ["image", ("answer", "label", "labels")]):
+    for number, fields in enumerate(read_parquet_rows(file, ["image", ("answer", "label", "labels")])):
         try:
             yield _make_item(file, number, config, fields, pictures, start)
         except RowError as problem:

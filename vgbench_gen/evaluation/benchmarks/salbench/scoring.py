@@ -29,11 +29,9 @@ class LabelKey(AnswerKey):
     """The labels that there are."""
 
     def read(self, response: str | None) -> ParsedAnswer:
-        """See `AnswerKey.extract_answer`."""
         return extract_answer(response, self.reader, none_is_a_value=True, empty=labels.EMPTY)
 
     def read_final_line(self, response: str) -> ParsedAnswer:
-        """See `AnswerKey.read_final_line`."""
         return labels.score_exactly(find_last_line(response), self.vocabulary)
 
     def measures(self, reading: ParsedAnswer, response: str) -> dict[str, float]:
@@ -69,7 +67,6 @@ class SalBenchRules(ScoringRules):
         return normalize_name(benchmark).startswith("salbench")
 
     def answer_key(self, case: Case) -> AnswerKey:
-        """See `ScoringRules.answer_key`."""
         if case.question_type != MULTI_LABEL:
             return super().answer_key(case)
         known = find_vocabulary(case.benchmark)
@@ -79,7 +76,6 @@ class SalBenchRules(ScoringRules):
         return LabelKey(KIND, labels.LabelReader(known), value, vocabulary=known)
 
     def official(self, case: Case, response: str | None) -> OfficialScore:
-        """See `ScoringRules.official`."""
         if case.question_type != MULTI_LABEL:
             return super().official(case, response)
         known = find_vocabulary(case.benchmark)

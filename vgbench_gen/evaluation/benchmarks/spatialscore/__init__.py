@@ -22,14 +22,12 @@ class SpatialScore(Benchmark):
     scoring = SpatialScoreRules()
 
     def open(self, path: Path, images: Path | None = None) -> Published:
-        """As `Benchmark.open`."""
         if images is not None and not images.is_dir():
             raise dataset_error(images, "no folder", "the folder of images", REMEDY)
         return Published(path, images)
 
     @property
     def layouts(self) -> Sequence[TableLayout]:
-        """See `Benchmark.layouts`."""
         from vgbench_gen.evaluation.benchmarks.spatialscore.tables import SOURCES, SPATIALSCORE
 
         return (SPATIALSCORE, *SOURCES)

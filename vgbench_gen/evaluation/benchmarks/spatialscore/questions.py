@@ -9,7 +9,7 @@ from pathlib import Path
 from vgbench_gen.core.rng import digest_bytes, hash_stably
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import QuestionRow
-from vgbench_gen.importers.published_items import PublishedItems, list_image_files, read_items
+from vgbench_gen.importers.published import PublishedItems, list_image_files, read_items
 from vgbench_gen.store.files import dataset_error
 
 _READING = "1"  # another way of reading the rows makes another dataset of the same file
@@ -35,7 +35,6 @@ class Published:
 
     @property
     def folder(self) -> Path:
-        """As `Source.folder`."""
         return self._path.with_name(f"{self._path.stem}.vgbench")
 
     @cached_property
@@ -49,13 +48,11 @@ class Published:
         return self._read.notes(self._path.name)
 
     def rows(self) -> Iterator[QuestionRow]:
-        """As `Source.rows`."""
         for place, item in enumerate(self._read.items):
             scene = f"{item.source}/{item.scene_id}"
             yield QuestionRow(place, item.id, item.task, item.question_type, len(item.options), scene, item.group_id)
 
     def item(self, row: int) -> Item:
-        """As `Source.item`."""
         return self._read.items[row]
 
     def image(self, item: Item, k: int) -> Path:
@@ -74,7 +71,6 @@ class Published:
         return self._found[name]
 
     def missing_images(self, rows: Sequence[QuestionRow]) -> list[str]:
-        """As `base.NamesImages.missing_images`."""
         names = dict.fromkeys(name for row in rows for name in self.item(row.row).images)
         return [
             name

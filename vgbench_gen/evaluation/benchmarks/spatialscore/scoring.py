@@ -44,11 +44,9 @@ class SpatialScoreRules(ScoringRules):
         return replace(key, rule="delta_inclusive") if source == _VSI and key.kind == "count" else key
 
     def open_key(self, case: Case, truth: str) -> AnswerKey:
-        """See `ScoringRules.open_key`."""
         return keys.open_key(case, truth, whole_numbers_are_graded=_VSI in split_name(case.benchmark))
 
     def official(self, case: Case, response: str | None) -> OfficialScore:
-        """See `ScoringRules.official`."""
         family, source = split_name(case.benchmark)
         if family == _VSI:
             return official_others.score_vsi_bench(response, case.truth, case.question_type)

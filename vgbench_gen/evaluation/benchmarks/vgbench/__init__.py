@@ -27,7 +27,6 @@ class VGBench(Benchmark):
     builds_datasets = True
 
     def open(self, path: Path, images: Path | None = None) -> Built:
-        """As `Benchmark.open`."""
         if images is not None:
             raise ConfigError(
                 f"--images {images}: found it with a built dataset, which holds its images. Leave it out."
@@ -44,7 +43,6 @@ class VGBench(Benchmark):
 
     @property
     def layouts(self) -> Sequence[TableLayout]:
-        """See `Benchmark.layouts`."""
         from vgbench_gen.evaluation.benchmarks.vgbench.tables import VGBENCH
 
         return (VGBENCH,)

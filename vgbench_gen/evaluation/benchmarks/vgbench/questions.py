@@ -44,14 +44,12 @@ class Built:
         return dataset_fingerprint(self._dataset)
 
     def rows(self) -> Iterator[QuestionRow]:
-        """As `Source.rows`."""
         for place, row in enumerate(shards.iterate_rows(self._dataset.paths, _COLUMNS, 4096)):
             scene = f"{row['source']}/{row['scene_id']}"
             count = len(row["options"] or ())
             yield QuestionRow(place, row["id"], row["task"], row["question_type"], count, scene, row["group_id"])
 
     def item(self, row: int) -> Item:
-        """As `Source.item`."""
         return self._dataset[row]
 
     def texts(self) -> Iterator[Item]:
@@ -66,5 +64,4 @@ class Built:
         return self._dataset.image_bytes(item, k)
 
     def again(self) -> Built:
-        """As `Source.again`."""
         return Built(self._path)
