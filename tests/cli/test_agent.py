@@ -66,9 +66,9 @@ def test_what_cannot_be_asked_is_said_in_a_line(
     ("kind", "said"),
     [
         ("pipe", "no regular file"),
-        ("folder", "Is a directory"),
-        ("nothing", "No such file"),
-        ("link to nothing", "No such file"),
+        ("folder", "a folder"),
+        ("nothing", "found no file"),
+        ("link to nothing", "found no file"),
         ("empty", "an empty file"),
         ("pointer", "a Git LFS pointer"),
         ("page", "a web page"),
@@ -105,7 +105,7 @@ def test_setups_and_options_that_cannot_be_read_are_said_in_a_line(
     (tmp_path / "url.toml").write_text('[remote.lab]\nurl = "http://127.0.0.1:1/\\nX: y"\n')
     for options, said in (
         ("setup={}/pipe.toml", "no regular file"),
-        ("setup={}/folder.toml", "Is a directory"),
+        ("setup={}/folder.toml", "a folder"),
         ("setup={}/url.toml", "[remote.lab] url"),
         ("turns=" + "9" * 5000, "expected a valid integer"),
         ("turns=999999999", "less than or equal to 100"),

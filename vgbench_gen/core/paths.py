@@ -91,7 +91,8 @@ def open_file(path: Path, pipes: bool = False) -> io.BufferedReader:
         file.close()
     else:
         os.close(handle)
-    raise io.UnsupportedOperation(errno.EINVAL, "no regular file", str(path))
+    what = "a folder, no regular file" if stat.S_ISDIR(mode) else "no regular file"
+    raise io.UnsupportedOperation(errno.EINVAL, what, str(path))
 
 
 @contextmanager
