@@ -160,7 +160,7 @@ def test_the_page_in_a_browser(open_page: OpenPage, tmp_path: Path, width: int) 
     assert watched.overflow_px() == 0
     assert page.title() == "Scores on set"
     assert page.locator("h2").all_inner_texts()[:3] == [
-        "Share right per task",
+        "Accuracy by task",
         "Summary",
         "VGBench (layout of Table 1), delta = 2 as in the paper",
     ]

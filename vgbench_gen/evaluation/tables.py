@@ -272,7 +272,7 @@ class TableMaker:
         """How replies were read, by whom, and what they cost."""
         lines = [self.line(run, [make(self.cells, run) for _, _, make in REPLIES]) for run in self.runs]
         told = (
-            "As we read them and by the published script: share right with delta = 2. Final line: by a reader that "
+            "As we read them and by the published script: accuracy with delta = 2. Final line: by a reader that "
             "looks at the last line alone. Follows form: replies whose last line is the answer and nothing else."
         )
         scripts = {entry.script for entry in self.board.questions}
@@ -334,7 +334,7 @@ class TableMaker:
             "right in every order of the options. Unreadable and refused replies count as wrong; failed ones are left "
             "out."
         )
-        first = "delta = 2 and delta = 1.25: share right over all questions (micro), with that tolerance for lengths. "
+        first = "delta = 2 and delta = 1.25: accuracy over all questions (micro), with that tolerance for lengths. "
         told = (first if lengths else "Score: mean over all questions (micro). ") + told
         told += "".join(benchmark.summary_note(self.board) for benchmark in benchmarks.values())
         return Table("summary", "Summary", told, heads, tuple(lines))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vgbench_gen.core.types import LETTERS, FloatArray
+from vgbench_gen.core.types import LETTERS, BoolArray, FloatArray
 from vgbench_gen.evaluation import reference_scores
 from vgbench_gen.evaluation.board import Board, BoardRun, Entry
 from vgbench_gen.evaluation.cells import Cell
@@ -29,7 +29,7 @@ def make_wrong_parts(maker: TableMaker) -> Table | None:
     masks = {task: told & (tasks == task) for task, _ in kinds}
     heads = [ColumnHead(f"{task}: {part}".replace("_", " "), "%", int(masks[task].sum())) for task, part in kinds]
     lines = [
-        maker.line(run, [maker.cells.mean(run, masks[task], mark_wrong(board, run, part)) for task, part in kinds])
+        maker.line(run, [_make_cell(maker, run, masks[task], mark_wrong(board, run, part)) for task, part in kinds])
         for run in maker.runs
     ]
     guesses = [
@@ -42,6 +42,11 @@ def make_wrong_parts(maker: TableMaker) -> Table | None:
         "(column error_parts). Options combine two values of two parts, so a wrong guess misses each as often as both."
     )
     return Table("wrong-parts", "Which part is wrong", caption, tuple(heads), tuple(lines))
+
+
+def _make_cell(maker: TableMaker, run: BoardRun, mask: BoolArray, marks: FloatArray) -> Cell:
+    """The mean over the wrong letters; no number where a run answered and none was wrong."""
+    return maker.cells.mean(run, mask & ~np.isnan(marks) if run.answered[mask].any() else mask, marks)
 
 
 def mark_wrong(board: Board, run: BoardRun, part: str) -> FloatArray:

@@ -10,7 +10,7 @@ from vgbench_gen.pipeline.build import BuildReport
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.tasks.base import tasks
 
-_HEADS = ("task", "source", "facts", "rejects", *QUESTION_TYPES, "mostly missing by")
+_HEADS = ("task", "source", "facts", "rejects", *QUESTION_TYPES, "main rejection reasons")
 _DRAFTS, _FEW_KEPT, _LOST = 20, 5, 0.9  # of so many drafts and more, fewer facts than that, and this share lost
 # Reasons of facts that the recipe has no place for: nothing is missing there.
 _NOT_WANTED = frozenset({

@@ -28,7 +28,7 @@ from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.dataset import load
 from vgbench_gen.tasks.base import Task, tasks
 from vgbench_gen.tasks.records import read_camera_record
-from vgbench_gen.tasks.row_evidence import RowEvidence, read_side, rebuild_fact
+from vgbench_gen.tasks.row_evidence import UNREADABLE, RowEvidence, read_side, rebuild_fact
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import fill_word
 
@@ -36,7 +36,6 @@ _CHUNK = 200  # rows per job, at least: a few row groups
 _CAMERA_TOLERANCE_PX = 1e-6  # a stored camera must be the scan's own
 _POSE_TOLERANCE = 1e-9
 # What reading a damaged row back can raise.
-_UNREADABLE = (VGBenchError, AttributeError, LookupError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +122,7 @@ def verify_item(item: Item, images: Sequence[bytes], gates: Gates) -> list[Probl
             found += _open_problems(item, fact)
         if not found:  # how well an answer bears noise says nothing where it is not the answer
             found = find_noise_problems(item, fact, task)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         # A row that cannot even be read back is a problem of that row, whatever is wrong with it.
         found = [("evidence", f"{type(error).__name__}: {error}")]
     return [Problem(item.id, item.task, check, detail) for check, detail in found]
@@ -178,7 +177,7 @@ def _pair_problem(pair_id: str, members: Sequence[Item]) -> str:
             return f"pair {pair_id!r}: {second.id} cannot be turned back"
         found = _compare_with_stored("pairs", back.truth_candidate.value, fact, tasks[first.task])
         return f"pair {pair_id!r}: {second.id} turned back {found[0][1]}" if found else ""
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         return f"pair {pair_id!r}: {type(error).__name__}: {error}"
 
 
@@ -258,7 +257,7 @@ def _find_raw_problems(item: Item, view: SceneView, names: dict[tuple[str, bool]
                 raise ValueError("what the second route gives has no other side")
             second = turned.second_value
         found += _compare_with_stored("raw_route", second, asked, task)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         found.append(("raw_route", f"{type(error).__name__}: {error}"))
     return [Problem(item.id, item.task, check, detail) for check, detail in found]
 

@@ -53,7 +53,7 @@ _FORESTS = (
     ("pool", "rule", "Fixed rules on the pool, the worst per cell"),
     ("release", "rule", "Fixed rules on the dataset, the worst per cell"),
     ("solvers", "solver", "Solvers that see, and the same with another question's images"),
-    ("solvers", "trivial", "Image rules that understand nothing"),
+    ("solvers", "trivial", "Trivial image heuristics"),
 )
 
 
@@ -105,8 +105,7 @@ def make_figures_page(report: AuditReport, header: str = "") -> str:
         report,
         header,
         forests=audit_plots.plot_forests(report, _FORESTS),
-        stacks=audit_plots.plot_stacks(report.tallies),
-        histogram=audit_plots.plot_bias(report.bias),
+        charts=audit_plots.plot_distributions(report),
         sections=[section for section in sections if section is not None],
     )
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from vgbench_gen.core.rng import format_canonical_json
 from vgbench_gen.core.types import LETTERS, Item
-from vgbench_gen.report.gallery_evidence import find_row, read_fact, read_row
-from vgbench_gen.report.gallery_told import UNREADABLE, tell_evidence
+from vgbench_gen.quality.explain import find_overlay
+from vgbench_gen.report.gallery_told import tell_evidence
 from vgbench_gen.report.site import replace_non_finite
 from vgbench_gen.store.pictures import find_size
-from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.presentation import Mark
+from vgbench_gen.tasks.row_evidence import UNREADABLE, RowEvidence
 from vgbench_gen.text.numbers import format_value
 
 EXCERPT = 150  # characters of the question on a card
@@ -62,7 +62,7 @@ def read_sizes(item: Item) -> list[list[int] | None]:
     """[width, height] of every image in pixels as far as the evidence tells."""
     found: list[list[int] | None] = [None] * len(item.images)
     try:
-        row = read_row(item)
+        row = RowEvidence.of(item)
         for k, picture in enumerate(row.shown()[: len(found)]):
             width, height = find_size(picture, row.base_size(picture.base))
             if 0 < width < 32768 and 0 < height < 32768:
@@ -74,17 +74,12 @@ def read_sizes(item: Item) -> list[list[int] | None]:
 
 def make_overlay(item: Item) -> tuple[list[list[dict[str, Any]]], str]:
     """(marks of every image, why there are none or ""), as `vgbench show` draws them."""
-    nothing: list[list[dict[str, Any]]] = [[] for _ in item.images]
-    if item.task not in tasks:
-        return nothing, "The task is not one of this program's, so nothing can be drawn."
+    drawn, problem = find_overlay(item)
     try:
-        drawn = tasks[item.task].overlay(read_fact(item), read_row(item))
         found = [[_mark(mark) for mark in marks if _is_drawable(mark)] for marks in drawn]
     except UNREADABLE as error:
-        return nothing, f"The evidence does not give an overlay ({type(error).__name__})."
-    if len(found) != len(nothing):
-        return nothing, "The evidence is about another number of images."
-    return found, "" if any(found) else "This item has nothing to draw."
+        return [[] for _ in item.images], f"The evidence does not give an overlay ({type(error).__name__})."
+    return found, problem or ("" if any(found) else "This item has nothing to draw.")
 
 
 def _mark(mark: Mark) -> dict[str, Any]:
@@ -97,7 +92,7 @@ def _is_drawable(mark: Mark) -> bool:
 
 
 def _list_numbers(item: Item) -> list[tuple[str, str]]:
-    row = find_row(item)
+    row = RowEvidence.found(item)
     unit = f" {item.unit}" if item.unit else ""
     found = [
         ("Answer value", format_value(_reshape_answer(item)) + unit),
@@ -115,7 +110,7 @@ def _list_numbers(item: Item) -> list[tuple[str, str]]:
         (f"Truth: {key}", _format_plain(value)) for key, value in row.truth.evidence.items() if not _is_heavy(value)
     ]
     if row.noise is not None:
-        found.append(("Noise", _format_plain(row.noise.write())))
+        found.append(("Noise test", row.noise.described))
     found += [(f"K of frame {frame}", _describe_camera(camera)) for frame, camera in row.cameras.items()]
     return found
 
@@ -145,7 +140,7 @@ def _list_provenance(item: Item) -> list[tuple[str, str]]:
 
 
 def _list_margins(item: Item) -> list[list[Any]]:
-    row = find_row(item)
+    row = RowEvidence.found(item)
     return [] if row is None else [[name, value] for name, value in sorted(row.margins.items())]
 
 

@@ -21,15 +21,13 @@ from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.core.types import LETTERS, FloatArray, Item
 from vgbench_gen.geometry import projection
 from vgbench_gen.geometry.poses import transform
-from vgbench_gen.report.gallery_evidence import read_fact, read_row
 from vgbench_gen.report.gallery_scenes import FAR_M, find_up_direction
-from vgbench_gen.report.gallery_told import UNREADABLE
 from vgbench_gen.report.site import Site
 from vgbench_gen.scenes import discover
 from vgbench_gen.scenes.base import Frame, loaders
 from vgbench_gen.scenes.opening import lay_to_scene, open_scene
 from vgbench_gen.tasks.base import tasks
-from vgbench_gen.tasks.row_evidence import RowEvidence
+from vgbench_gen.tasks.row_evidence import UNREADABLE, RowEvidence, rebuild_fact
 
 POINTS = 6000  # of one cloud, 9 bytes each
 FRAMES = 60  # with a cloud, of one gallery
@@ -47,7 +45,7 @@ def describe_space(item: Item) -> dict[str, Any] | None:
     if item.task not in tasks:
         return None
     try:
-        told, fact = read_row(item), read_fact(item)
+        told, fact = RowEvidence.of(item), rebuild_fact(item)
         pictures, task = told.shown(), tasks[item.task]
         if any(op["op"] not in ("point", "region") for picture in pictures for op in picture.ops):
             return None

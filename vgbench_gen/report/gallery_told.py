@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.core.types import LETTERS, Item
-from vgbench_gen.report.gallery_evidence import Measured, list_measured, read_row
-from vgbench_gen.tasks.row_evidence import RowEvidence
+from vgbench_gen.tasks.base import tasks
+from vgbench_gen.tasks.evidence import Evidence
+from vgbench_gen.tasks.row_evidence import UNREADABLE, RowEvidence, rebuild_fact
 from vgbench_gen.text.numbers import format_value
 
-# What reading a damaged or foreign row can raise; such a row is shown without what cannot be read.
-UNREADABLE = (VGBenchError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+Measured = Sequence[tuple[tuple[str, ...], Evidence]]
+"""Frames and record of what was measured."""
 _UNLIMITED = 100.0  # a margin from here on is one that cannot be missed
 
 
 def tell_evidence(item: Item) -> list[str]:
     """Sentences about the truth, how it was checked, and how far it is from wrong; [] where the row tells nothing."""
     try:
-        row = read_row(item)
+        row = RowEvidence.of(item)
         measured = list_measured(item)
         return [*_tell_truth(item, row, measured), *_tell_views(measured), *_tell_margins(item, row)]
     except UNREADABLE:
         return []
+
+
+def list_measured(item: Item) -> Measured:
+    """Frames and record of the truth, the fact and the wrong options of a row, as far as they were measured.
+
+    Raises:
+        DatasetError: the row is damaged, or another program wrote it.
+    """
+    fact, task = rebuild_fact(item), tasks[item.task]
+    options = [fact.truth_candidate, *(one for k, one in enumerate(fact.candidates) if k != fact.truth)]
+    found = [(one.frame_ids, task.candidate_evidence.given(one)) for one in options]
+    found.insert(1, (fact.frame_ids, task.fact_evidence.of(fact)))
+    return [(frames, record) for frames, record in found if record is not None]
 
 
 def _tell_truth(item: Item, row: RowEvidence, measured: Measured) -> Iterator[str]:
@@ -70,11 +83,18 @@ def _tell_margins(item: Item, row: RowEvidence) -> Iterator[str]:
         yield f"The nearest wrong option, {letter}, is {_format(separation)} times as far from the truth as required."
     names = [name for name, value in row.margins.items() if value == row.margin]
     if 0 < row.margin < _UNLIMITED:
-        named = f" (the margin “{names[0].replace('_', ' ')}”)" if names else ""
-        yield f"Of all that was required, the tightest is met {_format(row.margin)} times over{named}."
+        named = f"{_name_check(names[0])}, " if names else ""
+        yield f"Tightest check: {named}{_format(row.margin)}x the required margin."
     if row.noise is not None:
-        kept, draws = row.noise.kept, row.noise.draws
-        yield f"Noise as the sensors have it left the answer as it is in {kept:.0%} of {draws} tries."
+        yield f"The answer was {row.noise.described}."
+
+
+def _name_check(margin: str) -> str:
+    """A margin's name in words: "a_rect" is the rectangle of object A."""
+    object_name, _, rest = margin.partition("_")
+    of_object = f" of object {object_name.upper()}" if object_name in ("a", "b") else ""
+    words = (rest if of_object else margin).replace("_", " ")
+    return words.replace("rect", "rectangle") + of_object
 
 
 def _format(value: float) -> str:

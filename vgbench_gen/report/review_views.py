@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.core.types import LETTERS, Item
+from vgbench_gen.quality.explain import find_overlay
 from vgbench_gen.quality.review.lines import CANNOT_TELL, CONFIDENCES, FLAGS, VERDICTS
 from vgbench_gen.quality.review.queue import list_items
 from vgbench_gen.quality.review.session import Assignment, ReviewSession
 from vgbench_gen.quality.review.shown import list_evidence
 from vgbench_gen.report.matrices import split_matrices
 from vgbench_gen.store.pictures import read_image_size
-from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.presentation import Mark
-from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
 from vgbench_gen.text.render import fill_word
 
 _LABEL = 1 / 34  # height of a label, of the image's width: still readable where the image is as wide as a phone
@@ -77,7 +74,7 @@ class Shape:
 def list_images(session: ReviewSession, assignment: Assignment, with_marks: bool) -> list[dict[str, Any]]:
     """Address, size in pixels, words and (after the answer) marks of each image."""
     item = session.show(assignment).item
-    marks = _read_marks(item) if with_marks else [[] for _ in item.images]
+    marks = find_overlay(item)[0] if with_marks else [[] for _ in item.images]
     found = []
     for k in range(len(item.images)):
         width, height = read_image_size(session.read_image(assignment, k), f"item {item.id}, image {k + 1}")
@@ -162,14 +159,6 @@ def _list_choices(item: Item) -> list[dict[str, Any]]:
         {"value": letter, "letter": letter, "text": split_matrices(text), "keys": f"{n} {letter.lower()}"}
         for n, (letter, text) in enumerate(zip(LETTERS, item.options, strict=False), 1)
     ]
-
-
-def _read_marks(item: Item) -> list[list[Mark]]:
-    found: list[list[Mark]] = []
-    if item.task in tasks.names():
-        with suppress(VGBenchError, LookupError, TypeError, ValueError):  # evidence that another program wrote
-            found = tasks[item.task].overlay(rebuild_fact(item), RowEvidence.of(item))
-    return found if len(found) == len(item.images) else [[] for _ in item.images]
 
 
 def _make_shapes(mark: Mark, width: int) -> list[Shape]:

@@ -163,7 +163,7 @@ def _describe_references(board: Board) -> str:
     found = (
         f"{reference_scores.CONSTANT} and {reference_scores.CHANCE} are computed for every question. "
         f"{reference_scores.CONSTANT}: one letter and one of yes and no for a whole column, one number per task and "
-        f"quantity; {BASELINE}constant has an answer of its own per task, type and quantity, and may stand above it. "
+        "quantity. "
         "The others were asked as models are; "
         f"a floor without images stands here only where {BASELINE}blind, or a model without images, was asked"
     )
@@ -171,9 +171,11 @@ def _describe_references(board: Board) -> str:
 
 
 def describe_attempts(board: Board) -> dict[str, str]:
-    """By name of the baseline, how many questions it tried, where it declined some."""
+    """By name of the baseline, how many questions it tried, where it declined some, or what it may know."""
     found = {}
     for run in board.runs.values():
+        if run.name == f"{BASELINE}constant":
+            found[run.name] = f"best constant per task and type, so it can stand above the {reference_scores.CONSTANT}"
         declined = int((run.counts[:, OUTCOMES.index("refused")] > 0).sum())
         if run.name.startswith(BASELINE) and declined:
             asked = int(run.asked.sum())
@@ -200,7 +202,8 @@ def _make_row(line: Row, heads: Sequence[ColumnHead]) -> dict[str, Any]:
     cells = [
         {
             "label": head.name,
-            "value": "" if math.isnan(cell.value) and not cell.asked else format_value(cell, head),
+            "value": format_value(cell, head),
+            "none": math.isnan(cell.value) and not cell.asked,
             "interval": format_interval(cell, head),
             "partial": format_denominators(cell, head),
             "mark": cell.mark,

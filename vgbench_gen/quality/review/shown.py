@@ -33,7 +33,7 @@ def list_evidence(item: Item) -> list[tuple[str, str]]:
     if tightest:
         rows.append(("Margins over required", "\n".join(f"{name} {value:.2f}" for name, value in tightest)))
     if row is not None and row.noise is not None:
-        rows.append(("Noise test", f"draws {row.noise.draws}\nkept {row.noise.kept:.4g}"))
+        rows.append(("Noise test", row.noise.described))
     rows.append(("Source", f"{item.source} {item.scene_id}, frames {', '.join(item.frame_ids) or '-'}"))
     rows.append(("Difficulty", item.difficulty or "-"))
     rows.append(("Item", item.id))

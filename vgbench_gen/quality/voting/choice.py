@@ -1,6 +1,6 @@
 """A choice among hard questions that no constant answer profits from.
 
-Questions that models fail are no fair sample: a model that likes A fails where the truth is B, one that likes the
+Questions that models fail are a biased sample: a model that likes A fails where the truth is B, one that likes the
 middle of four numbers where it is the largest. So letters, yes and no, and ranks by size are dealt out again, per task,
 form and source, as evenly as the candidates allow; over the whole choice a constant letter or a constant yes or no
 stays within `ABOVE_CHANCE` of chance, whatever the candidates are.
