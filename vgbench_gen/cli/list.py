@@ -59,6 +59,7 @@ def list_items(
         heads = ("id", "task", "type", "source", "scene", "answer")
         print_columns([tuple(row.values()) for row in rows], heads=heads, drop=("source", "scene"))
     if not shown:
-        told = "; ".join(f"{name}: {', '.join(sorted(values))}" for name, values in known.items())
-        print(f"none fits. There are {told}", file=sys.stderr if as_json else sys.stdout)
+        names = {"task": "Tasks", "question_type": "Types", "source": "Sources"}
+        there = (f"{names[name]} in this dataset: {', '.join(sorted(values))}." for name, values in known.items())
+        print(" ".join(["No question matches.", *there]), file=sys.stderr if as_json else sys.stdout)
         raise typer.Exit(1)

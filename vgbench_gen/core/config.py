@@ -55,6 +55,15 @@ def load_toml(path: Path, model: type[ConfigT]) -> ConfigT:
         ConfigError: the file cannot be read, is no TOML, or does not fit the model; names the file, the dotted key,
             what was found and what was expected, for every mistake at once.
     """
+    return parse_config(read_toml(path), model, str(path))
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read the keys of one TOML file.
+
+    Raises:
+        ConfigError: the file cannot be read or is no TOML.
+    """
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_CONFIG_BYTES + 1)
@@ -65,12 +74,11 @@ def load_toml(path: Path, model: type[ConfigT]) -> ConfigT:
     if len(raw) > MAX_CONFIG_BYTES:
         raise ConfigError(f"{path}: larger than {MAX_CONFIG_BYTES} bytes; expected a TOML file. Check the path.")
     try:
-        data = tomllib.loads(raw.decode("utf-8"))
+        return tomllib.loads(raw.decode("utf-8"))
     except UnicodeDecodeError as exc:
         raise ConfigError(f"{path}: byte {exc.start} is not UTF-8; expected a TOML file. Check the path.") from exc
     except (ValueError, RecursionError) as exc:
         raise ConfigError(f"{path}: not valid TOML: {exc}. Mend that line.") from exc
-    return parse_config(data, model, str(path))
 
 
 def parse_config(data: Mapping[str, Any], model: type[ConfigT], where: str) -> ConfigT:

@@ -206,6 +206,11 @@ class Distractor:
 class Item:
     """One question as a row of the dataset. The data dictionary describes every column."""
 
+    def __repr__(self) -> str:
+        text = " ".join(self.question.split())
+        shown = text if len(text) <= 60 else f"{text[:59]}…"
+        return f"<Item {self.id}: {self.task}, {self.question_type}, {shown!r}, answer {self.answer!r}>"
+
     id: str
     """The hash of everything that makes the question; a changed question has another id."""
     index: int

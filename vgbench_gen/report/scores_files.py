@@ -117,24 +117,30 @@ def format_json(value: Any) -> str:
     return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+def list_numbers(found: Comparison) -> list[dict[str, Any]]:
+    """One record per number of all tables; shares from 0 to 1, NaN where there is no number."""
+    return [
+        {
+            "table": table.key, "name": line.name, "kind": line.kind, "column": head.name, "unit": head.unit,
+            "value": cell.value, "low": cell.low, "high": cell.high, "n": cell.n, "asked": cell.asked,
+            "value_all": cell.value_all, "total": head.total, "mark": cell.mark, "note": line.note, "group": line.group,
+        }
+        for table in found.tables
+        for line in table.rows
+        for head, cell in zip(table.columns, line.cells, strict=True)
+        if not math.isnan(cell.value) or cell.asked
+    ]  # fmt: skip
+
+
 def format_csv(found: Comparison) -> str:
     """One line per number; shares from 0 to 1."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(
-        ["table", "name", "kind", "column", "unit", "value", "low", "high", "n", "asked", "value_all", "total", "mark",
-         "note", "group"]
-    )  # fmt: skip
-    for table in found.tables:
-        for line in table.rows:
-            for head, cell in zip(table.columns, line.cells, strict=True):
-                if not math.isnan(cell.value) or cell.asked:
-                    numbers = [cell.value, cell.low, cell.high]
-                    writer.writerow(
-                        [table.key, guard_formula(line.name), line.kind, head.name, head.unit,
-                         *map(_format_number, numbers), cell.n, cell.asked, _format_number(cell.value_all),
-                         head.total, cell.mark, line.note, line.group]
-                    )  # fmt: skip
+    numbers = list_numbers(found)
+    writer.writerow(numbers[0])
+    for number in numbers:
+        values = (_format_number(value) if isinstance(value, float) else value for value in number.values())
+        writer.writerow(map(guard_formula, values))
     return out.getvalue()
 
 

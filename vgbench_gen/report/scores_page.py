@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from vgbench_gen.core.columns import WIDTH
+from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.evaluation import reference_scores
 from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
 from vgbench_gen.evaluation.base import Source, benchmarks
 from vgbench_gen.evaluation.board import BASELINE, Board, BoardRun
+from vgbench_gen.evaluation.compare import load_board
+from vgbench_gen.evaluation.loaded import LoadedDataset
 from vgbench_gen.evaluation.pooled import UNREADABLE
+from vgbench_gen.evaluation.results import get_path
 from vgbench_gen.evaluation.saved import SavedScores
-from vgbench_gen.evaluation.tables import ColumnHead, Comparison, Row, Table, split_runs
+from vgbench_gen.evaluation.tables import ColumnHead, Comparison, Row, Table, compare_models, split_runs
 from vgbench_gen.report import scores_plots
 from vgbench_gen.report.gallery_images import make_relative_address
 from vgbench_gen.report.header import SCORES, PageHeader, refresh_headers
@@ -31,8 +37,10 @@ from vgbench_gen.report.scores_files import (
     format_json,
     format_latex,
     format_markdown,
+    format_text_lines,
     format_value,
     group_rows,
+    list_numbers,
     pair_texts,
 )
 from vgbench_gen.report.scores_wrong import WrongAnswerPages, write_wrong
@@ -62,6 +70,100 @@ class ScoresReport:
     """The scores by data set, from which pages of wrong answers are made; where empty there are none."""
     sources: Mapping[str, Source] = field(default_factory=dict)
     """The questions by data set, for images of traces that stand elsewhere."""
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedModels:
+    """The tables of several models, as `vgbench compare` prints them."""
+
+    report: ScoresReport
+    """What the tables and the page are made of."""
+    page: Path
+    """The page with plots and wrong answers; the tables stand beside it as CSV, Markdown, LaTeX and JSON."""
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """All tables, the summary first."""
+        return self.report.comparison.tables
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """A record per number: table, name of the run, column, value, the ends of its interval and so on. Shares are
+        from 0 to 1."""
+        return list_numbers(self.report.comparison)
+
+    def to_pandas(self, table: str = "") -> Any:
+        """A `pandas.DataFrame`: the records, or a row per run with the numbers of the table of this key."""
+        import pandas as pd
+
+        frame = pd.DataFrame(self.to_records())
+        if not table:
+            return frame
+        if table not in (keys := [one.key for one in self.tables]):
+            raise ConfigError(f"to_pandas: found table {table!r}; expected one of {', '.join(keys)}.")
+        mine = frame[frame["table"] == table]
+        wide = mine.pivot(index="name", columns="column", values="value")
+        return wide.reindex(index=mine["name"].unique(), columns=mine["column"].unique())
+
+    def lines(self, width: int = WIDTH) -> list[str]:
+        """The summary, what tools are worth where agents were asked, the paper's table, and warnings."""
+        found = self.report.comparison
+        told: list[str] = []
+        for table in (found.summary, *found.agents[:1], *found.papers[:1]):
+            told += [*format_text_lines(table, width), ""]
+        told += [f"{name}: {how}." for name, how in describe_attempts(self.report.board).items()]
+        return [*told, *list_warnings(self.report)]
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines())
+
+
+def compare(
+    datasets: str | PathLike[str] | LoadedDataset | Sequence[str | PathLike[str] | LoadedDataset],
+    models: Sequence[str] = (),
+    *,
+    benchmark: str = "vgbench",
+    out: str | PathLike[str] | None = None,
+    replies: str | PathLike[str] | None = None,
+    seed: int = 0,
+    progress: Callable[[str, int, int], None] = lambda name, done, total: None,
+) -> ComparedModels:
+    """Compare models on the replies they gave, scoring what is not scored yet, and write tables and a page.
+
+    Args:
+        datasets: as `vgbench_gen.load` takes them or what it gives; several are pooled, as SpatialScore is.
+        models: names or specs; all where empty.
+        benchmark: what kind of data they are.
+        out: folder to write to; `scores/report` of the dataset by default.
+        replies: folder of the replies; `replies` of the dataset by default.
+        seed: of the bootstrap.
+        progress: called with (file, replies scored, replies in all).
+
+    Raises:
+        ConfigError: several datasets of one name, or without `out` or with `replies`.
+        DatasetError: no replies, or none that belong to the datasets.
+    """
+    from vgbench_gen.evaluation.agent_tables import make_agent_tables
+
+    alone = isinstance(datasets, str | PathLike | LoadedDataset)
+    named = [get_path(one) for one in ([datasets] if alone else datasets)]  # type: ignore[list-item,union-attr]
+    paths = {path.resolve().name: path for path in named}
+    if len(paths) < len(named):
+        raise ConfigError("DATASET: found two folders of one name; expected each once, under names of their own.")
+    sources = {name: benchmarks[benchmark].open(path) for name, path in paths.items()}
+    logs = None if replies is None else Path(replies)
+    if logs is not None and len(sources) > 1:
+        raise ConfigError(f"--replies {logs}: found several datasets; expected one.")
+    if out is None and len(sources) > 1:
+        raise ConfigError("--out: found none with several datasets; expected a folder to write to.")
+    home = next(iter(sources.values())).folder
+    if logs is not None:
+        home = logs if logs.is_dir() else logs.parent
+    loaded = load_board(sources, [models] if isinstance(models, str) else models, progress, logs)
+    tables = compare_models(loaded.board, seed)
+    tables = replace(tables, agents=make_agent_tables(loaded.board, loaded.saved, sources, seed))
+    homes = {name: source.folder for name, source in sources.items()}
+    report = ScoresReport(", ".join(sources), loaded.board, tables, homes, loaded.notes, loaded.saved, sources)
+    return ComparedModels(report, write_scores_report(report, home / "scores" / "report" if out is None else Path(out)))
 
 
 def write_scores_report(report: ScoresReport, folder: Path) -> Path:
