@@ -21,8 +21,9 @@ from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.pipeline.build import BuildReport, build, measure, recompose
 from vgbench_gen.pipeline.compose import ComposeReport
 from vgbench_gen.pipeline.measure import SceneReport, shard_key
+from vgbench_gen.pipeline.plan import Plan, read_targets
 from vgbench_gen.pipeline.recipe import Limits, Recipe, load_recipe
-from vgbench_gen.pipeline.shortfall import QuotasNotMet
+from vgbench_gen.pipeline.shortfall import QuotasNotMet, Shortfall, give_advice
 from vgbench_gen.pipeline.summary import cell_lines, loss_lines
 from vgbench_gen.quality.verify import group_by_scene, verify_item, verify_scene, verify_set
 from vgbench_gen.scenes import discover, open_scenes
@@ -246,6 +247,17 @@ def test_totals_that_cannot_be_met_leave_everything_as_it_was(
     assert [line[:9] for line in told.err.splitlines()] == ["vgbench: ", "  relativ", "vgbench: "]
     assert main(["compose", str(settings), "--out", str(out), "--workers", "1", "--allow-short"]) == 0
     assert "short   relative_depth: multi-choice" in capsys.readouterr().out
+
+
+def test_what_is_short_names_the_gates_and_the_scans_that_would_help() -> None:
+    wanted = recipe(items={"relative_pose": {"multi-choice": 100}})
+    plan = Plan([], [], read_targets(wanted, {"relative_pose": tasks["relative_pose"].formats}, [("scannet", "a")]))
+    rejects = {"relative_pose/one_plane": 33, "relative_pose/overlap_low": 120, "relative_pose/repeated_key": 7}
+    report = SceneReport("scannet", "a", rejects=rejects | {"metric_depth/noise": 999})
+    (line,) = give_advice([Shortfall("task", "relative_pose", "multi-choice", 100, 0)], plan, [], [report], wanted)
+    helps = "scans that look at one place from several sides, with more frames would help"
+    assert f"dropped most by overlap_low (120 of 160, gates.pair.overlap_min = 0.3; {helps})" in line
+    assert line.endswith(", then by one_plane (33 of 160, gates.pair.plane_share_max = 0.8).")
 
 
 def test_scenes_can_be_added_to_a_build(raw_room: Path, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-import vgbench_gen
 from tests.store.examples import make_item
 from tests.store.test_schema import bits
 from vgbench_gen.core.errors import DatasetError

@@ -247,8 +247,8 @@ def _read_tables(source: str | Path | Mapping[str, Any], folder: Path, seen: tup
     path = _find_file(source, folder) if _is_name(source) else folder / "recipe"
     data = dict(source) if isinstance(source, Mapping) else read_toml(path)
     where = str(path if _is_name(source) else path.name)
-    if path in seen:
-        names = " -> ".join(str(one) for one in (*seen, path))
+    if path.resolve() in seen:
+        names = " -> ".join(str(one) for one in (*seen, path.resolve()))
         raise ConfigError(f"{where}: extends: found a circle ({names}); expected a recipe that does not lead back.")
     base = data.pop("extends", "" if path.parent == _FOLDER else "default")
     if not isinstance(base, str):
@@ -257,7 +257,7 @@ def _read_tables(source: str | Path | Mapping[str, Any], folder: Path, seen: tup
     if isinstance(bank, str) and bank and not Path(bank).is_absolute():
         data["wording"] = {**data["wording"], "bank": str(path.parent / bank)}
     if base:
-        data = _put_over(_read_tables(base, path.parent, (*seen, path)), data)
+        data = _put_over(_read_tables(base, path.parent, (*seen, path.resolve())), data)
     parse_config(data, Recipe, where)
     return data
 
