@@ -17,8 +17,8 @@ IntArray = npt.NDArray[np.int64]
 ColorArray = npt.NDArray[np.uint8]
 
 QuestionType = Literal["judgment", "multi-choice", "open-ended"]
-LETTERS = "ABCD"  # of the options of a multi-choice question, in order
-ALPHABET = string.ascii_uppercase  # the same for other people's questions, which have up to ten options
+ALPHABET = string.ascii_uppercase  # letters of the options of a multi-choice question, in order
+LETTERS = ALPHABET[:4]  # of a set as tasks measure and strategies propose it; a recipe may ask for fewer or more
 QUESTION_TYPES: tuple[QuestionType, ...] = ("judgment", "multi-choice", "open-ended")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vgbench_gen.core.types import LETTERS, BoolArray, FloatArray
+from vgbench_gen.core.types import ALPHABET, BoolArray, FloatArray
 from vgbench_gen.evaluation import reference_scores
 from vgbench_gen.evaluation.board import Board, BoardRun, Entry
 from vgbench_gen.evaluation.cells import Cell
@@ -55,7 +55,7 @@ def mark_wrong(board: Board, run: BoardRun, part: str) -> FloatArray:
     marks = np.full(len(board.questions), math.nan)
     for k, entry in enumerate(board.questions):
         said = run.extracted[k]
-        missed = dict(zip(LETTERS, entry.error_parts, strict=False)).get(str(said), "")
+        missed = dict(zip(ALPHABET, entry.error_parts, strict=False)).get(str(said), "")
         if missed:
             marks[k] = float(missed == part)
     return marks

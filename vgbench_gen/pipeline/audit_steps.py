@@ -173,10 +173,10 @@ def count_answer_places(questions: Iterable[Question]) -> dict[str, dict[str, li
     found: dict[str, dict[str, list[int]]] = {"letters": {}, "yes_no": {}, "ranks": {}}
     for question in questions:
         kind = {"multi-choice": "letters", "judgment": "yes_no"}.get(question.form, "")
-        if not kind or not 0 <= question.truth < len(LETTERS):
+        if not kind or not 0 <= question.truth < len(question.options):
             continue
-        places = 2 if kind == "yes_no" else len(LETTERS)
-        cell = found[kind].setdefault("/".join(question.cell), [0] * places)
+        cell = found[kind].setdefault("/".join(question.cell), [])
+        cell += [0] * (len(question.options) - len(cell))
         cell[question.truth] += 1
         rank = rank_of(question.options, question.truth) if kind == "letters" else None
         if rank is not None and len(question.options) == len(LETTERS):

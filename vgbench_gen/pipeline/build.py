@@ -161,7 +161,12 @@ def check_names(recipe: Recipe) -> None:
                     f"items.{task.name}.{form}: found {count}; expected one of {', '.join(task.formats)}, the question "
                     "types of this task. Mend the recipe."
                 )
-    for name in [*recipe.only_from, *recipe.facts_of]:
+        if (found := recipe.count_options(task.name)) > task.options_max:
+            raise ConfigError(
+                f"options: found {found} for {task.name}; expected at most {task.options_max} (docs/recipes.md#options "
+                f"says why). Set options_of.{task.name} in the recipe."
+            )
+    for name in [*recipe.only_from, *recipe.facts_of, *recipe.options_of]:
         tasks[name]
     for source in [*recipe.sources, *(source for named in recipe.only_from.values() for source in named)]:
         loaders[source]

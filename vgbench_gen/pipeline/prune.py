@@ -13,9 +13,9 @@ from os import PathLike
 from pathlib import Path
 
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.types import LETTERS
 from vgbench_gen.pipeline.audit_steps import CellJob, StepFindings, judge_cell
 from vgbench_gen.pipeline.executors import Engine, run
+from vgbench_gen.pipeline.plan import count_letters
 from vgbench_gen.pipeline.subset import require_new, write_subset
 from vgbench_gen.quality.questions import Question, group_by_cell, read_question
 from vgbench_gen.store.dataset import Dataset, load
@@ -168,27 +168,28 @@ def _pick_units(questions: Sequence[Question], bias: Mapping[str, float], budget
             return
         unit = waiting.pop(place)
         for question in unit:
-            if question.form == "multi-choice" and question.truth < len(LETTERS):
-                letters[question.task, question.source][question.truth] -= 1
+            if question.form == "multi-choice":
+                letters[_name_cell(question)][question.truth] -= 1
         budget -= len(unit)
         yield unit
 
 
-def _count_letters(questions: Iterable[Question]) -> dict[tuple[str, str], list[int]]:
+def _count_letters(questions: Iterable[Question]) -> dict[str, list[int]]:
     """Task and source -> how often each letter is the answer."""
-    letters: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0] * len(LETTERS))
-    for question in questions:
-        if question.form == "multi-choice" and question.truth < len(LETTERS):
-            letters[question.task, question.source][question.truth] += 1
-    return letters
+    choices = (question for question in questions if question.form == "multi-choice")
+    return count_letters((_name_cell(question), len(question.options), question.truth) for question in choices)
 
 
-def _keeps_balance(unit: Sequence[Question], letters: Mapping[tuple[str, str], Sequence[int]]) -> bool:
-    counts = {key: list(letters[key]) for key in {(q.task, q.source) for q in unit if q.form == "multi-choice"}}
+def _name_cell(question: Question) -> str:
+    return f"{question.task}/{question.source}"
+
+
+def _keeps_balance(unit: Sequence[Question], letters: Mapping[str, Sequence[int]]) -> bool:
+    counts = {key: list(letters[key]) for key in {_name_cell(q) for q in unit if q.form == "multi-choice"}}
     uneven = {key: max(found) - min(found) for key, found in counts.items()}
     for question in unit:
-        if question.form == "multi-choice" and question.truth < len(LETTERS):
-            counts[question.task, question.source][question.truth] -= 1
+        if question.form == "multi-choice":
+            counts[_name_cell(question)][question.truth] -= 1
     return all(max(found) - min(found) <= max(1, uneven[key]) for key, found in counts.items())
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from vgbench_gen.core.rng import format_canonical_json, hash_stably
-from vgbench_gen.core.types import Candidate, Fact, QuestionType
+from vgbench_gen.core.types import LETTERS, Candidate, Fact, QuestionType
 from vgbench_gen.distractors.base import OptionSet
 
 Key = tuple[str, QuestionType]
@@ -75,6 +75,8 @@ class QuestionPlan:
     """The first frame that is shown. Questions about one frame are written together."""
     counterpart_kind: str = ""
     """What the task calls the other side of the fact, where the form may be asked from there as well; else ""."""
+    places: int = len(LETTERS)
+    """Of a multi-choice question, how many options it has."""
 
     draw: int = 0
     """Number of the draw of its options, or of its claims, that it is asked with (`pipeline.draws`)."""

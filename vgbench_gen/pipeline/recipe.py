@@ -14,7 +14,7 @@ from pydantic import Field, PrivateAttr, field_validator, model_validator
 from vgbench_gen.core.config import Config, parse_config, read_toml
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.gates import Gates
-from vgbench_gen.core.types import QuestionType
+from vgbench_gen.core.types import LETTERS, QuestionType
 from vgbench_gen.distractors.base import DEFAULT
 from vgbench_gen.scenes.base import loaders
 from vgbench_gen.tasks.base import tasks as registered_tasks
@@ -121,6 +121,10 @@ class Recipe(Config):
     """The names of the tasks; when empty those of `items`, or all."""
     strategy: str = DEFAULT
     """The strategy that chooses wrong options; "default" for each task's own."""
+    options: Annotated[int, Field(ge=2, le=6)] = len(LETTERS)
+    """How many options a multi-choice question has, the right one among them."""
+    options_of: dict[str, Annotated[int, Field(ge=2, le=6)]] = Field(default_factory=dict)
+    """The same for single tasks, by name, in place of `options`."""
     distractor_seed: int = Field(default=0, ge=0)
     """Another number redraws the options and, where these can be asked as well, nothing else."""
     margins: Literal["enforced", "recorded"] = "enforced"
@@ -195,6 +199,10 @@ class Recipe(Config):
     def find_most_facts(self, task: str) -> int:
         """The most facts of a task from one scene."""
         return self.facts_of.get(task, self.facts_per_scene)
+
+    def count_options(self, task: str) -> int:
+        """The options of a multi-choice question of a task."""
+        return self.options_of.get(task, self.options)
 
     def with_noise(self, sources: Iterable[str]) -> Recipe:
         """The recipe with the noise that loaders state of these sources, where it says nothing of them itself.
@@ -279,8 +287,8 @@ def _find_file(name: str | Path, folder: Path) -> Path:
 def _put_over(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of a recipe with changes, table by table.
 
-    Totals stand for the whole: new ones take the place of those of the base. A new number of facts per scene holds for
-    all tasks, also for those that the base has another number for.
+    Totals stand for the whole: new ones take the place of those of the base. A new number of facts per scene, or
+    of options, holds for all tasks, also for those that the base has another number for.
     """
     kept = dict(base)
     gone = set()
@@ -289,8 +297,7 @@ def _put_over(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, 
     elif isinstance(wanted := changes.get("tasks"), list) and any(task not in wanted for task in kept.get("items", ())):
         kept["items"] = {task: forms for task, forms in kept["items"].items() if task in wanted}
         gone = {"sources", "splits"}
-    if "facts_per_scene" in changes:
-        gone.add("facts_of")
+    gone |= {of for name, of in (("facts_per_scene", "facts_of"), ("options", "options_of")) if name in changes}
     found = {name: value for name, value in kept.items() if name not in gone}
     for name, value in changes.items():
         old = found.get(name)

@@ -233,6 +233,7 @@ def plan_of_row(item: Item, letter: int, options: PackedOptions | None = None) -
         scene_id=item.scene_id,
         group_id=item.group_id,
         question_type=CHOICE,
+        places=len(item.options),
         options=options,
         difficulty=item.difficulty,
         letter=letter,

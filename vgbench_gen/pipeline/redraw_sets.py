@@ -187,7 +187,8 @@ def deal_row_letters(rows: Sequence[Row], seed: int, only: Container[str] | None
         side = RowEvidence.of_row(row).side if row["pair_id"] else ""
         plans.append(
             QuestionPlan(
-                row["task"], row["source"], row["split"], row["scene_id"], row["group_id"], CHOICE, side=side
+                row["task"], row["source"], row["split"], row["scene_id"], row["group_id"], CHOICE,
+                places=len(row["options"]), side=side,
             )
         )  # fmt: skip
     dealt = zip(places, deal_letters(plans, seed), strict=True)

@@ -237,6 +237,7 @@ def _make_plans(raw: Mapping[str, Any], row: int, task: Task, recipe: Recipe) ->
             scene_id=raw["scene_id"],
             group_id=group,
             question_type=form,
+            places=recipe.count_options(task.name),
             row=row,
             ask=raw["ask"],
             margin=raw["margin"],

@@ -16,7 +16,7 @@ from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.memory import give_memory_back
 from vgbench_gen.core.rng import digest_bytes
-from vgbench_gen.core.types import LETTERS, Fact, FloatArray, Item
+from vgbench_gen.core.types import ALPHABET, Fact, FloatArray, Item
 from vgbench_gen.distractors.base import Margins, set_problem
 from vgbench_gen.geometry.poses import measure_orthonormality_deviation
 from vgbench_gen.quality import _shown
@@ -292,18 +292,19 @@ def _compare_with_stored(check: str, value: FloatArray, fact: Fact, task: Task) 
 
 def _find_option_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, str]]:
     found = []
-    if len(item.options) != len(LETTERS) or len(fact.candidates) != len(LETTERS):
+    count = len(item.options)
+    if count < 2 or count != len(fact.candidates):
         return [("options", f"{len(item.options)} options, {len(fact.candidates)} in the evidence")]
     margins: Margins = "recorded" if item.difficulty == "stress" else "enforced"
-    problem = set_problem(fact.candidates, len(LETTERS), fact, task, margins)
+    problem = set_problem(fact.candidates, count, fact, task, margins)
     if problem:
         found.append(("option_set", problem))
     if len(set(item.options)) != len(item.options):
         found.append(("options", "two options read alike"))
-    if len(item.distractors) != len(LETTERS) - 1:
+    if len(item.distractors) != count - 1:
         found.append(("options", f"{len(item.distractors)} distractor records"))
     shown = RowEvidence.of(item).shown()
-    for letter, text, option in zip(LETTERS, item.options, fact.candidates, strict=True):
+    for letter, text, option in zip(ALPHABET[:count], item.options, fact.candidates, strict=True):
         if _shown.is_name(text):
             if not _shown.is_shown(text, option, item, shown):
                 found.append(("option_text", f"{letter} reads {text!r}, which does not show {option.key!r}"))

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from vgbench_gen.core.types import LETTERS
+from vgbench_gen.core.types import ALPHABET
 from vgbench_gen.pipeline.audit import AuditLine, AuditReport
 from vgbench_gen.quality.findings import Finding
 from vgbench_gen.report.audit_table import format_interval, format_value, name_cell
@@ -106,13 +106,14 @@ def plot_distributions(report: AuditReport) -> list[dict[str, Any]]:
     """Places of the right answer per cell, its rank by size, and the bias scores of the dataset's questions."""
     found: list[dict[str, Any] | None] = []
     for kind, title, names in (
-        ("letters", "Right letter per cell of the dataset", LETTERS),
+        ("letters", "Right letter per cell of the dataset", ALPHABET),
         ("yes_no", "Right answer of judgments", ("yes", "no")),
         ("ranks", "Rank of the true number among the options", RANKS),
     ):
         cells = sorted(report.tallies.get(kind, {}).items())
         bars = [make_bar(cell.replace("_", " "), counts) for cell, counts in cells]
-        chart = make_bars(title, bars, names, alike=True)
+        most = max((len(counts) for _, counts in cells), default=0)
+        chart = make_bars(title, bars, names[:most], alike=True)
         found.append(chart if chart["rows"] else None)
     title = "Bias score: share that text-only classifiers give to the right answer (chance: the text tells nothing)"
     found.append(make_histogram(title, "", list(report.bias.values()), _BINS, (0.0, 1.0)))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from vgbench_gen.core.rng import format_canonical_json
-from vgbench_gen.core.types import LETTERS, Item
+from vgbench_gen.core.types import ALPHABET, Item
 from vgbench_gen.quality.explain import find_overlay
 from vgbench_gen.report.gallery_told import tell_evidence
 from vgbench_gen.report.site import replace_non_finite
@@ -146,7 +146,7 @@ def _list_margins(item: Item) -> list[list[Any]]:
 
 def _list_decoys(item: Item) -> list[list[Any]]:
     """[letter, strategy, separation over the required one, candidate] of every wrong option."""
-    letters = [letter for letter, _ in zip(LETTERS, item.options, strict=False) if letter != item.answer]
+    letters = [letter for letter, _ in zip(ALPHABET, item.options, strict=False) if letter != item.answer]
     return [
         [letters[k] if k < len(letters) else "", decoy.strategy, round(decoy.separation, 3), decoy.key]
         for k, decoy in enumerate(item.distractors)

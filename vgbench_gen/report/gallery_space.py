@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from vgbench_gen.core.errors import VGBenchError
-from vgbench_gen.core.types import LETTERS, FloatArray, Item
+from vgbench_gen.core.types import ALPHABET, FloatArray, Item
 from vgbench_gen.geometry import projection
 from vgbench_gen.geometry.poses import transform
 from vgbench_gen.report.gallery_scenes import FAR_M, find_up_direction
@@ -80,15 +80,15 @@ def describe_space(item: Item) -> dict[str, Any] | None:
 
 def _is_right(item: Item, image: int, images: int) -> bool | None:
     """Whether an image is the answer, where the images after the first are the options; else None."""
-    choices = images == 1 + len(item.options) and item.answer in LETTERS
-    return LETTERS.index(item.answer) == image - 1 if choices and image else None
+    choices = images == 1 + len(item.options) and item.answer in ALPHABET
+    return ALPHABET.index(item.answer) == image - 1 if choices and image else None
 
 
 def _list_wrong_values(item: Item, told: RowEvidence) -> list[tuple[str, FloatArray]]:
     """(letter or "claim", value) of what is claimed or offered and not true."""
     found = [
         (letter, option.value)
-        for letter, option in zip(LETTERS, told.options, strict=False)
+        for letter, option in zip(ALPHABET, told.options, strict=False)
         if len(told.options) > 1 and letter != item.answer
     ]
     if told.claim is not None and not told.claim.holds:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from vgbench_gen.core.types import LETTERS, Item
+from vgbench_gen.core.types import ALPHABET, Item
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.evidence import Evidence
 from vgbench_gen.tasks.row_evidence import UNREADABLE, RowEvidence, rebuild_fact
@@ -76,7 +76,7 @@ def _tell_margins(item: Item, row: RowEvidence) -> Iterator[str]:
         verdict = "holds" if row.claim.holds else "does not hold"
         away = "" if row.claim.holds else f": it is {_format(row.claim.separation)} times the required distance away"
         yield f"The claim {verdict}{away}."
-    letters = [letter for letter, _ in zip(LETTERS, item.options, strict=False) if letter != item.answer]
+    letters = [letter for letter, _ in zip(ALPHABET, item.options, strict=False) if letter != item.answer]
     gaps = sorted((decoy.separation, letter) for letter, decoy in zip(letters, item.distractors, strict=False))
     if gaps:
         separation, letter = gaps[0]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vgbench_gen.core.types import LETTERS, Item
+from vgbench_gen.core.types import ALPHABET, Item
 from vgbench_gen.quality.explain import find_overlay
 from vgbench_gen.quality.review.lines import CANNOT_TELL, CONFIDENCES, FLAGS, VERDICTS
 from vgbench_gen.quality.review.queue import list_items
@@ -114,7 +114,7 @@ def make_reveal_page(session: ReviewSession, assignment: Assignment) -> dict[str
         "images": list_images(session, assignment, True),
         "options": [
             (letter, split_matrices(text), letter == item.answer)
-            for letter, text in zip(LETTERS, item.options, strict=False)
+            for letter, text in zip(ALPHABET, item.options, strict=False)
         ],
         "right_answer": item.answer,
         "given": "" if given.answer == CANNOT_TELL else given.answer,
@@ -157,7 +157,7 @@ def _list_choices(item: Item) -> list[dict[str, Any]]:
         return [{"value": w, "letter": "", "text": split_matrices(w), "keys": w[0].lower()} for w in words]
     return [
         {"value": letter, "letter": letter, "text": split_matrices(text), "keys": f"{n} {letter.lower()}"}
-        for n, (letter, text) in enumerate(zip(LETTERS, item.options, strict=False), 1)
+        for n, (letter, text) in enumerate(zip(ALPHABET, item.options, strict=False), 1)
     ]
 
 

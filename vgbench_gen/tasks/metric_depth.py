@@ -77,6 +77,7 @@ class MetricDepth(ScalarTask):
     category_origin: ClassVar[Mapping[str, str]] = dict.fromkeys(formats, "metric_depth_vqa")
     convention: ClassVar[Mapping[str, str]] = {"depth": "z", "axes": "opencv", "unit": "m", "statistic": "mean"}
     counterpart_kind = "mirror"
+    options_max = 4  # few rectangles are flat at five depths that lie between the gates `ratio_min` and `ratio_max`
     fact_evidence = FactEvidence
     candidate_evidence = RegionEvidence
     checks = (check_regions,)

@@ -110,6 +110,7 @@ class ObjectDistance(ScalarTask):
     convention: ClassVar[Mapping[str, str]] = {"distance": "box_centers", "unit": "m", "regions": "xyxy_inclusive"}
     needs_objects = True
     candidate_draws = 24
+    options_max = 4  # five steps of a ladder do not fit between the gates `ratio_min` and `ratio_max`
     counterpart_kind = "swap"
     fact_evidence = SidesEvidence
     candidate_evidence = PairEvidence

@@ -88,6 +88,7 @@ class ObjectLocation(Task):
     }
     needs_objects = True
     candidate_draws = 24
+    options_max = 4  # two parts with two values each; five depths do not fit below `depth_ratio_max`
     strategy = "factorial"
     counterpart_kind = "mirror"
     fact_evidence = FactEvidence

@@ -14,7 +14,7 @@ from pydantic import ConfigDict
 from pydantic_core import from_json
 
 from vgbench_gen.core.errors import DatasetError, VGBenchError
-from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, Item
+from vgbench_gen.core.types import ALPHABET, Candidate, Fact, FloatArray, Item
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks.evidence import ArrayShape, Evidence
 
@@ -192,7 +192,7 @@ def rebuild_fact(item: Item) -> Fact:
         key=row.key,
         frame_ids=tuple(row.frame_ids),
         candidates=tuple(record.candidate() for record in row.options),
-        truth=LETTERS.index(item.answer) if item.question_type == "multi-choice" else 0,
+        truth=ALPHABET.index(item.answer) if item.question_type == "multi-choice" else 0,
         second_value=row.second_value,
         margin=row.margin,
         evidence=row.fact,

@@ -57,7 +57,7 @@ _STATED: dict[str, tuple[str, ...]] = {
     "surroundings": (r"\bsurroundings\b", r"\bphotograph\b"),
     "direction": (r"\bX2 = R X1 \+ t\b",),
     "corner_order": (r"\bopposite face\b", r"\bsame order\b", r"\bcuboid\b"),
-    "numbering": (r"\bimage 1\b", r"\bimages 2 to 5\b|\bimages 2, 3, 4 and 5\b"),
+    "numbering": (r"\bimage 1\b", r"\bimages 2 to [3-7]\b|\bimages 2(?:, [3-6])* and [3-7]\b"),
 }
 # As above, but the question itself must say it.
 _ASKED: dict[str, tuple[str, ...]] = {

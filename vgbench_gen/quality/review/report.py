@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from vgbench_gen.core.columns import WIDTH, format_columns
-from vgbench_gen.core.types import LETTERS
+from vgbench_gen.core.types import ALPHABET
 from vgbench_gen.quality.intervals import wilson_interval
 from vgbench_gen.quality.review.agreement import Agreement, Level, krippendorff_alpha, measure_agreement, rate_bound
 from vgbench_gen.quality.review.lines import CANNOT_TELL
@@ -202,7 +202,7 @@ def _measure_answer_agreement(
     alphas: list[tuple[int, float]] = []
     for form in sorted({e.form for e in shown}):
         units = [[j.answer for j in pairs[e.id]] for e in shown if e.form == form]
-        found = measure_agreement(units, (*LETTERS, CANNOT_TELL))
+        found = measure_agreement(units, (*ALPHABET[:6], CANNOT_TELL))
         level: Level = "ratio" if form == "open-ended" else "nominal"
         value = (
             found.alpha if level == "nominal" else krippendorff_alpha([_read_numbers(unit) for unit in units], level)

@@ -73,6 +73,7 @@ class CameraParameters(ScalarTask):
         "size": "as delivered",
     }
     candidate_draws = 8
+    options_max = 4  # crops are cut as ladders of four
     counterpart_kind = "mirror"
     fact_evidence = SizeEvidence
     candidate_evidence = CropEvidence

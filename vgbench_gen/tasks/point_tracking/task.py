@@ -83,6 +83,7 @@ class PointTracking(PairMarginsTask):
     convention: ClassVar[Mapping[str, str]] = {"pixel": "centre of the top-left pixel is (0, 0)", "unit": "px"}
     counterpart_kind = "back"
     candidate_draws = 40
+    options_max = len(SHAPES)  # of marks, none of which may look like another or like the query's
     fact_evidence = ImagesEvidence
     candidate_evidence = PlaceEvidence
     checks = (check_tracks,)

@@ -22,7 +22,7 @@ from vgbench_gen.tasks._noise import is_nearest, measure_mean_gaps_m, perturb_mo
 from vgbench_gen.tasks._pair_margins import PairMarginsTask
 from vgbench_gen.tasks._pairs import PairTable, Problem, collect_poses, get_pair_table, thin_rows
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, add_margins, reject, tasks
-from vgbench_gen.tasks.presentation import Margins, Mark, Presentation, WorldPoint
+from vgbench_gen.tasks.presentation import Margins, Mark, Presentation, WorldPoint, make_number_slots
 from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.revealed import Revealed
 from vgbench_gen.tasks.row_evidence import RowEvidence
@@ -286,7 +286,8 @@ class ViewAfterMotion(PairMarginsTask):
         shown = (fact.frame_ids[0], *(option.frame_ids[0] for option in options.options))
         texts = tuple(fill_word("option.image", n=str(i + 2)) for i in range(len(options.options)))
         slots = _poses.make_slots(fact.truth_candidate.value) | make_camera_slots(fact.cameras[fact.frame_ids[0]])
-        return Presentation(tuple(mirroring.make_picture(fact, frame_id) for frame_id in shown), slots, texts)
+        pictures = tuple(mirroring.make_picture(fact, frame_id) for frame_id in shown)
+        return Presentation(pictures, slots | make_number_slots(len(texts)), texts)
 
     def counterpart(self, fact: Fact) -> Fact | None:
         """All images mirrored: R' = M R M and t' = M t with M = diag(-1, 1, 1)."""
