@@ -69,9 +69,7 @@ class AskJob:
     path: Path
     """The shard with the facts of the scene."""
     recipe: Recipe
-    """The recipe of the build."""
     asks: tuple[Ask, ...]
-    """The questions."""
 
 
 class _DescribedPictures:

@@ -35,11 +35,9 @@ class Check:
     """One thing that was looked at."""
 
     name: str
-    """What it is."""
     verdict: Verdict
     """Whether it will do."""
     found: str
-    """What there is."""
     remedy: str = ""
     """What to do, "" where all is well."""
 

@@ -41,11 +41,8 @@ class MeasureJob:
     """One scene to measure; crosses process borders."""
 
     ref: SceneRef
-    """The scene."""
     recipe: Recipe
-    """The recipe of the build."""
     out: Path
-    """The build folder."""
 
 
 @dataclass(slots=True)
@@ -54,9 +51,7 @@ class SceneReport:
     dataset."""
 
     dataset: str
-    """Name of the dataset."""
     scene_id: str
-    """The scene."""
     facts: dict[str, int] = field(default_factory=dict)
     """Facts per task."""
     rejects: dict[str, int] = field(default_factory=dict)
@@ -64,7 +59,6 @@ class SceneReport:
     issues: dict[str, int] = field(default_factory=dict)
     """What was wrong with the scan and could be left out, per reason."""
     total_frames: int = 0
-    """All frames of the scan."""
     frames: int = 0
     """Usable keyframes."""
     objects: int = 0
@@ -82,7 +76,6 @@ class SceneReport:
     reused: bool = False
     """Whether the shards of an earlier run were kept."""
     seconds: float = 0.0
-    """Seconds that it took."""
     task_seconds: dict[str, float] = field(default_factory=dict)
     """Seconds per task."""
 

@@ -29,11 +29,8 @@ class Pruned:
     """A question that goes."""
 
     id: str
-    """Its id."""
     task: str
-    """Its task."""
     form: str
-    """Its form."""
     bias: float
     """Its bias score when it went."""
     round: int

@@ -43,7 +43,6 @@ class QuestionSettings:
     """What a question depends on besides its fact."""
 
     seed: int
-    """The seed of the recipe."""
     strategy: str
     """The strategy that chooses options, or `DEFAULT` for each task's own."""
     distractor_seed: int
@@ -84,7 +83,6 @@ class Wording:
     context: str
     """The context, with all its slots filled."""
     template_id: str
-    """Name of the template that was filled."""
     paraphrase: str = ""
     """The model that worded it, or "" for our own words."""
     states: tuple[str, ...] = ()
@@ -108,7 +106,6 @@ class AnswerableText:
     options: tuple[str, ...] = ()
     """The options of a multi-choice question as texts without letters."""
     claim: Claim | None = None
-    """What a judgment claims."""
     other_claim: Claim | None = None
     """What its counterpart claims about the same pixels."""
     tolerance: float | None = None
@@ -120,7 +117,6 @@ class MadeQuestion:
     """A question whose words are filled and whose pictures are described, but not drawn."""
 
     plan: QuestionPlan
-    """The plan that it follows."""
     fact: Fact
     """The fact as it reads from the side that is asked."""
     task: Task

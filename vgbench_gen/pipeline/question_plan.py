@@ -23,7 +23,6 @@ class PackedOptions:
     truth: int
     """Place of the truth among the members."""
     strategy: str
-    """Name of the strategy that chose the set."""
     separations: tuple[float, ...]
     """Per option its distance from the truth over the required margin."""
     fallback: str = ""
@@ -52,13 +51,10 @@ class QuestionPlan:
     """
 
     task: str
-    """Name of the task."""
     source: str
     """Name of the dataset that the scene comes from."""
     split: str
-    """Split of the scene."""
     scene_id: str
-    """The scene."""
     group_id: str
     """Hash of the fact, see `group_id`."""
     question_type: QuestionType
@@ -97,7 +93,6 @@ class QuestionPlan:
     that was not tested is missing."""
 
     difficulty: str = ""
-    """Level of difficulty."""
     letter: int | None = None
     """Place of the right option; None where no letter was dealt."""
     side: str = ""

@@ -34,9 +34,7 @@ class _Case:
     group_id: str
     """The group of the questions that ask about it."""
     fact: Fact
-    """The fact."""
     task: Task
-    """The task that measured it."""
     proposal: Proposal
     """What a model is asked to name."""
     model: int

@@ -56,15 +56,12 @@ class Redraw:
     group_id: str
     """Names the fact."""
     task: str
-    """The task."""
     source: str
     """Name of the dataset that the scene comes from."""
     scene_id: str
-    """The scene."""
     strategy: str
     """The strategy that chooses the new options, or `DEFAULT` for the task's own."""
     shard: Path
-    """The file that has the fact."""
     places: tuple[int, ...] = ()
     """Places of its rows in the dataset."""
     key: str = ""
@@ -90,7 +87,6 @@ class RedrawJob:
     out: Path
     """The new dataset, with `media/`."""
     recipe: Recipe
-    """The recipe of the dataset."""
     redraws: tuple[Redraw, ...]
     """The questions, all of one shard."""
     remember: bool

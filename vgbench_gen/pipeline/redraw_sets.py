@@ -40,7 +40,6 @@ class RedrawSettings:
     shares: Mapping[str, float]
     """Strategy, or `DEFAULT` for each task's own -> share of the questions of each task and source."""
     seed: int = 0
-    """The seed of the draws."""
     tasks: tuple[str, ...] = ()
     """The tasks; all when empty."""
     margins: Margins | Literal[""] = ""

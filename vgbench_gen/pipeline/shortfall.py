@@ -26,7 +26,6 @@ class Shortfall:
     kind: str
     """"task", "source" or "split"."""
     name: str
-    """Which one."""
     form: str
     """The form, "" where a task's forms count as one."""
     wanted: int

@@ -51,9 +51,7 @@ class TrialJob:
     path: Path
     """The shard with the facts of the scene."""
     recipe: Recipe
-    """The recipe that is composed."""
     plans: tuple[QuestionPlan, ...]
-    """The questions."""
 
 
 def try_questions(job: TrialJob) -> list[QuestionPlan]:

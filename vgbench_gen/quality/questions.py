@@ -16,7 +16,6 @@ class Question:
     """The text of one question with its key."""
 
     id: str
-    """The id of the question in its dataset."""
     group: str
     """A name that all questions about one truth share."""
     scene: str
@@ -25,15 +24,11 @@ class Question:
     source: str
     """The scan dataset."""
     task: str
-    """The name of the task."""
     ask: str
     """The kind of question within the task, "" where there is one kind only."""
     form: QuestionType
-    """The question type."""
     question: str
-    """The question line."""
     context: str
-    """The context line."""
     options: tuple[str, ...]
     """The texts of the options in order, without letters: ("Yes", "No") for judgments, nothing for open-ended
     questions."""

@@ -43,9 +43,7 @@ class Problem:
     """Something about a row that does not hold."""
 
     item_id: str
-    """The id of the row."""
     task: str
-    """The name of the task."""
     check: str
     """The machine-readable name of the check that failed."""
     detail: str
@@ -60,9 +58,7 @@ class VerifyJob:
     """One scan and the items that were made from it; it crosses process borders."""
 
     ref: SceneRef
-    """Where the scan lies."""
     items: tuple[Item, ...]
-    """The items."""
     gates: Gates
     """The gates of the build that the items come from."""
 
@@ -72,7 +68,6 @@ class RowsJob:
     """A stretch of rows to verify by their own evidence; it crosses process borders."""
 
     path: str
-    """The dataset."""
     start: int
     """Place of the first row."""
     stop: int

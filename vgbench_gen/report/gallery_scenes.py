@@ -35,9 +35,7 @@ class SceneNotes:
     """What the items of one scene tell about it, collected item by item."""
 
     source: str
-    """The scan dataset of the scene."""
     scene_id: str
-    """The id of the scene in it."""
     licence: str = ""
     """The licence of the scan, as the first item that names one gives it; empty where none does."""
     items: list[tuple[int, str, str, str]] = field(default_factory=list)

@@ -7,13 +7,17 @@ import io
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.columns import WIDTH, format_columns
 from vgbench_gen.core.lines import guard_formula
+from vgbench_gen.evaluation.base import Source
+from vgbench_gen.evaluation.board import Board
 from vgbench_gen.evaluation.cells import Cell
+from vgbench_gen.evaluation.saved import SavedScores
 from vgbench_gen.evaluation.tables import ColumnHead, Comparison, ModelPair, Row, Table
 from vgbench_gen.report.site import replace_non_finite
 
@@ -31,6 +35,25 @@ _LATEX = {
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", NONE: "--",
     "[": "{[}",
 }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ScoresReport:
+    """What a page of scores is made of."""
+
+    title: str
+    board: Board
+    """The questions and what every run scored on them."""
+    comparison: Comparison
+    """The tables made from the board."""
+    homes: Mapping[str, Path] = field(default_factory=dict)
+    """The folder of each data set by its name, where the gallery stands."""
+    notes: Sequence[str] = ()
+    """What else a reader must know, such as replies that were not scored."""
+    saved: Mapping[str, Sequence[SavedScores]] = field(default_factory=dict)
+    """The scores by data set, from which pages of wrong answers are made; where empty there are none."""
+    sources: Mapping[str, Source] = field(default_factory=dict)
+    """The questions by data set, for images of traces that stand elsewhere."""
 
 
 def format_value(cell: Cell, head: ColumnHead) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,13 @@ from vgbench_gen.core.columns import WIDTH
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.evaluation import reference_scores
 from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
-from vgbench_gen.evaluation.base import Source, benchmarks
+from vgbench_gen.evaluation.base import benchmarks
 from vgbench_gen.evaluation.board import BASELINE, Board, BoardRun
 from vgbench_gen.evaluation.compare import load_board
 from vgbench_gen.evaluation.loaded import LoadedDataset
 from vgbench_gen.evaluation.pooled import UNREADABLE
 from vgbench_gen.evaluation.results import get_path
-from vgbench_gen.evaluation.saved import SavedScores
-from vgbench_gen.evaluation.tables import ColumnHead, Comparison, Row, Table, compare_models, split_runs
+from vgbench_gen.evaluation.tables import ColumnHead, Row, Table, compare_models, split_runs
 from vgbench_gen.report import scores_plots
 from vgbench_gen.report.gallery_images import make_relative_address
 from vgbench_gen.report.header import SCORES, PageHeader, refresh_headers
@@ -30,6 +29,7 @@ from vgbench_gen.report.scores_chart import plot_parts, read_human_scores
 from vgbench_gen.report.scores_files import (
     MARKED,
     PAIRS_TOLD,
+    ScoresReport,
     as_json,
     format_csv,
     format_denominators,
@@ -50,26 +50,6 @@ from vgbench_gen.store.files import write_bytes
 _LINKED = 60  # ids that one link carries; addresses must stay short enough for every browser
 UNREADABLE_LIMIT = 0.02  # docs/validity.md#unreadable-replies; a model's numbers then say as much of its form
 _PLOTTED = ("task", "form", "difficulty", "scans", "source", "dataset")
-
-
-@dataclass(frozen=True, slots=True)
-class ScoresReport:
-    """What a page of scores is made of."""
-
-    title: str
-    """The names of the data sets."""
-    board: Board
-    """The questions and what every run scored on them."""
-    comparison: Comparison
-    """The tables made from the board."""
-    homes: Mapping[str, Path] = field(default_factory=dict)
-    """The folder of each data set by its name, where the gallery stands."""
-    notes: Sequence[str] = ()
-    """What else a reader must know, such as replies that were not scored."""
-    saved: Mapping[str, Sequence[SavedScores]] = field(default_factory=dict)
-    """The scores by data set, from which pages of wrong answers are made; where empty there are none."""
-    sources: Mapping[str, Source] = field(default_factory=dict)
-    """The questions by data set, for images of traces that stand elsewhere."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +162,7 @@ def write_scores_report(report: ScoresReport, folder: Path) -> Path:
         for name, text in benchmark.files(report.board, runs).items():
             write_bytes(folder / name, text.encode())
     models, _ = split_runs(report.board)
-    wrong = write_wrong(report.board, models, report.saved, report.homes, folder, report.title, report.sources)
+    wrong = write_wrong(report, models, folder)
     write_bytes(folder / "index.html", render_page(report, folder, wrong).encode())
     for home in report.homes.values():
         refresh_headers(home)

@@ -25,7 +25,6 @@ class PlotStyle:
     """How a run is drawn in every plot of a page."""
 
     name: str
-    """The name of the run."""
     colour: str
     """The number of its colour, "0" to "3", or "floor" for what is no model and has none."""
     shape: str

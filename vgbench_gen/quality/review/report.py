@@ -31,7 +31,6 @@ class TaskRow:
     """The numbers of one task. All shares are 0 to 1, and NaN where they are undefined."""
 
     task: str
-    """The name of the task."""
     n: int
     """The items with two verdicts or more; agreement is that of the first two."""
     raw: float
@@ -55,7 +54,6 @@ class TaskRow:
     grade: Literal["human", "instrument", ""]
     """"human", or "instrument" where nothing may be claimed about people, or "" where there are too few items."""
     verdict: Verdict
-    """The verdict on the agreement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +61,6 @@ class CellRow:
     """The numbers of one task and source."""
 
     task: str
-    """The name of the task."""
     source: str
     """The scan dataset."""
     n: int
@@ -77,7 +74,6 @@ class CellRow:
     bound: float
     """The upper 95 % end of the rate of wrong answers, 0 to 1."""
     stopped: bool
-    """Whether the cell is stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +89,6 @@ class ReviewReport:
     reviewers: Mapping[str, Mapping[str, int]]
     """For each reviewer, counts of verdicts and of planted items."""
     tasks: tuple[TaskRow, ...]
-    """One row for each task."""
     cells: tuple[CellRow, ...]
     """One row for each task and source."""
     wrong: Mapping[str, float]
