@@ -27,7 +27,6 @@ class Entry:
     id: str
     """The question's id within its data set."""
     dataset: str
-    """The name of the data set that it stands in."""
     source: str
     """The benchmark it was taken from, without what that is a part of: "SpatialScore/BLINK" is "BLINK"."""
     task: str
@@ -179,7 +178,6 @@ class BoardRun:
     name: str
     """The run's name in tables: the model, with stage and prompt set where they are not the usual ones."""
     model: str
-    """The model's name."""
     prompt_set: str
     """The prompt set whose words were sent."""
     stage: str
@@ -257,7 +255,6 @@ class Board:
     questions: tuple[Entry, ...]
     """All questions, in the order of every array of a run."""
     runs: dict[str, BoardRun] = field(default_factory=dict)
-    """The runs by name."""
 
     @cached_property
     def scenes(self) -> list[str]:

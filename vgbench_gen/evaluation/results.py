@@ -29,9 +29,7 @@ class ModelScores:
     """The scored replies of one model."""
 
     saved: SavedScores = field(repr=False)
-    """The file of scores."""
     source: Source = field(repr=False)
-    """The questions."""
     stage: str = ""
     """Of the replies that means are over; see `ReplyKey.stage`."""
 
@@ -133,9 +131,7 @@ class ScoredRun(Run):
     """What became of one model, with its scores."""
 
     source: Source = field(kw_only=True, repr=False)
-    """The questions."""
     options: AskOptions = field(kw_only=True, repr=False)
-    """How they were asked."""
     ids: frozenset[str] = field(kw_only=True, repr=False)
     """Which of them were."""
 

@@ -22,7 +22,6 @@ class Example:
     """A question that the card shows."""
 
     task: str
-    """Its task."""
     name: str
     """The name of the task's configuration."""
     source: str
@@ -30,11 +29,9 @@ class Example:
     licence: str
     """The terms of its scene."""
     question: str
-    """Its words."""
     options: tuple[tuple[str, str], ...]
     """(letter, text) of each option."""
     answer: str
-    """The right answer."""
     picture: str
     """Its images in one file, relative to the card."""
 

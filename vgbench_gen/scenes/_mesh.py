@@ -46,7 +46,6 @@ class _Property:
     """One column of an element of a PLY file."""
 
     name: str
-    """The name that the file gives it."""
     type: str
     """The kind of number in numpy's short form, such as "f4"; of a list, that of its members."""
     count_type: str = ""

@@ -72,7 +72,6 @@ class SensHeader:
     frame_count: int
     """The number of frames that the file promises."""
     raw: bytes
-    """The bytes of the whole header."""
 
 
 class SensFile:

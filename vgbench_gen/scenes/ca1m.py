@@ -85,7 +85,6 @@ class CA1MFrame(Frame):
         self._check_gravity(issues)
 
     def color(self) -> ColorArray:
-        """See `Frame.color`."""
         name = self._names["wide/image"]
         return decode_image_rgb(self._members.read(name), self._members.where(name), self.camera.size)
 
@@ -205,7 +204,6 @@ class CA1MScene(Scene):
                 self.issues.append(Issue("", "objects_unreadable", str(error)))
 
     def close(self) -> None:
-        """See `Scene.close`."""
         self._members.close()
 
     def _open_frames(self) -> tuple[CA1MFrame, ...]:
@@ -268,7 +266,6 @@ class CA1M(Loader):
         yield from (found[scene_id] for scene_id in sorted(found))
 
     def open(self, ref: SceneRef) -> CA1MScene:
-        """See `Loader.open`."""
         return CA1MScene(ref)
 
     def _all(self, root: Path) -> Iterator[SceneRef]:

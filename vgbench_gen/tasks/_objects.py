@@ -71,7 +71,6 @@ class GatedObject:
     """An object that passed every gate in one frame."""
 
     instance_id: str
-    """Name of the object in its scan."""
     label: str
     """What the scan calls the object."""
     box: OrientedBox

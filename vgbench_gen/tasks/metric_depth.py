@@ -98,15 +98,12 @@ class MetricDepth(ScalarTask):
         return make_range("depth", gates.near_m, far_m, self.decimals)
 
     def ratio_min(self, fact: Fact) -> float:
-        """See `ScalarTask`."""
         return self.limits.ratio_min
 
     def ratio_max(self, fact: Fact) -> float:
-        """See `ScalarTask`."""
         return self.limits.ratio_max
 
     def gap_min(self, fact: Fact) -> float:
-        """See `ScalarTask`."""
         return self.limits.gap_min_m
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
@@ -271,7 +268,6 @@ class MetricDepth(ScalarTask):
         return self.rounded(np.array([compute_blocks_mean_m(RegionEvidence.of(fact.truth_candidate))]))
 
     def exact_value(self, about: Candidate, fact: Fact) -> float:
-        """See `ScalarTask`."""
         measured = RegionEvidence.given(about)
         return float(about.value[0]) if measured is None else measured.mean_m
 
@@ -305,7 +301,6 @@ class MetricDepth(ScalarTask):
         return [[make_region_mark(fact.truth_candidate, True)]]
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
-        """See `Task.choice`."""
         texts = tuple(self.printed(option.value) for option in options.options)
         return Presentation(self.pictures(fact), self.slots(fact), texts)
 
@@ -315,7 +310,6 @@ class MetricDepth(ScalarTask):
         return mirroring.mirror_fact(self, fact, lambda member: mirror_region(member, width), fact.second_value)
 
     def draw_false_value(self, fact: Fact, rng: np.random.Generator) -> float | None:
-        """See `ScalarTask`."""
         # Of a random option set, so that either could have been the true one; refused rather than drawn again, which
         # would prefer truths with few false claims.
         sets = valid_sets(compatibility(fact.candidates, fact, self), len(LETTERS))

@@ -124,15 +124,12 @@ class ObjectDistance(ScalarTask):
         return self.gates.section(DistanceMargins)
 
     def ratio_min(self, fact: Fact) -> float:
-        """See `ScalarTask`."""
         return self.limits.ratio_min
 
     def ratio_max(self, fact: Fact) -> float:
-        """See `ScalarTask`."""
         return self.limits.ratio_max
 
     def gap_min(self, fact: Fact) -> float:
-        """See `ScalarTask`."""
         return self.limits.gap_min_m
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
@@ -230,7 +227,6 @@ class ObjectDistance(ScalarTask):
         return Candidate("perturbed", self.rounded(fact.truth_candidate.value * (1 + rng.uniform(-0.5, 0.5))))
 
     def exact_value(self, about: Candidate, fact: Fact) -> float:
-        """See `ScalarTask`."""
         pair = PairEvidence.given(about)
         if pair is None:
             return super().exact_value(about, fact)
@@ -292,7 +288,6 @@ class ObjectDistance(ScalarTask):
         return tuple(WorldBox(o.instance_id, o.label, transform(pose, o.corners_m)) for o in (pair.a, pair.b))
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
-        """See `Task.choice`."""
         return Presentation(
             self.pictures(fact), self.slots(fact), tuple(self.printed(option.value) for option in options.options)
         )
@@ -314,7 +309,6 @@ class ObjectDistance(ScalarTask):
         return replace(fact, candidates=tuple(map(_exchange_objects, fact.candidates)), evidence=turned.write())
 
     def draw_false_value(self, fact: Fact, rng: np.random.Generator) -> float | None:
-        """See `ScalarTask`."""
         # Not from the pool: chosen facts are spread over distances, the pool is as the rooms are, and the difference
         # would tell true from false.
         factor = np.exp(rng.uniform(*np.log([FALSE_RATIO_MIN, FALSE_RATIO_MAX])) * (1 if rng.random() < 0.5 else -1))

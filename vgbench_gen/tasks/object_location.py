@@ -328,7 +328,6 @@ class ObjectLocation(Task):
         return (WorldBox(seen.instance_id, seen.label, seen.world_corners_m),)
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
-        """See `Task.choice`."""
         texts = tuple(self.printed(option.value) for option in options.options)
         return Presentation(self._pictures(fact), self._slots(fact), texts)
 

@@ -131,7 +131,6 @@ class ScalarTask(Task):
     def noisy_values(
         self, fact: Fact, about: Candidate, noise: SensorNoise, rng: np.random.Generator, n: int
     ) -> FloatArray:
-        """See `NoiseTest`."""
         value = self.exact_value(about, fact)
         return value + self.sigma(value, fact, noise) * rng.standard_normal((n, 1))
 

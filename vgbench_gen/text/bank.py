@@ -59,11 +59,8 @@ class BankEntry(Config):
     template: str
     """The id of the shipped phrasing that it rewords."""
     task: str
-    """The task."""
     type: QuestionType
-    """The question type."""
     language: str
-    """The code of its language."""
     model: _Short
     """The model that worded it, or another note on its origin."""
     status: Status
@@ -98,7 +95,6 @@ class Bank:
     """A bank file that was read and checked."""
 
     path: Path
-    """The file."""
     entries: tuple[BankEntry, ...] = ()
     """The entries that fit their templates, in order of their ids."""
     stale: tuple[BankEntry, ...] = ()

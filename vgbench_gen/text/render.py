@@ -61,9 +61,7 @@ class _Slots(_Strict):
     """Names of slots in the two parts of a phrasing."""
 
     question: tuple[_Name, ...] = ()
-    """Slots of the question."""
     context: tuple[_Name, ...] = ()
-    """Slots of the context."""
 
 
 class _PhrasingEntry(_Strict):
@@ -72,9 +70,7 @@ class _PhrasingEntry(_Strict):
     id: Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,40}\.[a-z-]{1,20}\.[1-9][0-9]{0,3}$")]
     """Its name: the task, the question type and a number, joined by dots."""
     question: _Text
-    """The question."""
     context: _Text
-    """The context."""
 
 
 class _Cell(_Strict):
@@ -87,14 +83,12 @@ class _Cell(_Strict):
     states: tuple[_Name, ...]
     """The conventions that the filled text must state, by the names that `text.lint` knows."""
     phrasings: Annotated[tuple[_PhrasingEntry, ...], Field(min_length=MIN_PHRASINGS)]
-    """The phrasings."""
 
 
 class _TaskFile(_Strict):
     """The template file of one task."""
 
     task: _Name
-    """The name of the task, which is also that of the file."""
     judgment: _Cell | None = None
     """The phrasings of judgments; None where the task is not asked so."""
     multi_choice: Annotated[_Cell | None, Field(alias="multi-choice")] = None
@@ -128,13 +122,9 @@ class Phrasing:
     id: str
     """Its name, which every item records as `template_id`."""
     task: str
-    """The task."""
     question_type: QuestionType
-    """The question type."""
     question: str
-    """The question."""
     context: str
-    """The context."""
     slots: frozenset[str]
     """All names that `render` accepts for this phrasing."""
     states: tuple[str, ...]

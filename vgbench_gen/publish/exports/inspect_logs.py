@@ -96,7 +96,6 @@ class _Log:
     header: Header
     """Of the saved replies."""
     stage: str
-    """The stage of its replies."""
     image: Callable[[Item, int], bytes] | None
     """A function that gives the bytes of an image; None where images are only named."""
 

@@ -173,11 +173,9 @@ class CameraParameters(ScalarTask):
     # --- answer space ----------------------------------------------------------------------------------------------
 
     def unit_for(self, fact: Fact) -> str:
-        """See `Task.unit_for`."""
         return "deg" if fact.ask in ANGLES else "px"
 
     def unit_key(self, fact: Fact) -> str:
-        """See `ScalarTask`."""
         return "degrees" if fact.ask in ANGLES else "pixels"
 
     def rounded(self, value: FloatArray) -> FloatArray:
@@ -270,7 +268,6 @@ class CameraParameters(ScalarTask):
         return Candidate("", printed, evidence=CropEvidence(fx=fx).write())
 
     def exact_value(self, about: Candidate, fact: Fact) -> float:
-        """See `ScalarTask`."""
         camera = CropEvidence.given(about)
         exact = None if camera is None else camera.parameters.get(fact.ask)
         return float(about.value[0]) if exact is None else exact
@@ -333,7 +330,6 @@ class CameraParameters(ScalarTask):
         return [[Mark("point", ((found["cx"], found["cy"]),), label)]]
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
-        """See `Task.choice`."""
         texts = tuple(self.text(option.value, fact) for option in options.options)
         return Presentation(self.pictures(fact), self.slots(fact), texts)
 
