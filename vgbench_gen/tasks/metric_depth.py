@@ -29,7 +29,6 @@ from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.drawing import COLORS
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import mirroring
-from vgbench_gen.tasks._depth_margins import DepthMargins
 from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, order_in_strata
 from vgbench_gen.tasks._proposals import make_range
 from vgbench_gen.tasks._region_votes import are_seen_alike
@@ -50,6 +49,7 @@ from vgbench_gen.tasks._regions import (
 )
 from vgbench_gen.tasks.base import add_margins, reject, tasks
 from vgbench_gen.tasks.evidence import FactEvidence
+from vgbench_gen.tasks.gates import DepthMargins
 from vgbench_gen.tasks.presentation import Mark, Presentation
 from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.revealed import Revealed

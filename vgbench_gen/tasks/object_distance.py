@@ -26,13 +26,13 @@ from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays
-from vgbench_gen.tasks._distance_margins import DistanceMargins
 from vgbench_gen.tasks._object_evidence import PairEvidence, SidesEvidence, check_boxes, reveal_object
 from vgbench_gen.tasks._object_routes import measure_second_corners
 from vgbench_gen.tasks._object_targets import TARGETS_APART_M, order_in_strata
 from vgbench_gen.tasks._objects import GatedObject, gate_objects
 from vgbench_gen.tasks._proposals import make_range
 from vgbench_gen.tasks.base import add_margins, reject, tasks
+from vgbench_gen.tasks.gates import DistanceMargins
 from vgbench_gen.tasks.presentation import ClaimPair, Margins, Mark, Presentation, WorldBox
 from vgbench_gen.tasks.records import make_camera_slots, read_camera_record
 from vgbench_gen.tasks.revealed import Revealed

@@ -30,7 +30,6 @@ from vgbench_gen.store.drawing import COLORS
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays, mirroring
 from vgbench_gen.tasks._box_factors import BoxFamily, draw_box_sets, draw_ratios, find_upright, make_family
-from vgbench_gen.tasks._box_margins import BoxMargins
 from vgbench_gen.tasks._box_pairs import (
     PRINT_SLACK,
     compare_boxes,
@@ -48,6 +47,7 @@ from vgbench_gen.tasks._objects import GatedObject, gate_objects
 from vgbench_gen.tasks._proposals import make_range, move_numbers
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Task, add_margins, reject, tasks
 from vgbench_gen.tasks.evidence import FactEvidence
+from vgbench_gen.tasks.gates import BoxMargins
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation, WorldBox
 from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.revealed import Revealed

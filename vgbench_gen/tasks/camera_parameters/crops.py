@@ -14,7 +14,6 @@ import numpy as np
 from vgbench_gen.core.types import Camera, FloatArray, IntArray
 from vgbench_gen.geometry import cameras
 from vgbench_gen.tasks.camera_parameters.estimate import ParameterEstimate, estimate_parameters
-from vgbench_gen.tasks.camera_parameters.gates import CameraGates
 from vgbench_gen.tasks.camera_parameters.quantities import (
     ANGLES,
     ASK_AXIS,
@@ -22,6 +21,7 @@ from vgbench_gen.tasks.camera_parameters.quantities import (
     compute_parameter,
     measure_margins,
 )
+from vgbench_gen.tasks.gates import CameraGates
 from vgbench_gen.tasks.presentation import Margins
 from vgbench_gen.tasks.solving.lines import cut_segments
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from vgbench_gen.core.types import Camera, FloatArray
 from vgbench_gen.geometry import cameras
-from vgbench_gen.tasks.camera_parameters.gates import CameraGates
 from vgbench_gen.tasks.evidence import Evidence, FactEvidence, Size
+from vgbench_gen.tasks.gates import CameraGates
 from vgbench_gen.text.numbers import format_fixed
 
 ASK_AXIS = {"fx": 0, "fy": 1, "cx": 0, "cy": 1, "hfov": 0, "vfov": 1}

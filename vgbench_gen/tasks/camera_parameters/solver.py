@@ -8,8 +8,8 @@ import numpy as np
 
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.tasks.camera_parameters.estimate import estimate_parameters
-from vgbench_gen.tasks.camera_parameters.gates import CameraGates
 from vgbench_gen.tasks.camera_parameters.quantities import CENTRES, measure_margins
+from vgbench_gen.tasks.gates import CameraGates
 from vgbench_gen.tasks.solving import Solver, Unread, VisibleQuestion
 from vgbench_gen.tasks.solving.lines import NOISE_PX, cut_segments, detect_segments
 from vgbench_gen.text.numbers import parse_numbers

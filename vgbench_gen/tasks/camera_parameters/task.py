@@ -27,7 +27,6 @@ from vgbench_gen.tasks.base import add_margins, reject, tasks
 from vgbench_gen.tasks.camera_parameters.candidates import make_candidate, mirror_candidate
 from vgbench_gen.tasks.camera_parameters.checks import check_crops
 from vgbench_gen.tasks.camera_parameters.crops import compute_output_size, keep_determined, propose_rects
-from vgbench_gen.tasks.camera_parameters.gates import CameraGates
 from vgbench_gen.tasks.camera_parameters.quantities import (
     ANGLES,
     ASK_AXIS,
@@ -41,6 +40,7 @@ from vgbench_gen.tasks.camera_parameters.quantities import (
     round_as_printed,
 )
 from vgbench_gen.tasks.camera_parameters.solver import SOLVERS
+from vgbench_gen.tasks.gates import CameraGates
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation
 from vgbench_gen.tasks.revealed import Revealed, reveal_cameras
 from vgbench_gen.tasks.row_evidence import RowEvidence

@@ -9,8 +9,8 @@ from vgbench_gen.core.types import Fact, FloatArray
 from vgbench_gen.geometry import poses, projection
 from vgbench_gen.scenes.view import GREY_WIDTH
 from vgbench_gen.tasks.base import Problems
+from vgbench_gen.tasks.gates import TrackGates
 from vgbench_gen.tasks.point_tracking.evidence import ImagesEvidence, PlaceEvidence, TrackedEvidence
-from vgbench_gen.tasks.point_tracking.gates import TrackGates
 
 CYCLE_PX = 1.0  # at most, there and back
 ROUNDING_PX = float(np.sqrt(0.5))  # farthest that a whole pixel lies from the place it stands for

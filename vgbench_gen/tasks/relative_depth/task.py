@@ -22,7 +22,6 @@ from vgbench_gen.distractors.base import OptionSet, leave_out
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.drawing import COLORS
 from vgbench_gen.tasks import _balance, mirroring
-from vgbench_gen.tasks._depth_margins import DepthMargins
 from vgbench_gen.tasks._noise import is_nearest
 from vgbench_gen.tasks._regions import (
     Region,
@@ -36,6 +35,7 @@ from vgbench_gen.tasks._regions import (
 )
 from vgbench_gen.tasks.base import Task, add_margins, reject, tasks
 from vgbench_gen.tasks.evidence import FactEvidence
+from vgbench_gen.tasks.gates import DepthMargins
 from vgbench_gen.tasks.presentation import Mark, Presentation
 from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.relative_depth.rules import make_depth_rules

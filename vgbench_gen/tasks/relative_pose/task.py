@@ -22,9 +22,9 @@ from vgbench_gen.tasks import _overlays, _poses, _registration
 from vgbench_gen.tasks._noise import measure_mean_gaps_m, perturb_motions
 from vgbench_gen.tasks._pair_margins import PairMarginsTask
 from vgbench_gen.tasks._pairs import PairTable, Problem, collect_poses, get_pair_table, thin_rows
-from vgbench_gen.tasks._pose_margins import PoseMargins
 from vgbench_gen.tasks._proposals import make_pose
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, add_margins, reject, tasks
+from vgbench_gen.tasks.gates import PoseMargins
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation, WorldPoint
 from vgbench_gen.tasks.records import make_camera_slots, read_camera_record
 from vgbench_gen.tasks.relative_pose.checks import check_motions

@@ -22,6 +22,7 @@ from vgbench_gen.tasks._noise import is_nearest, measure_mean_gaps_m, perturb_mo
 from vgbench_gen.tasks._pair_margins import PairMarginsTask
 from vgbench_gen.tasks._pairs import PairTable, Problem, collect_poses, get_pair_table, thin_rows
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, add_margins, reject, tasks
+from vgbench_gen.tasks.gates import ViewMargins
 from vgbench_gen.tasks.presentation import Margins, Mark, Presentation, WorldPoint, make_number_slots
 from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.revealed import Revealed
@@ -29,7 +30,6 @@ from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.solving.rules import MOST_SIMILAR_IMAGE
 from vgbench_gen.tasks.view_after_motion.checks import check_motions
 from vgbench_gen.tasks.view_after_motion.evidence import SourceEvidence, ViewEvidence
-from vgbench_gen.tasks.view_after_motion.gates import ViewMargins
 from vgbench_gen.tasks.view_after_motion.solver import SOLVERS
 from vgbench_gen.text.render import fill_word
 
