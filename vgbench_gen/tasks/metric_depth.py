@@ -29,12 +29,12 @@ from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.drawing import COLORS
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import mirroring
-from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, order_in_strata
+from vgbench_gen.tasks._objects import PER_FRAME, TARGETS_APART_M, order_in_strata
 from vgbench_gen.tasks._proposals import make_range
-from vgbench_gen.tasks._region_votes import are_seen_alike
 from vgbench_gen.tasks._regions import (
     Region,
     RegionEvidence,
+    are_seen_alike,
     check_regions,
     compute_blocks_mean_m,
     find_frame_regions,

@@ -28,8 +28,7 @@ from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays
 from vgbench_gen.tasks._object_evidence import PairEvidence, SidesEvidence, check_boxes, reveal_object
 from vgbench_gen.tasks._object_routes import measure_second_corners
-from vgbench_gen.tasks._object_targets import TARGETS_APART_M, order_in_strata
-from vgbench_gen.tasks._objects import GatedObject, gate_objects
+from vgbench_gen.tasks._objects import TARGETS_APART_M, GatedObject, gate_objects, order_in_strata
 from vgbench_gen.tasks._proposals import make_range
 from vgbench_gen.tasks.base import add_margins, reject, tasks
 from vgbench_gen.tasks.gates import DistanceMargins

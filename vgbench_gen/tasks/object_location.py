@@ -40,10 +40,8 @@ from vgbench_gen.tasks._box_pairs import (
 )
 from vgbench_gen.tasks._noise import draw_pose_errors
 from vgbench_gen.tasks._object_evidence import BoxEvidence, check_box, get_camera, reveal_object
-from vgbench_gen.tasks._object_labels import is_thing
 from vgbench_gen.tasks._object_routes import measure_second_corners, order_corners, project_full_rect, solve_into_camera
-from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, order_in_strata
-from vgbench_gen.tasks._objects import GatedObject, gate_objects
+from vgbench_gen.tasks._objects import PER_FRAME, TARGETS_APART_M, GatedObject, gate_objects, is_thing, order_in_strata
 from vgbench_gen.tasks._proposals import make_range, move_numbers
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Task, add_margins, reject, tasks
 from vgbench_gen.tasks.evidence import FactEvidence

@@ -22,8 +22,15 @@ from vgbench_gen.distractors.base import FactorPair, Proposal
 from vgbench_gen.geometry import homography
 from vgbench_gen.scenes.view import Float32Array, SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture, find_warp_matrix
-from vgbench_gen.tasks._homographies.checks import check_crop, check_warps
-from vgbench_gen.tasks._homographies.evidence import KINDS, PART_FIELDS, PARTS, WarpedImageEvidence, WarpEvidence
+from vgbench_gen.tasks._homographies.evidence import (
+    KINDS,
+    PART_FIELDS,
+    PARTS,
+    WarpedImageEvidence,
+    WarpEvidence,
+    check_crop,
+    check_warps,
+)
 from vgbench_gen.tasks._homographies.sampler import (
     find_warp_problem,
     get_range,

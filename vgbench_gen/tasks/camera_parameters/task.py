@@ -24,22 +24,27 @@ from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import mirroring
 from vgbench_gen.tasks._proposals import make_range, move_numbers
 from vgbench_gen.tasks.base import add_margins, reject, tasks
-from vgbench_gen.tasks.camera_parameters.candidates import make_candidate, mirror_candidate
-from vgbench_gen.tasks.camera_parameters.checks import check_crops
-from vgbench_gen.tasks.camera_parameters.crops import compute_output_size, keep_determined, propose_rects
+from vgbench_gen.tasks.camera_parameters.crops import (
+    compute_output_size,
+    keep_determined,
+    make_candidate,
+    mirror_candidate,
+    propose_rects,
+)
+from vgbench_gen.tasks.camera_parameters.estimate import SOLVERS
 from vgbench_gen.tasks.camera_parameters.quantities import (
     ANGLES,
     ASK_AXIS,
     CENTRES,
     CropEvidence,
     SizeEvidence,
+    check_crops,
     compute_parameter_by_rays,
     get_decimals,
     measure_margins,
     read_shown_crop,
     round_as_printed,
 )
-from vgbench_gen.tasks.camera_parameters.solver import SOLVERS
 from vgbench_gen.tasks.gates import CameraGates
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation
 from vgbench_gen.tasks.revealed import Revealed, reveal_cameras

@@ -1,4 +1,5 @@
-"""Rules about marked points that understand nothing (`docs/validity.md#rules-that-look`): they must guess."""
+"""Rules about marked points that understand nothing (`docs/validity.md#rules-that-look`) and must guess, and a solver
+by matches around the query: local transfer, epipolar line, and the look of the candidate patches."""
 
 from __future__ import annotations
 
@@ -6,9 +7,9 @@ import numpy as np
 
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.store.drawing import StrokeSizes
-from vgbench_gen.tasks.solving import Image, ImageRule, Unread, VisibleQuestion
+from vgbench_gen.tasks.solving import Image, ImageRule, Solver, Unread, VisibleQuestion
 from vgbench_gen.tasks.solving.seen import list_marks, read_point
-from vgbench_gen.tasks.solving.transfer import correlate_patches
+from vgbench_gen.tasks.solving.transfer import correlate_patches, score_places
 
 
 def _measure_from_query(seen: VisibleQuestion) -> FloatArray:
@@ -64,3 +65,17 @@ RULES = (
     ImageRule("most similar patch", _score_similar_patch),
     ImageRule("most similar colour", _score_similar_colour),
 )
+
+
+def score_by_transfer(seen: VisibleQuestion) -> FloatArray:
+    """Score per marked point, higher for the more plausible; of a judgment, of the claimed point and of the other.
+
+    Raises:
+        Unread: the text does not hold the query and the marked points.
+    """
+    if len(seen.images) != 2:
+        raise Unread(f"{len(seen.images)} images")
+    return score_places(seen.images[0], seen.images[1], read_point(seen.question), list_marks(seen))
+
+
+SOLVERS = (Solver("epipolar line, local transfer, patch", score_by_transfer, 85.0),)

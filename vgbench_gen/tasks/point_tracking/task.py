@@ -32,10 +32,8 @@ from vgbench_gen.tasks._pairs import PairTable, Problem, collect_poses, get_pair
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, add_margins, reject, tasks
 from vgbench_gen.tasks.gates import TrackGates
 from vgbench_gen.tasks.point_tracking import track_back, track_cues, track_decoys, tracked
-from vgbench_gen.tasks.point_tracking.checks import check_tracks
-from vgbench_gen.tasks.point_tracking.evidence import ImagesEvidence, PlaceEvidence, TrackedEvidence
-from vgbench_gen.tasks.point_tracking.rules import RULES
-from vgbench_gen.tasks.point_tracking.solver import SOLVERS
+from vgbench_gen.tasks.point_tracking.evidence import ImagesEvidence, PlaceEvidence, TrackedEvidence, check_tracks
+from vgbench_gen.tasks.point_tracking.rules import RULES, SOLVERS
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation, WorldPoint
 from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.revealed import Revealed, RevealedTrack

@@ -27,8 +27,7 @@ from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, add_margins, reject, task
 from vgbench_gen.tasks.gates import PoseMargins
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation, WorldPoint
 from vgbench_gen.tasks.records import make_camera_slots, read_camera_record
-from vgbench_gen.tasks.relative_pose.checks import check_motions
-from vgbench_gen.tasks.relative_pose.evidence import InliersEvidence, MotionEvidence
+from vgbench_gen.tasks.relative_pose.evidence import InliersEvidence, MotionEvidence, check_motions
 from vgbench_gen.tasks.relative_pose.solver import SOLVERS
 from vgbench_gen.tasks.revealed import Revealed
 from vgbench_gen.tasks.row_evidence import RowEvidence

@@ -28,8 +28,7 @@ from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.revealed import Revealed
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.solving.rules import MOST_SIMILAR_IMAGE
-from vgbench_gen.tasks.view_after_motion.checks import check_motions
-from vgbench_gen.tasks.view_after_motion.evidence import SourceEvidence, ViewEvidence
+from vgbench_gen.tasks.view_after_motion.evidence import SourceEvidence, ViewEvidence, check_motions
 from vgbench_gen.tasks.view_after_motion.solver import SOLVERS
 from vgbench_gen.text.render import fill_word
 
