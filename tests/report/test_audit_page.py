@@ -17,8 +17,7 @@ from tests.browser import OpenPage
 from tests.report.audit_report import EVIL, INSIDE, OUTSIDE, report
 from vgbench_gen.pipeline.audit import AuditLine, AuditReport, Where
 from vgbench_gen.quality.findings import Finding
-from vgbench_gen.report.audit_headline import make_headline
-from vgbench_gen.report.audit_page import make_page, write_audit
+from vgbench_gen.report.audit_page import make_headline, make_page, write_audit
 from vgbench_gen.report.audit_table import (
     as_json,
     describe_power,

@@ -11,7 +11,7 @@ import numpy as np
 from tests.report.gallery_data import Looked
 from vgbench_gen.quality.explain import encode_png
 from vgbench_gen.report.gallery_openers import choose_example, choose_striking, measure_sharpness
-from vgbench_gen.report.gallery_told import tell_evidence
+from vgbench_gen.report.gallery_rows import tell_evidence
 from vgbench_gen.store.dataset import load
 from vgbench_gen.tasks.row_evidence import RowEvidence
 

@@ -11,10 +11,9 @@ from tests.report.gallery_data import Looked
 from tests.report.review_site import desk_of
 from vgbench_gen.evaluation.board import Board
 from vgbench_gen.evaluation.tables import compare_models
-from vgbench_gen.report.scores_chart import plot_parts, read_human_scores
 from vgbench_gen.report.scores_files import ScoresReport
 from vgbench_gen.report.scores_page import render_page
-from vgbench_gen.report.scores_plots import choose_styles
+from vgbench_gen.report.scores_plots import choose_styles, plot_parts, read_human_scores
 
 NEAR, FAR = "near_task", "far_task"
 

@@ -17,8 +17,7 @@ from vgbench_gen.pipeline.plan import deal_letters
 from vgbench_gen.pipeline.question import digest_values
 from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.pipeline.redraw_rows import CHOICE, Redraw, RedrawJob, redraw_options
-from vgbench_gen.pipeline.redraw_words import REWORDED
+from vgbench_gen.pipeline.redraw_rows import CHOICE, REWORDED, Redraw, RedrawJob, redraw_options
 from vgbench_gen.store.schema import Row
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.row_evidence import RowEvidence

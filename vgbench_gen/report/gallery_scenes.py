@@ -12,7 +12,7 @@ import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
 from vgbench_gen.core.types import FloatArray, Item
-from vgbench_gen.report.gallery_told import list_measured
+from vgbench_gen.report.gallery_rows import list_measured
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.presentation import WorldBox
 from vgbench_gen.tasks.row_evidence import UNREADABLE, RowEvidence, rebuild_fact

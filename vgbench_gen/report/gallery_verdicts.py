@@ -67,10 +67,3 @@ def read_reviews(folder: Path, rows: Mapping[str, int], digests: Mapping[str, st
                 "note": line.note,
             }
     return [last[key] for key in sorted(last)]
-
-
-def _read(path: Path) -> str:
-    size = path.stat().st_size
-    if size > _MAX_BYTES:
-        raise dataset_error(path, f"{size} bytes", f"at most {_MAX_BYTES}", "Remove the file or split it.")
-    return path.read_text("utf-8", errors="replace")

@@ -25,7 +25,6 @@ from vgbench_gen.evaluation.tables import ColumnHead, Row, Table, compare_models
 from vgbench_gen.report import scores_plots
 from vgbench_gen.report.gallery_images import make_relative_address
 from vgbench_gen.report.header import SCORES, PageHeader, refresh_headers
-from vgbench_gen.report.scores_chart import plot_parts, read_human_scores
 from vgbench_gen.report.scores_files import (
     MARKED,
     PAIRS_TOLD,
@@ -43,6 +42,7 @@ from vgbench_gen.report.scores_files import (
     list_numbers,
     pair_texts,
 )
+from vgbench_gen.report.scores_plots import plot_parts, read_human_scores
 from vgbench_gen.report.scores_wrong import WrongAnswerPages, write_wrong
 from vgbench_gen.report.site import make_environment, make_inline_style
 from vgbench_gen.store.files import write_bytes
