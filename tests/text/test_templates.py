@@ -9,6 +9,7 @@ import re
 import pytest
 
 from vgbench_gen.core.types import QuestionType
+from vgbench_gen.tasks.presentation import make_number_slots
 from vgbench_gen.text import lint, numbers, render
 from vgbench_gen.text.render import Phrasing
 
@@ -37,6 +38,8 @@ def sample_slots(task: str) -> dict[str, str]:
     regions = [f"region {n} {numbers.format_rect([40 * n, 30, 40 * n + 32, 94])}" for n in range(1, 5)]
     points = [f"point {n} {numbers.format_point([50 * n, 77])}" for n in range(1, 5)]
     everything = {
+        **make_number_slots(4),
+        "count_first": "Four",
         "quantity": render.fill_word("quantity.fx"),
         "unit": render.fill_word("unit.pixels"),
         "definition": render.fill_word("definition.fx"),

@@ -91,7 +91,7 @@ ATTACKS = [
     ("unknown slot", DEPTH, in_context("{{ fx }}", "{{ fx_2 }}"), "slot_added"),
     ("statement in braces", DEPTH, in_context("{{ fx }}", "{% fx %}"), "braces"),
     ("number changed", POSE, in_context("(0, 0)", "(0, 1)"), "number"),
-    ("number added", WARP, in_question("2 to 5", "2 to 5 of 6"), "number"),
+    ("number added", WARP, in_question("2 to", "2 to 6 or"), "number"),
     ("counted number changed", WARP, in_context("four significant", "six significant"), "quantity"),
     ("decimals changed", DEPTH, in_question("two decimals", "three decimals"), "quantity"),
     ("not added", JUDGED, in_question("Does its mean depth lie", "Does its mean depth not lie"), "negation"),
@@ -220,7 +220,8 @@ def test_no_slot_of_a_good_rewording_can_be_dropped_moved_or_renamed(
     other = data.draw(st.sampled_from(["it", "12", "{{ other }}", f"{slot} {slot}", slot.replace("{{", "{")]))
     expected = {"slot_lost", "slot_added", "slot_count", "braces"}
     assert expected & reasons(Text(text.question, text.context.replace(slot, other)), name)
-    assert "slot_added" in reasons(Text(f"{slot}: {text.question}", dropped), name)
+    moved = "slot_count" if slot in text.question else "slot_added"
+    assert moved in reasons(Text(f"{slot}: {text.question}", dropped), name)
 
 
 @settings(max_examples=40, deadline=None)
