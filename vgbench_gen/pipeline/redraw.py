@@ -30,7 +30,7 @@ from vgbench_gen.pipeline.measure import list_tasks, shard_path
 from vgbench_gen.pipeline.plan import count_letters
 from vgbench_gen.pipeline.question import QuestionSettings
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.pipeline.redraw_rows import CHOICE, Redraw, RedrawJob, preload_tasks, reletter_rows
+from vgbench_gen.pipeline.redraw_rows import CHOICE, Redraw, RedrawJob, preload_tasks, redraw_options
 from vgbench_gen.pipeline.redraw_sets import (
     CHUNK,
     FEW,
@@ -325,18 +325,16 @@ def _balance_letters(
     """The rows with letters in even blocks, where leaving some out, or an earlier command, has upset them."""
     letters = deal_row_letters(stored, recipe.seed, tasks_touched)
     places = [k for k, n in letters.items() if stored[k]["answer"] != ALPHABET[n]]
-    redraws = [
-        Redraw(
-            stored[k]["group_id"], stored[k]["task"], stored[k]["source"], stored[k]["scene_id"],
-            strategy="", shard=Path(), rows=(stored[k],), letters=(letters[k],),
-        )
-        for k in places
-    ]  # fmt: skip
+    redraws = []
+    for k in places:
+        row = stored[k]
+        named = (row["group_id"], row["task"], row["source"], row["scene_id"], "")
+        redraws.append(Redraw(*named, Path(), rows=(row,), letters=(letters[k],)))
     jobs = [
         RedrawJob(out, recipe, tuple(redraws[k : k + CHUNK]), not engine.address) for k in range(0, len(redraws), CHUNK)
     ]
     rows = list(stored)
-    for index, found in run(reletter_rows, jobs, engine if len(redraws) > FEW else Engine(), [out]):
+    for index, found in run(redraw_options, jobs, engine if len(redraws) > FEW else Engine(), [out]):
         for k, outcome in zip(places[index * CHUNK :], found, strict=False):
             rows[k] = outcome.rows[0]
     return rows

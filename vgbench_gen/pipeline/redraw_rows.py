@@ -62,7 +62,8 @@ class Redraw:
     """Name of the dataset that the scene comes from."""
     scene_id: str
     strategy: str
-    """The strategy that chooses the new options, or `DEFAULT` for the task's own."""
+    """The strategy that chooses the new options, or `DEFAULT` for the task's own; empty where the options stay and only
+    the truth moves to another letter."""
     shard: Path
     places: tuple[int, ...] = ()
     """Places of its rows in the dataset."""
@@ -118,14 +119,15 @@ def redraw_options(job: RedrawJob) -> list[Redraw]:
     cache = PictureCache(job.out / "pictures.sqlite" if job.remember else None, media)
     asked = [tuple(map(read_item, entry.rows)) for entry in job.redraws]
     keys = [(items[0].task, fact_key(items[0])) for items in asked]
-    facts = find_facts(job.redraws[0].shard, frozenset(keys))
+    facts = find_facts(job.redraws[0].shard, frozenset(keys))  # none for those that keep their options: no shard
     by_name, found = name_tasks(job.recipe), []
     with media.batch():
         for key, entry, items in zip(keys, job.redraws, asked, strict=True):
             try:
-                if key not in facts:
+                if entry.strategy and key not in facts:
                     raise QuestionRejectedError("no_fact")
-                found.append(_redraw(facts[key], entry, items, by_name[key[0]], cache, job))
+                fact = facts.get(key) or rebuild_fact(items[0])
+                found.append(_redraw(fact, entry, items, by_name[key[0]], cache, job))
             except QuestionRejectedError as error:
                 found.append(replace(entry, rejection_reason=error.reason))
     cache.close()
@@ -166,60 +168,37 @@ def _read_few_facts(shard: Path, keys: frozenset[tuple[str, str]], written: int)
 def _redraw(
     fact: Fact, entry: Redraw, items: Sequence[Item], task: Task, cache: PictureCache, job: RedrawJob
 ) -> Redraw:
-    """The question with new options.
+    """The question with new options, or with those of its rows where no strategy chooses others.
 
     Raises:
         QuestionRejectedError: there are none.
     """
-    if group_id(fact) != entry.group_id:
+    recipe = job.recipe
+    settings = replace(QuestionSettings.of(recipe), strategy=entry.strategy, distractor_seed=job.draw_seed)
+    if entry.strategy and group_id(fact) != entry.group_id:
         raise QuestionRejectedError("fact_changed")
     if entry.proposed:
         fact = replace(fact, candidates=(fact.truth_candidate, *entry.proposed), truth=0)
-    recipe = job.recipe
-    settings = replace(QuestionSettings.of(recipe), strategy=entry.strategy, distractor_seed=job.draw_seed)
-    options = draw_options(fact, entry.group_id, task, settings, entry.draw)
+    options = draw_options(fact, entry.group_id, task, settings, entry.draw) if entry.strategy else None
     rows, digests = [], []
     for item, letter in zip(items, entry.letters, strict=True):
-        plan = plan_of_row(item, letter, PackedOptions.pack(options, fact))
-        if plan.side:
-            drawn = require_other_side(fact, options, plan, task, settings)
-            plan = replace(plan, other_options=pack_drawn(drawn[1], drawn[0], task))
-        there, turned = ask_as_planned(fact, plan, task)
-        words = _keep_words(item, task, recipe)
-        made = make_question(there, turned, plan, task, settings, fill_words=words)
+        if options is None:
+            plan, there = plan_of_row(item, letter), fact
+            turned = put_truth_at(recorded_options(item, fact), letter)
+            strategy, seed = item.strategy, item.distractor_seed
+        else:
+            plan = plan_of_row(item, letter, PackedOptions.pack(options, fact))
+            if plan.side:
+                drawn = require_other_side(fact, options, plan, task, settings)
+                plan = replace(plan, other_options=pack_drawn(drawn[1], drawn[0], task))
+            there, turned = ask_as_planned(fact, plan, task)
+            strategy, seed = options.strategy, job.seed
+        made = make_question(there, turned, plan, task, settings, fill_words=_keep_words(item, task, recipe))
         difficulty = "stress" if recipe.margins == "recorded" else item.difficulty
-        row = row_with_options(item, made, options.strategy, job.seed, difficulty, _KeptPictures(item, cache))
+        row = row_with_options(item, made, strategy, seed, difficulty, _KeptPictures(item, cache))
         rows.append(make_item_row(row))
         digests.append(digest_options(turned, task))
     return replace(entry, rows=tuple(rows), option_digests=tuple(digests))
-
-
-def reletter_rows(job: RedrawJob) -> list[Redraw]:
-    """Move the truth of some rows to other letters. They keep their options, and no fact is read."""
-    media = MediaStore(job.out / "media")
-    cache = PictureCache(job.out / "pictures.sqlite" if job.remember else None, media)
-    by_name, settings = name_tasks(job.recipe), QuestionSettings.of(job.recipe)
-    stress = job.recipe.margins == "recorded"
-    found = []
-    with media.batch():
-        for entry in job.redraws:
-            rows = []
-            for record, letter in zip(entry.rows, entry.letters, strict=True):
-                item = read_item(record)
-                task, fact = by_name[item.task], rebuild_fact(item)
-                options = put_truth_at(recorded_options(item, fact), letter)
-                plan, words = plan_of_row(item, letter), _keep_words(item, task, job.recipe)
-                try:
-                    made = make_question(fact, options, plan, task, settings, fill_words=words)
-                except QuestionRejectedError:
-                    rows.append(record)
-                    continue
-                difficulty, pictures = "stress" if stress else item.difficulty, _KeptPictures(item, cache)
-                row = row_with_options(item, made, item.strategy, item.distractor_seed, difficulty, pictures)
-                rows.append(make_item_row(row))
-            found.append(replace(entry, rows=tuple(rows)))
-    cache.close()
-    return found
 
 
 def plan_of_row(item: Item, letter: int, options: PackedOptions | None = None) -> QuestionPlan:
