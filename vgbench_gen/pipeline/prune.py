@@ -17,7 +17,7 @@ from vgbench_gen.pipeline.audit_steps import CellJob, StepFindings, judge_cell
 from vgbench_gen.pipeline.executors import Engine, run
 from vgbench_gen.pipeline.plan import count_letters
 from vgbench_gen.pipeline.subset import require_new, write_subset
-from vgbench_gen.quality.questions import Question, group_by_cell, read_question
+from vgbench_gen.quality.questions import Question, find_clusters, group_by_cell, read_question
 from vgbench_gen.store.dataset import Dataset, load
 
 ROUNDS = 5
@@ -127,22 +127,11 @@ def choose(
 
 def find_units(questions: Iterable[Question]) -> list[list[Question]]:
     """Questions that stay or go together: of one truth, twins, and consistency partners."""
-    parent: dict[tuple[str, str], tuple[str, str]] = {}
-
-    def root(name: tuple[str, str]) -> tuple[str, str]:
-        while parent.setdefault(name, name) != name:
-            parent[name] = parent[parent[name]]
-            name = parent[name]
-        return name
-
     members = list(questions)
-    for question in members:
-        for kind, name in (("group", question.group), ("twin", question.twin), ("pair", question.pair)):
-            if name:
-                parent[root(("id", question.id))] = root((kind, name))
-    found: dict[tuple[str, str], list[Question]] = defaultdict(list)
-    for question in members:
-        found[root(("id", question.id))].append(question)
+    found: dict[int, list[Question]] = defaultdict(list)
+    clusters = find_clusters([("group", one.group), ("twin", one.twin), ("pair", one.pair)] for one in members)
+    for question, cluster in zip(members, clusters, strict=True):
+        found[cluster].append(question)
     return list(found.values())
 
 
