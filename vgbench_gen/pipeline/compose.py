@@ -37,7 +37,6 @@ class _WriteJob:
 
     out: Path
     shard: Path
-    """The facts of the scene."""
     plans: tuple[QuestionPlan, ...]
     recipe: Recipe
     remember: bool

@@ -48,10 +48,8 @@ class _DescribeJob:
     """Facts of one scene whose draws are described; crosses process borders."""
 
     path: Path
-    """The shard with the facts of the scene."""
     recipe: Recipe
     settings: QuestionSettings
-    """Seeds and strategy of the draws."""
     plans: tuple[QuestionPlan, ...]
 
 

@@ -64,7 +64,6 @@ class _Miss(NamedTuple):
     entry: Entry
     row: ScoreRow
     path: Path
-    """The file that holds the reply."""
 
     @property
     def key(self) -> ReplyKey:

@@ -57,11 +57,9 @@ class _Element:
     """One table of a PLY file, such as its vertices."""
 
     name: str
-    """The name that the file gives it, such as "vertex" or "face"."""
     count: int
     """The number of rows that the header promises."""
     properties: list[_Property] = field(default_factory=list)
-    """The columns, in the order of the file."""
 
     def row(self, order: str) -> np.dtype[np.void]:
         """The layout of one row in bytes, where lists are taken as triples."""

@@ -146,11 +146,8 @@ class _Layout:
     info: dict[str, str] = field(default_factory=dict)
     """The keys and values of `_info.txt`; empty for every lay-out but "exported_cpp"."""
     color: dict[int, Path] = field(default_factory=dict)
-    """The colour pictures by frame number."""
     depth: dict[int, Path] = field(default_factory=dict)
-    """The depth images by frame number."""
     pose: dict[int, Path] = field(default_factory=dict)
-    """The pose files by frame number."""
     sizes: list[tuple[object, ...]] = field(default_factory=list)
     """Names and sizes in bytes of all files, for the digest of the source."""
 

@@ -59,13 +59,10 @@ class _Pair:
     """Two objects of one frame and how far apart they are."""
 
     frame: ViewFrame
-    """The frame that shows both objects."""
     a: GatedObject
     """The first object; it comes first in the order of instance ids."""
     b: GatedObject
-    """The second object."""
     distance_m: float
-    """Distance between the centres of both boxes, metres."""
     margins: Margins
     """Ratios of measured values to limits, filled while the pair is checked."""
 

@@ -87,7 +87,6 @@ class _BankFile(Config):
     """A bank file as it stands on disk."""
 
     phrasings: tuple[BankEntry, ...] = Field(default=())
-    """The entries, in the order of the file."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,27 +71,22 @@ class _PhrasingEntry(_Strict):
 
 
 class _Cell(_Strict):
-    """The phrasings of one task and question type."""
+    """The phrasings of one task and question type, with the slots that each may use and those that it must."""
 
     slots: _Slots
-    """The slots that each phrasing may use."""
     required: _Slots
-    """The slots that each phrasing must use."""
     states: tuple[_Name, ...]
     """The conventions that the filled text must state, by the names that `text.lint` knows."""
     phrasings: Annotated[tuple[_PhrasingEntry, ...], Field(min_length=MIN_PHRASINGS)]
 
 
 class _TaskFile(_Strict):
-    """The template file of one task."""
+    """The template file of one task; None for a question type that it has no phrasings of."""
 
     task: _Name
     judgment: _Cell | None = None
-    """The phrasings of judgments; None where the task is not asked so."""
     multi_choice: Annotated[_Cell | None, Field(alias="multi-choice")] = None
-    """The phrasings of multi-choice questions; None where the task is not asked so."""
     open_ended: Annotated[_Cell | None, Field(alias="open-ended")] = None
-    """The phrasings of open-ended questions; None where the task is not asked so."""
 
     def list_cells(self) -> dict[QuestionType, _Cell]:
         named: dict[QuestionType, _Cell | None] = {
@@ -106,7 +101,6 @@ class _WordsFile(_Strict):
     """A file of small phrases."""
 
     tables: dict[_Name, dict[_Name, _Text]]
-    """The phrases by table and key."""
 
 
 _Model = TypeVar("_Model", bound=BaseModel)

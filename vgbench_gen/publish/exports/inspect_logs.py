@@ -92,7 +92,6 @@ class _Log:
     """One log under way."""
 
     job: Job
-    """The export that it belongs to."""
     header: Header
     """Of the saved replies."""
     stage: str

@@ -206,7 +206,6 @@ class _ChoiceCell:
     bins: dict[_Bin, list[tuple[tuple[bool, bool, str], str]]] = field(default_factory=dict)
     """The candidates by the place and the rank of the truth."""
     take: dict[_Bin, int] = field(default_factory=dict)
-    """How many of each bin are taken."""
 
     def add(self, one: Subject, order: tuple[bool, bool, str]) -> None:
         self.bins.setdefault((one.place, one.rank), []).append((order, one.id))

@@ -54,9 +54,7 @@ class _Tracked:
     """A gated pair of frames with its tracked points."""
 
     i: int
-    """The index of the first frame in the view."""
     j: int
-    """The index of the second frame in the view."""
     number: int
     """The number of the pair in `track_decoys.Motions`."""
     found: tracked.Tracks
