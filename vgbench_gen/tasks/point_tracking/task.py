@@ -31,7 +31,7 @@ from vgbench_gen.tasks._pair_margins import PairMarginsTask
 from vgbench_gen.tasks._pairs import PairTable, Problem, collect_poses, get_pair_table
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, add_margins, reject, tasks
 from vgbench_gen.tasks.gates import TrackGates
-from vgbench_gen.tasks.point_tracking import track_back, track_cues, track_decoys, tracked
+from vgbench_gen.tasks.point_tracking import rules, track_back, track_decoys, tracked
 from vgbench_gen.tasks.point_tracking.evidence import ImagesEvidence, PlaceEvidence, TrackedEvidence, check_tracks
 from vgbench_gen.tasks.point_tracking.rules import RULES, SOLVERS
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation, WorldPoint
@@ -223,12 +223,10 @@ class PointTracking(PairMarginsTask):
         return [fact.candidates[k] for k in members], members.index(fact.truth)
 
     def read_text_cues(self, fact: Fact, options: Sequence[Candidate]) -> FloatArray:
-        """See `track_cues`."""
-        return track_cues.read_text_cues(fact, options)
+        return rules.read_text_cues(fact, options)
 
     def read_image_cues(self, fact: Fact, options: Sequence[Candidate]) -> FloatArray:
-        """See `track_cues`."""
-        return track_cues.read_image_cues(fact, options)
+        return rules.read_image_cues(fact, options)
 
     def _list_sets(self, fact: Fact, count: int) -> IntArray:
         """(n, count) sets of candidates that may be asked. Of four, those with the same-pixel decoy where it fits; of
