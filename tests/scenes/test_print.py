@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from vgbench_gen.core.gates import FrameGates
-from vgbench_gen.scenes._view_frame import measure_print_share
+from vgbench_gen.scenes._print import measure_print_share
 
 Grey = npt.NDArray[np.uint8]
 LEAST = FrameGates().print_share_min

@@ -66,6 +66,7 @@ class WildRGBDFrame(Frame):
         self.depth_camera: Camera = self.camera if size == actual else resize_camera(self.camera, *size)
 
     def color(self) -> ColorArray:
+        """See `Frame.color`."""
         return decode_image_rgb(_read_bytes(self._color), self._color, self.camera.size)
 
     def encoded_color(self) -> bytes | None:
@@ -246,6 +247,7 @@ class WildRGBD(Loader):
         yield from (found[scene_id] for scene_id in sorted(found))
 
     def open(self, ref: SceneRef) -> WildRGBDScene:
+        """See `Loader.open`."""
         return WildRGBDScene(ref)
 
 
