@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, overload
@@ -86,18 +87,8 @@ def evaluate(
     ids = frozenset(dataset.ids()) if isinstance(dataset, LoadedDataset) and not dataset.is_whole else None
     folder = None if replies is None else Path(replies)
     with show_progress(progress) as tell:
-        runs = _call_outside_loop(
-            lambda: evaluate_all(
-                source,
-                chosen.models,
-                wanted,
-                backend,
-                folder,
-                lambda run: tell(run.spec, run.done, run.total),
-                chosen.image_model,
-                ids,
-            )
-        )
+        ask = partial(evaluate_all, source, chosen.models, wanted, backend, folder, image_model=chosen.image_model)
+        runs = _call_outside_loop(partial(ask, ids=ids, progress=lambda run: tell(run.spec, run.done, run.total)))
     asked = frozenset(row.id for row in Questions(source, wanted, ids).rows)
     found = [ScoredRun.of(run, source, wanted, asked) for run in runs]
     return found[0] if isinstance(models, str) else found

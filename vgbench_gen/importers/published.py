@@ -39,7 +39,9 @@ class UnreadableRow:
     row: int
     """Its place in the file, from 0."""
     field: str
+    """The field that is to blame."""
     found: str
+    """What stands there."""
 
     def __str__(self) -> str:
         return f"row {self.row}, {self.field}: {self.found}"
@@ -50,6 +52,7 @@ class PublishedQuestions:
     """The questions of a published file."""
 
     path: Path
+    """The file."""
     questions: tuple[Question, ...]
     """Those that could be read."""
     bad: tuple[UnreadableRow, ...]

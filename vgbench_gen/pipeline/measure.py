@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from traceback import format_exception
@@ -78,6 +78,16 @@ class SceneReport:
     seconds: float = 0.0
     task_seconds: dict[str, float] = field(default_factory=dict)
     """Seconds per task."""
+
+
+def count_reasons(reports: Iterable[SceneReport]) -> dict[str, Counter[str]]:
+    """By task, how often each reason cost a draft in these scenes."""
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for report in reports:
+        for name, count in report.rejects.items():
+            task, _, reason = name.partition("/")
+            found[task][reason] += count
+    return found
 
 
 def shard_path(out: Path, kind: str, dataset: str, scene_id: str) -> Path:

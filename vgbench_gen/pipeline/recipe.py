@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeGuard
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
@@ -237,11 +237,8 @@ def load_recipe(source: str | Path | Mapping[str, Any]) -> Recipe:
     Raises:
         ConfigError: no such recipe, or it does not fit; names file and key.
     """
-    return parse_config(_read_tables(source, Path(), ()), Recipe, str(source) if _is_name(source) else "recipe")
-
-
-def _is_name(source: str | Path | Mapping[str, Any]) -> TypeGuard[str | Path]:
-    return not isinstance(source, Mapping)
+    where = "recipe" if isinstance(source, Mapping) else str(source)
+    return parse_config(_read_tables(source, Path(), ()), Recipe, where)
 
 
 def _read_tables(source: str | Path | Mapping[str, Any], folder: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
@@ -252,9 +249,11 @@ def _read_tables(source: str | Path | Mapping[str, Any], folder: Path, seen: tup
         folder: from which a relative path leads.
         seen: files that extend this one.
     """
-    path = _find_file(source, folder) if _is_name(source) else folder / "recipe"
-    data = dict(source) if isinstance(source, Mapping) else read_toml(path)
-    where = str(path if _is_name(source) else path.name)
+    if isinstance(source, Mapping):
+        path, data, where = folder / "recipe", dict(source), "recipe"
+    else:
+        path = _find_file(source, folder)
+        data, where = read_toml(path), str(path)
     if path.resolve() in seen:
         names = " -> ".join(str(one) for one in (*seen, path.resolve()))
         raise ConfigError(f"{where}: extends: found a circle ({names}); expected a recipe that does not lead back.")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from vgbench_gen.core.config import read_toml
 from vgbench_gen.core.errors import VGBenchError
-from vgbench_gen.pipeline.measure import SceneReport
+from vgbench_gen.pipeline.measure import SceneReport, count_reasons
 from vgbench_gen.pipeline.plan import Plan
 from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.quotas import ITEMS
@@ -194,12 +194,7 @@ def _find_losses(
         plans: the facts of the task in all of their forms.
         recipe: with the gates.
     """
-    reasons: Counter[str] = Counter()
-    for report in scenes:
-        for name, count in report.rejects.items():
-            about, _, reason = name.partition("/")
-            if about == task:
-                reasons[reason] += count
+    reasons = count_reasons(scenes)[task]
     for entry in plans:
         reason = entry.rejection_reason
         if reason and not reason.endswith("not_in_recipe") and (not forms or entry.question_type in forms):
