@@ -21,8 +21,6 @@ from vgbench_gen.store.dataset import load as open_dataset
 from vgbench_gen.store.files import dataset_error
 
 if TYPE_CHECKING:
-    from PIL import Image
-
     from vgbench_gen.backends.base import Request
 
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
@@ -96,7 +94,8 @@ def _write_part(part: Any) -> dict[str, Any]:
 class LoadedDataset(Sequence[LoadedItem]):
     """Questions of a dataset, or some of them; read when they are asked for.
 
-    `dataset[0]` is the first one, `dataset["3d5be7"]` the one whose id begins so.
+    `dataset[0]` is the first one, `dataset["3d5be7"]` the one whose id begins so. `images(item)` gives the images of a
+    question in the order shown, as Pillow's, and `image_bytes(item, k)` the encoded k-th one; both take ids too.
 
     Args:
         path: as it was named.
@@ -106,6 +105,7 @@ class LoadedDataset(Sequence[LoadedItem]):
 
     def __init__(self, path: Path, dataset: Dataset, rows: Sequence[int]) -> None:
         self.path, self.rows, self._dataset = path, rows, dataset
+        self.images, self.image_bytes = dataset.images, dataset.image_bytes
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -166,23 +166,6 @@ class LoadedDataset(Sequence[LoadedItem]):
 
         records = ([getattr(item, name) for name in COLUMNS] for item in self._read_light())
         return pd.DataFrame(records, columns=list(COLUMNS))
-
-    def images(self, item: Item | str) -> list[Image.Image]:
-        """The images of a question, or of the one with this id, in the order shown, as Pillow's.
-
-        Raises:
-            DatasetError: there is no such question, or its images are not embedded or damaged.
-        """
-        return self._dataset.images(item)
-
-    def image_bytes(self, item: Item | str, k: int) -> bytes:
-        """The encoded k-th image of a question, as embedded in the file.
-
-        Raises:
-            DatasetError: there is no such question, or its images are not embedded.
-            IndexError: it has fewer images.
-        """
-        return self._dataset.image_bytes(item, k)
 
     def _read_light(self) -> list[Item]:
         """The questions without evidence, convention and distractors, in the order of `rows`."""
