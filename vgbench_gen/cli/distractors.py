@@ -163,11 +163,11 @@ def _print_report(report: RedrawReport, dropped: bool, as_json: bool) -> None:
     done, lost = sum(report.new.values()), sum(report.kept.values())
     what = "left out" if dropped else "unchanged"
     for task, total in sorted(asked.items()):
-        told = f"{task}: {total} questions, new options for {', '.join(new[task]) or 'none'}"
+        line = f"{task}: {total} questions, new options for {', '.join(new[task]) or 'none'}"
         if kept[task]:
             reason, count = kept[task].most_common(1)[0]
-            told += f"; {kept[task].total()} {what} ({reason} {count})"
-        print(told)
+            line += f"; {kept[task].total()} {what} ({reason} {count})"
+        print(line)
     if report.words:
         words = report.words
         print(f"named by {', '.join(words['models'])}: {words['survived']} of {words['questions']} questions survived")

@@ -300,8 +300,8 @@ def _put_over(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, 
     found = {name: value for name, value in kept.items() if name not in gone}
     for name, value in changes.items():
         old = found.get(name)
-        merged = isinstance(old, Mapping) and isinstance(value, Mapping)
-        found[name] = _put_over(old, value) if merged else value
+        both = isinstance(old, Mapping) and isinstance(value, Mapping)
+        found[name] = _put_over(found[name], value) if both else value
     return found
 
 

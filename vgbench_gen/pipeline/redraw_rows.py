@@ -179,20 +179,21 @@ def _redraw(
         raise QuestionRejectedError("fact_changed")
     if entry.proposed:
         fact = replace(fact, candidates=(fact.truth_candidate, *entry.proposed), truth=0)
-    options = draw_options(fact, entry.group_id, task, settings, entry.draw) if entry.strategy else None
+    drawn = draw_options(fact, entry.group_id, task, settings, entry.draw) if entry.strategy else None
     rows, digests = [], []
+    turned: OptionSet | None
     for item, letter in zip(items, entry.letters, strict=True):
-        if options is None:
+        if drawn is None:
             plan, there = plan_of_row(item, letter), fact
             turned = put_truth_at(recorded_options(item, fact), letter)
             strategy, seed = item.strategy, item.distractor_seed
         else:
-            plan = plan_of_row(item, letter, PackedOptions.pack(options, fact))
+            plan = plan_of_row(item, letter, PackedOptions.pack(drawn, fact))
             if plan.side:
-                drawn = require_other_side(fact, options, plan, task, settings)
-                plan = replace(plan, other_options=pack_drawn(drawn[1], drawn[0], task))
+                other, options = require_other_side(fact, drawn, plan, task, settings)
+                plan = replace(plan, other_options=pack_drawn(options, other, task))
             there, turned = ask_as_planned(fact, plan, task)
-            strategy, seed = options.strategy, job.seed
+            strategy, seed = drawn.strategy, job.seed
         made = make_question(there, turned, plan, task, settings, fill_words=_keep_words(item, task, recipe))
         difficulty = "stress" if recipe.margins == "recorded" else item.difficulty
         row = row_with_options(item, made, strategy, seed, difficulty, _KeptPictures(item, cache))

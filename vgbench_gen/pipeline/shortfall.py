@@ -201,7 +201,7 @@ def _find_losses(
             reasons[reason] += 1
     if not reasons:
         return ""
-    told = []
+    told: list[str] = []
     for reason, count in sorted(reasons.items(), key=lambda r: (-r[1], r[0]))[:2]:
         hint = find_hint(task, reason)
         gate = f", gates.{hint['gate']} = {_read_gate(recipe, hint['gate'])}" if hint else ""

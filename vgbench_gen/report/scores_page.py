@@ -124,8 +124,9 @@ def compare(
     """
     from vgbench_gen.evaluation.agent_tables import make_agent_tables
 
-    alone = isinstance(datasets, str | PathLike | LoadedDataset)
-    named = [get_path(one) for one in ([datasets] if alone else datasets)]  # type: ignore[list-item,union-attr]
+    if isinstance(datasets, str | PathLike | LoadedDataset):
+        datasets = [datasets]
+    named = [get_path(one) for one in datasets]
     paths = {path.resolve().name: path for path in named}
     if len(paths) < len(named):
         raise ConfigError("DATASET: found two folders of one name; expected each once, under names of their own.")
