@@ -72,7 +72,7 @@ def score(
     Writes one line per reply to DATASET/scores/MODEL.jsonl; scores that rest on the same replies, dataset and scorer
     are kept. A reply that was given to other words, options or images than the dataset has now is counted, not scored.
     --replies takes those that lmms-eval, VLMEvalKit and others got for a task that `vgbench export` wrote.
-    With --cases, lengths are extracted in metres, --json prints a line per case, a line that cannot be scored is named
+    With --cases, lengths are extracted in meters, --json prints a line per case, a line that cannot be scored is named
     on standard error and the others go on; then the exit status is 1.
     """
     if dataset is not None and cases is not None:

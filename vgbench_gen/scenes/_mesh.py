@@ -166,7 +166,7 @@ def _check_values(path: Path, vertices: FloatArray, faces: IntArray) -> None:
     if len(faces) and (faces.min() < 0 or faces.max() >= len(vertices)):
         raise SceneError(path, f"vertex number {faces.max()}", f"numbers below {len(vertices)}", _REMEDY)
     if (many := _count_at_one_place(vertices, faces)) > _MAX_AT_ONE_PLACE:
-        found = f"{many} triangles within a millimetre"
+        found = f"{many} triangles within a millimeter"
         raise SceneError(path, found, f"at most {_MAX_AT_ONE_PLACE}", "Remove repeated triangles.")
 
 

@@ -378,7 +378,7 @@ def _make_cameras(
         shift = float("nan")
     if not 1 <= shift <= MAX_DEPTH_SHIFT:
         found = f"m_depthShift = {info.get('m_depthShift', '')[:40]}"
-        raise SceneError(layout.color_K, found, f"1 to {MAX_DEPTH_SHIFT:g} (1000 for millimetres)", _EXPORT)
+        raise SceneError(layout.color_K, found, f"1 to {MAX_DEPTH_SHIFT:g} (1000 for millimeters)", _EXPORT)
     frames = ExportedFrames(layout, shift)
     size, depth_size = (
         _read_first_size(numbers, frames.picture_size),

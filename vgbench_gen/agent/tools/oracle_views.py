@@ -65,7 +65,7 @@ class OracleRegionDepth(OracleTool):
     """See the module."""
 
     name = "EstimateRegionDepth"
-    does = "Gives the depth of rectangles of an image, along the view (z), in metres."
+    does = "Gives the depth of rectangles of an image, along the view (z), in meters."
     Arguments = _RegionArguments
     returns: ClassVar = {"depths": "of each rectangle, in their order", "unit": "meters"}
     example: ClassVar = {"image": "image-0", "bboxes": [[100, 120, 180, 200]]}
@@ -126,8 +126,8 @@ class OracleObjectDepth(_ObjectTool):
     """See the module."""
 
     name = "EstimateObjectDepth"
-    does = "Gives the depth of objects: of the centre of the box around each, along the view (z), in metres."
-    returns: ClassVar = {"results": "for each: object, depth (metres), or error"}
+    does = "Gives the depth of objects: of the centre of the box around each, along the view (z), in meters."
+    returns: ClassVar = {"results": "for each: object, depth (meters), or error"}
 
     def _describe(self, one: RevealedObject) -> dict[str, Any]:
         return {"depth": round(float(one.corners_m[:, 2].mean()), 3)}
@@ -141,8 +141,8 @@ class OracleObjectGeometry(_ObjectTool):
     does = "Gives outline, depth and box in space of objects."
     argument_aliases: ClassVar = {"object_descs": "objects"}
     returns: ClassVar = {
-        "results": f"for each: object, bbox ({_PIXELS}), depth of the centre along the view (metres), center_m and "
-        "corners_m (centre and eight corners of its box, metres, camera axes x right, y down, z forward), or error"
+        "results": f"for each: object, bbox ({_PIXELS}), depth of the centre along the view (meters), center_m and "
+        "corners_m (centre and eight corners of its box, meters, camera axes x right, y down, z forward), or error"
     }
 
     def _describe(self, one: RevealedObject) -> dict[str, Any]:
