@@ -101,9 +101,9 @@ ATTACKS = [
     ("not lost", JUDGED, in_context("not the length", "the length"), "negation"),
     ("outside", JUDGED, in_question("lie within", "lie outside"), "polarity"),
     ("wrong asked for", JUDGED, in_question("Does its", "Is it wrong that its"), "negation"),
-    ("unit swapped", DEPTH, in_question("metres", "centimetres"), "unit"),
-    ("unit of the context", DEPTH, in_context("in metres", "in feet"), "unit"),
-    ("units exchanged", CLAIMED, swapped("degrees", "metres"), "unit"),
+    ("unit swapped", DEPTH, in_question("meters", "centimeters"), "unit"),
+    ("unit of the context", DEPTH, in_context("in meters", "in feet"), "unit"),
+    ("units exchanged", CLAIMED, swapped("degrees", "meters"), "unit"),
     ("letters", WARP, in_question("Which one?", "Is it option B?"), "letters"),
     ("letters renamed", WARP, in_context("The source is", "(A) The source is"), "letters"),
     ("symbol renamed", POSE, in_context("X1", "Q"), "symbol"),
@@ -147,7 +147,7 @@ ATTACKS = [
     ("empty", DEPTH, lambda t: Text(t.question, ""), "empty"),
     ("convention lost", TRACK, in_context("centre of the top-left", "corner of the top-left"), "lint"),
     ("doubled word", DEPTH, in_context("camera", "camera camera"), "lint"),
-    ("no question", JUDGED, in_question("metres?", "metres."), "grammar"),
+    ("no question", JUDGED, in_question("meters?", "meters."), "grammar"),
     ("open bracket", DEPTH, in_context("(in pixels)", "(in pixels"), "grammar"),
     ("small letter", DEPTH, lambda t: Text(t.question[0].lower() + t.question[1:], t.context), "grammar"),
     ("article", DEPTH, in_context("A pinhole camera", "An pinhole camera"), "grammar"),
@@ -192,7 +192,7 @@ def test_slots_are_tidied_and_nothing_else() -> None:
 
 
 KEPT_WORDS = [
-    "metres", "pixels", "camera", "right", "down", "forward", "depth", "four", "bottom-right", "focal lengths",
+    "meters", "pixels", "camera", "right", "down", "forward", "depth", "four", "bottom-right", "focal lengths",
     "optical axis",
 ]  # fmt: skip
 

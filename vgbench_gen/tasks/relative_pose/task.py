@@ -356,7 +356,7 @@ class RelativePose(PairMarginsTask):
     def tolerance_words(self, ask: str, tolerance: float) -> tuple[str, ...]:
         """The rotation's and the translation's."""
         degrees = fill_word("tolerance.degrees", value=format_fixed(CLAIM_ROTATION_DEG, 0))
-        return degrees, fill_word("tolerance.metres", value=format_fixed(tolerance, 2))
+        return degrees, fill_word("tolerance.meters", value=format_fixed(tolerance, 2))
 
     def counterpart(self, fact: Fact) -> Fact | None:
         """The pose from the second camera to the first, from the unrounded poses; every candidate is turned around.
