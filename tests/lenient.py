@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vgbench_gen.core.gates import Gates
-from vgbench_gen.tasks.camera_parameters.gates import CameraGates
+from vgbench_gen.tasks.gates import CameraGates
 
 
 def without_lines(gates: Gates) -> Gates:

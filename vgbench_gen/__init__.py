@@ -12,20 +12,24 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "audit": "vgbench_gen.pipeline.audit",
-    "open_scenes": "vgbench_gen.scenes",
     "build": "vgbench_gen.pipeline.build",
+    "compare": "vgbench_gen.report.scores_page",
     "evaluate": "vgbench_gen.evaluation.runner",
-    "load": "vgbench_gen.store.dataset",
+    "load": "vgbench_gen.evaluation.loaded",
+    "open_scenes": "vgbench_gen.scenes",
+    "score": "vgbench_gen.evaluation.results",
 }
 
-__all__ = ["__version__", "audit", "build", "evaluate", "load", "open_scenes"]
+__all__ = ["__version__", "audit", "build", "compare", "evaluate", "load", "open_scenes", "score"]
 
 if TYPE_CHECKING:
+    from vgbench_gen.evaluation.loaded import load
+    from vgbench_gen.evaluation.results import score
     from vgbench_gen.evaluation.runner import evaluate
     from vgbench_gen.pipeline.audit import audit
     from vgbench_gen.pipeline.build import build
+    from vgbench_gen.report.scores_page import compare
     from vgbench_gen.scenes import open_scenes
-    from vgbench_gen.store.dataset import load
 
 
 def __getattr__(name: str) -> Any:

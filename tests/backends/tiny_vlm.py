@@ -12,7 +12,7 @@ IMAGE_SIDE_PX, PATCH_PX = 56, 14
 IMAGE_TOKENS = (IMAGE_SIDE_PX // PATCH_PX) ** 2  # of every image in a prompt
 CONTEXT_TOKENS = 1024
 SENTENCES = [
-    "How far is the red mug from the camera, in metres? The answer is (B), one and a half metres.",
+    "How far is the red mug from the camera, in meters? The answer is (B), one and a half meters.",
     "Which of the four images shows the room after the camera turned to the left by thirty degrees?",
 ]
 CHAT_TEMPLATE = """\

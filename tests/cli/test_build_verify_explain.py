@@ -20,6 +20,7 @@ from vgbench_gen.cli.build import _open_bars
 from vgbench_gen.cli.main import main
 from vgbench_gen.pipeline.measure import SceneReport
 from vgbench_gen.pipeline.recipe import Recipe, load_recipe
+from vgbench_gen.pipeline.redraw import RedrawReport
 from vgbench_gen.pipeline.subset import HARD
 from vgbench_gen.quality.explain import draw_row, encode_png
 from vgbench_gen.store.dataset import load
@@ -330,7 +331,9 @@ def test_explain_of_an_id_that_fits_no_row_or_several(dataset: Path, tmp_path: P
     first = next(c for c in "0123456789abcdef" if sum(known.startswith(c) for known in items.ids()) > 1)
     many = sum(known.startswith(first) for known in items.ids())
     assert run("explain", dataset, first, "--out", out) == 2
-    assert f"{many} ids begin with {first!r}; expected one. Give more characters." in one_line(capsys)
+    told = one_line(capsys)
+    assert f"found {many} ids that begin with {first!r} (" in told
+    assert all(known in told for known in [x for x in items.ids() if x.startswith(first)][:20])
     assert not out.exists()
 
 
@@ -385,4 +388,27 @@ def test_list_filters_and_says_what_there_is(dataset: Path, capsys: Capture) -> 
     assert run("list", dataset, "--limit", 2) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["id", *items.ids()[:2]]
     assert run("list", dataset, "--task", "metric_dept") == 1
-    assert "none fits. There are task: homography_to_matrix, metric_depth; " in capsys.readouterr().out
+    told = "No question matches. Tasks in this dataset: homography_to_matrix, metric_depth. Types in this dataset: "
+    assert told in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("kept", "flags", "status"),
+    [(4, (), 0), (6, (), 1), (6, ("--allow-unchanged",), 0), (6, ("--refused", "drop"), 0)],
+)
+def test_distractors_says_what_stayed_and_exits_1_where_most_did(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Capture, kept: int, flags: tuple[str, ...], status: int
+) -> None:
+    new = {"metric_depth/perturbed": 3, "relative_pose/perturbed": 2}
+    lost = {"metric_depth/perturbed/noise": 1, "metric_depth/perturbed/too_few_options": kept - 1}
+    report = RedrawReport(tmp_path, "f" * 8, 20, 20 - 5 - kept, new, lost)
+    monkeypatch.setattr("vgbench_gen.pipeline.redraw.redraw", lambda *args, **settings: report)
+    assert run("distractors", tmp_path, "--strategy", "perturbed", *flags) == status
+    said = capsys.readouterr()
+    out = said.out + said.err
+    what = "left out" if "drop" in flags else "unchanged"
+    assert f"metric_depth: {3 + kept} questions, new options for 3 by perturbed; {kept} {what}" in out
+    assert f"(too_few_options {kept - 1})" in out
+    assert "relative_pose: 2 questions, new options for 2 by perturbed" in out
+    assert f"5 of {5 + kept} questions have new options, {kept} {what}" in out
+    assert ("--allow-unchanged accepts that" in out) == bool(status)

@@ -83,14 +83,14 @@ def with_a_wrong_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def with_a_lost_scene(monkeypatch: pytest.MonkeyPatch) -> None:
-    make = builds.build
+    make = builds.build_dataset
 
     def build(*args: Any, **settings: Any) -> builds.BuildReport:
         report = make(*args, **settings)
         report.scenes = [replace(report.scenes[0], lost=True), *report.scenes[1:]]
         return report
 
-    monkeypatch.setattr(pipeline.build, "build", build)
+    monkeypatch.setattr(pipeline.build, "build_dataset", build)
 
 
 @pytest.mark.parametrize(

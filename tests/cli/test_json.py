@@ -88,7 +88,7 @@ def test_every_verb_that_tells_something_understands_json(raw_room: Path, tmp_pa
     assert main(["list", str(places["set"]), "--task", "chess", "--json"]) == 1
     said = capfd.readouterr()
     assert json.loads(said.out) == []
-    assert "task: homography_to_matrix, metric_depth" in said.err
+    assert "Tasks in this dataset: homography_to_matrix, metric_depth" in said.err
 
 
 def test_a_verb_that_tells_nothing_refuses_it(capsys: Capture) -> None:

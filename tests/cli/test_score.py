@@ -10,8 +10,11 @@ import pytest
 
 from tests.evaluation.score_rows import row
 from vgbench_gen.cli.main import main
-from vgbench_gen.cli.score import _average_once
 from vgbench_gen.evaluation import cases, scoring
+from vgbench_gen.evaluation.board import ScoreRow
+from vgbench_gen.evaluation.item_source import ItemSource
+from vgbench_gen.evaluation.results import ModelScores
+from vgbench_gen.evaluation.saved import SavedScores, ScoreHeader
 
 Capture = pytest.CaptureFixture[str]
 
@@ -173,9 +176,14 @@ def _sane(extracted: object, outcome: str, score: float) -> dict[str, object]:
 
 
 def test_copies_of_a_question_count_once() -> None:
-    rows = [row("a", content="x"), row("b", 0.0, content="x", official=1.0), row("c", 0.0, content="y")]
-    assert _average_once(rows) == {"distinct": 2, "sane_distinct": 0.25, "official_distinct": 0.5}
+    def average(*rows: ScoreRow) -> list[Any]:
+        saved = SavedScores(Path("m.jsonl"), ScoreHeader(1, "", "", "m", "m"), rows)
+        figures = ModelScores(saved, ItemSource("set", Path(), ())).figures
+        return [figures[name] for name in ("distinct", "sane_distinct", "official_distinct")]
+
+    copies = [row("a", content="x"), row("b", 0.0, content="x", official=1.0), row("c", 0.0, content="y")]
+    assert average(*copies) == [2, 0.25, 0.5]
     # Repeats of one question are no copies, nor are questions whose content is not known.
-    nothing = {"distinct": 0, "sane_distinct": None, "official_distinct": None}
-    assert _average_once([row("a", content="x"), row("a", 0.0, content="x", epoch=1), row("c", content="y")]) == nothing
-    assert _average_once([row("a"), row("b")]) == _average_once([]) == nothing
+    nothing = [0, None, None]
+    assert average(row("a", content="x"), row("a", 0.0, content="x", epoch=1), row("c", content="y")) == nothing
+    assert average(row("a"), row("b")) == average() == nothing

@@ -23,7 +23,7 @@ def test_distances_are_those_of_the_points_that_the_text_names(outside: Outside)
         assert item.answer_value[0] == pytest.approx(np.linalg.norm(first - second), abs=0.006)
         if item.question_type == "judgment":
             claimed = item.evidence["claim"]["value"][0]
-            assert f"{claimed:.2f} metres" in item.question
+            assert f"{claimed:.2f} meters" in item.question
             assert "10 percent" in item.question
             assert item.answer == ("Yes" if abs(claimed / item.answer_value[0] - 1) < 0.1 else "No")
         elif item.question_type == "open-ended":
@@ -44,6 +44,6 @@ def test_scores_exports_and_the_gallery_know_it(outside: Outside) -> None:
     exported = "".join(path.read_text("utf-8") for path in (outside.home / "export").rglob("*.json"))
     assert "point_distance" in exported
     card = (outside.home / "far" / "publish" / "README.md").read_text("utf-8")
-    assert "| `point_distance` | distance in space between two marked points, metres |" in card
+    assert "| `point_distance` | distance in space between two marked points, meters |" in card
     gallery = (outside.home / "far" / "gallery").rglob("*.js*")
     assert any("point_distance" in path.read_text("utf-8") for path in gallery)

@@ -9,9 +9,8 @@ import pytest
 from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.gates import Gates, RegionGates, TaskGates
-from vgbench_gen.tasks._box_margins import BoxMargins
 from vgbench_gen.tasks.base import read_gates
-from vgbench_gen.tasks.point_tracking.gates import TrackGates
+from vgbench_gen.tasks.gates import BoxMargins, TrackGates
 
 
 def test_a_table_of_a_task_is_read_and_the_rest_is_as_shipped() -> None:

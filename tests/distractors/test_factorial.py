@@ -61,7 +61,7 @@ def test_answers_without_parts_give_no_set() -> None:
     with pytest.raises(TooFewOptionsError, match="nothing to propose"):
         strategies["factorial"].options(line_fact([1.0]), Line(), np.random.default_rng(0))
     with pytest.raises(TooFewOptionsError, match="nothing to propose"):
-        strategies["factorial"].options(line_fact([37.0]), Plane(), np.random.default_rng(0), count=3)
+        strategies["factorial"].options(line_fact([37.0]), Plane(), np.random.default_rng(0), count=5)
 
 
 def test_sets_of_other_strategies_name_no_parts() -> None:

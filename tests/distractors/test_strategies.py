@@ -22,16 +22,16 @@ def rank_of_truth(options: OptionSet) -> int:
     return int(np.argsort(np.argsort(values))[options.truth])
 
 
-def shown(strategy: str, space: Line, draws: int = DRAWS, draw: bool = True) -> list[OptionSet]:
+def shown(strategy: str, space: Line, draws: int = DRAWS, draw: bool = True, count: int = 4) -> list[OptionSet]:
     rng = np.random.default_rng(7)
     fact = line_fact(POOL)
     table = compatibility(fact.candidates, fact, space)
     out = []
-    for _ in range(draws):
+    for k in range(draws):
         truth = draw_truth(table, 4, rng) if draw else int(rng.integers(len(POOL)))
         assert truth is not None
         with suppress(TooFewOptionsError):  # noise finds no set on every truth
-            out.append(strategies[strategy].options(replace(fact, truth=truth), space, rng))
+            out.append(strategies[strategy].options(replace(fact, truth=truth, key=f"k{k}"), space, rng, count))
     return out
 
 
@@ -39,16 +39,18 @@ def uniform_p(counts: list[int]) -> float:
     return float(stats.chisquare(counts).pvalue)
 
 
-def test_every_member_of_a_shown_set_is_as_likely_the_truth() -> None:
+@pytest.mark.parametrize(("count", "sets"), [(2, 18), (3, 22), (4, 13), (5, 3)])
+def test_every_member_of_a_shown_set_is_as_likely_the_truth(count: int, sets: int) -> None:
     by_set: dict[tuple[str, ...], Counter[str]] = {}
-    for options in shown("set_first", Line(), 6000):
+    for options in shown("set_first", Line(), 6000, count=count):
         names = tuple(sorted(option.key for option in options.options))
+        assert len(names) == count
         by_set.setdefault(names, Counter())[options.options[options.truth].key] += 1
     p_values = [uniform_p([counts[name] for name in names]) for names, counts in by_set.items()]
-    assert len(p_values) == 13
+    assert len(p_values) == sets
     assert stats.combine_pvalues(np.maximum(p_values, 1e-12)).pvalue > 0.001
-    # Sets themselves come out uniformly.
-    assert uniform_p([counts.total() for counts in by_set.values()]) > 0.001
+    if count >= 4:  # Sets themselves come out uniformly; smaller ones as often as they are parts of full ones.
+        assert uniform_p([counts.total() for counts in by_set.values()]) > 0.001
 
 
 def test_truth_rank_is_uniform_with_set_first_and_not_with_perturbed_or_a_uniform_truth() -> None:

@@ -21,7 +21,7 @@ from vgbench_gen.evaluation.board import ORACLE, Board, ScoreRow, count_confusio
 from vgbench_gen.evaluation.cells import Cell, Cells
 from vgbench_gen.evaluation.layouts import find_paper_layouts
 from vgbench_gen.evaluation.tables import Comparison, Table, compare_models
-from vgbench_gen.report.scores_files import BESIDE, group_rows
+from vgbench_gen.report.scores_files import BESIDE, FAILED, NONE, format_denominators, format_value, group_rows
 
 
 def by_key(found: Comparison, key: str) -> Table:
@@ -136,6 +136,20 @@ def test_wrong_letters_say_which_part_of_the_answer_failed() -> None:
     assert compare_models(board([entry("a")], m=[row("a")])).wrong_parts is None
 
 
+def test_who_is_wrong_nowhere_has_no_wrong_part_and_did_not_fail() -> None:
+    parts = ("", "depth", "yaw", "depth+yaw")
+    entries = [entry(x, task="object_location", error_parts=parts) for x in "abc"]
+    right, lost = [row(x) for x in "abc"], [failed(x) for x in "abc"]
+    partly = [row("a"), row("b", 0.0), failed("c")]
+    table = by_key(compare_models(board(entries, right=right, lost=lost, partly=partly)), "wrong-parts")
+    head = next(one for one in table.columns if one.name == "object location: depth")
+    shown = {}
+    for name in ("right", "lost", "partly"):
+        one = cell(table, name, head.name)
+        shown[name] = (format_value(one, head), format_denominators(one, head))
+    assert shown == {"right": (NONE, ""), "lost": (FAILED, "0 of 3"), "partly": ("100.0", "n 1")}
+
+
 def test_models_stand_in_groups_of_size() -> None:
     names = ("InternVL3-78B", "gpt-4o", "Kimi-VL-A3B", "InternVL3-8B", "Qwen2.5-VL-3B")
     made = Board((entry("a"),))
@@ -172,7 +186,7 @@ def test_prompt_sets_and_controls_are_runs_of_their_own() -> None:
     assert list(made.runs) == ["m", "m (final_line)", "m (blind)"]
     kinds = {line.name: line.kind for line in compare_models(made).summary.rows}
     assert kinds == {
-        "m": "model", "m (final_line)": "model", "m (blind)": "floor", "best constant": "floor",
+        "m": "model", "m (final_line)": "model", "m (blind)": "floor", "best constant per column": "floor",
         "uniform guess": "floor",
     }  # fmt: skip
     assert count_confusion(made, made.runs["m (blind)"], np.array([True, True])) == {"A": {"B": 1}}

@@ -18,11 +18,15 @@ import pytest
 from tests.lenient import without_lines
 from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.evaluation.board import make_entry
 from vgbench_gen.pipeline.build import BuildReport, build, measure, recompose
 from vgbench_gen.pipeline.compose import ComposeReport
 from vgbench_gen.pipeline.measure import SceneReport, shard_key
+from vgbench_gen.pipeline.plan import Plan, read_targets
 from vgbench_gen.pipeline.recipe import Limits, Recipe, load_recipe
-from vgbench_gen.pipeline.shortfall import QuotasNotMet
+from vgbench_gen.pipeline.redraw import redraw
+from vgbench_gen.pipeline.redraw_sets import RedrawSettings
+from vgbench_gen.pipeline.shortfall import QuotasNotMet, Shortfall, give_advice
 from vgbench_gen.pipeline.summary import cell_lines, loss_lines
 from vgbench_gen.quality.verify import group_by_scene, verify_item, verify_scene, verify_set
 from vgbench_gen.scenes import discover, open_scenes
@@ -246,6 +250,44 @@ def test_totals_that_cannot_be_met_leave_everything_as_it_was(
     assert [line[:9] for line in told.err.splitlines()] == ["vgbench: ", "  relativ", "vgbench: "]
     assert main(["compose", str(settings), "--out", str(out), "--workers", "1", "--allow-short"]) == 0
     assert "short   relative_depth: multi-choice" in capsys.readouterr().out
+
+
+def test_choices_have_as_many_options_as_the_recipe_says(built: tuple[Path, BuildReport], tmp_path: Path) -> None:
+    out = Path(shutil.copytree(built[0], tmp_path / "copy"))
+    wanted = recipe(options=3, options_of={"homography_to_image": 6, "point_tracking": 2})
+    letters = recompose(wanted, out).composed.letters
+    redrawn = redraw(out, RedrawSettings({"default": 1.0}, 9), tmp_path / "other", workers=1).letters
+    for folder, counts in ((out, letters), (tmp_path / "other", redrawn)):
+        items = [item for item in load(folder) if item.question_type == "multi-choice"]
+        assert {item.task for item in items} > set(wanted.options_of)
+        for item in items:
+            count = wanted.count_options(item.task)
+            assert (len(item.options), len(item.distractors)) == (count, count - 1)
+            assert make_entry(item).chance == pytest.approx(1 / count)
+            assert len(item.images) == count + 1 or item.task not in ("homography_to_image", "view_after_motion")
+        for cell, found in counts.items():
+            assert len(found) == wanted.count_options(cell.partition("/")[0])
+            assert max(found) - min(found) <= 1
+        dataset = load(folder)
+        assert verify_set(dataset) == []
+        for item in dataset:
+            images = [dataset.image_bytes(item, k) for k in range(len(item.images))]
+            assert verify_item(item, images, wanted.gates) == []
+    image = next(item for item in load(out) if item.task == "homography_to_image")
+    assert re.search(r"images 2 to 7|images 2, 3, 4, 5, 6 and 7", image.question + image.context)
+    with pytest.raises(ConfigError, match=r"options: found 5 for camera_parameters; expected at most 4"):
+        recompose(recipe(options=5), out)
+
+
+def test_what_is_short_names_the_gates_and_the_scans_that_would_help() -> None:
+    wanted = recipe(items={"relative_pose": {"multi-choice": 100}})
+    plan = Plan([], [], read_targets(wanted, {"relative_pose": tasks["relative_pose"].formats}, [("scannet", "a")]))
+    rejects = {"relative_pose/one_plane": 33, "relative_pose/overlap_low": 120, "relative_pose/repeated_key": 7}
+    report = SceneReport("scannet", "a", rejects=rejects | {"metric_depth/noise": 999})
+    (line,) = give_advice([Shortfall("task", "relative_pose", "multi-choice", 100, 0)], plan, [], [report], wanted)
+    helps = "scans that look at one place from several sides, with more frames would help"
+    assert f"dropped most by overlap_low (120 of 160, gates.pair.overlap_min = 0.3; {helps})" in line
+    assert line.endswith(", then by one_plane (33 of 160, gates.pair.plane_share_max = 0.8).")
 
 
 def test_scenes_can_be_added_to_a_build(raw_room: Path, tmp_path: Path) -> None:

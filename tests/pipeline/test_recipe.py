@@ -3,14 +3,15 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.errors import ConfigError, VGBenchError
 from vgbench_gen.core.gates import Gates, RegionGates
-from vgbench_gen.pipeline.build import check_names
+from vgbench_gen.pipeline.build import check_names, measure
 from vgbench_gen.pipeline.plan import read_targets
-from vgbench_gen.pipeline.recipe import Difficulty, Limits, Recipe, load_recipe
+from vgbench_gen.pipeline.recipe import Difficulty, Limits, Recipe, change_recipe, load_recipe
 from vgbench_gen.tasks.base import tasks
 
 
@@ -29,6 +30,56 @@ def test_own_file_overrides_single_gates(tmp_path: Path) -> None:
     assert (recipe.seed, recipe.tasks) == (7, ("metric_depth",))
     assert recipe.gates.region == RegionGates(valid_min=0.8)
     assert recipe.gates.depth == Gates().depth
+
+
+def test_own_files_start_from_the_recipe_that_they_extend(tmp_path: Path) -> None:
+    plain, base, top = tmp_path / "plain.toml", tmp_path / "base.toml", tmp_path / "deep" / "top.toml"
+    top.parent.mkdir()
+    plain.write_text('tasks = ["metric_depth"]\n')
+    default = load_recipe("default")
+    assert load_recipe(plain) == default.model_copy(update={"tasks": ("metric_depth",)})
+    assert load_recipe({"extends": "default", "tasks": ["metric_depth"]}) == load_recipe(plain)
+    assert load_recipe(plain).digest == default.digest
+    # Tables are merged; totals and the number of facts stand for the whole.
+    base.write_text('extends = "vgbench"\npairs = 0.5\n[gates.frame]\nmax_keyframes = 9\n')
+    top.write_text('extends = "../base.toml"\nfacts_per_scene = 3\n[items]\nmetric_depth = { multi-choice = 5 }\n')
+    found, published = load_recipe(top), load_recipe("vgbench")
+    assert (found.pairs, found.facts_per_scene, found.facts_of, found.sources) == (0.5, 3, {}, {})
+    assert found.items == {"metric_depth": {"multi-choice": 5}}
+    assert (found.gates.frame.max_keyframes, found.gates.frame.keyframe_turn_deg) == (9, 5.0)
+    assert (found.limits, found.difficulty) == (published.limits, published.difficulty)
+    base.write_text('extends = "vgbench"\ntasks = ["metric_depth"]\n')
+    assert load_recipe(base).items == {"metric_depth": published.items["metric_depth"]}
+    base.write_text('extends = "deep/top.toml"\n')
+    with pytest.raises(ConfigError, match=r"extends: found a circle \(.*top\.toml -> .*base\.toml -> .*top\.toml"):
+        load_recipe(top)
+
+
+def test_the_same_facts_are_measured_for_a_task_alone(raw_room: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text('tasks = ["relative_depth"]\n')
+    for name, recipe in (("mine", load_recipe(mine)), ("default", load_recipe("default"))):
+        two = recipe.model_copy(update={"tasks": (*recipe.tasks, "relative_depth", "homography_to_matrix")[:2]})
+        measure(two if name == "default" else recipe, raw_room / "wildrgbd", tmp_path / name)
+    files = sorted((tmp_path / "mine" / "facts").rglob("*.parquet"))
+    assert files
+    for path in files:
+        other = tmp_path / "default" / path.relative_to(tmp_path / "mine")
+        alone, among = (pq.read_table(one).to_pylist() for one in (path, other))
+        assert len(alone) > 3
+        assert alone == [fact for fact in among if fact["task"] == "relative_depth"]
+
+
+def test_seed_totals_and_tasks_can_be_changed() -> None:
+    default = load_recipe("default")
+    changed = change_recipe(default, 7, 20, ["metric_depth"])
+    assert (changed.seed, changed.items_per_task, changed.tasks) == (7, 20, ("metric_depth",))
+    assert changed.gates == default.gates
+    table = {"metric_depth": {"multi-choice": 3}}
+    assert change_recipe(load_recipe("vgbench"), items=table).total == 3
+    assert change_recipe(default) is default
+    with pytest.raises(ConfigError, match=r"items: found a recipe whose \[items\] says"):
+        change_recipe(load_recipe("vgbench"), items=20)
 
 
 def test_an_unknown_name_lists_what_is_shipped() -> None:
@@ -53,6 +104,9 @@ def test_an_unknown_name_lists_what_is_shipped() -> None:
         ("[items]\nmetric_depth = { multi-choice = 5 }\n[sources]\nca1m = 4\n", "sum to the 5 items, not 4"),
         ("[items]\nmetric_depth = { multi-choice = 5 }\n[splits]\nval = 6\n", "sum to the 5 items, not 6"),
         ("[sources]\nca1m = 4\n", "only beside items"),
+        ("extends = 7\n", "extends: found 7"),
+        ('extends = "defualt"\n', "no recipe is called 'defualt'"),
+        ('extends = "default"\nfacts_per_scene = "x"\n', "facts_per_scene"),
         ('tasks = ["object_distance"]\n[items]\nmetric_depth = { multi-choice = 5 }\n', "one of tasks"),
         ("[limits]\nscene_share = 0.0\n", "scene_share"),
         ("[difficulty]\neasy = 0.5\nmedium = 0.5\nhard = 0.5\n", "sum to 1, not 1.5"),
@@ -63,7 +117,7 @@ def test_what_does_not_fit_is_named(tmp_path: Path, text: str, named: str) -> No
     path.write_text(text)
     with pytest.raises(ConfigError, match=named) as caught:
         load_recipe(path)
-    assert "mine.toml" in str(caught.value)
+    assert "mine.toml" in str(caught.value) or "defualt" in text
 
 
 def test_digest_follows_what_facts_depend_on() -> None:

@@ -51,7 +51,7 @@ def command(dataset: Path, out: Path, url: str, *more: str) -> list[str]:
     options = ["--strategy", "llm", "--seed", "4", "--out", str(out), "--model", f"vllm:{url}#m", "--workers", "1"]
     return [
         sys.executable, "-m", "vgbench_gen.cli", "distractors", str(dataset), *options, *tasks,
-        "--concurrency", str(CONCURRENCY), "--json", *more,
+        "--concurrency", str(CONCURRENCY), "--allow-unchanged", "--json", *more,
     ]  # fmt: skip
 
 

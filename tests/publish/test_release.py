@@ -203,16 +203,16 @@ def test_the_card_installs_what_there_is_and_tells_constants_apart(tmp_path: Pat
     report = build / "scores" / "report"
     report.mkdir(parents=True)
     cell = {"value": 0.4, "low": None, "high": None}
-    lines = [{"name": name, "cells": {"Overall": cell}} for name in ("baseline:constant", "best constant")]
+    lines = [{"name": name, "cells": {"Overall": cell}} for name in ("baseline:constant", "best constant per column")]
     table = {"key": "vgbench", "columns": [{"name": "Overall"}], "lines": lines}
     (report / "tables.json").write_text(json.dumps({"tables": [table]}))
     (build / "scores" / "x.jsonl").write_text('{"dataset": "d", "spec": "baseline:constant"}\n')
     named = format_baselines(build, "d", ["baseline:constant"])
-    assert "`baseline:constant` chooses a letter for every task" in named
+    assert "`baseline:constant` has its best letter per task" in named
     (report / "tables.json").write_text(json.dumps({"tables": [{**table, "lines": lines[1:]}]}))
     found = format_baselines(build, "d")
     assert "one letter and one of yes and no for a whole column" in found
-    assert "for every task" not in found
+    assert "best letter per task" not in found
 
 
 def test_scripts_and_baselines_are_on_the_card_only_where_they_are_named(tmp_path: Path) -> None:
@@ -223,12 +223,12 @@ def test_scripts_and_baselines_are_on_the_card_only_where_they_are_named(tmp_pat
     for k, (model, spec) in enumerate(specs.items()):
         head = {"dataset": "d", "spec": spec, "model": model}
         (tmp_path / "scores" / f"{k}.jsonl").write_text(json.dumps(head) + "\n")
-    lines = [{"name": name, "cells": {"Overall": cell}} for name in (*specs, "best constant")]
+    lines = [{"name": name, "cells": {"Overall": cell}} for name in (*specs, "best constant per column")]
     tables = [{"key": "vgbench", "columns": [{"name": "Overall"}], "lines": lines}]
     (report / "tables.json").write_text(json.dumps({"tables": tables}))
     card = format_baselines(tmp_path, "d")
     assert "| gpt |" in card
-    assert "| best constant |" in card
+    assert "| best constant per column |" in card
     assert "| mine |" not in card
     assert "| baseline:solvers |" not in card
     assert find_unpublished(tmp_path, ()) == ["baseline:solvers", "scripted:mine.py"]

@@ -284,7 +284,7 @@ def test_marks_and_crops_beyond_the_image(all_rows: Rows) -> None:
 
 
 def test_a_claim_whose_text_states_another_tolerance(all_rows: Rows) -> None:
-    said = {"metric_depth": ("10 percent", "20 percent"), "relative_pose": ("0.10 metres", "0.20 metres")}
+    said = {"metric_depth": ("10 percent", "20 percent"), "relative_pose": ("0.10 meters", "0.20 meters")}
     said |= {"object_distance": ("20 percent", "10 percent")}
     for task, (stated, other) in said.items():
         item = of(all_rows, task, "judgment")[0]

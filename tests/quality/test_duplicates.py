@@ -12,7 +12,7 @@ from vgbench_gen.quality.duplicates import audit_duplicates
 from vgbench_gen.quality.findings import Finding
 from vgbench_gen.quality.questions import Question, read_question
 
-REGION = "What is the mean depth in metres of the region [1, 2, 30, 40]?"
+REGION = "What is the mean depth in meters of the region [1, 2, 30, 40]?"
 
 
 def red(questions: list[Question], others: list[Question] | None = None) -> dict[str, Finding]:
@@ -42,7 +42,7 @@ def test_declared_partners_may_exchange_pictures_but_not_repeat() -> None:
 
 def test_the_same_question_in_other_words() -> None:
     a = question("a", question=REGION)
-    other = "Region [1, 2, 30, 40]: give its mean depth in metres."
+    other = "Region [1, 2, 30, 40]: give its mean depth in meters."
     assert red([a, question("b", question=other, images=a.images)])["reworded"].items == ("b",)
     assert not red([a, question("b", question=other.replace("40", "41"), images=a.images)])
     assert not red([a, question("b", question=other, images=("else.jpg",))])

@@ -143,3 +143,23 @@ def test_another_number_of_images_is_an_error(rows: Rows) -> None:
 )
 def test_rows_are_about_as_wide_as_the_page(aspects: list[float], rows_of: list[int]) -> None:
     assert [len(row) for row in explain._fill_rows(aspects)] == rows_of
+
+
+def test_a_row_of_another_program_is_drawn_with_its_words_and_without_marks(rows: Rows) -> None:
+    item = rows.one("metric_depth", "multi-choice")
+    images = rows.images(item)
+    strange = [
+        replace(item, task="counting", evidence={}),
+        replace(item, evidence={}),
+        replace(item, evidence={"fact": 3}),
+    ]
+    for other, why in zip(strange, ("not one of this program", "does not give", "does not give"), strict=True):
+        marks, problem = explain.find_overlay(other)
+        assert marks == [[] for _ in images]
+        assert why in problem
+        page = explain.draw_row(other, images)
+        assert page.shape[1] == 1440
+        assert not np.array_equal(page, explain.draw_row(item, images)[: page.shape[0]])
+    with_marks, problem = explain.find_overlay(item)
+    assert any(with_marks)
+    assert problem == ""

@@ -42,7 +42,7 @@ def _claims(pairs: int, factor: float, debris: bool = False) -> list[Question]:
                     form="judgment",
                     scene=f"s/{number % 40}",
                     twin=f"w{number}",
-                    question=f"Is it within 10 percent of {claim} metres?",
+                    question=f"Is it within 10 percent of {claim} meters?",
                 )
             )
     return asked
@@ -142,7 +142,7 @@ def test_open_ended_numbers_are_predicted_from_the_text() -> None:
     asked = []
     for number in range(200):
         y = int(rng.integers(100, 900))
-        text = f"How deep is [10, {y - 50}, 90, {y}] in metres? The image is 1000 x 1000 pixels."
+        text = f"How deep is [10, {y - 50}, 90, {y}] in meters? The image is 1000 x 1000 pixels."
         asked.append(question(f"d{number}", question=text, value=900 / y, unit="m", scene=f"s/{number % 20}"))
     found = lines(asked)["forest, number"]
     assert found.verdict == "reported"

@@ -16,7 +16,7 @@ def defects(asked: Question) -> set[str]:
     return {line.name for line in audit_wording([asked]) if line.fell}
 
 
-def choice(*options: str, text: str = "Which is it, in metres?") -> Question:
+def choice(*options: str, text: str = "Which is it, in meters?") -> Question:
     return question("a", options, 0, question=text)
 
 
@@ -47,7 +47,7 @@ def test_our_own_rows_are_clean(rows: Rows) -> None:
         (question("a", question="How many chairs are there? Options: A: 1, B: 2"), {"options in the sentence"}),
         (question("a", question="Which one is it? A. red B. blue"), {"options in the sentence"}),
         (question("a", question="What is the distance to the chair?"), {"missing unit"}),
-        (question("a", question="What is the distance to the chair in metres?"), set()),
+        (question("a", question="What is the distance to the chair in meters?"), set()),
         (question("a", ["1.2 m", "3.4 m"], 0, question="What is the distance to the chair?"), set()),
         (question("a", ["left", "right"], 0, question="What is the distance to the chair?"), set()),
         (question("a", question="Which is left, by the provided camera parameters?"), {"context not given"}),

@@ -17,8 +17,7 @@ from tests.browser import OpenPage
 from tests.report.audit_report import EVIL, INSIDE, OUTSIDE, report
 from vgbench_gen.pipeline.audit import AuditLine, AuditReport, Where
 from vgbench_gen.quality.findings import Finding
-from vgbench_gen.report.audit_headline import make_headline
-from vgbench_gen.report.audit_page import make_page, write_audit
+from vgbench_gen.report.audit_page import make_headline, make_page, write_audit
 from vgbench_gen.report.audit_table import (
     as_json,
     describe_power,
@@ -118,7 +117,7 @@ def test_a_set_that_is_too_small_to_judge_is_not_called_good() -> None:
         printed[n] = [*format_brief_lines(whole, "page"), *format_table_lines(whole)]
     assert boxes[5].startswith(" green")
     assert "too few" not in " ".join([boxes[5], *printed[5]])
-    told = "There were too few questions to judge most of it: that is so of 6 of 11 figures that have a bar."
+    told = "6 of 11 checks are inconclusive: not enough questions."
     assert boxes[6].startswith(f' "><b>{told}</b>')
     assert (printed[6][1], printed[6].count(told)) == (told, 2)
     assert make_page(report()).count('class="verdict red"') == 1

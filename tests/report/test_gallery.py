@@ -16,6 +16,7 @@ from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.report import gallery_plots, site
+from vgbench_gen.report.charts import FEWEST
 from vgbench_gen.report.gallery import CHUNK, make_gallery
 from vgbench_gen.report.gallery_scenes import SceneNotes, draw_from_above, find_up_direction, make_natural_key
 from vgbench_gen.tasks.presentation import WorldBox
@@ -270,8 +271,15 @@ def test_distributions_count_every_item_once(looked: Looked) -> None:
         printed = [float(option.split()[0]) for option in item.options]
         name = ("smallest", "second", "third", "largest")[sorted(printed).index(printed["ABCD".index(item.answer)])]
         ranks[name] = ranks.get(name, 0) + 1
+    # Of so few nothing is drawn but how many there are.
+    shown = {"Rank of the true value among the options", "Answers of metric_depth"}
+    assert 0 < len(depth) < FEWEST
+    assert not shown & set(charts)
+    for item in looked.items[: looked.real] * FEWEST:
+        tallies.add(item)
+    charts = {c["title"]: c for g in gallery_plots.plot_charts(tallies, []) for c in g["charts"]}
     rows = {r["label"]: r for r in charts["Rank of the true value among the options"]["rows"]}
-    assert {p["name"]: p["n"] for p in rows["metric_depth"]["parts"]} == ranks
+    assert {p["name"]: p["n"] for p in rows["metric_depth"]["parts"]} == {k: n * (FEWEST + 1) for k, n in ranks.items()}
     assert "relative_depth" not in rows
     values = charts["Answers of metric_depth"]
     assert values["unit"] == "m"

@@ -434,6 +434,13 @@ def test_on_a_phone_the_image_comes_before_conventions_and_space_before_details(
     assert tops[0] < 844 / 2
     page.get_by_text("Context of the question").click()
     assert page.inner_text(".context") == item.context
+    wide = open_page(address(site, item_state(item)), 1280, 900).page
+    expect(wide.locator(".context")).to_be_visible()
+    tops = [
+        wide.locator(selector).first.evaluate("e => e.getBoundingClientRect().top")
+        for selector in (".question", "text=Context of the question", ".context", ".options")
+    ]
+    assert tops == sorted(tops)  # as a model reads them
     page.goto(address(site, item_state(looked.first("homography_to_matrix", "multi-choice"))))
     expect(page.locator("#item-title")).to_contain_text("matrix")
     page.get_by_text("Numbers behind the answer").click()

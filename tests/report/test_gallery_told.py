@@ -11,7 +11,7 @@ import numpy as np
 from tests.report.gallery_data import Looked
 from vgbench_gen.quality.explain import encode_png
 from vgbench_gen.report.gallery_openers import choose_example, choose_striking, measure_sharpness
-from vgbench_gen.report.gallery_told import tell_evidence
+from vgbench_gen.report.gallery_rows import tell_evidence
 from vgbench_gen.store.dataset import load
 from vgbench_gen.tasks.row_evidence import RowEvidence
 
@@ -21,7 +21,8 @@ def test_reasons_are_sentences_with_the_numbers_of_the_row(looked: Looked) -> No
         told, row = tell_evidence(item), RowEvidence.of(item)
         assert told
         assert all(line[0].isupper() and line.endswith(".") and "{" not in line for line in told)
-        assert any(f"met {row.margin:.3g} times over" in line for line in told) == (0 < row.margin < 100)
+        assert any(f"{row.margin:.3g}x the required margin" in line for line in told) == (0 < row.margin < 100)
+        assert row.noise is None or any("of 200 trials with simulated sensor noise" in line for line in told)
         if item.task == "metric_depth":
             assert told[0] == f"Measured: {item.answer_value[0]:.3g} m."
         if item.distractors:

@@ -11,9 +11,9 @@ from tests.report.gallery_data import Looked
 from tests.report.review_site import desk_of
 from vgbench_gen.evaluation.board import Board
 from vgbench_gen.evaluation.tables import compare_models
-from vgbench_gen.report.scores_chart import plot_parts, read_human_scores
-from vgbench_gen.report.scores_page import ScoresReport, render_page
-from vgbench_gen.report.scores_plots import choose_styles
+from vgbench_gen.report.scores_files import ScoresReport
+from vgbench_gen.report.scores_page import render_page
+from vgbench_gen.report.scores_plots import choose_styles, plot_parts, read_human_scores
 
 NEAR, FAR = "near_task", "far_task"
 
@@ -74,7 +74,7 @@ def test_the_page_opens_on_it_and_tells_what_was_tried(tmp_path: Path) -> None:
     html = render_page(ScoresReport("set", found, compare_models(found)), tmp_path)
     assert html.index('id="chart"') < html.index("<table")
     assert "attempted 10 of 20; the others count as wrong" in html
-    assert "nobody answered in a review" in html
+    assert "No human baseline" in html
     # Lines of chance run behind these words, and a wide edge keeps them apart; other figures stand beside bars.
     assert html.count('class="figure absent">') == html.count('class="figure absent">not attempted<') == 1
     assert ".absent { stroke-width: 10px; }" in html

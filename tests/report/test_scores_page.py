@@ -18,6 +18,7 @@ from tests.report.gallery_data import HOSTILE
 from vgbench_gen.evaluation.board import Board, ScoreRow
 from vgbench_gen.evaluation.tables import compare_models
 from vgbench_gen.report.scores_files import (
+    ScoresReport,
     as_json,
     escape_latex,
     format_csv,
@@ -25,7 +26,7 @@ from vgbench_gen.report.scores_files import (
     format_markdown,
     format_text_lines,
 )
-from vgbench_gen.report.scores_page import ScoresReport, list_warnings, render_page, write_scores_report
+from vgbench_gen.report.scores_page import list_warnings, render_page, write_scores_report
 from vgbench_gen.report.scores_plots import choose_styles
 
 EVIL = f"=cmd | {HOSTILE} \\input{{x}} 100% _a_ **b** end{{tabular}}"
@@ -160,7 +161,7 @@ def test_the_page_in_a_browser(open_page: OpenPage, tmp_path: Path, width: int) 
     assert watched.overflow_px() == 0
     assert page.title() == "Scores on set"
     assert page.locator("h2").all_inner_texts()[:3] == [
-        "Share right per task",
+        "Accuracy by task",
         "Summary",
         "VGBench (layout of Table 1), delta = 2 as in the paper",
     ]

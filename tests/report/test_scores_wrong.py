@@ -17,7 +17,8 @@ from vgbench_gen.evaluation.item_source import ItemSource
 from vgbench_gen.evaluation.replies import Header, ReplyLine, ReplyWriter
 from vgbench_gen.evaluation.saved import SavedScores, ScoreHeader
 from vgbench_gen.evaluation.tables import compare_models
-from vgbench_gen.report.scores_page import ScoresReport, write_scores_report
+from vgbench_gen.report.scores_files import ScoresReport
+from vgbench_gen.report.scores_page import write_scores_report
 from vgbench_gen.report.scores_wrong import CHARS, PER_PAGE, list_turns
 from vgbench_gen.report.site import clean
 

@@ -138,7 +138,7 @@ def test_many_triangles_in_one_place_are_refused_whatever_their_vertices(tmp_pat
     write_mesh(tmp_path / "same.ply", corners[:3], np.tile([[0, 1, 2]], (2000, 1)), "<")
     write_mesh(tmp_path / "near.ply", corners, np.arange(6000).reshape(-1, 3), "<")
     for name in ("same.ply", "near.ply"):
-        with pytest.raises(SceneError, match="triangles within a millimetre; expected at most 1000"):
+        with pytest.raises(SceneError, match="triangles within a millimeter; expected at most 1000"):
             read_ply(tmp_path / name)
     apart = corners + np.repeat(rng.uniform(-3, 3, (2000, 3)), 3, axis=0)
     write_mesh(tmp_path / "apart.ply", apart, np.arange(6000).reshape(-1, 3), "<")

@@ -26,8 +26,8 @@ from vgbench_gen.tasks._box_factors import (
     fit_to_rect,
     make_family,
 )
-from vgbench_gen.tasks._box_margins import BoxMargins
 from vgbench_gen.tasks._box_pairs import compare_boxes, find_up, measure_footprint_gaps
+from vgbench_gen.tasks.gates import BoxMargins
 
 CAMERA = Camera(np.array([[600.0, 0, 320], [0, 600, 240], [0, 0, 1]]), 640, 480)
 GATES = BoxMargins()

@@ -26,9 +26,9 @@ from vgbench_gen.store import pictures
 from vgbench_gen.tasks.camera_parameters import CameraParameters
 from vgbench_gen.tasks.camera_parameters import task as module
 from vgbench_gen.tasks.camera_parameters.crops import crop_camera, keep_determined, propose_rects
-from vgbench_gen.tasks.camera_parameters.gates import CameraGates
+from vgbench_gen.tasks.camera_parameters.estimate import score_by_lines
 from vgbench_gen.tasks.camera_parameters.quantities import SizeEvidence, compute_parameter
-from vgbench_gen.tasks.camera_parameters.solver import score_by_lines
+from vgbench_gen.tasks.gates import CameraGates
 from vgbench_gen.tasks.records import make_camera_record
 from vgbench_gen.tasks.solving import Image, Unread, VisibleQuestion
 from vgbench_gen.tasks.solving.lines import NOISE_PX, detect_segments

@@ -23,9 +23,9 @@ from vgbench_gen.store import pictures
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks._homographies import task as _homographies
 from vgbench_gen.tasks._homographies.evidence import KINDS, PART_FIELDS, PARTS, Components, Kind, WarpedImageEvidence
-from vgbench_gen.tasks._homographies.gates import HomographyGates
 from vgbench_gen.tasks._homographies.sampler import find_warp_problem, sample_pool
 from vgbench_gen.tasks._homographies.task import warp_correspondences
+from vgbench_gen.tasks.gates import HomographyGates
 from vgbench_gen.tasks.homography_to_matrix import HomographyToMatrix
 from vgbench_gen.tasks.records import make_camera_record
 from vgbench_gen.text.lint import lint

@@ -28,11 +28,11 @@ from vgbench_gen.pipeline.question import QuestionRejectedError, QuestionSetting
 from vgbench_gen.scenes import open_scenes
 from vgbench_gen.scenes.base import FrameObject, SceneObject
 from vgbench_gen.scenes.view import SceneView
-from vgbench_gen.tasks._box_margins import BoxMargins
 from vgbench_gen.tasks._box_pairs import find_needed_ratio
 from vgbench_gen.tasks._object_evidence import BoxEvidence, get_camera
 from vgbench_gen.tasks._object_routes import order_corners
 from vgbench_gen.tasks.base import tasks
+from vgbench_gen.tasks.gates import BoxMargins
 from vgbench_gen.tasks.object_location import ObjectLocation
 from vgbench_gen.tasks.records import make_camera_record
 from vgbench_gen.tasks.row_evidence import RowEvidence

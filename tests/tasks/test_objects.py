@@ -14,8 +14,7 @@ from vgbench_gen.geometry import boxes
 from vgbench_gen.geometry.poses import quaternion_to_matrix
 from vgbench_gen.scenes.base import FrameObject, SceneObject
 from vgbench_gen.tasks import _objects
-from vgbench_gen.tasks._object_targets import order_in_strata
-from vgbench_gen.tasks._objects import FrameObjects, cross_box, gate_objects, sort_depth_pixels
+from vgbench_gen.tasks._objects import FrameObjects, cross_box, gate_objects, order_in_strata, sort_depth_pixels
 
 CRATE = thing("crate", [0, 0, 2.0], [0.6, 0.6, 0.4])  # front face at 1.8 m: 100 x 100 px around the centre
 

@@ -34,8 +34,8 @@ from vgbench_gen.geometry.projection import sample_nearest
 from vgbench_gen.scenes.base import loaders
 from vgbench_gen.scenes.view import GREY_WIDTH, SceneView, ViewFrame
 from vgbench_gen.store.drawing import COLORS, CROSSHAIR, SHAPES
+from vgbench_gen.tasks.gates import TrackGates
 from vgbench_gen.tasks.point_tracking import PointTracking, task, track_looks, tracked
-from vgbench_gen.tasks.point_tracking.gates import TrackGates
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import load_phrasings, render
 

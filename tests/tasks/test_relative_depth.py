@@ -18,7 +18,7 @@ from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.drawing import COLORS
 from vgbench_gen.store.pictures import decode
 from vgbench_gen.tasks import _balance
-from vgbench_gen.tasks._depth_margins import DepthMargins
+from vgbench_gen.tasks.gates import DepthMargins
 from vgbench_gen.tasks.records import make_camera_record
 from vgbench_gen.tasks.relative_depth import RelativeDepth
 from vgbench_gen.tasks.scalar import read_evidence_rect

@@ -21,9 +21,9 @@ from vgbench_gen.scenes.base import loaders
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.tasks import _registration
 from vgbench_gen.tasks._pairs import get_pair_table
+from vgbench_gen.tasks.gates import ViewMargins
 from vgbench_gen.tasks.view_after_motion import ViewAfterMotion
 from vgbench_gen.tasks.view_after_motion import task as module
-from vgbench_gen.tasks.view_after_motion.gates import ViewMargins
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import load_phrasings, render
 

@@ -7,7 +7,7 @@ import pytest
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.text.lint import lint
 
-QUESTION = "What is the mean depth of the region in metres?"
+QUESTION = "What is the mean depth of the region in meters?"
 CONTEXT = (
     "The image is 640 x 480 pixels; pixel (0, 0) is the centre of the top-left pixel, x runs to the right and y runs "
     "down. Depth is z along the optical axis."
@@ -19,14 +19,14 @@ CONTEXT = (
     [
         ("What is {{ claim }}?", "unfilled slot"),
         ("What is {option_str}?", "unfilled slot"),
-        ("The value is nan metres.", "placeholder"),
-        ("It is 1.23456 metres.", "float debris"),
-        ("It is 1.8500000000000001 metres.", "float debris"),
-        ("It is 0.012345 metres.", "float debris"),
-        ("It is -0.00 metres.", "negative zero"),
+        ("The value is nan meters.", "placeholder"),
+        ("It is 1.23456 meters.", "float debris"),
+        ("It is 1.8500000000000001 meters.", "float debris"),
+        ("It is 0.012345 meters.", "float debris"),
+        ("It is -0.00 meters.", "negative zero"),
         ("It is [1.0, -0.0, 2.0].", "negative zero"),
-        ("It is 1.5e-03 metres.", "exponent"),
-        ("It is 2E5 metres.", "exponent"),
+        ("It is 1.5e-03 meters.", "exponent"),
+        ("It is 2E5 meters.", "exponent"),
         ("It  is here.", "bad spacing"),
         ("It is here .", "bad spacing"),
         ("It is here. ", "bad spacing"),
@@ -50,7 +50,7 @@ def test_each_rule_fires(text: str, problem: str) -> None:
     "text",
     [
         "H =\n[[1.020, -0.1000, 20.50],\n [0.000, 0.00001234, -5.250]]",
-        "It is 1.2345 metres, 0.0001 more than X2 = R X1 + t in 3D.",
+        "It is 1.2345 meters, 0.0001 more than X2 = R X1 + t in 3D.",
         "A camera stood there. Choose an option.",
         "The value is -0.01.",
     ],
@@ -77,7 +77,7 @@ def test_missing_conventions(state: str, cut: str) -> None:
 
 def test_the_question_itself_names_the_unit() -> None:
     assert lint(QUESTION, CONTEXT, states=["unit"]) == []
-    assert lint("What is it?", f"{CONTEXT} Use metres.", states=["unit"]) == ["question: does not state 'unit'"]
+    assert lint("What is it?", f"{CONTEXT} Use meters.", states=["unit"]) == ["question: does not state 'unit'"]
     with pytest.raises(ConfigError, match="unknown names"):
         lint(QUESTION, CONTEXT, states=["moood"])
 
@@ -102,7 +102,7 @@ def test_options_of_one_form_pass(options: list[str]) -> None:
     ("options", "problem"),
     [
         (["2.10 m", "2.1 m"], "different decimals"),
-        (["2.10 m", "3.20 metres"], "text around the numbers"),
+        (["2.10 m", "3.20 meters"], "text around the numbers"),
         (["2.10 m", "2.10 m"], "two are equal"),
         (["2.10 m", "12345.10 m"], "lengths 6 to 10"),
         (["[1.00, 2.00]", "[1.00, 1200.00]"], "lengths 4 to 7"),

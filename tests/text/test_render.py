@@ -34,10 +34,10 @@ def third(folder: Path, question: str = "How far is {{ thing }}?") -> Phrasing:
 
 
 def test_fills_question_and_context(tmp_path: Path) -> None:
-    slots = {"thing": "the <lamp> & {{ unit }}", "unit": "metres"}
+    slots = {"thing": "the <lamp> & {{ unit }}", "unit": "meters"}
     # A value is never read as a template again, and nothing is escaped.
-    assert render.render(third(tmp_path), slots) == ("How far is the <lamp> & {{ unit }}?", "In metres.")
-    assert render.render(third(tmp_path), {**slots, "spare": "unused but allowed"})[1] == "In metres."
+    assert render.render(third(tmp_path), slots) == ("How far is the <lamp> & {{ unit }}?", "In meters.")
+    assert render.render(third(tmp_path), {**slots, "spare": "unused but allowed"})[1] == "In meters."
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_refuses_slots_and_lengths_at_load(tmp_path: Path, question: str, match:
 @pytest.mark.parametrize(
     ("slots", "match"),
     [
-        ({"unit": "metres"}, "toy.judgment.3: found no value for the slot 'thing'"),
+        ({"unit": "meters"}, "toy.judgment.3: found no value for the slot 'thing'"),
         ({"thing": "it"}, "no value for the slot 'unit'"),
         (
             {"thing": "it", "unit": "m", "claim": "2"},

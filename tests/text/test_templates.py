@@ -9,6 +9,7 @@ import re
 import pytest
 
 from vgbench_gen.core.types import QuestionType
+from vgbench_gen.tasks.presentation import make_number_slots
 from vgbench_gen.text import lint, numbers, render
 from vgbench_gen.text.render import Phrasing
 
@@ -37,6 +38,8 @@ def sample_slots(task: str) -> dict[str, str]:
     regions = [f"region {n} {numbers.format_rect([40 * n, 30, 40 * n + 32, 94])}" for n in range(1, 5)]
     points = [f"point {n} {numbers.format_point([50 * n, 77])}" for n in range(1, 5)]
     everything = {
+        **make_number_slots(4),
+        "count_first": "Four",
         "quantity": render.fill_word("quantity.fx"),
         "unit": render.fill_word("unit.pixels"),
         "definition": render.fill_word("definition.fx"),
@@ -105,7 +108,7 @@ def test_every_phrasing_renders_clean(task: str, question_type: QuestionType) ->
             assert text[-1] in ".?", phrasing.id
             assert text.isascii(), phrasing.id
             # American and British spellings of the same word must not alternate between phrasings.
-            assert not re.search(r"\b(?:meters?|center\w*|color\w*|normalized)\b", text), phrasing.id
+            assert not re.search(r"\b(?:metres?|center\w*|color\w*|normalized)\b", text), phrasing.id
             assert "option" not in text.lower(), phrasing.id
             assert "world" not in text.lower(), phrasing.id
 
@@ -164,7 +167,7 @@ def test_no_indefinite_article_stands_before_a_slot_that_may_begin_with_a_vowel(
 
 def test_golden_questions() -> None:
     assert filled(render.load_phrasings("metric_depth", "judgment")[0])[0] == (
-        "Is the mean depth of the region [212, 96, 276, 160], outlined in orange, within 10 percent of 2.10 metres?"
+        "Is the mean depth of the region [212, 96, 276, 160], outlined in orange, within 10 percent of 2.10 meters?"
     )
     question, context = filled(render.load_phrasings("homography_to_image", "multi-choice")[0])
     assert question == (
@@ -177,6 +180,6 @@ def test_golden_questions() -> None:
     assert question == (
         "Is the relative pose (R, t) from the first camera to the second equal to\nR =\n"
         "[[0.866, -0.500, 0.000],\n [0.500, 0.866, 0.000],\n [0.000, 0.000, 1.000]]\nt = [0.25, 0.00, 0.10]\n"
-        "to within 5.0 degrees in rotation and 0.10 metres in translation?"
+        "to within 5.0 degrees in rotation and 0.10 meters in translation?"
     )
     assert "the second image is 800 x 601 pixels with fx = 711, fy = 712" in context

@@ -289,7 +289,6 @@ class AgentSpec(NamedTuple):
     kind: str
     """Of `KINDS`."""
     core: str
-    """The spec of the core model."""
     tools: tuple[str, ...]
     """Tiers of its tools; ("none",) for those that need nothing alone."""
     mode: str

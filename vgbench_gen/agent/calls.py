@@ -37,9 +37,7 @@ class ToolCall:
     """A call as a model wrote it; nothing of it is checked yet."""
 
     name: str
-    """Of the tool."""
     arguments: Mapping[str, Any]
-    """By name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,6 @@ class ParsedCalls:
     """What was read in a reply."""
 
     calls: tuple[ToolCall, ...] = ()
-    """In order."""
     thought: str = ""
     """What the model says it thinks."""
     problem: str = ""

@@ -28,7 +28,6 @@ class NamedImage:
     source: bytes | Path
     """JPEG or PNG, or the file that holds it: a thousand questions under way hold no images of theirs."""
     digest: str
-    """The digest of its bytes."""
     size_px: tuple[int, int]
     """(width, height)."""
     made_by: str = ""

@@ -19,7 +19,6 @@ class TracedImage:
     name: str
     """As the model called it: `image-0` and so on."""
     digest: str
-    """Of its bytes."""
     size_px: tuple[int, int]
     """(width, height)."""
     made_by: str = ""
@@ -31,7 +30,6 @@ class DialogueStep:
     """One step of a dialogue."""
 
     speaker: Literal["question", "core", "tool"]
-    """Who speaks."""
     text: str = ""
     """The question, or what the core model wrote; "" for tools."""
     role: str = ""

@@ -35,9 +35,7 @@ class AgentRun:
     long_side_px: int
     """To which images are made smaller for the core model; 0 for not at all. Tools see them as they are."""
     core: Backend
-    """Who thinks."""
     settings: Settings
-    """How it answers."""
     toolbox: Toolbox
     """What it may call."""
     words: AgentWords
@@ -45,7 +43,6 @@ class AgentRun:
     mode: Mode
     """Correct or as published."""
     trace: Trace
-    """What happened."""
     evidence: Mapping[str, Any] = field(default_factory=dict)
     """Of the row, for oracle tools."""
     replies: list[Reply] = field(default_factory=list)

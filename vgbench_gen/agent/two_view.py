@@ -42,7 +42,6 @@ class TwoView:
     inliers: int
     """Matches that both cameras explain."""
     matches: int
-    """All matches."""
     residual_px: float
     """Median Sampson distance of the inliers, pixels."""
     rotation_sigma_deg: float

@@ -23,7 +23,6 @@ class Price(Config):
     """The price of a model in USD per million tokens."""
 
     provider: str
-    """The provider's name."""
     model: str
     """The model's name, as the provider says it."""
     prompt: float = Field(ge=0)
@@ -35,7 +34,6 @@ class Price(Config):
     as_of: str = ""
     """The day on which it was looked up."""
     source: str = ""
-    """Where it was looked up."""
 
     def usd(self, usage: Usage) -> float:
         """What these tokens cost."""

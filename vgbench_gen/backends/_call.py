@@ -15,7 +15,6 @@ class Turn:
     """A message as it is sent."""
 
     role: Role
-    """Who says it."""
     parts: tuple[str | SentImage, ...]
     """Words and prepared images in their order."""
 
@@ -29,7 +28,6 @@ class Call:
     settings: Settings
     """How the model answers."""
     digest: str
-    """The digest of the request."""
     edit: bool = False
     """Whether its images are to be changed, by an endpoint that does nothing else."""
 

@@ -30,7 +30,6 @@ class Chat:
     messages: list[dict[str, Any]]
     """Role and content, as chat templates want them. Content is a list of {"type": "text"} and {"type": "image"}."""
     images: int
-    """How many images there are."""
     temperature: float
     """How freely tokens are picked, 0 for the likeliest."""
     max_tokens: int | None
@@ -46,7 +45,6 @@ class Said:
     """A continuation by a local model."""
 
     text: str
-    """The words."""
     finish_reason: FinishReason
     """Why they ended."""
     prompt_tokens: int

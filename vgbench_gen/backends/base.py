@@ -33,7 +33,6 @@ class TextPart:
     """Words of a message."""
 
     text: str
-    """The words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,6 @@ class Message:
     """One message of a prompt."""
 
     role: Role
-    """Who says it."""
     parts: tuple[Part, ...]
     """Words and images in the order in which the model reads them."""
 
@@ -92,7 +90,6 @@ class Request:
     """One prompt with its settings."""
 
     messages: tuple[Message, ...]
-    """The prompt."""
     settings: Settings = field(default_factory=Settings)
     """How the model answers."""
 
@@ -128,13 +125,11 @@ class Reply:
     __pydantic_config__ = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
     text: str
-    """The words."""
     finish_reason: FinishReason
     """Why they ended."""
     model: str
     """The model's name, as the provider says it."""
     request_digest: str
-    """The digest of the request."""
     usage: Usage | None = None
     """Tokens, None where the provider does not count them."""
     cost_usd: float | None = None
@@ -234,9 +229,7 @@ class Capabilities:
     """What a backend takes and gives besides text."""
 
     images_in: bool = True
-    """Whether it takes images."""
     images_out: bool = False
-    """Whether it makes images."""
 
 
 class Backend(abc.ABC):

@@ -45,7 +45,6 @@ class ScriptLine(Config):
     match: str = ""
     """Text that a prompt must contain; "" fits every prompt."""
     reply: str = ""
-    """Text of the reply."""
     finish_reason: FinishReason = "stop"
     """Why the reply ended."""
     failure: Literal["", "400", "401", "429", "500", "cut", "timeout", "bad_reply"] = ""

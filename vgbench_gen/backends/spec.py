@@ -91,7 +91,6 @@ class Needs:
     """What a provider wants before it can be used."""
 
     example: str
-    """A spec of it."""
     keys: tuple[str, ...] = ()
     """Environment variables, one of which holds the key."""
     needs_key: bool = True

@@ -90,7 +90,7 @@ def build(
     resolved = _set_bank(_load_recipe(recipe, seed, items), bank, wording)
     where = choose_engine(engine, workers, address)
     with _exit_where_short(), _open_bars(listed_later=not as_json) as (on_scene, on_question):
-        report = pipeline.build(resolved, scenes, out, where, on_scene, on_question, allow_short)
+        report = pipeline.build_dataset(resolved, scenes, out, where, on_scene, on_question, allow_short)
     _print_report(report, resolved, out, as_json)
     holds = _check(report, out, scenes, workers, check)
     if not holds:
@@ -151,15 +151,14 @@ def compose(
 ) -> None:
     """Make the questions anew from measured facts: options, words, pictures. Opens no raw scene."""
     from vgbench_gen.pipeline import build as pipeline
+    from vgbench_gen.pipeline.recipe import change_recipe, load_recipe
 
     changes: dict[str, Any] = {}
     if distractor_seed is not None:
         changes["distractor_seed"] = distractor_seed
     if strategy:
         changes["strategy"] = strategy
-    if seed is not None:
-        changes["seed"] = seed
-    base = _load_recipe(recipe, None, items) if recipe else _set_items(pipeline.read_built_recipe(out), items)
+    base = change_recipe(load_recipe(recipe) if recipe else pipeline.read_built_recipe(out), seed, items)
     resolved = _set_bank(base.model_copy(update=changes), bank, wording)
     where = choose_engine(engine, workers, address)
     with _exit_where_short(), _open_bars(measures=False) as (_, on_question):
@@ -185,10 +184,9 @@ def _check(report: BuildReport, out: Path, scenes: list[Path], workers: int, tho
 
 
 def _load_recipe(name: str, seed: int | None, items: int | None = None) -> Recipe:
-    from vgbench_gen.pipeline.recipe import load_recipe
+    from vgbench_gen.pipeline.recipe import change_recipe, load_recipe
 
-    recipe = _set_items(load_recipe(name), items)
-    return recipe if seed is None else recipe.model_copy(update={"seed": seed})
+    return change_recipe(load_recipe(name), seed, items)
 
 
 def _set_bank(recipe: Recipe, bank: Path | None, use: str) -> Recipe:
@@ -203,19 +201,6 @@ def _set_bank(recipe: Recipe, bank: Path | None, use: str) -> Recipe:
     if not words.bank:
         raise ConfigError(f"--wording {use}: found no bank in the recipe; expected --bank FILE.")
     return recipe.model_copy(update={"wording": words})
-
-
-def _set_items(recipe: Recipe, items: int | None) -> Recipe:
-    from vgbench_gen.core.errors import ConfigError
-
-    if items is None:
-        return recipe
-    if recipe.items:
-        raise ConfigError(
-            "--items: found a recipe whose [items] says how many of each there are; expected one without. Take the "
-            "recipe `train`, or change the numbers in a copy of this one."
-        )
-    return recipe.model_copy(update={"items_per_task": items})
 
 
 @contextmanager

@@ -46,52 +46,26 @@ def compare(
     marked where the paired difference is significant. Exits 1 if replies of a model failed, so that its numbers are
     not final.
     """
-    from dataclasses import replace
-
     from vgbench_gen.cli._screen import find_width, progress_bars
-    from vgbench_gen.core.errors import ConfigError
-    from vgbench_gen.evaluation.agent_tables import make_agent_tables
     from vgbench_gen.evaluation.base import benchmarks
-    from vgbench_gen.evaluation.compare import load_board
-    from vgbench_gen.evaluation.tables import compare_models
+    from vgbench_gen.report import scores_page
     from vgbench_gen.report.scores_files import as_json as in_json
-    from vgbench_gen.report.scores_files import format_text_lines
-    from vgbench_gen.report.scores_page import ScoresReport, describe_attempts, list_warnings, write_scores_report
 
     datasets = datasets or [choose_dataset(None, benchmark)]
-    paths = {path.resolve().name: path for path in datasets}
-    if len(paths) < len(datasets):
-        raise ConfigError("DATASET: found two folders of one name; expected each once, under names of their own.")
-    sources = {name: benchmarks[benchmark].open(path) for name, path in paths.items()}
-    if replies is not None and len(sources) > 1:
-        raise ConfigError(f"--replies {replies}: found several datasets; expected one.")
-    folder = out
-    if folder is None and replies is not None:
-        folder = (replies if replies.is_dir() else replies.parent) / "scores" / "report"
-    if folder is None:
-        if len(sources) > 1:
-            raise ConfigError("--out: found none with several datasets; expected a folder to write to.")
-        folder = next(iter(sources.values())).folder / "scores" / "report"
     with progress_bars("reply") as progress:
-        loaded = load_board(sources, model or (), progress, replies)
-    found = compare_models(loaded.board, seed)
-    found = replace(found, agents=make_agent_tables(loaded.board, loaded.saved, sources, seed))
-    homes = {name: source.folder for name, source in sources.items()}
-    report = ScoresReport(", ".join(sources), loaded.board, found, homes, loaded.notes, loaded.saved, sources)
-    page = write_scores_report(report, folder)
+        found = scores_page.compare(
+            datasets, model or (), benchmark=benchmark, out=out, replies=replies, seed=seed, progress=progress
+        )
+    report = found.report
     if as_json:
-        print_json(in_json(found) | {"title": report.title, "notes": list_warnings(report)})
+        notes = scores_page.list_warnings(report)
+        print_json(in_json(report.comparison) | {"title": report.title, "notes": notes})
     else:
-        for table in (found.summary, *found.agents[:1], *found.papers[:1]):
-            print("\n".join(format_text_lines(table, find_width())) + "\n")
-        for name, told in describe_attempts(loaded.board).items():
-            print(f"{name}: {told}.")
-        for line in list_warnings(report):
-            print(line)
-        print(f"Written: {page}, tables.json, tables.csv, tables.md, tables.tex")
-        bare = [home for home in homes.values() if not (home / "gallery" / "index.html").is_file()]
+        print("\n".join(found.lines(find_width())))
+        print(f"Written: {found.page}, tables.json, tables.csv, tables.md, tables.tex")
+        bare = [home for home in report.homes.values() if not (home / "gallery" / "index.html").is_file()]
         if bare and benchmarks[benchmark].builds_datasets:
             browse = " and ".join(f"`{format_command('vgbench', 'browse', home)}`" for home in bare)
             print(f"Ids on the pages become links after {browse} and another compare.")
-    if any("incomplete" in line.note for line in found.summary.rows):
+    if any("incomplete" in line.note for line in report.comparison.summary.rows):
         raise typer.Exit(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -16,8 +17,6 @@ from vgbench_gen.cli._verbs import add_verb
 if TYPE_CHECKING:
     from vgbench_gen.backends.base import Backend
     from vgbench_gen.pipeline.redraw import RedrawReport
-
-_LISTED = 40
 
 
 def register(app: typer.Typer) -> None:
@@ -66,6 +65,9 @@ def distractors(
         Literal["keep", "drop"],
         typer.Option("--refused", metavar="NAME", help="keep or drop questions that the strategy cannot ask."),
     ] = "keep",
+    allow_unchanged: Annotated[
+        bool, typer.Option("--allow-unchanged", help="Status 0 also where most questions keep their options.")
+    ] = False,
     model: Annotated[
         list[str] | None,
         typer.Option("--model", metavar="SPEC", help="For llm: who names values; several share the questions."),
@@ -78,7 +80,9 @@ def distractors(
     """Choose wrong options anew and write a new dataset beside the old one; no raw scene is opened.
 
     Options, letters and what shows them change, and with them the ids of multi-choice questions. Truths, groups, words,
-    judgments and open-ended questions stay. A question that the strategy cannot ask keeps its options and its strategy.
+    judgments and open-ended questions stay. A question that the strategy cannot ask keeps its options and its strategy;
+    how many those are is said by task, with the first reason. Exits 1 where they are most of the questions, unless
+    --allow-unchanged is given, and where no question got new options.
     """
     from vgbench_gen.pipeline.redraw import redraw
     from vgbench_gen.pipeline.redraw_ask import make_proposer
@@ -94,8 +98,15 @@ def distractors(
         report = redraw(
             dataset, settings, out, build=build, workers=count_workers(workers), progress=progress, propose=propose
         )
-    _print_report(report, as_json)
-    if not report.new:
+    _print_report(report, refused == "drop", as_json)
+    done, lost = sum(report.new.values()), sum(report.kept.values())
+    if lost > done and refused == "keep" and not allow_unchanged:
+        told = (
+            "most questions keep the options they had. --allow-unchanged accepts that, --refused drop leaves them out."
+        )
+        print(f"vgbench: {told}", file=sys.stderr)
+        raise typer.Exit(1)
+    if not done:
         raise typer.Exit(1)
 
 
@@ -132,22 +143,39 @@ def _open_backends(specs: Sequence[str], options: BackendOptions, replies: Path)
     return [open_backend(spec, kept) for spec in specs]
 
 
-def _print_report(report: RedrawReport, as_json: bool) -> None:
+def _print_report(report: RedrawReport, dropped: bool, as_json: bool) -> None:
+    from collections import Counter, defaultdict
+
     if as_json:
         told = {name: getattr(report, name) for name in ("fingerprint", "total", "passed", "new", "kept", "headline")}
         print_json({"out": str(report.out), **told, "words": report.words})
         return
+    asked, new = Counter[str](), defaultdict[str, list[str]](list)
+    kept = defaultdict[str, Counter[str]](Counter)
     for name, count in report.new.items():
-        print(f"{name}: {count} with new options")
-    for name, count in list(report.kept.items())[:_LISTED]:
-        print(f"{name}: {count} as they were")
+        task, _, strategy = name.partition("/")
+        asked[task] += count
+        new[task].append(f"{count} by {strategy}")
+    for name, count in report.kept.items():
+        task, _, reason = name.split("/", 2)
+        asked[task] += count
+        kept[task][reason] += count
+    done, lost = sum(report.new.values()), sum(report.kept.values())
+    what = "left out" if dropped else "unchanged"
+    for task, total in sorted(asked.items()):
+        line = f"{task}: {total} questions, new options for {', '.join(new[task]) or 'none'}"
+        if kept[task]:
+            reason, count = kept[task].most_common(1)[0]
+            line += f"; {kept[task].total()} {what} ({reason} {count})"
+        print(line)
     if report.words:
         words = report.words
         print(f"named by {', '.join(words['models'])}: {words['survived']} of {words['questions']} questions survived")
         for reason, count in words["refused"].items():
             print(f"  {reason}: {count}")
-    unchanged = "" if report.headline else "; not for a headline"
+    why = " (what the reasons mean: docs/howto/reasons.md)" if lost else ""
+    print(f"{done} of {done + lost} questions have new options, {lost} {what}{why}; {report.passed} others passed over")
     print(
-        f"{sum(report.new.values())} questions with new options, {sum(report.kept.values())} refused, {report.passed} "
-        f"untouched; {report.total} items in {report.out}, fingerprint {report.fingerprint}{unchanged}"
+        f"{report.total} items in {report.out}, fingerprint {report.fingerprint}"
+        + ("" if report.headline else "; not for a headline")
     )

@@ -32,33 +32,29 @@ def list_items(
 
     Exits 1 where none fits, and says which tasks, types and sources there are.
     """
-    from collections import Counter
-
     from vgbench_gen.store.dataset import load
 
     wanted = {"task": task, "question_type": question_type, "source": source}
-    known: dict[str, Counter[str]] = {name: Counter() for name in wanted}
-    shown, rows = 0, list[dict[str, str]]()
+    known: dict[str, set[str]] = {name: set() for name in wanted}
+    rows = list[dict[str, str]]()
     for item in load(dataset).without_evidence():
         values = {"task": item.task, "question_type": item.question_type, "source": item.source}
         for name, value in values.items():
-            known[name][value] += 1
+            known[name].add(value)
         if any(asked not in ("", values[name]) for name, asked in wanted.items()):
             continue
-        if limit and shown == limit:
+        if limit and len(rows) == limit:
             break
-        shown += 1
-        row = {"id": item.id, **values, "scene": item.scene_id, "answer": item.answer}
-        if as_json or not ids:
-            rows.append(row)
-        else:
-            print(item.id)
+        rows.append({"id": item.id, **values, "scene": item.scene_id, "answer": item.answer})
     if as_json:
         print_json(rows)
+    elif ids:
+        print(*(row["id"] for row in rows), sep="\n", end="\n" if rows else "")
     elif rows:
         heads = ("id", "task", "type", "source", "scene", "answer")
         print_columns([tuple(row.values()) for row in rows], heads=heads, drop=("source", "scene"))
-    if not shown:
-        told = "; ".join(f"{name}: {', '.join(sorted(values))}" for name, values in known.items())
-        print(f"none fits. There are {told}", file=sys.stderr if as_json else sys.stdout)
+    if not rows:
+        names = {"task": "Tasks", "question_type": "Types", "source": "Sources"}
+        there = (f"{names[name]} in this dataset: {', '.join(sorted(values))}." for name, values in known.items())
+        print(" ".join(["No question matches.", *there]), file=sys.stderr if as_json else sys.stdout)
         raise typer.Exit(1)

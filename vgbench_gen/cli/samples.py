@@ -41,7 +41,7 @@ def samples(
     workers: Workers = 0,
     as_json: bool = False,
 ) -> None:
-    """Make sample scenes: rooms that never were, in the layouts of ScanNet, ScanNet++, CA-1M and WildRGB-D.
+    """Make sample scenes: synthetic rooms in the layouts of ScanNet, ScanNet++, CA-1M and WildRGB-D.
 
     They go to folders `samples-<dataset>` below FOLDER and belong to nobody (CC0). By default 36 scenes of CA-1M, 14 of
     ScanNet, 10 of ScanNet++ and 8 of WildRGB-D. An interrupted run goes on where it stopped.

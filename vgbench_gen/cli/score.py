@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,9 +14,7 @@ from vgbench_gen.cli._screen import print_json
 from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
-    from vgbench_gen.evaluation.board import ScoreRow
     from vgbench_gen.evaluation.cases import CaseTally
-    from vgbench_gen.evaluation.saved import SavedScores
 
 _MORE = {"other_settings": "; `vgbench eval` with those settings puts them in force, and asks nothing twice"}
 _NAMED = 20  # bad lines named in full; all of them are counted
@@ -78,7 +76,7 @@ def score(
     --replies takes those that lmms-eval, VLMEvalKit and others got for a task that `vgbench export` wrote, and tables
     (CSV, TSV, JSON, JSON lines, parquet, Excel) with a column `id` (or `index`) and a column `response` (or
     `prediction`, `output`, `text`, `answer`).
-    With --cases, lengths are extracted in metres, --json prints a line per case, a line that cannot be scored is named
+    With --cases, lengths are extracted in meters, --json prints a line per case, a line that cannot be scored is named
     on standard error and the others go on; then the exit status is 1.
     """
     if dataset is not None and cases is not None:
@@ -95,6 +93,7 @@ def score(
     from vgbench_gen.evaluation.base import benchmarks
     from vgbench_gen.evaluation.imported import import_log
     from vgbench_gen.evaluation.reply_files import has_replies
+    from vgbench_gen.evaluation.results import ModelScores
     from vgbench_gen.evaluation.saved import score_source
 
     source, imported, place = benchmarks[benchmark].open(dataset), None, None
@@ -108,7 +107,7 @@ def score(
         found = score_source(source, model or (), again=again, progress=progress, replies=place, notes=notes)
     for note in notes:
         print(f"vgbench: note: {note}", file=sys.stderr)
-    rows = [_describe_saved(one) for one in found]
+    rows = [ModelScores(one, source).figures for one in found]
     if as_json:
         told = {"imported": asdict(imported) | {"path": str(imported.path)}} if imported else {}
         print_json(told | {"models": rows})
@@ -132,54 +131,6 @@ def score(
             print(f"  not scored: {count} ({reason.replace('_', ' ')}){_MORE.get(reason, '')}")
         print(f"  {'written' if row['fresh'] else 'kept'}: {row['path']}")
     print("`vgbench compare` prints tables with intervals.")
-
-
-def _describe_saved(saved: SavedScores) -> dict[str, Any]:
-    from collections import Counter
-
-    from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
-    from vgbench_gen.evaluation.metrics import average_micro
-    from vgbench_gen.evaluation.replies import find_first_failure
-
-    counts = Counter(row.outcome for row in saved.rows)
-    all_failed = 0 < counts["failed"] == len(saved.rows)
-    # Controls and other orders of the options are questions of their own, for `vgbench compare`.
-    rows = [row for row in saved.rows if row.outcome != "failed" and not row.stage and not row.rotation]
-    return {
-        "model": saved.header.model or saved.header.spec,
-        "spec": saved.header.spec,
-        "path": str(saved.path),
-        "fresh": saved.fresh,
-        "scorer_version": saved.header.scorer_version,
-        "scored": len(saved.rows),
-        "averaged": len(rows),
-        "outcomes": {outcome: counts[outcome] for outcome in OUTCOMES},
-        "failure": find_first_failure(saved.replies) if all_failed and saved.replies else "",
-        "ignored": dict(saved.header.ignored),
-        "sane": average_micro(row.score for row in rows) if rows else None,
-        "official": average_micro(row.official for row in rows) if rows else None,
-        "differ": sum(row.score != row.official for row in rows),
-        **_average_once(rows),
-    }
-
-
-def _average_once(rows: list[ScoreRow]) -> dict[str, Any]:
-    """Both means where copies of one question count once; 0 of them and None where there are no copies."""
-    from collections import defaultdict
-
-    from vgbench_gen.evaluation.metrics import average_macro
-
-    sane: dict[str, list[float]] = defaultdict(list)
-    official: dict[str, list[float]] = defaultdict(list)
-    for row in rows:
-        sane[row.content or row.id].append(row.score)
-        official[row.content or row.id].append(row.official)
-    copies = len(sane) < len({row.id for row in rows})
-    return {
-        "distinct": len(sane) if copies else 0,
-        "sane_distinct": average_macro(sane) if copies else None,
-        "official_distinct": average_macro(official) if copies else None,
-    }
 
 
 def _score_cases(cases: Path, as_json: bool) -> None:

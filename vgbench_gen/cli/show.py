@@ -12,7 +12,6 @@ import typer
 from vgbench_gen.cli._options import DatasetFolder
 from vgbench_gen.cli._screen import print_json
 from vgbench_gen.cli._verbs import add_verb
-from vgbench_gen.core.errors import DatasetError
 
 _ID = typer.Argument(metavar="ID", help="The row's id, or a beginning of it that fits one row.")
 _OUT = typer.Option("--out", metavar="FILE", help="PNG file to write.")
@@ -62,10 +61,7 @@ def draw_item(dataset: Path, item_id: str, out: Path | None, as_json: bool = Fal
     from vgbench_gen.store.files import write_bytes
 
     items = load(dataset)
-    fitting = [known for known in items.ids() if known.startswith(item_id)]
-    if len(fitting) > 1 and item_id not in fitting:
-        raise DatasetError(f"{dataset}: {len(fitting)} ids begin with {item_id!r}; expected one. Give more characters.")
-    item = items.by_id(fitting[0] if len(fitting) == 1 else item_id)
+    item = items.find(item_id)
     path = out or (dataset if dataset.is_dir() else dataset.parent) / "shown" / f"{item.id}.png"
     write_bytes(path, encode_png(draw_row(item, [items.image_bytes(item, k) for k in range(len(item.images))])))
     if as_json:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
+import itertools
 import textwrap
 from collections.abc import Collection, Iterable, Sequence
 
 WIDTH = 100
 """Characters of a line where nobody says how wide the screen is."""
 _GAP = 2  # spaces between columns
-_BESIDE = 28  # the last column is folded beside the others where it has so many characters, and below them otherwise
-_INDENT = 4  # of a last column that stands below
+_TEXT = 28  # the least width of a last column that is folded beside the others
+_INDENT = 4  # of one that stands below the others
 
 
 def format_columns(
@@ -26,8 +26,8 @@ def format_columns(
 ) -> list[str]:
     """Lay rows out in columns of at most `width` characters a line.
 
-    As far as it needs: heads are broken, columns of `drop` are left out, the last column is folded beside the others or
-    stands below them, and what is still too wide goes on in further tables below, each begun with the first column.
+    As far as it needs: heads are broken, columns of `drop` are left out, the last column is folded or stands
+    below the others, and what is still too wide goes on in further tables below, each begun with the first column.
     Nothing but the columns of `drop` gets lost.
 
     Args:
@@ -41,65 +41,49 @@ def format_columns(
         width: characters of a line.
     """
     lines = [[str(cell) for cell in row] for row in rows]
-    kept = list(range(len(heads)))
-    body = [max([*(len(line[k]) for line in lines), *least[k : k + 1], 1]) for k in kept]
-    sizes = body
-    if show_heads:
-        sizes = [max(size, len(name)) for size, name in zip(body, heads, strict=True)]
-    if show_heads and _sum(sizes, kept) > width:
-        sizes = [max(size, *map(len, _break(name))) for size, name in zip(body, heads, strict=True)]
+    body = [max([*(len(line[k]) for line in lines), *least[k : k + 1], 1]) for k in range(len(heads))]
+    sizes = [max(size, len(head)) for size, head in zip(body, heads, strict=True)] if show_heads else body
+    if show_heads and _add_up(sizes) > width:
+        words = [head.replace("-", "- ").split() for head in heads]
+        sizes = [max([size, *map(len, parts)]) for size, parts in zip(body, words, strict=True)]
+    kept, last = list(range(len(heads))), len(heads) - 1
+    if text:
+        sizes[last] = min(sizes[last], max(_TEXT, width - _add_up([*sizes[:-1], 0])))
     for name in drop:
-        fixed = kept[:-1] if text else kept
-        if _sum(sizes, kept) > width and _sum(sizes, fixed) + (_GAP + _BESIDE if text else 0) > width:
+        if _add_up([sizes[k] for k in kept]) > width:
             kept.remove(heads.index(name))
-    sizes[0] = min(sizes[0], width // 2) if len(kept) > 1 else width
-    cells = [[textwrap.wrap(name, size) or [""] for name, size in zip(heads, sizes, strict=True)]] * show_heads
-    cells += [[textwrap.wrap(line[0], sizes[0]) or [""], *([cell] for cell in line[1:])] for line in lines]
-    aligned = {k for k in kept if heads[k] in right}
-    if _sum(sizes, kept) <= width:
-        return _print(cells, kept, sizes, aligned)
-    last = kept.pop() if text and len(kept) > 1 else None
-    room = width - _sum(sizes, kept) - _GAP
-    if last is not None and room >= min(_BESIDE, sizes[last]):
-        sizes[last] = room
-        folded = [[*row[:last], _fold(row[last], room), *row[last + 1 :]] for row in cells]
-        return _print(folded, [*kept, last], sizes, aligned)
+    sizes[0] = min(sizes[0], width // 2 if last else width)
+    below = bool(text and last) and _add_up([sizes[k] for k in kept]) > width
+    if text and last and not below:
+        sizes[last] = width - _add_up([*(sizes[k] for k in kept[:-1]), 0])
+    parts = [kept[:1]]
+    for k in kept[1:-1] if below else kept[1:]:
+        if len(parts[-1]) > 1 and _add_up([sizes[other] for other in [*parts[-1], k]]) > width:
+            parts.append(kept[:1])
+        parts[-1].append(k)
+    table = [[textwrap.wrap(name, size) for name, size in zip(heads, sizes, strict=True)]] if show_heads else []
+    for line in lines:
+        table.append(
+            [_fold(cell, sizes[k]) if k == 0 or (text and k == last) else [cell] for k, cell in enumerate(line)]
+        )
     found: list[str] = []
-    rest = kept[1:]
-    while rest or not found:
-        part = [kept[0]]
-        while rest and (len(part) == 1 or _sum(sizes, [*part, rest[0]]) <= width):
-            part.append(rest.pop(0))
-        if found:
-            found.append("")
-        for row in cells:
-            found += _print([row], part, sizes, aligned)
-            if last is not None and not rest:
-                found += [" " * _INDENT + line for line in _fold(row[last], width - _INDENT) if line]
+    for part in parts:
+        found += [""] if found else []
+        for cells in table:
+            for row in itertools.zip_longest(*(cells[k] for k in part), fillvalue=""):
+                aligned = (
+                    cell.rjust(sizes[k]) if heads[k] in right else cell.ljust(sizes[k])
+                    for cell, k in zip(row, part, strict=True)
+                )
+                found.append((" " * _GAP).join(aligned).rstrip())
+            if below and part is parts[-1]:
+                found += [" " * _INDENT + line for line in _fold(" ".join(cells[last]), width - _INDENT) if line]
     return found
 
 
-def _sum(sizes: Sequence[int], kept: Sequence[int]) -> int:
-    return sum(sizes[k] for k in kept) + _GAP * (len(kept) - 1)
+def _add_up(sizes: Sequence[int]) -> int:
+    return sum(sizes) + _GAP * (len(sizes) - 1)
 
 
-def _break(name: str) -> list[str]:
-    """Parts of a head that may stand below each other."""
-    return re.findall(r"[^\s-]+-?", name) or [""]
-
-
-def _fold(lines: Sequence[str], room: int) -> list[str]:
-    return textwrap.wrap(" ".join(lines), room, break_on_hyphens=False) or [""]
-
-
-def _print(
-    rows: Iterable[Sequence[Sequence[str]]], kept: Sequence[int], sizes: Sequence[int], right: Collection[int]
-) -> list[str]:
-    """Rows of cells of one or more lines each, the shorter ones at the top."""
-    found = []
-    for row in rows:
-        for k in range(max(len(row[column]) for column in kept)):
-            texts = ["".join(row[column][k : k + 1]) for column in kept]
-            cells = [t.rjust(sizes[c]) if c in right else t.ljust(sizes[c]) for c, t in zip(kept, texts, strict=True)]
-            found.append((" " * _GAP).join(cells).rstrip())
-    return found
+def _fold(text: str, size: int) -> list[str]:
+    return textwrap.wrap(text, size, break_on_hyphens=False) or [""]

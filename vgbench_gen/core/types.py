@@ -17,8 +17,8 @@ IntArray = npt.NDArray[np.int64]
 ColorArray = npt.NDArray[np.uint8]
 
 QuestionType = Literal["judgment", "multi-choice", "open-ended"]
-LETTERS = "ABCD"  # of the options of a multi-choice question, in order
-ALPHABET = string.ascii_uppercase  # the same for other people's questions, which have up to ten options
+ALPHABET = string.ascii_uppercase  # letters of the options of a multi-choice question, in order
+LETTERS = ALPHABET[:4]  # of a set as tasks measure and strategies propose it; a recipe may ask for fewer or more
 QUESTION_TYPES: tuple[QuestionType, ...] = ("judgment", "multi-choice", "open-ended")
 
 
@@ -205,6 +205,11 @@ class Distractor:
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Item:
     """One question as a row of the dataset. The data dictionary describes every column."""
+
+    def __repr__(self) -> str:
+        text = " ".join(self.question.split())
+        shown = text if len(text) <= 60 else f"{text[:59]}…"
+        return f"<Item {self.id}: {self.task}, {self.question_type}, {shown!r}, answer {self.answer!r}>"
 
     id: str
     """The hash of everything that makes the question; a changed question has another id."""

@@ -195,6 +195,18 @@ class Strategy(abc.ABC):
         raise TooFewOptionsError("too_few_options", f"{self.name} on {fact.task} {fact.key}: {tried}")
 
 
+def leave_out(
+    members: Sequence[Candidate], truth: int, count: int, rng: np.random.Generator
+) -> tuple[list[Candidate], int]:
+    """`count` of the members with the truth among them, in their order, and its place; all where there are no more.
+
+    Wrong ones are left out by chance, so where each member was as likely to be the true one, so is each that stays.
+    """
+    wrong = rng.permutation([k for k in range(len(members)) if k != truth]).tolist() if count < len(members) else []
+    kept = sorted([truth, *wrong[: count - 1]]) if wrong else range(len(members))
+    return [members[k] for k in kept], kept.index(truth) if wrong else truth
+
+
 def set_problem(
     members: Sequence[Candidate], count: int, fact: Fact, space: AnswerSpace, margins: Margins = "enforced"
 ) -> str:

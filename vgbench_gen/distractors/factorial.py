@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from vgbench_gen.core.types import Candidate, Fact
-from vgbench_gen.distractors.base import AnswerSpace, OptionSet, Strategy, strategies
+from vgbench_gen.core.types import LETTERS, Candidate, Fact
+from vgbench_gen.distractors.base import AnswerSpace, OptionSet, Strategy, leave_out, strategies
 
 _WRONG, _AND = "wrong:", "+"
 
@@ -28,8 +28,8 @@ class Factorial(Strategy):
     def propose(
         self, fact: Fact, space: AnswerSpace, rng: np.random.Generator, count: int
     ) -> Iterator[tuple[list[Candidate], int]]:
-        """See `Strategy.propose`; nothing is proposed where a set has another number of options than four."""
-        if count != 4:
+        """See `Strategy.propose`; nothing is proposed where a set has more options than the four combinations."""
+        if count > len(LETTERS):
             return
         for pair in space.factor_pairs(fact, rng):
             first, second = pair.parts
@@ -38,7 +38,7 @@ class Factorial(Strategy):
                 replace(option, key=_WRONG + _AND.join(parts)) if parts else option
                 for option, parts in zip((fact.truth_candidate, *pair.others), wrong, strict=True)
             ]
-            yield members, 0
+            yield leave_out(members, 0, count, rng)
 
 
 def list_wrong_parts(options: OptionSet) -> tuple[str, ...]:

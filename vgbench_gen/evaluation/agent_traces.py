@@ -29,7 +29,6 @@ class ToolUse:
     """What one tool was called for."""
 
     calls: int = 0
-    """How often."""
     failed: int = 0
     """How many of the calls gave nothing."""
     right: int = 0
@@ -39,7 +38,6 @@ class ToolUse:
     answers: int = 0
     """For how many answers it was called."""
     answers_right: int = 0
-    """How many of those are right."""
     tokens: list[float] = field(default_factory=list)
     """Of those answers whose tokens are known."""
     seconds: list[float] = field(default_factory=list)
@@ -58,7 +56,6 @@ class AgentUse:
     """What one agent did for its answers."""
 
     failures: FailureTable
-    """By kind."""
     tools: Mapping[str, ToolUse]
     """By tool, those of most calls first."""
     calls: int

@@ -22,12 +22,11 @@ MEASURES = ("score", "official", "headline", "strict")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What tables need to know of one question."""
+    """What tables need to know of one question; what `Item` has by the same name means the same."""
 
     id: str
     """The question's id within its data set."""
     dataset: str
-    """The name of the data set that it stands in."""
     source: str
     """The benchmark it was taken from, without what that is a part of: "SpatialScore/BLINK" is "BLINK"."""
     task: str
@@ -37,9 +36,7 @@ class Entry:
     form: str
     """The question type: "multi-choice", "judgment", "open-ended" and so on."""
     category: str
-    """See `Item.category`."""
     subcategory: str
-    """See `Item.subcategory`."""
     origin: str
     """What the benchmark that it was taken from calls its kind (`Item.category_origin`)."""
     scans: str
@@ -47,7 +44,6 @@ class Entry:
     scene: str
     """Its scene, unique over data sets. Intervals are drawn over scenes."""
     difficulty: str
-    """See `Item.difficulty`."""
     twin: str
     """The name that a true and a false claim about one truth share; "" where there is no twin."""
     pair: str
@@ -67,7 +63,6 @@ class Entry:
     content: str = ""
     """Digest of all that a reader sees, and of the answer. Questions that share it are one; "" is shared by none."""
     error_parts: tuple[str, ...] = ()
-    """See `Item.error_parts`."""
     script: str = "Official script"
     """Whose script `official` stands for (`ScoringRules.script`)."""
 
@@ -121,13 +116,9 @@ class ScoreRow:
     id: str
     """The question; this and the four fields below are those of `reply_lines.ReplyKey`."""
     rotation: int
-    """See `ReplyKey.rotation`."""
     epoch: int
-    """See `ReplyKey.epoch`."""
     stage: str
-    """See `ReplyKey.stage`."""
     prompt_set: str
-    """See `ReplyKey.prompt_set`."""
     outcome: str
     """One of `OUTCOMES`: right, wrong, unreadable, refused or failed."""
     status: str
@@ -179,7 +170,6 @@ class BoardRun:
     name: str
     """The run's name in tables: the model, with stage and prompt set where they are not the usual ones."""
     model: str
-    """The model's name."""
     prompt_set: str
     """The prompt set whose words were sent."""
     stage: str
@@ -257,7 +247,6 @@ class Board:
     questions: tuple[Entry, ...]
     """All questions, in the order of every array of a run."""
     runs: dict[str, BoardRun] = field(default_factory=dict)
-    """The runs by name."""
 
     @cached_property
     def scenes(self) -> list[str]:

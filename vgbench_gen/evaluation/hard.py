@@ -59,7 +59,6 @@ class VoteResult:
     rule: Rule
     """The rule by which a question is hard, fitted to the panel."""
     panel: tuple[Voter, ...]
-    """The models that vote."""
     subjects: tuple[Subject, ...]
     """The questions, in the order of the dataset."""
     votes: VoteMatrix

@@ -119,7 +119,6 @@ class ImportedLog:
     taken: int
     """How many replies were taken."""
     failed: int
-    """How many of those are failures."""
     known: int
     """How many of those were there already, word for word."""
     ignored: Mapping[str, int]

@@ -22,7 +22,6 @@ class LayoutColumn:
     """One column of a layout."""
 
     head: str
-    """What stands above it."""
     wanted: Callable[[Entry], bool]
     """Which questions it holds."""
     how: How = "micro"
@@ -43,7 +42,6 @@ class TableLayout:
     caption: str
     """What a reader must know of it."""
     columns: tuple[LayoutColumn, ...]
-    """What each column is about."""
     wanted: Callable[[Entry], bool]
     """Whose questions the table is about."""
     order: int = 100

@@ -30,7 +30,7 @@ class AskOptions(Config):
     """What is asked of each question, and how. All but the choice of questions is part of the request's digest."""
 
     prompt_set: Annotated[
-        str, Flag("Words: paper, released, final_line, …; else the benchmark's.", "NAME", ("--prompts",))
+        str, Flag("Prompt set: paper, released, final_line, … (default: the benchmark's).", "NAME", ("--prompts",))
     ] = "paper"
     """The name of a file of `templates/prompts/`."""
 
@@ -51,7 +51,7 @@ class AskOptions(Config):
     reasoning_effort: Annotated[str, Flag("Sent to models that take one: low, high, …", "WORD")] = ""
     """Sent to models that take one; empty for none."""
 
-    epochs: Annotated[int, Flag("Ask everything so often.", "N")] = Field(default=1, ge=1, le=1000)
+    epochs: Annotated[int, Flag("Repeat every question N times.", "N")] = Field(default=1, ge=1, le=1000)
     """How often every question is asked."""
 
     circular: Annotated[bool, Flag("Ask in every order of the options by rotation.")] = False

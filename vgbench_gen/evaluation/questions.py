@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 
 from vgbench_gen.backends.base import Settings
@@ -24,18 +24,20 @@ class Questions:
     Args:
         source: where questions come from.
         options: which, and how they are asked.
+        ids: the questions to choose from; all where None.
 
     Raises:
         ConfigError: a task or type that is not there, or options that contradict each other.
     """
 
-    def __init__(self, source: Source, options: AskOptions) -> None:
+    def __init__(self, source: Source, options: AskOptions, ids: Collection[str] | None = None) -> None:
         self.source, self.options = source, options
         _check_options(options)
         prompting.find_prompt_set(options.prompt_set)
         rows = list(source.rows())
         _check_names(options, rows)
-        self.rows = choose_rows(iter(rows), options.tasks, options.types, options.limit, options.sources)
+        chosen = (row for row in rows if ids is None or row.id in ids)
+        self.rows = choose_rows(chosen, options.tasks, options.types, options.limit, options.sources)
         self._cells: dict[tuple[str, str, int], list[QuestionRow]] = {}
         if options.wrong_images:
             for row in rows:

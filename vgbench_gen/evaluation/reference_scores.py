@@ -11,7 +11,7 @@ from vgbench_gen.core.types import BoolArray, FloatArray
 from vgbench_gen.evaluation import metrics
 from vgbench_gen.evaluation.board import Board, Entry
 
-CHANCE, CONSTANT = "uniform guess", "best constant"
+CHANCE, CONSTANT = "uniform guess", "best constant per column"
 _MOST_CANDIDATES = 400  # of constants under mean relative accuracy, which no formula gives
 
 

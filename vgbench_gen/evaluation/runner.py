@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from vgbench_gen.backends.base import Backend
 from vgbench_gen.backends.spec import BackendOptions, open_backend
 from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.progress import show_progress
 from vgbench_gen.evaluation.base import Keeps, NamesImages, QuestionRow, Source, benchmarks
 from vgbench_gen.evaluation.baselines import PREFIX, Baseline, open_baseline
 from vgbench_gen.evaluation.interrupts import INTERRUPTED, Stop
+from vgbench_gen.evaluation.loaded import LoadedDataset
 from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.questions import Questions
 from vgbench_gen.evaluation.replies import FOLDER
 from vgbench_gen.evaluation.reply_files import find_source_replies
+from vgbench_gen.evaluation.results import ScoredRun, get_path
 from vgbench_gen.evaluation.session import Progress, Run, Session
 from vgbench_gen.evaluation.visual_cot import DEFAULT_SET
 from vgbench_gen.evaluation.visual_cot_models import expand_models
@@ -29,6 +32,7 @@ from vgbench_gen.store.files import dataset_error, write_bytes
 __all__ = ["InterruptedRunError", "Progress", "Run", "evaluate", "evaluate_all", "require_images"]
 
 MISSING_IMAGES = "missing_images.txt"
+AnyDataset = str | PathLike[str] | LoadedDataset
 
 
 class InterruptedRunError(KeyboardInterrupt):
@@ -39,45 +43,55 @@ class InterruptedRunError(KeyboardInterrupt):
         self.runs, self.signal = tuple(runs), signal
 
 
+@overload
+def evaluate(dataset: AnyDataset, models: str, **options: Any) -> ScoredRun: ...
+@overload
+def evaluate(dataset: AnyDataset, models: Sequence[str], **options: Any) -> list[ScoredRun]: ...
 def evaluate(
-    dataset: str | PathLike[str],
-    model: str,
+    dataset: AnyDataset,
+    models: str | Sequence[str],
     *,
     benchmark: str = "vgbench",
     backend: BackendOptions | None = None,
     replies: str | PathLike[str] | None = None,
-    progress: Progress | None = None,
+    progress: bool = True,
     image_model: str = "",
     **options: Any,
-) -> Run:
-    """Ask one model what it was not asked yet; `evaluate_all` for several. Returns what became of it.
+) -> ScoredRun | list[ScoredRun]:
+    """Ask one model, or several at once, what they were not asked yet. Returns what became of each, with its scores:
+    `run.accuracy`, `run.scores`, `run.to_pandas()`.
 
     Args:
-        dataset: as `vgbench_gen.load` takes it.
-        model: `openai:gpt-4o`, `vllm:http://host:8000/v1#name`, `baseline:constant`, ..., or one of the names of
-            `visual_cot_models.toml`, which ask for `visual_cot`.
+        dataset: as `vgbench_gen.load` takes it, or what it gives, whole or filtered.
+        models: `openai:gpt-4o`, `vllm:http://host:8000/v1#name`, `baseline:constant`, ..., or one of the names of
+            `visual_cot_models.toml`, which ask for `visual_cot`; a list of them for several.
         benchmark: what kind of dataset it is.
         backend: how requests are sent.
         replies: folder of the replies; `replies` in the dataset's folder by default.
-        progress: called after each reply.
+        progress: show a bar in a terminal or notebook.
         image_model: who draws where `visual_cot` is asked for; the model itself by default.
-        options: fields of `prompting.AskOptions` such as `limit=100` or `circular=True`.
+        options: fields of `options.AskOptions` such as `limit=100` or `circular=True`.
 
     Raises:
         ConfigError, UnknownNameError: an option makes no sense.
         DatasetError: the dataset or its replies cannot be read.
     """
     kind = benchmarks[benchmark]
-    source = kind.open(Path(dataset))
-    chosen = expand_models([model], image_model)
+    source = kind.open(get_path(dataset))
+    chosen = expand_models([models] if isinstance(models, str) else models, image_model)
     options = {"prompt_set": kind.prompt_set, "max_tokens": kind.max_tokens} | options
     if chosen.visual_cot:
         options = {"visual_cot": DEFAULT_SET} | options
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
     wanted = parse_config(given, AskOptions, "evaluate")
+    ids = frozenset(dataset.ids()) if isinstance(dataset, LoadedDataset) and not dataset.is_whole else None
     folder = None if replies is None else Path(replies)
-    asked = partial(evaluate_all, source, chosen.models, wanted, backend, folder, progress, chosen.image_model)
-    return _call_outside_loop(asked)[0]
+    with show_progress(progress) as tell:
+        ask = partial(evaluate_all, source, chosen.models, wanted, backend, folder, image_model=chosen.image_model)
+        runs = _call_outside_loop(partial(ask, ids=ids, progress=lambda run: tell(run.spec, run.done, run.total)))
+    asked = frozenset(row.id for row in Questions(source, wanted, ids).rows)
+    found = [ScoredRun.of(run, source, wanted, asked) for run in runs]
+    return found[0] if isinstance(models, str) else found
 
 
 def _call_outside_loop(function: Callable[[], list[Run]]) -> list[Run]:
@@ -98,11 +112,12 @@ def evaluate_all(
     folder: Path | None = None,
     progress: Progress | None = None,
     image_model: str = "",
+    ids: Collection[str] | None = None,
 ) -> list[Run]:
     """Ask several models at once, each at its own pace, and return what became of each, in their order.
 
     A hard set is not asked what its source was asked with the same words, images and settings: those replies are
-    copied, unless `folder` names a place of its own.
+    copied, unless `folder` names a place of its own. ids: the questions to choose from; all where None.
 
     Memory holds the images of the requests under way, one row group of images per model, and no replies.
 
@@ -114,7 +129,7 @@ def evaluate_all(
     """
     options, backend = options or AskOptions(), backend or BackendOptions()
     _check_models(models)
-    questions = Questions(source, options)
+    questions = Questions(source, options, ids)
     if not all(spec.startswith(PREFIX) for spec in models):
         require_images(source, options, questions.rows)
     beside = None if folder or isinstance(source, Keeps) else find_source_replies(source.folder)

@@ -46,7 +46,6 @@ class ScoreHeader:
     scorer_version: int
     """The version of the scorer (`SCORER_VERSION`)."""
     dataset: str
-    """The fingerprint of the dataset."""
     replies: str
     """The digest of the log of replies."""
     spec: str
@@ -65,9 +64,7 @@ class SavedScores:
     """One file of scores."""
 
     path: Path
-    """Where it lies."""
     header: ScoreHeader
-    """What the scores rest on."""
     rows: tuple[ScoreRow, ...]
     """The scored replies, in the order of the log."""
     fresh: bool = False

@@ -29,7 +29,6 @@ class Interval:
     """A number with its 95 % interval over scenes."""
 
     value: float
-    """The number."""
     low: float
     """The lower end of the interval."""
     high: float

@@ -46,7 +46,6 @@ class Row:
     kind: Literal["model", "floor"]
     """"model", or "floor" for what a model should beat."""
     cells: tuple[Cell, ...]
-    """One number per column."""
     note: str = ""
     """Why its numbers are not final."""
     group: str = ""
@@ -58,9 +57,7 @@ class ColumnHead:
     """The head of a column."""
 
     name: str
-    """What stands above it."""
     unit: Unit = "%"
-    """What its numbers are."""
     total: int = 0
     """How many questions it holds."""
 
@@ -76,7 +73,6 @@ class Table:
     caption: str
     """What a reader must know of it."""
     columns: tuple[ColumnHead, ...]
-    """The columns' heads."""
     rows: tuple[Row, ...]
     """The rows, each with as many cells as there are columns."""
 
@@ -86,9 +82,7 @@ class ModelPair:
     """Two models on the questions that both answered."""
 
     first: str
-    """The name of one run."""
     second: str
-    """The name of the other."""
     n: int
     """How many questions both answered."""
     difference: stats.Difference
@@ -110,7 +104,6 @@ class Comparison:
     parts: tuple[Table, ...]
     """Scores by task, form, difficulty and source."""
     pairs: tuple[ModelPair, ...]
-    """Every pair of models."""
     wrong_parts: Table | None = None
     """Which part of an answer wrong letters get wrong; None where no question tells."""
     agents: tuple[Table, ...] = ()
@@ -272,7 +265,7 @@ class TableMaker:
         """How replies were read, by whom, and what they cost."""
         lines = [self.line(run, [make(self.cells, run) for _, _, make in REPLIES]) for run in self.runs]
         told = (
-            "As we read them and by the published script: share right with delta = 2. Final line: by a reader that "
+            "As we read them and by the published script: accuracy with delta = 2. Final line: by a reader that "
             "looks at the last line alone. Follows form: replies whose last line is the answer and nothing else."
         )
         scripts = {entry.script for entry in self.board.questions}
@@ -334,7 +327,7 @@ class TableMaker:
             "right in every order of the options. Unreadable and refused replies count as wrong; failed ones are left "
             "out."
         )
-        first = "delta = 2 and delta = 1.25: share right over all questions (micro), with that tolerance for lengths. "
+        first = "delta = 2 and delta = 1.25: accuracy over all questions (micro), with that tolerance for lengths. "
         told = (first if lengths else "Score: mean over all questions (micro). ") + told
         told += "".join(benchmark.summary_note(self.board) for benchmark in benchmarks.values())
         return Table("summary", "Summary", told, heads, tuple(lines))

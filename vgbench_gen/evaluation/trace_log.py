@@ -36,7 +36,6 @@ class TraceLine(NamedTuple):
     """The trace of one answered request."""
 
     key: ReplyKey
-    """What was asked."""
     request_digest: str
     """`ReplyLine.request_digest` of the reply."""
     trace: Mapping[str, Any]

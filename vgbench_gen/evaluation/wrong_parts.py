@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vgbench_gen.core.types import LETTERS, FloatArray
+from vgbench_gen.core.types import ALPHABET, BoolArray, FloatArray
 from vgbench_gen.evaluation import reference_scores
 from vgbench_gen.evaluation.board import Board, BoardRun, Entry
 from vgbench_gen.evaluation.cells import Cell
@@ -29,7 +29,7 @@ def make_wrong_parts(maker: TableMaker) -> Table | None:
     masks = {task: told & (tasks == task) for task, _ in kinds}
     heads = [ColumnHead(f"{task}: {part}".replace("_", " "), "%", int(masks[task].sum())) for task, part in kinds]
     lines = [
-        maker.line(run, [maker.cells.mean(run, masks[task], mark_wrong(board, run, part)) for task, part in kinds])
+        maker.line(run, [_make_cell(maker, run, masks[task], mark_wrong(board, run, part)) for task, part in kinds])
         for run in maker.runs
     ]
     guesses = [
@@ -44,13 +44,18 @@ def make_wrong_parts(maker: TableMaker) -> Table | None:
     return Table("wrong-parts", "Which part is wrong", caption, tuple(heads), tuple(lines))
 
 
+def _make_cell(maker: TableMaker, run: BoardRun, mask: BoolArray, marks: FloatArray) -> Cell:
+    """The mean over the wrong letters; no number where a run answered and none was wrong."""
+    return maker.cells.mean(run, mask & ~np.isnan(marks) if run.answered[mask].any() else mask, marks)
+
+
 def mark_wrong(board: Board, run: BoardRun, part: str) -> FloatArray:
     """(n,) 1 where the letter that was answered gets exactly these parts wrong, 0 where it gets others wrong; NaN where
     it is right, where no letter was read and where options are no combinations."""
     marks = np.full(len(board.questions), math.nan)
     for k, entry in enumerate(board.questions):
         said = run.extracted[k]
-        missed = dict(zip(LETTERS, entry.error_parts, strict=False)).get(str(said), "")
+        missed = dict(zip(ALPHABET, entry.error_parts, strict=False)).get(str(said), "")
         if missed:
             marks[k] = float(missed == part)
     return marks

@@ -37,7 +37,6 @@ class BadRow:
     field: str
     """The column that is to blame."""
     found: str
-    """What stands there."""
     reason: str
     """One word for the kind of fault, by which rows are counted."""
 
@@ -58,7 +57,6 @@ class ImportReport:
     left_out: int = 0
     """How many belong to parts that SpatialScore does not hold."""
     parts: Counter[str] = field(default_factory=Counter)
-    """How many questions each part has."""
     bad: list[BadRow] = field(default_factory=list)
     """The rows that were not taken over."""
     notes: Counter[str] = field(default_factory=Counter)

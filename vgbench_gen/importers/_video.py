@@ -53,9 +53,7 @@ class _Video:
     """A video of which frames are taken."""
 
     name: str
-    """Its name, for messages."""
     data: Path | bytes
-    """Its file, or its bytes."""
 
     def chosen(self, places: Sequence[int]) -> tuple[list[ColorArray], int]:
         """(frames at these places, how many were decoded); nothing behind the last place is."""

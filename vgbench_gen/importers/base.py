@@ -74,7 +74,6 @@ class SourceRow:
     category: tuple[str, str]
     """Category and subcategory, one of the pairs above."""
     question_type: QuestionType
-    """The form of the question."""
     words: QuestionWords
     """The question as SpatialScore asks it."""
     answer: str
@@ -101,7 +100,6 @@ class SourceRow:
     pair: str = ""
     """A name that two rows share which ask one question from two sides (a flip, a twin)."""
     split: str = "test"
-    """The split that the row belongs to."""
     licence: str = ""
     """The terms of the row, "" for those of the importer."""
     note: str = ""

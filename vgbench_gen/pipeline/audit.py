@@ -58,9 +58,7 @@ class AuditReport:
     """What an audit found."""
 
     dataset: str = ""
-    """What was audited, as given."""
     items: int = 0
-    """Its questions."""
     lines: list[AuditLine] = field(default_factory=list)
     """Every figure."""
     tested: int = 0

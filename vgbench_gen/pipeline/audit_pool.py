@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from vgbench_gen.core.rng import hash_stably, rng_for
-from vgbench_gen.core.types import LETTERS, Fact, QuestionType
+from vgbench_gen.core.types import Fact, QuestionType
 from vgbench_gen.pipeline.draws import choose_draws, read_draws
 from vgbench_gen.pipeline.executors import Engine, run
 from vgbench_gen.pipeline.measure import list_tasks, name_tasks, shard_path
@@ -69,9 +69,7 @@ class AskJob:
     path: Path
     """The shard with the facts of the scene."""
     recipe: Recipe
-    """The recipe of the build."""
     asks: tuple[Ask, ...]
-    """The questions."""
 
 
 class _DescribedPictures:
@@ -253,11 +251,11 @@ class PoolSampler:
                 self.pool.asked_again[cell] += len(new)
 
     def _deal_letter(self, plan: QuestionPlan) -> int:
-        key = (plan.task, plan.source)
+        key = (plan.task, plan.source)  # a task has one number of options
         if not self._letters[key]:
             block = str(self._blocks[key])
             self._blocks[key] += 1
-            dealt = rng_for(self.recipe.seed, "pool", "letters", *key, block).permutation(len(LETTERS))
+            dealt = rng_for(self.recipe.seed, "pool", "letters", *key, block).permutation(plan.places)
             self._letters[key] = [int(letter) for letter in dealt]
         return self._letters[key].pop()
 

@@ -70,9 +70,7 @@ class Step:
     part: str
     """The part of the audit under which its time counts."""
     function: Callable[[Any], Any]
-    """What is done."""
     argument: Any
-    """The argument of the function."""
     weight: float
     """How long it takes, roughly; the heaviest steps are done first."""
 
@@ -91,7 +89,6 @@ class CellJob:
     where: Where
     """Whether they are of the pool or of the release."""
     questions: tuple[Question, ...]
-    """The questions."""
     families: tuple[str, ...]
     """Names of `CELL_AUDITS`."""
     seed: int
@@ -103,7 +100,6 @@ class SetJob:
     """All questions of a dataset, and what to audit on them."""
 
     questions: tuple[Question, ...]
-    """The questions."""
     others: tuple[Question, ...]
     """Questions of other sets, of which none may stand here."""
     families: tuple[str, ...]
@@ -117,7 +113,6 @@ class StepFindings:
     where: Where
     """The questions that it is about."""
     findings: list[Finding]
-    """The figures."""
     bias: Mapping[str, float] = field(default_factory=dict)
     """The bias scores of its questions, by id."""
 
@@ -173,10 +168,10 @@ def count_answer_places(questions: Iterable[Question]) -> dict[str, dict[str, li
     found: dict[str, dict[str, list[int]]] = {"letters": {}, "yes_no": {}, "ranks": {}}
     for question in questions:
         kind = {"multi-choice": "letters", "judgment": "yes_no"}.get(question.form, "")
-        if not kind or not 0 <= question.truth < len(LETTERS):
+        if not kind or not 0 <= question.truth < len(question.options):
             continue
-        places = 2 if kind == "yes_no" else len(LETTERS)
-        cell = found[kind].setdefault("/".join(question.cell), [0] * places)
+        cell = found[kind].setdefault("/".join(question.cell), [])
+        cell += [0] * (len(question.options) - len(cell))
         cell[question.truth] += 1
         rank = rank_of(question.options, question.truth) if kind == "letters" else None
         if rank is not None and len(question.options) == len(LETTERS):
@@ -189,13 +184,11 @@ class ItemJob:
     """Rows of a dataset to check by their evidence; crosses process borders."""
 
     path: str
-    """The dataset."""
     start: int
     """Place of the first row."""
     stop: int
     """Place after the last row."""
     gates: Gates
-    """The gates of the build."""
     media: str
     """The folder of base images, "" where there is none."""
     drawn: frozenset[str]
@@ -209,7 +202,6 @@ class ItemChecks:
     """What checking rows gave."""
 
     problems: list[Problem] = field(default_factory=list)
-    """The problems of rows."""
     sights: list[ItemAppearance] = field(default_factory=list)
     """What makes a row like another one."""
     checked: Counter[str] = field(default_factory=Counter)

@@ -10,6 +10,7 @@ from typing import Any
 
 from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.progress import show_progress
 from vgbench_gen.distractors.base import DEFAULT, strategies
 from vgbench_gen.pipeline.compose import ComposeReport, compose, list_fact_shards
 from vgbench_gen.pipeline.executors import Engine, begin_work, engines, run
@@ -21,7 +22,7 @@ from vgbench_gen.pipeline.measure import (
     read_reports,
     report_lost_scene,
 )
-from vgbench_gen.pipeline.recipe import Recipe, load_recipe
+from vgbench_gen.pipeline.recipe import Recipe, change_recipe, load_recipe
 from vgbench_gen.pipeline.words import load_wordings
 from vgbench_gen.scenes import describe_unplaced, discover
 from vgbench_gen.scenes.base import SceneRef, loaders
@@ -59,24 +60,29 @@ class BuildReport:
 
 
 def build(
-    recipe: Recipe | str | Path = "default",
+    recipe: Recipe | str | Path | Mapping[str, Any] = "default",
     scenes: str | PathLike[str] | Sequence[str | PathLike[str]] = "raw_scenes",
     out: str | PathLike[str] = "build/vgbench",
     workers: int | Engine = 1,
-    on_scene: Callable[[SceneReport, int, int], None] = lambda report, done, total: None,
-    on_question: Callable[[int, int], None] = lambda done, total: None,
+    *,
+    seed: int | None = None,
+    items: int | Mapping[str, Mapping[str, int]] | None = None,
+    tasks: Sequence[str] = (),
     allow_short: bool = False,
+    progress: bool = True,
 ) -> BuildReport:
     """Build a dataset: measure every scene below `scenes` (or reuse what was measured), then compose.
 
     Args:
-        recipe: a `Recipe`, a shipped name, or a path.
+        recipe: a shipped name, the path of a file, its keys as a mapping, or a `pipeline.recipe.Recipe`.
         scenes: folder(s) with raw scans.
         out: the build folder; two builds never write into one at once.
         workers: processes, 0 for all cores; or an `Engine`, such as Ray. The result does not depend on it.
-        on_scene: called after each scene with (its report, scenes done, scenes found).
-        on_question: called with (questions written, questions planned).
-        allow_short: write what there is where the recipe's totals cannot be met.
+        seed: in place of the recipe's.
+        items: of each task, such as 200; or by task and question type, as the recipe's table `items`.
+        tasks: these alone.
+        allow_short: write what there is where the totals cannot be met.
+        progress: show bars in a terminal or notebook.
 
     Raises:
         QuotasNotMet: the facts cannot fill the recipe; facts are kept, items and manifest stay as they were.
@@ -84,17 +90,48 @@ def build(
         UnknownNameError: a task, strategy or engine is not registered.
         BuildLocked: another build writes there.
     """
-    resolved = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
-    folder, engine = Path(out), _make_engine(workers)
+    resolved = change_recipe(recipe if isinstance(recipe, Recipe) else load_recipe(recipe), seed, items, tasks)
+    with show_progress(progress) as tell:
+        return build_dataset(
+            resolved,
+            scenes,
+            Path(out),
+            _make_engine(workers),
+            lambda report, done, total: tell("measuring scenes", done, total),
+            lambda done, total: tell("writing questions", done, total),
+            allow_short,
+        )
+
+
+def build_dataset(
+    recipe: Recipe,
+    scenes: str | PathLike[str] | Sequence[str | PathLike[str]],
+    folder: Path,
+    engine: Engine,
+    on_scene: Callable[[SceneReport, int, int], None] = lambda report, done, total: None,
+    on_question: Callable[[int, int], None] = lambda done, total: None,
+    allow_short: bool = False,
+) -> BuildReport:
+    """As `build`, with another way to tell of progress.
+
+    Args:
+        recipe: in full.
+        scenes, folder, engine, allow_short: as `scenes`, `out`, `workers` and `allow_short` of `build`.
+        on_scene: called after each scene with (its report, scenes done, scenes found).
+        on_question: called with (questions written, questions planned).
+
+    Raises:
+        As `build`.
+    """
     with BuildLock(folder):
         clean_temporary(folder)
-        reports = measure(resolved, scenes, folder, engine, on_scene)
-        resolved = resolved.with_noise(report.dataset for report in reports)
+        reports = measure(recipe, scenes, folder, engine, on_scene)
+        recipe = recipe.with_noise(report.dataset for report in reports)
         with begin_work(engine):  # not those that measured, and hold what that needed
-            composed = compose(folder, resolved, _keep_measured(reports), engine, on_question, allow_short)
+            composed = compose(folder, recipe, _keep_measured(reports), engine, on_question, allow_short)
         report = BuildReport(reports, composed)
         write_times(folder, _make_times(report))
-        write_manifest(folder, make_manifest(resolved, report))
+        write_manifest(folder, make_manifest(recipe, report))
     return report
 
 
@@ -124,7 +161,12 @@ def check_names(recipe: Recipe) -> None:
                     f"items.{task.name}.{form}: found {count}; expected one of {', '.join(task.formats)}, the question "
                     "types of this task. Mend the recipe."
                 )
-    for name in [*recipe.only_from, *recipe.facts_of]:
+        if (found := recipe.count_options(task.name)) > task.options_max:
+            raise ConfigError(
+                f"options: found {found} for {task.name}; expected at most {task.options_max} (docs/recipes.md#options "
+                f"says why). Set options_of.{task.name} in the recipe."
+            )
+    for name in [*recipe.only_from, *recipe.facts_of, *recipe.options_of]:
         tasks[name]
     for source in [*recipe.sources, *(source for named in recipe.only_from.values() for source in named)]:
         loaders[source]

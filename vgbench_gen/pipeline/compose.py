@@ -36,13 +36,9 @@ class _WriteJob:
     """Questions about one scene to write; crosses process borders."""
 
     out: Path
-    """The build folder."""
     shard: Path
-    """The facts of the scene."""
     plans: tuple[QuestionPlan, ...]
-    """The questions."""
     recipe: Recipe
-    """The recipe that is composed."""
     remember: bool
     """Whether the names of drawn pictures are kept in a file, which only the processes of one machine may share."""
 

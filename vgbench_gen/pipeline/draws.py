@@ -48,13 +48,9 @@ class _DescribeJob:
     """Facts of one scene whose draws are described; crosses process borders."""
 
     path: Path
-    """The shard with the facts of the scene."""
     recipe: Recipe
-    """The recipe that is composed."""
     settings: QuestionSettings
-    """Seeds and strategy of the draws."""
     plans: tuple[QuestionPlan, ...]
-    """The questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +58,7 @@ class _ChooseJob:
     """All facts of one kind of question; crosses process borders."""
 
     facts: tuple[CandidateSets, ...]
-    """Their draws."""
     seed: int
-    """The seed of the choice."""
 
 
 def choose_draws(

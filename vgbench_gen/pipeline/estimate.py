@@ -27,15 +27,12 @@ class BuildEstimate:
     """What a build needs."""
 
     scenes: int
-    """All scenes."""
     keyframes: int
-    """Keyframes of all scenes."""
     items: int
     """Rows, at most."""
     cpu_s: float
     """Core seconds of measuring."""
     disk_bytes: int
-    """Bytes in the build folder."""
     spool_bytes: int
     """Bytes of one worker in the folder for temporary files."""
     worker_bytes: int

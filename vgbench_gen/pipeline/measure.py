@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from traceback import format_exception
@@ -41,11 +41,8 @@ class MeasureJob:
     """One scene to measure; crosses process borders."""
 
     ref: SceneRef
-    """The scene."""
     recipe: Recipe
-    """The recipe of the build."""
     out: Path
-    """The build folder."""
 
 
 @dataclass(slots=True)
@@ -54,9 +51,7 @@ class SceneReport:
     dataset."""
 
     dataset: str
-    """Name of the dataset."""
     scene_id: str
-    """The scene."""
     facts: dict[str, int] = field(default_factory=dict)
     """Facts per task."""
     rejects: dict[str, int] = field(default_factory=dict)
@@ -64,7 +59,6 @@ class SceneReport:
     issues: dict[str, int] = field(default_factory=dict)
     """What was wrong with the scan and could be left out, per reason."""
     total_frames: int = 0
-    """All frames of the scan."""
     frames: int = 0
     """Usable keyframes."""
     objects: int = 0
@@ -82,9 +76,18 @@ class SceneReport:
     reused: bool = False
     """Whether the shards of an earlier run were kept."""
     seconds: float = 0.0
-    """Seconds that it took."""
     task_seconds: dict[str, float] = field(default_factory=dict)
     """Seconds per task."""
+
+
+def count_reasons(reports: Iterable[SceneReport]) -> dict[str, Counter[str]]:
+    """By task, how often each reason cost a draft in these scenes."""
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for report in reports:
+        for name, count in report.rejects.items():
+            task, _, reason = name.partition("/")
+            found[task][reason] += count
+    return found
 
 
 def shard_path(out: Path, kind: str, dataset: str, scene_id: str) -> Path:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from vgbench_gen.core.rng import hash_stably, rng_for
-from vgbench_gen.core.types import LETTERS, QuestionType
+from vgbench_gen.core.types import QuestionType
 from vgbench_gen.pipeline.pick import Levels, Pairing, Spread, deal
 from vgbench_gen.pipeline.question_plan import Key, QuestionPlan
 from vgbench_gen.pipeline.quotas import ITEMS, QuotaScene, SceneSupply, Targets, solve
@@ -166,19 +166,19 @@ def grade_difficulty(facts: Iterable[QuestionPlan], stress: bool) -> dict[str, s
 def deal_letters(chosen: Sequence[QuestionPlan], seed: int) -> list[QuestionPlan]:
     """The same questions with a letter for every multi-choice one.
 
-    They are ranked by hash within task and source, and each block of four gets one permutation of the letters. The two
-    of a pair are ranked apart.
+    They are ranked by hash within task, source and number of options, and each block of as many questions as there are
+    options gets one permutation of the letters. The two of a pair are ranked apart.
     """
-    by_cell: dict[tuple[str, str], list[int]] = defaultdict(list)
+    by_cell: dict[tuple[str, str, int], list[int]] = defaultdict(list)
     for k, plan in enumerate(chosen):
         if plan.question_type == "multi-choice":
-            by_cell[plan.task, plan.source].append(k)
+            by_cell[plan.task, plan.source, plan.places].append(k)
     placed = list(chosen)
-    for (task, source), places in sorted(by_cell.items()):
-        places.sort(key=lambda k: _letter_rank(chosen[k]))
-        for block in range(0, len(places), len(LETTERS)):
-            letters = rng_for(seed, "letters", task, source, "multi-choice", str(block)).permutation(len(LETTERS))
-            for k, letter in zip(places[block : block + len(LETTERS)], letters, strict=False):
+    for (task, source, size), members in sorted(by_cell.items()):
+        members.sort(key=lambda k: _letter_rank(chosen[k]))
+        for block in range(0, len(members), size):
+            letters = rng_for(seed, "letters", task, source, "multi-choice", str(block)).permutation(size)
+            for k, letter in zip(members[block : block + size], letters, strict=False):
                 placed[k] = replace(chosen[k], letter=int(letter))
     return placed
 
@@ -190,10 +190,19 @@ def _letter_rank(plan: QuestionPlan) -> str:
 
 def letter_counts(chosen: Iterable[QuestionPlan]) -> dict[str, list[int]]:
     """Task and source -> how often each letter is the answer."""
-    counts: dict[str, list[int]] = defaultdict(lambda: [0] * len(LETTERS))
-    for plan in chosen:
-        if plan.letter is not None:
-            counts[f"{plan.task}/{plan.source}"][plan.letter] += 1
+    return count_letters((f"{p.task}/{p.source}", p.places, p.letter) for p in chosen if p.letter is not None)
+
+
+def count_letters(asked: Iterable[tuple[str, int, int]]) -> dict[str, list[int]]:
+    """Cell -> how often each letter is the answer.
+
+    asked: (cell, number of options, place of the right one) of each question.
+    """
+    counts: dict[str, list[int]] = {}
+    for cell, options, place in asked:
+        found = counts.setdefault(cell, [])
+        found += [0] * (max(options, place + 1) - len(found))
+        found[place] += 1
     return dict(sorted(counts.items()))
 
 

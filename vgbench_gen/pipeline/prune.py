@@ -13,11 +13,11 @@ from os import PathLike
 from pathlib import Path
 
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.types import LETTERS
 from vgbench_gen.pipeline.audit_steps import CellJob, StepFindings, judge_cell
 from vgbench_gen.pipeline.executors import Engine, run
+from vgbench_gen.pipeline.plan import count_letters
 from vgbench_gen.pipeline.subset import require_new, write_subset
-from vgbench_gen.quality.questions import Question, group_by_cell, read_question
+from vgbench_gen.quality.questions import Question, find_clusters, group_by_cell, read_question
 from vgbench_gen.store.dataset import Dataset, load
 
 ROUNDS = 5
@@ -29,11 +29,8 @@ class Pruned:
     """A question that goes."""
 
     id: str
-    """Its id."""
     task: str
-    """Its task."""
     form: str
-    """Its form."""
     bias: float
     """Its bias score when it went."""
     round: int
@@ -130,22 +127,11 @@ def choose(
 
 def find_units(questions: Iterable[Question]) -> list[list[Question]]:
     """Questions that stay or go together: of one truth, twins, and consistency partners."""
-    parent: dict[tuple[str, str], tuple[str, str]] = {}
-
-    def root(name: tuple[str, str]) -> tuple[str, str]:
-        while parent.setdefault(name, name) != name:
-            parent[name] = parent[parent[name]]
-            name = parent[name]
-        return name
-
     members = list(questions)
-    for question in members:
-        for kind, name in (("group", question.group), ("twin", question.twin), ("pair", question.pair)):
-            if name:
-                parent[root(("id", question.id))] = root((kind, name))
-    found: dict[tuple[str, str], list[Question]] = defaultdict(list)
-    for question in members:
-        found[root(("id", question.id))].append(question)
+    found: dict[int, list[Question]] = defaultdict(list)
+    clusters = find_clusters([("group", one.group), ("twin", one.twin), ("pair", one.pair)] for one in members)
+    for question, cluster in zip(members, clusters, strict=True):
+        found[cluster].append(question)
     return list(found.values())
 
 
@@ -168,27 +154,28 @@ def _pick_units(questions: Sequence[Question], bias: Mapping[str, float], budget
             return
         unit = waiting.pop(place)
         for question in unit:
-            if question.form == "multi-choice" and question.truth < len(LETTERS):
-                letters[question.task, question.source][question.truth] -= 1
+            if question.form == "multi-choice":
+                letters[_name_cell(question)][question.truth] -= 1
         budget -= len(unit)
         yield unit
 
 
-def _count_letters(questions: Iterable[Question]) -> dict[tuple[str, str], list[int]]:
+def _count_letters(questions: Iterable[Question]) -> dict[str, list[int]]:
     """Task and source -> how often each letter is the answer."""
-    letters: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0] * len(LETTERS))
-    for question in questions:
-        if question.form == "multi-choice" and question.truth < len(LETTERS):
-            letters[question.task, question.source][question.truth] += 1
-    return letters
+    choices = (question for question in questions if question.form == "multi-choice")
+    return count_letters((_name_cell(question), len(question.options), question.truth) for question in choices)
 
 
-def _keeps_balance(unit: Sequence[Question], letters: Mapping[tuple[str, str], Sequence[int]]) -> bool:
-    counts = {key: list(letters[key]) for key in {(q.task, q.source) for q in unit if q.form == "multi-choice"}}
+def _name_cell(question: Question) -> str:
+    return f"{question.task}/{question.source}"
+
+
+def _keeps_balance(unit: Sequence[Question], letters: Mapping[str, Sequence[int]]) -> bool:
+    counts = {key: list(letters[key]) for key in {_name_cell(q) for q in unit if q.form == "multi-choice"}}
     uneven = {key: max(found) - min(found) for key, found in counts.items()}
     for question in unit:
-        if question.form == "multi-choice" and question.truth < len(LETTERS):
-            counts[question.task, question.source][question.truth] -= 1
+        if question.form == "multi-choice":
+            counts[_name_cell(question)][question.truth] -= 1
     return all(max(found) - min(found) <= max(1, uneven[key]) for key, found in counts.items())
 
 

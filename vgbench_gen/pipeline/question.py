@@ -14,7 +14,7 @@ import numpy as np
 
 from vgbench_gen.core.errors import TooFewOptionsError, VGBenchError
 from vgbench_gen.core.rng import format_canonical_json, hash_stably, rng_for
-from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, QuestionType
+from vgbench_gen.core.types import ALPHABET, LETTERS, Candidate, Fact, FloatArray, QuestionType
 from vgbench_gen.distractors.base import DEFAULT, Margins, OptionSet, set_problem, strategies
 from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe, WordSettings
@@ -43,7 +43,6 @@ class QuestionSettings:
     """What a question depends on besides its fact."""
 
     seed: int
-    """The seed of the recipe."""
     strategy: str
     """The strategy that chooses options, or `DEFAULT` for each task's own."""
     distractor_seed: int
@@ -54,12 +53,20 @@ class QuestionSettings:
     """Whether options keep their margins and answers bear noise, or both are only recorded."""
     turn: int = 0
     """How often the fact was asked before. Every turn has options, claims and words of its own."""
+    options: int = len(LETTERS)
+    """How many options a question has."""
+    options_of: Mapping[str, int] = field(default_factory=dict)
+    """The same for single tasks, by name."""
 
     @classmethod
     def of(cls, recipe: Recipe, turn: int = 0) -> QuestionSettings:
         """The settings of a recipe."""
-        distractor_seed = recipe.distractor_seed + turn
-        return cls(recipe.seed, recipe.strategy, distractor_seed, recipe.wording, recipe.margins, turn)
+        seed, words, counts = recipe.distractor_seed + turn, recipe.wording, (recipe.options, recipe.options_of)
+        return cls(recipe.seed, recipe.strategy, seed, words, recipe.margins, turn, *counts)
+
+    def count_options(self, task: str) -> int:
+        """The options of a question of a task."""
+        return self.options_of.get(task, self.options)
 
     @property
     def words_seed(self) -> int:
@@ -76,7 +83,6 @@ class Wording:
     context: str
     """The context, with all its slots filled."""
     template_id: str
-    """Name of the template that was filled."""
     paraphrase: str = ""
     """The model that worded it, or "" for our own words."""
     states: tuple[str, ...] = ()
@@ -100,7 +106,6 @@ class AnswerableText:
     options: tuple[str, ...] = ()
     """The options of a multi-choice question as texts without letters."""
     claim: Claim | None = None
-    """What a judgment claims."""
     other_claim: Claim | None = None
     """What its counterpart claims about the same pixels."""
     tolerance: float | None = None
@@ -112,7 +117,6 @@ class MadeQuestion:
     """A question whose words are filled and whose pictures are described, but not drawn."""
 
     plan: QuestionPlan
-    """The plan that it follows."""
     fact: Fact
     """The fact as it reads from the side that is asked."""
     task: Task
@@ -192,7 +196,7 @@ def make_question(
         shown = task.choice(fact, options, rng)
         pictures = shown.pictures
         wording = fill_words(shown.slots, pictures)
-        texts = (AnswerableText(wording, LETTERS[options.truth], shown.options),)
+        texts = (AnswerableText(wording, ALPHABET[options.truth], shown.options),)
     else:
         shown = task.open_ended(fact)
         pictures = shown.pictures
@@ -304,7 +308,9 @@ def draw_members(
     """
     rng = _make_options_rng(strategy, group_id, settings, draw)
     try:
-        members, truth = strategies[strategy].find_set(fact, task, rng, len(LETTERS), settings.margins)
+        members, truth = strategies[strategy].find_set(
+            fact, task, rng, settings.count_options(task.name), settings.margins
+        )
     except TooFewOptionsError as error:
         raise QuestionRejectedError(error.reason) from error
     return [members[truth], *members[:truth], *members[truth + 1 :]]
@@ -321,7 +327,8 @@ def _draw_by(
 ) -> OptionSet:
     rng = _make_options_rng(strategy, group_id, settings, draw, side)
     try:
-        return strategies[strategy].options(fact, task, rng, len(LETTERS), settings.margins)
+        count = settings.count_options(task.name)
+        return strategies[strategy].options(fact, task, rng, count, settings.margins)
     except TooFewOptionsError as error:
         raise QuestionRejectedError(error.reason) from error
 
@@ -399,7 +406,7 @@ def require_other_side(
     if draws and options is not None:
         turned = _draw_by(options.strategy, there, plan.group_id, task, settings, side=task.counterpart_kind)
     if turned is not None:
-        problem = set_problem(turned.options, len(LETTERS), there, task, settings.margins)
+        problem = set_problem(turned.options, settings.count_options(task.name), there, task, settings.margins)
         if problem:
             raise QuestionRejectedError(problem)
     if not task.valid(there.truth_candidate, there):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from vgbench_gen.core.rng import format_canonical_json, hash_stably
-from vgbench_gen.core.types import Candidate, Fact, QuestionType
+from vgbench_gen.core.types import LETTERS, Candidate, Fact, QuestionType
 from vgbench_gen.distractors.base import OptionSet
 
 Key = tuple[str, QuestionType]
@@ -23,7 +23,6 @@ class PackedOptions:
     truth: int
     """Place of the truth among the members."""
     strategy: str
-    """Name of the strategy that chose the set."""
     separations: tuple[float, ...]
     """Per option its distance from the truth over the required margin."""
     fallback: str = ""
@@ -52,13 +51,10 @@ class QuestionPlan:
     """
 
     task: str
-    """Name of the task."""
     source: str
     """Name of the dataset that the scene comes from."""
     split: str
-    """Split of the scene."""
     scene_id: str
-    """The scene."""
     group_id: str
     """Hash of the fact, see `group_id`."""
     question_type: QuestionType
@@ -75,6 +71,8 @@ class QuestionPlan:
     """The first frame that is shown. Questions about one frame are written together."""
     counterpart_kind: str = ""
     """What the task calls the other side of the fact, where the form may be asked from there as well; else ""."""
+    places: int = len(LETTERS)
+    """Of a multi-choice question, how many options it has."""
 
     draw: int = 0
     """Number of the draw of its options, or of its claims, that it is asked with (`pipeline.draws`)."""
@@ -95,7 +93,6 @@ class QuestionPlan:
     that was not tested is missing."""
 
     difficulty: str = ""
-    """Level of difficulty."""
     letter: int | None = None
     """Place of the right option; None where no letter was dealt."""
     side: str = ""

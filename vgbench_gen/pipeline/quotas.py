@@ -41,11 +41,8 @@ class QuotaScene(NamedTuple):
     """One scene."""
 
     source: str
-    """Name of its dataset."""
     split: str
-    """Its split."""
     scene_id: str
-    """Its id."""
     order: str = ""
     """Text that puts scenes in an order of their own; what is left open is settled by it."""
 
@@ -54,11 +51,8 @@ class QuotaCell(NamedTuple):
     """Facts of one task, asked in one form, in one scene."""
 
     task: str
-    """The task."""
     scene: QuotaScene
-    """The scene."""
     form: QuestionType
-    """The form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +60,7 @@ class SceneSupply:
     """How many facts of one task a scene has."""
 
     task: str
-    """The task."""
     scene: QuotaScene
-    """The scene."""
     counts: Mapping[frozenset[QuestionType], int]
     """The forms that a fact can be asked in -> how many such facts there are."""
 

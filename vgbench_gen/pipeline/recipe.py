@@ -5,16 +5,16 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
-from vgbench_gen.core.config import Config, load_toml
+from vgbench_gen.core.config import Config, parse_config, read_toml
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.gates import Gates
-from vgbench_gen.core.types import QuestionType
+from vgbench_gen.core.types import LETTERS, QuestionType
 from vgbench_gen.distractors.base import DEFAULT
 from vgbench_gen.scenes.base import loaders
 from vgbench_gen.tasks.base import tasks as registered_tasks
@@ -121,6 +121,10 @@ class Recipe(Config):
     """The names of the tasks; when empty those of `items`, or all."""
     strategy: str = DEFAULT
     """The strategy that chooses wrong options; "default" for each task's own."""
+    options: Annotated[int, Field(ge=2, le=6)] = len(LETTERS)
+    """How many options a multi-choice question has, the right one among them."""
+    options_of: dict[str, Annotated[int, Field(ge=2, le=6)]] = Field(default_factory=dict)
+    """The same for single tasks, by name, in place of `options`."""
     distractor_seed: int = Field(default=0, ge=0)
     """Another number redraws the options and, where these can be asked as well, nothing else."""
     margins: Literal["enforced", "recorded"] = "enforced"
@@ -196,6 +200,10 @@ class Recipe(Config):
         """The most facts of a task from one scene."""
         return self.facts_of.get(task, self.facts_per_scene)
 
+    def count_options(self, task: str) -> int:
+        """The options of a multi-choice question of a task."""
+        return self.options_of.get(task, self.options)
+
     def with_noise(self, sources: Iterable[str]) -> Recipe:
         """The recipe with the noise that loaders state of these sources, where it says nothing of them itself.
 
@@ -220,24 +228,109 @@ class Recipe(Config):
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def load_recipe(name_or_path: str | Path) -> Recipe:
-    """A shipped recipe by name, or one's own by path.
+def load_recipe(source: str | Path | Mapping[str, Any]) -> Recipe:
+    """A shipped recipe by name, one's own by path, or its keys.
+
+    One's own starts from the recipe that its key `extends` names, a shipped one or a file beside it, and from `default`
+    where it has no such key.
 
     Raises:
         ConfigError: no such recipe, or it does not fit; names file and key.
     """
-    path = Path(name_or_path)
-    if path.suffix != ".toml":
-        path = _FOLDER / f"{name_or_path}.toml"
-        if not path.is_file():
-            shipped = sorted(p.stem for p in _FOLDER.glob("*.toml"))
-            near = difflib.get_close_matches(str(name_or_path), shipped, n=1)
-            hint = f" Did you mean {near[0]}?" if near else ""
-            raise ConfigError(
-                f"no recipe is called {str(name_or_path)!r}.{hint} Shipped: {', '.join(shipped)}. Or give a .toml file."
-            )
-    recipe = load_toml(path, Recipe)
-    if recipe.wording.bank and not Path(recipe.wording.bank).is_absolute():
-        words = recipe.wording.model_copy(update={"bank": str(path.parent / recipe.wording.bank)})
-        recipe = recipe.model_copy(update={"wording": words})
-    return recipe
+    where = "recipe" if isinstance(source, Mapping) else str(source)
+    return parse_config(_read_tables(source, Path(), ()), Recipe, where)
+
+
+def _read_tables(source: str | Path | Mapping[str, Any], folder: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
+    """The keys of a recipe over those of the recipes that it extends, each checked by itself.
+
+    Args:
+        source: of the recipe.
+        folder: from which a relative path leads.
+        seen: files that extend this one.
+    """
+    if isinstance(source, Mapping):
+        path, data, where = folder / "recipe", dict(source), "recipe"
+    else:
+        path = _find_file(source, folder)
+        data, where = read_toml(path), str(path)
+    if path.resolve() in seen:
+        names = " -> ".join(str(one) for one in (*seen, path.resolve()))
+        raise ConfigError(f"{where}: extends: found a circle ({names}); expected a recipe that does not lead back.")
+    base = data.pop("extends", "" if path.parent == _FOLDER else "default")
+    if not isinstance(base, str):
+        raise ConfigError(f"{where}: extends: found {base!r}; expected a shipped recipe's name or a .toml file.")
+    bank = data["wording"].get("bank") if isinstance(data.get("wording"), Mapping) else None
+    if isinstance(bank, str) and bank and not Path(bank).is_absolute():
+        data["wording"] = {**data["wording"], "bank": str(path.parent / bank)}
+    if base:
+        data = _put_over(_read_tables(base, path.parent, (*seen, path.resolve())), data)
+    parse_config(data, Recipe, where)
+    return data
+
+
+def _find_file(name: str | Path, folder: Path) -> Path:
+    if Path(name).suffix == ".toml":
+        return folder / name
+    path = _FOLDER / f"{name}.toml"
+    if not path.is_file():
+        shipped = sorted(p.stem for p in _FOLDER.glob("*.toml"))
+        near = difflib.get_close_matches(str(name), shipped, n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        raise ConfigError(
+            f"no recipe is called {str(name)!r}.{hint} Shipped: {', '.join(shipped)}. Or give a .toml file."
+        )
+    return path
+
+
+def _put_over(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of a recipe with changes, table by table.
+
+    Totals stand for the whole: new ones take the place of those of the base. A new number of facts per scene, or
+    of options, holds for all tasks, also for those that the base has another number for.
+    """
+    kept = dict(base)
+    gone = set()
+    if not changes.keys().isdisjoint(("items", "items_per_task")):
+        gone = {"items", "items_per_task", "sources", "splits", "tasks"}
+    elif isinstance(wanted := changes.get("tasks"), list) and any(task not in wanted for task in kept.get("items", ())):
+        kept["items"] = {task: forms for task, forms in kept["items"].items() if task in wanted}
+        gone = {"sources", "splits"}
+    gone |= {of for name, of in (("facts_per_scene", "facts_of"), ("options", "options_of")) if name in changes}
+    found = {name: value for name, value in kept.items() if name not in gone}
+    for name, value in changes.items():
+        old = found.get(name)
+        both = isinstance(old, Mapping) and isinstance(value, Mapping)
+        found[name] = _put_over(found[name], value) if both else value
+    return found
+
+
+def change_recipe(
+    recipe: Recipe,
+    seed: int | None = None,
+    items: int | Mapping[str, Mapping[str, int]] | None = None,
+    tasks: Sequence[str] = (),
+) -> Recipe:
+    """The recipe with another seed, other totals or other tasks.
+
+    items: of each task over all its question types, or a table of totals as `Recipe.items`.
+
+    Raises:
+        ConfigError: the totals do not fit, or one number per task is given beside a table of totals.
+    """
+    if isinstance(items, int) and recipe.items:
+        raise ConfigError(
+            "items: found a recipe whose [items] says how many of each there are; expected one without. Take the "
+            "recipe `train`, or change the numbers in a copy of this one."
+        )
+    changes: dict[str, Any] = {} if seed is None else {"seed": seed}
+    if tasks:
+        changes["tasks"] = list(tasks)
+    if items is not None:
+        changes["items_per_task" if isinstance(items, int) else "items"] = items
+    if not changes:
+        return recipe
+    base = recipe.model_dump(mode="json")
+    if isinstance(items, int) and not tasks:
+        changes["tasks"] = base["tasks"]
+    return parse_config(_put_over(base, changes), Recipe, "recipe")

@@ -10,7 +10,7 @@ leaves w(S), whereas dropping it leaves w(S) times the share of t that passes, w
 from __future__ import annotations
 
 import shutil
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -20,16 +20,17 @@ from typing import Any
 
 from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.types import LETTERS
+from vgbench_gen.core.types import ALPHABET
 from vgbench_gen.distractors.base import DEFAULT, strategies
 from vgbench_gen.pipeline.compose import list_fact_shards
 from vgbench_gen.pipeline.derived import check_target, fill_beside, find_build, link_build
 from vgbench_gen.pipeline.draws import choose_draws, is_balanced
 from vgbench_gen.pipeline.executors import Engine, begin_work, run
 from vgbench_gen.pipeline.measure import list_tasks, shard_path
+from vgbench_gen.pipeline.plan import count_letters
 from vgbench_gen.pipeline.question import QuestionSettings
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.pipeline.redraw_rows import CHOICE, Redraw, RedrawJob, preload_tasks, reletter_rows
+from vgbench_gen.pipeline.redraw_rows import CHOICE, Redraw, RedrawJob, preload_tasks, redraw_options
 from vgbench_gen.pipeline.redraw_sets import (
     CHUNK,
     FEW,
@@ -256,11 +257,10 @@ def _report_on(
     report.new, report.kept = dict(sorted(new.items())), dict(sorted(kept.items()))
     if report.words:
         report.words |= _count_survivors([question for question in asked if question.strategy == "llm"], reasons)
-    letters: dict[str, list[int]] = defaultdict(lambda: [0] * len(LETTERS))
-    for row in rows:
-        if row["question_type"] == CHOICE:
-            letters[f"{row['task']}/{row['source']}"][LETTERS.index(row["answer"])] += 1
-    report.letters = dict(sorted(letters.items()))
+    choices = (row for row in rows if row["question_type"] == CHOICE)
+    report.letters = count_letters(
+        (f"{row['task']}/{row['source']}", len(row["options"]), ALPHABET.index(row["answer"])) for row in choices
+    )
     report.headline = not any(row["strategy"] == "llm" or row["difficulty"] == "stress" for row in rows)
     report.items = dict(sorted(Counter(f"{r['task']}/{r['question_type']}/{r['source']}" for r in rows).items()))
     return report
@@ -324,19 +324,17 @@ def _balance_letters(
 ) -> list[Row]:
     """The rows with letters in even blocks, where leaving some out, or an earlier command, has upset them."""
     letters = deal_row_letters(stored, recipe.seed, tasks_touched)
-    places = [k for k, n in letters.items() if stored[k]["answer"] != LETTERS[n]]
-    redraws = [
-        Redraw(
-            stored[k]["group_id"], stored[k]["task"], stored[k]["source"], stored[k]["scene_id"],
-            strategy="", shard=Path(), rows=(stored[k],), letters=(letters[k],),
-        )
-        for k in places
-    ]  # fmt: skip
+    places = [k for k, n in letters.items() if stored[k]["answer"] != ALPHABET[n]]
+    redraws = []
+    for k in places:
+        row = stored[k]
+        named = (row["group_id"], row["task"], row["source"], row["scene_id"], "")
+        redraws.append(Redraw(*named, Path(), rows=(row,), letters=(letters[k],)))
     jobs = [
         RedrawJob(out, recipe, tuple(redraws[k : k + CHUNK]), not engine.address) for k in range(0, len(redraws), CHUNK)
     ]
     rows = list(stored)
-    for index, found in run(reletter_rows, jobs, engine if len(redraws) > FEW else Engine(), [out]):
+    for index, found in run(redraw_options, jobs, engine if len(redraws) > FEW else Engine(), [out]):
         for k, outcome in zip(places[index * CHUNK :], found, strict=False):
             rows[k] = outcome.rows[0]
     return rows

@@ -32,13 +32,9 @@ class _Case:
     """One fact to name values for, and what was named so far."""
 
     group_id: str
-    """The group of the questions that ask about it."""
     fact: Fact
-    """The fact."""
     task: Task
-    """The task that measured it."""
     proposal: Proposal
-    """What a model is asked to name."""
     model: int
     """The place of the model that is asked, among those opened."""
     values: list[tuple[float, ...]] = field(default_factory=list)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
+from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import Candidate, Fact, Item, QuestionType
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.pipeline.measure import name_tasks
@@ -30,7 +31,6 @@ from vgbench_gen.pipeline.question import (
 )
 from vgbench_gen.pipeline.question_plan import PackedOptions, QuestionPlan, group_id
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.pipeline.redraw_words import refill_template
 from vgbench_gen.pipeline.rows import row_with_options
 from vgbench_gen.pipeline.trials import pack_drawn, read_facts
 from vgbench_gen.store.media import MediaStore
@@ -40,7 +40,9 @@ from vgbench_gen.store.schema import Row, make_item_row, read_item
 from vgbench_gen.store.shards import read_columns
 from vgbench_gen.tasks.base import Task, tasks
 from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
-from vgbench_gen.text.render import load_phrasings
+from vgbench_gen.text.bank import ITEM_MARK, find_origin, load_shipped
+from vgbench_gen.text.paraphrase.rules import SLOT
+from vgbench_gen.text.render import load_phrasings, render
 
 CHOICE: QuestionType = "multi-choice"
 _KEPT_ROWS = 4  # of a shard at most, whose facts are kept: what could not be drawn is drawn anew a few times
@@ -56,15 +58,13 @@ class Redraw:
     group_id: str
     """Names the fact."""
     task: str
-    """The task."""
     source: str
     """Name of the dataset that the scene comes from."""
     scene_id: str
-    """The scene."""
     strategy: str
-    """The strategy that chooses the new options, or `DEFAULT` for the task's own."""
+    """The strategy that chooses the new options, or `DEFAULT` for the task's own; empty where the options stay and only
+    the truth moves to another letter."""
     shard: Path
-    """The file that has the fact."""
     places: tuple[int, ...] = ()
     """Places of its rows in the dataset."""
     key: str = ""
@@ -90,7 +90,6 @@ class RedrawJob:
     out: Path
     """The new dataset, with `media/`."""
     recipe: Recipe
-    """The recipe of the dataset."""
     redraws: tuple[Redraw, ...]
     """The questions, all of one shard."""
     remember: bool
@@ -120,14 +119,15 @@ def redraw_options(job: RedrawJob) -> list[Redraw]:
     cache = PictureCache(job.out / "pictures.sqlite" if job.remember else None, media)
     asked = [tuple(map(read_item, entry.rows)) for entry in job.redraws]
     keys = [(items[0].task, fact_key(items[0])) for items in asked]
-    facts = find_facts(job.redraws[0].shard, frozenset(keys))
+    facts = find_facts(job.redraws[0].shard, frozenset(keys))  # none for those that keep their options: no shard
     by_name, found = name_tasks(job.recipe), []
     with media.batch():
         for key, entry, items in zip(keys, job.redraws, asked, strict=True):
             try:
-                if key not in facts:
+                if entry.strategy and key not in facts:
                     raise QuestionRejectedError("no_fact")
-                found.append(_redraw(facts[key], entry, items, by_name[key[0]], cache, job))
+                fact = facts.get(key) or rebuild_fact(items[0])
+                found.append(_redraw(fact, entry, items, by_name[key[0]], cache, job))
             except QuestionRejectedError as error:
                 found.append(replace(entry, rejection_reason=error.reason))
     cache.close()
@@ -168,60 +168,38 @@ def _read_few_facts(shard: Path, keys: frozenset[tuple[str, str]], written: int)
 def _redraw(
     fact: Fact, entry: Redraw, items: Sequence[Item], task: Task, cache: PictureCache, job: RedrawJob
 ) -> Redraw:
-    """The question with new options.
+    """The question with new options, or with those of its rows where no strategy chooses others.
 
     Raises:
         QuestionRejectedError: there are none.
     """
-    if group_id(fact) != entry.group_id:
+    recipe = job.recipe
+    settings = replace(QuestionSettings.of(recipe), strategy=entry.strategy, distractor_seed=job.draw_seed)
+    if entry.strategy and group_id(fact) != entry.group_id:
         raise QuestionRejectedError("fact_changed")
     if entry.proposed:
         fact = replace(fact, candidates=(fact.truth_candidate, *entry.proposed), truth=0)
-    recipe = job.recipe
-    settings = replace(QuestionSettings.of(recipe), strategy=entry.strategy, distractor_seed=job.draw_seed)
-    options = draw_options(fact, entry.group_id, task, settings, entry.draw)
+    drawn = draw_options(fact, entry.group_id, task, settings, entry.draw) if entry.strategy else None
     rows, digests = [], []
+    turned: OptionSet | None
     for item, letter in zip(items, entry.letters, strict=True):
-        plan = plan_of_row(item, letter, PackedOptions.pack(options, fact))
-        if plan.side:
-            drawn = require_other_side(fact, options, plan, task, settings)
-            plan = replace(plan, other_options=pack_drawn(drawn[1], drawn[0], task))
-        there, turned = ask_as_planned(fact, plan, task)
-        words = _keep_words(item, task, recipe)
-        made = make_question(there, turned, plan, task, settings, fill_words=words)
+        if drawn is None:
+            plan, there = plan_of_row(item, letter), fact
+            turned = put_truth_at(recorded_options(item, fact), letter)
+            strategy, seed = item.strategy, item.distractor_seed
+        else:
+            plan = plan_of_row(item, letter, PackedOptions.pack(drawn, fact))
+            if plan.side:
+                other, options = require_other_side(fact, drawn, plan, task, settings)
+                plan = replace(plan, other_options=pack_drawn(options, other, task))
+            there, turned = ask_as_planned(fact, plan, task)
+            strategy, seed = drawn.strategy, job.seed
+        made = make_question(there, turned, plan, task, settings, fill_words=_keep_words(item, task, recipe))
         difficulty = "stress" if recipe.margins == "recorded" else item.difficulty
-        row = row_with_options(item, made, options.strategy, job.seed, difficulty, _KeptPictures(item, cache))
+        row = row_with_options(item, made, strategy, seed, difficulty, _KeptPictures(item, cache))
         rows.append(make_item_row(row))
         digests.append(digest_options(turned, task))
     return replace(entry, rows=tuple(rows), option_digests=tuple(digests))
-
-
-def reletter_rows(job: RedrawJob) -> list[Redraw]:
-    """Move the truth of some rows to other letters. They keep their options, and no fact is read."""
-    media = MediaStore(job.out / "media")
-    cache = PictureCache(job.out / "pictures.sqlite" if job.remember else None, media)
-    by_name, settings = name_tasks(job.recipe), QuestionSettings.of(job.recipe)
-    stress = job.recipe.margins == "recorded"
-    found = []
-    with media.batch():
-        for entry in job.redraws:
-            rows = []
-            for record, letter in zip(entry.rows, entry.letters, strict=True):
-                item = read_item(record)
-                task, fact = by_name[item.task], rebuild_fact(item)
-                options = put_truth_at(recorded_options(item, fact), letter)
-                plan, words = plan_of_row(item, letter), _keep_words(item, task, job.recipe)
-                try:
-                    made = make_question(fact, options, plan, task, settings, fill_words=words)
-                except QuestionRejectedError:
-                    rows.append(record)
-                    continue
-                difficulty, pictures = "stress" if stress else item.difficulty, _KeptPictures(item, cache)
-                row = row_with_options(item, made, item.strategy, item.distractor_seed, difficulty, pictures)
-                rows.append(make_item_row(row))
-            found.append(replace(entry, rows=tuple(rows)))
-    cache.close()
-    return found
 
 
 def plan_of_row(item: Item, letter: int, options: PackedOptions | None = None) -> QuestionPlan:
@@ -233,6 +211,7 @@ def plan_of_row(item: Item, letter: int, options: PackedOptions | None = None) -
         scene_id=item.scene_id,
         group_id=item.group_id,
         question_type=CHOICE,
+        places=len(item.options),
         options=options,
         difficulty=item.difficulty,
         letter=letter,
@@ -291,3 +270,63 @@ def _recorded_slots(item: Item, task: Task, recipe: Recipe) -> Mapping[str, str]
     fact = rebuild_fact(item)
     rng = presentation_rng(recipe.seed, item.group_id, CHOICE)
     return task.choice(fact, recorded_options(item, fact), rng).slots
+
+
+REWORDED = "words_name_options"
+"""Why a row may keep its options: nobody can say where its own wording names them."""
+
+
+def refill_template(
+    item: Item, before: Mapping[str, str], after: Mapping[str, str], recipe: Recipe
+) -> tuple[str, str, str]:
+    """(question, context, model that worded them) of a row whose options changed.
+
+    A row that was reworded by itself has no template that gives its words. It keeps its wording, in which the new
+    values take the place of the old ones.
+
+    Args:
+        item: the row as it was.
+        before: slots of its old options.
+        after: slots of the new ones.
+        recipe: whose bank holds the wordings that are not shipped.
+
+    Raises:
+        QuestionRejectedError: the row has its own wording, and nobody can say where that names the options.
+        DatasetError: the row's template is not known here.
+    """
+    if ITEM_MARK in item.template_id:
+        return *_exchange_values(item, before, after), item.paraphrase
+    bank = [*recipe.wording.phrasings, *load_phrasings(item.task, item.question_type)]
+    phrasing = next((p for p in bank if p.id == item.template_id), None)
+    if phrasing is None:
+        raise DatasetError(
+            f"item {item.id}: found template {item.template_id!r}, which is not in the phrasings of {item.task}; its "
+            "words name the options and must be filled again. Use the version and the bank it was built with."
+        )
+    return *render(phrasing, after), phrasing.paraphrase
+
+
+def _exchange_values(item: Item, before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, str]:
+    """Question and context with other values.
+
+    Raises:
+        QuestionRejectedError: they do not hold each old value to the letter and once.
+    """
+    phrasing = load_shipped().get(find_origin(item.template_id)[0])
+    if phrasing is None or before.keys() != after.keys():
+        raise QuestionRejectedError(REWORDED)
+    named = {match[1] for text in (phrasing.question, phrasing.context) for match in SLOT.finditer(text)}
+    texts = [item.question, item.context]
+    places = []
+    for name in sorted(name for name in named & before.keys() if before[name] != after[name]):
+        found = [(k, text.find(before[name])) for k, text in enumerate(texts) if before[name] in text]
+        if len(found) != 1 or texts[found[0][0]].count(before[name]) != 1:
+            raise QuestionRejectedError(REWORDED)
+        places.append((*found[0], before[name], after[name]))
+    places.sort(reverse=True)  # from the end, so that the places in front stay where they are
+    for (k, start, old, _), (other, behind, *_) in zip(places[1:], places, strict=False):
+        if k == other and start + len(old) > behind:
+            raise QuestionRejectedError(REWORDED)
+    for k, start, old, new in places:
+        texts[k] = texts[k][:start] + new + texts[k][start + len(old) :]
+    return texts[0], texts[1]

@@ -17,8 +17,7 @@ from vgbench_gen.pipeline.plan import deal_letters
 from vgbench_gen.pipeline.question import digest_values
 from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.pipeline.redraw_rows import CHOICE, Redraw, RedrawJob, redraw_options
-from vgbench_gen.pipeline.redraw_words import REWORDED
+from vgbench_gen.pipeline.redraw_rows import CHOICE, REWORDED, Redraw, RedrawJob, redraw_options
 from vgbench_gen.store.schema import Row
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.row_evidence import RowEvidence
@@ -40,7 +39,6 @@ class RedrawSettings:
     shares: Mapping[str, float]
     """Strategy, or `DEFAULT` for each task's own -> share of the questions of each task and source."""
     seed: int = 0
-    """The seed of the draws."""
     tasks: tuple[str, ...] = ()
     """The tasks; all when empty."""
     margins: Margins | Literal[""] = ""
@@ -187,7 +185,8 @@ def deal_row_letters(rows: Sequence[Row], seed: int, only: Container[str] | None
         side = RowEvidence.of_row(row).side if row["pair_id"] else ""
         plans.append(
             QuestionPlan(
-                row["task"], row["source"], row["split"], row["scene_id"], row["group_id"], CHOICE, side=side
+                row["task"], row["source"], row["split"], row["scene_id"], row["group_id"], CHOICE,
+                places=len(row["options"]), side=side,
             )
         )  # fmt: skip
     dealt = zip(places, deal_letters(plans, seed), strict=True)

@@ -35,13 +35,11 @@ class ItemRewordReport:
     fingerprint: str = ""
     """Digest of its rows."""
     rows: int = 0
-    """All rows."""
     new: int = 0
     """Rows with new words."""
     unasked: int = 0
     """Rows that were left out of the choice, are not in English, or are twins that share no wording."""
     language: str = "en"
-    """The language that was asked for."""
     vocabulary: bool = True
     """Whether the words that the language keeps are known."""
     cells: dict[str, RewordCounts] = field(default_factory=dict)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
+from vgbench_gen.core.config import read_toml
 from vgbench_gen.core.errors import VGBenchError
-from vgbench_gen.pipeline.measure import SceneReport
+from vgbench_gen.pipeline.measure import SceneReport, count_reasons
 from vgbench_gen.pipeline.plan import Plan
 from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.quotas import ITEMS
@@ -23,7 +26,6 @@ class Shortfall:
     kind: str
     """"task", "source" or "split"."""
     name: str
-    """Which one."""
     form: str
     """The form, "" where a task's forms count as one."""
     wanted: int
@@ -155,8 +157,8 @@ def _advise_on_task(
     if full:
         key = f"facts_of.{task}" if task in recipe.facts_of else "facts_per_scene"
         parts.append(f"{full} of them reach {key} = {most}: raise it")
-    if lost := _find_losses(task, forms, scenes, mine):
-        parts.append(f"lost mostly by {lost}")
+    if lost := _find_losses(task, forms, scenes, mine, recipe):
+        parts.append(lost)
     return "; ".join(parts) + "."
 
 
@@ -179,25 +181,48 @@ def _explain_caps(task: str, sources: set[str], plan: Plan) -> str:
     return f" (a scene may hold {' or '.join(map(str, caps))} items: limits.scene_share)" if caps else ""
 
 
-def _find_losses(task: str, forms: set[str], scenes: Sequence[SceneReport], plans: Sequence[QuestionPlan]) -> str:
-    """The commonest reasons for which drafts of a task were dropped, or its facts cannot be asked.
+def _find_losses(
+    task: str, forms: set[str], scenes: Sequence[SceneReport], plans: Sequence[QuestionPlan], recipe: Recipe
+) -> str:
+    """Which gates dropped most drafts of a task or kept its facts from being asked, and which scans would help; "" for
+    none.
 
     Args:
         task: the task.
         forms: the forms that are lacking; all where empty.
         scenes: the scenes that were measured.
         plans: the facts of the task in all of their forms.
+        recipe: with the gates.
     """
-    reasons: Counter[str] = Counter()
-    for report in scenes:
-        for name, count in report.rejects.items():
-            about, _, reason = name.partition("/")
-            if about == task:
-                reasons[reason] += count
+    reasons = count_reasons(scenes)[task]
     for entry in plans:
         reason = entry.rejection_reason
         if reason and not reason.endswith("not_in_recipe") and (not forms or entry.question_type in forms):
             reasons[reason] += 1
-    return ", ".join(
-        f"{reason} ({count})" for reason, count in sorted(reasons.items(), key=lambda r: (-r[1], r[0]))[:2]
-    )
+    if not reasons:
+        return ""
+    told: list[str] = []
+    for reason, count in sorted(reasons.items(), key=lambda r: (-r[1], r[0]))[:2]:
+        hint = find_hint(task, reason)
+        gate = f", gates.{hint['gate']} = {_read_gate(recipe, hint['gate'])}" if hint else ""
+        helps = f"; {hint['helps']} would help" if hint and not told else ""
+        told.append(f"{reason} ({count} of {reasons.total()}{gate}{helps})")
+    return f"dropped most by {', then by '.join(told)}"
+
+
+def find_hint(task: str, reason: str) -> Mapping[str, str]:
+    """The "gate" behind a reason, and which scans would make up for it ("helps"); empty where none is known."""
+    hints = _read_hints()
+    found: Mapping[str, str] = hints.get(f"{task}/{reason}") or hints.get(reason) or {}
+    return found
+
+
+@cache
+def _read_hints() -> dict[str, dict[str, str]]:
+    return read_toml(Path(__file__).with_name("reasons.toml"))
+
+
+def _read_gate(recipe: Recipe, key: str) -> float:
+    section, _, name = key.partition(".")
+    value: float = recipe.gates.model_dump(mode="json")[section][name]
+    return value

@@ -9,7 +9,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from vgbench_gen.core.types import LETTERS, Item
+from vgbench_gen.core.types import ALPHABET, Item
+from vgbench_gen.pipeline.plan import count_letters
 from vgbench_gen.store.dataset import Dataset
 from vgbench_gen.store.files import check_name, dataset_error
 from vgbench_gen.store.media import MediaStore
@@ -92,10 +93,7 @@ def write_subset(
     write_items(out / "items", kept, _Embedded(items, kept))
     folder = next((f for f in (source, source.parent) if (f / MANIFEST).is_file()), None)
     manifest: dict[str, Any] = dict(read_manifest(folder)) if folder else {}
-    letters: dict[str, list[int]] = defaultdict(lambda: [0] * len(LETTERS))
-    for item in kept:
-        if item.question_type == "multi-choice" and item.answer in tuple(LETTERS):
-            letters[f"{item.task}/{item.source}"][LETTERS.index(item.answer)] += 1
+    choices = (item for item in kept if item.question_type == "multi-choice" and item.answer in tuple(ALPHABET))
     came_from = manifest.get("fingerprint") or dataset_fingerprint(items)
     for outdated in _OUTDATED:
         manifest.pop(outdated, None)
@@ -103,5 +101,7 @@ def write_subset(
     manifest["fingerprint"] = dataset_fingerprint(kept)
     manifest["counts"] = {**manifest.get("counts", {}), "items": len(kept)}
     manifest["items"] = dict(sorted(Counter(f"{i.task}/{i.question_type}/{i.source}" for i in kept).items()))
-    manifest["letters"] = dict(sorted(letters.items()))
+    manifest["letters"] = count_letters(
+        (f"{item.task}/{item.source}", len(item.options), ALPHABET.index(item.answer)) for item in choices
+    )
     write_manifest(out, manifest)

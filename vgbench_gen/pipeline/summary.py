@@ -7,10 +7,11 @@ from collections import Counter, defaultdict
 from vgbench_gen.core.columns import WIDTH, format_columns
 from vgbench_gen.core.types import QUESTION_TYPES
 from vgbench_gen.pipeline.build import BuildReport
+from vgbench_gen.pipeline.measure import SceneReport, count_reasons
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.tasks.base import tasks
 
-_HEADS = ("task", "source", "facts", "rejects", *QUESTION_TYPES, "mostly missing by")
+_HEADS = ("task", "source", "facts", "rejects", *QUESTION_TYPES, "main rejection reasons")
 _DRAFTS, _FEW_KEPT, _LOST = 20, 5, 0.9  # of so many drafts and more, fewer facts than that, and this share lost
 # Reasons of facts that the recipe has no place for: nothing is missing there.
 _NOT_WANTED = frozenset({
@@ -24,30 +25,23 @@ def cell_lines(report: BuildReport, names: tuple[str, ...] = (), width: int = WI
     Those are reasons of rejected drafts, and of facts that were measured and could not be asked in a form; the manifest
     has all of them in its reports of scenes and in `unasked`.
     """
-    facts: Counter[tuple[str, str]] = Counter()
-    rejects: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-    objects: Counter[str] = Counter()
-    for scene in report.scenes:
-        objects[scene.dataset] += scene.objects
-        for task, count in scene.facts.items():
-            facts[task, scene.dataset] += count
-        for name, count in scene.rejects.items():
-            task, _, reason = name.partition("/")
-            rejects[task, scene.dataset][reason] += count
+    scenes_of: dict[str, list[SceneReport]] = defaultdict(list)
+    for scene in sorted(report.scenes, key=lambda scene: scene.dataset):
+        scenes_of[scene.dataset].append(scene)
+    rejects = {source: count_reasons(scenes) for source, scenes in scenes_of.items()}
     rows: list[tuple[object, ...]] = []
     for task in names or tuple(tasks.names()):
-        for source in sorted({scene.dataset for scene in report.scenes}):
-            forms = tasks[task].formats
+        for source, scenes in scenes_of.items():
             counts = [
-                str(report.composed.items.get(f"{task}/{form}/{source}", 0)) if form in forms else "-"
+                str(report.composed.items.get(f"{task}/{form}/{source}", 0)) if form in tasks[task].formats else "-"
                 for form in QUESTION_TYPES
             ]
-            missing = rejects[task, source]
-            if tasks[task].needs_objects and not objects[source]:
+            missing = rejects[source][task]
+            why = "; ".join(filter(None, (_name_commonest(missing), _list_unasked(report, task, source))))
+            if tasks[task].needs_objects and not any(scene.objects for scene in scenes):
                 why = "no object boxes in this source"
-            else:
-                why = "; ".join(filter(None, (_name_commonest(missing), _list_unasked(report, task, source))))
-            rows.append((task, source, facts[task, source], sum(missing.values()), *counts, why))
+            facts = sum(scene.facts.get(task, 0) for scene in scenes)
+            rows.append((task, source, facts, missing.total(), *counts, why))
     return format_columns(rows, heads=_HEADS, right=_HEADS[2:-1], width=width)
 
 
@@ -102,11 +96,7 @@ def loss_lines(report: BuildReport) -> list[str]:
     lost: dict[tuple[str, str], list[tuple[float, str, int, Counter[str]]]] = defaultdict(list)
     boxed = {scene.dataset for scene in report.scenes if scene.objects}
     for scene in report.scenes:
-        reasons: dict[str, Counter[str]] = defaultdict(Counter)
-        for name, count in scene.rejects.items():
-            task, _, reason = name.partition("/")
-            reasons[task][reason] += count
-        for task, counts in reasons.items():
+        for task, counts in count_reasons([scene]).items():
             kept, gone = scene.facts.get(task, 0), counts.total()
             if task not in tasks or (tasks[task].needs_objects and scene.dataset not in boxed):
                 continue  # a reason for the whole source, which the table tells

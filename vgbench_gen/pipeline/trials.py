@@ -51,9 +51,7 @@ class TrialJob:
     path: Path
     """The shard with the facts of the scene."""
     recipe: Recipe
-    """The recipe that is composed."""
     plans: tuple[QuestionPlan, ...]
-    """The questions."""
 
 
 def try_questions(job: TrialJob) -> list[QuestionPlan]:
@@ -237,6 +235,7 @@ def _make_plans(raw: Mapping[str, Any], row: int, task: Task, recipe: Recipe) ->
             scene_id=raw["scene_id"],
             group_id=group,
             question_type=form,
+            places=recipe.count_options(task.name),
             row=row,
             ask=raw["ask"],
             margin=raw["margin"],

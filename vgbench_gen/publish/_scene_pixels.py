@@ -83,11 +83,8 @@ class SceneJob:
     """One scan and the images wanted of it. It can be sent to another process."""
 
     ref: SceneRef
-    """Where the scan is."""
     wants: tuple[Want, ...]
-    """The images to make."""
     media: Path
-    """Folder of the images that are made."""
     record: Path
     """File that remembers which images were made with other bytes than the published ones."""
 
@@ -97,9 +94,7 @@ class SceneResult:
     """What one scan gave."""
 
     dataset: str
-    """Name of the scan's dataset."""
     scene_id: str
-    """Name of the scan in its dataset."""
     made: dict[str, HydratedImage] = field(default_factory=dict)
     """Published name of an image -> what became of it."""
     bases: dict[str, bool] = field(default_factory=dict)

@@ -46,7 +46,6 @@ class DataPart:
     rows: int
     """How many questions all of them hold."""
     files: tuple[Path, ...]
-    """The files."""
     name: str = ""
     """The name of the task's own configuration."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from vgbench_gen.core.types import LETTERS, ColorArray, Item
+from vgbench_gen.core.types import ALPHABET, ColorArray, Item
 from vgbench_gen.publish.licences import Gate
 from vgbench_gen.publish.release import RowSet
 from vgbench_gen.store.files import write_bytes
@@ -22,7 +22,6 @@ class Example:
     """A question that the card shows."""
 
     task: str
-    """Its task."""
     name: str
     """The name of the task's configuration."""
     source: str
@@ -30,11 +29,9 @@ class Example:
     licence: str
     """The terms of its scene."""
     question: str
-    """Its words."""
     options: tuple[tuple[str, str], ...]
     """(letter, text) of each option."""
     answer: str
-    """The right answer."""
     picture: str
     """Its images in one file, relative to the card."""
 
@@ -54,7 +51,7 @@ def write_examples(folder: Path, rows: RowSet, gate: Gate) -> list[Example]:
         name = rows.configurations[task]
         picture = f"{FOLDER}/{name}.jpg"
         write_bytes(folder / picture, encode_jpeg(strip_of(images)), durable=False)
-        options = tuple(zip(LETTERS, item.options, strict=False))
+        options = tuple(zip(ALPHABET, item.options, strict=False))
         told = (item.source, item.licence, item.question, options, item.answer)
         examples.append(Example(task, name, *told, picture))
     return examples

@@ -49,11 +49,8 @@ class Exported:
     to: str
     """The target's name."""
     path: Path
-    """The folder."""
     questions: int
-    """How many questions it holds."""
     images: int
-    """How many images it holds."""
     run: str
     """What to run with it."""
 

@@ -89,7 +89,6 @@ class Decision:
     """What the gate decided about the rows of one policy."""
 
     policy: Policy
-    """The policy."""
     rows: int
     """How many rows fall under it."""
     pixels: bool

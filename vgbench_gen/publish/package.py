@@ -44,7 +44,6 @@ class Package:
     """A folder that is ready to be uploaded."""
 
     folder: Path
-    """Where it lies."""
     files: Mapping[str, Mapping[str, Any]]
     """Size and SHA-256 of every file but the manifest, by its path below `folder`."""
     rows: Mapping[str, int]

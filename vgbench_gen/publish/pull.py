@@ -38,7 +38,6 @@ class Pulled:
     """A published set that was fetched."""
 
     folder: Path
-    """Where it lies."""
     rows: int
     """How many questions it has."""
     bare: int

@@ -76,7 +76,6 @@ class RowSet:
     home: Path
     """The dataset's folder."""
     dataset: Dataset
-    """The dataset."""
     keep: tuple[int, ...] | None = None
     """The places of the rows, in order; None for all."""
     apart: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -126,7 +125,6 @@ class Counts:
     origins: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     """By (source, licence, split)."""
     modality: Counter[str] = field(default_factory=Counter)
-    """By modality."""
     scenes: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """How many scenes each (source, licence) has."""
     images: int = 0
@@ -149,7 +147,6 @@ class Release:
     sets: tuple[RowSet, ...]
     """What is published, the benchmark first."""
     options: Options
-    """How it is published."""
     audit: Mapping[str, Any] | None
     """The audit's report as JSON, None where none was made."""
     vote: Vote | None = None

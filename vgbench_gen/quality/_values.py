@@ -64,7 +64,6 @@ class ClaimValues:
     """What a judgment claims."""
 
     text: str
-    """The text of the claim."""
     values: FloatArray
     """Its numbers, (k, d); k is above 1 where the claim names one of several marks."""
     claimed: int = 0

@@ -10,11 +10,11 @@ import cv2
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from vgbench_gen.core.types import LETTERS, ColorArray, Item
+from vgbench_gen.core.types import ALPHABET, ColorArray, Item
 from vgbench_gen.store import pictures
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.presentation import Mark
-from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
+from vgbench_gen.tasks.row_evidence import UNREADABLE, RowEvidence, rebuild_fact
 
 _WIDTH_PX, _TILE_HEIGHT_PX = 1440, 900  # of the page, and of an image in it at most
 _ROW_ASPECT = 2.1  # width over height of a row of images from which no other one is put beside them
@@ -28,9 +28,11 @@ _CHARACTER_PX = 8.6  # mean width of one at that size
 def draw_row(item: Item, images: Sequence[bytes]) -> ColorArray:
     """(H, 1440, 3) uint8 RGB: every shown image with the truth drawn over it, and a panel with words and numbers.
 
+    A row that another program wrote, or a damaged one, is drawn without what cannot be read of its evidence.
+
     images: encoded bytes in the order shown.
     """
-    marks = tasks[item.task].overlay(rebuild_fact(item), RowEvidence.of(item))
+    marks, _ = find_overlay(item)
     shown = [pictures.decode(data, name) for name, data in zip(item.images, images, strict=True)]
     rows, n = [], 0
     for row in _fill_rows([image.shape[1] / image.shape[0] for image in shown]):
@@ -44,6 +46,20 @@ def draw_row(item: Item, images: Sequence[bytes]) -> ColorArray:
     beside = grid.shape[1] <= _BESIDE * _WIDTH_PX
     panel = _draw_panel(item, _WIDTH_PX - grid.shape[1] if beside else _WIDTH_PX)
     return _join([grid, panel], 1 if beside else 0)
+
+
+def find_overlay(item: Item) -> tuple[list[list[Mark]], str]:
+    """(what to draw over each image, why there is nothing to draw or "")."""
+    nothing: list[list[Mark]] = [[] for _ in item.images]
+    if item.task not in tasks:
+        return nothing, "The task is not one of this program's, so nothing can be drawn."
+    try:
+        found = tasks[item.task].overlay(rebuild_fact(item), RowEvidence.of(item))
+    except UNREADABLE as error:
+        return nothing, f"The evidence does not give an overlay ({type(error).__name__})."
+    if len(found) != len(nothing):
+        return nothing, "The evidence is about another number of images."
+    return found, ""
 
 
 def _fill_rows(aspects: Sequence[float]) -> list[list[float]]:
@@ -127,15 +143,17 @@ def _list_words(item: Item, wide: int) -> list[str]:
         for line in paragraph.splitlines():
             lines += textwrap.wrap(line, wide) or [""]
         lines.append("")
-    for letter, option in zip(LETTERS, item.options, strict=False):
+    for letter, option in zip(ALPHABET, item.options, strict=False):
         mark = "->" if letter == item.answer else "  "
-        wrapped = [w for line in option.splitlines() for w in textwrap.wrap(line, wide - 8)]
+        wrapped = [w for line in option.splitlines() for w in textwrap.wrap(line, wide - 8)] or [""]
         lines += [f"{mark} {letter}: {wrapped[0]}", *(f"       {more}" for more in wrapped[1:])]
     return lines
 
 
 def _list_numbers(item: Item) -> list[str]:
-    row = RowEvidence.of(item)
+    row = RowEvidence.found(item)
+    if row is None:
+        return [f"{item.source} {item.scene_id} · {item.task} {item.ask} · {item.id}"]
     lines = [
         f"first route:  {_format_numbers(row.truth.value)} {item.unit}",
         f"second route: {_format_numbers(row.second_value)} {item.unit}",
@@ -143,8 +161,8 @@ def _list_numbers(item: Item) -> list[str]:
     if row.claim is not None:
         told = f"{row.claim.separation:.2f} margins from the truth"
         lines.append(f"claim: {_format_numbers(row.claim.value)}, {told}")
-    for letter, distractor in zip((k for k in LETTERS if k != item.answer), item.distractors, strict=False):
-        parts = item.error_parts[LETTERS.index(letter)] if item.error_parts else ""
+    for letter, distractor in zip((k for k in ALPHABET if k != item.answer), item.distractors, strict=False):
+        parts = item.error_parts[ALPHABET.index(letter)] if item.error_parts else ""
         wrong = f" (wrong: {parts.replace('+', ', ').replace('_', ' ')})" if parts else ""
         lines.append(f"{letter}: {distractor.separation:.2f} margins from the truth{wrong}")
     margins = sorted(row.margins.items())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,6 @@ class Question:
     """The text of one question with its key."""
 
     id: str
-    """The id of the question in its dataset."""
     group: str
     """A name that all questions about one truth share."""
     scene: str
@@ -25,15 +24,11 @@ class Question:
     source: str
     """The scan dataset."""
     task: str
-    """The name of the task."""
     ask: str
     """The kind of question within the task, "" where there is one kind only."""
     form: QuestionType
-    """The question type."""
     question: str
-    """The question line."""
     context: str
-    """The context line."""
     options: tuple[str, ...]
     """The texts of the options in order, without letters: ("Yes", "No") for judgments, nothing for open-ended
     questions."""
@@ -105,19 +100,29 @@ def group_by_scene(questions: Sequence[Question]) -> list[int]:
     Questions of one scene belong together; where the scene is unknown, those that share an image. Twins, and
     questions about one truth, always do.
     """
+    return find_clusters(
+        [
+            *([("scene", one.scene)] if one.scene else [("image", name) for name in one.images]),
+            ("group", one.group),
+            ("twin", one.twin),
+        ]
+        for one in questions
+    )
+
+
+def find_clusters(keys: Iterable[Sequence[tuple[str, str]]]) -> list[int]:
+    """Cluster of each place, numbered from 0: those that share a (kind, name), or others that they share one with; an
+    empty name is none."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
     names: dict[tuple[str, str], int] = {}
-    pairs: list[tuple[int, int]] = []
-    for place, question in enumerate(questions):
-        keys = [("scene", question.scene)] if question.scene else [("image", name) for name in question.images]
-        keys += [("group", question.group), ("twin", question.twin)]
-        pairs += [(place, names.setdefault(key, len(names))) for key in keys if key[1]]
-    size = len(questions) + len(names)
+    per_place = [[names.setdefault(key, len(names)) for key in members if key[1]] for members in keys]
+    pairs = [(place, name) for place, members in enumerate(per_place) for name in members]
+    size = len(per_place)
     if not pairs:
-        return list(range(len(questions)))
+        return list(range(size))
     rows, columns = np.array(pairs, dtype=np.int64).T
-    links = coo_array((np.ones(len(pairs)), (rows, columns + len(questions))), shape=(size, size))
-    labels = connected_components(links, directed=False)[1][: len(questions)]
+    links = coo_array((np.ones(len(pairs)), (rows, columns + size)), shape=(size + len(names),) * 2)
+    labels = connected_components(links, directed=False)[1][:size]
     return [int(label) for label in np.unique(labels, return_inverse=True)[1]]

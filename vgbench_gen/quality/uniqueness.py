@@ -28,17 +28,14 @@ class ItemAppearance:
     """What of an item makes it alike to another one."""
 
     id: str
-    """The id of the item."""
     group: str
     """A name that all questions about one truth share."""
     task: str
-    """The name of the task."""
     ask: str
     """The kind of question within the task."""
     source: str
     """The scan dataset."""
     scene_id: str
-    """The id of the scene."""
     frames: tuple[str, ...]
     """The ids of the frames that are asked about, sorted."""
     poses: Mapping[str, FloatArray]

@@ -16,7 +16,7 @@ from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.memory import give_memory_back
 from vgbench_gen.core.rng import digest_bytes
-from vgbench_gen.core.types import LETTERS, Fact, FloatArray, Item
+from vgbench_gen.core.types import ALPHABET, Fact, FloatArray, Item
 from vgbench_gen.distractors.base import Margins, set_problem
 from vgbench_gen.geometry.poses import measure_orthonormality_deviation
 from vgbench_gen.quality import _shown
@@ -28,7 +28,7 @@ from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.dataset import load
 from vgbench_gen.tasks.base import Task, tasks
 from vgbench_gen.tasks.records import read_camera_record
-from vgbench_gen.tasks.row_evidence import RowEvidence, read_side, rebuild_fact
+from vgbench_gen.tasks.row_evidence import UNREADABLE, RowEvidence, read_side, rebuild_fact
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import fill_word
 
@@ -36,7 +36,6 @@ _CHUNK = 200  # rows per job, at least: a few row groups
 _CAMERA_TOLERANCE_PX = 1e-6  # a stored camera must be the scan's own
 _POSE_TOLERANCE = 1e-9
 # What reading a damaged row back can raise.
-_UNREADABLE = (VGBenchError, AttributeError, LookupError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +43,7 @@ class Problem:
     """Something about a row that does not hold."""
 
     item_id: str
-    """The id of the row."""
     task: str
-    """The name of the task."""
     check: str
     """The machine-readable name of the check that failed."""
     detail: str
@@ -61,9 +58,7 @@ class VerifyJob:
     """One scan and the items that were made from it; it crosses process borders."""
 
     ref: SceneRef
-    """Where the scan lies."""
     items: tuple[Item, ...]
-    """The items."""
     gates: Gates
     """The gates of the build that the items come from."""
 
@@ -73,7 +68,6 @@ class RowsJob:
     """A stretch of rows to verify by their own evidence; it crosses process borders."""
 
     path: str
-    """The dataset."""
     start: int
     """Place of the first row."""
     stop: int
@@ -123,7 +117,7 @@ def verify_item(item: Item, images: Sequence[bytes], gates: Gates) -> list[Probl
             found += _open_problems(item, fact)
         if not found:  # how well an answer bears noise says nothing where it is not the answer
             found = find_noise_problems(item, fact, task)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         # A row that cannot even be read back is a problem of that row, whatever is wrong with it.
         found = [("evidence", f"{type(error).__name__}: {error}")]
     return [Problem(item.id, item.task, check, detail) for check, detail in found]
@@ -178,7 +172,7 @@ def _pair_problem(pair_id: str, members: Sequence[Item]) -> str:
             return f"pair {pair_id!r}: {second.id} cannot be turned back"
         found = _compare_with_stored("pairs", back.truth_candidate.value, fact, tasks[first.task])
         return f"pair {pair_id!r}: {second.id} turned back {found[0][1]}" if found else ""
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         return f"pair {pair_id!r}: {type(error).__name__}: {error}"
 
 
@@ -258,7 +252,7 @@ def _find_raw_problems(item: Item, view: SceneView, names: dict[tuple[str, bool]
                 raise ValueError("what the second route gives has no other side")
             second = turned.second_value
         found += _compare_with_stored("raw_route", second, asked, task)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         found.append(("raw_route", f"{type(error).__name__}: {error}"))
     return [Problem(item.id, item.task, check, detail) for check, detail in found]
 
@@ -293,18 +287,19 @@ def _compare_with_stored(check: str, value: FloatArray, fact: Fact, task: Task) 
 
 def _find_option_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, str]]:
     found = []
-    if len(item.options) != len(LETTERS) or len(fact.candidates) != len(LETTERS):
+    count = len(item.options)
+    if count < 2 or count != len(fact.candidates):
         return [("options", f"{len(item.options)} options, {len(fact.candidates)} in the evidence")]
     margins: Margins = "recorded" if item.difficulty == "stress" else "enforced"
-    problem = set_problem(fact.candidates, len(LETTERS), fact, task, margins)
+    problem = set_problem(fact.candidates, count, fact, task, margins)
     if problem:
         found.append(("option_set", problem))
     if len(set(item.options)) != len(item.options):
         found.append(("options", "two options read alike"))
-    if len(item.distractors) != len(LETTERS) - 1:
+    if len(item.distractors) != count - 1:
         found.append(("options", f"{len(item.distractors)} distractor records"))
     shown = RowEvidence.of(item).shown()
-    for letter, text, option in zip(LETTERS, item.options, fact.candidates, strict=True):
+    for letter, text, option in zip(ALPHABET[:count], item.options, fact.candidates, strict=True):
         if _shown.is_name(text):
             if not _shown.is_shown(text, option, item, shown):
                 found.append(("option_text", f"{letter} reads {text!r}, which does not show {option.key!r}"))

@@ -7,15 +7,15 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from vgbench_gen.core.types import LETTERS
+from vgbench_gen.core.types import ALPHABET
 from vgbench_gen.pipeline.audit import AuditLine, AuditReport
 from vgbench_gen.quality.findings import Finding
 from vgbench_gen.report.audit_table import format_interval, format_value, name_cell
+from vgbench_gen.report.charts import RANKS, make_bar, make_bars, make_histogram
 
 _BINS = 20
 _FIRST_NUMBER = re.compile(r"[<>]= (\d+(?:\.\d+)?)")
 _MOST_MARKS = 60
-_RANKS = ("smallest", "second", "third", "largest")
 
 
 def plot_forests(report: AuditReport, families: Sequence[tuple[str, str, str]]) -> list[dict[str, Any]]:
@@ -102,51 +102,19 @@ def place(value: float) -> str:
     return f"{min(max(value, 0.0), 100.0):.1f}%" if math.isfinite(value) else ""
 
 
-def plot_stacks(tallies: Mapping[str, Mapping[str, Sequence[int]]]) -> list[dict[str, Any]]:
-    """Stacked bars of counts: places of the right answer per cell, and its rank by size."""
-    titles = {"letters": "Right letter per cell of the dataset", "yes_no": "Right answer of judgments",
-              "ranks": "Rank of the true number among the options"}  # fmt: skip
-    names: dict[str, Sequence[str]] = {"letters": LETTERS, "yes_no": ("yes", "no"), "ranks": _RANKS}
-    return [
-        _stack(titles[kind], names[kind], cells)
-        for kind, cells in tallies.items()
-        if any(sum(counts) for counts in cells.values())
-    ]
-
-
-def _stack(title: str, names: Sequence[str], cells: Mapping[str, Sequence[int]]) -> dict[str, Any]:
-    rows = []
-    for cell, counts in sorted(cells.items()):
-        total, x, parts = max(sum(counts), 1), 0.0, []
-        for series, count in enumerate(counts):
-            width = 100.0 * count / total
-            parts.append({"series": series % 4, "x": f"{x:.2f}%", "width": f"{width:.2f}%"})
-            x += width
-        caption = ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=False))
-        label = cell.replace("_", " ")
-        rows.append({"label": label, "parts": parts, "total": sum(counts), "caption": f"{label}: {caption}"})
-    return {"title": title, "names": list(names), "rows": rows}
-
-
-def plot_bias(bias: Mapping[str, float]) -> dict[str, Any] | None:
-    """How the bias scores of the dataset's questions lie between 0 and 1; None where there are none."""
-    if not bias:
-        return None
-    counts = [0] * _BINS
-    for score in bias.values():
-        counts[min(int(score * _BINS), _BINS - 1)] += 1
-    most, width = max(counts), 540 / _BINS
-    bins = [
-        {
-            "x": round(10 + k * width + 1, 1),
-            "width": round(width - 2, 1),
-            "y": round(165 - 150 * count / most, 1),
-            "height": round(150 * count / most, 1),
-            "caption": f"{k / _BINS:.2f} to {(k + 1) / _BINS:.2f}: {count}",
-        }
-        for k, count in enumerate(counts)
-    ]
-    ticks = [{"x": 10 + 540 * value, "label": f"{value:g}"} for value in (0.1, 0.25, 0.5, 0.75, 0.9)]
-    return {"title": "Bias scores of the dataset's questions", "bins": bins, "ticks": ticks,
-            "caption": f"Share that text-only classifiers give to the right answer, over {len(bias)} questions: "
-                    "at chance where the text gives nothing away, at 1 where it gives the answer away."}  # fmt: skip
+def plot_distributions(report: AuditReport) -> list[dict[str, Any]]:
+    """Places of the right answer per cell, its rank by size, and the bias scores of the dataset's questions."""
+    found: list[dict[str, Any] | None] = []
+    for kind, title, names in (
+        ("letters", "Right letter per cell of the dataset", ALPHABET),
+        ("yes_no", "Right answer of judgments", ("yes", "no")),
+        ("ranks", "Rank of the true number among the options", RANKS),
+    ):
+        cells = sorted(report.tallies.get(kind, {}).items())
+        bars = [make_bar(cell.replace("_", " "), counts) for cell, counts in cells]
+        most = max((len(counts) for _, counts in cells), default=0)
+        chart = make_bars(title, bars, names[:most], alike=True)
+        found.append(chart if chart["rows"] else None)
+    title = "Bias score: share that text-only classifiers give to the right answer (chance: the text tells nothing)"
+    found.append(make_histogram(title, "", list(report.bias.values()), _BINS, (0.0, 1.0)))
+    return [chart for chart in found if chart]

@@ -164,8 +164,7 @@ def describe_few(report: AuditReport) -> list[str]:
     """In a sentence, that most figures with a bar rest on too few questions; nothing where most are judged."""
     counts = count_verdicts(report.lines)
     few, barred = counts["few"], counts["red"] + counts["few"] + counts["green"]
-    told = "There were too few questions to judge most of it: that is so of {:,} of {:,} figures that have a bar."
-    return [told.format(few, barred)] if 2 * few > barred else []
+    return [f"{few:,} of {barred:,} checks are inconclusive: not enough questions."] if 2 * few > barred else []
 
 
 def describe_power(report: AuditReport) -> list[str]:

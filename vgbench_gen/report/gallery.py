@@ -38,9 +38,7 @@ class GalleryReport:
     index: Path
     """The page to open."""
     items: int
-    """The number of items shown."""
     scenes: int
-    """The number of scenes they come from."""
     images_referenced: int
     """The number of images that stand in the dataset's media/ alone."""
     images_own: int

@@ -29,7 +29,6 @@ class GalleryImages:
     """Addresses of the images of a gallery; writes those that stand nowhere yet."""
 
     gallery: Path
-    """The folder of the site."""
     media: Path | None
     """The dataset's folder of images; None where it has none."""
     standalone: bool = False

@@ -11,10 +11,9 @@ import numpy as np
 
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import Item
-from vgbench_gen.report.gallery_evidence import read_row
-from vgbench_gen.report.gallery_told import UNREADABLE
 from vgbench_gen.store.dataset import Dataset
 from vgbench_gen.store.pictures import decode, find_size
+from vgbench_gen.tasks.row_evidence import UNREADABLE, RowEvidence
 
 _TRIED = 12  # questions of a task whose images are compared by their sharpness
 _LONG_SIDE_PX = 480  # at which they are: noise of the sensor is gone there
@@ -23,7 +22,7 @@ _LONG_SIDE_PX = 480  # at which they are: noise of the sensor is gone there
 def rate_opener(item: Item) -> int:
     """How well the first image opens a gallery: one for a landscape format, one for something that is marked on it."""
     try:
-        row = read_row(item)
+        row = RowEvidence.of(item)
         first = row.shown()[0]
         width, height = find_size(first, row.base_size(first.base))
     except UNREADABLE:
@@ -73,7 +72,7 @@ def find_sharpness(dataset: Dataset, item: Item, k: int) -> float:
 def _count_marked(item: Item) -> tuple[int, int]:
     """On how many of its images a question has marks, and how well its first one opens."""
     try:
-        shown = read_row(item).shown()
+        shown = RowEvidence.of(item).shown()
     except UNREADABLE:
         return 0, 0
     return sum(any(op["op"] in ("point", "region") for op in one.ops) for one in shown), rate_opener(item)

@@ -10,13 +10,11 @@ from urllib.parse import quote
 
 import numpy as np
 
-from vgbench_gen.core.types import LETTERS, QUESTION_TYPES, FloatArray, Item
-from vgbench_gen.report.gallery_evidence import read_row
-from vgbench_gen.report.gallery_told import UNREADABLE
+from vgbench_gen.core.types import ALPHABET, LETTERS, QUESTION_TYPES, FloatArray, Item
+from vgbench_gen.report.charts import RANKS, make_bar, make_bars, make_histogram
+from vgbench_gen.tasks.row_evidence import UNREADABLE, RowEvidence
 
-BINS = 14
 _RANK_ASKED = ("deepest", "nearest")  # these ask for the rank itself
-_RANKS = ("smallest", "second", "third", "largest")
 DIFFICULTIES = ("easy", "medium", "hard")
 # Answers that are more than one number are shown by one that can be put on an axis.
 _SHAPES: dict[tuple[int, ...], tuple[str, str, Callable[[FloatArray], float]]] = {
@@ -55,7 +53,7 @@ class Tallies:
             if item.question_type == "multi-choice" and item.ask not in _RANK_ASKED:
                 options = [
                     read_single_number(option.value.ravel().tolist(), item.answer_shape)[2]
-                    for option in read_row(item).options
+                    for option in RowEvidence.of(item).options
                 ]
                 truth = LETTERS.index(item.answer)
                 if len(options) == len(LETTERS) and len(set(options)) == len(options):
@@ -80,10 +78,7 @@ def read_single_number(values: Sequence[float], shape: Sequence[int]) -> tuple[s
 
 
 def plot_charts(tallies: Tallies, scenes: Sequence[tuple[str, int, str]]) -> list[dict[str, Any]]:
-    """Groups of charts for the page: {title, charts}.
-
-    A chart has kind "bars" (title, legend, rows of {label, total, href, parts}; a part has n, share of the longest bar,
-    left and series) or "histogram" (title, unit, total, median, bins of {n, share, low, high}).
+    """Groups of charts for the page: {title, charts}, see `report.charts`.
 
     scenes: (name, items, address of its page).
     """
@@ -98,16 +93,16 @@ def plot_charts(tallies: Tallies, scenes: Sequence[tuple[str, int, str]]) -> lis
         return sum(n for key, n in cells.items() if all(key[names.index(k)] == v for k, v in wanted.items()))
 
     def count_by(name: str, keys: Sequence[str]) -> list[dict[str, Any]]:
-        return [_make_row(key, [(count(**{name: key}), 0)], _make_address({name: key})) for key in keys]
+        return [make_bar(key, [count(**{name: key})], _make_address({name: key})) for key in keys]
 
     def split(task: str, series: Sequence[int]) -> dict[str, Any]:
-        return _make_row(task, [(n, k) for k, n in enumerate(series)], _make_address({"task": task}))
+        return make_bar(task, series, _make_address({"task": task}))
 
     counts = [
-        _make_chart("Items per task", [split(t, [count(task=t, type=f) for f in forms]) for t in tasks], forms),
-        _make_chart("Items per type", count_by("type", forms)),
-        _make_chart("Items per source", count_by("source", sources)),
-        _make_chart(
+        make_bars("Items per task", [split(t, [count(task=t, type=f) for f in forms]) for t in tasks], forms),
+        make_bars("Items per type", count_by("type", forms)),
+        make_bars("Items per source", count_by("source", sources)),
+        make_bars(
             "Difficulty per task", [split(t, [tallies.difficulty[t, d] for d in hardness]) for t in tasks], hardness
         ),
     ]
@@ -118,76 +113,40 @@ def plot_charts(tallies: Tallies, scenes: Sequence[tuple[str, int, str]]) -> lis
 
 def _plot_scenes(source: str, scenes: Sequence[tuple[str, int, str]]) -> dict[str, Any]:
     mine = sorted((s for s in scenes if s[0].startswith(f"{source}/")), key=lambda s: (-s[1], s[0]))
-    return _make_chart(
-        f"Items per scene of {source}", [_make_row(name, [(n, 0)], address) for name, n, address in mine]
-    )
-
-
-def _plot_by_task(
-    title: str, form: str, tasks: Iterable[str], series: Sequence[str], count: Callable[[str, int], int]
-) -> dict[str, Any]:
-    """One bar for each task, split by a series; `count` says how many of a task belong to its k-th member."""
-    rows = [
-        _make_row(task, [(count(task, k), k) for k in range(len(series))], _make_address({"task": task, "type": form}))
-        for task in sorted(set(tasks))
-    ]
-    return _make_chart(title, rows, list(series))
+    return make_bars(f"Items per scene of {source}", [make_bar(name, [n], address) for name, n, address in mine])
 
 
 def _plot_answers(tallies: Tallies) -> list[dict[str, Any]]:
-    choices, claims = "multi-choice", "judgment"
-    by_form = {form: [(t, a) for t, of_form, a in tallies.answers if of_form == form] for form in (choices, claims)}
-    words = sorted({answer for _, answer in by_form[claims]})
-    found = [
-        _plot_by_task(
-            "Right letter per task (multi-choice)", choices, (t for t, _ in by_form[choices]), LETTERS,
-            lambda t, k: tallies.answers[t, choices, LETTERS[k]],
+    def plot(
+        title: str, form: str, tasks: Iterable[str], series: Sequence[str], count: Callable[[str, int], int]
+    ) -> dict[str, Any]:
+        bars = [
+            make_bar(task, [count(task, k) for k in range(len(series))], _make_address({"task": task, "type": form}))
+            for task in sorted(set(tasks))
+        ]
+        return make_bars(title, bars, series, alike=True)
+
+    answers = tallies.answers
+    words = sorted({answer for _, form, answer in answers if form == "judgment"})
+    letters = [x for x in ALPHABET if any((form, answer) == ("multi-choice", x) for _, form, answer in answers)]
+    found: list[dict[str, Any] | None] = [
+        plot(
+            "Right letter per task (multi-choice)", "multi-choice", (t for t, f, _ in answers if f == "multi-choice"),
+            letters, lambda t, k: answers[t, "multi-choice", letters[k]],
         ),
-        _plot_by_task(
-            "Right answer per task (judgment)", claims, (t for t, _ in by_form[claims]), words,
-            lambda t, k: tallies.answers[t, claims, words[k]],
+        plot(
+            "Right answer per task (judgment)", "judgment", (t for t, f, _ in answers if f == "judgment"), words,
+            lambda t, k: answers[t, "judgment", words[k]],
         ),
-        _plot_by_task(
-            "Rank of the true value among the options", choices, (t for t, _ in tallies.ranks), _RANKS,
+        plot(
+            "Rank of the true value among the options", "multi-choice", (t for t, _ in tallies.ranks), RANKS,
             lambda t, k: tallies.ranks[t, k + 1],
         ),
     ]  # fmt: skip
     for (task, ask, what, unit), values in sorted(tallies.values.items()):
         name = " ".join(part for part in (task, ask) if part)
-        found.append(_make_histogram(f"Answers of {name}" + (f": {what}" if what else ""), unit, values))
-    return [chart for chart in found if chart.get("rows") or chart.get("bins")]
-
-
-def _make_chart(title: str, rows: list[dict[str, Any]], legend: Sequence[str] = ()) -> dict[str, Any]:
-    most = max((row["total"] for row in rows), default=0)
-    for row in rows:
-        left = 0.0
-        for part in row["parts"]:
-            part["share"] = part["n"] / most if most else 0.0
-            part["left"], left = left, left + part["share"]
-            part["name"] = legend[part["series"]] if legend else row["label"]
-    return {"kind": "bars", "title": title, "rows": rows, "legend": list(legend)}
-
-
-def _make_row(label: str, parts: Sequence[tuple[int, int]], href: str) -> dict[str, Any]:
-    return {
-        "label": label or "(none)",
-        "total": sum(n for n, _ in parts),
-        "href": href,
-        "parts": [{"n": n, "series": series} for n, series in parts if n],
-    }
-
-
-def _make_histogram(title: str, unit: str, values: Sequence[float]) -> dict[str, Any]:
-    counts, edges = np.histogram(values, bins=BINS if len(set(values)) > 1 else 1)
-    most = int(counts.max())
-    bins = [
-        {"n": int(n), "share": float(n) / most, "low": f"{edges[k]:.4g}", "high": f"{edges[k + 1]:.4g}"}
-        for k, n in enumerate(counts)
-    ]
-    middle = float(np.median(values))
-    return {"kind": "histogram", "title": title, "unit": unit, "bins": bins, "total": len(values),
-            "median": f"{middle:.4g}"}  # fmt: skip
+        found.append(make_histogram(f"Answers of {name}" + (f": {what}" if what else ""), unit, values))
+    return [chart for chart in found if chart and (chart.get("rows") or chart.get("bins"))]
 
 
 def _make_address(filters: Mapping[str, str]) -> str:

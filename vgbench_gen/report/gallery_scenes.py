@@ -12,10 +12,10 @@ import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
 from vgbench_gen.core.types import FloatArray, Item
-from vgbench_gen.report.gallery_evidence import list_measured, read_fact, read_row
-from vgbench_gen.report.gallery_told import UNREADABLE
+from vgbench_gen.report.gallery_rows import list_measured
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.presentation import WorldBox
+from vgbench_gen.tasks.row_evidence import UNREADABLE, RowEvidence, rebuild_fact
 
 SNAP_DEG = 15.0  # an axis of the world within this of what the cameras say is taken for up
 LEANING_DEG = 45.0  # where views hardly turn, an axis so near to their own up that is square with their x axes is up
@@ -35,9 +35,7 @@ class SceneNotes:
     """What the items of one scene tell about it, collected item by item."""
 
     source: str
-    """The scan dataset of the scene."""
     scene_id: str
-    """The id of the scene in it."""
     licence: str = ""
     """The licence of the scan, as the first item that names one gives it; empty where none does."""
     items: list[tuple[int, str, str, str]] = field(default_factory=list)
@@ -63,8 +61,8 @@ class SceneNotes:
         self.items.append((row, item.id, item.task, item.question_type))
         self.licence = self.licence or item.licence
         try:
-            told = read_row(item)
-            pictures, fact = told.shown(), read_fact(item)
+            told = RowEvidence.of(item)
+            pictures, fact = told.shown(), rebuild_fact(item)
             for address, picture in zip(addresses, pictures, strict=True):
                 drawn = len(picture.ops)
                 frame, base = told.frame_of(picture.base), find_base(picture.base)

@@ -18,18 +18,16 @@ from typing import Any
 import numpy as np
 
 from vgbench_gen.core.errors import VGBenchError
-from vgbench_gen.core.types import LETTERS, FloatArray, Item
+from vgbench_gen.core.types import ALPHABET, FloatArray, Item
 from vgbench_gen.geometry import projection
 from vgbench_gen.geometry.poses import transform
-from vgbench_gen.report.gallery_evidence import read_fact, read_row
 from vgbench_gen.report.gallery_scenes import FAR_M, find_up_direction
-from vgbench_gen.report.gallery_told import UNREADABLE
 from vgbench_gen.report.site import Site
 from vgbench_gen.scenes import discover
 from vgbench_gen.scenes.base import Frame, loaders
 from vgbench_gen.scenes.opening import lay_to_scene, open_scene
 from vgbench_gen.tasks.base import tasks
-from vgbench_gen.tasks.row_evidence import RowEvidence
+from vgbench_gen.tasks.row_evidence import UNREADABLE, RowEvidence, rebuild_fact
 
 POINTS = 6000  # of one cloud, 9 bytes each
 FRAMES = 60  # with a cloud, of one gallery
@@ -47,7 +45,7 @@ def describe_space(item: Item) -> dict[str, Any] | None:
     if item.task not in tasks:
         return None
     try:
-        told, fact = read_row(item), read_fact(item)
+        told, fact = RowEvidence.of(item), rebuild_fact(item)
         pictures, task = told.shown(), tasks[item.task]
         if any(op["op"] not in ("point", "region") for picture in pictures for op in picture.ops):
             return None
@@ -82,15 +80,15 @@ def describe_space(item: Item) -> dict[str, Any] | None:
 
 def _is_right(item: Item, image: int, images: int) -> bool | None:
     """Whether an image is the answer, where the images after the first are the options; else None."""
-    choices = images == 1 + len(item.options) and item.answer in LETTERS
-    return LETTERS.index(item.answer) == image - 1 if choices and image else None
+    choices = images == 1 + len(item.options) and item.answer in ALPHABET
+    return ALPHABET.index(item.answer) == image - 1 if choices and image else None
 
 
 def _list_wrong_values(item: Item, told: RowEvidence) -> list[tuple[str, FloatArray]]:
     """(letter or "claim", value) of what is claimed or offered and not true."""
     found = [
         (letter, option.value)
-        for letter, option in zip(LETTERS, told.options, strict=False)
+        for letter, option in zip(ALPHABET, told.options, strict=False)
         if len(told.options) > 1 and letter != item.answer
     ]
     if told.claim is not None and not told.claim.holds:

@@ -38,7 +38,6 @@ class PageHeader:
     kind: str
     """What is written: `GALLERY`, `AUDIT` or `SCORES`."""
     folder: Path
-    """Where it is written."""
     homes: Mapping[str, Path]
     """The folders of the datasets that it is about, by name."""
     movable: bool = False

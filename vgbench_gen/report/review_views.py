@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vgbench_gen.core.errors import VGBenchError
-from vgbench_gen.core.types import LETTERS, Item
+from vgbench_gen.core.types import ALPHABET, Item
+from vgbench_gen.quality.explain import find_overlay
 from vgbench_gen.quality.review.lines import CANNOT_TELL, CONFIDENCES, FLAGS, VERDICTS
 from vgbench_gen.quality.review.queue import list_items
 from vgbench_gen.quality.review.session import Assignment, ReviewSession
-from vgbench_gen.quality.review.shown import list_evidence
 from vgbench_gen.report.matrices import split_matrices
 from vgbench_gen.store.pictures import read_image_size
-from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.presentation import Mark
-from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
+from vgbench_gen.tasks.row_evidence import RowEvidence
+from vgbench_gen.text.numbers import format_value
 from vgbench_gen.text.render import fill_word
 
 _LABEL = 1 / 34  # height of a label, of the image's width: still readable where the image is as wide as a phone
@@ -77,7 +75,7 @@ class Shape:
 def list_images(session: ReviewSession, assignment: Assignment, with_marks: bool) -> list[dict[str, Any]]:
     """Address, size in pixels, words and (after the answer) marks of each image."""
     item = session.show(assignment).item
-    marks = _read_marks(item) if with_marks else [[] for _ in item.images]
+    marks = find_overlay(item)[0] if with_marks else [[] for _ in item.images]
     found = []
     for k in range(len(item.images)):
         width, height = read_image_size(session.read_image(assignment, k), f"item {item.id}, image {k + 1}")
@@ -117,7 +115,7 @@ def make_reveal_page(session: ReviewSession, assignment: Assignment) -> dict[str
         "images": list_images(session, assignment, True),
         "options": [
             (letter, split_matrices(text), letter == item.answer)
-            for letter, text in zip(LETTERS, item.options, strict=False)
+            for letter, text in zip(ALPHABET, item.options, strict=False)
         ],
         "right_answer": item.answer,
         "given": "" if given.answer == CANNOT_TELL else given.answer,
@@ -160,16 +158,8 @@ def _list_choices(item: Item) -> list[dict[str, Any]]:
         return [{"value": w, "letter": "", "text": split_matrices(w), "keys": w[0].lower()} for w in words]
     return [
         {"value": letter, "letter": letter, "text": split_matrices(text), "keys": f"{n} {letter.lower()}"}
-        for n, (letter, text) in enumerate(zip(LETTERS, item.options, strict=False), 1)
+        for n, (letter, text) in enumerate(zip(ALPHABET, item.options, strict=False), 1)
     ]
-
-
-def _read_marks(item: Item) -> list[list[Mark]]:
-    found: list[list[Mark]] = []
-    if item.task in tasks.names():
-        with suppress(VGBenchError, LookupError, TypeError, ValueError):  # evidence that another program wrote
-            found = tasks[item.task].overlay(rebuild_fact(item), RowEvidence.of(item))
-    return found if len(found) == len(item.images) else [[] for _ in item.images]
 
 
 def _make_shapes(mark: Mark, width: int) -> list[Shape]:
@@ -200,3 +190,46 @@ def _place_label(label: str, at: tuple[float, float], width: int, size: float) -
     if x + long <= width:
         return "start", (max(x, 0.0), y)
     return ("end", (min(x, width), y)) if x >= long else ("middle", (width / 2, y))
+
+
+_DEPTH = 2  # of nested evidence that is spelled out
+_LONG = 24  # numbers of an array that are spelled out
+
+
+def list_evidence(item: Item) -> list[tuple[str, str]]:
+    """(name, value) in words and numbers; values may hold line breaks."""
+    row = RowEvidence.found(item)
+    unit = f" {item.unit}" if item.unit else ""
+    rows: list[tuple[str, str]] = []
+    if row is not None:  # rows of other programs have none
+        rows.append(("First route", format_value(row.truth.value.tolist()) + unit))
+        rows.append(("Second route", format_value(row.second_value.tolist()) + unit))
+        if row.claim is not None:
+            told = f"{row.claim.separation:.2f} margins from the truth"
+            rows.append(("Claim", f"{format_value(row.claim.value.tolist())}{unit}, {told}"))
+    if item.tolerance:
+        rows.append(("Tolerance", f"{item.tolerance:g}"))
+    for n, distractor in enumerate(item.distractors, 1):
+        how = distractor.key or distractor.strategy
+        rows.append((f"Wrong option {n}", f"{how}: {distractor.separation:.2f} margins from the truth"))
+    tightest = sorted((row.margins if row is not None else {}).items(), key=lambda pair: (pair[1], pair[0]))
+    if tightest:
+        rows.append(("Margins over required", "\n".join(f"{name} {value:.2f}" for name, value in tightest)))
+    if row is not None and row.noise is not None:
+        rows.append(("Noise test", row.noise.described))
+    rows.append(("Source", f"{item.source} {item.scene_id}, frames {', '.join(item.frame_ids) or '-'}"))
+    rows.append(("Difficulty", item.difficulty or "-"))
+    rows.append(("Item", item.id))
+    return rows
+
+
+def _format_plain(value: Any, depth: int = 0) -> str:
+    if isinstance(value, Mapping):
+        if depth >= _DEPTH:
+            return f"{len(value)} values"
+        return ("\n" if depth == 0 else ", ").join(
+            f"{k} {_format_plain(v, depth + 1)}" for k, v in sorted(value.items())
+        )
+    if isinstance(value, list | tuple):
+        return format_value(value) if len(value) <= _LONG else f"{len(value)} values"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -7,13 +7,17 @@ import io
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.columns import WIDTH, format_columns
 from vgbench_gen.core.lines import guard_formula
+from vgbench_gen.evaluation.base import Source
+from vgbench_gen.evaluation.board import Board
 from vgbench_gen.evaluation.cells import Cell
+from vgbench_gen.evaluation.saved import SavedScores
 from vgbench_gen.evaluation.tables import ColumnHead, Comparison, ModelPair, Row, Table
 from vgbench_gen.report.site import replace_non_finite
 
@@ -31,6 +35,25 @@ _LATEX = {
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", NONE: "--",
     "[": "{[}",
 }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ScoresReport:
+    """What a page of scores is made of."""
+
+    title: str
+    board: Board
+    """The questions and what every run scored on them."""
+    comparison: Comparison
+    """The tables made from the board."""
+    homes: Mapping[str, Path] = field(default_factory=dict)
+    """The folder of each data set by its name, where the gallery stands."""
+    notes: Sequence[str] = ()
+    """What else a reader must know, such as replies that were not scored."""
+    saved: Mapping[str, Sequence[SavedScores]] = field(default_factory=dict)
+    """The scores by data set, from which pages of wrong answers are made; where empty there are none."""
+    sources: Mapping[str, Source] = field(default_factory=dict)
+    """The questions by data set, for images of traces that stand elsewhere."""
 
 
 def format_value(cell: Cell, head: ColumnHead) -> str:
@@ -117,24 +140,30 @@ def format_json(value: Any) -> str:
     return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+def list_numbers(found: Comparison) -> list[dict[str, Any]]:
+    """One record per number of all tables; shares from 0 to 1, NaN where there is no number."""
+    return [
+        {
+            "table": table.key, "name": line.name, "kind": line.kind, "column": head.name, "unit": head.unit,
+            "value": cell.value, "low": cell.low, "high": cell.high, "n": cell.n, "asked": cell.asked,
+            "value_all": cell.value_all, "total": head.total, "mark": cell.mark, "note": line.note, "group": line.group,
+        }
+        for table in found.tables
+        for line in table.rows
+        for head, cell in zip(table.columns, line.cells, strict=True)
+        if not math.isnan(cell.value) or cell.asked
+    ]  # fmt: skip
+
+
 def format_csv(found: Comparison) -> str:
     """One line per number; shares from 0 to 1."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(
-        ["table", "name", "kind", "column", "unit", "value", "low", "high", "n", "asked", "value_all", "total", "mark",
-         "note", "group"]
-    )  # fmt: skip
-    for table in found.tables:
-        for line in table.rows:
-            for head, cell in zip(table.columns, line.cells, strict=True):
-                if not math.isnan(cell.value) or cell.asked:
-                    numbers = [cell.value, cell.low, cell.high]
-                    writer.writerow(
-                        [table.key, guard_formula(line.name), line.kind, head.name, head.unit,
-                         *map(_format_number, numbers), cell.n, cell.asked, _format_number(cell.value_all),
-                         head.total, cell.mark, line.note, line.group]
-                    )  # fmt: skip
+    numbers = list_numbers(found)
+    writer.writerow(numbers[0])
+    for number in numbers:
+        values = (_format_number(value) if isinstance(value, float) else value for value in number.values())
+        writer.writerow(map(guard_formula, values))
     return out.getvalue()
 
 

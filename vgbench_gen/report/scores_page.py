@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from vgbench_gen.core.columns import WIDTH
+from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.evaluation import reference_scores
 from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
-from vgbench_gen.evaluation.base import Source, benchmarks
+from vgbench_gen.evaluation.base import benchmarks
 from vgbench_gen.evaluation.board import BASELINE, Board, BoardRun
+from vgbench_gen.evaluation.compare import load_board
+from vgbench_gen.evaluation.loaded import LoadedDataset
 from vgbench_gen.evaluation.pooled import UNREADABLE
-from vgbench_gen.evaluation.saved import SavedScores
-from vgbench_gen.evaluation.tables import ColumnHead, Comparison, Row, Table, split_runs
+from vgbench_gen.evaluation.results import get_path
+from vgbench_gen.evaluation.tables import ColumnHead, Row, Table, compare_models, split_runs
 from vgbench_gen.report import scores_plots
 from vgbench_gen.report.gallery_images import make_relative_address
 from vgbench_gen.report.header import SCORES, PageHeader, refresh_headers
-from vgbench_gen.report.scores_chart import plot_parts, read_human_scores
 from vgbench_gen.report.scores_files import (
     MARKED,
     PAIRS_TOLD,
+    ScoresReport,
     as_json,
     format_csv,
     format_denominators,
@@ -31,10 +36,13 @@ from vgbench_gen.report.scores_files import (
     format_json,
     format_latex,
     format_markdown,
+    format_text_lines,
     format_value,
     group_rows,
+    list_numbers,
     pair_texts,
 )
+from vgbench_gen.report.scores_plots import plot_parts, read_human_scores
 from vgbench_gen.report.scores_wrong import WrongAnswerPages, write_wrong
 from vgbench_gen.report.site import make_environment, make_inline_style
 from vgbench_gen.store.files import write_bytes
@@ -44,24 +52,99 @@ UNREADABLE_LIMIT = 0.02  # docs/validity.md#unreadable-replies; a model's number
 _PLOTTED = ("task", "form", "difficulty", "scans", "source", "dataset")
 
 
-@dataclass(frozen=True, slots=True)
-class ScoresReport:
-    """What a page of scores is made of."""
+@dataclass(frozen=True, eq=False)
+class ComparedModels:
+    """The tables of several models, as `vgbench compare` prints them."""
 
-    title: str
-    """The names of the data sets."""
-    board: Board
-    """The questions and what every run scored on them."""
-    comparison: Comparison
-    """The tables made from the board."""
-    homes: Mapping[str, Path] = field(default_factory=dict)
-    """The folder of each data set by its name, where the gallery stands."""
-    notes: Sequence[str] = ()
-    """What else a reader must know, such as replies that were not scored."""
-    saved: Mapping[str, Sequence[SavedScores]] = field(default_factory=dict)
-    """The scores by data set, from which pages of wrong answers are made; where empty there are none."""
-    sources: Mapping[str, Source] = field(default_factory=dict)
-    """The questions by data set, for images of traces that stand elsewhere."""
+    report: ScoresReport
+    """What the tables and the page are made of."""
+    page: Path
+    """The page with plots and wrong answers; the tables stand beside it as CSV, Markdown, LaTeX and JSON."""
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """All tables, the summary first."""
+        return self.report.comparison.tables
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """A record per number: table, name of the run, column, value, the ends of its interval and so on. Shares are
+        from 0 to 1."""
+        return list_numbers(self.report.comparison)
+
+    def to_pandas(self, table: str = "") -> Any:
+        """A `pandas.DataFrame`: the records, or a row per run with the numbers of the table of this key."""
+        import pandas as pd
+
+        frame = pd.DataFrame(self.to_records())
+        if not table:
+            return frame
+        if table not in (keys := [one.key for one in self.tables]):
+            raise ConfigError(f"to_pandas: found table {table!r}; expected one of {', '.join(keys)}.")
+        mine = frame[frame["table"] == table]
+        wide = mine.pivot(index="name", columns="column", values="value")
+        return wide.reindex(index=mine["name"].unique(), columns=mine["column"].unique())
+
+    def lines(self, width: int = WIDTH) -> list[str]:
+        """The summary, what tools are worth where agents were asked, the paper's table, and warnings."""
+        found = self.report.comparison
+        told: list[str] = []
+        for table in (found.summary, *found.agents[:1], *found.papers[:1]):
+            told += [*format_text_lines(table, width), ""]
+        told += [f"{name}: {how}." for name, how in describe_attempts(self.report.board).items()]
+        return [*told, *list_warnings(self.report)]
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines())
+
+
+def compare(
+    datasets: str | PathLike[str] | LoadedDataset | Sequence[str | PathLike[str] | LoadedDataset],
+    models: Sequence[str] = (),
+    *,
+    benchmark: str = "vgbench",
+    out: str | PathLike[str] | None = None,
+    replies: str | PathLike[str] | None = None,
+    seed: int = 0,
+    progress: Callable[[str, int, int], None] = lambda name, done, total: None,
+) -> ComparedModels:
+    """Compare models on the replies they gave, scoring what is not scored yet, and write tables and a page.
+
+    Args:
+        datasets: as `vgbench_gen.load` takes them or what it gives; several are pooled, as SpatialScore is.
+        models: names or specs; all where empty.
+        benchmark: what kind of data they are.
+        out: folder to write to; `scores/report` of the dataset by default.
+        replies: folder of the replies; `replies` of the dataset by default.
+        seed: of the bootstrap.
+        progress: called with (file, replies scored, replies in all).
+
+    Raises:
+        ConfigError: several datasets of one name, or without `out` or with `replies`.
+        DatasetError: no replies, or none that belong to the datasets.
+    """
+    from vgbench_gen.evaluation.agent_tables import make_agent_tables
+
+    if isinstance(datasets, str | PathLike | LoadedDataset):
+        datasets = [datasets]
+    named = [get_path(one) for one in datasets]
+    paths = {path.resolve().name: path for path in named}
+    if len(paths) < len(named):
+        raise ConfigError("DATASET: found two folders of one name; expected each once, under names of their own.")
+    sources = {name: benchmarks[benchmark].open(path) for name, path in paths.items()}
+    logs = None if replies is None else Path(replies)
+    if logs is not None and len(sources) > 1:
+        raise ConfigError(f"--replies {logs}: found several datasets; expected one.")
+    if out is None and len(sources) > 1:
+        raise ConfigError("--out: found none with several datasets; expected a folder to write to.")
+    home = next(iter(sources.values())).folder
+    if logs is not None:
+        home = logs if logs.is_dir() else logs.parent
+    loaded = load_board(sources, [models] if isinstance(models, str) else models, progress, logs)
+    tables = compare_models(loaded.board, seed)
+    tables = replace(tables, agents=make_agent_tables(loaded.board, loaded.saved, sources, seed))
+    homes = {name: source.folder for name, source in sources.items()}
+    report = ScoresReport(", ".join(sources), loaded.board, tables, homes, loaded.notes, loaded.saved, sources)
+    return ComparedModels(report, write_scores_report(report, home / "scores" / "report" if out is None else Path(out)))
 
 
 def write_scores_report(report: ScoresReport, folder: Path) -> Path:
@@ -80,7 +163,7 @@ def write_scores_report(report: ScoresReport, folder: Path) -> Path:
         for name, text in benchmark.files(report.board, runs).items():
             write_bytes(folder / name, text.encode())
     models, _ = split_runs(report.board)
-    wrong = write_wrong(report.board, models, report.saved, report.homes, folder, report.title, report.sources)
+    wrong = write_wrong(report, models, folder)
     write_bytes(folder / "index.html", render_page(report, folder, wrong).encode())
     for home in report.homes.values():
         refresh_headers(home)
@@ -163,7 +246,7 @@ def _describe_references(board: Board) -> str:
     found = (
         f"{reference_scores.CONSTANT} and {reference_scores.CHANCE} are computed for every question. "
         f"{reference_scores.CONSTANT}: one letter and one of yes and no for a whole column, one number per task and "
-        f"quantity; {BASELINE}constant has an answer of its own per task, type and quantity, and may stand above it. "
+        "quantity. "
         "The others were asked as models are; "
         f"a floor without images stands here only where {BASELINE}blind, or a model without images, was asked"
     )
@@ -171,9 +254,11 @@ def _describe_references(board: Board) -> str:
 
 
 def describe_attempts(board: Board) -> dict[str, str]:
-    """By name of the baseline, how many questions it tried, where it declined some."""
+    """By name of the baseline, how many questions it tried, where it declined some, or what it may know."""
     found = {}
     for run in board.runs.values():
+        if run.name == f"{BASELINE}constant":
+            found[run.name] = f"best constant per task and type, so it can stand above the {reference_scores.CONSTANT}"
         declined = int((run.counts[:, OUTCOMES.index("refused")] > 0).sum())
         if run.name.startswith(BASELINE) and declined:
             asked = int(run.asked.sum())
@@ -200,7 +285,8 @@ def _make_row(line: Row, heads: Sequence[ColumnHead]) -> dict[str, Any]:
     cells = [
         {
             "label": head.name,
-            "value": "" if math.isnan(cell.value) and not cell.asked else format_value(cell, head),
+            "value": format_value(cell, head),
+            "none": math.isnan(cell.value) and not cell.asked,
             "interval": format_interval(cell, head),
             "partial": format_denominators(cell, head),
             "mark": cell.mark,

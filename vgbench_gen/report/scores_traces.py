@@ -27,15 +27,11 @@ class TracedAnswer(NamedTuple):
     """An answer whose trace is wanted."""
 
     key: ReplyKey
-    """Of its reply."""
     replies: Path
-    """The file that holds it."""
     dataset: str
-    """The name of its data set."""
     home: Path
     """The folder of its data set, where images stand."""
     title: str
-    """Of its page."""
     back: str
     """The address of the page that leads to it, relative to its own."""
 

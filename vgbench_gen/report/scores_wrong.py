@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from vgbench_gen.core.rng import hash_stably
-from vgbench_gen.core.types import ALPHABET
+from vgbench_gen.core.types import ALPHABET, Item
 from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
-from vgbench_gen.evaluation.base import Source, read_questions
-from vgbench_gen.evaluation.board import Board, BoardRun, Entry, ScoreRow
+from vgbench_gen.evaluation.base import read_questions
+from vgbench_gen.evaluation.board import BoardRun, Entry, ScoreRow
 from vgbench_gen.evaluation.compare import group_by_model
 from vgbench_gen.evaluation.replies import FOLDER as REPLIES
 from vgbench_gen.evaluation.replies import ReplyExcerpt, ReplyKey, read_excerpts
@@ -26,6 +26,7 @@ from vgbench_gen.evaluation.saved import SavedScores
 from vgbench_gen.report.gallery_images import OWN, make_relative_address
 from vgbench_gen.report.header import SCORES, PageHeader
 from vgbench_gen.report.matrices import split_matrices
+from vgbench_gen.report.scores_files import ScoresReport
 from vgbench_gen.report.scores_traces import FOLDER as TRACES
 from vgbench_gen.report.scores_traces import TracedAnswer, write_traces
 from vgbench_gen.report.site import clean, make_environment, make_inline_style
@@ -51,7 +52,6 @@ class WrongAnswerPages:
     address: str
     """The address of the first page, relative to the page of scores."""
     replies: int
-    """How many replies were wrong."""
     tasks: Mapping[tuple[str, str], str]
     """The address of the first wrong answer by data set and task."""
 
@@ -61,10 +61,9 @@ class _Miss(NamedTuple):
 
     place: int
     """The place of its question on the board."""
+    entry: Entry
     row: ScoreRow
-    """Its score."""
     path: Path
-    """The file that holds the reply."""
 
     @property
     def key(self) -> ReplyKey:
@@ -72,58 +71,53 @@ class _Miss(NamedTuple):
         row = self.row
         return ReplyKey(row.id, row.rotation, row.epoch, row.stage, row.prompt_set)
 
+    @property
+    def part(self) -> tuple[str, str]:
+        """The data set and the task of its question."""
+        return self.entry.dataset, self.entry.task or self.entry.source
 
-class _Words(NamedTuple):
-    """The words of one question."""
+    @property
+    def group(self) -> tuple[int, tuple[str, str]]:
+        """By what replies stand together: answers before what could not be read, and that before refusals."""
+        first = OUTCOMES.index("wrong")  # with what is right in part
+        return max(first, OUTCOMES.index(self.row.outcome)), self.part
 
-    question: str
-    """What is asked."""
-    context: str
-    """What stands before it."""
-    options: tuple[str, ...]
-    """The texts of the options, in the order of their letters."""
+    @property
+    def anchor(self) -> str:
+        """Name of the reply on its page."""
+        return f"a{hash_stably(self.entry.dataset, *map(str, self.key), size=4)}"
 
 
-def write_wrong(
-    board: Board,
-    runs: Sequence[BoardRun],
-    saved: Mapping[str, Sequence[SavedScores]],
-    homes: Mapping[str, Path],
-    folder: Path,
-    title: str,
-    sources: Mapping[str, Source] | None = None,
-) -> dict[str, WrongAnswerPages]:
+def write_wrong(report: ScoresReport, runs: Sequence[BoardRun], folder: Path) -> dict[str, WrongAnswerPages]:
     """Write the wrong answers of these runs, `PER_PAGE` to a file, pages of traces behind those of agents, and remove
     pages of earlier runs.
 
     Replies to the options in another order are left out, as in the tables. Memory holds the beginnings of one run's
-    wrong replies at a time.
+    wrong replies at a time. Where a data set is not among the sources, replies stand without their questions.
 
     Args:
-        board: whose questions count.
-        runs: of the board.
-        saved: scores by data set, as `load_board` gives them.
-        homes: data set -> its folder, where replies, gallery and media stand.
+        report: whose questions, scores and folders count.
+        runs: of its board.
         folder: where the page of scores stands.
-        title: names of the data sets.
-        sources: the questions by data set, for their words and for images of traces that do not stand in its folder;
-            where one is missing, replies stand without their questions.
 
     Raises:
         DatasetError: a file of replies cannot be read.
     """
-    places = {(entry.dataset, entry.id): k for k, entry in enumerate(board.questions)}
-    files = group_by_model(saved)
-    missed = {run.name: _find_misses(run, files.get(run.model, ()), homes, places) for run in runs}
-    texts = _read_texts(sources or {}, {miss.row.id for misses in missed.values() for miss in misses})
-    views = {dataset: _View(folder, home) for dataset, home in homes.items()}
+    files = group_by_model(report.saved)
+    missed = {run.name: _find_misses(run, files.get(run.model, ()), report) for run in runs}
+    wanted = {miss.row.id for misses in missed.values() for miss in misses}
+    items = {
+        (dataset, item.id): item
+        for dataset, source in report.sources.items()
+        for item in (read_questions(source) if wanted else ())
+        if item.id in wanted
+    }
+    views = {dataset: _View(folder, home) for dataset, home in report.homes.items()}
     found: dict[str, WrongAnswerPages] = {}
     written: list[Path] = []
     for run in runs:
-        misses = missed[run.name]
-        misses.sort(key=lambda miss: (_identify_group(board, miss), miss.place, miss.row.epoch))
-        if misses:
-            paths, found[run.name] = _write(board, run, misses, views, homes, folder, title, sources or {}, texts)
+        if misses := sorted(missed[run.name], key=lambda miss: (miss.group, miss.place, miss.row.epoch)):
+            paths, found[run.name] = _write(report, run, misses, views, items, folder)
             written += paths
     sync_all_to_disk(written)
     names = {path.name for path in written}
@@ -135,129 +129,95 @@ def write_wrong(
     return found
 
 
-def _find_misses(
-    run: BoardRun,
-    files: Sequence[tuple[str, SavedScores]],
-    homes: Mapping[str, Path],
-    places: Mapping[tuple[str, str], int],
-) -> list[_Miss]:
+def _find_misses(run: BoardRun, files: Sequence[tuple[str, SavedScores]], report: ScoresReport) -> list[_Miss]:
+    questions = report.board.questions
+    places = {(entry.dataset, entry.id): k for k, entry in enumerate(questions)}
     found = []
     for dataset, one in files:
-        if dataset in homes:
-            path = one.replies or homes[dataset] / REPLIES / one.path.name
+        if dataset in report.homes:
+            path = one.replies or report.homes[dataset] / REPLIES / one.path.name
             for row in one.rows:
                 place = places.get((dataset, row.id))
                 wrong = row.outcome != "failed" and row.score < 1 and not row.rotation
                 if wrong and place is not None and (row.stage, row.prompt_set) == (run.stage, run.prompt_set):
-                    found.append(_Miss(place, row, path))
+                    found.append(_Miss(place, questions[place], row, path))
     return found
 
 
-def _identify_part(entry: Entry) -> tuple[str, str]:
-    return entry.dataset, entry.task or entry.source
-
-
-def _identify_group(board: Board, miss: _Miss) -> tuple[int, tuple[str, str]]:
-    """By what replies stand together: answers before what could not be read, and that before refusals."""
-    first = OUTCOMES.index("wrong")  # with what is right in part
-    return max(first, OUTCOMES.index(miss.row.outcome)), _identify_part(board.questions[miss.place])
-
-
 def _write(
-    board: Board,
+    report: ScoresReport,
     run: BoardRun,
     misses: Sequence[_Miss],
     views: Mapping[str, _View],
-    homes: Mapping[str, Path],
+    items: Mapping[tuple[str, str], Item],
     folder: Path,
-    title: str,
-    sources: Mapping[str, Source],
-    texts: Mapping[tuple[str, str], _Words],
 ) -> tuple[list[Path], WrongAnswerPages]:
     name = _name_file(run.name)
     pages = [misses[k : k + PER_PAGE] for k in range(0, len(misses), PER_PAGE)]
     names = [f"{name}.html" if not k else f"{name}-page-{k + 1}.html" for k in range(len(pages))]
-    sizes = Counter(_identify_group(board, miss) for miss in misses)
+    addresses = [quote(one) for one in names]
+    sizes = Counter(miss.group for miss in misses)
     groups: dict[tuple[int, tuple[str, str]], str] = {}
     tasks: dict[tuple[str, str], str] = {}
-    for address, page in zip(names, pages, strict=True):
-        for miss in page:
-            group = _identify_group(board, miss)
-            groups.setdefault(group, f"{quote(address)}#t{len(groups)}")
-            tasks.setdefault(group[1], groups[group])
     keys: dict[Path, set[ReplyKey]] = defaultdict(set)
-    for miss in misses:
+    for k, miss in enumerate(misses):
+        groups.setdefault(miss.group, f"{addresses[k // PER_PAGE]}#t{len(groups)}")
+        tasks.setdefault(miss.part, groups[miss.group])
         keys[miss.path].add(miss.key)
     excerpts = {path: read_excerpts(path, wanted, CHARS) for path, wanted in keys.items()}
     answers = [
-        _describe_traced(board.questions[miss.place], miss, run.name, homes, names[k // PER_PAGE])
+        TracedAnswer(
+            miss.key, miss.path, miss.entry.dataset, report.homes[miss.entry.dataset],
+            f"{clean(miss.entry.id, _SHORT)}: true {_format_value(miss.entry.truth, miss.entry.kind, _BRIEF)}, "
+            f"read {_format_value(miss.row.extracted, miss.entry.kind, _BRIEF)}",
+            f"../{addresses[k // PER_PAGE]}#{miss.anchor}",
+        )
         for k, miss in enumerate(misses)
-    ]
-    written, traces = write_traces(folder, run.name, answers, excerpts, sources)
-    several = len({dataset for _, (dataset, _) in sizes}) > 1
-    parts = [
-        {"name": _name_group(group, several), "n": n, "href": groups[group]} for group, n in sizes.items()
     ]  # fmt: skip
+    written, traces = write_traces(folder, run.name, answers, excerpts, report.sources)
+    several = len({dataset for _, (dataset, _) in sizes}) > 1
     outcomes = Counter(miss.row.outcome for miss in misses)
     style, csp = make_inline_style("img-src 'self'; ")
     for k, page in enumerate(pages):
+        sections: dict[tuple[int, tuple[str, str]], list[dict[str, Any]]] = defaultdict(list)
+        for miss in page:
+            told = _describe_miss(miss, excerpts[miss.path].get(miss.key), views[miss.entry.dataset])
+            told |= _describe_question(items.get((miss.entry.dataset, miss.entry.id)), miss)
+            told |= {"trace": traces.get((miss.path, miss.key), ""), "anchor": miss.anchor}
+            sections[miss.group].append(told)
         html = (
             make_environment()
             .get_template("scores_wrong.html.j2")
             .render(
                 csp=csp,
                 style=style,
-                header=PageHeader(SCORES, folder, homes).render(names[k]),
+                header=PageHeader(SCORES, folder, report.homes).render(names[k]),
                 ours=_OURS,
                 most=CHARS,
-                title=clean(title, _SHORT),
+                title=clean(report.title, _SHORT),
                 name=clean(run.name, _SHORT),
                 outcomes=[(outcome, outcomes[outcome]) for outcome in sorted(outcomes, key=lambda o: -outcomes[o])],
                 total=len(misses),
                 first=k * PER_PAGE + 1,
                 last=k * PER_PAGE + len(page),
-                pages=list_turns([quote(address) for address in names], k),
+                pages=list_turns(addresses, k),
                 count=len(names),
                 here=k,
-                parts=parts,
-                sections=_make_sections(board, page, excerpts, views, traces, groups, several, texts),
+                parts=[{"name": _name_group(one, several), "n": n, "href": groups[one]} for one, n in sizes.items()],
+                sections=[
+                    {"name": _name_group(one, several), "anchor": groups[one].partition("#")[2], "replies": replies}
+                    for one, replies in sections.items()
+                ],
                 traces=len(traces),
             )
         )
         written.append(folder / names[k])
         write_bytes(written[-1], html.encode("utf-8"), durable=False)
-    return written, WrongAnswerPages(quote(names[0]), len(misses), tasks)
+    return written, WrongAnswerPages(addresses[0], len(misses), tasks)
 
 
-def _make_sections(
-    board: Board,
-    page: Sequence[_Miss],
-    excerpts: Mapping[Path, Mapping[ReplyKey, ReplyExcerpt]],
-    views: Mapping[str, _View],
-    traces: Mapping[tuple[Path, ReplyKey], str],
-    groups: Mapping[tuple[int, tuple[str, str]], str],
-    several: bool,
-    texts: Mapping[tuple[str, str], _Words],
-) -> list[dict[str, Any]]:
-    """The replies of one page by what became of them, data set and task."""
-    found: dict[tuple[int, tuple[str, str]], list[dict[str, Any]]] = defaultdict(list)
-    for miss in page:
-        entry = board.questions[miss.place]
-        excerpt = excerpts[miss.path].get(miss.key)
-        told = _describe_miss(entry, miss.row, excerpt, views[entry.dataset])
-        told |= _describe_question(texts.get((entry.dataset, entry.id)), entry, miss.row)
-        found[_identify_group(board, miss)].append(
-            told | {"trace": traces.get((miss.path, miss.key), ""), "anchor": _name_anchor(entry, miss)}
-        )
-    return [
-        {"name": _name_group(group, several), "anchor": groups[group].partition("#")[2], "replies": replies}
-        for group, replies in found.items()
-    ]
-
-
-def _describe_miss(entry: Entry, row: ScoreRow, excerpt: ReplyExcerpt | None, view: _View) -> dict[str, Any]:
-    read = "nothing" if row.extracted is None else _format_value(row.extracted, entry.kind)
-    official = "nothing" if row.official_extracted is None else _format_value(row.official_extracted, "", _BRIEF)
+def _describe_miss(miss: _Miss, excerpt: ReplyExcerpt | None, view: _View) -> dict[str, Any]:
+    entry, row = miss.entry, miss.row
     return {
         "id": clean(entry.id, _SHORT),
         "href": view.link_question(entry.id),
@@ -265,45 +225,33 @@ def _describe_miss(entry: Entry, row: ScoreRow, excerpt: ReplyExcerpt | None, vi
         "form": clean(entry.form, _SHORT),
         "task": clean(entry.task or entry.source, _SHORT).replace("_", " "),
         "truth": _format_value(entry.truth, entry.kind),
-        "read": read,
+        "read": _format_value(row.extracted, entry.kind),
         "outcome": row.outcome if row.status == "ok" else f"{row.outcome} ({row.status.replace('_', ' ')})",
         "score": f"{row.score:.3g}",
         "official": f"{row.official:.3g}",
-        "official_read": official,
+        "official_read": _format_value(row.official_extracted, "", _BRIEF),
         "reply": None if excerpt is None else clean(excerpt.text, CHARS),
         "chars": 0 if excerpt is None else excerpt.chars,
         "images": [] if excerpt is None else view.link_thumbnails(excerpt.images),
     }
 
 
-def _describe_question(words: _Words | None, entry: Entry, row: ScoreRow) -> dict[str, Any]:
+def _describe_question(item: Item | None, miss: _Miss) -> dict[str, Any]:
     """What was asked, and which option was right and which was chosen; nothing where the question cannot be read."""
-    if words is None:
+    if item is None:
         return {"question": [], "context": "", "options": []}
+    is_letter = miss.entry.kind == "letter"
     options = [
         {
             "letter": letter,
             "text": split_matrices(clean(text, _OPTION)),
-            "right": entry.kind == "letter" and letter == entry.truth,
-            "chosen": entry.kind == "letter" and letter == row.extracted,
+            "right": is_letter and letter == miss.entry.truth,
+            "chosen": is_letter and letter == miss.row.extracted,
         }
-        for letter, text in zip(ALPHABET, words.options, strict=False)
+        for letter, text in zip(ALPHABET, item.options, strict=False)
     ]
-    return {
-        "question": split_matrices(clean(words.question, _QUESTION)),
-        "context": clean(words.context, _QUESTION),
-        "options": options,
-    }
-
-
-def _read_texts(sources: Mapping[str, Source], wanted: Set[str]) -> dict[tuple[str, str], _Words]:
-    """The words of questions, by data set and id."""
-    return {
-        (dataset, item.id): _Words(item.question, item.context, tuple(item.options))
-        for dataset, source in sources.items()
-        for item in (read_questions(source) if wanted else ())
-        if item.id in wanted
-    }
+    question = split_matrices(clean(item.question, _QUESTION))
+    return {"question": question, "context": clean(item.context, _QUESTION), "options": options}
 
 
 def list_turns(pages: Sequence[str], here: int) -> list[tuple[int, str]]:
@@ -314,18 +262,6 @@ def list_turns(pages: Sequence[str], here: int) -> list[tuple[int, str]]:
         found += [(0, "")] if k > before + 1 else []
         found.append((k + 1, pages[k]))
     return found
-
-
-def _name_anchor(entry: Entry, miss: _Miss) -> str:
-    return f"a{hash_stably(entry.dataset, *map(str, miss.key), size=4)}"
-
-
-def _describe_traced(entry: Entry, miss: _Miss, name: str, homes: Mapping[str, Path], page: str) -> TracedAnswer:
-    row = miss.row
-    read = "nothing" if row.extracted is None else _format_value(row.extracted, entry.kind, _BRIEF)
-    title = f"{clean(entry.id, _SHORT)}: true {_format_value(entry.truth, entry.kind, _BRIEF)}, read {read}"
-    back = f"../{quote(page)}#{_name_anchor(entry, miss)}"
-    return TracedAnswer(miss.key, miss.path, entry.dataset, homes[entry.dataset], title, back)
 
 
 class _View:
@@ -357,7 +293,9 @@ class _View:
         return self._known[name]
 
 
-def _format_value(value: str | float, kind: str, most: int = _SHORT) -> str:
+def _format_value(value: str | float | None, kind: str, most: int = _SHORT) -> str:
+    if value is None:
+        return "nothing"
     return clean(value, most) if isinstance(value, str) else f"{value:.4g}{_UNITS.get(kind, '')}"
 
 

@@ -30,7 +30,6 @@ class TraceMark:
     numbers: tuple[float, ...]
     """Pixels: (u, v); (left, top, right, bottom); (u1, v1, u2, v2)."""
     label: str = ""
-    """What stands beside it."""
 
 
 def find_marks(

@@ -24,7 +24,6 @@ class Opening:
     """A door or window."""
 
     wall: int
-    """The number of its wall."""
     low_m: float
     """The end nearer to the start of the wall, in metres along it."""
     high_m: float
@@ -42,7 +41,6 @@ class Placed:
     """A model in the room, or a piece of the building."""
 
     model: Model
-    """The thing."""
     x: float
     """The x of its origin in the room, metres."""
     y: float

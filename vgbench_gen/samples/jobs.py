@@ -38,7 +38,6 @@ class CountedWorld:
         return getattr(self._world, name)
 
     def look(self, camera: Camera, world_from_camera: FloatArray) -> RenderedView:
-        """See `World.look`."""
         view = self._world.look(camera, world_from_camera)
         self._looks += 1
         _count_frame()

@@ -62,9 +62,7 @@ class Lights:
     """Everything that shines."""
 
     windows: Sequence[Window]
-    """The windows."""
     lamps: Sequence[Lamp]
-    """The lamps."""
     sun: FloatArray | None
     """The unit vector towards the sun, (3,); None where it does not shine."""
     sun_color: FloatArray

@@ -70,11 +70,8 @@ class MadeScene:
     """One scene that is there."""
 
     spec: SampleSpec
-    """What was to be made."""
     path: Path
-    """Where the scene lies."""
     size_bytes: int
-    """The size of its files in bytes."""
     seconds: float
     """How long the process that made it took, in seconds; 0 where it was there before."""
     digest: str

@@ -42,7 +42,6 @@ class SolidPart:
     faces: IntArray
     """The triangles as places of their vertices, (M, 3)."""
     texture: Texture
-    """What covers it."""
     solid: int = 0
     """The number that parts of one closed solid share within their model."""
     coarse: bool = False
@@ -70,7 +69,6 @@ class Model:
     label: str
     """What it is, as the datasets write it."""
     parts: list[SolidPart] = field(default_factory=list)
-    """The solids it is made of."""
     shelves: list[Shelf] = field(default_factory=list)
     """The places where other things may stand."""
     hollow: tuple[float, float, float] | None = None

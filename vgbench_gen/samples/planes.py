@@ -38,7 +38,6 @@ class PlaneCells:
     """A view in cells of `STRIDE` by `STRIDE` pixels, of which the last ones may reach beyond the picture."""
 
     camera: Camera
-    """The camera of the view."""
     world_from_camera: FloatArray
     """Its pose, (4, 4)."""
     depth_m: Float32

@@ -10,43 +10,16 @@ from vgbench_gen.samples.arrange import Placed
 from vgbench_gen.samples.furnisher import Furnisher
 
 SMALL_DESK = (
-    "mug",
-    "books",
-    "papers",
-    "desk lamp",
-    "small plant",
-    "speaker",
-    "bottle",
-    "globe",
-    "table lamp",
-    "package",
+    *("mug", "books", "papers", "desk lamp", "small plant"),
+    *("speaker", "bottle", "globe", "table lamp", "package"),
 )
 SMALL_SHELF = (
-    "vase",
-    "small plant",
-    "cactus",
-    "books",
-    "globe",
-    "candle",
-    "toy car",
-    "mug",
-    "package",
-    "bowl",
-    "teddy",
-    "blocks",
+    *("vase", "small plant", "cactus", "books", "globe", "candle"),
+    *("toy car", "mug", "package", "bowl", "teddy", "blocks"),
 )
 SMALL_KITCHEN = (
-    "kettle",
-    "toaster",
-    "microwave",
-    "pot",
-    "bowl",
-    "bottle",
-    "package",
-    "mug",
-    "coffee machine",
-    "small plant",
-    "pot",
+    *("kettle", "toaster", "microwave", "pot", "bowl", "bottle"),
+    *("package", "mug", "coffee machine", "small plant", "pot"),
 )
 LOOSE = (
     *("box", "basket", "bin", "backpack", "ball", "stool", "ottoman", "suitcase", "crate", "plant", "guitar", "bucket"),
@@ -156,17 +129,8 @@ def furnish_kitchen(f: Furnisher) -> None:
     f.place_at_wall("radiator", (*f.sides, f.opposite), windows=True)
     f.scatter_on_floor(
         (
-            "bin",
-            "basket",
-            "crate",
-            "bar stool",
-            "stool",
-            "bucket",
-            "plant",
-            "box",
-            "backpack",
-            "bar stool",
-            "watering can",
+            *("bin", "basket", "crate", "bar stool", "stool", "bucket"),
+            *("plant", "box", "backpack", "bar stool", "watering can"),
         ),
         11,
     )
@@ -194,18 +158,8 @@ def furnish_office(f: Furnisher) -> None:
     f.place_at_wall("radiator", (*f.sides, f.opposite), windows=True)
     f.scatter_on_floor(
         (
-            "bin",
-            "box",
-            "box",
-            "backpack",
-            "plant",
-            "fan",
-            "suitcase",
-            "floor lamp",
-            "stool",
-            "crate",
-            "speaker",
-            "guitar",
+            *("bin", "box", "box", "backpack", "plant", "fan"),
+            *("suitcase", "floor lamp", "stool", "crate", "speaker", "guitar"),
         ),
         12,
     )
@@ -315,17 +269,8 @@ def furnish_playroom(f: Furnisher) -> None:
 def furnish_workshop(f: Furnisher) -> None:
     """Benches, racks, boxes."""
     tools = (
-        "toolbox",
-        "box",
-        "crate",
-        "bucket",
-        "bottle",
-        "package",
-        "helmet",
-        "speaker",
-        "desk lamp",
-        "watering can",
-        "pot",
+        *("toolbox", "box", "crate", "bucket", "bottle", "package"),
+        *("helmet", "speaker", "desk lamp", "watering can", "pot"),
     )
     for wall in (f.main, f.sides[0]):
         f.fill(f.place_in_middle("workbench", wall), tools, 4)

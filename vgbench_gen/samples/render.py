@@ -102,13 +102,11 @@ class RoomWorld:
 
     @property
     def objects(self) -> tuple[SampleObject, ...]:
-        """See `World`."""
         return self._objects
 
     def render_depth(
         self, camera: Camera, world_from_camera: FloatArray, view: RenderedView | None = None
     ) -> tuple[DepthArray, np.ndarray, FloatArray]:
-        """See `World`."""
         cells = None if view is None else view.cells
         seen = self._viewer.see(camera, world_from_camera, cells)
         depth, cosine = _keep_hits(seen.depth_m, seen.face), np.zeros(seen.face.shape)
@@ -118,7 +116,6 @@ class RoomWorld:
         return depth, self._find_instances(seen.face), cosine
 
     def look(self, camera: Camera, world_from_camera: FloatArray) -> RenderedView:
-        """See `World`."""
         cells = self._viewer.divide(camera, world_from_camera)
         facing = self._measure_facing(world_from_camera)
         gloss = self._gloss.compute(world_from_camera[:3, 3])
@@ -142,7 +139,6 @@ class RoomWorld:
         return RenderedView(self._develop(camera, color), depth, self._find_instances(face), cells)
 
     def make_surface(self, edge_m: float = 0.05) -> WorldSurface:
-        """See `World`."""
         mesh = self._mesh
         seen = mesh.edge_m[mesh.faces[:, 0]] < 10  # sides that nobody can see were never scanned
         pieces: list[tuple[FloatArray, IntArray, ColorArray, IntArray]] = []

@@ -35,7 +35,6 @@ class RoomPlan:
     """What stands where, before there is any light."""
 
     seed: int
-    """The seed of the whole set."""
     key: str
     """The name of the room, which with the seed decides everything in it."""
     kind: str
@@ -51,7 +50,6 @@ class RoomPlan:
     focus: Placed | None
     """The thing that the room was made around; None where there is none."""
     windows: list[Window]
-    """The windows as lights."""
     sunny: bool
     """Whether the sun may come in, because not every window has its blinds down."""
     rng: np.random.Generator = field(repr=False)
@@ -72,9 +70,7 @@ class BuiltRoom:
     """A lit room and its plan."""
 
     world: RoomWorld
-    """The lit room."""
     plan: RoomPlan
-    """What stands where in it."""
 
 
 def build_room(seed: int, key: str, kind: str = "", focus_kind: str = "") -> BuiltRoom:

@@ -25,17 +25,13 @@ class ShellMaterials:
     """Materials and sizes of the building."""
 
     floor: Texture
-    """The material of the floor."""
     ceiling: Texture
-    """The material of the ceiling."""
     walls: tuple[Texture, ...]
     """The material of each wall, in the order of their numbers."""
     trim: Texture
     """The material of baseboards, frames, sills and blinds."""
     door: Texture
-    """The material of doors."""
     curtain: Texture
-    """The material of curtains."""
     brass: Texture
     """The material of door handles and curtain rods."""
     wall_m: float

@@ -34,11 +34,9 @@ class CA1MLayout(Layout):
     """`ca1m-<split>-<video id>.tar`, and lists of them in `data/`."""
 
     def path(self, spec: SampleSpec) -> Path:
-        """See `Layout.path`."""
         return Path(f"ca1m-{spec.split}-{spec.scene_id}.tar")
 
     def write(self, capture: Capture, spec: SampleSpec, path: Path) -> None:
-        """See `Layout.write`."""
         file_from_world = _draw_placement(spec)
         path.parent.mkdir(parents=True, exist_ok=True)
         unscanned = _UnscannedPlaces(capture, spec)

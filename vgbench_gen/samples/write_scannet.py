@@ -37,11 +37,9 @@ class ScanNetLayout(Layout):
     """`scans/<scanId>/`; the test scans, without annotation, in `scans_test/`."""
 
     def path(self, spec: SampleSpec) -> Path:
-        """See `Layout.path`."""
         return Path("scans_test" if spec.split == "test" else "scans", spec.scene_id)
 
     def write(self, capture: Capture, spec: SampleSpec, path: Path) -> None:
-        """See `Layout.write`."""
         path.mkdir(parents=True)
         scan = spec.scene_id
         alignment = draw_axis_alignment(spec)

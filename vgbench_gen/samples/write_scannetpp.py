@@ -25,11 +25,9 @@ class ScanNetPPLayout(Layout):
     """`data/<scene>/` with `iphone/` or `dslr/`, and `scans/`."""
 
     def path(self, spec: SampleSpec) -> Path:
-        """See `Layout.path`."""
         return Path("data", spec.scene_id.partition("/")[0])
 
     def write(self, capture: Capture, spec: SampleSpec, path: Path) -> None:
-        """See `Layout.write`."""
         from vgbench_gen.samples.scannetpp_dslr import write_dslr
         from vgbench_gen.samples.scannetpp_iphone import write_iphone
 

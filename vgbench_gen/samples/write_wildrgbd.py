@@ -22,12 +22,10 @@ class WildRGBDLayout(Layout):
     """`<category>/scenes/<scene>/`; the world is the first camera, so nobody knows which way is up."""
 
     def path(self, spec: SampleSpec) -> Path:
-        """See `Layout.path`."""
         category, _, scene = spec.scene_id.partition("/")
         return Path(category, "scenes", scene)
 
     def write(self, capture: Capture, spec: SampleSpec, path: Path) -> None:
-        """See `Layout.write`."""
         for kind in ("rgb", "depth", "masks"):
             (path / kind).mkdir(parents=True)
         camera = capture.camera

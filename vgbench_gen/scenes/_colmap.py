@@ -107,7 +107,6 @@ class ColmapImage:
     name: str
     """The name of its file, without folders."""
     camera_id: int
-    """The id of its camera in the model."""
     world_from_camera: FloatArray
     """Its pose, (4, 4)."""
     pose_deviation: float
@@ -119,7 +118,6 @@ class ColmapModel:
     """Cameras and registered images of a COLMAP model."""
 
     cameras: dict[int, Lens]
-    """The cameras by their id."""
     images: dict[str, ColmapImage]
     """The images by their name without folders."""
     problems: list[tuple[str, str]]

@@ -46,7 +46,6 @@ class _Property:
     """One column of an element of a PLY file."""
 
     name: str
-    """The name that the file gives it."""
     type: str
     """The kind of number in numpy's short form, such as "f4"; of a list, that of its members."""
     count_type: str = ""
@@ -58,11 +57,9 @@ class _Element:
     """One table of a PLY file, such as its vertices."""
 
     name: str
-    """The name that the file gives it, such as "vertex" or "face"."""
     count: int
     """The number of rows that the header promises."""
     properties: list[_Property] = field(default_factory=list)
-    """The columns, in the order of the file."""
 
     def row(self, order: str) -> np.dtype[np.void]:
         """The layout of one row in bytes, where lists are taken as triples."""
@@ -169,7 +166,7 @@ def _check_values(path: Path, vertices: FloatArray, faces: IntArray) -> None:
     if len(faces) and (faces.min() < 0 or faces.max() >= len(vertices)):
         raise SceneError(path, f"vertex number {faces.max()}", f"numbers below {len(vertices)}", _REMEDY)
     if (many := _count_at_one_place(vertices, faces)) > _MAX_AT_ONE_PLACE:
-        found = f"{many} triangles within a millimetre"
+        found = f"{many} triangles within a millimeter"
         raise SceneError(path, found, f"at most {_MAX_AT_ONE_PLACE}", "Remove repeated triangles.")
 
 

@@ -141,11 +141,8 @@ class _Layout:
     info: dict[str, str] = field(default_factory=dict)
     """The keys and values of `_info.txt`; empty for every lay-out but "exported_cpp"."""
     color: dict[int, Path] = field(default_factory=dict)
-    """The colour pictures by frame number."""
     depth: dict[int, Path] = field(default_factory=dict)
-    """The depth images by frame number."""
     pose: dict[int, Path] = field(default_factory=dict)
-    """The pose files by frame number."""
     sizes: list[tuple[object, ...]] = field(default_factory=list)
     """Names and sizes in bytes of all files, for the digest of the source."""
 
@@ -382,7 +379,7 @@ def _make_cameras(
         shift = float("nan")
     if not 1 <= shift <= MAX_DEPTH_SHIFT:
         found = f"m_depthShift = {info.get('m_depthShift', '')[:40]}"
-        raise SceneError(layout.color_K, found, f"1 to {MAX_DEPTH_SHIFT:g} (1000 for millimetres)", _EXPORT)
+        raise SceneError(layout.color_K, found, f"1 to {MAX_DEPTH_SHIFT:g} (1000 for millimeters)", _EXPORT)
     frames = ExportedFrames(layout, shift)
     size = frames.color_size = _read_first_size(numbers, frames.picture_size)
     depth_size = frames.depth_size = _read_first_size(numbers, frames.depth_picture_size)

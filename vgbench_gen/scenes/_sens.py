@@ -68,7 +68,6 @@ class SensHeader:
     frame_count: int
     """The number of frames that the file promises."""
     raw: bytes
-    """The bytes of the whole header."""
 
 
 class SensFile:
@@ -240,7 +239,7 @@ def _read_header(handle: int, path: Path) -> SensHeader:
     if depth_code not in _DEPTH_KINDS:
         raise SceneError(path, f"depth compression {depth_code}", "0 raw or 1 zlib", _REMEDY)
     if not 1 <= shift <= MAX_DEPTH_SHIFT:
-        raise SceneError(path, f"depthShift {shift:g}", f"1 to {MAX_DEPTH_SHIFT:g} (1000 for millimetres)", _REMEDY)
+        raise SceneError(path, f"depthShift {shift:g}", f"1 to {MAX_DEPTH_SHIFT:g} (1000 for millimeters)", _REMEDY)
     if count > MAX_FRAMES:
         raise SceneError(path, f"{count} frames", f"at most {MAX_FRAMES}", _REMEDY)
     return SensHeader(

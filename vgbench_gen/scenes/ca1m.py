@@ -85,7 +85,6 @@ class CA1MFrame(Frame):
         self._check_gravity(issues)
 
     def color(self) -> ColorArray:
-        """See `Frame.color`."""
         name = self._names["wide/image"]
         return decode_image_rgb(self._members.read(name), self._members.where(name), self.camera.size)
 
@@ -190,7 +189,6 @@ class CA1MScene(Scene):
             self.issues.append(Issue("", LOST[0], f"{name}: no such file; {_NO_OBJECTS}"))
 
     def close(self) -> None:
-        """See `Scene.close`."""
         self._members.close()
 
     def _read_objects(self, name: str) -> tuple[SceneObject, ...]:
@@ -256,7 +254,6 @@ class CA1M(Loader):
         yield from (ref for ref in refs if not ref.path.is_dir() or ref.scene_id not in archives)
 
     def open(self, ref: SceneRef) -> CA1MScene:
-        """See `Loader.open`."""
         return CA1MScene(ref)
 
     def _all(self, root: Path) -> Iterator[SceneRef]:

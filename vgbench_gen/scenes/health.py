@@ -62,7 +62,6 @@ class CrossView:
     agree: float
     """The share of the compared points within the tolerance of the scene's kind of depth; NaN as for `error`."""
     compared: int
-    """The number of points compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +69,7 @@ class SceneHealth:
     """What was found about one scene: one line of `vgbench scenes`."""
 
     dataset: str
-    """The name of the scan dataset."""
     id: str
-    """The id of the scene in it."""
     split: str
     """The official split of the scene; empty where there is none."""
     variant: str
@@ -88,7 +85,6 @@ class SceneHealth:
     median_depth_m: float
     """The median of the known depth of those frames, metres; NaN where there is none."""
     objects: int
-    """The number of annotated objects."""
     pose_depth_error: float
     """`CrossView.error` for the poses as stated; NaN where it cannot be measured."""
     pose_depth_agree: float

@@ -150,7 +150,7 @@ def decode_depth(frame: base.Frame, kind: base.DepthKind = "laser") -> DepthArra
     depth = frame.depth_m()
     if depth.dtype != np.float32:
         where = f"{type(frame).__qualname__}.depth_m() of frame {frame.id}"
-        raise SceneError(where, f"numbers of type {depth.dtype}", "float32, in metres", _REMEDY)
+        raise SceneError(where, f"numbers of type {depth.dtype}", "float32, in meters", _REMEDY)
     limits = RANGES[f"depth of a {kind}"]
     strange = ~((depth >= limits.low) & (depth <= limits.high))
     if strange.any():

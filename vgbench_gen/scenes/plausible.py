@@ -23,9 +23,7 @@ class PlausibleRange:
     """The values that a quantity can have, both ends included."""
 
     low: float
-    """The least."""
     high: float
-    """The greatest."""
     unit: str
     """The unit of both; empty for a ratio."""
 

@@ -20,7 +20,6 @@ class Column:
     """One column of a table."""
 
     name: str
-    """Its name in the file."""
     type: Type
     """Its type: "json" is canonical JSON text, the plural names are lists, "images" is a list of {bytes, path}, and
     "structs" is a list of structs with `fields`."""

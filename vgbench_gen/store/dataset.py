@@ -30,6 +30,7 @@ _FILES = "image_files"  # of published rows
 _COLUMNS = (*(c.name for c in ITEMS.columns), _FILES)
 _REMEDY = "Name a folder that `vgbench build` made, its `items` folder, or a parquet file of items."
 _GROUPS_KEPT = 4
+_LISTED = 20  # ids that a message names
 
 
 def load(path: str | PathLike[str]) -> Dataset:
@@ -120,6 +121,19 @@ class Dataset(Sequence[Item]):
         """
         return self[self._find_row(item_id)]
 
+    def find(self, beginning: str) -> Item:
+        """The item of this id, or the only one whose id begins so.
+
+        Raises:
+            DatasetError: there is none, or several ids begin so.
+        """
+        fitting = [known for known in self._index() if known.startswith(beginning)] if beginning else []
+        if len(fitting) > 1 and beginning not in fitting:
+            some = ", ".join(fitting[:_LISTED]) + (", …" if len(fitting) > _LISTED else "")
+            found = f"{len(fitting)} ids that begin with {beginning!r} ({some})"
+            raise dataset_error(self._name(), found, "one", "Give more characters.")
+        return self.by_id(fitting[0] if len(fitting) == 1 else beginning)
+
     def images(self, item: Item | str | int) -> list[Image.Image]:
         """The images of an item (or of the item with this id, or in this row) in the order shown, as Pillow's.
 
@@ -175,7 +189,7 @@ class Dataset(Sequence[Item]):
         rows = self._index()
         if item_id not in rows:
             near = difflib.get_close_matches(item_id, rows, n=1)
-            hint = f"Did you mean {near[0]}?" if near else "See `Dataset.ids()` for those it has."
+            hint = f"Did you mean {near[0]}?" if near else "`vgbench list` prints them."
             raise dataset_error(self._name(), f"no item {item_id!r}", f"one of its {len(self)} ids", hint)
         return rows[item_id]
 

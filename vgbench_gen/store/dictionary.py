@@ -18,11 +18,11 @@ _HEAD = f"""# Data dictionary
 Schema version {SCHEMA_VERSION}. Generated from `vgbench_gen/store/columns.py` by
 `python -m vgbench_gen.store.dictionary > docs/data-dictionary.md`; do not edit by hand.
 
-Lengths are metres and angles degrees unless a unit says otherwise. Pixel (0, 0) is the centre of the top-left pixel;
+Lengths are meters and angles degrees unless a unit says otherwise. Pixel (0, 0) is the centre of the top-left pixel;
 camera axes are x right, y down, z forward. `JSON text` is canonical: sorted keys, no spaces, no NaN. No column is ever
 null. Origin says which stage fills a column: `measure` reads raw scenes, `compose` writes questions.
 
-`tolerance` of a judgment is what makes its claim true: a share of the value, pixels for principal points, metres of
+`tolerance` of a judgment is what makes its claim true: a share of the value, pixels for principal points, meters of
 translation for poses, the least overlap (IoU) for boxes, 0 for tracked points. Of an open-ended question it is a share
 that is recorded only: replies are scored by the factors 2 and 1.25. Of choices it is 0.
 """

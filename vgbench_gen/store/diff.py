@@ -25,7 +25,6 @@ class Change:
     """One question that both datasets ask in different ways."""
 
     task: str
-    """The task of the question."""
     question_type: str
     """The question type, the same in both datasets."""
     id_a: str

@@ -27,13 +27,10 @@ class _Part:
     """One file of rows to make from another."""
 
     source: Path
-    """The file as it was."""
     target: Path
-    """The file to write."""
     start: int
     """The place of its first row in the dataset."""
     count: int
-    """The number of its rows."""
 
 
 def read_stored_rows(paths: Sequence[Path]) -> list[Row] | None:

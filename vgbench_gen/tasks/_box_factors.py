@@ -20,8 +20,8 @@ from vgbench_gen.core.errors import TooFewOptionsError
 from vgbench_gen.core.types import Camera, FloatArray, OrientedBox
 from vgbench_gen.geometry import boxes
 from vgbench_gen.geometry.projection import project
-from vgbench_gen.tasks._box_margins import BoxMargins
 from vgbench_gen.tasks._box_pairs import find_up, measure_footprint_gaps
+from vgbench_gen.tasks.gates import BoxMargins
 
 DEPTH, YAW, SIZE_ORDER, THICKNESS = "depth", "yaw", "size_order", "thickness"
 _TURN_DEG, _TURNS = 30.0, 6  # a cuboid turned by 180 degrees is the same

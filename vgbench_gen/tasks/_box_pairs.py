@@ -11,7 +11,7 @@ import numpy as np
 
 from vgbench_gen.core.types import FloatArray, OrientedBox
 from vgbench_gen.geometry import boxes
-from vgbench_gen.tasks._box_margins import BoxMargins
+from vgbench_gen.tasks.gates import BoxMargins
 
 SAME_DEPTH = 1.05  # ratio of depths up to which two boxes stand at one depth; printing moves a centre by less
 PRINT_SLACK = 0.99  # keeps exact ratios and overlaps within their limits after rounding

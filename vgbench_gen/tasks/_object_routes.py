@@ -16,7 +16,7 @@ from vgbench_gen.core.types import BoolArray, FloatArray, OrientedBox
 from vgbench_gen.geometry import boxes, cameras, projection
 from vgbench_gen.scenes.base import SceneObject
 from vgbench_gen.scenes.view import SceneView, ViewFrame
-from vgbench_gen.tasks._box_margins import BoxMargins
+from vgbench_gen.tasks.gates import BoxMargins
 
 _SUPPORT_MIN = 0.6  # of the measured points in the box or in its ray-scaled neighbours
 _POINTS_MIN = 12

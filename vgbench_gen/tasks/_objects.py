@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
@@ -10,15 +11,62 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from vgbench_gen.core.gates import Gates
-from vgbench_gen.core.types import BoolArray, FloatArray, OrientedBox
+from vgbench_gen.core.types import BoolArray, FloatArray, IntArray, OrientedBox
 from vgbench_gen.geometry import boxes, cameras, projection
 from vgbench_gen.geometry.cameras import Rect
 from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.tasks._object_evidence import ObjectEvidence
 from vgbench_gen.tasks._object_extent import find_extent_problem
-from vgbench_gen.tasks._object_labels import is_bounded, is_structural, is_thing
 from vgbench_gen.tasks.presentation import Margins
+
+# Parts of the building: their annotated boxes say where a scan ended, not how large a thing is, and everything else
+# stands inside their rectangles.
+STRUCTURAL = frozenset(
+    [
+        *("wall", "floor", "ceiling", "roof", "room", "structure", "pillar", "column", "beam", "stairs", "staircase"),
+        *("door frame", "doorframe", "window frame", "windowframe", "window sill", "windowsill", "baseboard"),
+        *("skirting", "skirting board", "molding", "moulding"),
+    ]
+)
+# Bookkeeping words, for which nobody checked what the box encloses, and mirrors, whose depth is that of other things.
+# All of them still make a rectangle ambiguous.
+GENERIC = frozenset(
+    [
+        *("", "object", "objects", "thing", "item", "items", "stuff", "misc", "other", "others", "clutter", "remove"),
+        *("unknown", "undefined", "unlabeled", "unlabelled", "unannotated", "void", "otherfurniture", "otherprop"),
+        *("otherstructure", "split", "mirror", "reflection", "mirror reflection"),
+    ]
+)
+# Things that go on where their box ends: one annotator boxes a door with its frame or a whole run of cabinets, the next
+# a leaf or one unit, and no reader of a picture can tell which. All of them still make a rectangle ambiguous.
+UNBOUNDED = frozenset(
+    [
+        *("door", "doors", "sliding door", "cabinet door", "cabinet doors", "closet door", "closet doors"),
+        *("shower door", "shower doors", "window", "windows", "cabinet", "cabinets", "kitchen cabinet"),
+        *("kitchen cabinets", "bathroom cabinet", "wall cabinet", "kitchen unit", "built-in cabinet", "closet"),
+        *("closets", "counter", "kitchen counter", "bathroom counter", "countertop", "counter top", "worktop"),
+        *("curtain", "curtains", "shower curtain", "blind", "blinds", "drapes", "partition", "divider", "railing"),
+        *("handrail", "rail", "fence", "pipe", "pipes", "cable", "cables", "wire", "wires", "panel", "wall panel"),
+        *("backsplash", "ledge", "shower", "shower wall", "shower walls"),
+    ]
+)
+
+
+def is_structural(label: str) -> bool:
+    """Whether a label (lower case) names a part of the building."""
+    return label.replace("_", " ") in STRUCTURAL
+
+
+def is_bounded(label: str) -> bool:
+    """Whether things of a label (lower case) end where their box ends."""
+    return label.replace("_", " ") not in UNBOUNDED
+
+
+def is_thing(label: str) -> bool:
+    """Whether a label (lower case) names a thing and no part of the building."""
+    return not is_structural(label) and label not in GENERIC
+
 
 # Hidden to this degree, a thing cannot be taken for the one that is framed.
 _HIDDEN_BELOW = 0.1
@@ -71,7 +119,6 @@ class GatedObject:
     """An object that passed every gate in one frame."""
 
     instance_id: str
-    """Name of the object in its scan."""
     label: str
     """What the scan calls the object."""
     box: OrientedBox
@@ -316,3 +363,28 @@ def _find_ambiguity(
                 continue
         worst = max(worst, overlap)
     return None if margins.at_most("alone", worst, limit) else ("object_ambiguous", worst, limit)
+
+
+PER_FRAME = 2
+TARGETS_APART_M = 0.3  # groups on one frame need targets this far apart (docs/validity.md#repetition)
+_STRATUM = 1.25  # ratio of values that share a stratum
+
+
+def order_in_strata(values: Sequence[float], targets: Sequence[str], rng: np.random.Generator) -> IntArray:
+    """Order in which to take positive values: strata of equal ratio in turn; within one, targets not used yet
+    first, otherwise at random."""
+    if not len(values):
+        return np.zeros(0, dtype=np.int64)
+    strata = np.floor(np.log(np.asarray(values)) / np.log(_STRATUM)).astype(int)
+    chance = rng.random(len(values))
+    uses: Counter[str] = Counter()
+    repeat = np.zeros(len(values), dtype=int)
+    for i in np.argsort(chance):
+        repeat[i] = uses[targets[i]]
+        uses[targets[i]] += 1
+    turn = np.zeros(len(values), dtype=int)
+    for stratum in np.unique(strata):
+        members = np.flatnonzero(strata == stratum)
+        turn[members[np.lexsort((chance[members], repeat[members]))]] = np.arange(len(members))
+    order: IntArray = np.lexsort((chance, turn))
+    return order

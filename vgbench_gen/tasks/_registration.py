@@ -18,7 +18,7 @@ from vgbench_gen.core.types import FloatArray, IntArray
 from vgbench_gen.geometry import poses, projection
 from vgbench_gen.scenes.view import GREY_WIDTH, SceneView, ViewFrame
 from vgbench_gen.tasks._pairs import get_edges
-from vgbench_gen.tasks._pose_margins import PoseMargins
+from vgbench_gen.tasks.gates import PoseMargins
 
 RATIO_MAX = 0.8  # nearest over second nearest descriptor (Lowe 2004)
 INLIER_PX_AT_640 = 3.0

@@ -71,6 +71,8 @@ class Task(NoiseTest, Proposals, abc.ABC):
     """From which other side its questions can be asked (see `counterpart`); "" where there is none."""
     partner_draws: ClassVar[tuple[str, ...]] = ()
     """Strategies whose sets are none of the kind when they are read from the other side; a partner draws its own."""
+    options_max: ClassVar[int] = 6
+    """The most options that a question of it can have."""
     pool_size: ClassVar[int] = 12
     """Candidates that are kept with a fact."""
     fact_evidence: ClassVar[type[FactEvidence]]

@@ -155,7 +155,6 @@ class PosesEvidence(Evidence):
     """Frame id -> camera to world of the scan, metres."""
 
     def poses(self) -> Mapping[str, FloatArray]:
-        """See `Evidence`."""
         return self.world_from_camera or {}
 
     def list_poses(self, frame_ids: Iterable[str]) -> list[FloatArray]:

@@ -19,7 +19,7 @@ from vgbench_gen.tasks._homographies.solver import make_border_rule, make_homogr
 from vgbench_gen.tasks._homographies.task import HomographyTask, move_corners
 from vgbench_gen.tasks.base import add_margins, tasks
 from vgbench_gen.tasks.mirroring import mirror_fact
-from vgbench_gen.tasks.presentation import Mark, Presentation
+from vgbench_gen.tasks.presentation import Mark, Presentation, make_number_slots
 from vgbench_gen.tasks.revealed import Revealed
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.solving.rules import MOST_SIMILAR_IMAGE
@@ -58,7 +58,7 @@ class HomographyToImage(HomographyTask):
         warps = (self.make_warp(fact, option.show["H"]) for option in options.options)
         texts = tuple(fill_word("option.image", n=str(place + 2)) for place in range(len(options.options)))
         slots = {"matrix": self.printed(fact.truth_candidate.value)} | self.make_size_slots(fact)
-        return Presentation((self.make_crop(fact), *warps), slots, texts)
+        return Presentation((self.make_crop(fact), *warps), slots | make_number_slots(len(texts)), texts)
 
     def counterpart(self, fact: Fact) -> Fact | None:
         """All images mirrored: H' = F H F, and with it the numbers of the matrix."""

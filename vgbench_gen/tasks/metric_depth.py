@@ -29,13 +29,12 @@ from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.drawing import COLORS
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import mirroring
-from vgbench_gen.tasks._depth_margins import DepthMargins
-from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, order_in_strata
+from vgbench_gen.tasks._objects import PER_FRAME, TARGETS_APART_M, order_in_strata
 from vgbench_gen.tasks._proposals import make_range
-from vgbench_gen.tasks._region_votes import are_seen_alike
 from vgbench_gen.tasks._regions import (
     Region,
     RegionEvidence,
+    are_seen_alike,
     check_regions,
     compute_blocks_mean_m,
     find_frame_regions,
@@ -50,6 +49,7 @@ from vgbench_gen.tasks._regions import (
 )
 from vgbench_gen.tasks.base import add_margins, reject, tasks
 from vgbench_gen.tasks.evidence import FactEvidence
+from vgbench_gen.tasks.gates import DepthMargins
 from vgbench_gen.tasks.presentation import Mark, Presentation
 from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.revealed import Revealed
@@ -77,6 +77,7 @@ class MetricDepth(ScalarTask):
     category_origin: ClassVar[Mapping[str, str]] = dict.fromkeys(formats, "metric_depth_vqa")
     convention: ClassVar[Mapping[str, str]] = {"depth": "z", "axes": "opencv", "unit": "m", "statistic": "mean"}
     counterpart_kind = "mirror"
+    options_max = 4  # few rectangles are flat at five depths that lie between the gates `ratio_min` and `ratio_max`
     fact_evidence = FactEvidence
     candidate_evidence = RegionEvidence
     checks = (check_regions,)
@@ -97,15 +98,12 @@ class MetricDepth(ScalarTask):
         return make_range("depth", gates.near_m, far_m, self.decimals)
 
     def ratio_min(self, fact: Fact) -> float:
-        """See `ScalarTask`."""
         return self.limits.ratio_min
 
     def ratio_max(self, fact: Fact) -> float:
-        """See `ScalarTask`."""
         return self.limits.ratio_max
 
     def gap_min(self, fact: Fact) -> float:
-        """See `ScalarTask`."""
         return self.limits.gap_min_m
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
@@ -270,7 +268,6 @@ class MetricDepth(ScalarTask):
         return self.rounded(np.array([compute_blocks_mean_m(RegionEvidence.of(fact.truth_candidate))]))
 
     def exact_value(self, about: Candidate, fact: Fact) -> float:
-        """See `ScalarTask`."""
         measured = RegionEvidence.given(about)
         return float(about.value[0]) if measured is None else measured.mean_m
 
@@ -304,7 +301,6 @@ class MetricDepth(ScalarTask):
         return [[make_region_mark(fact.truth_candidate, True)]]
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
-        """See `Task.choice`."""
         texts = tuple(self.printed(option.value) for option in options.options)
         return Presentation(self.pictures(fact), self.slots(fact), texts)
 
@@ -314,7 +310,6 @@ class MetricDepth(ScalarTask):
         return mirroring.mirror_fact(self, fact, lambda member: mirror_region(member, width), fact.second_value)
 
     def draw_false_value(self, fact: Fact, rng: np.random.Generator) -> float | None:
-        """See `ScalarTask`."""
         # Of a random option set, so that either could have been the true one; refused rather than drawn again, which
         # would prefer truths with few false claims.
         sets = valid_sets(compatibility(fact.candidates, fact, self), len(LETTERS))

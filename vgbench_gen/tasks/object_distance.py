@@ -26,13 +26,12 @@ from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays
-from vgbench_gen.tasks._distance_margins import DistanceMargins
 from vgbench_gen.tasks._object_evidence import PairEvidence, SidesEvidence, check_boxes, reveal_object
 from vgbench_gen.tasks._object_routes import measure_second_corners
-from vgbench_gen.tasks._object_targets import TARGETS_APART_M, order_in_strata
-from vgbench_gen.tasks._objects import GatedObject, gate_objects
+from vgbench_gen.tasks._objects import TARGETS_APART_M, GatedObject, gate_objects, order_in_strata
 from vgbench_gen.tasks._proposals import make_range
 from vgbench_gen.tasks.base import add_margins, reject, tasks
+from vgbench_gen.tasks.gates import DistanceMargins
 from vgbench_gen.tasks.presentation import ClaimPair, Margins, Mark, Presentation, WorldBox
 from vgbench_gen.tasks.records import make_camera_slots, read_camera_record
 from vgbench_gen.tasks.revealed import Revealed
@@ -60,13 +59,10 @@ class _Pair:
     """Two objects of one frame and how far apart they are."""
 
     frame: ViewFrame
-    """The frame that shows both objects."""
     a: GatedObject
     """The first object; it comes first in the order of instance ids."""
     b: GatedObject
-    """The second object."""
     distance_m: float
-    """Distance between the centres of both boxes, metres."""
     margins: Margins
     """Ratios of measured values to limits, filled while the pair is checked."""
 
@@ -110,6 +106,7 @@ class ObjectDistance(ScalarTask):
     convention: ClassVar[Mapping[str, str]] = {"distance": "box_centers", "unit": "m", "regions": "xyxy_inclusive"}
     needs_objects = True
     candidate_draws = 24
+    options_max = 4  # five steps of a ladder do not fit between the gates `ratio_min` and `ratio_max`
     counterpart_kind = "swap"
     fact_evidence = SidesEvidence
     candidate_evidence = PairEvidence
@@ -123,15 +120,12 @@ class ObjectDistance(ScalarTask):
         return self.gates.section(DistanceMargins)
 
     def ratio_min(self, fact: Fact) -> float:
-        """See `ScalarTask`."""
         return self.limits.ratio_min
 
     def ratio_max(self, fact: Fact) -> float:
-        """See `ScalarTask`."""
         return self.limits.ratio_max
 
     def gap_min(self, fact: Fact) -> float:
-        """See `ScalarTask`."""
         return self.limits.gap_min_m
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
@@ -229,7 +223,6 @@ class ObjectDistance(ScalarTask):
         return Candidate("perturbed", self.rounded(fact.truth_candidate.value * (1 + rng.uniform(-0.5, 0.5))))
 
     def exact_value(self, about: Candidate, fact: Fact) -> float:
-        """See `ScalarTask`."""
         pair = PairEvidence.given(about)
         if pair is None:
             return super().exact_value(about, fact)
@@ -291,7 +284,6 @@ class ObjectDistance(ScalarTask):
         return tuple(WorldBox(o.instance_id, o.label, transform(pose, o.corners_m)) for o in (pair.a, pair.b))
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
-        """See `Task.choice`."""
         return Presentation(
             self.pictures(fact), self.slots(fact), tuple(self.printed(option.value) for option in options.options)
         )
@@ -313,7 +305,6 @@ class ObjectDistance(ScalarTask):
         return replace(fact, candidates=tuple(map(_exchange_objects, fact.candidates)), evidence=turned.write())
 
     def draw_false_value(self, fact: Fact, rng: np.random.Generator) -> float | None:
-        """See `ScalarTask`."""
         # Not from the pool: chosen facts are spread over distances, the pool is as the rooms are, and the difference
         # would tell true from false.
         factor = np.exp(rng.uniform(*np.log([FALSE_RATIO_MIN, FALSE_RATIO_MAX])) * (1 if rng.random() < 0.5 else -1))

@@ -30,7 +30,6 @@ from vgbench_gen.store.drawing import COLORS
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays, mirroring
 from vgbench_gen.tasks._box_factors import BoxFamily, draw_box_sets, draw_ratios, find_upright, make_family
-from vgbench_gen.tasks._box_margins import BoxMargins
 from vgbench_gen.tasks._box_pairs import (
     PRINT_SLACK,
     compare_boxes,
@@ -41,13 +40,12 @@ from vgbench_gen.tasks._box_pairs import (
 )
 from vgbench_gen.tasks._noise import draw_pose_errors
 from vgbench_gen.tasks._object_evidence import BoxEvidence, check_box, get_camera, reveal_object
-from vgbench_gen.tasks._object_labels import is_thing
 from vgbench_gen.tasks._object_routes import measure_second_corners, order_corners, project_full_rect, solve_into_camera
-from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, order_in_strata
-from vgbench_gen.tasks._objects import GatedObject, gate_objects
+from vgbench_gen.tasks._objects import PER_FRAME, TARGETS_APART_M, GatedObject, gate_objects, is_thing, order_in_strata
 from vgbench_gen.tasks._proposals import make_range, move_numbers
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Task, add_margins, reject, tasks
 from vgbench_gen.tasks.evidence import FactEvidence
+from vgbench_gen.tasks.gates import BoxMargins
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation, WorldBox
 from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.revealed import Revealed
@@ -88,6 +86,7 @@ class ObjectLocation(Task):
     }
     needs_objects = True
     candidate_draws = 24
+    options_max = 4  # two parts with two values each; five depths do not fit below `depth_ratio_max`
     strategy = "factorial"
     counterpart_kind = "mirror"
     fact_evidence = FactEvidence
@@ -327,7 +326,6 @@ class ObjectLocation(Task):
         return (WorldBox(seen.instance_id, seen.label, seen.world_corners_m),)
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
-        """See `Task.choice`."""
         texts = tuple(self.printed(option.value) for option in options.options)
         return Presentation(self._pictures(fact), self._slots(fact), texts)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from vgbench_gen.core.types import Candidate, Fact, FloatArray
 from vgbench_gen.store.pictures import Picture
+from vgbench_gen.text.render import fill_word
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,3 +118,14 @@ class Margins:
     def smallest(self) -> float:
         """The tightest ratio; 1 where nothing was recorded."""
         return min(self.ratios.values(), default=1.0)
+
+
+def make_number_slots(options: int) -> dict[str, str]:
+    """Slots of a question whose options are the images after the first one: how many there are, and their numbers."""
+    *before, last = (str(number) for number in range(2, options + 2))
+    return {
+        "count": fill_word(f"number.n{options}"),
+        "shown": fill_word(f"number.n{options + 1}").capitalize(),
+        "last": last,
+        "listed": f"{', '.join(before)} and {last}",
+    }

@@ -7,16 +7,19 @@ its own records wrote it (`vgbench_gen.tasks.evidence`).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Annotated, Any, Self
 
 from pydantic import ConfigDict
 from pydantic_core import from_json
 
-from vgbench_gen.core.errors import DatasetError
-from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, Item
+from vgbench_gen.core.errors import DatasetError, VGBenchError
+from vgbench_gen.core.types import ALPHABET, Candidate, Fact, FloatArray, Item
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks.evidence import ArrayShape, Evidence
 
+UNREADABLE = (VGBenchError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What reading a damaged or foreign row can raise; such a row is shown without what cannot be read."""
 Value = Annotated[FloatArray, ArrayShape(...)]
 """A value in the task's unit and shape."""
 
@@ -68,6 +71,11 @@ class NoiseRecord(Evidence):
     """Share of the draws that left the question its answer."""
     draws: int
     """Perturbations that were tried."""
+
+    @property
+    def described(self) -> str:
+        """Such as "unchanged in 200 of 200 trials with simulated sensor noise"."""
+        return f"unchanged in {round(self.kept * self.draws)} of {self.draws} trials with simulated sensor noise"
 
 
 class ShownEvidence(Evidence):
@@ -165,6 +173,7 @@ def read_side(item: Item) -> str:
     return str(item.evidence.get("side", ""))
 
 
+@lru_cache(maxsize=1)  # several parts of a page ask for that of one item, and the records of a fact are read with it
 def rebuild_fact(item: Item) -> Fact:
     """The fact behind an item, as far as the row tells: its options, or the truth alone, as candidates.
 
@@ -183,7 +192,7 @@ def rebuild_fact(item: Item) -> Fact:
         key=row.key,
         frame_ids=tuple(row.frame_ids),
         candidates=tuple(record.candidate() for record in row.options),
-        truth=LETTERS.index(item.answer) if item.question_type == "multi-choice" else 0,
+        truth=ALPHABET.index(item.answer) if item.question_type == "multi-choice" else 0,
         second_value=row.second_value,
         margin=row.margin,
         evidence=row.fact,

@@ -37,7 +37,7 @@ class ScalarTask(Task):
 
     def unit_key(self, fact: Fact) -> str:
         """Key below `option` and `answer` in the words for this fact's unit."""
-        return "metres"
+        return "meters"
 
     @abc.abstractmethod
     def ratio_min(self, fact: Fact) -> float:
@@ -69,7 +69,7 @@ class ScalarTask(Task):
 
     def printed(self, value: FloatArray) -> str:
         """Number with its unit; the unit's word follows the fact's kind where there are several."""
-        return fill_word("option.metres", value=format_fixed(float(value[0]), self.decimals))
+        return fill_word("option.meters", value=format_fixed(float(value[0]), self.decimals))
 
     def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Smaller of log-ratio over the ratio margin and difference over the gap."""
@@ -131,7 +131,6 @@ class ScalarTask(Task):
     def noisy_values(
         self, fact: Fact, about: Candidate, noise: SensorNoise, rng: np.random.Generator, n: int
     ) -> FloatArray:
-        """See `NoiseTest`."""
         value = self.exact_value(about, fact)
         return value + self.sigma(value, fact, noise) * rng.standard_normal((n, 1))
 

@@ -59,11 +59,8 @@ class BankEntry(Config):
     template: str
     """The id of the shipped phrasing that it rewords."""
     task: str
-    """The task."""
     type: QuestionType
-    """The question type."""
     language: str
-    """The code of its language."""
     model: _Short
     """The model that worded it, or another note on its origin."""
     status: Status
@@ -90,7 +87,6 @@ class _BankFile(Config):
     """A bank file as it stands on disk."""
 
     phrasings: tuple[BankEntry, ...] = Field(default=())
-    """The entries, in the order of the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +94,6 @@ class Bank:
     """A bank file that was read and checked."""
 
     path: Path
-    """The file."""
     entries: tuple[BankEntry, ...] = ()
     """The entries that fit their templates, in order of their ids."""
     stale: tuple[BankEntry, ...] = ()

@@ -30,7 +30,7 @@ _NAME = re.compile(r"the [a-z]+ [a-z]+")
 _LETTERED = re.compile(r"(?:[a-z]+ ){0,3}(?<!image )(?:[A-Za-z]|[0-9]{1,2})", re.IGNORECASE)
 
 _RIGHT_DOWN = (r"\bx\b[^.;]{0,40}\bright\b|\bright\b \(x\)", r"\by\b[^.;]{0,40}\bdown\b|\bdown\b \(y\)")
-_METRES = r"\bmet(?:re|er)s\b"
+_METERS = r"\bmet(?:re|er)s\b"
 _X1Y1X2Y2 = r"x1, y1\b.{0,80}\bx2(?:,| and) y2\b|\bleft, top, right(?:,| and) bottom\b"
 
 # Name of a convention -> patterns that must all occur in question or context. Size and centre carry numbers or
@@ -46,7 +46,7 @@ _STATED: dict[str, tuple[str, ...]] = {
         r"\bfy = [0-9]",
         r"\bcx = [0-9]|\(cx, cy\) = \([0-9]|\bprincipal point \([0-9]",
     ),
-    "metres": (_METRES,),
+    "meters": (_METERS,),
     "depth": (r"\bdepth\b", r"\boptical axis\b"),
     "mean_depth": (r"\bmean depth\b", r"\b(?:all|every)\b[^.;]{0,20}\bpixels?\b|\bwhole region\b"),
     "median_depth": (r"\bmedian\b",),
@@ -57,14 +57,14 @@ _STATED: dict[str, tuple[str, ...]] = {
     "surroundings": (r"\bsurroundings\b", r"\bphotograph\b"),
     "direction": (r"\bX2 = R X1 \+ t\b",),
     "corner_order": (r"\bopposite face\b", r"\bsame order\b", r"\bcuboid\b"),
-    "numbering": (r"\bimage 1\b", r"\bimages 2 to 5\b|\bimages 2, 3, 4 and 5\b"),
+    "numbering": (r"\bimage 1\b", r"\bimages 2 to [3-7]\b|\bimages 2(?:, [3-6])* and [3-7]\b"),
 }
 # As above, but the question itself must say it.
 _ASKED: dict[str, tuple[str, ...]] = {
     "unit": (r"\b(?:pixels|degrees|met(?:re|er)s)\b",),
     "degrees": (r"\bdegrees\b",),
-    "metres_asked": (_METRES,),
-    "two_decimals": (_METRES, r"\btwo decimals\b"),
+    "meters_asked": (_METERS,),
+    "two_decimals": (_METERS, r"\btwo decimals\b"),
     "measurement_error": (r"\bsmall measurement error\b",),
 }
 STATES = frozenset(_STATED) | frozenset(_ASKED)

@@ -14,8 +14,6 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from jinja2 import StrictUndefined, Template, TemplateError
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from vgbench_gen.core.config import read_toml
@@ -29,7 +27,6 @@ MIN_PHRASINGS = 6
 
 _BROUGHT: dict[str, Path] = {}  # task -> its template file, where a package from outside brings it
 _SLOT = re.compile(r"\{\{ ([a-z][a-z0-9_]{0,31}) \}\}")
-_ENVIRONMENT = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
 
 _Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
 _Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEMPLATE_CHARS)]
@@ -61,9 +58,7 @@ class _Slots(_Strict):
     """Names of slots in the two parts of a phrasing."""
 
     question: tuple[_Name, ...] = ()
-    """Slots of the question."""
     context: tuple[_Name, ...] = ()
-    """Slots of the context."""
 
 
 class _PhrasingEntry(_Strict):
@@ -72,35 +67,26 @@ class _PhrasingEntry(_Strict):
     id: Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,40}\.[a-z-]{1,20}\.[1-9][0-9]{0,3}$")]
     """Its name: the task, the question type and a number, joined by dots."""
     question: _Text
-    """The question."""
     context: _Text
-    """The context."""
 
 
 class _Cell(_Strict):
-    """The phrasings of one task and question type."""
+    """The phrasings of one task and question type, with the slots that each may use and those that it must."""
 
     slots: _Slots
-    """The slots that each phrasing may use."""
     required: _Slots
-    """The slots that each phrasing must use."""
     states: tuple[_Name, ...]
     """The conventions that the filled text must state, by the names that `text.lint` knows."""
     phrasings: Annotated[tuple[_PhrasingEntry, ...], Field(min_length=MIN_PHRASINGS)]
-    """The phrasings."""
 
 
 class _TaskFile(_Strict):
-    """The template file of one task."""
+    """The template file of one task; None for a question type that it has no phrasings of."""
 
     task: _Name
-    """The name of the task, which is also that of the file."""
     judgment: _Cell | None = None
-    """The phrasings of judgments; None where the task is not asked so."""
     multi_choice: Annotated[_Cell | None, Field(alias="multi-choice")] = None
-    """The phrasings of multi-choice questions; None where the task is not asked so."""
     open_ended: Annotated[_Cell | None, Field(alias="open-ended")] = None
-    """The phrasings of open-ended questions; None where the task is not asked so."""
 
     def list_cells(self) -> dict[QuestionType, _Cell]:
         named: dict[QuestionType, _Cell | None] = {
@@ -115,7 +101,6 @@ class _WordsFile(_Strict):
     """A file of small phrases."""
 
     tables: dict[_Name, dict[_Name, _Text]]
-    """The phrases by table and key."""
 
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -128,13 +113,9 @@ class Phrasing:
     id: str
     """Its name, which every item records as `template_id`."""
     task: str
-    """The task."""
     question_type: QuestionType
-    """The question type."""
     question: str
-    """The question."""
     context: str
-    """The context."""
     slots: frozenset[str]
     """All names that `render` accepts for this phrasing."""
     states: tuple[str, ...]
@@ -344,10 +325,7 @@ def _fill(template: str, slots: Mapping[str, str], where: str) -> str:
             kind = f"{len(value)} characters" if isinstance(value, str) else type(value).__name__
             raise PhrasingError(where, f"{kind} for the slot {name!r}", f"a text of 1 to {MAX_SLOT_CHARS} characters")
         values[name] = value
-    try:
-        return _compile(template).render(values)
-    except TemplateError as error:  # unreachable after the checks above; kept so that nothing leaks untyped
-        raise PhrasingError(where, f"a template that fails ({error})", "plain text with slots") from error
+    return _SLOT.sub(lambda slot: values[slot[1]], template)
 
 
 @lru_cache(maxsize=1024)
@@ -361,10 +339,3 @@ def _find_slots(template: str) -> tuple[frozenset[str], str, str]:
         around = rest[max(0, brace.start() - 10) : brace.start() + 30]
         return frozenset(), f"{around!r}", "plain slots {{ name }} and no other braces"
     return frozenset(_SLOT.findall(template)), "", ""
-
-
-@lru_cache(maxsize=1024)
-def _compile(template: str) -> Template:
-    compiled = _ENVIRONMENT.from_string(template)
-    compiled.globals = {}  # jinja copies them at every rendering, and a slot never names one
-    return compiled

@@ -32,9 +32,9 @@ class HeightEvidence(FactEvidence):
     """What is kept of a measured height."""
 
     centre_m: Point
-    """The camera in the world, metres."""
+    """The camera in the world, meters."""
     lowest_m: Point
-    """The lowest point that the image shows, in the world, metres."""
+    """The lowest point that the image shows, in the world, meters."""
     up: Point
     """Unit vector against gravity in the world."""
 
@@ -164,6 +164,6 @@ class CameraHeight(ScalarTask):
 
 
 def _cloud(frame: ViewFrame) -> FloatArray:
-    """(N, 3) measured points in the camera's frame, metres."""
+    """(N, 3) measured points in the camera's frame, meters."""
     v, u = np.nonzero(frame.depth_m > 0)
     return projection.back_project(frame.depth_camera, np.stack([u, v], axis=1).astype(np.float64), frame.depth_m[v, u])

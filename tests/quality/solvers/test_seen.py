@@ -13,6 +13,7 @@ from vgbench_gen.core.types import QuestionType
 from vgbench_gen.quality.questions import read_question
 from vgbench_gen.quality.solvers.jobs import look
 from vgbench_gen.store.pictures import encode_jpeg
+from vgbench_gen.tasks.presentation import make_number_slots
 from vgbench_gen.tasks.solving import Image, Unread, seen
 from vgbench_gen.text.render import fill_word, load_phrasings, render
 
@@ -20,6 +21,7 @@ MATRIX = "[[0.971, -0.095, 0.221],\n [0.095, 0.995, 0.012],\n [-0.221, 0.009, 0.
 FILLED = {
     "width": "1024", "height": "768", "fx": "808", "fy": "810", "cx": "511", "cy": "377",
     "width_2": "768", "height_2": "1024", "fx_2": "701", "fy_2": "702", "cx_2": "385", "cy_2": "519",
+    **make_number_slots(4), "count_first": "Four",
     "rotation": MATRIX, "translation": "[-0.31, 0.05, 1.05]", "tolerance_deg": "5", "tolerance_m": "0.10",
     "matrix": MATRIX, "color": "pink", "color_a": "pink", "color_b": "green", "point": "(761, 428)",
     "mark": "the blue square", "points": "the green circle (748, 303), the blue square (598, 380)",

@@ -91,7 +91,7 @@ ATTACKS = [
     ("unknown slot", DEPTH, in_context("{{ fx }}", "{{ fx_2 }}"), "slot_added"),
     ("statement in braces", DEPTH, in_context("{{ fx }}", "{% fx %}"), "braces"),
     ("number changed", POSE, in_context("(0, 0)", "(0, 1)"), "number"),
-    ("number added", WARP, in_question("2 to 5", "2 to 5 of 6"), "number"),
+    ("number added", WARP, in_question("2 to", "2 to 6 or"), "number"),
     ("counted number changed", WARP, in_context("four significant", "six significant"), "quantity"),
     ("decimals changed", DEPTH, in_question("two decimals", "three decimals"), "quantity"),
     ("not added", JUDGED, in_question("Does its mean depth lie", "Does its mean depth not lie"), "negation"),
@@ -101,9 +101,9 @@ ATTACKS = [
     ("not lost", JUDGED, in_context("not the length", "the length"), "negation"),
     ("outside", JUDGED, in_question("lie within", "lie outside"), "polarity"),
     ("wrong asked for", JUDGED, in_question("Does its", "Is it wrong that its"), "negation"),
-    ("unit swapped", DEPTH, in_question("metres", "centimetres"), "unit"),
-    ("unit of the context", DEPTH, in_context("in metres", "in feet"), "unit"),
-    ("units exchanged", CLAIMED, swapped("degrees", "metres"), "unit"),
+    ("unit swapped", DEPTH, in_question("meters", "centimeters"), "unit"),
+    ("unit of the context", DEPTH, in_context("in meters", "in feet"), "unit"),
+    ("units exchanged", CLAIMED, swapped("degrees", "meters"), "unit"),
     ("letters", WARP, in_question("Which one?", "Is it option B?"), "letters"),
     ("letters renamed", WARP, in_context("The source is", "(A) The source is"), "letters"),
     ("symbol renamed", POSE, in_context("X1", "Q"), "symbol"),
@@ -147,7 +147,7 @@ ATTACKS = [
     ("empty", DEPTH, lambda t: Text(t.question, ""), "empty"),
     ("convention lost", TRACK, in_context("centre of the top-left", "corner of the top-left"), "lint"),
     ("doubled word", DEPTH, in_context("camera", "camera camera"), "lint"),
-    ("no question", JUDGED, in_question("metres?", "metres."), "grammar"),
+    ("no question", JUDGED, in_question("meters?", "meters."), "grammar"),
     ("open bracket", DEPTH, in_context("(in pixels)", "(in pixels"), "grammar"),
     ("small letter", DEPTH, lambda t: Text(t.question[0].lower() + t.question[1:], t.context), "grammar"),
     ("article", DEPTH, in_context("A pinhole camera", "An pinhole camera"), "grammar"),
@@ -192,7 +192,7 @@ def test_slots_are_tidied_and_nothing_else() -> None:
 
 
 KEPT_WORDS = [
-    "metres", "pixels", "camera", "right", "down", "forward", "depth", "four", "bottom-right", "focal lengths",
+    "meters", "pixels", "camera", "right", "down", "forward", "depth", "four", "bottom-right", "focal lengths",
     "optical axis",
 ]  # fmt: skip
 
@@ -220,7 +220,8 @@ def test_no_slot_of_a_good_rewording_can_be_dropped_moved_or_renamed(
     other = data.draw(st.sampled_from(["it", "12", "{{ other }}", f"{slot} {slot}", slot.replace("{{", "{")]))
     expected = {"slot_lost", "slot_added", "slot_count", "braces"}
     assert expected & reasons(Text(text.question, text.context.replace(slot, other)), name)
-    assert "slot_added" in reasons(Text(f"{slot}: {text.question}", dropped), name)
+    moved = "slot_count" if slot in text.question else "slot_added"
+    assert moved in reasons(Text(f"{slot}: {text.question}", dropped), name)
 
 
 @settings(max_examples=40, deadline=None)

@@ -43,7 +43,7 @@ ATTACKS = [
      "0.10 degrees in rotation and 5.0", "unit"),
     ("colour", "metric_depth.judgment.1", "orange", "green", "colour"),
     ("extreme", "relative_depth.multi-choice.1", "farthest from", "closest to", "extreme"),
-    ("claim", "metric_depth.judgment.1", "2.10 metres", "2.1 metres", "number"),
+    ("claim", "metric_depth.judgment.1", "2.10 meters", "2.1 meters", "number"),
     ("placeholder", "metric_depth.judgment.1", "2.10", "{{ claim }}", "slot_added"),
 ]  # fmt: skip
 
@@ -60,7 +60,7 @@ def test_colours_stay_with_their_regions() -> None:
     template = load_shipped()["object_distance.multi-choice.1"]
     original = Original(fill_text(Text(template.question, template.context), SAMPLES), template.states, filled=True)
     for a, b, fine in (("orange", "blue", True), ("blue", "orange", False)):
-        asked = f"Which distance, in metres, separates the object in the {a} rectangle [12, 96, 76, 160] from the "
+        asked = f"Which distance, in meters, separates the object in the {a} rectangle [12, 96, 76, 160] from the "
         asked += f"object in the {b} rectangle [212, 300, 276, 411]?"
         found = {p.reason for p in check(Text(asked, original.text.context), original)}
         assert found == ({"near_copy"} if fine else {"near_copy", "colour"})

@@ -22,7 +22,6 @@ class LineCamera:
     """What the segments of an image say."""
 
     focal_px: float
-    """Focal length."""
     focal_sigma_px: float
     """Its standard deviation; 0 where it was given."""
     centre: FloatArray
@@ -34,7 +33,6 @@ class LineCamera:
     counts: IntArray
     """(3,) segments that point to the vanishing point of each direction."""
     segments: int
-    """All segments."""
 
     def find_vanishing_point(self, direction: FloatArray) -> FloatArray | None:
         """(2,) pixel of a direction; None where it lies too far away to be written down."""

@@ -40,7 +40,7 @@ class EstimateObjectDepth(WeightsTool[_Arguments]):
     argument_aliases: ClassVar = {"object": "objects", "object_descs": "objects"}
     returns: ClassVar = {
         "results": '[{"object", "depth", "spread_m", "score", "error"}] in the order of the names; depth is the median '
-        "over the middle of the object's box, metres along the viewing axis; spread_m is half the range of the middle "
+        "over the middle of the object's box, meters along the viewing axis; spread_m is half the range of the middle "
         f"half of the depths there; score is {SCORE}; error says why there is none",
         "uncertainty": "why the depths have no error bars",
     }

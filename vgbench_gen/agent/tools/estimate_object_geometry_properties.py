@@ -83,7 +83,7 @@ class _Geometry(WeightsTool[_Arguments]):
 
 _RESULTS = (
     '[{"object", "bbox", "mask_area", "depth", "error"}] in the order of the descriptions; mask_area is a share of the '
-    f"image's area from 0 to 1; bbox is {BOX}; depth is the median over the mask, metres along the viewing axis"
+    f"image's area from 0 to 1; bbox is {BOX}; depth is the median over the mask, meters along the viewing axis"
 )
 
 

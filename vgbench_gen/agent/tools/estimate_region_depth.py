@@ -39,9 +39,9 @@ class EstimateRegionDepth(WeightsTool[_Arguments]):
     Options = DepthOptions
     argument_aliases: ClassVar = {"bbox": "bboxes", "regions": "bboxes"}
     returns: ClassVar = {
-        "depths": "of each box in order, metres along the viewing axis",
+        "depths": "of each box in order, meters along the viewing axis",
         "unit": "always meters",
-        "spread_m": "of each box, half the range of the middle half of its depths, metres",
+        "spread_m": "of each box, half the range of the middle half of its depths, meters",
         "uncertainty": "why the depths have no error bars",
     }
     example: ClassVar = {"image": "image-0", "bboxes": [[120, 80, 260, 310]], "indoor_or_outdoor": "indoor"}

@@ -33,8 +33,8 @@ class OracleRelativePose(OracleTool):
         "rotation_deg": EstimateRelativePose.returns["rotation_deg"],
         "translation_direction": EstimateRelativePose.returns["translation_direction"],
         "camera_moved": EstimateRelativePose.returns["camera_moved"],
-        "translation_m": "t of X2 = R X1 + t, metres, axes of the second camera",
-        "scale": "metres",
+        "translation_m": "t of X2 = R X1 + t, meters, axes of the second camera",
+        "scale": "meters",
         "cannot_tell": "why there is no pose",
     }
     example: ClassVar = {"image": ["image-0", "image-1"]}
@@ -52,7 +52,7 @@ class OracleRelativePose(OracleTool):
             "translation_direction": None,
             "camera_moved": None,
             "translation_m": round_all(t, 4),
-            "scale": "metres",
+            "scale": "meters",
         }
         if length > 0:
             told["translation_direction"] = round_all(t / length, 4)

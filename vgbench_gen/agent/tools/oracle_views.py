@@ -58,7 +58,7 @@ class _RegionArguments(Config):
 @tools.register("OracleRegionDepth")
 class OracleRegionDepth(OracleTool[_RegionArguments]):
     name = "EstimateRegionDepth"
-    does = "Gives the depth of rectangles of an image, along the view (z), in metres."
+    does = "Gives the depth of rectangles of an image, along the view (z), in meters."
     returns: ClassVar = {"depths": "of each rectangle, in their order", "unit": "meters"}
     example: ClassVar = {"image": "image-0", "bboxes": [[100, 120, 180, 200]]}
 
@@ -111,8 +111,8 @@ def _is_called(one: RevealedObject, words: str) -> bool:
 @tools.register("OracleObjectDepth")
 class OracleObjectDepth(_ObjectTool):
     name = "EstimateObjectDepth"
-    does = "Gives the depth of objects: of the centre of the box around each, along the view (z), in metres."
-    returns: ClassVar = {"results": "for each: object, depth (metres), or error"}
+    does = "Gives the depth of objects: of the centre of the box around each, along the view (z), in meters."
+    returns: ClassVar = {"results": "for each: object, depth (meters), or error"}
 
     def _describe(self, one: RevealedObject) -> dict[str, Any]:
         return {"depth": round(float(one.corners_m[:, 2].mean()), 3)}
@@ -124,8 +124,8 @@ class OracleObjectGeometry(_ObjectTool):
     does = "Gives outline, depth and box in space of objects."
     argument_aliases: ClassVar = {"object_descs": "objects"}
     returns: ClassVar = {
-        "results": f"for each: object, bbox ({_PIXELS}), depth of the centre along the view (metres), center_m and "
-        "corners_m (centre and eight corners of its box, metres, camera axes x right, y down, z forward), or error"
+        "results": f"for each: object, bbox ({_PIXELS}), depth of the centre along the view (meters), center_m and "
+        "corners_m (centre and eight corners of its box, meters, camera axes x right, y down, z forward), or error"
     }
 
     def _describe(self, one: RevealedObject) -> dict[str, Any]:

@@ -46,7 +46,6 @@ class Local(Executor):
 
     @contextmanager
     def begin_work(self, engine: Engine, prepare: Callable[[], None] | None) -> Iterator[None]:
-        """See `Executor.begin_work`."""
         if prepare is not None and engine.cores > 1 and not self._blocks:
             self._idle += [_Worker(prepare) for _ in range(engine.cores)]
         self._blocks += 1

@@ -108,7 +108,6 @@ class _Ground:
     versions: tuple[tuple[str, str], ...]
     """The name and version of Python, of our own source and of each package that bytes depend on."""
     folder: str
-    """The folder where relative paths start."""
     folders: tuple[tuple[str, bytes | None], ...]
     """Paths that every worker must see, each with the content of the lock in it, None where it has none; another
     machine may have a folder of that name which is not this one."""

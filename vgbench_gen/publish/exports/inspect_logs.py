@@ -92,11 +92,9 @@ class _Log:
     """One log under way."""
 
     job: Job
-    """The export that it belongs to."""
     header: Header
     """Of the saved replies."""
     stage: str
-    """The stage of its replies."""
     image: Callable[[Item, int], bytes] | None
     """A function that gives the bytes of an image; None where images are only named."""
 

@@ -57,9 +57,7 @@ class ReviewLine(BaseModel):
     stage: Stage
     """Whether the line holds a blind answer or a verdict."""
     reviewer: str
-    """The name of the reviewer."""
     item: str
-    """The id of the item."""
     digest: str
     """The digest of what was judged, see `digest_item`, so that a verdict on other words or images never counts."""
     planted: Literal[Kind, ""] = ""

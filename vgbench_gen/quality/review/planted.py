@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from vgbench_gen.core.rng import hash_stably, rng_for
-from vgbench_gen.core.types import LETTERS, Item
+from vgbench_gen.core.types import ALPHABET, Item
 from vgbench_gen.quality.review.lines import KINDS, Kind
 from vgbench_gen.quality.review.queue import ReviewItem
 from vgbench_gen.store.media import MediaStore
@@ -123,7 +123,7 @@ def _fits_any_image(item: Item) -> bool:
 def _exchange_answer(item: Item, rng: np.random.Generator) -> Item:
     """The item with another option, or another number, as its stated answer."""
     if item.options:
-        others = [letter for letter in LETTERS[: len(item.options)] if letter != item.answer]
+        others = [letter for letter in ALPHABET[: len(item.options)] if letter != item.answer]
         return replace(item, answer=others[int(rng.integers(len(others)))])
     factor = _SCALE if rng.integers(2) else 1 / _SCALE
 

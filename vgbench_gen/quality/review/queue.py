@@ -20,21 +20,16 @@ class ReviewItem:
     """What the queue and the counts need of an item; the whole item is read when it is shown."""
 
     id: str
-    """The id of the item."""
     digest: str
     """The digest of the item as `digest_item` makes it."""
     task: str
-    """The name of the task."""
     form: QuestionType
-    """The question type."""
     source: str
     """The scan dataset."""
     scene: str
-    """The scene."""
     group: str
     """A name that all questions about one truth share."""
     answer: str
-    """The answer as it is stated."""
     value: float
     """An open-ended answer as a number in the item's unit, else 0; also 0 where the answer of another benchmark is a
     word."""
@@ -56,9 +51,7 @@ class ReviewFilter:
     """What to review; empty tuples and None leave everything in."""
 
     tasks: tuple[str, ...] = ()
-    """The names of tasks."""
     forms: tuple[str, ...] = ()
-    """The question types."""
     sources: tuple[str, ...] = ()
     """The scan datasets."""
     ids: tuple[str, ...] | None = None

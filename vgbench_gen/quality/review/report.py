@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from vgbench_gen.core.columns import WIDTH, format_columns
-from vgbench_gen.core.types import LETTERS
+from vgbench_gen.core.types import ALPHABET
 from vgbench_gen.quality.intervals import wilson_interval
 from vgbench_gen.quality.review.agreement import Agreement, Level, krippendorff_alpha, measure_agreement, rate_bound
 from vgbench_gen.quality.review.lines import CANNOT_TELL
@@ -31,7 +31,6 @@ class TaskRow:
     """The numbers of one task. All shares are 0 to 1, and NaN where they are undefined."""
 
     task: str
-    """The name of the task."""
     n: int
     """The items with two verdicts or more; agreement is that of the first two."""
     raw: float
@@ -55,7 +54,6 @@ class TaskRow:
     grade: Literal["human", "instrument", ""]
     """"human", or "instrument" where nothing may be claimed about people, or "" where there are too few items."""
     verdict: Verdict
-    """The verdict on the agreement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +61,6 @@ class CellRow:
     """The numbers of one task and source."""
 
     task: str
-    """The name of the task."""
     source: str
     """The scan dataset."""
     n: int
@@ -77,7 +74,6 @@ class CellRow:
     bound: float
     """The upper 95 % end of the rate of wrong answers, 0 to 1."""
     stopped: bool
-    """Whether the cell is stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +89,6 @@ class ReviewReport:
     reviewers: Mapping[str, Mapping[str, int]]
     """For each reviewer, counts of verdicts and of planted items."""
     tasks: tuple[TaskRow, ...]
-    """One row for each task."""
     cells: tuple[CellRow, ...]
     """One row for each task and source."""
     wrong: Mapping[str, float]
@@ -202,7 +197,7 @@ def _measure_answer_agreement(
     alphas: list[tuple[int, float]] = []
     for form in sorted({e.form for e in shown}):
         units = [[j.answer for j in pairs[e.id]] for e in shown if e.form == form]
-        found = measure_agreement(units, (*LETTERS, CANNOT_TELL))
+        found = measure_agreement(units, (*ALPHABET[:6], CANNOT_TELL))
         level: Level = "ratio" if form == "open-ended" else "nominal"
         value = (
             found.alpha if level == "nominal" else krippendorff_alpha([_read_numbers(unit) for unit in units], level)

@@ -41,7 +41,6 @@ class Assignment:
     token: str
     """The name of the place in addresses of pages; it tells nothing about the item."""
     entry: ReviewItem
-    """The item that is shown there."""
     defect: Kind | Literal[""] = ""
     """The kind of planted defect that is tried first, "" for real items."""
 

@@ -19,9 +19,7 @@ class ItemVerdict:
     """One reviewer's counted verdict on one item."""
 
     reviewer: str
-    """The name of the reviewer."""
     verdict: Verdict
-    """The verdict."""
     flags: tuple[str, ...]
     """What the reviewer found wrong."""
     note: str
@@ -51,7 +49,6 @@ class ReviewStatus:
     """Where an item stands."""
 
     state: State
-    """The state."""
     reason: str = ""
     """The reason in words, "" where the item is accepted or open."""
 

@@ -54,7 +54,6 @@ class SolverJob:
     kind: Literal["solve", "rules"]
     """Whether solvers or rules that understand nothing answer them."""
     questions: tuple[Question, ...]
-    """The questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +63,10 @@ class SolverOutcome:
     kind: Kind
     """Whether it was a solver, a solver with wrong images, or a trivial rule."""
     name: str
-    """The name of the solver or rule."""
     task: str
-    """The task of the question."""
     form: str
-    """The question type."""
     id: str
-    """The id of the question."""
     scene: str
-    """The scene of the question."""
     credit: float
     """1 where it is right, 0 where it is wrong, shared among ties."""
     chance: float

@@ -1,6 +1,6 @@
 """A choice among hard questions that no constant answer profits from.
 
-Questions that models fail are no fair sample: a model that likes A fails where the truth is B, one that likes the
+Questions that models fail are a biased sample: a model that likes A fails where the truth is B, one that likes the
 middle of four numbers where it is the largest. So letters, yes and no, and ranks by size are dealt out again, per task,
 form and source, as evenly as the candidates allow; over the whole choice a constant letter or a constant yes or no
 stays within `ABOVE_CHANCE` of chance, whatever the candidates are.
@@ -37,13 +37,10 @@ class Subject:
     """What choosing needs to know of a question."""
 
     id: str
-    """The id of the question."""
     category: str
     """The category that the choice may be balanced over."""
     task: str
-    """The name of the task."""
     form: str
-    """The question type."""
     kind: Kind
     """The kind of its answer; "open" where it is neither a letter nor a yes or no."""
     options: int = 0
@@ -88,7 +85,6 @@ class Choice:
     ids: tuple[str, ...]
     """Their ids, in the order of the candidates given."""
     over: Literal["category", "task"]
-    """What the choice is balanced over."""
     parts: tuple[ChoicePart, ...]
     """How each category or task fared."""
     dropped: int = 0
@@ -206,13 +202,10 @@ class _ChoiceCell:
     """Candidates of one task, form, number of options and source."""
 
     kind: Kind
-    """The kind of their answers."""
     options: int
-    """Their number of options."""
     bins: dict[_Bin, list[tuple[tuple[bool, bool, str], str]]] = field(default_factory=dict)
     """The candidates by the place and the rank of the truth."""
     take: dict[_Bin, int] = field(default_factory=dict)
-    """How many of each bin are taken."""
 
     def add(self, one: Subject, order: tuple[bool, bool, str]) -> None:
         self.bins.setdefault((one.place, one.rank), []).append((order, one.id))

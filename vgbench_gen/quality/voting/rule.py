@@ -28,7 +28,6 @@ class Balance(Config):
     """How the hard questions are chosen from the candidates."""
 
     target: int = Field(default=1400, ge=1)
-    """The number of questions in all."""
     letter_points: float = Field(default=0.0, ge=0, le=3)
     """How many points more frequent than even a letter may be among the questions of one task, form and source, besides
     rounding."""
@@ -75,7 +74,6 @@ class Voter:
     """A model of the panel."""
 
     name: str
-    """The name of the model."""
     billions: float | None = None
     """Its billions of parameters, None where they are unknown; such a model is not large."""
 

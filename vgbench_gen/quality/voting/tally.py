@@ -22,7 +22,6 @@ class VoteCounts:
     right: IntArray
     """The votes that the answer was right."""
     wrong: IntArray
-    """The votes that it was wrong."""
     large_wrong: IntArray
     """The votes of large models that it was wrong."""
     open: IntArray

@@ -234,7 +234,6 @@
     return node;
   }
   const pretty = (name) => String(name).replaceAll("_", " ");
-  const shortId = (id) => (id.length > 12 ? `${id.slice(0, 10)}…` : id);
   const number = (value) => value.toLocaleString("en");
 
   // --- the list ------------------------------------------------------------------------------------------------------
@@ -259,7 +258,7 @@
         make("span", { class: "card-title" }, `${pretty(field("task", row))} · ${field("type", row)}`),
         make("span", { class: "card-question" }, texts[row]),
         flags.length ? make("span", { class: "flags" }, ...flags) : null,
-        make("span", { class: "card-meta" }, `${field("scene", row)} · ${field("difficulty", row)} · ${shortId(ids[row])}`)));
+        make("span", { class: "card-meta" }, `${field("scene", row)} · ${field("difficulty", row)} · ${ids[row]}`)));
     return make("li", {}, link);
   }
 
@@ -424,7 +423,7 @@
       if (!unseen.length) continue; // twins are of one truth: that is said already
       for (const other of unseen.slice(0, 8)) {
         linked.add(other);
-        const text = `${words[kind]}: ${pretty(field("task", other))} · ${field("type", other)} · ${shortId(ids[other])}`;
+        const text = `${words[kind]}: ${pretty(field("task", other))} · ${field("type", other)} · ${ids[other]}`;
         found.push(make("li", {}, make("a", { href: hashOf({ item: ids[other] }), "data-link": kind }, text)));
       }
       found.push(make("li", {}, make("a", { href: hashOf({ [kind]: field(kind, row) }) }, `List all ${others.length + 1} (${NAMES[kind]})`)));
@@ -436,7 +435,7 @@
   }
 
   // What fell and what people said; of the other figures of the audit only how many they are.
-  const TRIED = { blind: "a learner that reads only the text", rule: "a fixed rule that sees no image", trivial: "an image rule that understands nothing",
+  const TRIED = { blind: "a learner that reads only the text", rule: "a fixed rule that sees no image", trivial: "a trivial image heuristic",
     solver: "a solver that looks at the images", "wrong image": "a solver with another question's images", exchange: "a test that compares right and wrong answers by" };
   function said(row) {
     const found = [];
@@ -596,15 +595,17 @@
     const rest = make("div", { class: "rest" }, make("div", { class: "now" },
       options.length ? make("ol", { class: "options", "aria-label": "Options" }, ...options) : null,
       make("div", { class: "actions" }, answerButton, overlayButton), meant, answer, legend,
-      // Below the options, which stand on the first screen so.
-      record.context ? make("details", { class: "narrow" }, make("summary", {}, "Context of the question"), make("p", { class: "context" }, ...setMatrices(record.context))) : null,
       marked ? null : make("p", { class: "sub" }, record.overlay_problem)), make("div", { class: "more" },
       why,
       verdict.length ? make("section", { "aria-label": "Verdicts", id: "said" }, make("h2", {}, "Verdicts"),
         make("ul", { class: "links" }, ...verdict)) : null,
       make("h2", {}, "See also"), links(row),
       make("h2", {}, "Details"), numbers, section("Where it comes from", table(record.provenance)), evidence));
-    const words = make("div", { class: "words" }, make("p", { class: "question" }, ...setMatrices(record.question)));
+    // Between question and options, as a model reads it; folded where it would push the images off the screen.
+    const context = record.context ? make("details", { class: "given" }, make("summary", {}, "Context of the question"),
+      make("p", { class: "context" }, ...setMatrices(record.context))) : null;
+    if (context) context.open = matchMedia("(min-width: 761px)").matches;
+    const words = make("div", { class: "words" }, make("p", { class: "question" }, ...setMatrices(record.question)), context);
     const across = Math.min(shown.length, 3);
     box.replaceChildren(steps, title, sub, make("div", { class: shown.length > 1 ? "item-body many" : "item-body" }, words,
       make("div", { class: "pictures" }, ...shown.map((one) => one.node)), rest, inSpace?.node ?? null));
@@ -643,7 +644,7 @@
     const node = make("figure", { class: "in-space" }, make("h2", {}, "In space"), canvas,
       make("div", { class: "space-bar" }, button("Whole", () => viewer.home()), button("From above", () => viewer.above()), ...through),
       make("figcaption", {}, make("span", {}, told, inWords(space), ` With the answer or the overlay: green what is true${wrong ? "; orange, dashed and diamonds what is wrong" : ""}.`),
-        make("span", {}, matchMedia("(pointer: coarse)").matches ? "Tap it to take hold: then one finger turns, two zoom and move. A tap beside it lets go, and fingers move the page again." : "Drag to turn, scroll to zoom, Shift and drag to move.")));
+        make("span", {}, matchMedia("(pointer: coarse)").matches ? "Tap to interact (one finger rotates, two zoom and pan). Tap outside to scroll the page." : "Drag to turn, scroll to zoom, Shift and drag to move.")));
     return { node, tell };
   }
   function inWords(space) {

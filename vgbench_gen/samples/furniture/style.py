@@ -35,7 +35,6 @@ class Style:
     fabrics: tuple[Texture, ...]
     """Cloth of upholstery and bedding."""
     leather: Texture
-    """Leather of seats."""
     ceramics: tuple[Texture, ...]
     """Glazed things."""
     bright: tuple[Texture, ...]
@@ -53,15 +52,12 @@ class Style:
     card: Texture
     """Plain cardboard."""
     card_label: Texture
-    """Cardboard with labels."""
     stone: Texture
-    """Worktops."""
     shade: Texture
     """Lampshades, which glow."""
     packages: tuple[Texture, ...]
     """Printed fronts of packages."""
     keyboard: Texture
-    """The keys of keyboards."""
     sheet: Texture
     """Printed sheets of paper."""
 

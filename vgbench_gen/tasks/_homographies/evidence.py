@@ -1,4 +1,5 @@
-"""What is kept of an image that is warped and of each warp that could have been asked about."""
+"""What is kept of an image that is warped and of each warp that could have been asked about, and what must hold in
+it."""
 
 from __future__ import annotations
 
@@ -8,8 +9,10 @@ from typing import Annotated, Any, Literal, Self, get_args
 import numpy as np
 from pydantic import Strict
 
-from vgbench_gen.core.types import FloatArray
+from vgbench_gen.core.gates import Gates
+from vgbench_gen.core.types import Fact, FloatArray
 from vgbench_gen.geometry import homography
+from vgbench_gen.tasks.base import Problems
 from vgbench_gen.tasks.evidence import ArrayShape, Evidence, FactEvidence, Size
 
 Kind = Literal["similarity", "affine", "projective"]
@@ -117,3 +120,43 @@ class WarpEvidence(Evidence):
     """Where the printed matrix puts the corner pixels, in the order of `geometry.homography.image_corners`."""
     margins: dict[str, float]
     """Gate -> value over limit, at least 1, of every gate that the warp passed."""
+
+
+WARP_PX = 0.5  # between stored corners and those of the printed matrix
+
+
+def check_crop(fact: Fact, gates: Gates) -> Problems:
+    """The first image is cut from inside its frame."""
+    image, found = WarpedImageEvidence.of(fact), Problems()
+    x0, y0, width, height = image.crop
+    camera = fact.cameras[fact.frame_ids[0]]
+    if image.frame_size != (camera["width"], camera["height"]):
+        found.append(("crop", f"cut from {image.frame_size}, the frame has {camera['width']} x {camera['height']}"))
+    if not (0 <= x0 <= image.frame_size[0] - width and 0 <= y0 <= image.frame_size[1] - height):
+        found.append(("crop", f"{list(image.crop)} is not inside a frame of {image.frame_size}"))
+    return found
+
+
+def check_warps(fact: Fact, gates: Gates) -> Problems:
+    """Each matrix puts the corners where they are stored, its inverse brings them home, and the frame fills the image
+    that it draws."""
+    image = WarpedImageEvidence.of(fact)
+    home = homography.image_corners(*image.size)
+    found: Problems = []
+    for option in fact.candidates:
+        stored = WarpEvidence.given(option)
+        if stored is None:
+            continue
+        away = stored.corners_px
+        start, end = (away, home) if "source_H" in option.show else (home, away)
+        there = homography.apply(option.value, start)
+        back = homography.apply(np.linalg.inv(option.value), end)
+        for name, off in (("there", there - end), ("back", back - start)):
+            furthest = float(np.linalg.norm(off, axis=1).max())
+            if not furthest <= WARP_PX:
+                found.append(("warp_inverse", f"{option.key}: {name}, a corner is {furthest:.2f} px off"))
+        drawn = np.array(option.show.get("source_H", option.show["H"]), dtype=np.float64).reshape(3, 3)
+        room_px = float(image.measure_room_px(drawn))
+        if not room_px >= 0:
+            found.append(("warp_filled", f"{option.key}: draws on what lies {-room_px:.1f} px outside the frame"))
+    return found

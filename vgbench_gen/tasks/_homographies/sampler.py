@@ -25,7 +25,7 @@ from vgbench_gen.tasks._homographies.evidence import (
     WarpedImageEvidence,
     WarpEvidence,
 )
-from vgbench_gen.tasks._homographies.gates import HomographyGates
+from vgbench_gen.tasks.gates import HomographyGates
 from vgbench_gen.tasks.presentation import Margins
 from vgbench_gen.text import numbers
 

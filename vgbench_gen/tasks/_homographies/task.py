@@ -22,9 +22,15 @@ from vgbench_gen.distractors.base import FactorPair, Proposal
 from vgbench_gen.geometry import homography
 from vgbench_gen.scenes.view import Float32Array, SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture, find_warp_matrix
-from vgbench_gen.tasks._homographies.checks import check_crop, check_warps
-from vgbench_gen.tasks._homographies.evidence import KINDS, PART_FIELDS, PARTS, WarpedImageEvidence, WarpEvidence
-from vgbench_gen.tasks._homographies.gates import HomographyGates
+from vgbench_gen.tasks._homographies.evidence import (
+    KINDS,
+    PART_FIELDS,
+    PARTS,
+    WarpedImageEvidence,
+    WarpEvidence,
+    check_crop,
+    check_warps,
+)
 from vgbench_gen.tasks._homographies.sampler import (
     find_warp_problem,
     get_range,
@@ -35,6 +41,7 @@ from vgbench_gen.tasks._homographies.sampler import (
 from vgbench_gen.tasks._pair_margins import PairMarginsTask
 from vgbench_gen.tasks._proposals import move_numbers
 from vgbench_gen.tasks.base import add_margins, reject
+from vgbench_gen.tasks.gates import HomographyGates
 from vgbench_gen.tasks.mirroring import make_picture
 from vgbench_gen.tasks.presentation import Margins
 from vgbench_gen.tasks.revealed import RevealedHomography

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from vgbench_gen.tasks.camera_parameters.quantities import ANGLES, ASK_AXIS, CENTRES
+from vgbench_gen.core.types import FloatArray
+from vgbench_gen.tasks.camera_parameters.quantities import ANGLES, ASK_AXIS, CENTRES, measure_margins
+from vgbench_gen.tasks.gates import CameraGates
+from vgbench_gen.tasks.solving import Solver, Unread, VisibleQuestion
 from vgbench_gen.tasks.solving.camera_fit import fit_cameras
-from vgbench_gen.tasks.solving.lines import Lines
+from vgbench_gen.tasks.solving.lines import NOISE_PX, Lines, cut_segments, detect_segments
+from vgbench_gen.text.numbers import parse_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +59,48 @@ def estimate_parameters(
     return [
         ParameterEstimate(float(value), float(deviation)) for value, deviation in zip(values, deviations, strict=True)
     ]
+
+
+# A true claim is off by up to a quarter of the margin between options, a false one by the whole, the estimate by some.
+_CLAIM_OFF = 0.6  # of the margin, from which a claim is called false
+_SCALE = 0.8  # at which segments are searched; the image is no larger than what it shows
+_STATED = re.compile(r"\b(fx|fy|cx|cy) = (\d+)")
+_TOLERANCE_FIRST = re.compile(r"within \S+ (?:percent|pixels) of \S")
+
+
+def score_by_lines(seen: VisibleQuestion) -> FloatArray:
+    """Minus the difference of each option from the estimate, in margins; of a judgment, whether the claim is near it.
+
+    Raises:
+        Unread: the text does not hold the numbers, or the image shows no line.
+    """
+    size = seen.images[0].size
+    found = dict(_STATED.findall(seen.context))
+    if seen.ask in CENTRES and len(found) != 3:
+        raise Unread(f"states {sorted(found)} of the camera")
+    stated = [float(found.get(name, "nan")) for name in ("fx", "fy", "cx", "cy")]
+    segments = detect_segments(seen.images[0].gray, _SCALE)
+    lines = cut_segments(segments, np.array([[0, 0, *size]]), NOISE_PX)
+    if not lines.halves.shape[1]:
+        raise Unread("no line in the image")
+    (estimate,) = estimate_parameters(lines, size, seen.ask, stated)
+    options = [_read_claim(seen.question)] if seen.form == "judgment" else [_read_value(x) for x in seen.options]
+    off = np.array([measure_margins(estimate.value, x, seen.ask, size, CameraGates()) for x in options])
+    return np.array([_CLAIM_OFF, off[0]]) if seen.form == "judgment" else -off
+
+
+def _read_claim(question: str) -> float:
+    numbers = parse_numbers(question)
+    if numbers.size != 2:
+        raise Unread(f"{numbers.size} numbers where a claim and its tolerance are printed")
+    return float(numbers[1 if _TOLERANCE_FIRST.search(question) else 0])
+
+
+def _read_value(option: str) -> float:
+    numbers = parse_numbers(option)
+    if numbers.size != 1:
+        raise Unread(f"option {option!r}")
+    return float(numbers[0])
+
+
+SOLVERS = (Solver("vanishing points of line segments", score_by_lines, 75.0),)

@@ -1,4 +1,4 @@
-"""The six quantities that may be asked of a camera, how they are printed, and how a crop gives them."""
+"""The six quantities that may be asked of a camera, how they are printed, and how a crop gives and proves them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from vgbench_gen.core.types import Camera, FloatArray
+from vgbench_gen.core.gates import Gates
+from vgbench_gen.core.types import Camera, Fact, FloatArray
 from vgbench_gen.geometry import cameras
-from vgbench_gen.tasks.camera_parameters.gates import CameraGates
+from vgbench_gen.tasks.base import Problems
 from vgbench_gen.tasks.evidence import Evidence, FactEvidence, Size
+from vgbench_gen.tasks.gates import CameraGates
 from vgbench_gen.text.numbers import format_fixed
 
 ASK_AXIS = {"fx": 0, "fy": 1, "cx": 0, "cy": 1, "hfov": 0, "vfov": 1}
@@ -103,3 +105,27 @@ def read_shown_crop(show: Mapping[str, Any]) -> tuple[tuple[int, int, int, int],
     x0, y0, width, height = (int(x) for x in show["rect"])
     out_width, out_height = (int(x) for x in show["size"])
     return (x0, y0, width, height), (out_width, out_height)
+
+
+STORED = 1e-3  # pixels or degrees between a stored parameter and the one by the crop's rays
+
+
+def check_crops(fact: Fact, gates: Gates) -> Problems:
+    """By the rays through its edges, each crop has all the parameters stored with it, and the printed one."""
+    K = np.asarray(fact.cameras[fact.frame_ids[0]]["K"], dtype=np.float64).reshape(3, 3)
+    found: Problems = []
+    for option in fact.candidates:
+        if "rect" not in option.show:
+            continue  # a computed value, which no crop has
+        rect, size = read_shown_crop(option.show)
+        by_rays = {name: compute_parameter_by_rays(name, K, rect, size) for name in ASK_AXIS}
+        stored = CropEvidence.of(option).parameters
+        found += [
+            ("crop", f"{option.key}: {name} {stored[name]:.3f} stored, {value:.3f} by the crop")
+            for name, value in by_rays.items()
+            if not abs(stored[name] - value) <= STORED
+        ]
+        printed, digit = float(option.value[0]), 10.0 ** -get_decimals(fact.ask)
+        if not abs(printed - by_rays[fact.ask]) <= digit / 2 + STORED:
+            found.append(("crop", f"{option.key}: prints {printed:g}, the crop gives {by_rays[fact.ask]:.3f}"))
+    return found

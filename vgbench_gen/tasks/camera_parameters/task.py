@@ -24,23 +24,28 @@ from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import mirroring
 from vgbench_gen.tasks._proposals import make_range, move_numbers
 from vgbench_gen.tasks.base import add_margins, reject, tasks
-from vgbench_gen.tasks.camera_parameters.candidates import make_candidate, mirror_candidate
-from vgbench_gen.tasks.camera_parameters.checks import check_crops
-from vgbench_gen.tasks.camera_parameters.crops import compute_output_size, keep_determined, propose_rects
-from vgbench_gen.tasks.camera_parameters.gates import CameraGates
+from vgbench_gen.tasks.camera_parameters.crops import (
+    compute_output_size,
+    keep_determined,
+    make_candidate,
+    mirror_candidate,
+    propose_rects,
+)
+from vgbench_gen.tasks.camera_parameters.estimate import SOLVERS
 from vgbench_gen.tasks.camera_parameters.quantities import (
     ANGLES,
     ASK_AXIS,
     CENTRES,
     CropEvidence,
     SizeEvidence,
+    check_crops,
     compute_parameter_by_rays,
     get_decimals,
     measure_margins,
     read_shown_crop,
     round_as_printed,
 )
-from vgbench_gen.tasks.camera_parameters.solver import SOLVERS
+from vgbench_gen.tasks.gates import CameraGates
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation
 from vgbench_gen.tasks.revealed import Revealed, reveal_cameras
 from vgbench_gen.tasks.row_evidence import RowEvidence
@@ -73,6 +78,7 @@ class CameraParameters(ScalarTask):
         "size": "as delivered",
     }
     candidate_draws = 8
+    options_max = 4  # crops are cut as ladders of four
     counterpart_kind = "mirror"
     fact_evidence = SizeEvidence
     candidate_evidence = CropEvidence
@@ -172,11 +178,9 @@ class CameraParameters(ScalarTask):
     # --- answer space ----------------------------------------------------------------------------------------------
 
     def unit_for(self, fact: Fact) -> str:
-        """See `Task.unit_for`."""
         return "deg" if fact.ask in ANGLES else "px"
 
     def unit_key(self, fact: Fact) -> str:
-        """See `ScalarTask`."""
         return "degrees" if fact.ask in ANGLES else "pixels"
 
     def rounded(self, value: FloatArray) -> FloatArray:
@@ -269,7 +273,6 @@ class CameraParameters(ScalarTask):
         return Candidate("", printed, evidence=CropEvidence(fx=fx).write())
 
     def exact_value(self, about: Candidate, fact: Fact) -> float:
-        """See `ScalarTask`."""
         camera = CropEvidence.given(about)
         exact = None if camera is None else camera.parameters.get(fact.ask)
         return float(about.value[0]) if exact is None else exact
@@ -332,7 +335,6 @@ class CameraParameters(ScalarTask):
         return [[Mark("point", ((found["cx"], found["cy"]),), label)]]
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
-        """See `Task.choice`."""
         texts = tuple(self.text(option.value, fact) for option in options.options)
         return Presentation(self.pictures(fact), self.slots(fact), texts)
 

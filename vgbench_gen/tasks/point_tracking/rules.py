@@ -1,14 +1,22 @@
-"""Rules about marked points that understand nothing (`docs/validity.md#rules-that-look`): they must guess."""
+"""What can be known of marked points without understanding the images, and a solver that does look.
+
+Rules must guess (`docs/validity.md#rules-that-look`), and sets of options are chosen such that no cue tells the right
+place (`docs/validity.md#balanced-selection`). The solver goes by matches around the query: local transfer, epipolar
+line, and the look of the candidate patches.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from vgbench_gen.core.types import FloatArray
+from vgbench_gen.core.types import Candidate, Fact, FloatArray
 from vgbench_gen.store.drawing import StrokeSizes
-from vgbench_gen.tasks.solving import Image, ImageRule, Unread, VisibleQuestion
+from vgbench_gen.tasks.point_tracking.evidence import ImagesEvidence, PlaceEvidence
+from vgbench_gen.tasks.solving import Image, ImageRule, Solver, Unread, VisibleQuestion
 from vgbench_gen.tasks.solving.seen import list_marks, read_point
-from vgbench_gen.tasks.solving.transfer import correlate_patches
+from vgbench_gen.tasks.solving.transfer import correlate_patches, score_places
 
 
 def _measure_from_query(seen: VisibleQuestion) -> FloatArray:
@@ -64,3 +72,59 @@ RULES = (
     ImageRule("most similar patch", _score_similar_patch),
     ImageRule("most similar colour", _score_similar_colour),
 )
+
+
+def score_by_transfer(seen: VisibleQuestion) -> FloatArray:
+    """Score per marked point, higher for the more plausible; of a judgment, of the claimed point and of the other.
+
+    Raises:
+        Unread: the text does not hold the query and the marked points.
+    """
+    if len(seen.images) != 2:
+        raise Unread(f"{len(seen.images)} images")
+    return score_places(seen.images[0], seen.images[1], read_point(seen.question), list_marks(seen))
+
+
+SOLVERS = (Solver("epipolar line, local transfer, patch", score_by_transfer, 85.0),)
+
+
+_FEWEST_D = 0.5  # per cent of the diagonal; nothing right is nearer, and a logarithm needs an end
+
+
+def read_text_cues(fact: Fact, options: Sequence[Candidate]) -> FloatArray:
+    """(n, 11) what the text tells of each place: how far from the query and in which direction, how far from the middle
+    of the image, and where in it. Lengths over the diagonal of image 2."""
+    diagonal_px, size = ImagesEvidence.of(fact).diagonal_px, _read_size(fact)
+    query = np.array(fact.truth_candidate.show["query"], dtype=np.float64)
+    place = _list_places(options)
+    move, inward = (place - query) / diagonal_px, ((size - 1) / 2 - query) / diagonal_px
+    far = np.linalg.norm(move, axis=1)
+    x, y = (move / np.maximum(far, _FEWEST_D / 100)[:, None]).T
+    across, down = (place / size - 0.5).T
+    start = np.broadcast_to(query / size - 0.5, (len(place), 2))
+    columns = (
+        np.log(np.maximum(100 * far, _FEWEST_D)), np.abs(x), y, move[:, 0], move[:, 1],
+        (move @ inward) / np.maximum(far, _FEWEST_D / 100), np.abs(across), down,
+        np.linalg.norm(place - (size - 1) / 2, axis=1) / diagonal_px, np.abs(start[:, 0]), start[:, 1],
+    )  # fmt: skip
+    return np.stack(columns, axis=1)
+
+
+def read_image_cues(fact: Fact, options: Sequence[Candidate]) -> FloatArray:
+    """(n, 4) what the rules choose by: nearness to the query's pixel and to the middle, likeness in colour and of the
+    surroundings. All are larger where a rule would rather choose the place."""
+    query = np.array(fact.truth_candidate.show["query"], dtype=np.float64)
+    place = _list_places(options)
+    kept = [PlaceEvidence.of(option).look for option in options]
+    looks = np.array([np.zeros(2) if look is None else look for look in kept])
+    far = [np.linalg.norm(place - about, axis=1) for about in (query, (_read_size(fact) - 1) / 2)]
+    return -np.column_stack([*far, looks])
+
+
+def _read_size(fact: Fact) -> FloatArray:
+    camera = fact.cameras[fact.frame_ids[1]]
+    return np.array([camera["width"], camera["height"]], dtype=np.float64)
+
+
+def _list_places(options: Sequence[Candidate]) -> FloatArray:
+    return np.stack([option.value for option in options])

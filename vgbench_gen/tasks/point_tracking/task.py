@@ -30,12 +30,10 @@ from vgbench_gen.tasks._noise import perturb_motions
 from vgbench_gen.tasks._pair_margins import PairMarginsTask
 from vgbench_gen.tasks._pairs import PairTable, Problem, collect_poses, get_pair_table
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, add_margins, reject, tasks
-from vgbench_gen.tasks.point_tracking import track_back, track_cues, track_decoys, tracked
-from vgbench_gen.tasks.point_tracking.checks import check_tracks
-from vgbench_gen.tasks.point_tracking.evidence import ImagesEvidence, PlaceEvidence, TrackedEvidence
-from vgbench_gen.tasks.point_tracking.gates import TrackGates
-from vgbench_gen.tasks.point_tracking.rules import RULES
-from vgbench_gen.tasks.point_tracking.solver import SOLVERS
+from vgbench_gen.tasks.gates import TrackGates
+from vgbench_gen.tasks.point_tracking import rules, track_back, track_decoys, tracked
+from vgbench_gen.tasks.point_tracking.evidence import ImagesEvidence, PlaceEvidence, TrackedEvidence, check_tracks
+from vgbench_gen.tasks.point_tracking.rules import RULES, SOLVERS
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation, WorldPoint
 from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.revealed import Revealed, RevealedTrack
@@ -56,9 +54,7 @@ class _Tracked:
     """A gated pair of frames with its tracked points."""
 
     i: int
-    """The index of the first frame in the view."""
     j: int
-    """The index of the second frame in the view."""
     number: int
     """The number of the pair in `track_decoys.Motions`."""
     found: tracked.Tracks
@@ -83,6 +79,7 @@ class PointTracking(PairMarginsTask):
     convention: ClassVar[Mapping[str, str]] = {"pixel": "centre of the top-left pixel is (0, 0)", "unit": "px"}
     counterpart_kind = "back"
     candidate_draws = 40
+    options_max = len(SHAPES)  # of marks, none of which may look like another or like the query's
     fact_evidence = ImagesEvidence
     candidate_evidence = PlaceEvidence
     checks = (check_tracks,)
@@ -226,12 +223,10 @@ class PointTracking(PairMarginsTask):
         return [fact.candidates[k] for k in members], members.index(fact.truth)
 
     def read_text_cues(self, fact: Fact, options: Sequence[Candidate]) -> FloatArray:
-        """See `track_cues`."""
-        return track_cues.read_text_cues(fact, options)
+        return rules.read_text_cues(fact, options)
 
     def read_image_cues(self, fact: Fact, options: Sequence[Candidate]) -> FloatArray:
-        """See `track_cues`."""
-        return track_cues.read_image_cues(fact, options)
+        return rules.read_image_cues(fact, options)
 
     def _list_sets(self, fact: Fact, count: int) -> IntArray:
         """(n, count) sets of candidates that may be asked. Of four, those with the same-pixel decoy where it fits; of

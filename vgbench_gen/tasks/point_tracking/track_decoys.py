@@ -17,9 +17,9 @@ import numpy as np
 from vgbench_gen.core.types import BoolArray, Candidate, FloatArray, IntArray
 from vgbench_gen.geometry import projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
+from vgbench_gen.tasks.gates import TrackGates
 from vgbench_gen.tasks.point_tracking import track_looks
 from vgbench_gen.tasks.point_tracking.evidence import PlaceEvidence
-from vgbench_gen.tasks.point_tracking.gates import TrackGates
 from vgbench_gen.tasks.point_tracking.tracked import Tracks
 
 _KEPT = 100  # motions of a pair and direction

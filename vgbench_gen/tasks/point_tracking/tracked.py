@@ -17,7 +17,7 @@ from vgbench_gen.core.types import BoolArray, FloatArray, IntArray
 from vgbench_gen.geometry import poses, projection, visibility
 from vgbench_gen.scenes.view import GREY_WIDTH, SceneView, ViewFrame
 from vgbench_gen.tasks._pairs import get_edges, get_mask
-from vgbench_gen.tasks.point_tracking.gates import TrackGates
+from vgbench_gen.tasks.gates import TrackGates
 
 _GRID_COLUMNS = 80  # query points per image row before gates
 _PATCH_RADIUS = 12  # pixels at 640 wide; 25 x 25 pixels tell a place from its surroundings

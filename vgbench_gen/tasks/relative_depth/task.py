@@ -18,11 +18,10 @@ import numpy as np
 from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
-from vgbench_gen.distractors.base import OptionSet
+from vgbench_gen.distractors.base import OptionSet, leave_out
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.drawing import COLORS
 from vgbench_gen.tasks import _balance, mirroring
-from vgbench_gen.tasks._depth_margins import DepthMargins
 from vgbench_gen.tasks._noise import is_nearest
 from vgbench_gen.tasks._regions import (
     Region,
@@ -36,6 +35,7 @@ from vgbench_gen.tasks._regions import (
 )
 from vgbench_gen.tasks.base import Task, add_margins, reject, tasks
 from vgbench_gen.tasks.evidence import FactEvidence
+from vgbench_gen.tasks.gates import DepthMargins
 from vgbench_gen.tasks.presentation import Mark, Presentation
 from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.relative_depth.rules import make_depth_rules
@@ -90,6 +90,7 @@ class RelativeDepth(Task):
     fact_evidence = SetsEvidence
     candidate_evidence = RegionEvidence
     candidate_draws = 16
+    options_max = DECOYS + 1  # its sets are chosen when scenes are measured, so that places and sizes stay balanced
     solvers = NoSolver("Classical vision has no depth from one image without learning; rules and cues are reported.")
     paper_column = "Depth"
 
@@ -263,10 +264,10 @@ class RelativeDepth(Task):
         return float(abs(np.log(a.value[0] / b.value[0])) / np.log(self.limits.order_ratio_max))
 
     def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int] | None:
-        """One of the fact's sets."""
+        """One of the fact's sets, or a part of one."""
         sets = SetsEvidence.of(fact).sets
         decoys = sets[int(rng.integers(len(sets)))]
-        return [fact.truth_candidate, *(fact.candidates[k] for k in decoys)], 0
+        return leave_out([fact.truth_candidate, *(fact.candidates[k] for k in decoys)], 0, count, rng)
 
     def read_text_cues(self, fact: Fact, options: Sequence[Candidate]) -> FloatArray:
         """(n, 6) where each region lies in the image and how large it is: the middle from the image's middle, its
@@ -321,6 +322,8 @@ class RelativeDepth(Task):
         frame_id = fact.frame_ids[0]
         slots = {
             "extreme": fill_word(f"extreme.{fact.ask}"),
+            "count": fill_word(f"number.n{len(rects)}"),
+            "count_first": fill_word(f"number.n{len(rects)}").capitalize(),
             "regions": list_marks(listed, [numbers.format_rect(op["rect"]) for op in listed]),
         } | make_camera_slots(fact.cameras[frame_id], intrinsics=False)
         texts = tuple(map(name_mark, ops))

@@ -22,13 +22,12 @@ from vgbench_gen.tasks import _overlays, _poses, _registration
 from vgbench_gen.tasks._noise import measure_mean_gaps_m, perturb_motions
 from vgbench_gen.tasks._pair_margins import PairMarginsTask
 from vgbench_gen.tasks._pairs import PairTable, Problem, collect_poses, get_pair_table, thin_rows
-from vgbench_gen.tasks._pose_margins import PoseMargins
 from vgbench_gen.tasks._proposals import make_pose
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, add_margins, reject, tasks
+from vgbench_gen.tasks.gates import PoseMargins
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation, WorldPoint
 from vgbench_gen.tasks.records import make_camera_slots, read_camera_record
-from vgbench_gen.tasks.relative_pose.checks import check_motions
-from vgbench_gen.tasks.relative_pose.evidence import InliersEvidence, MotionEvidence
+from vgbench_gen.tasks.relative_pose.evidence import InliersEvidence, MotionEvidence, check_motions
 from vgbench_gen.tasks.relative_pose.solver import SOLVERS
 from vgbench_gen.tasks.revealed import Revealed
 from vgbench_gen.tasks.row_evidence import RowEvidence
@@ -357,7 +356,7 @@ class RelativePose(PairMarginsTask):
     def tolerance_words(self, ask: str, tolerance: float) -> tuple[str, ...]:
         """The rotation's and the translation's."""
         degrees = fill_word("tolerance.degrees", value=format_fixed(CLAIM_ROTATION_DEG, 0))
-        return degrees, fill_word("tolerance.metres", value=format_fixed(tolerance, 2))
+        return degrees, fill_word("tolerance.meters", value=format_fixed(tolerance, 2))
 
     def counterpart(self, fact: Fact) -> Fact | None:
         """The pose from the second camera to the first, from the unrounded poses; every candidate is turned around.

@@ -30,13 +30,10 @@ class VisibleQuestion:
     task: str
     """The name of the task, which the wording gives away, as it does `form` and `ask`."""
     form: str
-    """The question type."""
     ask: str
     """The sub-kind of the task."""
     question: str
-    """The printed question."""
     context: str
-    """The printed context."""
     options: tuple[str, ...]
     """The printed options; ("Yes", "No") for judgments and none for open-ended questions."""
     images: tuple[Image, ...]

@@ -44,9 +44,7 @@ class Text:
     """A question with its context."""
 
     question: str
-    """The question."""
     context: str
-    """The context."""
 
     def list_parts(self) -> tuple[tuple[str, str], tuple[str, str]]:
         """(name, text) of both."""
@@ -62,7 +60,6 @@ class WordingProblem:
     part: str
     """The part that is meant, "question" or "context"; empty for the whole."""
     detail: str
-    """What was found, in words."""
 
     def __str__(self) -> str:
         return f"{self.reason} ({self.part}): {self.detail}" if self.part else f"{self.reason}: {self.detail}"

@@ -44,7 +44,6 @@ class RewordCounts:
     """What happened to a group of texts."""
 
     texts: int = 0
-    """The number of texts to reword."""
     reworded: int = 0
     """The number of those with at least one new wording."""
     rounds: int = 0

@@ -59,7 +59,6 @@ class _VocabularyFile(Config):
     """The vocabulary file of one language."""
 
     language: str
-    """The code of the language."""
     common_share: float = Field(default=0, ge=0, le=1)
     """The least share of a text's words that are among `common`."""
     common: tuple[str, ...] = ()
@@ -93,7 +92,6 @@ class _LanguagesFile(Config):
     """The file that lists the languages."""
 
     languages: Mapping[str, Language]
-    """The languages by code."""
     refused: Mapping[str, tuple[str, ...]]
     """Regular expressions of texts that are refused in every language, by reason."""
 
@@ -117,7 +115,6 @@ class ParaphrasePrompts(Config):
     formats: Mapping[str, str]
     """Shapes of answers by name, which are shown as they stand."""
     prompts: Mapping[str, str]
-    """Templates by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +150,6 @@ class Vocabulary:
     """What a rewording in one language must keep."""
 
     language: str
-    """The code of the language."""
     common: frozenset[str]
     """The commonest words of the language."""
     common_share: float
@@ -161,7 +157,6 @@ class Vocabulary:
     same: tuple[tuple[re.Pattern[str], str], ...]
     """Patterns of ways of saying one thing, each with the way they are written alike."""
     classes: tuple[WordClass, ...]
-    """The kinds of words."""
     bindings: tuple[Binding, ...]
     """The words that belong together."""
     ordinals: re.Pattern[str] | None

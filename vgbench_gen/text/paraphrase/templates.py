@@ -141,7 +141,6 @@ class _Holder:
     """The bank while wordings are added to it."""
 
     bank: Bank
-    """The bank with all wordings so far, as its file has it."""
 
     def add(self, template: Phrasing, texts: Sequence[Text], model: str, language: str) -> None:
         self.bank = add_wordings(self.bank, template, texts, model, language)
