@@ -303,6 +303,13 @@ def test_a_slow_server_and_one_that_is_gone(monkeypatch: pytest.MonkeyPatch, tmp
     assert "cannot be reached" in gone.message
     with pytest.raises(ConfigError, match="cannot be reached"):
         connect({"lab": RemoteServer(url=url)})
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # nobody listens there
+    with pytest.raises(
+        ConfigError, match="cannot be reached, asked directly and not through the http proxy of HTTP_PROXY"
+    ):
+        connect({"lab": RemoteServer(url=url)})
+    with pytest.raises(ConfigError, match="cannot be reached, through the http proxy of HTTP_PROXY"):
+        connect({"lab": RemoteServer(url="http://lab.invalid:8000")})
 
 
 def test_a_token_goes_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,8 +47,8 @@ from vgbench_gen.backends.base import redact_tree, register_secret, split_addres
 from vgbench_gen.core.config import Config
 from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.lines import make_one_line
-from vgbench_gen.core.local_server import is_loopback
 from vgbench_gen.core.rng import format_canonical_json
+from vgbench_gen.core.surroundings import describe_proxy, find_proxy_variable
 from vgbench_gen.store.pictures import read_image_size
 
 _CONNECT_S = 5.0
@@ -69,7 +69,7 @@ class _Link:
         parts = split_address(server.url, f"[remote.{name}] url")
         if parts.username or parts.password or parts.query or parts.fragment:
             raise ConfigError(f"[remote.{name}] url: found user, query or fragment; expected none of them")
-        self.name, self.url, self.own = name, server.url.rstrip("/"), is_loopback(parts.hostname or "")
+        self.name, self.url = name, server.url.rstrip("/")
         self._token = os.environ.get(server.token_env, "").strip() if server.token_env else ""
         if server.token_env and (not self._token.isascii() or not self._token.isprintable() or not self._token):
             raise ConfigError(
@@ -107,7 +107,9 @@ class _Link:
                 status, body = await self._send(method, path, sent, most_bytes)
             except (httpx2.ConnectError, httpx2.ConnectTimeout):
                 if wait_s is None:
-                    raise PassingToolError(f"the server {self.name} cannot be reached") from None
+                    raise PassingToolError(
+                        f"the server {self.name} cannot be reached{describe_proxy(self.url)}"
+                    ) from None
             except httpx2.HTTPError as error:
                 raise PassingToolError(f"the server {self.name} broke off ({type(error).__name__})") from None
             else:
@@ -120,9 +122,11 @@ class _Link:
         headers = {"accept": "application/json", "accept-encoding": "identity", "content-type": "application/json"}
         if self._token:
             headers["authorization"] = f"Bearer {self._token}"
+        through_proxy = find_proxy_variable(self.url)[1]
         client = httpx2.AsyncClient(
             follow_redirects=False,  # elsewhere the token and the images have no business
-            trust_env=not self.own,
+            trust_env=through_proxy,
+            verify=True if through_proxy else httpx2.create_ssl_context(),
             timeout=httpx2.Timeout(None, connect=_CONNECT_S),
         )
         async with client, client.stream(method, f"{self.url}{path}", content=sent, headers=headers) as response:

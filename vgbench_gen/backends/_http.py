@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import email.utils
 import math
-import os
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from vgbench_gen.backends._call import Failed
 from vgbench_gen.backends._chat import Refusal, find_error_words
 from vgbench_gen.backends._keys import cover_line, guard_logs
 from vgbench_gen.core.json_text import parse_json
-from vgbench_gen.core.surroundings import find_proxy_variable
+from vgbench_gen.core.surroundings import describe_proxy, find_proxy_variable
 
 if TYPE_CHECKING:
     import openai
@@ -126,12 +125,7 @@ def classify_break(error: openai.APIError, url: str) -> Failed:
     if "CERTIFICATE_VERIFY_FAILED" in detail:
         remedy = "If the server is yours, name the file with its certificate in SSL_CERT_FILE."
         return Failed(kind, f"its certificate is signed by nobody known here ({detail}). {remedy}", for_all=True)
-    variable, used = find_proxy_variable(url)
-    proxy = f"the {os.environ.get(variable, '').partition('://')[0]} proxy of {variable}"
-    way = f", through {proxy}; hosts that need none are listed in NO_PROXY" if used else ""
-    if variable and not used:
-        way = f", asked directly and not through {proxy}, as NO_PROXY or its absence says"
-    return Failed(kind, f"the connection failed ({detail}){way}.", "later", charged=charged)
+    return Failed(kind, f"the connection failed ({detail}){describe_proxy(url)}.", "later", charged=charged)
 
 
 def classify_refusal(refusal: Refusal) -> Failed:

@@ -72,6 +72,15 @@ def find_proxy_variable(url: str) -> tuple[str, bool]:
     return variable, bool(variable) and not direct
 
 
+def describe_proxy(url: str) -> str:
+    """How a connection to an address that failed was made, where a proxy may be the reason; "" where none is named."""
+    variable, used = find_proxy_variable(url)
+    proxy = f"the {os.environ.get(variable, '').partition('://')[0]} proxy of {variable}"
+    if used:
+        return f", through {proxy}; hosts that need none are listed in NO_PROXY"
+    return f", asked directly and not through {proxy}, as NO_PROXY or its absence says" if variable else ""
+
+
 def _name_proxies(is_meant: Callable[[str], bool]) -> str:
     spelled = (name for known in ("all_proxy", "https_proxy", "http_proxy") for name in (known, known.upper()))
     return " or ".join(name for name in spelled if is_meant(os.environ.get(name, "").partition("://")[0].lower()))
