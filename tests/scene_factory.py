@@ -124,7 +124,7 @@ def looking_at(eye: FloatArray, target: FloatArray) -> FloatArray:
 def render(
     camera: Camera, world_from_camera: FloatArray, solids: list[Solid], shade: bool = True
 ) -> tuple[FloatArray, ColorArray]:
-    """(z-depth (h, w) metres, RGB (h, w, 3)) by slab intersection with every solid."""
+    """(z-depth (h, w) meters, RGB (h, w, 3)) by slab intersection with every solid."""
     v, u = np.mgrid[: camera.height, : camera.width]
     rays = np.stack([(u - camera.cx) / camera.fx, (v - camera.cy) / camera.fy, np.ones(u.shape)], axis=-1).reshape(
         -1, 3

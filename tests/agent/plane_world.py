@@ -20,13 +20,13 @@ K = np.array([[420.0, 0, 239.5], [0, 420.0, 179.5], [0, 0, 1]])
 CAMERA = {"fx": 420.0, "fy": 420.0, "cx": 239.5, "cy": 179.5}
 TURN = Rotation.from_euler("yxz", [8, -3, 4], degrees=True).as_matrix()
 SHIFT = np.array([-0.35, 0.06, 0.12])
-# A corner, the two sides and their lengths in metres; the farthest first.
+# A corner, the two sides and their lengths in meters; the farthest first.
 _BOARDS = (
     ((-6.0, -4.5, 4.6), (12.0, 0.0, 1.2), (0.0, 9.0, 0.0)),
     ((-1.3, -0.7, 3.0), (1.1, 0.0, 0.4), (0.0, 1.2, 0.1)),
     ((0.2, -0.2, 2.4), (1.0, 0.0, -0.3), (0.0, 0.9, 0.0)),
 )
-_TEXELS = 100  # per metre
+_TEXELS = 100  # per meter
 
 
 @dataclass(frozen=True)

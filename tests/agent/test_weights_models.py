@@ -223,7 +223,7 @@ def test_the_segmenter_sees_a_box_where_it_is_put_and_masks_come_back(models: Pa
 
 
 @pytest.mark.parametrize("size", [TALL, WIDE])
-def test_depth_pro_gives_metres_of_the_image_and_its_focal_length(size: tuple[int, int]) -> None:
+def test_depth_pro_gives_meters_of_the_image_and_its_focal_length(size: tuple[int, int]) -> None:
     torch = pytest.importorskip("torch")
     from vgbench_gen.agent.models.depth import invert_depth
 

@@ -70,7 +70,7 @@ def test_a_task_from_outside_goes_through_every_verb(
     assert {"likes the second option", "likes the second option, too"} <= names
     assert "camera_height" in explained.out
     choices = sum(item.question_type == "multi-choice" for item in items)
-    assert f"camera_height/sampled: {choices} with new options" in drawn.out
+    assert f"{choices} of {choices} questions have new options, 0 unchanged" in drawn.out
     assert f"{len(items)} of {len(items)} items agree" in redrawn.out
     assert f"{len(items)} questions" in published.out
     assert f"baseline:truth: {len(items)} replies, right {len(items)}," in scored.out

@@ -69,7 +69,7 @@ def find_reasons(source: str, room: str) -> set[str]:
         elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             names = {getattr(target, "id", getattr(target, "attr", "")) for target in targets}
-            if (names & set(NAMED) and room != "scenes") or names & {"REWORDED", "UNNAMED", "UNBALANCED"}:
+            if (names & set(NAMED) and room != "scenes") or names & {"LOST", "REWORDED", "UNNAMED", "UNBALANCED"}:
                 found.append(node.value)
             if "dropped" in names and isinstance(node.value, ast.Dict):
                 found += node.value.keys

@@ -31,7 +31,7 @@ def entry(name: str, **changes: Any) -> Entry:
 
 
 def depth(name: str, truth: float, **changes: Any) -> Entry:
-    """An open question for a length in metres."""
+    """An open question for a length in meters."""
     fields: dict[str, Any] = {
         "task": "metric_depth", "form": "open-ended", "category": "Depth and Distance", "origin": "metric_depth_vqa",
         "kind": "length", "truth": truth, "rule": "delta", "chance": 0.0, "options": 0,

@@ -90,7 +90,7 @@ def moved_point(item: Item) -> Item:
 
 
 def occluded_point(item: Item) -> Item:
-    """The point of image 1 lies half a metre behind what is seen there."""
+    """The point of image 1 lies half a meter behind what is seen there."""
     evidence = _deep(item.evidence)
     for record in (evidence["truth"], evidence["options"]["ABCD".index(item.answer)]):
         record["evidence"]["z_1_m"] += 0.5

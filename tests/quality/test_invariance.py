@@ -119,7 +119,7 @@ def test_tracking_back_is_measured_in_its_own_direction(room: Room) -> None:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if tasks[name].counterpart_kind])
 def test_two_partners_of_one_another_ask_the_same(name: str, room: Room) -> None:
-    """Numbers that were rounded on the way, pixels and millimetres, may be off by that."""
+    """Numbers that were rounded on the way, pixels and millimeters, may be off by that."""
     pixels = 2.0 if name == "point_tracking" else 1e-9
     for fact, other in pairs(room, name):
         assert FACTS.to_row(other) != FACTS.to_row(fact)
@@ -249,7 +249,7 @@ def _in_world(fact: Fact, world: FloatArray) -> Fact:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_another_image_size_scales_pixels_and_leaves_metres(name: str, room: Room) -> None:
+def test_another_image_size_scales_pixels_and_leaves_meters(name: str, room: Room) -> None:
     """The second route on smaller images of the same captures, asked about the same places."""
     task, view = tasks[name], smaller_view()
     for fact in room.facts[name]:

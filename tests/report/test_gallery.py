@@ -237,7 +237,7 @@ def test_the_plan_is_not_mirrored() -> None:
     plan = draw_from_above(notes)
     assert plan is not None
     assert [c["frame"] for c in plan["cameras"]] == ["1", "2", "10"]
-    at = np.array([[c["x"], -c["y"]] for c in plan["cameras"]]) / plan["metre"]  # up on the page again
+    at = np.array([[c["x"], -c["y"]] for c in plan["cameras"]]) / plan["scale_px"]  # up on the page again
     step = np.diff(at, axis=0)
     np.testing.assert_allclose(np.hypot(*step.T), [2, 1], atol=0.01)
     assert step[0, 0] * step[1, 1] - step[0, 1] * step[1, 0] == pytest.approx(
@@ -248,7 +248,7 @@ def test_the_plan_is_not_mirrored() -> None:
     assert look @ step[0] == pytest.approx(np.linalg.norm(look) * np.linalg.norm(step[0]), rel=1e-2)
     outline = np.array([[float(v) for v in p.split(",")] for p in plan["objects"][0]["points"].split()])
     assert len(outline) == 4
-    np.testing.assert_allclose(np.ptp(outline, axis=0) / plan["metre"], [1, 1], atol=0.02)
+    np.testing.assert_allclose(np.ptp(outline, axis=0) / plan["scale_px"], [1, 1], atol=0.02)
     assert draw_from_above(SceneNotes("s", "b")) is None
     assert sorted(["f10", "f9", "a", "f9b"], key=make_natural_key) == ["a", "f9", "f9b", "f10"]
 

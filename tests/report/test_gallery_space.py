@@ -90,7 +90,7 @@ def test_points_and_boxes_fall_on_the_marks(rows: tuple[Path, list[Item]]) -> No
                 if box["right"]:
                     corners = project(camera, box["corners"])
                     gaps = np.linalg.norm(corners[:, None] - ends[None], axis=-1).min(axis=1)
-                    # The options of object_location are printed in centimetres, and the marks draw what is printed.
+                    # The options of object_location are printed in centimeters, and the marks draw what is printed.
                     assert gaps.max() < (12 if item.task == "object_location" else 1)
                     seen.add((item.task, k))
     assert {("relative_pose", 0), ("relative_pose", 1), ("view_after_motion", 0), ("point_tracking", 1)} <= seen
@@ -326,12 +326,12 @@ def test_a_plan_shows_walls_overlaps_and_frames_without_marks(rows: tuple[Path, 
     for line in plan["overlaps"]:
         a, b = line["frames"].split(", ")
         assert (line["x1"], line["y1"], line["x2"], line["y2"]) == (*at[a], *at[b])
-    # The pixels of the page are metres of the world, turned: the same map takes the cameras to their places.
+    # The pixels of the page are meters of the world, turned: the same map takes the cameras to their places.
     cells = np.array(re.findall(r"M([-\d.]+) ([-\d.]+)v", plan["walls"]), dtype=float)
     assert 50 < len(cells) <= MOST_CELLS
     centres = np.array([[*notes.poses[frame][:3, 3], 1.0] for frame in at])
     page_from_world, *_ = np.linalg.lstsq(centres, np.array(list(at.values())), rcond=None)
-    side = CELL_M * plan["metre"]
+    side = CELL_M * plan["scale_px"]
     there = np.c_[world_m, np.ones(len(world_m))] @ page_from_world
     middles = cells + [side / 2, -side / 2]
     assert np.linalg.matrix_rank(centres, tol=1e-3) == 4

@@ -28,7 +28,7 @@ SENSORS = {
 }
 CAMERA = Camera(np.array([[300.0, 0, 160.2], [0, 301.0, 118.7], [0, 0, 1]]), 320, 240)
 DARK, BRIGHT = 30, 220
-# A square that nothing in the picture is parallel to, one metre and a half before the camera; the wall is at 3 m.
+# A square that nothing in the picture is parallel to, one meter and a half before the camera; the wall is at 3 m.
 SQUARE = np.array([[-0.3, -0.2, 1.5], [0.25, -0.26, 1.5], [0.31, 0.22, 1.5], [-0.22, 0.27, 1.5]])
 WALL = np.array([[-6.0, -6, 3], [6, -6, 3], [6, 6, 3], [-6, 6, 3]])
 
@@ -136,7 +136,7 @@ def test_bright_light_keeps_its_steps() -> None:
 
 def test_polish_mirrors_and_more_so_at_a_slant() -> None:
     def brightness(gloss: float, turn_deg: float) -> float:
-        """Of the wall, from a camera that goes round it at two metres."""
+        """Of the wall, from a camera that goes round it at two meters."""
         a = np.radians(turn_deg)
         turn = np.array([[np.cos(a), 0, -np.sin(a)], [0, 1, 0], [np.sin(a), 0, np.cos(a)]])
         pose = make_pose(turn, np.array([2.5, 2.5, 3.0]) - 2 * turn[:, 2])

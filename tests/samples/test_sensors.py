@@ -49,7 +49,7 @@ def test_the_shadow_of_structured_light_falls_on_one_side() -> None:
 
 
 @pytest.mark.parametrize(("distance_m", "error_m"), [(0.6, 0.0027), (2.0, 0.0055), (4.5, 0.0105)])
-def test_the_error_of_lidar_grows_to_a_centimetre_across_a_room(distance_m: float, error_m: float) -> None:
+def test_the_error_of_lidar_grows_to_a_centimeter_across_a_room(distance_m: float, error_m: float) -> None:
     depth, cosine = flat(distance_m, (192, 256))
     read, _ = simulate_lidar(depth, cosine, rng_for(0, "test"))
     assert np.std(read - distance_m) == pytest.approx(error_m, rel=0.25)

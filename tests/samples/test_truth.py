@@ -50,12 +50,12 @@ POINTS_APART = 0.06  # of the diagonal, at least
 HIDDEN_M = 0.03
 HIDDEN = {"ca1m": 0.01, "scannet": 0.02, "scannetpp": 0.02, "wildrgbd": 0.02}
 MISSING = 0.1  # of a region's pixels may be without depth, those at the far end or the near one
-FITTED_BOX_M = 0.02  # of a box fitted to points some centimetres apart, beside what it leaves out
+FITTED_BOX_M = 0.02  # of a box fitted to points some centimeters apart, beside what it leaves out
 
 
 def mean_error_m(dataset: str, z_m: float) -> float:
     """Of the mean depth of a region, as the sensor models of the samples state it, three sigma: a laser's half
-    millimetre averages out, but not the rounding to whole ones; structured light errs at random by 1.6 mm z^2, of
+    millimeter averages out, but not the rounding to whole ones; structured light errs at random by 1.6 mm z^2, of
     which averaging over a hundred pixels leaves a third; what a phone's LiDAR errs by is alike over a whole region."""
     if dataset == "ca1m":
         return 0.001
@@ -63,7 +63,7 @@ def mean_error_m(dataset: str, z_m: float) -> float:
 
 
 def point_error_m(dataset: str, z_m: float) -> float:
-    """Of one depth pixel, three sigma and the rounding to millimetres."""
+    """Of one depth pixel, three sigma and the rounding to millimeters."""
     if dataset == "ca1m":
         return 3 * 5e-4 + 5e-4
     return 5e-4 + 3 * (1.6e-3 * z_m**2 if dataset == "scannet" else 1.5e-3 + 2.1e-3 * z_m)

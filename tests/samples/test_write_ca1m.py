@@ -44,7 +44,7 @@ def test_what_is_written_is_what_the_loader_reads(opened: Open, number: int) -> 
             assert (off < 4.5) == (index not in capture.blurred)
             exact, instance, _ = capture.world.render_depth(frame.depth_camera, pose)
             read = frame.depth_m()
-            assert np.abs(read - exact)[read > 0].max() < 6e-3  # laser noise and rounding to millimetres
+            assert np.abs(read - exact)[read > 0].max() < 6e-3  # laser noise and rounding to millimeters
             window = next(o.instance_id for o in capture.world.objects if o.label == "window")
             assert not read[instance == window].any()
             assert 0.7 < (read > 0).mean() < 1

@@ -23,7 +23,7 @@ png = encode.encode_png
 
 @dataclass
 class Picture:
-    """One frame: rgb (H, W, 3) uint8, depth (h, w) uint16 millimetres, pose (4, 4) camera-to-world."""
+    """One frame: rgb (H, W, 3) uint8, depth (h, w) uint16 millimeters, pose (4, 4) camera-to-world."""
 
     rgb: npt.NDArray[np.uint8]
     depth: npt.NDArray[np.uint16]

@@ -34,7 +34,7 @@ UNDISTORTED = [
 ]
 EXTENTS = (1.0, 0.8, 0.6)
 BOX_CENTRE = (3.0, 3.0, 0.3)
-# Floor with its top at z = 0, wall with its face at y = 7, box on the floor: (centre, extents), metres.
+# Floor with its top at z = 0, wall with its face at y = 7, box on the floor: (centre, extents), meters.
 SOLIDS = [((4, 4, -0.05), (8, 8, 0.1)), ((4, 7.05, 3), (8, 0.1, 6)), (BOX_CENTRE, EXTENTS)]
 
 

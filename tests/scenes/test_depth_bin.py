@@ -18,7 +18,7 @@ from vgbench_gen.scenes._depth_bin import open_depth_bin
 
 
 def some_frames(count: int) -> list[Any]:
-    """Frames (192, 256) float32 that differ from each other, with whole millimetres."""
+    """Frames (192, 256) float32 that differ from each other, with whole millimeters."""
     rng = np.random.default_rng(1)
     coarse = rng.integers(300, 6000, (count, 24, 32))
     return [np.kron(c, np.ones((8, 8))).astype(np.float32) / np.float32(1000) + i / 1000 for i, c in enumerate(coarse)]

@@ -502,7 +502,7 @@ def test_real_captures(captures: Path, name: str, frames: int, total: int, lost:
                 assert (side * local > box.size_m / 2 + 1e-5).sum(axis=0).max() <= most
             assert (box.size_m <= np.ptp(local, axis=0) + 1e-5).all()
 
-        # Every frame against the mesh: poses and mesh were moved alike, depth is in metres, its K fits.
+        # Every frame against the mesh: poses and mesh were moved alike, depth is in meters, its K fits.
         tree = open3d.geometry.KDTreeFlann(mesh)
         distances = [
             tree.search_knn_vector_3d(p, 1)[2][0] ** 0.5

@@ -174,7 +174,7 @@ def test_noise_of_the_sensor_moves_a_mean_by_little() -> None:
         if exact is not None:
             offs.append(fact.truth_candidate.value[0] - exact.mean_m)
     assert len(offs) > 4
-    assert max(map(abs, offs)) < 0.006  # of which half a centimetre is print
+    assert max(map(abs, offs)) < 0.006  # of which half a centimeter is print
 
 
 def test_gates_refuse_what_they_name() -> None:

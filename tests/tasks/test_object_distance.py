@@ -269,7 +269,7 @@ def test_false_claims_lie_on_both_sides_and_nothing_outside_the_gates_is_claimed
 
 
 def test_claims_about_small_distances_carry_less_noise_for_true_and_false_alike() -> None:
-    """Boxes of ScanNet are off by 3 cm: 13 of the 20 percent of a metre at three sigma."""
+    """Boxes of ScanNet are off by 3 cm: 13 of the 20 percent of a meter at three sigma."""
     fact = replace(pair_fact(), dataset="scannet")
     assert TASK.claim_noise(4.0, fact) == 0.1
     assert TASK.claim_noise(1.0, fact) == pytest.approx(0.2 - 3 * 0.03 * np.sqrt(2))

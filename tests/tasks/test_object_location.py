@@ -240,7 +240,7 @@ def test_boxes_too_large_for_a_ladder_are_rejected_with_their_overlap() -> None:
     assert draft.value > draft.limit == 0.15
 
 
-# (share, mean, standard deviation) of the metres from the camera down to the lowest corner: floor, table, elsewhere.
+# (share, mean, standard deviation) of the meters from the camera down to the lowest corner: floor, table, elsewhere.
 _DROPS_M = ((0.545, 1.45, 0.16), (0.377, 0.57, 0.28), (0.078, -0.44, 0.77))
 
 

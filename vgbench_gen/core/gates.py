@@ -25,7 +25,7 @@ class FrameGates(Config):
     """A frame is a new keyframe when its camera has turned by at least this since the last one, in degrees; below it a
     hand-held camera repeats itself, because frames 0.1 s apart are near-duplicates."""
     keyframe_shift_m: float = 0.2
-    """A frame is also a new keyframe when its camera has moved by at least this since the last one, in metres."""
+    """A frame is also a new keyframe when its camera has moved by at least this since the last one, in meters."""
     max_keyframes: int = 200
     """The most keyframes of one scene, chosen far apart from each other; bounds time and memory of long scans."""
     long_side_px: int = 1024
@@ -52,17 +52,17 @@ class DepthGates(Config):
     """Where measured depth can be believed."""
 
     near_m: float = 0.4
-    """The least depth in metres; structured light and phone LiDAR see nothing nearer."""
+    """The least depth in meters; structured light and phone LiDAR see nothing nearer."""
     far_sensor_m: float = 4.5
-    """The largest depth of a sensor in metres; the error grows with the square of the depth, and phone LiDAR ends at
+    """The largest depth of a sensor in meters; the error grows with the square of the depth, and phone LiDAR ends at
     5 m."""
     far_laser_m: float = 8.0
-    """The largest depth rendered from a laser scan, in metres."""
+    """The largest depth rendered from a laser scan, in meters."""
     edge_guard_px_at_640: float = 8.0
     """How far pixels must be from a step in depth, in pixels at a width of 640; along steps pixels mix foreground and
     background."""
     edge_step_m: float = 0.10
-    """The least difference in depth between neighbours that counts as a step, in metres."""
+    """The least difference in depth between neighbours that counts as a step, in meters."""
     edge_step_relative: float = 0.05
     """The least difference that counts as a step, as a share of the depth; the larger of the two limits holds."""
     border: float = 0.02
@@ -98,10 +98,10 @@ class RegionGates(Config):
     """The largest difference between mean and median depth as a share of the median, so that "mean depth" is a fair
     word."""
     plane_residual_m: float = 0.004
-    """The largest root mean square of the depth about the plane that fits the rectangle best, in metres; this and the
+    """The largest root mean square of the depth about the plane that fits the rectangle best, in meters; this and the
     next one add up. A rectangle over an edge between two surfaces exceeds it."""
     plane_residual_per_m: float = 0.002
-    """What is added to that for depth of a sensor, in metres, times the square of the depth, as noise grows."""
+    """What is added to that for depth of a sensor, in meters, times the square of the depth, as noise grows."""
     plane_residual_laser_per_m: float = 0.0005
     """The same for depth that was rendered from a laser scan."""
     normal_spread_max_deg: float = 20.0
@@ -125,9 +125,9 @@ class ObjectGates(Config):
     area_min: float = 0.005
     """The least visible area as a share of the image."""
     second_side_min_m: float = 0.05
-    """The least middle side of the object's box in metres; thinner things have no measurable box."""
+    """The least middle side of the object's box in meters; thinner things have no measurable box."""
     depth_max_m: float = 5.0
-    """The largest depth of the box's centre in metres, which is the range of sensors."""
+    """The largest depth of the box's centre in meters, which is the range of sensors."""
     rendered_to_projected_iou_min: float = 0.65
     """The least IoU of the rectangle around the visible pixels and the drawn rectangle, which is the projected box;
     where the visible pixels fill little of it, it marks something else."""
@@ -140,13 +140,13 @@ class ObjectGates(Config):
     """The least ratio of the smallest to the middle side of a box around scanned surface (ScanNet, ScanNet++), which
     must hold the whole object and not a sheet; fronts of cabinets, backrests and screens stay below."""
     surface_side_min_m: float = 0.15
-    """The least side of a box fitted to scanned surface, in metres; fusion rounds off 1 to 2 cm, which is a fifth of a
+    """The least side of a box fitted to scanned surface, in meters; fusion rounds off 1 to 2 cm, which is a fifth of a
     mug."""
     continues_max: float = 0.3
     """The largest share of the band along a side of the rectangle that something nearer may cover; above it the object
     may go on behind that thing. Asked of boxes around scanned surface."""
     continues_step_m: float = 0.15
-    """How much nearer than the object that thing has to be, in metres."""
+    """How much nearer than the object that thing has to be, in meters."""
 
 
 class PairGates(Config):
@@ -162,7 +162,7 @@ class PairGates(Config):
     parallax_max_deg: float = 30.0
     """The largest median angle between the two rays to a point, in degrees; above it surfaces look different."""
     baseline_min_m: float = 0.15
-    """The least distance between the camera centres in metres, which is several times the error of poses."""
+    """The least distance between the camera centres in meters, which is several times the error of poses."""
     baseline_of_depth_min: float = 0.05
     """The least distance between the camera centres as a share of the median depth."""
     rotation_min_deg: float = 5.0
@@ -176,7 +176,7 @@ class PairGates(Config):
     """Two groups of a task in one scene must differ in at least one frame: this is how far, in degrees, that frame must
     have turned."""
     distinct_shift_m: float = 0.15
-    """How far in metres that frame must have moved, where it has not turned far enough."""
+    """How far in meters that frame must have moved, where it has not turned far enough."""
 
 
 class TaskGates(Config):

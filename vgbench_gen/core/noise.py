@@ -20,23 +20,23 @@ class SensorNoise(Config):
     """Standard deviations of the errors of one source."""
 
     depth_m: Sigma
-    """The constant part of the error of depth, metres; together, a depth of z metres is off by depth_m + depth_per_m *
+    """The constant part of the error of depth, meters; together, a depth of z meters is off by depth_m + depth_per_m *
     z^2. One error holds for a whole region: pixels' own noise vanishes in a mean or median over a region, what they
     share does not."""
     depth_per_m: Sigma
-    """The part that grows with the square of the depth, metres per square metre."""
+    """The part that grows with the square of the depth, meters per square meter."""
     turn_deg: Sigma
     """The root mean square angle by which the pose of one camera is off from that of another, or from the scene's, in
     degrees; no direction is preferred."""
     shift_m: Sigma
-    """The root mean square translation by which the pose of one camera is off in the same sense, metres."""
+    """The root mean square translation by which the pose of one camera is off in the same sense, meters."""
     focal: Sigma
     """The error of focal lengths as a share of them; principal points are off by as many pixels."""
     box_m: Sigma
-    """The error of each coordinate of an annotated box's centre and of each of its sides, metres."""
+    """The error of each coordinate of an annotated box's centre and of each of its sides, meters."""
 
     def depth_sigma_m(self, z_m: float) -> float:
-        """Standard deviation of the depth of a region at depth z, in metres."""
+        """Standard deviation of the depth of a region at depth z, in meters."""
         return self.depth_m + self.depth_per_m * z_m**2
 
 
@@ -57,7 +57,7 @@ class NoiseGates(Config):
     scannet: SensorNoise = SensorNoise(
         depth_m=0.001, depth_per_m=0.0016, turn_deg=1.0, shift_m=0.03, focal=0.005, box_m=0.03
     )
-    """Errors of ScanNet. Structured light is off by 1.6 mm * z^2 (Khoshelham and Elberink 2012) and by the millimetre
+    """Errors of ScanNet. Structured light is off by 1.6 mm * z^2 (Khoshelham and Elberink 2012) and by the millimeter
     it is stored in. BundleFusion poses drift by 3 cm, which the gate of visible points allows for at two deviations.
     Boxes are fitted to fused surface, which rounds off 1 to 2 cm and ends where the annotation does: 3 cm (judged)."""
     scannetpp: SensorNoise = SensorNoise(
@@ -69,7 +69,7 @@ class NoiseGates(Config):
     ca1m: SensorNoise = SensorNoise(
         depth_m=0.003, depth_per_m=0.0005, turn_deg=0.5, shift_m=0.01, focal=0.005, box_m=0.02
     )
-    """Errors of CA-1M. Depth is rendered from a laser scan and poses are registered to it: millimetres, and half of
+    """Errors of CA-1M. Depth is rendered from a laser scan and poses are registered to it: millimeters, and half of
     what other poses are off (judged). Boxes are annotated on the laser scan, for each frame: 2 cm (judged)."""
     wildrgbd: SensorNoise = SensorNoise(
         depth_m=0.010, depth_per_m=0.0010, turn_deg=1.0, shift_m=0.03, focal=0.010, box_m=0.03

@@ -87,9 +87,9 @@ class OrientedBox:
     """Cuboid in a named frame."""
 
     center_m: FloatArray
-    """Centre, (3,) float64, metres, in `frame`."""
+    """Centre, (3,) float64, meters, in `frame`."""
     size_m: FloatArray
-    """Full side lengths along the columns of `rotation`, (3,) float64, metres."""
+    """Full side lengths along the columns of `rotation`, (3,) float64, meters."""
     rotation: FloatArray
     """`frame_from_box`, (3, 3) float64: its columns are the axes of the box in `frame`."""
     frame: str = "world"

@@ -57,7 +57,7 @@ class AnswerKey:
     reader: AnswerReader
     """The rules by which the answer is found in a reply."""
     truth: str | float
-    """A letter, "Yes" or "No", a text, a number, or a measure in metres (angles in degrees)."""
+    """A letter, "Yes" or "No", a text, a number, or a measure in meters (angles in degrees)."""
     rule: Rule = "exact"
     """"exact", "delta" (strictly within the factor 2), "delta_inclusive", or "mra" (mean relative accuracy)."""
     letters: str = ""
@@ -177,7 +177,7 @@ def make_measure_key(case: Case, truth: str, kind: Kind) -> AnswerKey:
     found = find_quantities(prepare_text(truth))
     asked = units.find_asked_unit(case.question, (kind,)) if case.question else None
     if kind == "length" and asked is None and len(found) == 1 and found[0].unit is None:
-        asked = units.METRE  # neither truth nor question says; then a bare number of a reply means the same
+        asked = units.METER  # neither truth nor question says; then a bare number of a reply means the same
     measured = MeasureReader(asked, kind).value(found[0]) if len(found) == 1 else None
     if measured is None or not isinstance(measured.value, float):
         raise CaseError(f"ground_truth: found {truth[:60]!r}; expected a {kind} with its unit, e.g. 1.51 meters")

@@ -132,7 +132,7 @@ class ScoreRow:
     followed: bool
     """Whether the last line is the answer in the form asked for, and nothing else."""
     extracted: str | float | None = None
-    """The answer that we read, lengths in metres; None where there is none."""
+    """The answer that we read, lengths in meters; None where there is none."""
     official_extracted: str | float | None = None
     """The answer that the published script reads."""
     delta_2: float = math.nan

@@ -39,8 +39,8 @@ def load(path: str | PathLike[str]) -> LoadedDataset:
     Raises:
         DatasetError: nothing there, a shard is missing, a file is damaged or holds something else.
     """
-    if not Path(path).exists() and _HUB_NAME.fullmatch(str(path)):
-        remedy = f"Name a folder that `vgbench build` made; a dataset of the Hub comes by `vgbench pull {path}`."
+    if not Path(path).exists() and _HUB_NAME.fullmatch(name := str(path)):
+        remedy = f"Name a folder that `vgbench build` made; a dataset of the Hub comes by `vgbench pull {name}`."
         raise dataset_error(path, "no such folder", "a built dataset", remedy)
     dataset = open_dataset(path)
     return LoadedDataset(Path(path), dataset, range(len(dataset)))

@@ -3,7 +3,7 @@
 Inside this package
 -------------------
 Units
-    Metres, seconds, pixels; degrees wherever an angle leaves a function. Names end in their unit.
+    Meters, seconds, pixels; degrees wherever an angle leaves a function. Names end in their unit.
 Camera frame
     x right, y down, z forward (OpenCV). Right-handed.
 Pixels
@@ -15,7 +15,7 @@ K
     [[fx, 0, cx], [0, fy, cy], [0, 0, 1]] for one exact resolution and orientation; no skew, no distortion:
     `u = fx * x / z + cx`. Points with z <= 0 have no pixel (`nan`), they never wrap to the other side.
 Depth
-    z along the optical axis, not the length of the ray; float32 metres, 0 = unknown. "Distance" is Euclidean.
+    z along the optical axis, not the length of the ray; float32 meters, 0 = unknown. "Distance" is Euclidean.
     ray length = z * sqrt(1 + ((u - cx) / fx)^2 + ((v - cy) / fy)^2).
 Transforms
     (4, 4) float64 acting on columns, named `dst_from_src`: `p_dst = dst_from_src @ p_src`, so that

@@ -28,7 +28,7 @@ _SETTLED_M = 1e-13  # a fitted side that moves by less moves no more
 
 
 def corners(box: OrientedBox) -> FloatArray:
-    """The eight corners (8, 3), metres, in the frame of the box."""
+    """The eight corners (8, 3), meters, in the frame of the box."""
     offsets: FloatArray = (CORNER_SIGNS * (box.size_m / 2.0)) @ box.rotation.T
     return box.center_m + offsets
 
@@ -73,7 +73,7 @@ def _fit(points_bytes: bytes) -> OrientedBox | None:
 
 
 def cuboid_residual_m(points: npt.ArrayLike) -> float:
-    """Largest distance of eight ordered corners (8, 3) from those of the closest cuboid, metres; `inf` for `nan`."""
+    """Largest distance of eight ordered corners (8, 3) from those of the closest cuboid, meters; `inf` for `nan`."""
     points_ = np.ascontiguousarray(points, dtype=np.float64)
     box = _fit(points_.tobytes()) if points_.shape == (8, 3) else None
     if box is None:
@@ -110,7 +110,7 @@ def scale_about_camera(box: OrientedBox, scale: float) -> OrientedBox:
 
 
 def intersection_volume(a: OrientedBox, b: OrientedBox) -> float:
-    """Volume two boxes of one frame share, cubic metres; exact for any orientation.
+    """Volume two boxes of one frame share, cubic meters; exact for any orientation.
 
     Raises:
         ValueError: the boxes are given in different frames.
@@ -193,7 +193,7 @@ def fit_gravity_aligned_box(
     """The box around points that stands on gravity and has the smallest footprint.
 
     Args:
-        points: (N, 3) metres. up: (3,) direction against gravity, in the same frame.
+        points: (N, 3) meters. up: (3,) direction against gravity, in the same frame.
         trim: share of points left outside at either end of each axis, against stray points; 0 is exact.
         frame: name of the frame of the points.
 

@@ -25,7 +25,7 @@ def compute_pairwise_states(
     """`visibility.classify` of the same N points in F views at once, in float32.
 
     Args:
-        points_world: (N, 3) metres.
+        points_world: (N, 3) meters.
         Ks: (F, 3, 3) of the depth images.
         depths_m: (F, h, w) z-depth, 0 = unknown; all of one size (resize the larger by striding, with its K).
         world_from_cameras: (F, 4, 4).
@@ -39,7 +39,7 @@ def compute_pairwise_states(
     states = np.full((frames, len(points)), OUTSIDE, dtype=np.int8)
     if not len(points):
         return states
-    # About the middle of the points: far from the origin of a world, float32 has no millimetres left.
+    # About the middle of the points: far from the origin of a world, float32 has no millimeters left.
     middle = points.mean(axis=0)
     columns = np.ascontiguousarray((points - middle).T, dtype=np.float32)
     camera_from_world = invert(np.asarray(world_from_cameras, dtype=np.float64))
@@ -97,9 +97,9 @@ def largest_plane_share(
     """Share of points that lie on the best plane (random sampling of triples, then a least-squares refinement).
 
     Args:
-        points: (N, 3) metres, any frame.
+        points: (N, 3) meters, any frame.
         rng: source of the triples.
-        tolerance_m: distance to the plane that still counts, metres; one number or (N,).
+        tolerance_m: distance to the plane that still counts, meters; one number or (N,).
         hypotheses: number of triples tried.
 
     Returns:

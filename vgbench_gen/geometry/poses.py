@@ -82,7 +82,7 @@ def check_pose(matrix: npt.ArrayLike, where: object) -> tuple[FloatArray, float]
 
 
 def make_pose(R: npt.ArrayLike, t: npt.ArrayLike) -> FloatArray:
-    """(..., 4, 4) from rotation R (..., 3, 3) and translation t (..., 3), metres; leading axes broadcast."""
+    """(..., 4, 4) from rotation R (..., 3, 3) and translation t (..., 3), meters; leading axes broadcast."""
     R_, t_ = np.asarray(R, dtype=np.float64), np.asarray(t, dtype=np.float64)
     lead = np.broadcast_shapes(R_.shape[:-2], t_.shape[:-1])
     pose = np.zeros((*lead, 4, 4))

@@ -12,10 +12,10 @@ from vgbench_gen.geometry.poses import invert, transform
 
 
 def project(camera: Camera, points_camera: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Pixels and z-depth of points (..., 3) in the camera frame, metres.
+    """Pixels and z-depth of points (..., 3) in the camera frame, meters.
 
     Returns:
-        uv (..., 2) pixels, `nan` where z <= 0 (behind or beside the camera; never wrapped), and z (...) metres.
+        uv (..., 2) pixels, `nan` where z <= 0 (behind or beside the camera; never wrapped), and z (...) meters.
         Pixels may lie outside the image: see `is_in_image`.
     """
     points = np.asarray(points_camera, dtype=np.float64)
@@ -37,7 +37,7 @@ def project_world(
 
 
 def back_project(camera: Camera, uv: npt.ArrayLike, z_m: npt.ArrayLike) -> FloatArray:
-    """Points (..., 3) in the camera frame, metres, of pixels (..., 2) at z-depth (...) metres."""
+    """Points (..., 3) in the camera frame, meters, of pixels (..., 2) at z-depth (...) meters."""
     uv_, z = np.asarray(uv, dtype=np.float64), np.asarray(z_m, dtype=np.float64)
     xy = (uv_ - (camera.cx, camera.cy)) / (camera.fx, camera.fy) * z[..., None]
     return np.concatenate([xy, np.broadcast_to(z[..., None], (*xy.shape[:-1], 1))], axis=-1)
@@ -72,7 +72,7 @@ def check_size(camera: Camera, image: npt.NDArray[Any]) -> None:
 
 
 def back_project_depth(camera: Camera, depth_m: npt.NDArray[Any], stride: int = 1) -> tuple[FloatArray, FloatArray]:
-    """Points of a depth image (h, w), metres, 0 = unknown.
+    """Points of a depth image (h, w), meters, 0 = unknown.
 
     Args:
         camera: of the depth image.
@@ -128,13 +128,13 @@ def sample_depth(
     Interpolates 1 / z, which is exact on planes; the nearest pixel alone is off by up to half a pixel of slope.
 
     Args:
-        depth_m: (h, w) z-depth in metres, 0 = unknown.
+        depth_m: (h, w) z-depth in meters, 0 = unknown.
         uv: (..., 2) pixels.
         absolute_m, relative: four neighbours that range over more than max(absolute_m, relative * nearest z) are a
             step and are not mixed.
 
     Returns:
-        (...) metres; 0 outside the image, for `nan`, and where the nearest pixel is unknown.
+        (...) meters; 0 outside the image, for `nan`, and where the nearest pixel is unknown.
     """
     uv_ = np.asarray(uv, dtype=np.float64)
     nearest = sample_nearest(depth_m, uv_).astype(np.float64)

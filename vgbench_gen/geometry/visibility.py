@@ -35,12 +35,12 @@ class DepthTolerance:
     """How far measured depth may be from the truth: max(absolute_m, relative * z)."""
 
     absolute_m: float
-    """The least tolerance, metres."""
+    """The least tolerance, meters."""
     relative: float
     """The tolerance of far points as a share of their depth."""
 
     def of(self, z_m: npt.ArrayLike) -> FloatArray:
-        """The tolerance in metres at depths z (...)."""
+        """The tolerance in meters at depths z (...)."""
         return np.maximum(self.absolute_m, self.relative * np.asarray(z_m, dtype=np.float64))
 
 
@@ -149,13 +149,13 @@ class CoVisibility:
     uv_a: FloatArray
     """The pixels of A, (N, 2)."""
     z_a: FloatArray
-    """The depth measured there in A's camera, (N,) metres (`projection.sample_depth`); 0 where it is unknown."""
+    """The depth measured there in A's camera, (N,) meters (`projection.sample_depth`); 0 where it is unknown."""
     points_world: FloatArray
-    """The points on the surface in the world frame, (N, 3) metres; `nan` where `z_a` is unknown."""
+    """The points on the surface in the world frame, (N, 3) meters; `nan` where `z_a` is unknown."""
     uv_b: FloatArray
     """The pixels of B where the points land, (N, 2); `nan` where they are unknown or behind B."""
     z_b: FloatArray
-    """The depth of the points in B's camera, as projected, (N,) metres; `nan` where it is unknown."""
+    """The depth of the points in B's camera, as projected, (N,) meters; `nan` where it is unknown."""
     state: States
     """How B sees the points, (N,) as `classify` says; UNDECIDED where `z_a` is unknown."""
 

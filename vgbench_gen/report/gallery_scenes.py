@@ -154,14 +154,14 @@ def draw_from_above(notes: SceneNotes, points_m: FloatArray | None = None) -> di
     Keys: width, height, up (how up was found), cameras [{frame, x, y, points}] with a triangle that points where the
     camera looks, path (points of the line through them in the order of frame ids), objects [{label, points, x, y}],
     overlaps [{x1, y1, x2, y2, share, frames}], walls (outlines of the cells where `points_m` (N, 3) of the world stand,
-    but those of floor and ceiling, as the data of an SVG path; "" without), metre (length of one metre).
+    but those of floor and ceiling, as the data of an SVG path; "" without), meter (length of one meter).
     """
     if not notes.poses:
         return None
     up, how = find_up_direction(notes.poses.values())
     right = np.cross(np.eye(3)[int(np.abs(up).argmin())], up)
     right /= np.linalg.norm(right)
-    plan = np.stack([right, np.cross(up, right)])  # (2, 3): metres to the right and up on the page
+    plan = np.stack([right, np.cross(up, right)])  # (2, 3): meters to the right and up on the page
     frames = sorted(notes.poses, key=make_natural_key)
     centres = np.array([plan @ notes.poses[f][:3, 3] for f in frames])
     looks = np.array([plan @ notes.poses[f][:3, 2] for f in frames])
@@ -206,12 +206,12 @@ def draw_from_above(notes: SceneNotes, points_m: FloatArray | None = None) -> di
         ],
         "overlaps": overlaps,
         "walls": _format_cells(place_on_page(cells), max(1.0, CELL_M * scale)),
-        "metre": _round(scale),
+        "scale_px": _round(scale),
     }
 
 
 def _find_wall_cells(points_m: FloatArray, plan: FloatArray, up: FloatArray) -> FloatArray:
-    """Corners (M, 2) in metres of the page of the cells, `CELL_M` wide, where the most points stand above each other:
+    """Corners (M, 2) in meters of the page of the cells, `CELL_M` wide, where the most points stand above each other:
     walls and furniture stand, floors and ceilings lie."""
     height = points_m @ up
     standing = (height > np.percentile(height, 2) + _LYING_M) & (height < np.percentile(height, 98) - _LYING_M)

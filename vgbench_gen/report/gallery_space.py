@@ -117,7 +117,7 @@ def _round(values: FloatArray) -> Any:
 def make_cloud(frame: Frame, most: int = POINTS) -> dict[str, Any]:
     """The points that a frame sees, thinned evenly over its image.
 
-    Keys: low (3,) and step (3,): of the world coordinates in metres, low + step * k; n: number of points; data: in
+    Keys: low (3,) and step (3,): of the world coordinates in meters, low + step * k; n: number of points; data: in
     base64, n * 3 coordinates k (uint16, little-endian), then n * 3 bytes of colour.
 
     Raises:
@@ -145,7 +145,7 @@ def make_cloud(frame: Frame, most: int = POINTS) -> dict[str, Any]:
 
 
 def read_cloud_points(cloud: Mapping[str, Any]) -> FloatArray:
-    """The points (N, 3) of a cloud in the world, metres."""
+    """The points (N, 3) of a cloud in the world, meters."""
     steps = np.frombuffer(base64.b64decode(cloud["data"]), "<u2", 3 * cloud["n"]).reshape(-1, 3)
     points: FloatArray = np.array(cloud["low"]) + np.array(cloud["step"]) * steps
     return points

@@ -20,7 +20,7 @@ class AnnotatedMesh:
     """The mesh of a world with its segments and the objects that own them."""
 
     vertices_m: FloatArray
-    """The vertices in the frame of the file, (V, 3) metres."""
+    """The vertices in the frame of the file, (V, 3) meters."""
     faces: IntArray
     """The triangles as places of their vertices, (F, 3)."""
     color: ColorArray

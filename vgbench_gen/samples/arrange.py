@@ -25,13 +25,13 @@ class Opening:
 
     wall: int
     low_m: float
-    """The end nearer to the start of the wall, in metres along it."""
+    """The end nearer to the start of the wall, in meters along it."""
     high_m: float
-    """The other end, in metres along the wall."""
+    """The other end, in meters along the wall."""
     bottom_m: float
-    """The height of its lower edge in metres."""
+    """The height of its lower edge in meters."""
     top_m: float
-    """The height of its upper edge in metres."""
+    """The height of its upper edge in meters."""
     kind: str
     """"door" or "window"."""
 
@@ -42,21 +42,21 @@ class Placed:
 
     model: Model
     x: float
-    """The x of its origin in the room, metres."""
+    """The x of its origin in the room, meters."""
     y: float
-    """The y of its origin in the room, metres."""
+    """The y of its origin in the room, meters."""
     z: float
-    """The height of its origin above the floor, metres."""
+    """The height of its origin above the floor, meters."""
     yaw_deg: float
     """Its turn about the vertical in degrees; at 0 it looks towards -y."""
     structural: bool = False
     """Whether it is a piece of the building."""
     edge_m: float = 0.14
-    """The longest edge of the mesh that is wanted on it, metres."""
+    """The longest edge of the mesh that is wanted on it, meters."""
     low_m: FloatArray = field(default_factory=lambda: np.zeros(3))
-    """The lowest coordinates of its model in the model's frame, (3,) metres; measured where `high_m` is not given."""
+    """The lowest coordinates of its model in the model's frame, (3,) meters; measured where `high_m` is not given."""
     high_m: FloatArray = field(default_factory=lambda: np.zeros(3))
-    """The highest coordinates of its model in the model's frame, (3,) metres; measured where all are 0."""
+    """The highest coordinates of its model in the model's frame, (3,) meters; measured where all are 0."""
     clutter: bool = False
     """Whether it is one of the small things that lie about, for whose sake nobody films."""
 
@@ -64,7 +64,7 @@ class Placed:
         if not self.high_m.any():
             self.low_m, self.high_m = self.model.extent_m()
         self.reach_m = float(np.hypot(*np.maximum(-self.low_m[:2], self.high_m[:2])))
-        """How far its footprint reaches from its origin in metres."""
+        """How far its footprint reaches from its origin in meters."""
 
     @property
     def rotation(self) -> FloatArray:
@@ -74,7 +74,7 @@ class Placed:
 
     @property
     def at_m(self) -> FloatArray:
-        """The origin of the model in the room, (3,) metres."""
+        """The origin of the model in the room, (3,) meters."""
         return np.array([self.x, self.y, self.z])
 
     def to_room(self, point: FloatArray) -> FloatArray:

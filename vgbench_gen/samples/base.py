@@ -30,7 +30,7 @@ class WorldSurface:
     """The world as one triangle mesh."""
 
     vertices_m: FloatArray
-    """The vertices in the world frame, (N, 3) float64 metres."""
+    """The vertices in the world frame, (N, 3) float64 meters."""
     faces: IntArray
     """The triangles as places of their vertices, (M, 3) int64."""
     color: ColorArray
@@ -46,7 +46,7 @@ class RenderedView:
     color: ColorArray
     """The picture, (H, W, 3) uint8 RGB."""
     depth_m: DepthArray
-    """The exact depth z in metres, (H, W) float32; 0 where no surface is hit."""
+    """The exact depth z in meters, (H, W) float32; 0 where no surface is hit."""
     instance: np.ndarray
     """The instance of the surface that is hit, (H, W) int32; 0 where none is."""
     cells: Any = None
@@ -54,7 +54,7 @@ class RenderedView:
 
 
 class World(Protocol):
-    """A lit, textured, static scene. Frame: z up, metres, floor at z = 0."""
+    """A lit, textured, static scene. Frame: z up, meters, floor at z = 0."""
 
     @property
     def objects(self) -> tuple[SampleObject, ...]:

@@ -37,8 +37,8 @@ TURNTABLE: dict[str, str] = {
     "book": "books",
 }
 _FRAME_S = 0.4
-# What is so small that it would be filmed closer is filmed at arm's length: a few millimetres of LiDAR error, seen from
-# all around at half a metre, move points by more pixels than `gates.scene.cycle_median_px_at_640` allows.
+# What is so small that it would be filmed closer is filmed at arm's length: a few millimeters of LiDAR error, seen from
+# all around at half a meter, move points by more pixels than `gates.scene.cycle_median_px_at_640` allows.
 _CLOSEST_M, _ARM_M = 0.62, 0.8
 
 

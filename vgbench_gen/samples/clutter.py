@@ -53,7 +53,7 @@ _FLOOR: Mapping[str, Sequence[str]] = {
     "playroom": ("toy train", "stacking rings", "slippers", "power strip", "container"),
 }
 _ANY_FLOOR = ("slippers", "power strip", "tote bag", "dumbbells", "container", "hat")
-_PER_M2 = 9.0  # things on a square metre of a surface, at most
+_PER_M2 = 9.0  # things on a square meter of a surface, at most
 _MANY = frozenset(["book row"])  # of these there are more than one in a room
 _ON_FLOOR = 4
 _TRIES = 24  # little is free where large things stand

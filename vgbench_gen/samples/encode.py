@@ -70,7 +70,7 @@ def _encode_image(suffix: str, pixels: Array, flags: Sequence[int]) -> bytes:
 
 
 def convert_to_millimetres(depth_m: Array) -> npt.NDArray[np.uint16]:
-    """Depth (h, w) metres as whole millimetres; what is unknown or does not fit is 0."""
+    """Depth (h, w) meters as whole millimeters; what is unknown or does not fit is 0."""
     finite = np.where(np.isfinite(depth_m), depth_m, 0.0)
     mm = np.rint(finite * 1000.0)
     return np.where((mm > 0) & (mm < 65536), mm, 0).astype(np.uint16)
@@ -142,8 +142,8 @@ def encode_ply(vertices: Array, faces: Array, color: Array, order: str = "<") ->
 
 
 def encode_depth_bin(frames_m: Sequence[Array], variant: str = "A") -> bytes:
-    """`depth.bin` of depths (192, 256) metres: variant A (LZ4, millimetres), B (deflate, float metres per frame),
-    "B16" (as B, millimetres) or C (one deflate stream of float metres)."""
+    """`depth.bin` of depths (192, 256) meters: variant A (LZ4, millimeters), B (deflate, float meters per frame),
+    "B16" (as B, millimeters) or C (one deflate stream of float meters)."""
     if variant == "C":
         return _deflate(b"".join(frame.astype("<f4").tobytes() for frame in frames_m))
     out = []

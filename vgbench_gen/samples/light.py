@@ -36,9 +36,9 @@ class Window:
     """A rectangle that shines into the room."""
 
     center_m: FloatArray
-    """Its centre in the room, (3,) metres."""
+    """Its centre in the room, (3,) meters."""
     half_m: FloatArray
-    """The vectors from its centre to the middles of two sides, (2, 3) metres."""
+    """The vectors from its centre to the middles of two sides, (2, 3) meters."""
     normal: FloatArray
     """The unit normal that points into the room, (3,)."""
     radiance: FloatArray
@@ -50,9 +50,9 @@ class Lamp:
     """A ball of light."""
 
     center_m: FloatArray
-    """Its centre in the room, (3,) metres."""
+    """Its centre in the room, (3,) meters."""
     radius_m: float
-    """Its radius in metres."""
+    """Its radius in meters."""
     power: FloatArray
     """Its colour times its power, (3,)."""
 

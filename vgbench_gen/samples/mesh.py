@@ -23,7 +23,7 @@ class Mesh:
     """
 
     vertices_m: FloatArray
-    """The vertices in metres, (N, 3)."""
+    """The vertices in meters, (N, 3)."""
     normals: FloatArray
     """The unit normals of the vertices, (N, 3 or more); further columns are carried along."""
     uv: FloatArray
@@ -33,7 +33,7 @@ class Mesh:
     texture: IntArray
     """The place in `textures` of each vertex's texture, (N,) int64."""
     edge_m: FloatArray
-    """The longest edge wanted at each vertex in metres, (N,)."""
+    """The longest edge wanted at each vertex in meters, (N,)."""
     faces: IntArray
     """The triangles as places of their vertices, (M, 3)."""
     textures: list[Texture]
@@ -51,7 +51,7 @@ class Mesh:
 
 
 def join_parts(parts: Sequence[tuple[int, SolidPart, float]]) -> Mesh:
-    """One mesh of (instance, part in world coordinates, longest edge in metres)."""
+    """One mesh of (instance, part in world coordinates, longest edge in meters)."""
     textures: list[Texture] = []
     number: dict[int, int] = {}
     columns: list[list[np.ndarray]] = [[] for _ in range(7)]

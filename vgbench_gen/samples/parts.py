@@ -34,7 +34,7 @@ class SolidPart:
     """
 
     vertices_m: FloatArray
-    """The vertices in metres, (N, 3)."""
+    """The vertices in meters, (N, 3)."""
     normals: FloatArray
     """The unit normals of the vertices, (N, 3)."""
     uv: FloatArray
@@ -55,11 +55,11 @@ class Shelf:
     """A level rectangle on which things may stand, in the frame of its model."""
 
     center_m: FloatArray
-    """Its centre in metres, (3,)."""
+    """Its centre in meters, (3,)."""
     half_m: FloatArray
-    """Half of its sides in x and y, (2,) metres."""
+    """Half of its sides in x and y, (2,) meters."""
     clear_m: float
-    """The free height above it in metres."""
+    """The free height above it in meters."""
 
 
 @dataclass(eq=False)
@@ -72,9 +72,9 @@ class Model:
     shelves: list[Shelf] = field(default_factory=list)
     """The places where other things may stand."""
     hollow: tuple[float, float, float] | None = None
-    """The free space under it as half its x, half its y and its height in metres; None where there is none."""
+    """The free space under it as half its x, half its y and its height in meters; None where there is none."""
     lamp: tuple[Vec3, float, float] | None = None
-    """The light in it as its centre and radius in metres and its power; None where it gives no light."""
+    """The light in it as its centre and radius in meters and its power; None where it gives no light."""
     solids: int = 0
     """The number of closed solids so far, and so the number of the next one."""
 
@@ -170,7 +170,7 @@ class Model:
         puff: float = 0.0,
         turn_deg: Vec3 = (0, 0, 0),
     ) -> Model:
-        """Add a rounded cuboid; `puff` raises the middle of its top by that many metres."""
+        """Add a rounded cuboid; `puff` raises the middle of its top by that many meters."""
         mesh = _make_rounded_box(size, min(round_m, 0.49 * min(size)))
         if puff:
             inside = np.clip(1 - (2 * mesh.vertices[:, :2] / np.array(size[:2])) ** 2, 0, 1).prod(axis=1)
@@ -181,7 +181,7 @@ class Model:
         return self.add(mesh, texture, smooth=True)
 
     def add_prism(self, outline: FloatArray, depth: float, base: Vec3, texture: Texture) -> Model:
-        """Add an outline (N, 2) in x and z, star-shaped around its mean and extruded along y by `depth` metres."""
+        """Add an outline (N, 2) in x and z, star-shaped around its mean and extruded along y by `depth` meters."""
         count, middle = len(outline), outline.mean(axis=0)
         flat = np.vstack([outline, middle])
         front = np.stack([flat[:, 0], np.full(count + 1, -depth / 2), flat[:, 1]], axis=1)
@@ -202,7 +202,7 @@ class Model:
         return self.add(mesh, texture)
 
     def extent_m(self) -> tuple[FloatArray, FloatArray]:
-        """The lowest and the highest coordinates of all parts, (3,) each in metres."""
+        """The lowest and the highest coordinates of all parts, (3,) each in meters."""
         points = np.concatenate([part.vertices_m for part in self.parts])
         return points.min(axis=0), points.max(axis=0)
 
@@ -235,7 +235,7 @@ def map_texture(
 ) -> SolidPart:
     """A mesh with texture coordinates: by the side its faces look to, or round the z axis through `axis_xy`.
 
-    Tiling textures keep their size in metres; others are stretched over each side, or show `region` of the image.
+    Tiling textures keep their size in meters; others are stretched over each side, or show `region` of the image.
     """
     vertices, faces = np.asarray(mesh.vertices, np.float64), np.asarray(mesh.faces, np.int64)
     face_normals = np.asarray(mesh.face_normals, np.float64)
@@ -305,7 +305,7 @@ def _list_unit_sides() -> tuple[FloatArray, FloatArray, IntArray]:
 
 
 def _choose_bevel_m(size: Vec3) -> float:
-    """How far the edges of a cuboid are cut off in metres; 0 where that would not be seen."""
+    """How far the edges of a cuboid are cut off in meters; 0 where that would not be seen."""
     if max(size) < _BEVELLED_M or min(size) < _BEVEL_SHARE * _BEVELLED_M:
         return 0.0
     return min(_BEVEL_M, _BEVEL_SHARE * min(size))

@@ -32,9 +32,9 @@ class FilmingTarget:
     """Something worth filming."""
 
     center_m: FloatArray
-    """Its centre in the world frame, (3,) metres."""
+    """Its centre in the world frame, (3,) meters."""
     size_m: float
-    """Its largest side in metres."""
+    """Its largest side in meters."""
 
 
 def make_looking_poses(eyes: FloatArray, targets: FloatArray, turns_deg: FloatArray) -> FloatArray:

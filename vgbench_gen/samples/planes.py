@@ -41,7 +41,7 @@ class PlaneCells:
     world_from_camera: FloatArray
     """Its pose, (4, 4)."""
     depth_m: Float32
-    """The depth at the corners of the cells in metres, (h + 1, w + 1); inf where nothing is met."""
+    """The depth at the corners of the cells in meters, (h + 1, w + 1); inf where nothing is met."""
     face: Int32
     """The triangle that is met at the corners, (h + 1, w + 1); -1 where none is."""
     weights: Float32
@@ -58,7 +58,7 @@ class SeenSurface:
     """What each pixel of a view shows."""
 
     depth_m: Float32
-    """The depth z, (H, W) metres; inf where nothing is met."""
+    """The depth z, (H, W) meters; inf where nothing is met."""
     face: Int32
     """The triangle that is met, or another of its plane, (H, W); -1 where none is."""
 
@@ -67,7 +67,7 @@ class SurfaceViewer:
     """Finds what views of a mesh show."""
 
     def __init__(self, tracer: Tracer, vertices_m: FloatArray, faces: IntArray, uv: FloatArray) -> None:
-        """tracer: of the same mesh of vertices (N, 3) metres, with texture coordinates (N, 2), and faces (M, 3)."""
+        """tracer: of the same mesh of vertices (N, 3) meters, with texture coordinates (N, 2), and faces (M, 3)."""
         self._tracer = tracer
         self._vertices_m, self._uv, self._faces = vertices_m, uv, faces
         self._plane, rims = _find_planes(vertices_m[faces], uv[faces], faces)

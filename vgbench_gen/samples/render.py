@@ -80,7 +80,7 @@ class RoomWorld:
         texels = mesh.uv[mesh.faces] * atlas.size_px[texture][:, None]
         a, b = texels[:, 1] - texels[:, 0], texels[:, 2] - texels[:, 0]
         texel_area = np.abs(a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0])
-        # [u v r g b] at the first corner and their steps to the other two; then log2 of texels per metre.
+        # [u v r g b] at the first corner and their steps to the other two; then log2 of texels per meter.
         values = np.concatenate([mesh.uv, light], axis=1).astype(np.float32)[mesh.faces]
         density = 0.5 * np.log2(np.maximum(texel_area, 1e-9) / np.maximum(area, 1e-12))
         self._face_texture = texture.astype(np.int32)
@@ -353,5 +353,5 @@ def _square_directions(camera: Camera) -> Float32:
 
 
 def _keep_hits(depth_m: Float32, face: Int32) -> DepthArray:
-    """(H, W) depth in metres, 0 where nothing was met."""
+    """(H, W) depth in meters, 0 where nothing was met."""
     return np.where(face >= 0, depth_m, np.float32(0))

@@ -40,7 +40,7 @@ class RoomPlan:
     kind: str
     """The kind of room, a name of `PROGRAMS`."""
     size_m: tuple[float, float, float]
-    """Width, depth and height of the room in metres."""
+    """Width, depth and height of the room in meters."""
     main_wall: int
     """The number of the wall against which the main group of the room stands."""
     openings: tuple[Opening, ...]

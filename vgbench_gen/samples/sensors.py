@@ -2,7 +2,7 @@
 
 Sources: ranges, sizes and errors as collected in `docs/validity.md#noise-of-the-sources` (structured light: random
 error grows with the square of the distance, 1.6 mm at 1 m, Khoshelham & Elberink 2012; tablet LiDAR: some 1 cm when
-moving, 5 m range, Teo & Yang 2023) and `docs/formats.md#at-a-glance` (what is delivered: millimetres, 0 = unknown,
+moving, 5 m range, Teo & Yang 2023) and `docs/formats.md#at-a-glance` (what is delivered: millimeters, 0 = unknown,
 LiDAR edges soft). Where holes lie follows from geometry: the projector of structured light sits beside the camera and
 cannot reach what stands in another thing's shadow; grazing surfaces send too little back.
 """
@@ -22,8 +22,8 @@ STRUCTURED_LIGHT_RANGE_M = (0.4, 5.0)
 LIDAR_RANGE_M = (0.3, 5.0)
 LIDAR_SIZE = (256, 192)
 _BASELINE_M = 0.075  # between projector and camera of the sensor clipped to the tablet
-_RANDOM_ERROR = 1.6e-3  # metres per square metre of distance
-# Slow waves over the picture plus a little between neighbours, growing with distance: 3 mm at half a metre, where
+_RANDOM_ERROR = 1.6e-3  # meters per square meter of distance
+# Slow waves over the picture plus a little between neighbours, growing with distance: 3 mm at half a meter, where
 # turntables are filmed, 1 cm at the far end of a room.
 _LIDAR_WAVY, _LIDAR_WAVY_M, _LIDAR_FINE = 2e-3, 1.5e-3, 6e-4
 _LASER_ERROR_M = 5e-4
@@ -36,7 +36,7 @@ _STEP = 0.05  # neighbours that differ by more than this share of the nearer one
 def simulate_structured_light(
     depth_m: DepthArray, cosine: FloatArray, camera: Camera, rng: np.random.Generator
 ) -> DepthArray:
-    """Depth (h, w) metres as a structured-light sensor gives it, 0 = unknown.
+    """Depth (h, w) meters as a structured-light sensor gives it, 0 = unknown.
 
     Args:
         depth_m: exact z-depth, 0 = nothing hit. cosine: of the angle between ray and normal. camera: of the depth.
@@ -63,7 +63,7 @@ def simulate_structured_light(
 def simulate_lidar(
     depth_m: DepthArray, cosine: FloatArray, rng: np.random.Generator
 ) -> tuple[DepthArray, npt.NDArray[np.float32]]:
-    """Depth (h, w) metres of a phone's LiDAR after its maker's smoothing, and its confidence: 0, 0.5 or 1.
+    """Depth (h, w) meters of a phone's LiDAR after its maker's smoothing, and its confidence: 0, 0.5 or 1.
 
     Args:
         depth_m: exact z-depth at the sensor's own size, 0 = nothing hit. cosine: of the angle between ray and normal.
@@ -92,7 +92,7 @@ def enlarge_depth(depth_m: DepthArray, size: tuple[int, int]) -> DepthArray:
 
 
 def simulate_laser(depth_m: DepthArray, hidden: BoolArray, rng: np.random.Generator) -> DepthArray:
-    """Depth (h, w) metres rendered from a stationary laser scan: clean, empty where `hidden`."""
+    """Depth (h, w) meters rendered from a stationary laser scan: clean, empty where `hidden`."""
     measured = depth_m + _LASER_ERROR_M * rng.standard_normal(depth_m.shape)
     return np.where((depth_m > 0) & ~hidden, measured, 0.0).astype(np.float32)
 

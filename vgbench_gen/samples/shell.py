@@ -17,7 +17,7 @@ from vgbench_gen.samples.textures import Texture
 
 _SKY = np.array([0.86, 0.95, 1.08])
 _EDGE_M = 0.16
-_RECESS_M = 0.06  # of a window, from the wall's face to the frame, with a centimetre of air
+_RECESS_M = 0.06  # of a window, from the wall's face to the frame, with a centimeter of air
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,9 +35,9 @@ class ShellMaterials:
     brass: Texture
     """The material of door handles and curtain rods."""
     wall_m: float
-    """The thickness of the walls in metres."""
+    """The thickness of the walls in meters."""
     sill_m: float
-    """The depth of window sills in metres."""
+    """The depth of window sills in meters."""
 
 
 def draw_materials(rng: np.random.Generator, kind: str) -> ShellMaterials:

@@ -1,4 +1,4 @@
-"""Materials of surfaces: pictures with a size in metres. sRGB colours, mostly between 15 and 240 of 255."""
+"""Materials of surfaces: pictures with a size in meters. sRGB colours, mostly between 15 and 240 of 255."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Texture:
     image: ColorArray
     """The picture, (h, w, 3) uint8 sRGB."""
     size_m: tuple[float, float]
-    """How many metres the width and the height of the picture cover."""
+    """How many meters the width and the height of the picture cover."""
     tiles: bool = True
     """Whether the picture repeats; otherwise it is stretched over a side."""
     gloss: float = 0.0

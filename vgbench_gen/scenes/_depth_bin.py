@@ -2,9 +2,9 @@
 
 Three variants exist, told apart by what they hold, never by their name:
 
-A  repeated (uint32 size, LZ4 block)          -> uint16 millimetres
-B  repeated (uint32 size, raw deflate block)  -> float32 metres (or uint16 millimetres)
-C  one raw deflate stream over the whole file -> float32 metres
+A  repeated (uint32 size, LZ4 block)          -> uint16 millimeters
+B  repeated (uint32 size, raw deflate block)  -> float32 meters (or uint16 millimeters)
+C  one raw deflate stream over the whole file -> float32 meters
 
 A record counts only if it unpacks to exactly the bytes of one frame; LZ4 in particular can make something of
 garbage. A and B are read at random through a table of offsets; C is inflated frame by frame with saved states, so
@@ -41,7 +41,7 @@ _AGAIN = "Download depth.bin again; until then the frame is left out."
 
 
 def _convert_to_metres(data: bytes, where: object) -> DepthArray:
-    """(192, 256) float32 metres from one unpacked record; what is not a finite positive number becomes 0."""
+    """(192, 256) float32 meters from one unpacked record; what is not a finite positive number becomes 0."""
     if len(data) == _U16_BYTES:
         depth: DepthArray = np.frombuffer(data, "<u2").reshape(HEIGHT, WIDTH) * np.float32(0.001)
         return depth
@@ -54,7 +54,7 @@ def _convert_to_metres(data: bytes, where: object) -> DepthArray:
 
 
 def _is_depth(depth: npt.NDArray[np.float32]) -> bool:
-    """Whether metres read from bytes can be a room: random bits as floats are mostly tiny or astronomic."""
+    """Whether meters read from bytes can be a room: random bits as floats are mostly tiny or astronomic."""
     known = depth[depth > 0]
     return known.size == 0 or bool(np.mean((known > 1e-3) & (known < 1e3)) > 0.99)
 
@@ -91,7 +91,7 @@ class DepthBin(abc.ABC):
 
     @abc.abstractmethod
     def read(self, index: int) -> DepthArray:
-        """The depth of video frame `index`, (192, 256) float32 metres; 0 where it is unknown.
+        """The depth of video frame `index`, (192, 256) float32 meters; 0 where it is unknown.
 
         Raises:
             FrameError: the record is damaged or the file ends before it.

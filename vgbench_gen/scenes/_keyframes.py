@@ -40,6 +40,6 @@ def _compute_distance(pose: FloatArray, others: FloatArray, gates: FrameGates) -
 
 
 def turn_and_shift(pose: FloatArray, others: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Angles, degrees, and distances, metres, (N,) each, between one pose (4, 4) and others (N, 4, 4)."""
+    """Angles, degrees, and distances, meters, (N,) each, between one pose (4, 4) and others (N, 4, 4)."""
     turn_deg = poses.rotation_angle_deg(np.swapaxes(pose[:3, :3], -1, -2) @ others[:, :3, :3])
     return turn_deg, np.asarray(np.linalg.norm(others[:, :3, 3] - pose[:3, 3], axis=-1))

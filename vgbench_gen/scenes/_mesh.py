@@ -20,7 +20,7 @@ MAX_ROWS = 25_000_000
 _MAX_HEADER_BYTES = 64_000
 _BLOCK_ROWS = 1_000_000
 _MAX_LINE_BYTES = 10_000
-# A ray that meets a million triangles in one place takes minutes; meshes have a handful within a millimetre.
+# A ray that meets a million triangles in one place takes minutes; meshes have a handful within a millimeter.
 _MAX_AT_ONE_PLACE = 1_000
 _SAMPLED = 1_000_000
 _TYPES = {
@@ -171,7 +171,7 @@ def _check_values(path: Path, vertices: FloatArray, faces: IntArray) -> None:
 
 
 def _count_at_one_place(vertices: FloatArray, faces: IntArray) -> int:
-    """About how many triangles have their centre in one cubic millimetre; a ray meets them one by one."""
+    """About how many triangles have their centre in one cubic millimeter; a ray meets them one by one."""
     step = 1 + len(faces) // _SAMPLED
     sample = faces[::step]
     if not len(sample):

@@ -18,7 +18,7 @@ RENDERED_WIDTH = 640
 class MeshDepth:
     """One mesh, ready to be rendered; the search structure is built when first used (it cannot be pickled).
 
-    vertices_m: (V, 3) metres, world frame. faces: (F, 3) vertex indices.
+    vertices_m: (V, 3) meters, world frame. faces: (F, 3) vertex indices.
     """
 
     def __init__(self, vertices_m: npt.NDArray[Any], faces: npt.NDArray[Any]) -> None:
@@ -39,7 +39,7 @@ class MeshDepth:
         return self._scene
 
     def render(self, camera: Camera, world_from_camera: FloatArray) -> DepthArray:
-        """(H, W) float32 z-depth in metres at the centre of each pixel; 0 where nothing is hit in range.
+        """(H, W) float32 z-depth in meters at the centre of each pixel; 0 where nothing is hit in range.
 
         camera: pinhole, pixel (0, 0) is the centre of the first pixel. world_from_camera: (4, 4).
         """

@@ -185,7 +185,7 @@ class ExportedFrames:
         return decode_image_rgb(read_picture(path), path, self.color_size)
 
     def depth_m(self, index: int) -> DepthArray:
-        """(h, w) float32 metres, 0 = unknown. Raises FrameError if damaged or of another size."""
+        """(h, w) float32 meters, 0 = unknown. Raises FrameError if damaged or of another size."""
         path = self._depth[index]
         data = read_picture(path)
         units = _decode_pgm(data, path, self.depth_size) if data[:2] == b"P5" else None

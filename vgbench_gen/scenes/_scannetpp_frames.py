@@ -50,7 +50,7 @@ Mask = npt.NDArray[np.uint8]
 class LensFrame(Frame):
     """One image, undistorted when asked for.
 
-    color: gives RGB of the stored image. depth: gives metres on the stored grid. mask: gives 0..255, or None.
+    color: gives RGB of the stored image. depth: gives meters on the stored grid. mask: gives 0..255, or None.
     undistorter: None where the stored image is a pinhole image already. depth_is_distorted: whether depth lies on
     the grid of the distorted image (sensor depth does, rendered depth does not).
     """
@@ -83,7 +83,7 @@ class LensFrame(Frame):
         return image if self._undistorter is None else self._undistorter.color(image)
 
     def depth_m(self) -> DepthArray:
-        """(h, w) float32 metres, 0 = unknown. Raises FrameError."""
+        """(h, w) float32 meters, 0 = unknown. Raises FrameError."""
         depth: DepthArray = self._depth()
         self._check(depth, self.depth_camera)
         if self._undistorter is None or not self._depth_is_distorted:

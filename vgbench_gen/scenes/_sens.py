@@ -31,7 +31,7 @@ except ImportError:  # pragma: no cover - the optional extra is not installed
 
 # Almost two hours at 30 Hz; the longest scan of the release has several thousand frames.
 MAX_FRAMES = 200_000
-MAX_DEPTH_SHIFT = 1e6  # depth units per metre: micrometres; fewer than one makes 16 bits kilometres
+MAX_DEPTH_SHIFT = 1e6  # depth units per meter: micrometres; fewer than one makes 16 bits kilometers
 _MAX_NAME_BYTES = 4096
 _RECORD = struct.Struct("<64sQQQQ")
 _COLOR_KINDS = {0: "raw", 1: "png", 2: "jpeg"}
@@ -64,7 +64,7 @@ class SensHeader:
     depth_size: tuple[int, int]
     """Width and height of the depth images in pixels."""
     depth_shift: float
-    """Units of the stored depth per metre."""
+    """Units of the stored depth per meter."""
     frame_count: int
     """The number of frames that the file promises."""
     raw: bytes
@@ -73,7 +73,7 @@ class SensHeader:
 class SensFile:
     """Random access to the frames of one `.sens` file. Safe to use from several threads.
 
-    header: see `SensHeader`. poses: (F, 4, 4) float64 world_from_camera, metres, as in the file (lost frames are
+    header: see `SensHeader`. poses: (F, 4, 4) float64 world_from_camera, meters, as in the file (lost frames are
     not finite). times_us: (F,) uint64 colour time, microseconds of device uptime, often bogus.
     color_size: (width, height) of the pictures, the header's unless the loader found them to differ.
     shortfall: why there are fewer frames than promised, "" where there are not.
@@ -189,7 +189,7 @@ class SensFile:
         return np.frombuffer(data, "<u2").reshape(height, width)
 
     def depth_m(self, index: int) -> DepthArray:
-        """(h, w) float32 metres, 0 = unknown. Raises FrameError if damaged or of another size."""
+        """(h, w) float32 meters, 0 = unknown. Raises FrameError if damaged or of another size."""
         return np.divide(self.depth_units(index), np.float32(self.header.depth_shift), dtype=np.float32)
 
 

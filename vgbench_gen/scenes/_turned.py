@@ -67,7 +67,7 @@ class TurnedFrame(Frame):
         return np.asarray(cv2.rotate(self._frame.color(), turn), dtype=np.uint8)
 
     def depth_m(self) -> DepthArray:
-        """(h, w) float32 metres, turned (a turn about the optical axis leaves z-depth as it is)."""
+        """(h, w) float32 meters, turned (a turn about the optical axis leaves z-depth as it is)."""
         turned: DepthArray = self._turned(self._frame.depth_m())
         return turned
 

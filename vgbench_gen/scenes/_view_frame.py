@@ -58,7 +58,7 @@ class ViewFrame:
     """One keyframe at delivered size.
 
     camera: of the delivered image. wide_camera: of the image that crops are cut from. depth_camera, depth_m: as the
-    loader gives them, float32 metres, 0 = unknown. depth_valid: share of known depth.
+    loader gives them, float32 meters, 0 = unknown. depth_valid: share of known depth.
 
     wide_side_px: the longer side of the wide image; 0 where no crops are cut, and the wide image is the delivered one.
     keeps_small: whether `small_color` is kept, for those who look at it in most frames.
@@ -125,7 +125,7 @@ class ViewFrame:
 
     @property
     def center_m(self) -> FloatArray:
-        """(3,) camera centre in the world frame, metres."""
+        """(3,) camera centre in the world frame, meters."""
         return np.asarray(self.world_from_camera[:3, 3])
 
     def base_camera(self, wide: bool = False) -> Camera:
@@ -155,7 +155,7 @@ class ViewFrame:
         return cameras.map_pixels(self.depth_camera, self.camera, uv_px)
 
     def depth_at(self, uv_px: FloatArray) -> FloatArray:
-        """Nearest measured depth, metres, at delivered pixels (..., 2); 0 where unknown or outside."""
+        """Nearest measured depth, meters, at delivered pixels (..., 2); 0 where unknown or outside."""
         return np.asarray(projection.sample_nearest(self.depth_m, self.depth_uv(uv_px), outside=0), dtype=np.float64)
 
     def depth_patch(self, rect_px: Sequence[float]) -> DepthArray:

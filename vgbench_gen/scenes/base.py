@@ -1,6 +1,6 @@
 """What a scene is to the rest of the house. Loaders implement this; tasks see nothing else.
 
-Conventions inside (see `vgbench_gen.geometry`): `world_from_camera`, camera x right, y down, z forward, metres,
+Conventions inside (see `vgbench_gen.geometry`): `world_from_camera`, camera x right, y down, z forward, meters,
 z-depth with 0 = unknown, pixel (0, 0) is the centre of the top-left pixel. Loaders convert at the border.
 """
 
@@ -56,7 +56,7 @@ class SceneObject:
     box: OrientedBox
     """The box in the frame "world", aligned with gravity where that is known."""
     points_m: FloatArray | None = None
-    """Points of its surface in the world frame, (N, 3) float64, metres, where a mesh gives them, else None."""
+    """Points of its surface in the world frame, (N, 3) float64, meters, where a mesh gives them, else None."""
     box_source: BoxSource = "annotated"
     """"annotated" where the dataset says how large the object is, "surface" where the box was fitted to the part of its
     surface that was scanned."""
@@ -105,7 +105,7 @@ class Frame(abc.ABC):
     depth_camera: Camera
     """The camera of `depth_m()`, with the centre and the axes of `camera`."""
     world_from_camera: FloatArray
-    """The pose, a rigid (4, 4) float64 matrix, metres."""
+    """The pose, a rigid (4, 4) float64 matrix, meters."""
     pose_deviation: float
     """The largest entry of |R^T R - I| before the rotation was repaired."""
 
@@ -119,7 +119,7 @@ class Frame(abc.ABC):
 
     @abc.abstractmethod
     def depth_m(self) -> DepthArray:
-        """(h, w) float32 z-depth in metres, 0 = unknown, size as in `depth_camera`.
+        """(h, w) float32 z-depth in meters, 0 = unknown, size as in `depth_camera`.
 
         Raises:
             FrameError: the bytes are damaged or have another size than the camera's.

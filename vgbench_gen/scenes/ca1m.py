@@ -96,7 +96,7 @@ class CA1MFrame(Frame):
         return data if header.plain and (header.width, header.height) == self.camera.size else None
 
     def depth_m(self) -> DepthArray:
-        """Laser depth (h, w) float32 metres; 0 where the laser saw nothing or more than 10 m. See `Frame.depth_m`."""
+        """Laser depth (h, w) float32 meters; 0 where the laser saw nothing or more than 10 m. See `Frame.depth_m`."""
         name = self._names["gt/depth"]
         stored = decode_depth_u16(self._members.read(name), self._members.where(name), self.depth_camera.size)
         depth = stored.astype(np.float32) / np.float32(1000.0)

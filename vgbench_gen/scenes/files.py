@@ -221,7 +221,7 @@ def read_file_header(path: Path) -> PictureHeader:
 
 
 def check_depth_header(header: PictureHeader, where: object) -> None:
-    """Refuse what cannot hold millimetres: all but 16-bit grey PNG. Raises FrameError."""
+    """Refuse what cannot hold millimeters: all but 16-bit grey PNG. Raises FrameError."""
     if (header.kind, header.channels, header.bits) != ("png", 1, 16):
         found = f"a {header.bits}-bit {header.kind} of {header.channels} channels"
         raise FrameError(where, found, "a 16-bit grey PNG", "Export depth without conversion to 8 bits.")
@@ -341,7 +341,7 @@ def decode_depth_u16(data: bytes, where: object, size: tuple[int, int] | None = 
     size: (width, height) the picture must have; checked on the header, before anything is decoded.
 
     Raises:
-        FrameError: damaged, torn, too large, of another size, or not 16-bit grey (8 bits cannot hold millimetres).
+        FrameError: damaged, torn, too large, of another size, or not 16-bit grey (8 bits cannot hold millimeters).
     """
     header = _check_size(data, where, size)
     check_depth_header(header, where)

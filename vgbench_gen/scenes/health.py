@@ -83,7 +83,7 @@ class SceneHealth:
     depth_coverage: float
     """The median share of pixels with known depth over the decoded frames; NaN where no depth was read."""
     median_depth_m: float
-    """The median of the known depth of those frames, metres; NaN where there is none."""
+    """The median of the known depth of those frames, meters; NaN where there is none."""
     objects: int
     pose_depth_error: float
     """`CrossView.error` for the poses as stated; NaN where it cannot be measured."""
@@ -195,7 +195,7 @@ def choose_pairs(frames: Sequence[Frame], count: int = MAX_PAIRS) -> list[tuple[
 
 
 def compute_depth_statistics(depths: Sequence[DepthArray]) -> tuple[float, float]:
-    """Median share of known depth per image, and median of the known depth of all, metres; NaN where there is none."""
+    """Median share of known depth per image, and median of the known depth of all, meters; NaN where there is none."""
     shares = [float(valid_mask(depth).mean()) for depth in depths]
     values = [depth[valid_mask(depth)] for depth in depths]
     measured = np.concatenate(values) if values else np.zeros(0)

@@ -59,7 +59,7 @@ class ScanNetFrame(Frame):
         return self._source.color(self._number)
 
     def depth_m(self) -> DepthArray:
-        """(h, w) float32 metres, 0 = unknown. Raises FrameError."""
+        """(h, w) float32 meters, 0 = unknown. Raises FrameError."""
         return self._source.depth_m(self._number)
 
     def encoded_color(self) -> bytes | None:

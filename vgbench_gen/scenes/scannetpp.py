@@ -1,7 +1,7 @@
 """ScanNet++ (v1 and v2): iPhone and DSLR captures. What is on disk: `docs/formats.md#scannet-iphone-and-dslr`.
 
 A ScanNet++ scene gives up to two of ours, "<scene>/iphone" and "<scene>/dslr"; both live in the frame of the
-aligned mesh: metres, z up. The root may be the dataset's (`data/`, `splits/`), its `data/`, or any folder up to a
+aligned mesh: meters, z up. The root may be the dataset's (`data/`, `splits/`), its `data/`, or any folder up to a
 few levels above scene folders.
 """
 

@@ -127,7 +127,7 @@ class SceneView:
         return np.asarray(poses.invert(world_from_camera)[None, :] @ world_from_camera[:, None])
 
     def project_to_all(self, points_world: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
-        """Points (N, 3) in every keyframe: (delivered pixels (F, N, 2), z in metres (F, N), in the image (F, N))."""
+        """Points (N, 3) in every keyframe: (delivered pixels (F, N, 2), z in meters (F, N), in the image (F, N))."""
         camera_from_world, Ks, sizes = self._stacked
         in_camera = np.einsum("fij,nj->fni", camera_from_world[:, :3, :3], points_world, optimize=True)
         in_camera += camera_from_world[:, None, :3, 3]
@@ -139,7 +139,7 @@ class SceneView:
         return uv_px, z_m, inside
 
     def depths_at(self, indices: Sequence[int], uv_px: FloatArray) -> FloatArray:
-        """As `ViewFrame.depth_at` for several keyframes at once: delivered pixels (n, N, 2) to metres (n, N).
+        """As `ViewFrame.depth_at` for several keyframes at once: delivered pixels (n, N, 2) to meters (n, N).
 
         0 where unknown, outside, or NaN.
         """

@@ -73,7 +73,7 @@ class WildRGBDFrame(Frame):
         return data if header.plain and (header.width, header.height) == self.camera.size else None
 
     def depth_m(self) -> DepthArray:
-        """Sensor depth (h, w) float32 metres; 0 where unknown or above 5 m. See `Frame.depth_m`."""
+        """Sensor depth (h, w) float32 meters; 0 where unknown or above 5 m. See `Frame.depth_m`."""
         stored = decode_depth_u16(read_picture(self._depth), self._depth, self.depth_camera.size)
         depth = stored.astype(np.float32) / np.float32(1000.0)
         depth[depth > MAX_DEPTH_M] = 0.0

@@ -60,7 +60,7 @@ def draw_box_sets(
     Args:
         family: of the true box.
         ratios: of another depth to the true one, as `draw_ratios` gives them.
-        reach_m: nearest and farthest depth that could have been asked, metres.
+        reach_m: nearest and farthest depth that could have been asked, meters.
         rng: the only source of chance.
 
     Raises:

@@ -52,7 +52,7 @@ def compare_boxes(
     the difference of footprints over the required one counts, where it is the larger ratio.
 
     Args:
-        values: n arrays (8, 3) of corners in the camera frame, metres, as printed.
+        values: n arrays (8, 3) of corners in the camera frame, meters, as printed.
         up: (3,) unit vector against gravity in that frame; None where it is not known, and footprints do not count.
         gates: the margins.
 
@@ -120,7 +120,7 @@ def find_up(axis: FloatArray) -> FloatArray:
 
 
 def describe_boxes(corners_m: Sequence[FloatArray]) -> FloatArray:
-    """(n, 12) what the printed corners (8, 3) of boxes in the camera frame, metres, tell a reader: logarithms of depth,
+    """(n, 12) what the printed corners (8, 3) of boxes in the camera frame, meters, tell a reader: logarithms of depth,
     of the upright side and of both ground sides, how low the box reaches, its height in the image as a tangent, how far
     its longer ground side points along the view, logarithms of its volume, of the ratio of its ground sides and of
     its sides in order of size."""

@@ -74,13 +74,13 @@ def perturb_motions(motion: FloatArray, noise: SensorNoise, rng: np.random.Gener
 
 
 def draw_pose_errors(noise: SensorNoise, rng: np.random.Generator, n: int) -> tuple[FloatArray, FloatArray]:
-    """Rotations (n, 3, 3) and translations (n, 3) in metres; see `SensorNoise`."""
+    """Rotations (n, 3, 3) and translations (n, 3) in meters; see `SensorNoise`."""
     turns = Rotation.from_rotvec(rng.normal(0.0, np.radians(noise.turn_deg) / np.sqrt(3), (n, 3))).as_matrix()
     return turns, rng.normal(0.0, noise.shift_m / np.sqrt(3), (n, 3))
 
 
 def measure_mean_gaps_m(values: FloatArray, told: FloatArray, points: FloatArray) -> FloatArray:
-    """(m, n) mean distance, metres, between where motions told (m, 3, 4) and values (n, 3, 4) put points (p, 3)."""
+    """(m, n) mean distance, meters, between where motions told (m, 3, 4) and values (n, 3, 4) put points (p, 3)."""
     homogeneous = np.concatenate([points, np.ones((len(points), 1))], axis=1)
     # One product for all motions, coordinate by coordinate: NumPy is slow along a last axis of three.
     a, b = (homogeneous @ np.swapaxes(motions, 0, 1).reshape(-1, 4).T for motions in (told, values))

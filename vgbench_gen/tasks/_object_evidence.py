@@ -29,7 +29,7 @@ class ObjectEvidence(Evidence):
     label: str
     """What the scan calls it."""
     corners_m: Corners
-    """Corners of its box in the camera's frame, metres, in the order of `vgbench_gen.geometry.boxes`."""
+    """Corners of its box in the camera's frame, meters, in the order of `vgbench_gen.geometry.boxes`."""
     visible: float
     """Share of it that is seen, from 0 to 1."""
 
@@ -44,7 +44,7 @@ class BoxEvidence(ObjectEvidence):
     """What is kept of an object whose box is asked."""
 
     world_corners_m: Corners
-    """Corners of its box in the world of the scan, metres, in the same order."""
+    """Corners of its box in the world of the scan, meters, in the same order."""
     needed_ratio: float
     """Ratio of depths from which two such boxes, seen under the same rays, overlap little enough to be told apart."""
     upright: int | None = None
@@ -73,12 +73,12 @@ class PairEvidence(Evidence):
 
     @property
     def centres_m(self) -> tuple[FloatArray, FloatArray]:
-        """(3,) centres of both boxes in the camera's frame, metres: the means of their corners."""
+        """(3,) centres of both boxes in the camera's frame, meters: the means of their corners."""
         return self.a.corners_m.mean(axis=0), self.b.corners_m.mean(axis=0)
 
 
 def compare_with_rect(name: str, corners_m: FloatArray, rect: Sequence[int], camera: Camera) -> Problems:
-    """What is wrong with stored corners (8, 3), metres, beside the drawn rectangle [x1, y1, x2, y2].
+    """What is wrong with stored corners (8, 3), meters, beside the drawn rectangle [x1, y1, x2, y2].
 
     The rectangle drawn is that of the full projection, cut at the image border, not that of the visible part: it is
     the frame by which a reader relates a whole box to the picture.

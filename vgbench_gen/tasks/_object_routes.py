@@ -29,7 +29,7 @@ _CELL_M = 0.03  # scans keep a vertex every 2 cm or closer
 
 
 def measure_second_corners(frame: ViewFrame, view: SceneView, instance_id: str) -> FloatArray:
-    """(8, 3) corners of an object's box in the camera frame, metres, by the second route.
+    """(8, 3) corners of an object's box in the camera frame, meters, by the second route.
 
     CA-1M: the frame's own list, whose corner order may differ. Elsewhere: corners of the world box solved into the
     camera frame and, where the annotation has surface points, scaled about the camera by measured over annotated

@@ -122,9 +122,9 @@ class GatedObject:
     label: str
     """What the scan calls the object."""
     box: OrientedBox
-    """Box of the object in the frame "camera", metres."""
+    """Box of the object in the frame "camera", meters."""
     world_box: OrientedBox
-    """Box of the object in the frame "world" of the scan, metres."""
+    """Box of the object in the frame "world" of the scan, meters."""
     rect_px: tuple[int, int, int, int]
     """Rectangle that is drawn, [x1, y1, x2, y2], whole pixels of the delivered image, ends included."""
     projected_px: Rect
@@ -147,7 +147,7 @@ class GatedObject:
 
     @property
     def depth_m(self) -> float:
-        """Depth of the box's centre along the viewing axis of the camera, metres."""
+        """Depth of the box's centre along the viewing axis of the camera, meters."""
         return float(self.box.center_m[2])
 
 

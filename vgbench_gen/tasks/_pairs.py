@@ -59,11 +59,11 @@ class TwoViewEvidence(Evidence):
     rotation_deg: float
     """Angle of the rotation between the two cameras, degrees."""
     baseline_m: float
-    """Distance between the two camera centres, metres."""
+    """Distance between the two camera centres, meters."""
     parallax_deg: float
     """Median angle between the rays from both cameras to a point that both see, degrees."""
     depth_m: float
-    """Median depth of a point that both see, in its own camera, metres."""
+    """Median depth of a point that both see, in its own camera, meters."""
     shift_d: float
     """Median distance by which a point moves in the image, D% (per cent of the image diagonal)."""
 

@@ -29,7 +29,7 @@ def round_as_printed(value: FloatArray) -> FloatArray:
 
 
 def make_slots(value: FloatArray) -> dict[str, str]:
-    """`rotation`, one row per line, and `translation`, in metres."""
+    """`rotation`, one row per line, and `translation`, in meters."""
     return {
         "rotation": format_matrix(value[:, :3], lambda x: format_fixed(x, ROTATION_DECIMALS)),
         "translation": format_vector(value[:, 3], lambda x: format_fixed(x, TRANSLATION_DECIMALS)),
@@ -114,7 +114,7 @@ def measure_median_shifts_d(
 
 
 def measure_mean_displacement_m(a: FloatArray, b: FloatArray, points: FloatArray) -> float:
-    """Mean distance between where two poses put the points, metres (ADD, Hinterstoisser et al. 2012)."""
+    """Mean distance between where two poses put the points, meters (ADD, Hinterstoisser et al. 2012)."""
     return float(np.linalg.norm(move_points(a, points) - move_points(b, points), axis=-1).mean())
 
 
@@ -135,14 +135,14 @@ def perturb_pose(value: FloatArray, rotation_deg: float, translation_m: float, r
 
 
 def measure_centre_distance_m(a: FloatArray, b: FloatArray) -> float:
-    """Distance between the second cameras of two [R|t] with one first camera, metres."""
+    """Distance between the second cameras of two [R|t] with one first camera, meters."""
     return float(np.linalg.norm(a[:, :3].T @ a[:, 3] - b[:, :3].T @ b[:, 3]))
 
 
 def reveal_pose(
     second_from_first: FloatArray, allowed_rotation_deg: float, allowed_direction_deg: float, second: int = 1
 ) -> RevealedMotion:
-    """How the camera of the image at the place `second` stands to that of the first image; (4, 4), metres."""
+    """How the camera of the image at the place `second` stands to that of the first image; (4, 4), meters."""
     return RevealedMotion(
         first=0,
         second=second,

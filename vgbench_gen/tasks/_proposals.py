@@ -45,7 +45,7 @@ def make_range(kind: str, low: float, high: float, decimals: int, **slots: str) 
 
 
 def make_pose(numbers: Sequence[float], rng: np.random.Generator) -> FloatArray:
-    """(3, 4) [R|t] of a rotation vector in degrees and a translation in metres, moved by the jitter."""
+    """(3, 4) [R|t] of a rotation vector in degrees and a translation in meters, moved by the jitter."""
     values = move_numbers(numbers, rng)
     R = Rotation.from_rotvec(np.radians(values[:3])).as_matrix()
     return np.concatenate([R, np.array(values[3:])[:, None]], axis=1)

@@ -88,13 +88,13 @@ class RegionEvidence(Evidence):
     """What is kept of a region whose depth is asked or shown as an option."""
 
     mean_m: float
-    """Mean depth, metres."""
+    """Mean depth, meters."""
     quantiles_m: Annotated[FloatArray, ArrayShape(7)]
-    """Depth at 5, 10, 25, 50, 75, 90 and 95 %, metres."""
+    """Depth at 5, 10, 25, 50, 75, 90 and 95 %, meters."""
     valid: float
     """Share of the pixels whose depth is known."""
     blocks: list[Annotated[tuple[float, int], Strict(False)]]
-    """(mean depth in metres, known pixels) of 4 x 4 parts, row by row."""
+    """(mean depth in meters, known pixels) of 4 x 4 parts, row by row."""
     grey: float | None = None
     """Mean grey level (0 to 255) of a region that is shown beside others, by which who understands nothing might
     choose; None of one that stands alone."""
@@ -107,19 +107,19 @@ class Region:
     rect_px: tuple[int, int, int, int]
     """[x1, y1, x2, y2], ends included, pixels of the delivered image."""
     mean_m: float
-    """Mean depth of the region, metres."""
+    """Mean depth of the region, meters."""
     quantiles_m: FloatArray
-    """(7,) depth at 5, 10, 25, 50, 75, 90 and 95 %, metres."""
+    """(7,) depth at 5, 10, 25, 50, 75, 90 and 95 %, meters."""
     valid: float
     """Share of the region's pixels whose depth is known, 0 to 1."""
     depth_m: DepthArray
-    """(h, w) depth of the region's pixels in the depth image, metres; 0 where unknown."""
+    """(h, w) depth of the region's pixels in the depth image, meters; 0 where unknown."""
     point_m: FloatArray
     """(3,) world point of the centre at the median depth."""
 
     @property
     def median_m(self) -> float:
-        """Median depth of the region, metres."""
+        """Median depth of the region, meters."""
         return float(self.quantiles_m[3])
 
     def evidence(self) -> RegionEvidence:
@@ -278,7 +278,7 @@ def measure_cloud_medians_m(frame: ViewFrame, rects: Sequence[list[int]]) -> Flo
 
     The second route of region depths: the cloud is made with the depth camera and projected with the delivered one,
     so a wrong mapping between the two shows. Both cameras share their centre and axes, so where a point projects to
-    depends on its column and row alone: those are projected, at a depth of one metre, instead of the whole cloud.
+    depends on its column and row alone: those are projected, at a depth of one meter, instead of the whole cloud.
     """
     u, v = (_project_pixels(frame, axis) for axis in (0, 1))
     medians = []
@@ -354,7 +354,7 @@ def _find_depth_rects(frame: ViewFrame, rects: IntArray) -> IntArray:
 
 def _gate_depths(sums: SummedDepth, cells: IntArray, view: SceneView) -> tuple[BoolArray, FloatArray, dict[str, int]]:
     """((N,) which rectangles of the depth image pass the gates of its values, as far as these can be applied in bulk,
-    (N,) their mean depth in metres, how many each gate dropped)."""
+    (N,) their mean depth in meters, how many each gate dropped)."""
     known, mean_m, std_m = sums.measure_means(cells)
     passing, dropped = np.ones(len(cells), dtype=bool), {}
     for name, keep in (

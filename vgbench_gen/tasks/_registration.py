@@ -26,7 +26,7 @@ INLIER_PX_AT_640 = 3.0
 # share is a repeated pattern.
 _PNP_INLIERS_MIN, _PNP_SHARE_MIN = 15, 0.4
 _ITERATIONS = 12
-_CONVERGED = 1e-4  # radians and metres; two hundred times below what the routes may differ by
+_CONVERGED = 1e-4  # radians and meters; two hundred times below what the routes may differ by
 _MIN_POINTS = 60
 _MIN_CONDITION = 2e-3  # smallest over largest eigenvalue; below, a plane or a corridor leaves a motion free
 

@@ -1,7 +1,7 @@
 """Statistics of many rectangles of one depth image at once, through summed-area tables.
 
 On a plane the inverse of the depth is linear in the pixel, so a plane is fitted to a rectangle from sums over it alone:
-of the inverse depth, of its products with the pixel, and of the pixel's own. Frame: camera of the depth image; metres.
+of the inverse depth, of its products with the pixel, and of the pixel's own. Frame: camera of the depth image; meters.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class PlaneFits:
     """Planes fitted to rectangles (N,)."""
 
     depth_m: FloatArray
-    """(N,) depth at which the planes are, metres: the harmonic mean of what was measured."""
+    """(N,) depth at which the planes are, meters: the harmonic mean of what was measured."""
     residual_m: FloatArray
-    """(N,) root mean square of how far the measured depth is off the plane along the viewing axis, metres."""
+    """(N,) root mean square of how far the measured depth is off the plane along the viewing axis, meters."""
     spread_deg: FloatArray
     """(N,) largest angle between the plane and the planes of the four quarters, degrees; 90 where a quarter has too
     few pixels of known depth."""

@@ -287,7 +287,7 @@ class Task(NoiseTest, Proposals, abc.ABC):
         raise TypeError(f"{self.name} has no open-ended form")
 
     def stored_poses(self, fact: Fact) -> dict[str, FloatArray]:
-        """Frame id -> (4, 4) `world_from_camera`, metres, of all frames whose pose the fact or a candidate keeps.
+        """Frame id -> (4, 4) `world_from_camera`, meters, of all frames whose pose the fact or a candidate keeps.
 
         Raises:
             DatasetError: the evidence of the fact or of a candidate is not what the task declares.

@@ -76,7 +76,7 @@ def _read_camera(value: Any) -> Camera:
 
 
 Pose = Annotated[FloatArray, ArrayShape(4, 4, flat=True)]
-"""(4, 4) `dst_from_src`; the name of the field says between which frames, with lengths in metres."""
+"""(4, 4) `dst_from_src`; the name of the field says between which frames, with lengths in meters."""
 Points = Annotated[FloatArray, ArrayShape(-1, 3)]
 """(N, 3) points; the field says in which frame."""
 StoredCamera = Annotated[Camera, PlainValidator(_read_camera), PlainSerializer(make_camera_record)]
@@ -137,7 +137,7 @@ class Evidence(BaseModel):
         return type(self)(**{**self.__dict__, **changes})
 
     def poses(self) -> Mapping[str, FloatArray]:
-        """Frame id -> (4, 4) `world_from_camera`, in metres, of all frames whose pose the record keeps."""
+        """Frame id -> (4, 4) `world_from_camera`, in meters, of all frames whose pose the record keeps."""
         return {}
 
     def two_views(self) -> TwoViewEvidence | None:
@@ -152,13 +152,13 @@ class PosesEvidence(Evidence):
     """A record that keeps poses of frames."""
 
     world_from_camera: dict[str, Pose] | None = None
-    """Frame id -> camera to world of the scan, metres."""
+    """Frame id -> camera to world of the scan, meters."""
 
     def poses(self) -> Mapping[str, FloatArray]:
         return self.world_from_camera or {}
 
     def list_poses(self, frame_ids: Iterable[str]) -> list[FloatArray]:
-        """(4, 4) `world_from_camera` of these frames, in this order, metres.
+        """(4, 4) `world_from_camera` of these frames, in this order, meters.
 
         Raises:
             KeyError: the record keeps no pose of one of them.

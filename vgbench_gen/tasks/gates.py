@@ -80,16 +80,16 @@ class DepthMargins(TaskGates):
     section = "depths"
 
     ratio_min: float = 1.25
-    """Smallest ratio of two options where a depth in metres is asked."""
+    """Smallest ratio of two options where a depth in meters is asked."""
     gap_min_m: float = 0.15
-    """Smallest difference between two options where a depth in metres is asked, metres."""
+    """Smallest difference between two options where a depth in meters is asked, meters."""
     ratio_max: float = 3.0
-    """Largest ratio of the largest to the smallest option where a depth in metres is asked."""
+    """Largest ratio of the largest to the smallest option where a depth in meters is asked."""
     order_ratio_min: float = 1.15
     """Smallest ratio between the asked depth and every other depth of a set where the deepest or nearest region is
     asked."""
     order_gap_min_m: float = 0.25
-    """Smallest difference between these depths, metres."""
+    """Smallest difference between these depths, meters."""
     order_ratio_max: float = 4.0
     """Largest ratio of two depths of one set of regions where the deepest or nearest is asked."""
 
@@ -101,9 +101,9 @@ class DistanceMargins(TaskGates):
     section = "distance"
 
     min_m: float = 0.4
-    """Smallest distance that is asked, metres; objects that are nearer to each other touch."""
+    """Smallest distance that is asked, meters; objects that are nearer to each other touch."""
     max_m: float = 5.0
-    """Largest distance that is asked, metres; the range of depth sensors."""
+    """Largest distance that is asked, meters; the range of depth sensors."""
     rect_iou_max: float = 0.3
     """Largest overlap (intersection over union) of the two projected rectangles, which must be told apart."""
     box_iou_max: float = 0.05
@@ -111,7 +111,7 @@ class DistanceMargins(TaskGates):
     ratio_min: float = 1.30
     """Smallest ratio of two options of one question; people and the best generators cannot tell less apart."""
     gap_min_m: float = 0.15
-    """Smallest difference between two options of one question, metres."""
+    """Smallest difference between two options of one question, meters."""
     ratio_max: float = 3.0
     """Largest ratio of the largest to the smallest option of one question."""
 
@@ -156,14 +156,14 @@ class PoseMargins(TaskGates):
     direction_gap_min_deg: float = 30.0
     """Smallest angle between the directions of translation of two options whose rotations are alike, degrees."""
     direction_norm_min_m: float = 0.2
-    """Length of a translation, metres, below which its direction is noise and does not count."""
+    """Length of a translation, meters, below which its direction is noise and does not count."""
     reprojection_gap_min_d: float = 8.0
     """Smallest median distance in the image between points moved by one option and by another, D% (per cent of the
     image diagonal)."""
     rotation_max_deg: float = 60.0
     """Largest rotation of an option, degrees."""
     norm_max_m: float = 2.0
-    """Largest translation of an option, metres."""
+    """Largest translation of an option, meters."""
     matched_within: float = 0.30
     """Largest relative difference of angles, and of lengths of translations, between the motions of one set."""
     pnp_rotation_max_deg: float = 3.0
@@ -182,7 +182,7 @@ class TrackGates(TaskGates):
     """Smallest distance between two options in the image, D% (per cent of the image diagonal); it is above the loosest
     threshold of TAP-Vid."""
     gap_min_m: float = 0.10
-    """Smallest distance between two options in space, metres."""
+    """Smallest distance between two options in space, meters."""
     motion_min_d: float = 8.0
     """Smallest distance by which the right point moves in the image, D% (per cent of the image diagonal)."""
     cycle_max_px_at_640: float = 1.0
@@ -207,12 +207,12 @@ class ViewMargins(TaskGates):
     """Smallest rotation from the source to the view that is asked, degrees, unless the camera moves by
     `motion_min_m`."""
     motion_min_m: float = 0.25
-    """Smallest shift of the camera from the source to the view that is asked, metres, unless it turns by
+    """Smallest shift of the camera from the source to the view that is asked, meters, unless it turns by
     `motion_min_deg`."""
     rotation_gap_min_deg: float = 8.0
     """Smallest rotation between two options, degrees, unless they are `shift_gap_min_m` apart."""
     shift_gap_min_m: float = 0.2
-    """Smallest distance between the cameras of two options, metres, unless they differ by `rotation_gap_min_deg`."""
+    """Smallest distance between the cameras of two options, meters, unless they differ by `rotation_gap_min_deg`."""
     image_gap_min_d: float = 8.0
     """Smallest median distance in the image between where two options show the points of the source, D% (per cent of
     the image diagonal)."""

@@ -1,4 +1,4 @@
-"""How deep a marked region is, in metres.
+"""How deep a marked region is, in meters.
 
 Ground truth: mean z over the region, two decimals (VGBench, SpatialScore section D.2); the region gates make mean and
 median agree.

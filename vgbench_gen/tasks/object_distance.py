@@ -1,4 +1,4 @@
-"""How far apart two framed objects are, in metres.
+"""How far apart two framed objects are, in meters.
 
 Ground truth: Euclidean distance of the centres of the two oriented boxes, two decimals. The image fixes the answer,
 so options are a ladder around it. Ladders are chosen such that no rung is the likelier truth for whoever knows how far
@@ -73,7 +73,7 @@ class _Pair:
 
     @property
     def middle_m(self) -> FloatArray:
-        """Point (3,) halfway between the centres of both boxes, in the world of the scan, metres."""
+        """Point (3,) halfway between the centres of both boxes, in the world of the scan, meters."""
         return (self.a.world_box.center_m + self.b.world_box.center_m) / 2
 
     def looks_like(self, other: _Pair) -> bool:

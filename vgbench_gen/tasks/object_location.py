@@ -1,4 +1,4 @@
-"""Where a framed object is: the eight corners of its box in the camera frame, metres.
+"""Where a framed object is: the eight corners of its box in the camera frame, meters.
 
 The image fixes the answer. Options combine two depths, two orientations or two shapes (`_box_factors`), and all project
 onto the same rectangle (`docs/validity.md#object-location`). Where an object allows no such set, they are the whole box
@@ -168,7 +168,7 @@ class ObjectLocation(Task):
         return self.metric(truth, second, fact) / (SECOND_ROUTE_SHARE * step)
 
     def metric(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
-        """Mean distance of corresponding corners, metres."""
+        """Mean distance of corresponding corners, meters."""
         return float(np.linalg.norm(a - b, axis=1).mean())
 
     # --- answer space ----------------------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ class ObjectLocation(Task):
         return Candidate("", self.rounded(exact * (depth_m / float(exact[:, 2].mean())))) if depth_m > 0 else None
 
     def rank_by(self, value: FloatArray, fact: Fact) -> float:
-        """Depth of the centre, metres."""
+        """Depth of the centre, meters."""
         return float(value[:, 2].mean())
 
     def perturbed(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
@@ -299,7 +299,7 @@ class ObjectLocation(Task):
         return np.asarray(corners @ np.swapaxes(turns, 1, 2) + shifts[:, None])
 
     def gaps(self, values: FloatArray, options: Sequence[Candidate], about: Candidate, fact: Fact) -> FloatArray:
-        """See `NoiseTest`; mean distance of corresponding corners, metres."""
+        """See `NoiseTest`; mean distance of corresponding corners, meters."""
         return np.stack([np.linalg.norm(values - option.value, axis=2).mean(axis=1) for option in options])
 
     # --- asking ----------------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ class WorldPoint:
     label: str
     """As the marks are labelled."""
     point_m: FloatArray
-    """(3,) in the world of the scan, metres."""
+    """(3,) in the world of the scan, meters."""
     right: bool = True
     """Whether it is part of the truth; otherwise it is part of a wrong option."""
 
@@ -45,7 +45,7 @@ class WorldBox:
     label: str
     """What the scan calls it."""
     corners_m: FloatArray
-    """Corners (8, 3) in the world of the scan, metres."""
+    """Corners (8, 3) in the world of the scan, meters."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

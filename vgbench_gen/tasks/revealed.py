@@ -40,7 +40,7 @@ class RevealedRegion(Evidence):
     rect_px: Rect
     """[x1, y1, x2, y2], ends included."""
     mean_m: float
-    """Mean depth, metres along the view."""
+    """Mean depth, meters along the view."""
     median_m: float
     """Median depth likewise."""
     allowed_ratio: float
@@ -57,7 +57,7 @@ class RevealedObject(Evidence):
     rect_px: Rect
     """Its outline as drawn, [x1, y1, x2, y2], ends included."""
     corners_m: Annotated[FloatArray, ArrayShape(8, 3)]
-    """Corners of its box in the frame of the camera (x right, y down, z forward), metres."""
+    """Corners of its box in the frame of the camera (x right, y down, z forward), meters."""
     allowed_ratio: float
     """By which factor the depth of its centre may be off and still leave the answer."""
 
@@ -70,7 +70,7 @@ class RevealedMotion(Evidence):
     second: int
     """Place of the second image."""
     second_from_first: Pose
-    """(4, 4) X2 = R X1 + t, metres."""
+    """(4, 4) X2 = R X1 + t, meters."""
     allowed_rotation_deg: float
     """By how much a rotation may be off and still leave the answer, degrees."""
     allowed_direction_deg: float

@@ -82,7 +82,7 @@ def format_point(uv: npt.ArrayLike) -> str:
 
 
 def format_corners(corners_m: npt.ArrayLike, decimals: int = 2) -> str:
-    """Points (N, 3), metres, on one line in the order given: "(x, y, z), (x, y, z), …"."""
+    """Points (N, 3), meters, on one line in the order given: "(x, y, z), (x, y, z), …"."""
     array = _check_shape(corners_m, 2)
     return ", ".join(f"({', '.join(format_fixed(float(x), decimals) for x in row)})" for row in array)
 

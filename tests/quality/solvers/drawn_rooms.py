@@ -18,6 +18,7 @@ from vgbench_gen.quality.questions import Question
 from vgbench_gen.store.drawing import COLORS, CROSSHAIR, SHAPES, draw
 from vgbench_gen.store.pictures import Picture, apply, encode_jpeg, reads_inside
 from vgbench_gen.tasks import _poses
+from vgbench_gen.tasks.presentation import make_number_slots
 from vgbench_gen.tasks.records import make_camera_record, make_camera_slots
 from vgbench_gen.text import numbers
 from vgbench_gen.text.marks import list_marks, name_mark
@@ -34,7 +35,7 @@ Asked = tuple[Question, list[bytes]]
 
 @functools.cache
 def shot(seed: int, k: int) -> tuple[ColorArray, DepthArray, Camera, FloatArray]:
-    """(RGB, depth in metres, camera, world_from_camera) of one frame of a room."""
+    """(RGB, depth in meters, camera, world_from_camera) of one frame of a room."""
     scene = _room(seed)
     frame = scene.frames[k]
     depth_m, color = ray_cast(frame.camera, frame.world_from_camera, scene.solids)
@@ -56,6 +57,7 @@ def asked(
 ) -> Question:
     bank = load_phrasings(task, form)
     phrasing = bank[n % len(bank)]
+    slots = make_number_slots(4) | slots
     question, context = render(phrasing, {k: v for k, v in slots.items() if k in phrasing.slots})
     name = f"{task}/{form}/{seed}/{n}"
     scene = f"room/{seed}"

@@ -23,7 +23,7 @@ class DepthMap:
     """Depth of an image."""
 
     depth_m: FloatArray
-    """(H, W) metres along the viewing axis, as the model estimates it; it gives no error bars."""
+    """(H, W) meters along the viewing axis, as the model estimates it; it gives no error bars."""
     focal_px: float | None
     """Focal length in pixels of the image, where the model estimates it."""
 

@@ -100,6 +100,6 @@ def cover_box(box: Sequence[float], size: tuple[int, int], share: float = 1.0) -
 
 
 def describe_depth(depth_m: FloatArray, within: BoolArray | tuple[slice, slice]) -> dict[str, float]:
-    """{"depth", "spread_m"} median and half the range of the middle half, metres, of a region's pixels."""
+    """{"depth", "spread_m"} median and half the range of the middle half, meters, of a region's pixels."""
     low, middle, high = np.percentile(depth_m[within], [25, 50, 75])
     return {"depth": round(float(middle), 3), "spread_m": round(float(high - low) / 2, 3)}

@@ -174,7 +174,7 @@ class CountReader(_NumeralReader):
 
 
 class MeasureReader(_NumeralReader):
-    """Reads a length in metres, or another measure in its base unit.
+    """Reads a length in meters, or another measure in its base unit.
 
     Args:
         unit: the unit the question asks for, taken where a reply has none; without it such a reply says nothing.

@@ -159,7 +159,7 @@ def find_number(text: str) -> str:
     return next((str(value) for word, value in _NUMBER_WORDS.items() if word in split), stripped)
 
 
-def convert_to_centimetres(unit: str) -> float:
+def convert_to_centimeters(unit: str) -> float:
     """How long a unit is by the script's table, which is QSpatialBench's; 1 for one it does not know."""
     return _CENTIMETRES.get(unit, 1)
 
@@ -210,7 +210,7 @@ def _score_length(reply: str, truth: str) -> OfficialScore:
     wanted, wanted_unit = float(expected.group(1)), expected.group(2).lower()
     if value == 0 or wanted == 0:
         return OfficialScore(extracted, float(value == wanted == 0))
-    value, wanted = value * convert_to_centimetres(unit), wanted * convert_to_centimetres(wanted_unit)
+    value, wanted = value * convert_to_centimeters(unit), wanted * convert_to_centimeters(wanted_unit)
     try:
         return OfficialScore(extracted, float(max(value / wanted, wanted / value) < 2.0))
     except ZeroDivisionError:

@@ -93,7 +93,7 @@ def score_blink(response: str | None, truth: str, options: int) -> OfficialScore
 def score_q_spatial(response: str | None, truth: str) -> OfficialScore:
     """The mean of the numbers in the last scalar braces with the unit in the last unit braces, within a factor of 2.
 
-    An unknown unit is centimetres. Without braces the script ends in an IndexError.
+    An unknown unit is centimeters. Without braces the script ends in an IndexError.
     """
     if response is None:
         return OfficialScore(None, 0.0, "the reply is None")
@@ -112,8 +112,8 @@ def score_q_spatial(response: str | None, truth: str) -> OfficialScore:
         said = float(np.mean(numbers)) if numbers else math.nan
     extracted = f"{said:g} {in_units[-1]}"[:100]
     said, wanted = (
-        said * released.convert_to_centimetres(in_units[-1].lower()),
-        value * released.convert_to_centimetres(expected[2].lower()),
+        said * released.convert_to_centimeters(in_units[-1].lower()),
+        value * released.convert_to_centimeters(expected[2].lower()),
     )
     if not said > 0 or not wanted > 0:
         return OfficialScore(extracted, 0.0)

@@ -26,7 +26,7 @@ class ParsedAnswer:
     """What a reply says."""
 
     value: str | float | None
-    """A letter, "Yes" or "No", a number, metres or a text, by the reader. None unless the status is "ok"."""
+    """A letter, "Yes" or "No", a number, meters or a text, by the reader. None unless the status is "ok"."""
     status: Status
     """What the reading came to."""
 

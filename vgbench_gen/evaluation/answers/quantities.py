@@ -223,7 +223,7 @@ def _guess_smaller(large: Unit, value: float, gap: str) -> Unit | None:
     """The unit of a number without one right behind a length: inches after feet, tenths in 1米8."""
     if gap.strip(" -"):
         return None
-    if large is units.METRE:
+    if large is units.METER:
         if value in range(10, 100):
             return units.SPELLINGS["cm"]
         return units.SPELLINGS["dm"] if not gap and value in range(1, 10) else None

@@ -24,7 +24,7 @@ class Unit:
     name: str
     """Its symbol."""
     scale: float
-    """One of it in the base unit of its kind: the metre, the square metre, the degree or the pixel."""
+    """One of it in the base unit of its kind: the meter, the square meter, the degree or the pixel."""
     kind: Kind
     """What it measures."""
     metric: bool = True
@@ -99,7 +99,7 @@ def _list_spellings() -> dict[str, Unit]:
 
 
 SPELLINGS = _list_spellings()
-METRE = SPELLINGS["m"]
+METER = SPELLINGS["m"]
 FOOT, INCH = SPELLINGS["ft"], SPELLINGS["in"]
 
 # "3 in the image" is no length: `in` is a unit only where no word follows that "in" can stand before.

@@ -6,7 +6,7 @@
   const INK = { right: "#1fd1a0", wrong: "#ff8a3c", plain: "#7cc0ff" };
   const GROUND = [20, 22, 26];
   const LIMIT = Math.PI / 2 - 0.01;
-  const PLANE = 0.6; // metres from a camera to its image at most
+  const PLANE = 0.6; // meters from a camera to its image at most
   const ROOM = 0.86; // of the canvas that is filled: the rest is for labels
 
   const sub = (a, b) => [a[0] - b[0], a[1] - b[1], a[2] - b[2]];

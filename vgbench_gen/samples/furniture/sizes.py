@@ -30,7 +30,7 @@ class Variety:
     tall: Range = (0.78, 1.28)
     """The factor of z on top of it."""
     height_m: Range = (0.0, 2.3)
-    """The limits of the height that comes out, metres."""
+    """The limits of the height that comes out, meters."""
     tied: str = ""
     """The two axes, "xy" or "xz", that share the factor `wide`, which keeps round things round; empty for none."""
 

@@ -40,16 +40,16 @@ class PlaceEvidence(Evidence):
     """What is kept of a place of image 2 that is an option."""
 
     point_2_m: Point
-    """The point there, in the frame of camera 2, metres."""
+    """The point there, in the frame of camera 2, meters."""
     look: Annotated[FloatArray, ArrayShape(2)] | None = None
     """How unlike the query the place looks, without understanding: difference of the mean colours inside a marker (of
     255), and one minus the correlation of the surroundings; None for the question back."""
     uv_1_px: Annotated[tuple[int, int], Strict(False)] | None = None
     """Of a wrong option: its pixel in image 1, where the question back shows it; None where it has none."""
     point_1_m: Point | None = None
-    """Of a wrong option: the point there, in the frame of camera 1, metres."""
+    """Of a wrong option: the point there, in the frame of camera 1, meters."""
     z_1_m: float | None = None
-    """Of a tracked point, like all that follow: its depth in image 1, metres."""
+    """Of a tracked point, like all that follow: its depth in image 1, meters."""
     uv_2_px: PixelArray | None = None
     """Its exact pixel in image 2."""
     cycle_px_at_640: float | None = None
@@ -63,7 +63,7 @@ class TrackedEvidence(PlaceEvidence):
     these is missing."""
 
     z_1_m: float
-    """Depth of the point in image 1, metres."""
+    """Depth of the point in image 1, meters."""
     uv_2_px: PixelArray
     """(2,) exact pixel of the point in image 2."""
     cycle_px_at_640: float

@@ -258,5 +258,5 @@ def make_same_pixel_decoy(truth: Candidate, tracks: Tracks, view: SceneView) -> 
 
 
 def _locate_pixel(frame: ViewFrame, uv_px: FloatArray, z_m: float) -> FloatArray:
-    """(3,) a pixel's point in the camera's frame, metres, as it is kept."""
+    """(3,) a pixel's point in the camera's frame, meters, as it is kept."""
     return np.round(projection.back_project(frame.camera, uv_px, np.array(z_m)), 4)

@@ -36,7 +36,7 @@ class Tracks:
     uv_a: FloatArray
     """(N, 2) whole pixels of the first frame."""
     z_a: FloatArray
-    """(N,) depth of the first frame there, metres."""
+    """(N,) depth of the first frame there, meters."""
     uv_b: FloatArray
     """(N, 2) exact pixels of the second frame."""
     points_b_m: FloatArray
@@ -117,7 +117,7 @@ def gate_grid(frame: ViewFrame, u_px: FloatArray, v_px: FloatArray, view: SceneV
         view: of the frame.
 
     Returns:
-        (n, m) whether a pixel passes, and (n, m) metres.
+        (n, m) whether a pixel passes, and (n, m) meters.
     """
     inside_u, inside_v = (
         _is_between(along, *ends) for along, ends in zip((u_px, v_px), _find_ends(frame, view), strict=True)

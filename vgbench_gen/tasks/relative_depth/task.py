@@ -145,7 +145,7 @@ class RelativeDepth(Task):
                     problem = f"regions_{most}", len(found), DECOYS + 1, str(dropped)
                     weighed[frame.id, ask] = reject(self, view, key, *problem)
                     continue
-                # One region per depth: sensors count in millimetres, and equal values never stand together.
+                # One region per depth: sensors count in millimeters, and equal values never stand together.
                 found = list({region.median_m: region for region in found}.values())
                 allowed = np.array([[self._decided(a, b, ask) for b in found] for a in found])
                 rows = _balance.drawn_sets(allowed, DECOYS, rng)
@@ -242,7 +242,7 @@ class RelativeDepth(Task):
         return median[first : first + 1]
 
     def metric(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
-        """Difference of median depths, metres."""
+        """Difference of median depths, meters."""
         return float(abs(a[0] - b[0]))
 
     def rounded(self, value: FloatArray) -> FloatArray:

@@ -22,7 +22,7 @@ class MotionEvidence(PosesEvidence):
     """What is kept of a motion. One that was named, not measured, has the points and the second camera alone."""
 
     points_m: Points
-    """Points of which both frames see most, in the frame of the first camera, metres."""
+    """Points of which both frames see most, in the frame of the first camera, meters."""
     camera_1: StoredCamera | None = None
     """Of the first image; kept where the motion was turned around, since that image is another one then."""
     camera_2: StoredCamera

@@ -1,4 +1,4 @@
-"""Rotation and translation between two views: `X2 = R X1 + t`, metres (VGBench, SpatialScore section D.2).
+"""Rotation and translation between two views: `X2 = R X1 + t`, meters (VGBench, SpatialScore section D.2).
 
 Options are the motions of other frame pairs of the same scene with about the same angle and length, so that neither
 size nor form tells the truth. Gates and margins: `docs/validity.md#relative-pose`.
@@ -182,7 +182,7 @@ class RelativePose(PairMarginsTask):
         return _poses.compute_by_quaternions(*_list_poses(fact.truth_candidate))
 
     def metric(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
-        """Mean distance, metres, between where both poses put the points that the truth's frames share."""
+        """Mean distance, meters, between where both poses put the points that the truth's frames share."""
         return _poses.measure_mean_displacement_m(a, b, MotionEvidence.of(fact.truth_candidate).points_m)
 
     def rounded(self, value: FloatArray) -> FloatArray:

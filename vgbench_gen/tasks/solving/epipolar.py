@@ -12,7 +12,7 @@ from vgbench_gen.core.types import FloatArray
 from vgbench_gen.tasks.solving.images import Image
 
 SIDE = 400
-_TOLERANCE_PX = 4.0  # at the working size; t is printed to a centimetre, which turns a short one by some degrees
+_TOLERANCE_PX = 4.0  # at the working size; t is printed to a centimeter, which turns a short one by some degrees
 
 
 def match_rays(

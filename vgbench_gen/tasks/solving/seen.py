@@ -66,7 +66,7 @@ def read_matrices(text: str) -> list[FloatArray]:
 
 
 def read_motions(text: str) -> list[FloatArray]:
-    """Every printed motion as [R|t] (3, 4), t in metres; R is brought back onto the rotations.
+    """Every printed motion as [R|t] (3, 4), t in meters; R is brought back onto the rotations.
 
     Raises:
         Unread: there are not as many R as t.

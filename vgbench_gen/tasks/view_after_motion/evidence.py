@@ -20,7 +20,7 @@ class SourceEvidence(FactEvidence):
     """What is kept of the source frame."""
 
     points_m: Points
-    """Points that the source sees, in its camera's frame, metres."""
+    """Points that the source sees, in its camera's frame, meters."""
 
 
 class ViewEvidence(PosesEvidence):

@@ -234,7 +234,7 @@ class ViewAfterMotion(PairMarginsTask):
         return _poses.compute_by_quaternions(source, view)
 
     def metric(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
-        """Mean distance, metres, between where both motions put the points that the source sees."""
+        """Mean distance, meters, between where both motions put the points that the source sees."""
         return _poses.measure_mean_displacement_m(a, b, SourceEvidence.of(fact).points_m)
 
     def rounded(self, value: FloatArray) -> FloatArray:
