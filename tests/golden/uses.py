@@ -19,7 +19,8 @@ def distractors(run: Run) -> Artefacts:
     """Options redrawn by every strategy, enforced and recorded, and of a set that was redrawn before."""
     source = captures_build(run)
     found: Artefacts = {}
-    ways = (("set-first", source, ()), ("sampled", source, ()), ("perturbed", source, ("--margins", "recorded")),
+    ways = (("set-first", source, ()), ("sampled", source, ()),
+            ("perturbed", source, ("--margins", "recorded", "--allow-unchanged")),
             ("again", "sampled", ("--mix", "set-first=0.3,sampled=0.7", "--task", "metric_depth", "--task",
                                   "relative_depth", "--refused", "drop")))  # fmt: skip
     for name, base, more in ways:
