@@ -136,7 +136,7 @@ class Budget:
                     one.set_result(None)
 
     async def room_for(self, thought: Callable[[], Usage]) -> Usage:
-        """Wait until a request may start that uses what is thought; call `holding` right after, without waiting.
+        """Wait until a request may start that uses what is thought; call `hold` right after, without waiting.
 
         Until the provider has said once what a request really uses, only a few are let through: a rule of thumb that
         is far off must not spend the budget many times over.

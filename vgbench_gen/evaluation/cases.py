@@ -75,7 +75,7 @@ def score_file(path: Path, tally: CaseTally) -> Iterator[dict[str, Any]]:
     """Score a file line by line.
 
     Yields `{"id", "sane": {"extracted", "outcome", "score"}, "official": {"extracted", "score"}}` for every line that
-    makes sense, in order. A line that does not is named in `tally.bad` and the others go on. Empty lines are skipped.
+    makes sense, in order. A line that does not is named in `CaseTally.bad`, the others go on. Empty lines are skipped.
     Memory holds one line at a time.
 
     Raises:

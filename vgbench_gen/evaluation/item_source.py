@@ -108,8 +108,8 @@ def make_item(
 
     Args:
         pair_id: a name that the halves of a pair share, for tables that count pairs with both halves right (the column
-            `Pairs`, and layouts with `how="pairs"`).
-        twin_id: likewise of a true and a false claim about the same images (the column `Twins`).
+            "Pairs", and layouts with `how="pairs"`).
+        twin_id: likewise of a true and a false claim about the same images (the column "Twins").
         group_id: of questions that stay together where `--limit` draws some; by default those of one pair, else of one
             pair of twins, else each alone.
     """

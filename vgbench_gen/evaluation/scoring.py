@@ -74,7 +74,7 @@ class Scored:
     measures: Mapping[str, float]
     """Other metrics by name: of a number `delta_2`, `delta_1.25`, `mra` and `relative_error`; a kind's own; or none."""
     followed: bool
-    """Whether the last line is the answer in the form asked for, and nothing else (`answers.read_final_line`)."""
+    """Whether the last line is the answer in the form asked for, and nothing else (`final_line.read_final_line`)."""
     strict: float
     """The score of a reader that looks at that line alone."""
     official_measures: Mapping[str, float] = field(default_factory=dict)

@@ -36,7 +36,7 @@ def search_text(item: Item) -> str:
 def make_detail(item: Item, addresses: Sequence[str]) -> dict[str, Any]:
     """Everything that the view of one item shows; JSON-ready.
 
-    addresses: of its images, as `Images.address` gives them.
+    addresses: of its images, as `GalleryImages.find_address` gives them.
     """
     marks, problem = make_overlay(item)
     return {

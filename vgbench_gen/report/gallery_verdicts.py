@@ -47,8 +47,8 @@ def read_audit(folder: Path, rows: Mapping[str, int]) -> list[dict[str, Any]]:
 def read_reviews(folder: Path, rows: Mapping[str, int], digests: Mapping[str, str]) -> list[dict[str, Any]]:
     """The last verdict of every reviewer on every item: {row, reviewer, verdict, flags, note}.
 
-    digests: item id -> `item_digest`. Verdicts on planted defects, and on other words than the item has now, are not
-    about the item and are left out.
+    digests: item id -> `lines.digest_item`. Verdicts on planted defects, and on other words than the item has
+    now, are not about the item and are left out.
 
     Raises:
         DatasetError: a file in `review/` is not what `vgbench review` writes.

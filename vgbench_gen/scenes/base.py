@@ -159,7 +159,7 @@ class Scene(abc.ABC):
     """The unit vector against gravity in the world frame, (3,) float64, or None where it is unknown."""
     depth_kind: DepthKind
     """"sensor" or "laser": how near two views must agree about a depth, and up to which distance depth is believed
-    (`Tolerance` in `vgbench_gen.geometry.visibility`, and the recipe's `[gates.depth]`)."""
+    (`geometry.visibility`, and the recipe's `[gates.depth]`)."""
     licence: str
     """The id of the licence."""
     source_digest: str

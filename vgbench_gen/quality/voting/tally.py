@@ -38,7 +38,7 @@ def count_by_question(votes: VoteMatrix, panel: Sequence[Voter], rule: Rule) -> 
     Args:
         votes: (n, m).
         panel: the m models, in the order of the columns.
-        rule: fitted to this panel (`rule.fitted`).
+        rule: fitted to this panel.
     """
     wrong_codes = [VOTES.index(vote) for vote in COUNTED_WRONG[rule.policy]]
     right, wrong = votes == VOTES.index("right"), np.isin(votes, wrong_codes)

@@ -127,7 +127,7 @@ class WrongPlaces:
     points_m: FloatArray
     """(n, 3) their points in the camera's frame."""
     looks: FloatArray
-    """(n, 2) how unlike the query they look (`track_looks.compare_looks`)."""
+    """(n, 2) how unlike the query they look (`track_looks.look_at_pairs`)."""
     own_look: FloatArray
     """(2,) how unlike the query the point itself looks."""
 

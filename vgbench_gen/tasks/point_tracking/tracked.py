@@ -181,7 +181,7 @@ def carry_into(frame: ViewFrame, other: ViewFrame, uv: FloatArray) -> SeenBack:
 def match_pixel(a: ViewFrame, b: ViewFrame, query: FloatArray, near: FloatArray, seen: SeenBack) -> FloatArray:
     """(2,) pixel of `b`, near `near`, whose surroundings look most like those of `query` in `a`.
 
-    The patch of `a` is drawn as `b` sees it (`seen.jacobian`) and moved over `b` by up to 12 px at 640; normalised
+    The patch of `a` is drawn as `b` sees it (`SeenBack.jacobian`) and moved over `b` by up to 12 px at 640; normalised
     cross-correlation, maximum refined by a parabola.
 
     Raises:

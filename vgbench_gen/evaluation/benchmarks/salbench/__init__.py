@@ -3,10 +3,9 @@
 `salbench-vlm/salbench` on the Hub, split `test`, six configurations: P3 (synthetic images, three features) and O3
 (natural ones, seven), each for detection, referring (`_box`: the object's box in the text) and visual referring
 (`_box_img`: drawn in red). Columns `image`, `question` (the complete prompt), `answer` ("Color, Size"), `image_id`.
-ImagePlace `question` is not there it is built from `bbox`, `num_distractors` and `object_category`, with the answer in
-`label` or `labels`; the box is drawn where `image_with_box` is not there. A box is [xmin, ymin, xmax, ymax] or has
-these names; values up to 1 are taken as shares of the image. That raw form was never published; it follows the plan of
-the benchmark's authors, and how many rows O3 has is only known once it is there.
+A row without `question` gets one from `bbox`, `num_distractors` and `object_category`, with the answer in `label` or
+`labels`; without `image_with_box` the box is drawn. A box is [xmin, ymin, xmax, ymax] or has these names; values up
+to 1 are shares of the image. That raw form was never published; it follows the plan of the benchmark's authors.
 """
 
 from __future__ import annotations

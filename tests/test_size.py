@@ -1,0 +1,54 @@
+"""Lines of Python of each room: what it may have today, and where it is to go.
+
+A number may be lowered by any commit, and raised only with the reason behind it. It also has to be lowered once a room
+is clearly below it, so that what was won is not spent unseen.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[1] / "vgbench_gen"
+SLACK = 60
+
+MOST_LINES = {
+    # room: (today, to go to; 85 more for each kind of question that is added to the ten)
+    "core": (2074, 1300),
+    "geometry": (1400, 1300),
+    "scenes": (7316, 6000),
+    "store": (2962, 2450),
+    "tasks": (11284, 8700),
+    "distractors": (960, 700),
+    "text": (2396, 1700),
+    "pipeline": (7129, 4600),
+    "quality": (6085, 4300),
+    "samples": (8236, 7000),
+    "evaluation": (15125, 11000),
+    "agent": (7508, 6300),
+    "backends": (3752, 3300),
+    "importers": (3076, 2750),
+    "report": (4856, 4000),
+    "publish": (4442, 3900),
+    "cli": (4855, 3900),
+}
+
+
+def count_lines(room: str) -> int:
+    return sum(path.read_bytes().count(b"\n") for path in (PACKAGE / room).rglob("*.py"))
+
+
+@pytest.mark.parametrize("room", MOST_LINES)
+def test_a_room_does_not_grow(room: str) -> None:
+    lines, (most, _) = count_lines(room), MOST_LINES[room]
+    assert lines <= most, (
+        f"{room}: {lines} lines; at most {most}. Take something away, or raise the number with a reason."
+    )
+    assert lines >= most - SLACK, f"{room}: {lines} lines; lower its number here from {most}."
+
+
+def test_every_room_has_a_budget() -> None:
+    rooms = {path.name for path in PACKAGE.iterdir() if any(path.glob("*.py"))}
+    assert rooms == set(MOST_LINES)
+    assert all(today >= wanted for today, wanted in MOST_LINES.values())
