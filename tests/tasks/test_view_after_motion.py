@@ -158,17 +158,6 @@ def test_choice_shows_source_then_candidates_in_option_order() -> None:
         assert shown.slots["translation"] in render(phrasing, shown.slots)[0]
 
 
-def test_a_view_of_mirrored_images_keeps_a_mirrored_camera() -> None:
-    view = room_view()
-    fact = with_pictures(drawn(TASK, view)[0][0], view)
-    mirrored = TASK.counterpart(fact)
-    assert mirrored is not None
-    for member, turned in zip(fact.candidates, mirrored.candidates, strict=True):
-        before, after = (member.evidence["camera"], turned.evidence["camera"])
-        assert after["K"][2] == pytest.approx(before["width"] - 1 - before["K"][2])
-        assert (after["K"][5], after["width"]) == (before["K"][5], before["width"])
-
-
 def test_overlap_does_not_tell_the_truth() -> None:
     view = room_view()
     ranks: Counter[int] = Counter()

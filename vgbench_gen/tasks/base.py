@@ -21,7 +21,6 @@ from vgbench_gen.core.types import LETTERS, BoolArray, Candidate, Fact, FloatArr
 from vgbench_gen.distractors.base import FactorPair, OptionSet, compatibility, draw_truth, margins_pair_by_pair
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks._noise import NoiseTest
-from vgbench_gen.tasks._printed import list_printed_frames
 from vgbench_gen.tasks._proposals import Proposals
 from vgbench_gen.tasks.evidence import Evidence, FactEvidence
 from vgbench_gen.tasks.presentation import ClaimPair, Mark, Presentation, WorldBox, WorldPoint
@@ -157,10 +156,6 @@ class Task(NoiseTest, Proposals, abc.ABC):
         evidence: FactEvidence | None = None,
     ) -> Fact:
         """A fact of this task and scene whose truth is, for the time being, its first candidate."""
-        kept = evidence or FactEvidence()
-        if self.counterpart_kind == "mirror":
-            shown = [*frame_ids, *(frame_id for candidate in candidates for frame_id in candidate.frame_ids)]
-            kept = kept.with_fields(printed=list_printed_frames(view, shown) or None)
         return Fact(
             task=self.name,
             task_version=self.version,
@@ -174,7 +169,7 @@ class Task(NoiseTest, Proposals, abc.ABC):
             truth=0,
             second_value=candidates[0].value,
             margin=1.0,
-            evidence=kept.write() if evidence or kept.printed else {},
+            evidence=evidence.write() if evidence else {},
             licence=view.licence,
         )
 
@@ -332,21 +327,15 @@ class Task(NoiseTest, Proposals, abc.ABC):
 
         Source: `docs/validity.md#consistency-pairs`.
 
-        `counterpart_kind` names the side: "inverse" (first and second image exchanged), "swap" (A to B, B to A), "back"
-        (from image 2 to image 1) or "mirror" (all images mirrored left to right). Candidates keep their order, the
-        truth its place. Two partners of one another ask the same again: `partner(partner(f))` equals f up to rounding.
+        `counterpart_kind` names the side: "inverse" (first and second image exchanged), "swap" (A to B, B to A) or
+        "back" (from image 2 to image 1). Candidates keep their order, the truth its place. Two partners of one another
+        ask the same again: `partner(partner(f))` equals f up to rounding.
 
         Every candidate is turned, also one that was computed for an option set, so the partner of
         `replace(fact, candidates=options.options, truth=options.truth)` holds the set as it reads from the other
-        side. One without a counterpart gets a value of NaN, which `valid` refuses. Mirrored facts say so in
-        `FactEvidence.mirrored`: pictures flip their bases, and cameras, poses and pixels are those of flipped images.
+        side. One without a counterpart gets a value of NaN, which `valid` refuses.
         """
         return None
-
-    def shows_print(self, fact: Fact) -> bool:
-        """Whether an image of the fact, or of one of its candidates, shows print, which is never mirrored."""
-        shown = {*fact.frame_ids, *(frame_id for candidate in fact.candidates for frame_id in candidate.frame_ids)}
-        return not shown.isdisjoint(self.fact_evidence.of(fact).printed or ())
 
     def tolerance(self, question_type: QuestionType) -> float:
         """The relative tolerance that an open-ended row records, 0 for choices; a judgment records that of its claim.

@@ -28,7 +28,6 @@ from vgbench_gen.scenes.base import loaders
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.drawing import COLORS
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks import mirroring
 from vgbench_gen.tasks._objects import PER_FRAME, TARGETS_APART_M, order_in_strata
 from vgbench_gen.tasks._proposals import make_range
 from vgbench_gen.tasks._regions import (
@@ -43,7 +42,6 @@ from vgbench_gen.tasks._regions import (
     measure,
     measure_cloud_medians_m,
     measure_flat_means_m,
-    mirror_region,
     propose_rects,
     reveal_region,
 )
@@ -76,7 +74,6 @@ class MetricDepth(ScalarTask):
     category, subcategory = "Depth and Distance", "Absolute"
     category_origin: ClassVar[Mapping[str, str]] = dict.fromkeys(formats, "metric_depth_vqa")
     convention: ClassVar[Mapping[str, str]] = {"depth": "z", "axes": "opencv", "unit": "m", "statistic": "mean"}
-    counterpart_kind = "mirror"
     options_max = 4  # few rectangles are flat at five depths that lie between the gates `ratio_min` and `ratio_max`
     fact_evidence = FactEvidence
     candidate_evidence = RegionEvidence
@@ -282,7 +279,7 @@ class MetricDepth(ScalarTask):
             "rect": read_evidence_rect(fact.truth_candidate.show),
             "color": self._color(fact),
         }
-        return (mirroring.make_picture(fact, fact.frame_ids[0], op),)
+        return (Picture(fact.pictures[fact.frame_ids[0]], (op,)),)
 
     def slots(self, fact: Fact) -> dict[str, str]:
         """Region, colour word and camera."""
@@ -303,11 +300,6 @@ class MetricDepth(ScalarTask):
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         texts = tuple(self.printed(option.value) for option in options.options)
         return Presentation(self.pictures(fact), self.slots(fact), texts)
-
-    def counterpart(self, fact: Fact) -> Fact | None:
-        """The mirrored image: other places, the same depths."""
-        width = int(fact.cameras[fact.frame_ids[0]]["width"])
-        return mirroring.mirror_fact(self, fact, lambda member: mirror_region(member, width), fact.second_value)
 
     def draw_false_value(self, fact: Fact, rng: np.random.Generator) -> float | None:
         # Of a random option set, so that either could have been the true one; refused rather than drawn again, which

@@ -42,7 +42,6 @@ from vgbench_gen.tasks._pair_margins import PairMarginsTask
 from vgbench_gen.tasks._proposals import move_numbers
 from vgbench_gen.tasks.base import add_margins, reject
 from vgbench_gen.tasks.gates import HomographyGates
-from vgbench_gen.tasks.mirroring import make_picture
 from vgbench_gen.tasks.presentation import Margins
 from vgbench_gen.tasks.revealed import RevealedHomography
 from vgbench_gen.text import lint, numbers
@@ -280,11 +279,11 @@ class HomographyTask(PairMarginsTask):
 
     def make_crop(self, fact: Fact) -> Picture:
         """Image 1 as it was cut from the frame."""
-        return make_picture(fact, fact.frame_ids[0], WarpedImageEvidence.of(fact).make_crop_op())
+        return Picture(fact.pictures[fact.frame_ids[0]], (WarpedImageEvidence.of(fact).make_crop_op(),))
 
     def make_warp(self, fact: Fact, entries: Sequence[float]) -> Picture:
         """What a matrix, its entries row by row, makes of image 1 and of the frame around it."""
-        return make_picture(fact, fact.frame_ids[0], WarpedImageEvidence.of(fact).make_warp_op(entries))
+        return Picture(fact.pictures[fact.frame_ids[0]], (WarpedImageEvidence.of(fact).make_warp_op(entries),))
 
     def reveal_warp(self, fact: Fact, H: FloatArray, second: int = 1) -> RevealedHomography:
         """The matrix (3, 3) from the first image to the one at the place `second`."""

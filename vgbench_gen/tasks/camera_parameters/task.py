@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import ClassVar
 
 import cv2
@@ -21,14 +20,12 @@ from vgbench_gen.distractors.base import OptionSet, Proposal, compatibility, val
 from vgbench_gen.geometry import projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks import mirroring
 from vgbench_gen.tasks._proposals import make_range, move_numbers
 from vgbench_gen.tasks.base import add_margins, reject, tasks
 from vgbench_gen.tasks.camera_parameters.crops import (
     compute_output_size,
     keep_determined,
     make_candidate,
-    mirror_candidate,
     propose_rects,
 )
 from vgbench_gen.tasks.camera_parameters.estimate import SOLVERS
@@ -79,7 +76,6 @@ class CameraParameters(ScalarTask):
     }
     candidate_draws = 8
     options_max = 4  # crops are cut as ladders of four
-    counterpart_kind = "mirror"
     fact_evidence = SizeEvidence
     candidate_evidence = CropEvidence
     checks = (check_crops,)
@@ -305,7 +301,7 @@ class CameraParameters(ScalarTask):
         """The crop of the truth."""
         rect, size = read_shown_crop(fact.truth_candidate.show)
         op = {"op": "crop_resize", "rect": list(rect), "size": list(size)}
-        return (mirroring.make_picture(fact, fact.frame_ids[0], op),)
+        return (Picture(fact.pictures[fact.frame_ids[0]], (op,)),)
 
     def slots(self, fact: Fact) -> dict[str, str]:
         """Quantity, unit, the size of the image as shown, and the definition with what else of the camera is stated."""
@@ -397,13 +393,6 @@ class CameraParameters(ScalarTask):
             if false.separation >= 1 and abs(false.value[0] - truth) > allowed:
                 return ClaimPair(self.pictures(fact), self.slots(fact) | {"tolerance": phrase}, true, false, tolerance)
         return None
-
-    def counterpart(self, fact: Fact) -> Fact | None:
-        """The mirrored image: the same camera but for cx, which is counted from the other side."""
-        base_width, out_width = int(fact.cameras[fact.frame_ids[0]]["width"]), int(SizeEvidence.of(fact).size[0])
-        second = out_width - 1 - fact.second_value if fact.ask == "cx" else fact.second_value
-        turn = partial(mirror_candidate, ask=fact.ask, base_width=base_width, out_width=out_width)
-        return mirroring.mirror_fact(self, fact, turn, second)
 
     def _claim(self, value: FloatArray, fact: Fact, key: str = "") -> Claim:
         off = self.margin_ratio(fact.truth_candidate, Candidate("", value), fact)

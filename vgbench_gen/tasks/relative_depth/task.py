@@ -21,7 +21,8 @@ from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray, IntAr
 from vgbench_gen.distractors.base import OptionSet, leave_out
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.drawing import COLORS
-from vgbench_gen.tasks import _balance, mirroring
+from vgbench_gen.store.pictures import Picture
+from vgbench_gen.tasks import _balance
 from vgbench_gen.tasks._noise import is_nearest
 from vgbench_gen.tasks._regions import (
     Region,
@@ -30,7 +31,6 @@ from vgbench_gen.tasks._regions import (
     find_frame_regions,
     make_region_mark,
     measure_cloud_medians_m,
-    mirror_region,
     reveal_region,
 )
 from vgbench_gen.tasks.base import Task, add_margins, reject, tasks
@@ -85,7 +85,6 @@ class RelativeDepth(Task):
     category, subcategory = "Depth and Distance", "Relative"
     category_origin: ClassVar[Mapping[str, str]] = {"multi-choice": "relative_depth_vqa"}
     convention: ClassVar[Mapping[str, str]] = {"depth": "z", "axes": "opencv", "unit": "m", "statistic": "median"}
-    counterpart_kind = "mirror"
     checks = (check_regions,)
     fact_evidence = SetsEvidence
     candidate_evidence = RegionEvidence
@@ -327,12 +326,7 @@ class RelativeDepth(Task):
             "regions": list_marks(listed, [numbers.format_rect(op["rect"]) for op in listed]),
         } | make_camera_slots(fact.cameras[frame_id], intrinsics=False)
         texts = tuple(map(name_mark, ops))
-        return Presentation((mirroring.make_picture(fact, frame_id, *listed),), slots, texts)
-
-    def counterpart(self, fact: Fact) -> Fact | None:
-        """The mirrored image: other places, the same depths and sets."""
-        width = int(fact.cameras[fact.frame_ids[0]]["width"])
-        return mirroring.mirror_fact(self, fact, lambda member: mirror_region(member, width), fact.second_value)
+        return Presentation((Picture(fact.pictures[frame_id], tuple(listed)),), slots, texts)
 
 
 def _measure_apart_m(a: Region, b: Region) -> float:

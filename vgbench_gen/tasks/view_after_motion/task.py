@@ -7,7 +7,6 @@ The source is camera 1; the candidates are frames that see about as much of what
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -15,9 +14,10 @@ import numpy as np
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet
-from vgbench_gen.geometry import mirror, poses, projection, visibility
+from vgbench_gen.geometry import poses, projection, visibility
 from vgbench_gen.scenes.view import SceneView
-from vgbench_gen.tasks import _overlays, _poses, _registration, mirroring
+from vgbench_gen.store.pictures import Picture
+from vgbench_gen.tasks import _overlays, _poses, _registration
 from vgbench_gen.tasks._noise import is_nearest, measure_mean_gaps_m, perturb_motions
 from vgbench_gen.tasks._pair_margins import PairMarginsTask
 from vgbench_gen.tasks._pairs import PairTable, Problem, collect_poses, get_pair_table, thin_rows
@@ -93,7 +93,6 @@ class ViewAfterMotion(PairMarginsTask):
         "axes": "opencv",
         "unit": "m",
     }
-    counterpart_kind = "mirror"
     fact_evidence = SourceEvidence
     candidate_evidence = ViewEvidence
     checks = (check_motions,)
@@ -323,23 +322,8 @@ class ViewAfterMotion(PairMarginsTask):
         shown = (fact.frame_ids[0], *(option.frame_ids[0] for option in options.options))
         texts = tuple(fill_word("option.image", n=str(i + 2)) for i in range(len(options.options)))
         slots = _poses.make_slots(fact.truth_candidate.value) | make_camera_slots(fact.cameras[fact.frame_ids[0]])
-        pictures = tuple(mirroring.make_picture(fact, frame_id) for frame_id in shown)
+        pictures = tuple(Picture(fact.pictures[frame_id]) for frame_id in shown)
         return Presentation(pictures, slots | make_number_slots(len(texts)), texts)
-
-    def counterpart(self, fact: Fact) -> Fact | None:
-        """All images mirrored: R' = M R M and t' = M t with M = diag(-1, 1, 1)."""
-        stored = SourceEvidence.of(fact)
-        mirrored = stored.with_fields(points_m=mirror.mirror_points(stored.points_m))
-        turned = replace(fact, evidence=mirrored.write())
-        return mirroring.mirror_fact(self, turned, self._mirror_candidate, mirror.mirror_motion(fact.second_value))
-
-    def _mirror_candidate(self, member: Candidate) -> Candidate:
-        value, stored = self.rounded(mirror.mirror_motion(member.value)), ViewEvidence.given(member)
-        if stored is None:
-            return replace(member, value=value)
-        mirrored = {frame_id: mirror.mirror_motion(pose) for frame_id, pose in stored.poses().items()}
-        evidence = stored.with_fields(camera=mirror.mirror_camera(stored.camera), world_from_camera=mirrored)
-        return replace(member, value=value, evidence=evidence.write())
 
 
 def _list_shared_points(fact: Fact) -> FloatArray:
