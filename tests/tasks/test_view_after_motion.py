@@ -113,7 +113,7 @@ def test_separation_is_turn_or_place_and_what_the_image_shows() -> None:
     assert TASK.margin_ratio(truth, replace(truth, value=shifted), fact) <= 1.5 + 1e-6
     far_apart = replace(truth, evidence={**truth.evidence, "pair": {**truth.evidence["pair"], "overlap": 0.3}})
     near = replace(truth, evidence={**truth.evidence, "pair": {**truth.evidence["pair"], "overlap": 0.6}})
-    assert TASK.ceiling_ratio(far_apart, near, fact) == pytest.approx(0.3 / gates.overlap_spread_max)
+    assert TASK.pair_margins((far_apart, near), fact)[1][0, 1] == pytest.approx(0.3 / gates.overlap_spread_max)
 
 
 def test_another_world_gives_the_same_facts() -> None:

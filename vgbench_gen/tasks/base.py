@@ -18,7 +18,7 @@ from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.registry import Registry
 from vgbench_gen.core.types import LETTERS, BoolArray, Candidate, Fact, FloatArray, QuestionType, Rejected
-from vgbench_gen.distractors.base import FactorPair, OptionSet, compatibility, draw_truth, margins_pair_by_pair
+from vgbench_gen.distractors.base import FactorPair, OptionSet, compatibility, draw_truth
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks._noise import NoiseTest
 from vgbench_gen.tasks._proposals import Proposals
@@ -200,16 +200,13 @@ class Task(NoiseTest, Proposals, abc.ABC):
         return self.rounded(value).ravel()
 
     @abc.abstractmethod
-    def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
-        """Distance over the required margin."""
-
-    def ceiling_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
-        """Distance over the ceiling; 0 where the task has no pairwise ceiling."""
-        return 0.0
-
     def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
-        """(margin ratios, ceiling ratios) of all ordered pairs at once, (n, n) each; a costly metric needs its own."""
-        return margins_pair_by_pair(candidates, fact, self)
+        """(distances over the required margin, distances over the ceiling) of all ordered pairs, (n, n) each; zeros for
+        a ceiling that the task does not have."""
+
+    def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+        """The distance of two candidates over the required margin."""
+        return float(self.pair_margins((a, b), fact)[0][0, 1])
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         """Whether the value is a member of the family."""

@@ -8,7 +8,6 @@ how low objects usually stand (`docs/validity.md#balanced-selection`).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 from weakref import WeakKeyDictionary
@@ -185,11 +184,6 @@ class ObjectLocation(Task):
             return float(self.pair_margins((a, b), fact)[0][0, 1])
         except GeometryError:
             return 0.0
-
-    def ceiling_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
-        """Log-ratio of the depths of the centres over the ceiling."""
-        near, far = sorted((float(a.value[:, 2].mean()), float(b.value[:, 2].mean())))
-        return math.log(far / near) / math.log(self.limits.depth_ratio_max) if near > 0 else math.inf
 
     def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
         """See `_box_pairs.compare_boxes`; the same both ways round."""

@@ -71,29 +71,19 @@ class ScalarTask(Task):
         """Number with its unit; the unit's word follows the fact's kind where there are several."""
         return fill_word("option.meters", value=format_fixed(float(value[0]), self.decimals))
 
-    def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
-        """Smaller of log-ratio over the ratio margin and difference over the gap."""
-        x, y = float(a.value[0]), float(b.value[0])
-        if min(x, y) <= 0:
-            return 0.0
-        by_ratio = float(abs(np.log(x / y)) / np.log(self.ratio_min(fact)))
-        gap = self.gap_min(fact)
-        return min(by_ratio, abs(x - y) / gap) if gap else by_ratio
-
-    def ceiling_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
-        """Log-ratio over the ceiling."""
-        x, y = float(a.value[0]), float(b.value[0])
-        return float(abs(np.log(x / y)) / np.log(self.ratio_max(fact))) if min(x, y) > 0 else np.inf
-
     def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
-        """See `margin_ratio` and `ceiling_ratio`."""
+        """The smaller of log-ratio over the ratio margin and difference over the gap; log-ratio over the ceiling.
+
+        A value that is not positive keeps neither.
+        """
         values = np.array([float(candidate.value[0]) for candidate in candidates])
-        logs = np.log(values)
+        positive = (values > 0) & (values[:, None] > 0)
+        logs = np.log(np.where(values > 0, values, 1.0))
         by_ratio = np.abs(logs[:, None] - logs)
         apart, gap = by_ratio / np.log(self.ratio_min(fact)), self.gap_min(fact)
         if gap:
             apart = np.minimum(apart, np.abs(values[:, None] - values) / gap)
-        return apart, by_ratio / np.log(self.ratio_max(fact))
+        return np.where(positive, apart, 0.0), np.where(positive, by_ratio / np.log(self.ratio_max(fact)), np.inf)
 
     def claim_noise(self, value: float, fact: Fact) -> float:
         """Largest share by which a claim about a value may be off: half the stated tolerance, or less where the value
@@ -204,13 +194,13 @@ class ScalarTask(Task):
         rng: draw from this generator alone.
         """
         truth = fact.truth_candidate
+        margins, ceilings = (table[fact.truth] for table in self.pair_margins(fact.candidates, fact))
         apart = [
             float(c.value[0])
             for i, c in enumerate(fact.candidates)
-            if i != fact.truth
-            and np.exp(abs(np.log(c.value[0] / truth.value[0]))) >= FALSE_RATIO_MIN
-            and self.margin_ratio(truth, c, fact) >= 1
-            and self.ceiling_ratio(truth, c, fact) <= 1
+            if np.exp(abs(np.log(c.value[0] / truth.value[0]))) >= FALSE_RATIO_MIN
+            and margins[i] >= 1
+            and ceilings[i] <= 1
         ]
         if apart:
             return apart[int(rng.integers(len(apart)))]

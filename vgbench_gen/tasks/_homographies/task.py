@@ -38,9 +38,8 @@ from vgbench_gen.tasks._homographies.sampler import (
     round_as_printed,
     sample_pool,
 )
-from vgbench_gen.tasks._pair_margins import PairMarginsTask
 from vgbench_gen.tasks._proposals import move_numbers
-from vgbench_gen.tasks.base import add_margins, reject
+from vgbench_gen.tasks.base import Task, add_margins, reject
 from vgbench_gen.tasks.gates import HomographyGates
 from vgbench_gen.tasks.presentation import Margins
 from vgbench_gen.tasks.revealed import RevealedHomography
@@ -102,7 +101,7 @@ def warp_correspondences(H: FloatArray, image: WarpedImageEvidence) -> tuple[Flo
     return source[shown] - image.crop[:2], target[shown].astype(np.float64)
 
 
-class HomographyTask(PairMarginsTask):
+class HomographyTask(Task):
     """Drafts, second route and answer space of both directions; values are (3, 3) matrices with H33 = 1."""
 
     version = 2

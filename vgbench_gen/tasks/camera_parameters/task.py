@@ -38,7 +38,6 @@ from vgbench_gen.tasks.camera_parameters.quantities import (
     check_crops,
     compute_parameter_by_rays,
     get_decimals,
-    measure_margins,
     read_shown_crop,
     round_as_printed,
 )
@@ -191,13 +190,9 @@ class CameraParameters(ScalarTask):
         """The value as an option text."""
         return fill_word(f"option.{self.unit_key(fact)}", value=format_fixed(float(value[0]), get_decimals(fact.ask)))
 
-    def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
-        """Ratio for focal lengths, degrees for fields of view, shares of the side for principal points."""
-        x, y = float(a.value[0]), float(b.value[0])
-        return measure_margins(x, y, fact.ask, SizeEvidence.of(fact).size, self.limits)
-
     def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
-        """See `margin_ratio` and `ceiling_ratio`."""
+        """Ratio for focal lengths, degrees for fields of view, shares of the side for principal points; log-ratio of
+        focal lengths over the ceiling, whatever is asked, and 0 for values without a camera."""
         gates, values = self.limits, np.array([float(candidate.value[0]) for candidate in candidates])
         apart = np.abs(values[:, None] - values)
         if fact.ask in CENTRES:
@@ -218,13 +213,6 @@ class CameraParameters(ScalarTask):
     def ratio_max(self, fact: Fact) -> float:
         """Of focal lengths, whatever is asked."""
         return self.limits.focal_ratio_max
-
-    def ceiling_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
-        """Log-ratio of focal lengths over the ceiling, whatever is asked; 0 for values without a camera."""
-        first, second = CropEvidence.given(a), CropEvidence.given(b)
-        if first is None or second is None:
-            return 0.0
-        return float(abs(np.log(first.fx / second.fx)) / np.log(self.ratio_max(fact)))
 
     def read_text_cues(self, fact: Fact, options: Sequence[Candidate]) -> FloatArray:
         """(n, 4) the value over the side of the image that it belongs to, for principal points from the middle; the

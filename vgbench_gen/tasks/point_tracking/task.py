@@ -27,9 +27,8 @@ from vgbench_gen.store.drawing import COLORS, CROSSHAIR, SHAPES
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _poses
 from vgbench_gen.tasks._noise import perturb_motions
-from vgbench_gen.tasks._pair_margins import PairMarginsTask
 from vgbench_gen.tasks._pairs import PairTable, Problem, collect_poses, get_pair_table
-from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, add_margins, reject, tasks
+from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Task, add_margins, reject, tasks
 from vgbench_gen.tasks.gates import TrackGates
 from vgbench_gen.tasks.point_tracking import rules, track_back, track_decoys, tracked
 from vgbench_gen.tasks.point_tracking.evidence import ImagesEvidence, PlaceEvidence, TrackedEvidence, check_tracks
@@ -66,7 +65,7 @@ class _Tracked:
 
 
 @tasks.register("point_tracking")
-class PointTracking(PairMarginsTask):
+class PointTracking(Task):
     """See the module. Values are (2,) integer pixels of image 2."""
 
     name = "point_tracking"

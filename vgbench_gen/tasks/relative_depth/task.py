@@ -210,9 +210,14 @@ class RelativeDepth(Task):
         )
 
     def _order_separation(self, a_m: float, b_m: float) -> float:
-        gates = self.limits
-        by_ratio = abs(np.log(a_m / b_m)) / np.log(gates.order_ratio_min)
-        return float(min(by_ratio, abs(a_m - b_m) / gates.order_gap_min_m))
+        return float(self._compare(np.array([a_m, b_m]))[0][0, 1])
+
+    def _compare(self, depths_m: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(order margin, ceiling) of all pairs of depths (n,), (n, n) each."""
+        gates, logs = self.limits, np.log(depths_m)
+        by_ratio = np.abs(logs[:, None] - logs)
+        by_gap = np.abs(depths_m[:, None] - depths_m) / gates.order_gap_min_m
+        return np.minimum(by_ratio / np.log(gates.order_ratio_min), by_gap), by_ratio / np.log(gates.order_ratio_max)
 
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
         """Cloud medians of all regions must leave the truth extreme; its own is returned."""
@@ -252,15 +257,12 @@ class RelativeDepth(Task):
         """For reports."""
         return numbers.format_fixed(float(value[0]), 2)
 
-    def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
-        """Order margin where one of the two is the truth; two decoys may be equally deep."""
-        if fact.truth_candidate.key in (a.key, b.key):
-            return self._order_separation(float(a.value[0]), float(b.value[0]))
-        return 1.0
-
-    def ceiling_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
-        """Log-ratio over the ceiling."""
-        return float(abs(np.log(a.value[0] / b.value[0])) / np.log(self.limits.order_ratio_max))
+    def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
+        """The order margin where one of the two is the truth, as two decoys may be equally deep; log-ratio over the
+        ceiling."""
+        apart, wide = self._compare(np.array([float(candidate.value[0]) for candidate in candidates]))
+        is_truth = np.array([candidate.key == fact.truth_candidate.key for candidate in candidates])
+        return np.where(is_truth | is_truth[:, None], apart, 1.0), wide
 
     def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int] | None:
         """One of the fact's sets, or a part of one."""

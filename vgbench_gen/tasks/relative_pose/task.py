@@ -20,10 +20,9 @@ from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays, _poses, _registration
 from vgbench_gen.tasks._noise import measure_mean_gaps_m, perturb_motions
-from vgbench_gen.tasks._pair_margins import PairMarginsTask
 from vgbench_gen.tasks._pairs import PairTable, Problem, collect_poses, get_pair_table, thin_rows
 from vgbench_gen.tasks._proposals import make_pose
-from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, add_margins, reject, tasks
+from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Task, add_margins, reject, tasks
 from vgbench_gen.tasks.gates import PoseMargins
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation, WorldPoint
 from vgbench_gen.tasks.records import make_camera_slots, read_camera_record
@@ -43,7 +42,7 @@ _FALSE_CLAIM_MIN = 2.0  # a false claim misses the stated tolerance at least twi
 
 
 @tasks.register("relative_pose")
-class RelativePose(PairMarginsTask):
+class RelativePose(Task):
     """See the module. Values are (3, 4) [R|t], second_from_first, as printed."""
 
     name = "relative_pose"

@@ -19,9 +19,8 @@ from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays, _poses, _registration
 from vgbench_gen.tasks._noise import is_nearest, measure_mean_gaps_m, perturb_motions
-from vgbench_gen.tasks._pair_margins import PairMarginsTask
 from vgbench_gen.tasks._pairs import PairTable, Problem, collect_poses, get_pair_table, thin_rows
-from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, add_margins, reject, tasks
+from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Task, add_margins, reject, tasks
 from vgbench_gen.tasks.gates import ViewMargins
 from vgbench_gen.tasks.presentation import Margins, Mark, Presentation, WorldPoint, make_number_slots
 from vgbench_gen.tasks.records import make_camera_slots
@@ -77,7 +76,7 @@ _ROUNDS = 3  # facts per source frame, each with another true frame
 
 
 @tasks.register("view_after_motion")
-class ViewAfterMotion(PairMarginsTask):
+class ViewAfterMotion(Task):
     """See the module. Values are (3, 4) [R|t], second_from_source, as printed."""
 
     name = "view_after_motion"
