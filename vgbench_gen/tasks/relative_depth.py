@@ -9,15 +9,16 @@ takes another set with the same truth, drawn by the same weights.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import cv2
 import numpy as np
 
 from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.noise import SensorNoise
-from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
+from vgbench_gen.core.types import BoolArray, Candidate, ColorArray, Fact, FloatArray, IntArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet, leave_out
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.drawing import COLORS
@@ -38,14 +39,67 @@ from vgbench_gen.tasks.evidence import FactEvidence
 from vgbench_gen.tasks.gates import DepthMargins
 from vgbench_gen.tasks.presentation import Mark, Presentation
 from vgbench_gen.tasks.records import make_camera_slots
-from vgbench_gen.tasks.relative_depth.rules import make_depth_rules
 from vgbench_gen.tasks.revealed import Revealed
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.scalar import read_evidence_rect
-from vgbench_gen.tasks.solving import ImageRule, NoSolver
+from vgbench_gen.tasks.solving import Image, ImageRule, NoSolver, Score, Unread, VisibleQuestion
+from vgbench_gen.tasks.solving.seen import list_marks as list_seen_rects
 from vgbench_gen.text import numbers
 from vgbench_gen.text.marks import list_marks, name_mark
 from vgbench_gen.text.render import fill_word
+
+
+def _score_rects(measure: Callable[[FloatArray, Image], float], sign: float) -> Score:
+    def rule(seen: VisibleQuestion) -> FloatArray:
+        return sign * np.array([measure(rect, seen.images[0]) for rect in list_seen_rects(seen)])
+
+    return rule
+
+
+def _measure_top(rect: FloatArray, image: Image) -> float:
+    return -float(rect[1] + rect[3])
+
+
+def _measure_area(rect: FloatArray, image: Image) -> float:
+    return float((rect[2] - rect[0] + 1) * (rect[3] - rect[1] + 1))
+
+
+def _measure_off_centre(rect: FloatArray, image: Image) -> float:
+    middle = (np.array(image.size) - 1) / 2
+    return float(np.linalg.norm((rect[:2] + rect[2:]) / 2 - middle))
+
+
+def _measure_detail(rect: FloatArray, image: Image) -> float:
+    """Mean strength of fine structure: near surfaces show more of it and are blurred less."""
+    return float(np.abs(cv2.Laplacian(_cut_inside(rect, image), cv2.CV_64F, ksize=3)).mean())
+
+
+def _measure_brightness(rect: FloatArray, image: Image) -> float:
+    return float(_cut_inside(rect, image).mean())
+
+
+def _cut_inside(rect: FloatArray, image: Image) -> ColorArray:
+    x1, y1, x2, y2 = (int(x) for x in rect)
+    patch = image.gray[y1 : y2 + 1, x1 : x2 + 1]
+    if patch.size == 0:
+        raise Unread(f"region {rect} of an image of {image.size}")
+    return patch
+
+
+def make_depth_rules(far: float) -> tuple[ImageRule, ...]:
+    """Image cues as rules; `far` is 1 where the deepest region is asked, -1 for the nearest: deep regions lie high, are
+    small, smooth and dim, and lie in the middle."""
+    scores: dict[str, Score] = {
+        "top-most region" if far > 0 else "lowest region": _score_rects(_measure_top, far),
+        "smallest region" if far > 0 else "largest region": _score_rects(_measure_area, -far),
+        "least detail" if far > 0 else "most detail": _score_rects(_measure_detail, -far),
+        "darkest region" if far > 0 else "brightest region": _score_rects(_measure_brightness, -far),
+        "region nearest the centre" if far > 0 else "region farthest from the centre": _score_rects(
+            _measure_off_centre, -far
+        ),
+    }
+    return tuple(ImageRule(name, score) for name, score in scores.items())
+
 
 DECOYS = 3
 SETS_KEPT = 8  # drawn for a fact, some perhaps more than once; options are redrawn from them
