@@ -187,6 +187,8 @@ class TaskGates(Config):
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         super().__pydantic_init_subclass__(**kwargs)
+        if not hasattr(cls, "section"):
+            return  # a base of several tables
         old = _SECTIONS.get(cls.section, cls)
         if cls.section in Gates.model_fields or (old.__module__, old.__qualname__) != (
             cls.__module__,

@@ -23,7 +23,7 @@ import numpy as np
 from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
-from vgbench_gen.distractors.base import OptionSet, Proposal, compatibility, valid_sets
+from vgbench_gen.distractors.base import Proposal, compatibility, valid_sets
 from vgbench_gen.scenes.base import loaders
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.drawing import COLORS
@@ -48,7 +48,7 @@ from vgbench_gen.tasks._regions import (
 from vgbench_gen.tasks.base import add_margins, reject, tasks
 from vgbench_gen.tasks.evidence import FactEvidence
 from vgbench_gen.tasks.gates import DepthMargins
-from vgbench_gen.tasks.presentation import Mark, Presentation
+from vgbench_gen.tasks.presentation import Mark
 from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.revealed import Revealed
 from vgbench_gen.tasks.row_evidence import RowEvidence
@@ -93,12 +93,6 @@ class MetricDepth(ScalarTask):
         laser_only = fact.dataset in loaders.names() and loaders[fact.dataset].laser_only
         far_m = gates.far_laser_m if laser_only else gates.far_sensor_m
         return make_range("depth", gates.near_m, far_m, self.decimals)
-
-    def ratio_min(self, fact: Fact) -> float:
-        return self.limits.ratio_min
-
-    def ratio_max(self, fact: Fact) -> float:
-        return self.limits.ratio_max
 
     def gap_min(self, fact: Fact) -> float:
         return self.limits.gap_min_m
@@ -260,13 +254,10 @@ class MetricDepth(ScalarTask):
             raise GeometryError(f"{fact.key}: no point of the cloud projects into the region")
         return median
 
-    def recompute(self, fact: Fact) -> FloatArray:
+    def value(self, about: Candidate, fact: Fact) -> float | None:
         """Weighted mean of the stored parts of the region."""
-        return self.rounded(np.array([compute_blocks_mean_m(RegionEvidence.of(fact.truth_candidate))]))
-
-    def exact_value(self, about: Candidate, fact: Fact) -> float:
         measured = RegionEvidence.given(about)
-        return float(about.value[0]) if measured is None else measured.mean_m
+        return None if measured is None else compute_blocks_mean_m(measured)
 
     def sigma(self, value: float, fact: Fact, noise: SensorNoise) -> float:
         """One error of depth for the whole region."""
@@ -296,10 +287,6 @@ class MetricDepth(ScalarTask):
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """The region with its depth; those of the other options are in other frames."""
         return [[make_region_mark(fact.truth_candidate, True)]]
-
-    def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
-        texts = tuple(self.printed(option.value) for option in options.options)
-        return Presentation(self.pictures(fact), self.slots(fact), texts)
 
     def draw_false_value(self, fact: Fact, rng: np.random.Generator) -> float | None:
         # Of a random option set, so that either could have been the true one; refused rather than drawn again, which

@@ -148,7 +148,7 @@ def _propose_centred(camera: Camera, ask: str, gates: CameraGates, rng: np.rando
         gap, slack = gates.fov_gap_min_deg + 3 * FOV_SLACK_DEG, FOV_SLACK_DEG
     else:
         reached = np.log(camera.size[axis] / rects[:, 2 + axis])
-        gap, slack = float(np.log(gates.focal_ratio_min)) + 3 * ZOOM_SLACK, ZOOM_SLACK
+        gap, slack = float(np.log(gates.ratio_min)) + 3 * ZOOM_SLACK, ZOOM_SLACK
     low, room = float(reached.min()), float(np.ptp(reached)) - 3 * gap
     if room <= 0:
         return np.zeros((0, 4, 4), dtype=np.int64)
@@ -158,7 +158,7 @@ def _propose_centred(camera: Camera, ask: str, gates: CameraGates, rng: np.rando
     near_enough = (np.abs(reached[nearest] - wanted) <= slack).all(axis=1)
     found: IntArray = rects[nearest]
     widths = found[..., 2]
-    within = widths.max(axis=1) <= gates.focal_ratio_max * widths.min(axis=1)
+    within = widths.max(axis=1) <= gates.ratio_max * widths.min(axis=1)
     kept: IntArray = found[near_enough & within][:LADDERS]
     return kept
 
