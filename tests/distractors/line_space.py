@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vgbench_gen.core.types import Candidate, Fact, FloatArray
-from vgbench_gen.distractors.base import FactorPair, Proposal, margins_pair_by_pair
+from vgbench_gen.distractors.base import FactorPair, Proposal
 
 
 @dataclass
@@ -22,14 +22,12 @@ class Line:
     def rounded(self, value: FloatArray) -> FloatArray:
         return np.round(value, 1)
 
-    def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
-        return float(abs(a.value[0] - b.value[0]))
-
-    def ceiling_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
-        return float(abs(a.value[0] - b.value[0]) / 8)
+    widest: float = 8.0
 
     def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
-        return margins_pair_by_pair(candidates, fact, self)
+        values = np.array([candidate.value[0] for candidate in candidates])
+        apart = np.abs(values[:, None] - values)
+        return apart, apart / self.widest
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         return bool(candidate.value[0] > 0)

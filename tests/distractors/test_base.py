@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
 from tests.distractors.line_space import Line, line_fact
-from vgbench_gen.core.types import Candidate
+from vgbench_gen.core.types import Candidate, Fact, FloatArray
 from vgbench_gen.distractors.base import compatibility, draw_truth, set_problem, valid_sets
 
 POOL = [1.0, 1.4, 2.3, 3.5, 3.9, 5.0, 6.2, 8.0, 9.6]
@@ -71,24 +72,9 @@ def test_every_gate_of_a_set(values: list[float], enforced: str, recorded: str) 
 
 def test_a_metric_that_depends_on_the_direction_is_asked_both_ways() -> None:
     class OneWay(Line):
-        def margin_ratio(self, a: Candidate, b: Candidate, fact: object) -> float:
-            return 2.0 if a.value[0] < b.value[0] else 0.5
+        def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
+            values = np.array([candidate.value[0] for candidate in candidates])
+            return np.where(values[:, None] < values, 2.0, 0.5), np.zeros((len(values), len(values)))
 
     fact = line_fact([1, 2, 4, 6])
     assert set_problem(fact.candidates, 4, fact, OneWay()) == "margin"
-
-
-def test_a_table_at_hand_lets_pass_what_every_pair_would_alone() -> None:
-    space, fact = Line(), line_fact([*POOL, -1.0])
-    pool = fact.candidates
-    sets = list(itertools.combinations(range(len(pool)), 4))
-    unaided = {s: set_problem([pool[k] for k in s], 4, fact, Line()) for s in sets}  # a space that has made no table
-    compatibility(pool, fact, space)
-    assert {s: set_problem([pool[k] for k in s], 4, fact, space) for s in sets} == unaided
-    assert set_problem([pool[0], pool[2], pool[3], pool[0]], 4, fact, space) == "printed_alike"
-    stranger = Candidate("v9", np.array([1.1]))
-    assert set_problem([pool[0], pool[2], pool[3], stranger], 4, fact, space) == "margin"
-    compatibility(pool, fact, Line(noise=1.0))  # of another space: says nothing about this one
-    wide = line_fact([1.0, 3.0, 5.0, 20.0])
-    compatibility(wide.candidates, fact, space)  # of another pool
-    assert set_problem(wide.candidates, 4, wide, space) == "ceiling"

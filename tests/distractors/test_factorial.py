@@ -20,10 +20,8 @@ from vgbench_gen.distractors.factorial import list_wrong_parts
 class Plane(Line):
     """Sums of tens and ones: two parts of a number."""
 
+    widest: float = np.inf
     other: tuple[float, float] = (20.0, 4.0)
-
-    def ceiling_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
-        return 0.0
 
     def factor_pairs(self, fact: Fact, rng: np.random.Generator) -> Iterator[FactorPair]:
         tens, ones = divmod(float(fact.truth_candidate.value[0]), 10)

@@ -53,7 +53,7 @@ def supply() -> list[QuestionPlan]:
                     QuestionPlan(
                         task, source, "val", f"{scene:03}", f"{task}/{source}/{scene}/{n}", form, n,
                         margin=(37 * n % 24) / 7, frame="0",
-                        counterpart_kind="" if form == "judgment" else "mirror",
+                        counterpart_kind="" if form == "judgment" else "swap",
                         rejection_reason="" if VGBENCH.items[task].get(form) else "not_in_recipe",
                     )
                     for n in range(24)
@@ -138,7 +138,7 @@ def test_wrong_options_take_other_places_on_the_other_side() -> None:
     orders: Counter[str] = Counter()
     for n in range(120):
         plan = QuestionPlan("metric_depth", "ca1m", "val", "s", str(n), "multi-choice", options=packed, letter=1)
-        first, second = (ask_as_planned(fact, replace(plan, side=side), Unchanged())[1] for side in ("", "mirror"))
+        first, second = (ask_as_planned(fact, replace(plan, side=side), Unchanged())[1] for side in ("", "swap"))
         assert first is not None
         assert second is not None
         assert "".join(option.key for option in first.options) == "0213"
@@ -283,7 +283,7 @@ def test_a_pair_that_is_none_is_found(built: tuple[Path, BuildReport, Dataset]) 
     assert pair_problems(first, replace(other, pair_id="")) == ["pairs", "pairs"]
     assert pair_problems(first, other, replace(first, id="another")) == ["pairs"]
     assert pair_problems(first, replace(other, evidence=dict(other.evidence) | {"side": ""})) == ["pairs"]
-    assert pair_problems(first, replace(other, evidence=dict(other.evidence) | {"side": "mirror"})) == ["pairs"]
+    assert pair_problems(first, replace(other, evidence=dict(other.evidence) | {"side": "swap"})) == ["pairs"]
     assert pair_problems(first, replace(other, group_id="0" * 24)) == ["pairs"]
     longer = copy.deepcopy(dict(other.evidence))
     for option in longer["options"]:

@@ -84,7 +84,7 @@ def test_a_set_without_pixels_comes_back_bit_for_bit(home: Path, tmp_path: Path)
     assert len({item.task for item in built}) >= 9  # so small images hold no metric depth on one surface
     assert {item.source for item in built} == {"ca1m", "wildrgbd"}
     ops = {op["op"] for item in built for p in item.evidence["pictures"] for op in p["ops"]}
-    assert ops == {"crop_resize", "warp", "mirror", "point", "region"}
+    assert ops == {"crop_resize", "warp", "point", "region"}
     widths = {(tasks[i.task].cuts_crops, c["width"]) for i in built for c in i.evidence["cameras"].values()}
     assert widths == {(False, 200), (True, 200), (True, 240)}  # crops are cut from frames as they were taken
     assert any(item.images[0] == item.evidence["pictures"][0]["base"] for item in built)  # JPEG that passes through

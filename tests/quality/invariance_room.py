@@ -1,4 +1,4 @@
-"""Facts of the small room in every task, and the same room mirrored, moved and delivered smaller."""
+"""Facts of the small room in every task, and the same room moved and delivered smaller."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-import numpy as np
-
 from tests.lenient import without_lines
-from tests.mirrored_scene import MirroredScene
 from tests.small_room import other_world, small_room, small_view
 from vgbench_gen.core.errors import TooFewOptionsError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import rng_for
-from vgbench_gen.core.types import ColorArray, Fact, FloatArray, QuestionType
+from vgbench_gen.core.types import ColorArray, Fact, QuestionType
 from vgbench_gen.distractors.base import OptionSet, strategies
 from vgbench_gen.pipeline.measure import measure_task, store_pictures
 from vgbench_gen.pipeline.question import (
@@ -26,7 +23,6 @@ from vgbench_gen.pipeline.question import (
     require_other_side,
 )
 from vgbench_gen.pipeline.question_plan import QuestionPlan, group_id
-from vgbench_gen.scenes.base import Frame
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store import pictures
 from vgbench_gen.store.media import MediaStore
@@ -34,7 +30,6 @@ from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks.base import tasks
 
 NAMES = sorted(tasks)
-MIRRORED = [name for name in NAMES if tasks[name].counterpart_kind == "mirror"]
 PER_TASK = {
     "metric_depth": 8,
     "relative_depth": 2,
@@ -67,11 +62,6 @@ def measured(folder: Path) -> Room:
         assert len(found[name]) >= 2, name
     assert {fact.ask for fact in found["camera_parameters"]} == set(tasks["camera_parameters"].asks)
     return Room(found, media)
-
-
-@cache
-def mirrored_view() -> SceneView:
-    return SceneView(MirroredScene(small_room()), Gates())
 
 
 @cache
@@ -140,16 +130,3 @@ def as_asked(fact: Fact) -> Fact:
         return replace(fact, candidates=(fact.truth_candidate,), truth=0)
     options = options_of(fact)
     return replace(fact, candidates=options.options, truth=options.truth)
-
-
-def depth_there(frame: Frame, rect: list[int], flip: bool) -> FloatArray:
-    """Raw depth pixels whose centres lie in a rectangle of the image, which is twice as wide; 0 left out."""
-    depth = np.fliplr(frame.depth_m()) if flip else frame.depth_m()
-    centres = [2 * np.arange(n) + 0.5 for n in depth.shape]
-    x1, y1, x2, y2 = rect
-    rows, columns = (
-        np.flatnonzero((c >= low - 0.5) & (c <= high + 0.5))
-        for c, low, high in zip(centres, (y1, x1), (y2, x2), strict=True)
-    )
-    patch = depth[np.ix_(rows, columns)].astype(np.float64)
-    return np.asarray(patch[patch > 0])

@@ -52,7 +52,7 @@ def in_options(change: Change) -> list[Change]:
 
 def test_rows_of_every_task_form_and_side_have_no_problems(all_rows: Rows) -> None:
     assert {(i.task, i.question_type) for i in all_rows.items} == {(n, f) for n in tasks for f in tasks[n].formats}
-    assert {i.task for i in all_rows.items if i.evidence["side"]} >= {"homography_to_matrix", "object_location"}
+    assert {i.task for i in all_rows.items if i.evidence["side"]} >= {"homography_to_matrix", "relative_pose"}
     for item in all_rows.items:
         assert verify_item(item, all_rows.images(item), Gates()) == [], (item.task, item.question_type)
 
@@ -159,8 +159,7 @@ def test_a_matrix_that_does_not_go_with_its_corners(all_rows: Rows) -> None:
     def corner(option: dict[str, Any]) -> None:
         option["evidence"]["corners_px"][2][0] += 2
 
-    sides = [("homography_to_image", ""), ("homography_to_image", "mirror")]
-    sides += [("homography_to_matrix", ""), ("homography_to_matrix", "inverse")]
+    sides = [("homography_to_image", ""), ("homography_to_matrix", ""), ("homography_to_matrix", "inverse")]
     for task, side in sides:
         for change in (transposed, inverted, corner):
             for at in in_options(change):
@@ -257,10 +256,9 @@ def test_a_crop_with_the_camera_of_another(all_rows: Rows) -> None:
     def value(option: dict[str, Any]) -> None:
         option["value"] = [option["value"][0] + 2]  # a half may be rounded either way
 
-    for side in ("", "mirror"):
-        for item in of(all_rows, "camera_parameters", side=side):
-            for change in (stored, moved, value):
-                assert all("crop" in found(item, one) for one in in_options(change)), change
+    for item in of(all_rows, "camera_parameters"):
+        for change in (stored, moved, value):
+            assert all("crop" in found(item, one) for one in in_options(change)), change
 
 
 # --- marks and claims ------------------------------------------------------------------------------------------------

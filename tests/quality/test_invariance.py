@@ -1,5 +1,5 @@
 """Exchanged images, renamed letters, another world frame and another image size leave every answer as analysis says
-(`docs/validity.md#invariance`; mirrored images: `test_mirrored_images`). Expectations come from numpy, OpenCV and
+(`docs/validity.md#invariance`). Expectations come from numpy, OpenCV and
 rays."""
 
 from __future__ import annotations

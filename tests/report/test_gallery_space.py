@@ -60,16 +60,11 @@ def project(camera: dict[str, Any], points: Any) -> FloatArray:
     return np.stack([fx * x / z + cx, fy * y / z + cy], axis=-1)
 
 
-def mirrored(item: Item) -> bool:
-    return any(op["op"] == "mirror" for picture in RowEvidence.of(item).shown() for op in picture.ops)
-
-
 def test_points_and_boxes_fall_on_the_marks(rows: tuple[Path, list[Item]]) -> None:
     seen = set()
     for item in rows[1]:
         space = describe_space(item)
-        assert (space is None) == mirrored(item), item.task
-        if space is None:
+        if space is None:  # a crop or a warp
             continue
         marks, _ = make_overlay(item)
         for k, camera in enumerate(c for c in space["cameras"] if c["image"] >= 0):
@@ -128,7 +123,7 @@ def test_what_a_wrong_option_means_is_its_own_camera_or_box(rows: tuple[Path, li
 
 
 def test_rows_that_cannot_be_read_have_no_space(rows: tuple[Path, list[Item]]) -> None:
-    item = next(i for i in rows[1] if i.task == "relative_pose" and not mirrored(i))
+    item = next(i for i in rows[1] if i.task == "relative_pose")
     assert describe_space(replace(item, task="no such task")) is None
     assert describe_space(replace(item, evidence={})) is None
     far = dict(item.evidence)
@@ -185,7 +180,7 @@ def test_a_gallery_shows_points_of_the_scan(
     rows: tuple[Path, list[Item]], tmp_path: Path, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, items = rows
-    item = next(i for i in items if i.task == "relative_pose" and not mirrored(i))
+    item = next(i for i in items if i.task == "relative_pose")
 
     def write(plan: CloudPlan, roots: Any, site: Site) -> Clouds:
         # The analytic room is no scan on disk; what is written of its frames is the same.
@@ -223,7 +218,7 @@ def test_points_by_a_wrong_pose_are_drawn_where_it_puts_them(
     rows: tuple[Path, list[Item]], tmp_path: Path, open_page: OpenPage
 ) -> None:
     folder, items = rows
-    item = next(i for i in items if (i.task, i.question_type) == ("relative_pose", "multi-choice") and not mirrored(i))
+    item = next(i for i in items if (i.task, i.question_type) == ("relative_pose", "multi-choice"))
     space = describe_space(item)
     assert space is not None
     made = gallery.make_gallery(folder, tmp_path / "g")
@@ -305,7 +300,7 @@ def test_through_a_camera_points_lie_on_their_marks_and_the_whole_view_holds_eve
 
 def test_a_plan_shows_walls_overlaps_and_frames_without_marks(rows: tuple[Path, list[Item]]) -> None:
     notes = SceneNotes("ca1m", "room")
-    items = [item for item in rows[1] if not mirrored(item)]
+    items = rows[1]
     bases = {name for item in items for name in RowEvidence.of(item).bases.values()}
     for row, item in enumerate(items):
         notes.add(row, item, ["marked"] * len(item.images), lambda name: f"@{name}" if name in bases else "")

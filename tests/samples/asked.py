@@ -10,7 +10,7 @@ from functools import cached_property
 import cv2
 import numpy as np
 
-from tests.samples.exact_truth import ExactFrame, ExactScene, flipped, seen_alike
+from tests.samples.exact_truth import ExactFrame, ExactScene, seen_alike
 from vgbench_gen.core.types import LETTERS, Camera, ColorArray, FloatArray, Item
 
 # Files keep poses to 1e-6 or better.
@@ -32,21 +32,14 @@ class Asked:
         """From which side of a pair the item asks: "" for the first one."""
         return str(self.item.evidence["side"])
 
-    @property
-    def mirrored(self) -> bool:
-        """Whether the item is about mirrored pictures; pixels tell if it is true."""
-        return self.side == "mirror"
-
     @cached_property
     def frames(self) -> dict[str, ExactFrame]:
-        """frame id -> what the item shows of it: mirrored where the item is about mirrored pictures."""
+        """frame id -> what the item shows of it."""
         found = {}
         for frame_id, record in self.item.evidence["cameras"].items():
             stated = Camera(np.array(record["K"]).reshape(3, 3), record["width"], record["height"])
             # The camera of a picture whose distortion was taken out is the loader's choice; pixels tell if it is true.
-            chosen = flipped(stated) if self.mirrored else stated
-            frame = self.scene.frame(frame_id, stated.size, chosen if self.item.source == "scannetpp" else None)
-            frame = frame.mirrored if self.mirrored else frame
+            frame = self.scene.frame(frame_id, stated.size, stated if self.item.source == "scannetpp" else None)
             assert frame.camera.size == stated.size
             assert np.abs(frame.camera.K - stated.K).max() < K_OFF_PX, f"{stated.K.tolist()} {frame.camera.K.tolist()}"
             found[frame_id] = frame

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import cv2
@@ -28,42 +28,28 @@ UPTIME_S = 1000.0  # of the device when a capture starts, in the files that stam
 SHELL = ("wall", "floor", "ceiling", "baseboard")  # nobody frames these; doors and windows are things
 MESH_EDGE_M = 0.1
 TRIMMED = 0.01
-_MIRROR: FloatArray = np.diag([-1.0, 1.0, 1.0])
 _SIGNS: FloatArray = np.array(list(itertools.product((-0.5, 0.5), repeat=3)))
 _MATCH_WIDTH = 256  # pictures are compared with the renderer's at this width
 
 
 @dataclass(eq=False)
 class ExactFrame:
-    """One view of a capture. camera: of the delivered picture, or of that one mirrored left to right.
-
-    straight: the view that this one is the mirror image of, or None where nothing is mirrored.
-    """
+    """One view of a capture. camera: of the delivered picture."""
 
     capture: Capture
     number: int
     camera: Camera
-    straight: ExactFrame | None = None
 
     @property
     def pose(self) -> FloatArray:
-        """(4, 4) world_from_camera of the camera that took the picture, before any mirroring."""
+        """(4, 4) world_from_camera of the camera that took the picture."""
         return np.asarray(self.capture.world_from_camera[self.number])
 
     @cached_property
     def cast(self) -> tuple[DepthArray, np.ndarray]:
         """((H, W) exact z-depth, (H, W) instances) at the delivered pixels."""
-        if self.straight is not None:
-            depth, instance = self.straight.cast
-            return depth[:, ::-1], instance[:, ::-1]
         depth, instance, _ = self.capture.world.render_depth(self.camera, self.pose)
         return depth, instance
-
-    @cached_property
-    def mirrored(self) -> ExactFrame:
-        """This view mirrored left to right."""
-        assert self.straight is None
-        return replace(self, camera=flipped(self.camera), straight=self)
 
     def region_m(self, rect: Sequence[int]) -> FloatArray:
         """(N,) exact depths over a rectangle (x1, y1, x2, y2), ends included."""
@@ -86,16 +72,14 @@ class ExactFrame:
     def in_camera(self, points_m: FloatArray) -> FloatArray:
         """(N, 3) world points of the capture in this camera."""
         found: FloatArray = (points_m - self.pose[:3, 3]) @ self.pose[:3, :3]
-        return found if self.straight is None else found @ _MIRROR
+        return found
 
     def in_world(self, points_m: FloatArray) -> FloatArray:
         """(N, 3) points of this camera in the world of the capture."""
-        seen = points_m if self.straight is None else points_m @ _MIRROR
-        return np.asarray(seen @ self.pose[:3, :3].T + self.pose[:3, 3])
+        return np.asarray(points_m @ self.pose[:3, :3].T + self.pose[:3, 3])
 
     def motion_to(self, other: ExactFrame) -> FloatArray:
         """(3, 4) [R|t] that takes points of this camera to the other's."""
-        assert (self.straight is None) is (other.straight is None), "one view is mirrored, the other is not"
         # Where the camera's centre and the ends of its axes lie in the other camera.
         t, *ends = other.in_camera(self.in_world(np.concatenate([np.zeros((1, 3)), np.eye(3)])))
         return np.column_stack([*(end - t for end in ends), t])
@@ -180,13 +164,6 @@ class ExactScene:
         return int(frame_id.removeprefix("frame_"))
 
 
-def flipped(camera: Camera) -> Camera:
-    """The camera of the picture mirrored left to right: its last column comes first."""
-    K = camera.K.copy()
-    K[0, 2] = camera.width - 1 - K[0, 2]
-    return Camera(K, camera.width, camera.height)
-
-
 def delivered(camera: Camera) -> Camera:
     """The camera of the whole picture shrunk to the long side of delivered pictures, edges on edges."""
     scale = LONG_SIDE_PX / max(camera.size)
@@ -208,10 +185,7 @@ def seen_alike(picture: ColorArray, camera: Camera, frame: ExactFrame) -> tuple[
     scale = min(1.0, _MATCH_WIDTH / camera.width)
     size = _size(camera, scale)
     small = cropped(camera, (0, 0, *camera.size), size)
-    if frame.straight is None:
-        looked = frame.capture.world.look(small, frame.pose).color
-    else:
-        looked = np.ascontiguousarray(frame.capture.world.look(flipped(small), frame.pose).color[:, ::-1])
+    looked = frame.capture.world.look(small, frame.pose).color
     a, b = (_plain(cv2.resize(image, size, interpolation=cv2.INTER_AREA)) for image in (picture, looked))
     correlation = float((a * b).mean() / np.sqrt((a * a).mean() * (b * b).mean()))
     (du, dv), _ = cv2.phaseCorrelate(a, b, cv2.createHanningWindow(size, cv2.CV_64F))

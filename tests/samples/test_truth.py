@@ -127,7 +127,7 @@ def scalar(asked: Asked, truth: float, at_most: float) -> float:
 
 
 def camera_parameters(asked: Asked) -> float:
-    (op,) = (op for op in asked.item.evidence["pictures"][0]["ops"] if op["op"] != "mirror")
+    (op,) = asked.item.evidence["pictures"][0]["ops"]
     frame, ask = asked.shown(0), asked.item.ask
     camera = cropped(frame.camera, op["rect"], op["size"])
     assert asked.picture(0).shape[:2] == (camera.height, camera.width)
@@ -312,10 +312,6 @@ FORMS = {
 }
 # From where else a task asks its truth again.
 SIDES = {
-    "mirror": (
-        *("metric_depth", "relative_depth", "object_location", "camera_parameters"),
-        *("view_after_motion", "homography_to_image"),
-    ),
     "inverse": ("relative_pose", "homography_to_matrix"),
     "swap": ("object_distance",),
     "back": ("point_tracking",),
@@ -367,13 +363,11 @@ class World:
                 for frame_id, name in item.evidence["bases"].items():
                     frame = asked.frames[frame_id]
                     if name not in true_bases:
-                        straight = frame.straight or frame
-                        looks_alike(base(name), straight.camera, straight)
+                        looks_alike(base(name), frame.camera, frame)
                         true_bases.add(name)
                 for k, shown in enumerate(item.evidence["pictures"]):
                     if not any("size" in op for op in shown["ops"]):
-                        frame_as_shown = base(shown["base"])[:, ::-1] if asked.mirrored else base(shown["base"])
-                        only_marked(asked.picture(k), frame_as_shown)
+                        only_marked(asked.picture(k), base(shown["base"]))
                 errors.setdefault(f"{item.task}/{item.source}", []).append(TASKS[item.task](asked))
             except AssertionError as error:
                 problems.append(f"{item.task} {item.question_type} {item.source} {item.evidence['key']}: {error}")
@@ -393,8 +387,7 @@ def missing(counts: Counter[str], datasets: Collection[str]) -> list[str]:
     wanted |= {"relative_depth/deepest", "relative_depth/nearest"}
     sides = {side: {f"{task}/{side}" for task in names} for side, names in SIDES.items()}
     reached = {key.rpartition("/")[0] for key in counts}
-    # Most sample rooms show print, which is never mirrored.
-    wanted = wanted.union(*sides.values()) - (sides["mirror"] if sides["mirror"] & reached else set()) - reached
+    wanted = wanted.union(*sides.values()) - reached
     have = {(key.partition("/")[0], key.rpartition("/")[2]) for key in counts}
     tasks = {(task, dataset) for task in TASKS for dataset in datasets}
     tasks -= {(task, dataset) for task, dataset in tasks if task.startswith("object") and dataset != "ca1m"}

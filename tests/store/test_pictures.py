@@ -29,7 +29,6 @@ BASE = "0" * 32 + ".jpg"
 CROP = {"op": "crop_resize", "rect": [40, 30, 400, 300], "size": [600, 450]}
 H_WARP = [0.9, 0.1, 12.0, -0.08, 1.05, 7.5, 1e-4, -5e-5, 1.0]
 WARP = {"op": "warp", "H": H_WARP, "origin": [60, 35], "size": [400, 300]}
-MIRROR = {"op": "mirror"}
 POINT = {"op": "point", "uv": [320, 240], "color": "orange", "shape": "crosshair"}
 REGION = {"op": "region", "rect": [100, 80, 180, 150], "color": "blue"}
 
@@ -127,27 +126,6 @@ def test_operations_run_in_order() -> None:
     one = apply(Picture(BASE, (WARP,)), apply(Picture(BASE, (CROP,)), image))
     np.testing.assert_array_equal(both, apply(Picture(BASE, (POINT,)), one))
     assert both.shape == (300, 400, 3)
-
-
-def test_a_mirror_exchanges_left_and_right(media: MediaStore, tmp_path: Path) -> None:
-    image = textured(641, 480)
-    picture = Picture(BASE, (MIRROR,))
-    flipped = apply(picture, image)
-    np.testing.assert_array_equal(flipped, cv2.flip(image, 1))
-    assert pictures.find_size(picture, (641, 480)) == (641, 480)
-    # Pixel (u, v) goes to (W - 1 - u, v), before anything that follows.
-    np.testing.assert_array_equal(flipped[33, 640 - 100], image[33, 100])
-    marked = apply(Picture(BASE, (MIRROR, CROP, POINT | {"uv": [7, 9]})), image)
-    np.testing.assert_array_equal(marked, apply(Picture(BASE, (CROP, POINT | {"uv": [7, 9]})), flipped))
-    np.testing.assert_array_equal(apply(Picture(BASE, (MIRROR, MIRROR)), image), image)
-    # A JPEG base does not pass through, and the cache does not take one for the other.
-    name = media.put(encode_jpeg(image), "jpg")
-    cache = PictureCache(tmp_path / "names.sqlite", media)
-    shown = cache.name(Picture(name, (MIRROR,)))
-    cache.close()
-    assert cache.name(Picture(name)) == name != shown
-    stored = decode(media.get(name))
-    assert media.get(shown) == encode_jpeg(np.ascontiguousarray(stored[:, ::-1]))
 
 
 def test_a_picture_without_operations_passes_through(media: MediaStore) -> None:
@@ -303,8 +281,6 @@ def test_every_colour_shows_on_any_ground() -> None:
         {"base": BASE, "ops": [WARP | {"H": [float("nan")] * 9}]},
         {"base": BASE, "ops": [WARP | {"H": [1, 0, 0, 0, 1, 0, 0, 0]}]},
         {"base": BASE, "ops": [POINT, CROP]},
-        {"base": BASE, "ops": [POINT, MIRROR]},
-        {"base": BASE, "ops": [MIRROR | {"size": [1, 1]}]},
         {"base": BASE, "ops": [POINT] * 65},
     ],
 )
@@ -317,7 +293,7 @@ def test_only_exactly_a_picture_is_one(value: Any) -> None:
 
 
 def test_json_there_and_back() -> None:
-    picture = Picture(BASE, (MIRROR, CROP, WARP, POINT, REGION))
+    picture = Picture(BASE, (CROP, WARP, POINT, REGION))
     text = json.dumps(picture.to_json())
     assert Picture.from_json(json.loads(text)) == picture
     assert Picture.from_json(json.loads(text)).key() == picture.key()

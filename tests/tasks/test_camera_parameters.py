@@ -102,7 +102,7 @@ def test_margins_by_what_is_asked() -> None:
         assert TASK.margin_ratio(fact.candidates[0], fact.candidates[1], fact) == pytest.approx(1), ask
     wide = _bare("cx", 100, 200)
     narrow, long = (replace(c, evidence={"fx": f}) for c, f in zip(wide.candidates, (600, 1440), strict=True))
-    assert TASK.ceiling_ratio(narrow, long, wide) == pytest.approx(1)  # focal ratio 2.4, though cx is asked
+    assert TASK.pair_margins([narrow, long], wide)[1][0, 1] == pytest.approx(1)  # focal ratio 2.4, though cx is asked
 
 
 def test_every_kind_is_confirmed_and_recomputed(view: SceneView, facts: list[Fact]) -> None:

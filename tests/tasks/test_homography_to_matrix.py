@@ -78,7 +78,7 @@ def test_hand_worked_margins() -> None:
     fact = bare_fact((a, b))
     assert TASK.metric(a.value, b.value, fact) == pytest.approx(50)  # 3-4-5, the same for all corners
     assert TASK.margin_ratio(a, b, fact) == pytest.approx(50 / 48)  # 6 % of the 800 px diagonal
-    assert TASK.ceiling_ratio(a, b, fact) == pytest.approx(50 / 280)
+    assert TASK.pair_margins((a, b), fact)[1][0, 1] == pytest.approx(50 / 280)
     # Scale 0.5 about pixel (0, 0) of a 301x401 image moves its corners by 0, 150, 250 and 200 px.
     half = np.diag([0.5, 0.5, 1.0])
     image = WarpedImageEvidence(kind="similarity", frame_size=(500, 600), crop=(90, 90, 301, 401))

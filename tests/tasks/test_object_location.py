@@ -191,7 +191,7 @@ def test_separation_is_one_exactly_at_the_overlap_limit() -> None:
     for shift, passes in ((d + 1e-6, True), (d - 1e-6, False)):
         b = Candidate("", boxes.corners(cuboid([shift, 0, 2.0], [1, 1, 1])))
         assert (TASK.margin_ratio(a, b, fact) >= 1) is passes
-    assert TASK.ceiling_ratio(a, Candidate("", a.value * 2.2), fact) == pytest.approx(1.0)
+    assert TASK.pair_margins([a, Candidate("", a.value * 2.2)], fact)[1][0, 1] == pytest.approx(1.0)
 
 
 def test_every_option_is_the_box_on_the_same_rays_and_overlaps_little() -> None:
@@ -490,6 +490,7 @@ def test_the_table_of_all_pairs_says_what_pairs_say() -> None:
     for i, j in combinations(range(len(members)), 2):
         for k, m in ((i, j), (j, i)):
             assert apart[k, m] == pytest.approx(TASK.margin_ratio(members[k], members[m], fact), rel=1e-9, abs=1e-12)
-            assert ratios[k, m] == pytest.approx(TASK.ceiling_ratio(members[k], members[m], fact), rel=1e-9, abs=1e-12)
+            alone = TASK.pair_margins([members[k], members[m]], fact)[1][0, 1]
+            assert ratios[k, m] == pytest.approx(alone, rel=1e-9, abs=1e-12)
         overlaps += 0 < apart[i, j] < 1 / (1 - TASK.gates.section(BoxMargins).iou_max) - 1e-6
     assert overlaps > 10

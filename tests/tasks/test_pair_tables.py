@@ -1,5 +1,4 @@
-"""The tables that tasks make of all pairs at once, against their functions of one pair, and the searches over both; and
-what the same facts keep as evidence."""
+"""Margins of all pairs of candidates at once against those of two alone; and what the same facts keep as evidence."""
 
 from __future__ import annotations
 
@@ -16,45 +15,18 @@ import pytest
 from tests.lenient import without_lines
 from tests.small_room import small_view
 from tests.tasks.two_view_scenes import drawn, room_view, with_pictures
-from vgbench_gen.core.errors import DatasetError, TooFewOptionsError
+from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.gates import Gates
-from vgbench_gen.core.rng import rng_for
-from vgbench_gen.core.types import Candidate, Fact, FloatArray
+from vgbench_gen.core.types import Candidate, Fact
 from vgbench_gen.distractors.base import (
-    OptionSet,
-    compatibility,
-    margins_pair_by_pair,
-    pair_problem,
     pair_problems,
-    strategies,
 )
 from vgbench_gen.tasks.base import Task, tasks
 from vgbench_gen.tasks.evidence import Evidence
 
-TABLED = [name for name in tasks.names() if type(tasks[name]).pair_margins is not Task.pair_margins]
+NAMES = tasks.names()
 SHORT = {"metric_depth"}  # pools of one image; in longer scans they are of one rectangle, which this room has none of
 ELSEWHERE = {"object_distance"}  # its room is another one; the table is the one of all scalars
-
-
-class PairByPair:
-    """A task as an answer space that asks its pairs one by one."""
-
-    def __init__(self, task: Task) -> None:
-        self.task = task
-
-    def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
-        space: Any = self
-        return margins_pair_by_pair(candidates, fact, space)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.task, name)
-
-
-def options(task: Any, fact: Fact) -> OptionSet | None:
-    try:
-        return strategies["set_first"].options(fact, task, rng_for(5, "options", fact.key))
-    except TooFewOptionsError:
-        return None
 
 
 @functools.cache
@@ -75,7 +47,7 @@ def list_stored(task: Task, fact: Fact) -> list[tuple[type[Evidence], dict[str, 
     return [(record, json.loads(json.dumps(evidence))) for record, evidence in stored]
 
 
-@pytest.mark.parametrize("name", [name for name in TABLED if name not in ELSEWHERE])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ELSEWHERE])
 def test_evidence_reads_back_as_it_was_written(name: str) -> None:
     task, turned = get_task(name), 0
     for fact in drawn_facts(name)[:4]:
@@ -93,55 +65,30 @@ def test_evidence_reads_back_as_it_was_written(name: str) -> None:
     assert turned or not task.counterpart_kind
 
 
-@pytest.mark.parametrize("name", [name for name in TABLED if name not in ELSEWHERE])
-def test_tables_say_what_pairs_say(name: str) -> None:
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ELSEWHERE])
+def test_a_table_of_many_says_what_that_of_two_says(name: str) -> None:
     task = get_task(name)
     facts = drawn_facts(name)
     assert len(facts) >= 2
     assert {fact.ask for fact in facts} == set(task.asks)  # a wrong table could leave a kind without facts
-    found = 0
     for fact in facts:
         valid = [c for c in fact.candidates if task.valid(c, fact)]
         tables = task.pair_margins(valid, fact)
-        for (i, a), (j, b) in itertools.product(enumerate(valid), repeat=2):
-            if i != j:
-                assert tables[0][i, j] == pytest.approx(task.margin_ratio(a, b, fact), rel=1e-9, abs=1e-12)
-                assert tables[1][i, j] == pytest.approx(task.ceiling_ratio(a, b, fact), rel=1e-9, abs=1e-12)
-        plain: Any = PairByPair(task)
-        assert np.array_equal(compatibility(fact.candidates, fact, task), compatibility(fact.candidates, fact, plain))
-        fast, slow = options(task, fact), options(plain, fact)
-        assert (fast is None) == (slow is None)
-        if fast is not None and slow is not None:
-            found += 1
-            assert [c.key for c in fast.options] == [c.key for c in slow.options]
-            assert (fast.truth, fast.separations) == (slow.truth, slow.separations)
-    assert found
+        for i, j in itertools.permutations(range(len(valid)), 2):
+            for table, alone in zip(tables, task.pair_margins((valid[i], valid[j]), fact), strict=True):
+                assert table[i, j] == pytest.approx(alone[0, 1], rel=1e-9, abs=1e-12)
 
 
-def test_every_task_with_a_costly_metric_has_tables() -> None:
-    assert {"relative_pose", "view_after_motion", "point_tracking", "homography_to_matrix"} <= set(TABLED)
-
-
-def test_a_pair_on_the_edge_is_asked_itself() -> None:
-    task: Any = tasks["point_tracking"]
+def test_a_pair_on_the_edge_keeps_its_margin_however_the_table_rounds() -> None:
+    task = tasks["point_tracking"]
     fact = drawn(task, room_view(), limit=2)[0][0]
     a, b = fact.candidates[:2]
+    for ratio, problem in ((1 - 1e-15, 0), (1 - 1e-6, 2)):
 
-    class Edge(PairByPair):
-        # The pair's own word is that it just keeps the margin; the table rounds it below.
-        asked = 0
+        class Edge:
+            def pair_margins(self, candidates: Sequence[Candidate], fact: Fact, at: float = ratio) -> Any:
+                return np.full((2, 2), at), np.full((2, 2), 2 - at)
 
-        def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> Any:
-            apart = np.full((len(candidates), len(candidates)), 1 - 1e-15)
-            return apart, np.zeros_like(apart)
-
-        def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
-            self.asked += 1
-            return 1.0
-
-    edge: Any = Edge(task)
-    assert pair_problems([a, b], fact, edge).tolist() == [[0, 0], [0, 0]]
-    assert edge.asked
-    alike = pair_problems([a, replace(b, value=a.value)], fact, edge)
-    assert alike[0, 1] > 0
-    assert pair_problem(a, replace(b, value=a.value), fact, task) == "printed_alike"
+        edge: Any = Edge()
+        assert pair_problems([a, b], fact, edge)[0, 1] == problem
+        assert pair_problems([a, replace(b, value=a.value)], fact, edge)[0, 1] == 1

@@ -33,8 +33,7 @@ from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _poses, _registration
 from vgbench_gen.tasks._pairs import get_pair_table
 from vgbench_gen.tasks.gates import PoseMargins
-from vgbench_gen.tasks.relative_pose import RelativePose
-from vgbench_gen.tasks.relative_pose.task import measure_claim_errors
+from vgbench_gen.tasks.relative_pose import RelativePose, measure_claim_errors
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import load_phrasings, render
 

@@ -42,10 +42,6 @@ class FrameGates(Config):
     than its neighbours."""
     depth_valid_min: float = 0.60
     """The least share of pixels with known depth; where most depth is unknown, what hides things is unknown too."""
-    print_share_min: float = 0.01
-    """The share of an image from which fine strokes count as print; such an image is never shown mirrored."""
-    print_share_max: float = 0.9
-    """The share up to which they count as print; where they are everywhere they are texture."""
 
 
 class DepthGates(Config):
@@ -191,6 +187,8 @@ class TaskGates(Config):
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         super().__pydantic_init_subclass__(**kwargs)
+        if not hasattr(cls, "section"):
+            return  # a base of several tables
         old = _SECTIONS.get(cls.section, cls)
         if cls.section in Gates.model_fields or (old.__module__, old.__qualname__) != (
             cls.__module__,

@@ -24,7 +24,7 @@ from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray, IntAr
 
 Margins = Literal["enforced", "recorded"]
 _PROBLEMS = ("", "printed_alike", "margin", "ceiling")
-_ROUNDING = 1e-9  # far above what the order of additions changes in a ratio near 1, far below what is printed
+_ROUNDING = 1e-9  # a pair in a larger table may round otherwise than in one of its own, as verification makes it
 DEFAULT = "default"  # in place of a strategy's name: each task's own, and set first where that has no set
 MAX_PROPOSALS = 64  # a strategy that fails this often has no set to offer; more tries only cost time
 
@@ -38,15 +38,9 @@ class AnswerSpace(Protocol):
     def rounded(self, value: FloatArray) -> FloatArray:
         """The value that a reader of the printed option gets back."""
 
-    def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
-        """Distance over the required margin: two options may stand together when this is >= 1."""
-
-    def ceiling_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
-        """Distance over the ceiling: two options may stand together when this is <= 1."""
-
     def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
-        """(margin ratios (n, n), ceiling ratios (n, n)) of all ordered pairs of valid candidates, equal to
-        `margin_ratio` and `ceiling_ratio` up to rounding; `margins_pair_by_pair` where nothing is faster."""
+        """(distances over the required margin, distances over the ceiling) of all ordered pairs, (n, n) each. Two
+        options may stand together where the first is >= 1 and the second <= 1, both ways round."""
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         """Whether the value is a member of the family (a rotation, a cuboid, a positive depth, inside the image)."""
@@ -171,11 +165,8 @@ class Strategy(abc.ABC):
         order = rng.permutation(len(members))
         shuffled = tuple(members[i] for i in order)
         place = int(np.flatnonzero(order == truth)[0])
-        separations = tuple(
-            0.0 if i == place else float(space.margin_ratio(shuffled[place], option, fact))
-            for i, option in enumerate(shuffled)
-        )
-        return OptionSet(shuffled, place, self.name, separations)
+        apart = space.pair_margins(shuffled, fact)[0][place].tolist()
+        return OptionSet(shuffled, place, self.name, tuple(0.0 if i == place else r for i, r in enumerate(apart)))
 
     def find_set(
         self, fact: Fact, space: AnswerSpace, rng: np.random.Generator, count: int, margins: Margins
@@ -213,61 +204,26 @@ def set_problem(
     """Why a set may not be asked, as a machine-readable reason, or "" when it may."""
     if len(members) != count:
         return "wrong_count"
-    if margins == "enforced" and _fit_together(members, fact, space):
-        return ""
     if not all(space.valid(member, fact) for member in members):
         return "invalid_member"
     codes = pair_problems(members, fact, space, margins)[np.triu_indices(count, 1)]
     return _PROBLEMS[next((code for code in codes.tolist() if code), 0)]
 
 
-def pair_problem(a: Candidate, b: Candidate, fact: Fact, space: AnswerSpace, margins: Margins = "enforced") -> str:
-    """Why two valid options may not stand together, or "" when they may."""
-    if a.value.shape == b.value.shape and a.value.size and np.array_equal(a.value, b.value):
-        return "printed_alike"
-    if margins == "recorded":
-        return ""
-    # Both ways round: a metric may measure in pixels of the first one's image.
-    if space.margin_ratio(a, b, fact) < 1 or space.margin_ratio(b, a, fact) < 1:
-        return "margin"
-    if space.ceiling_ratio(a, b, fact) > 1 or space.ceiling_ratio(b, a, fact) > 1:
-        return "ceiling"
-    return ""
-
-
 def pair_problems(
     candidates: Sequence[Candidate], fact: Fact, space: AnswerSpace, margins: Margins = "enforced"
 ) -> IntArray:
-    """(n, n) `pair_problem` of all pairs of valid candidates as numbers, 0 for none; the diagonal is 0.
-
-    All at once by `AnswerSpace.pair_margins`: a pool of twelve costs hundreds of calls otherwise.
-    """
+    """(n, n) why two of these valid candidates may not stand together, as places in `_PROBLEMS`; the diagonal is 0."""
     codes = np.zeros((len(candidates), len(candidates)), dtype=np.int64)
-    close = np.zeros_like(codes, dtype=bool)
     if margins == "enforced":
         # Both ways round: a metric may measure in pixels of the first one's image.
         apart, wide = space.pair_margins(candidates, fact)
         apart, wide = np.fmin(apart, apart.T), np.fmax(wide, wide.T)
-        codes[wide > 1] = _PROBLEMS.index("ceiling")
-        codes[apart < 1] = _PROBLEMS.index("margin")
-        # All pairs at once may round otherwise than one pair, which verification trusts.
-        close = (np.abs(apart - 1) < _ROUNDING) | (np.abs(wide - 1) < _ROUNDING)
+        codes[wide > 1 + _ROUNDING] = _PROBLEMS.index("ceiling")
+        codes[apart < 1 - _ROUNDING] = _PROBLEMS.index("margin")
     codes[_find_equal_values(candidates)] = _PROBLEMS.index("printed_alike")
     np.fill_diagonal(codes, 0)
-    for i, j in np.argwhere(np.triu(close, 1)).tolist():
-        problem = pair_problem(candidates[i], candidates[j], fact, space, margins)
-        codes[i, j] = codes[j, i] = _PROBLEMS.index(problem)
     return codes
-
-
-def margins_pair_by_pair(
-    candidates: Sequence[Candidate], fact: Fact, space: AnswerSpace
-) -> tuple[FloatArray, FloatArray]:
-    """`AnswerSpace.pair_margins` by the two functions of one pair; the diagonal is 0."""
-    apart, wide = np.zeros((2, len(candidates), len(candidates)))
-    for (i, a), (j, b) in itertools.permutations(enumerate(candidates), 2):
-        apart[i, j], wide[i, j] = space.margin_ratio(a, b, fact), space.ceiling_ratio(a, b, fact)
-    return apart, wide
 
 
 def compatibility(candidates: Sequence[Candidate], fact: Fact, space: AnswerSpace) -> BoolArray:
@@ -288,20 +244,6 @@ _latest: tuple[tuple[Candidate, ...], Fact, AnswerSpace, BoolArray] | None = Non
 
 def _are_same(first: Sequence[Candidate], second: Sequence[Candidate]) -> bool:
     return len(first) == len(second) and all(map(operator.is_, first, second))
-
-
-def _fit_together(members: Sequence[Candidate], fact: Fact, space: AnswerSpace) -> bool:
-    """Whether the table just made says so: sets are mostly drawn from one, and asking every pair anew doubles the work.
-
-    False where it does not, or where it knows of other candidates.
-    """
-    if _latest is None or _latest[1] is not fact or _latest[2] is not space:
-        return False
-    place_of = {id(candidate): k for k, candidate in enumerate(_latest[0])}
-    places = [place_of[id(member)] for member in members if id(member) in place_of]
-    if len(set(places)) < len(members):
-        return False
-    return bool(_latest[3][np.ix_(places, places)].all())
 
 
 def _find_equal_values(candidates: Sequence[Candidate]) -> BoolArray:

@@ -36,9 +36,6 @@ Quarter turns
     k turns are `np.rot90(image, k)`: counter-clockwise on the screen. Pixel (u, v) goes to (v, W - 1 - u) for
     k = 1, camera axes by `turned_from_camera = [[0, 1, 0], [-1, 0, 0], [0, 0, 1]]`. Image, depth, masks, K, pose
     and boxes turn together or not at all.
-Mirroring
-    Left to right, `image[:, ::-1]`: pixel (u, v) goes to (W - 1 - u, v). Every frame is reflected at its plane x = 0
-    (`geometry.mirror`). Image, depth, masks, K, poses and boxes are mirrored together or not at all.
 Resizing
     Edge-aligned: `cx' = (cx + 0.5) * W' / W - 0.5`. Exception: see ScanNet below.
 

@@ -241,7 +241,7 @@ def check_rows(job: ItemJob) -> ItemChecks:
         if item.id in job.drawn:
             found.problems += _find_pixel_problems(item, images, MediaStore(Path(job.media)))
         try:
-            if not read_side(item):  # its other half speaks for both; poses may be mirrored
+            if not read_side(item):  # its other half speaks for both
                 found.sights.append(describe_appearance(item, images))
         except (VGBenchError, LookupError, TypeError, ValueError, AttributeError):
             continue  # a row that cannot be read back is a problem that `verify_item` named

@@ -400,8 +400,7 @@ def require_other_side(
     draws = options is not None and options.strategy in task.partner_draws
     other = turn_to_other_side(fact, None if draws else options, task)
     if other is None:
-        asked = fact if options is None else replace(fact, candidates=options.options, truth=options.truth)
-        raise QuestionRejectedError("print_shown" if task.shows_print(asked) else "no_partner")
+        raise QuestionRejectedError("no_partner")
     there, turned = other
     if draws and options is not None:
         turned = _draw_by(options.strategy, there, plan.group_id, task, settings, side=task.counterpart_kind)

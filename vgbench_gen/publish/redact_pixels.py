@@ -1,7 +1,7 @@
 """Rows as they are published: with checksums of their images and how to make them, with or without the pixels.
 
 A row without pixels says which frame of which scan each image is made from, at which size, and what is done to it
-(crop, homography, mirror, marks); `hydrate` makes the images from the reader's own copy of the scans.
+(crop, homography, marks); `hydrate` makes the images from the reader's own copy of the scans.
 """
 
 from __future__ import annotations

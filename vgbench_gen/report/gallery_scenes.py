@@ -71,8 +71,6 @@ class SceneNotes:
                 elif address and (frame not in self.frames or drawn < self.frames[frame][2]):
                     self.frames[frame] = (address, item.id, drawn)
             self._add_overlaps(item)
-            if any(op["op"] == "mirror" for picture in pictures for op in picture.ops):
-                return  # poses and boxes of a mirrored question are those of a mirrored room
             task = tasks[item.task]
             for frame, pose in task.stored_poses(fact).items():
                 if np.abs(pose).max() < FAR_M:

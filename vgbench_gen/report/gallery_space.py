@@ -36,7 +36,7 @@ _STEPS = 65535  # of a coordinate of a cloud
 
 
 def describe_space(item: Item) -> dict[str, Any] | None:
-    """Cameras, boxes and points of a row; None where there is nothing to see in space, or only a mirrored room.
+    """Cameras, boxes and points of a row; None where there is nothing to see in space.
 
     Keys: up (3,); cameras [{name, image (place among the images, -1 for none), K (fx, fy, cx, cy), size, pose
     (world_from_camera, 3x4 row by row), right}]; boxes [{label, corners (8, 3), right}]; points [{label, at, right}];

@@ -20,7 +20,6 @@ from vgbench_gen.core.errors import FrameError
 from vgbench_gen.core.gates import DepthGates
 from vgbench_gen.core.types import BoolArray, Camera, ColorArray, DepthArray, FloatArray
 from vgbench_gen.geometry import cameras, poses, projection, visibility
-from vgbench_gen.scenes._print import measure_print_share
 from vgbench_gen.scenes.base import DepthKind, Frame, FrameObject
 from vgbench_gen.scenes.opening import decode_depth
 from vgbench_gen.store.pictures import decode, hash_look
@@ -224,11 +223,6 @@ class ViewFrame:
     def look(self) -> int:
         """64-bit perceptual hash of `grey`."""
         return hash_look(self.grey)
-
-    @cached_property
-    def print_share(self) -> float:
-        """Share of the image that looks like print."""
-        return measure_print_share(self.grey)
 
     def textured(self) -> BoolArray:
         """(h, w) where the smaller eigenvalue of the structure tensor on `grey` is above its median.

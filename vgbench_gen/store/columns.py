@@ -144,7 +144,7 @@ _IMAGE_FILE = (
     Column("base_pixels", "string", "BLAKE2b (128 bits) of the base image's RGB pixels; empty if unknown", "publish"),
     Column("base_width", "int64", "of the base image: the frame shrunk to this size", "publish", "px"),
     Column("base_height", "int64", "of the base image", "publish", "px"),
-    Column("ops", "json", "what is done to the base: crop, homography, mirror, marks (`store/pictures.py`)", "publish"),
+    Column("ops", "json", "what is done to the base: crop, homography, marks (`store/pictures.py`)", "publish"),
 )
 
 IMAGE_FILES = Column(

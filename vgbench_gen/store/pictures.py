@@ -6,7 +6,6 @@ Operations, in the order they are applied (geometry first, then drawing):
 | --- | --- | --- |
 | `crop_resize` | `rect` [x0, y0, w, h], `size` [W, H] | cut and resize, edge-aligned as `geometry.cameras` |
 | `warp` | `H` 9 numbers row by row, `origin` [x0, y0], `size` [W, H] | see below |
-| `mirror` | | left and right exchanged: pixel (u, v) goes to (W - 1 - u, v); loses nothing, keeps the size |
 | `point` | `uv` [u, v], `color`, `shape` | a marker around a pixel that does not cover it |
 | `region` | `rect` [x1, y1, x2, y2] inclusive, `color` | an outline that does not cover them |
 
@@ -45,7 +44,6 @@ _KINDS = (
 _KEYS = {
     "crop_resize": {"op", "rect", "size"},
     "warp": {"op", "H", "origin", "size"},
-    "mirror": {"op"},
     "point": {"op", "uv", "color", "shape"},
     "region": {"op", "rect", "color"},
 }
@@ -159,8 +157,6 @@ def apply(picture: Picture, image: ColorArray) -> ColorArray:
             image = _crop_resize(op, image)
         elif op["op"] == "warp":
             image = _warp(op, image)
-        elif op["op"] == "mirror":
-            image = np.ascontiguousarray(image[:, ::-1])
         else:
             _require_inside(op, image)
             marks.append(op)
@@ -288,7 +284,7 @@ def _check(op: object) -> None:
     elif name == "warp":
         _read_integers(op, "origin", 2)
         _check_matrix(op["H"])
-    elif name != "mirror":
+    else:
         _check_mark(op)
 
 

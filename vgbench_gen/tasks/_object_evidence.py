@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, Self
+from typing import Annotated
 
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import Camera, Fact, FloatArray
-from vgbench_gen.geometry import boxes, mirror
+from vgbench_gen.geometry import boxes
 from vgbench_gen.tasks.base import Problems
 from vgbench_gen.tasks.evidence import ArrayShape, Evidence, FactEvidence
 from vgbench_gen.tasks.records import read_camera_record
@@ -49,11 +49,6 @@ class BoxEvidence(ObjectEvidence):
     """Ratio of depths from which two such boxes, seen under the same rays, overlap little enough to be told apart."""
     upright: int | None = None
     """Which axis of the box stands upright: 0, 1 or 2; left out where the scan does not say or none does."""
-
-    def mirrored(self) -> Self:
-        """The object in the mirrored image."""
-        corners_m, world_corners_m = map(mirror.mirror_corners, (self.corners_m, self.world_corners_m))
-        return self.with_fields(corners_m=corners_m, world_corners_m=world_corners_m)
 
 
 class SidesEvidence(FactEvidence):

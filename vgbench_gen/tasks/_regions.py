@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any
 from weakref import WeakKeyDictionary
 
@@ -18,7 +18,6 @@ from vgbench_gen.core.types import BoolArray, Candidate, DepthArray, Fact, Float
 from vgbench_gen.geometry import projection
 from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes.view import SceneView, ViewFrame
-from vgbench_gen.tasks import mirroring
 from vgbench_gen.tasks._summed_depth import SummedDepth
 from vgbench_gen.tasks.base import Problems
 from vgbench_gen.tasks.evidence import ArrayShape, Evidence
@@ -323,16 +322,6 @@ def check_regions(fact: Fact, gates: Gates) -> Problems:
         if not min(abs(float(option.value[0]) - depth_m) for depth_m in (mean_m, median_m)) <= PRINTED_M:
             found.append(("region", f"{option.key}: {option.value[0]:g} m is neither its mean nor its median"))
     return found
-
-
-def mirror_region(candidate: Candidate, width: int) -> Candidate:
-    """A candidate with `RegionEvidence` in a mirrored image of `width` columns: parts of a row change places."""
-    mirrored = replace(candidate, show=mirroring.mirror_rect(candidate.show, width))
-    measured = RegionEvidence.given(candidate)
-    if measured is None:
-        return mirrored
-    blocks = [block for start in range(0, 16, 4) for block in measured.blocks[start : start + 4][::-1]]
-    return replace(mirrored, evidence=measured.with_fields(blocks=blocks).write())
 
 
 def make_region_mark(option: Candidate, right: bool) -> Mark:

@@ -18,10 +18,9 @@ from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.registry import Registry
 from vgbench_gen.core.types import LETTERS, BoolArray, Candidate, Fact, FloatArray, QuestionType, Rejected
-from vgbench_gen.distractors.base import FactorPair, OptionSet, compatibility, draw_truth, margins_pair_by_pair
+from vgbench_gen.distractors.base import FactorPair, OptionSet, compatibility, draw_truth
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks._noise import NoiseTest
-from vgbench_gen.tasks._printed import list_printed_frames
 from vgbench_gen.tasks._proposals import Proposals
 from vgbench_gen.tasks.evidence import Evidence, FactEvidence
 from vgbench_gen.tasks.presentation import ClaimPair, Mark, Presentation, WorldBox, WorldPoint
@@ -157,10 +156,6 @@ class Task(NoiseTest, Proposals, abc.ABC):
         evidence: FactEvidence | None = None,
     ) -> Fact:
         """A fact of this task and scene whose truth is, for the time being, its first candidate."""
-        kept = evidence or FactEvidence()
-        if self.counterpart_kind == "mirror":
-            shown = [*frame_ids, *(frame_id for candidate in candidates for frame_id in candidate.frame_ids)]
-            kept = kept.with_fields(printed=list_printed_frames(view, shown) or None)
         return Fact(
             task=self.name,
             task_version=self.version,
@@ -174,7 +169,7 @@ class Task(NoiseTest, Proposals, abc.ABC):
             truth=0,
             second_value=candidates[0].value,
             margin=1.0,
-            evidence=kept.write() if evidence or kept.printed else {},
+            evidence=evidence.write() if evidence else {},
             licence=view.licence,
         )
 
@@ -205,16 +200,13 @@ class Task(NoiseTest, Proposals, abc.ABC):
         return self.rounded(value).ravel()
 
     @abc.abstractmethod
-    def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
-        """Distance over the required margin."""
-
-    def ceiling_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
-        """Distance over the ceiling; 0 where the task has no pairwise ceiling."""
-        return 0.0
-
     def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
-        """(margin ratios, ceiling ratios) of all ordered pairs at once, (n, n) each; a costly metric needs its own."""
-        return margins_pair_by_pair(candidates, fact, self)
+        """(distances over the required margin, distances over the ceiling) of all ordered pairs, (n, n) each; zeros for
+        a ceiling that the task does not have."""
+
+    def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+        """The distance of two candidates over the required margin."""
+        return float(self.pair_margins((a, b), fact)[0][0, 1])
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         """Whether the value is a member of the family."""
@@ -332,21 +324,15 @@ class Task(NoiseTest, Proposals, abc.ABC):
 
         Source: `docs/validity.md#consistency-pairs`.
 
-        `counterpart_kind` names the side: "inverse" (first and second image exchanged), "swap" (A to B, B to A), "back"
-        (from image 2 to image 1) or "mirror" (all images mirrored left to right). Candidates keep their order, the
-        truth its place. Two partners of one another ask the same again: `partner(partner(f))` equals f up to rounding.
+        `counterpart_kind` names the side: "inverse" (first and second image exchanged), "swap" (A to B, B to A) or
+        "back" (from image 2 to image 1). Candidates keep their order, the truth its place. Two partners of one another
+        ask the same again: `partner(partner(f))` equals f up to rounding.
 
         Every candidate is turned, also one that was computed for an option set, so the partner of
         `replace(fact, candidates=options.options, truth=options.truth)` holds the set as it reads from the other
-        side. One without a counterpart gets a value of NaN, which `valid` refuses. Mirrored facts say so in
-        `FactEvidence.mirrored`: pictures flip their bases, and cameras, poses and pixels are those of flipped images.
+        side. One without a counterpart gets a value of NaN, which `valid` refuses.
         """
         return None
-
-    def shows_print(self, fact: Fact) -> bool:
-        """Whether an image of the fact, or of one of its candidates, shows print, which is never mirrored."""
-        shown = {*fact.frame_ids, *(frame_id for candidate in fact.candidates for frame_id in candidate.frame_ids)}
-        return not shown.isdisjoint(self.fact_evidence.of(fact).printed or ())
 
     def tolerance(self, question_type: QuestionType) -> float:
         """The relative tolerance that an open-ended row records, 0 for choices; a judgment records that of its claim.

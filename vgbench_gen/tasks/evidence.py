@@ -20,7 +20,6 @@ from pydantic_core import CoreSchema, core_schema
 from vgbench_gen.core.config import describe_problem
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import Camera, Candidate, Fact, FloatArray, Item
-from vgbench_gen.geometry import mirror
 from vgbench_gen.tasks.records import make_camera_record, read_camera_record
 
 if TYPE_CHECKING:
@@ -172,12 +171,3 @@ class FactEvidence(PosesEvidence):
 
     margins: dict[str, float] = {}
     """Gate -> value over limit, at least 1, of every gate that the fact passed."""
-    mirrored: bool | None = None
-    """True where images, cameras, poses and pixels are those of images mirrored left to right."""
-    printed: list[str] | None = None
-    """Frames that show print, so that they are never shown mirrored."""
-
-    def turned(self) -> Self:
-        """The record of the mirrored fact: poses are mirrored, and `mirrored` tells what the images are now."""
-        poses = {frame_id: mirror.mirror_motion(pose) for frame_id, pose in self.poses().items()}
-        return self.with_fields(mirrored=None if self.mirrored else True, world_from_camera=poses or None)

@@ -5,6 +5,15 @@ from __future__ import annotations
 from vgbench_gen.core.gates import TaskGates
 
 
+class ScalarGates(TaskGates):
+    """Margins of a task whose answer is one positive number."""
+
+    ratio_min: float
+    """Smallest ratio of two options."""
+    ratio_max: float
+    """Largest ratio of two options."""
+
+
 class BoxMargins(TaskGates):
     """How far apart the boxes of one set of options must be.
     `docs/validity.md#object-location` gives the reason of each number."""
@@ -43,7 +52,7 @@ class BoxMargins(TaskGates):
     """Largest difference in overlap with the drawn rectangle between the printed boxes of one set."""
 
 
-class CameraGates(TaskGates):
+class CameraGates(ScalarGates):
     """What may be asked of the camera behind one image. `docs/validity.md#camera-parameters` gives the reason of each
     number."""
 
@@ -55,10 +64,10 @@ class CameraGates(TaskGates):
     enlarged_max: float = 1.25
     """Largest ratio of the width of the delivered image to that of the crop in its frame, both in pixels; careful
     readers called images blurred that were enlarged 1.6 times."""
-    focal_ratio_min: float = 1.25
+    ratio_min: float = 1.25
     """Smallest ratio of two options where a focal length is asked; the best solvers from a single image reach 59 % at
     10 degrees of field of view."""
-    focal_ratio_max: float = 2.4
+    ratio_max: float = 2.4
     """Largest ratio of the largest to the smallest focal length in one set of options, whatever is asked."""
     fov_gap_min_deg: float = 7.0
     """Smallest difference of two options where a field of view is asked, degrees."""
@@ -73,7 +82,7 @@ class CameraGates(TaskGates):
     of the margin between options; beyond it the pixels do not tell the options apart."""
 
 
-class DepthMargins(TaskGates):
+class DepthMargins(ScalarGates):
     """How far apart the depths of regions must be, for both tasks that ask about them. `docs/validity.md#metric-depth`
     and `docs/validity.md#relative-depth` give the reason of each number."""
 
@@ -94,7 +103,7 @@ class DepthMargins(TaskGates):
     """Largest ratio of two depths of one set of regions where the deepest or nearest is asked."""
 
 
-class DistanceMargins(TaskGates):
+class DistanceMargins(ScalarGates):
     """How far apart two objects may be, and by how much the options of a question about their distance must differ.
     `docs/validity.md#object-distance` gives the reason of each number."""
 

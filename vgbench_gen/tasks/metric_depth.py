@@ -23,12 +23,11 @@ import numpy as np
 from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
-from vgbench_gen.distractors.base import OptionSet, Proposal, compatibility, valid_sets
+from vgbench_gen.distractors.base import Proposal, compatibility, valid_sets
 from vgbench_gen.scenes.base import loaders
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.drawing import COLORS
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks import mirroring
 from vgbench_gen.tasks._objects import PER_FRAME, TARGETS_APART_M, order_in_strata
 from vgbench_gen.tasks._proposals import make_range
 from vgbench_gen.tasks._regions import (
@@ -43,14 +42,13 @@ from vgbench_gen.tasks._regions import (
     measure,
     measure_cloud_medians_m,
     measure_flat_means_m,
-    mirror_region,
     propose_rects,
     reveal_region,
 )
 from vgbench_gen.tasks.base import add_margins, reject, tasks
 from vgbench_gen.tasks.evidence import FactEvidence
 from vgbench_gen.tasks.gates import DepthMargins
-from vgbench_gen.tasks.presentation import Mark, Presentation
+from vgbench_gen.tasks.presentation import Mark
 from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.revealed import Revealed
 from vgbench_gen.tasks.row_evidence import RowEvidence
@@ -76,7 +74,6 @@ class MetricDepth(ScalarTask):
     category, subcategory = "Depth and Distance", "Absolute"
     category_origin: ClassVar[Mapping[str, str]] = dict.fromkeys(formats, "metric_depth_vqa")
     convention: ClassVar[Mapping[str, str]] = {"depth": "z", "axes": "opencv", "unit": "m", "statistic": "mean"}
-    counterpart_kind = "mirror"
     options_max = 4  # few rectangles are flat at five depths that lie between the gates `ratio_min` and `ratio_max`
     fact_evidence = FactEvidence
     candidate_evidence = RegionEvidence
@@ -96,12 +93,6 @@ class MetricDepth(ScalarTask):
         laser_only = fact.dataset in loaders.names() and loaders[fact.dataset].laser_only
         far_m = gates.far_laser_m if laser_only else gates.far_sensor_m
         return make_range("depth", gates.near_m, far_m, self.decimals)
-
-    def ratio_min(self, fact: Fact) -> float:
-        return self.limits.ratio_min
-
-    def ratio_max(self, fact: Fact) -> float:
-        return self.limits.ratio_max
 
     def gap_min(self, fact: Fact) -> float:
         return self.limits.gap_min_m
@@ -263,13 +254,10 @@ class MetricDepth(ScalarTask):
             raise GeometryError(f"{fact.key}: no point of the cloud projects into the region")
         return median
 
-    def recompute(self, fact: Fact) -> FloatArray:
+    def value(self, about: Candidate, fact: Fact) -> float | None:
         """Weighted mean of the stored parts of the region."""
-        return self.rounded(np.array([compute_blocks_mean_m(RegionEvidence.of(fact.truth_candidate))]))
-
-    def exact_value(self, about: Candidate, fact: Fact) -> float:
         measured = RegionEvidence.given(about)
-        return float(about.value[0]) if measured is None else measured.mean_m
+        return None if measured is None else compute_blocks_mean_m(measured)
 
     def sigma(self, value: float, fact: Fact, noise: SensorNoise) -> float:
         """One error of depth for the whole region."""
@@ -282,7 +270,7 @@ class MetricDepth(ScalarTask):
             "rect": read_evidence_rect(fact.truth_candidate.show),
             "color": self._color(fact),
         }
-        return (mirroring.make_picture(fact, fact.frame_ids[0], op),)
+        return (Picture(fact.pictures[fact.frame_ids[0]], (op,)),)
 
     def slots(self, fact: Fact) -> dict[str, str]:
         """Region, colour word and camera."""
@@ -299,15 +287,6 @@ class MetricDepth(ScalarTask):
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """The region with its depth; those of the other options are in other frames."""
         return [[make_region_mark(fact.truth_candidate, True)]]
-
-    def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
-        texts = tuple(self.printed(option.value) for option in options.options)
-        return Presentation(self.pictures(fact), self.slots(fact), texts)
-
-    def counterpart(self, fact: Fact) -> Fact | None:
-        """The mirrored image: other places, the same depths."""
-        width = int(fact.cameras[fact.frame_ids[0]]["width"])
-        return mirroring.mirror_fact(self, fact, lambda member: mirror_region(member, width), fact.second_value)
 
     def draw_false_value(self, fact: Fact, rng: np.random.Generator) -> float | None:
         # Of a random option set, so that either could have been the true one; refused rather than drawn again, which

@@ -20,7 +20,7 @@ from vgbench_gen.core.errors import TooFewOptionsError
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
-from vgbench_gen.distractors.base import OptionSet, Proposal
+from vgbench_gen.distractors.base import Proposal
 from vgbench_gen.geometry import boxes, projection
 from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes.view import SceneView, ViewFrame
@@ -32,7 +32,7 @@ from vgbench_gen.tasks._objects import TARGETS_APART_M, GatedObject, gate_object
 from vgbench_gen.tasks._proposals import make_range
 from vgbench_gen.tasks.base import add_margins, reject, tasks
 from vgbench_gen.tasks.gates import DistanceMargins
-from vgbench_gen.tasks.presentation import ClaimPair, Margins, Mark, Presentation, WorldBox
+from vgbench_gen.tasks.presentation import ClaimPair, Margins, Mark, WorldBox
 from vgbench_gen.tasks.records import make_camera_slots, read_camera_record
 from vgbench_gen.tasks.revealed import Revealed
 from vgbench_gen.tasks.row_evidence import RowEvidence
@@ -119,12 +119,6 @@ class ObjectDistance(ScalarTask):
         """The task's own gates and margins."""
         return self.gates.section(DistanceMargins)
 
-    def ratio_min(self, fact: Fact) -> float:
-        return self.limits.ratio_min
-
-    def ratio_max(self, fact: Fact) -> float:
-        return self.limits.ratio_max
-
     def gap_min(self, fact: Fact) -> float:
         return self.limits.gap_min_m
 
@@ -175,10 +169,10 @@ class ObjectDistance(ScalarTask):
         a, b = (measure_second_corners(frame, view, seen.instance_id).mean(axis=0) for seen in (pair.a, pair.b))
         return np.array([np.linalg.norm(a - b)])
 
-    def recompute(self, fact: Fact) -> FloatArray:
-        """From the means of the stored camera-frame corners."""
-        a, b = PairEvidence.of(fact.truth_candidate).centres_m
-        return self.rounded(np.array([np.sqrt(((a - b) ** 2).sum())]))
+    def value(self, about: Candidate, fact: Fact) -> float | None:
+        """Between the means of the stored corners."""
+        pair = PairEvidence.given(about)
+        return None if pair is None else float(np.linalg.norm(np.subtract(*pair.centres_m)))
 
     def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int]:
         """A geometric ladder through the truth, at any place of it and with any step, as far as all may be asked.
@@ -221,13 +215,6 @@ class ObjectDistance(ScalarTask):
     def perturbed(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
         """The paper's truth x (1 + u), u uniform in (-0.5, 0.5)."""
         return Candidate("perturbed", self.rounded(fact.truth_candidate.value * (1 + rng.uniform(-0.5, 0.5))))
-
-    def exact_value(self, about: Candidate, fact: Fact) -> float:
-        pair = PairEvidence.given(about)
-        if pair is None:
-            return super().exact_value(about, fact)
-        a, b = pair.centres_m
-        return float(np.linalg.norm(a - b))
 
     def sigma(self, value: float, fact: Fact, noise: SensorNoise) -> float:
         """Of the difference of two centres, along one axis."""
@@ -282,11 +269,6 @@ class ObjectDistance(ScalarTask):
         """Both objects."""
         pair, pose = PairEvidence.of(fact.truth_candidate), SidesEvidence.of(fact).poses()[fact.frame_ids[0]]
         return tuple(WorldBox(o.instance_id, o.label, transform(pose, o.corners_m)) for o in (pair.a, pair.b))
-
-    def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
-        return Presentation(
-            self.pictures(fact), self.slots(fact), tuple(self.printed(option.value) for option in options.options)
-        )
 
     def claim_pair(self, fact: Fact, rng: np.random.Generator) -> ClaimPair | None:
         """As for every scalar; None where either number could not be a true one, which would give it away."""

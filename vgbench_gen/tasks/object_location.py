@@ -8,9 +8,7 @@ how low objects usually stand (`docs/validity.md#balanced-selection`).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import ClassVar
 from weakref import WeakKeyDictionary
 
@@ -22,13 +20,13 @@ from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Camera, Candidate, Fact, FloatArray, OrientedBox, QuestionType, Rejected
 from vgbench_gen.distractors.base import FactorPair, OptionSet, Proposal
-from vgbench_gen.geometry import boxes, mirror
+from vgbench_gen.geometry import boxes
 from vgbench_gen.geometry.poses import transform
 from vgbench_gen.geometry.projection import project
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.drawing import COLORS
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks import _overlays, mirroring
+from vgbench_gen.tasks import _overlays
 from vgbench_gen.tasks._box_factors import BoxFamily, draw_box_sets, draw_ratios, find_upright, make_family
 from vgbench_gen.tasks._box_pairs import (
     PRINT_SLACK,
@@ -88,7 +86,6 @@ class ObjectLocation(Task):
     candidate_draws = 24
     options_max = 4  # two parts with two values each; five depths do not fit below `depth_ratio_max`
     strategy = "factorial"
-    counterpart_kind = "mirror"
     fact_evidence = FactEvidence
     candidate_evidence = BoxEvidence
     checks = (check_box,)
@@ -187,11 +184,6 @@ class ObjectLocation(Task):
             return float(self.pair_margins((a, b), fact)[0][0, 1])
         except GeometryError:
             return 0.0
-
-    def ceiling_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
-        """Log-ratio of the depths of the centres over the ceiling."""
-        near, far = sorted((float(a.value[:, 2].mean()), float(b.value[:, 2].mean())))
-        return math.log(far / near) / math.log(self.limits.depth_ratio_max) if near > 0 else math.inf
 
     def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
         """See `_box_pairs.compare_boxes`; the same both ways round."""
@@ -354,21 +346,10 @@ class ObjectLocation(Task):
         )
         return ClaimPair(self._pictures(fact), self._slots(fact), true, false, TRUE_IOU_MIN)
 
-    def counterpart(self, fact: Fact) -> Fact | None:
-        """The mirrored image: corners reflected, and listed so that the box is no mirrored one."""
-        width = int(fact.cameras[fact.frame_ids[0]]["width"])
-        second = mirror.mirror_corners(fact.second_value)
-        return mirroring.mirror_fact(self, fact, lambda member: self._mirrored(member, width), second)
-
-    def _mirrored(self, member: Candidate, width: int) -> Candidate:
-        value, measured = self.rounded(mirror.mirror_corners(member.value)), BoxEvidence.given(member)
-        mirrored = replace(member, value=value, show=mirroring.mirror_rect(member.show, width))
-        return mirrored if measured is None else replace(mirrored, evidence=measured.mirrored().write())
-
     def _pictures(self, fact: Fact) -> tuple[Picture, ...]:
         rect = read_evidence_rect(fact.truth_candidate.show)
         op = {"op": "region", "rect": rect, "color": self._color(fact)}
-        return (mirroring.make_picture(fact, fact.frame_ids[0], op),)
+        return (Picture(fact.pictures[fact.frame_ids[0]], (op,)),)
 
     def _slots(self, fact: Fact) -> dict[str, str]:
         return {

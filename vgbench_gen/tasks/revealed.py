@@ -153,10 +153,7 @@ class Revealed(Evidence):
 
 
 def reveal_cameras(row: ShownEvidence, allowed_ratio: float | None = None) -> list[RevealedCamera]:
-    """The cameras of the pictures of a row; a warped picture has none.
-
-    Cameras of a row that shows mirrored images are those of the mirrored images.
-    """
+    """The cameras of the pictures of a row; a warped picture has none."""
     found = []
     for place, picture in enumerate(row.shown()):
         camera: Camera | None = read_camera_record(row.cameras[row.frame_of(picture.base)])

@@ -11,9 +11,11 @@ import numpy as np
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import Candidate, Fact, FloatArray
+from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks._proposals import move_numbers
 from vgbench_gen.tasks.base import Task
+from vgbench_gen.tasks.gates import ScalarGates
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Presentation
 from vgbench_gen.text.numbers import format_fixed
 from vgbench_gen.text.render import fill_word
@@ -35,17 +37,25 @@ class ScalarTask(Task):
     squared.
     """
 
+    def count_decimals(self, fact: Fact) -> int:
+        """Printed decimals of this fact's values."""
+        return self.decimals
+
     def unit_key(self, fact: Fact) -> str:
         """Key below `option` and `answer` in the words for this fact's unit."""
         return "meters"
 
+    @property
     @abc.abstractmethod
-    def ratio_min(self, fact: Fact) -> float:
-        """Two options must differ by this ratio."""
+    def limits(self) -> ScalarGates:
+        """The task's own gates and margins."""
 
     @abc.abstractmethod
-    def ratio_max(self, fact: Fact) -> float:
-        """No two options may differ by more than this ratio."""
+    def value(self, about: Candidate, fact: Fact) -> float | None:
+        """The quantity, unrounded, from a candidate's evidence and the fact's cameras; None for a computed candidate.
+
+        Verification recomputes the answer by it, from what a row keeps, and the noise test starts from it.
+        """
 
     def gap_min(self, fact: Fact) -> float:
         """Two options must differ by this much in the task's unit; 0 for none."""
@@ -71,29 +81,19 @@ class ScalarTask(Task):
         """Number with its unit; the unit's word follows the fact's kind where there are several."""
         return fill_word("option.meters", value=format_fixed(float(value[0]), self.decimals))
 
-    def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
-        """Smaller of log-ratio over the ratio margin and difference over the gap."""
-        x, y = float(a.value[0]), float(b.value[0])
-        if min(x, y) <= 0:
-            return 0.0
-        by_ratio = float(abs(np.log(x / y)) / np.log(self.ratio_min(fact)))
-        gap = self.gap_min(fact)
-        return min(by_ratio, abs(x - y) / gap) if gap else by_ratio
-
-    def ceiling_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
-        """Log-ratio over the ceiling."""
-        x, y = float(a.value[0]), float(b.value[0])
-        return float(abs(np.log(x / y)) / np.log(self.ratio_max(fact))) if min(x, y) > 0 else np.inf
-
     def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
-        """See `margin_ratio` and `ceiling_ratio`."""
+        """The smaller of log-ratio over the ratio margin and difference over the gap; log-ratio over the ceiling.
+
+        A value that is not positive keeps neither.
+        """
         values = np.array([float(candidate.value[0]) for candidate in candidates])
-        logs = np.log(values)
+        positive = (values > 0) & (values[:, None] > 0)
+        logs = np.log(np.where(values > 0, values, 1.0))
         by_ratio = np.abs(logs[:, None] - logs)
-        apart, gap = by_ratio / np.log(self.ratio_min(fact)), self.gap_min(fact)
+        apart, gap = by_ratio / np.log(self.limits.ratio_min), self.gap_min(fact)
         if gap:
             apart = np.minimum(apart, np.abs(values[:, None] - values) / gap)
-        return apart, by_ratio / np.log(self.ratio_max(fact))
+        return np.where(positive, apart, 0.0), np.where(positive, by_ratio / np.log(self.limits.ratio_max), np.inf)
 
     def claim_noise(self, value: float, fact: Fact) -> float:
         """Largest share by which a claim about a value may be off: half the stated tolerance, or less where the value
@@ -121,8 +121,12 @@ class ScalarTask(Task):
         return Candidate("", self.rounded(np.array(move_numbers(numbers, rng))))
 
     def exact_value(self, about: Candidate, fact: Fact) -> float:
-        """The value before rounding, from a candidate's evidence; of a computed one, as printed."""
-        return float(about.value[0])
+        """`value`, or the printed number of a computed candidate."""
+        found = self.value(about, fact)
+        return float(about.value[0]) if found is None else found
+
+    def recompute(self, fact: Fact) -> FloatArray:
+        return self.rounded(np.array([self.exact_value(fact.truth_candidate, fact)]))
 
     @abc.abstractmethod
     def sigma(self, value: float, fact: Fact, noise: SensorNoise) -> float:
@@ -152,11 +156,18 @@ class ScalarTask(Task):
         """A share of the value, in per cent."""
         return (fill_word("tolerance.percent", value=format_fixed(100 * tolerance, 0)),)
 
+    def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
+        texts = tuple(self.say("option", option.value, fact) for option in options.options)
+        return Presentation(self.pictures(fact), self.slots(fact), texts)
+
     def open_ended(self, fact: Fact) -> Presentation:
         """The question without options; the answer carries its unit."""
-        value = format_fixed(float(fact.truth_candidate.value[0]), self.decimals)
-        answer = fill_word(f"answer.{self.unit_key(fact)}", value=value)
+        answer = self.say("answer", fact.truth_candidate.value, fact)
         return Presentation(self.pictures(fact), self.slots(fact), answer=answer)
+
+    def say(self, key: str, value: FloatArray, fact: Fact) -> str:
+        """A value with its unit, in the words below `key`."""
+        return fill_word(f"{key}.{self.unit_key(fact)}", value=format_fixed(float(value[0]), self.count_decimals(fact)))
 
     def claim_pair(self, fact: Fact, rng: np.random.Generator) -> ClaimPair | None:
         """True and false numbers carry the same noise; the false one is about `draw_false_value`.
@@ -165,9 +176,9 @@ class ScalarTask(Task):
             ConfigError: the tolerance of claims is too wide for the margin between options.
         """
         needed = (1 + self.claim_tolerance / 2) ** 2
-        if self.ratio_min(fact) < needed:
+        if self.limits.ratio_min < needed:
             raise ConfigError(
-                f"task {self.name!r}: found ratio_min {self.ratio_min(fact):g} with claims within "
+                f"task {self.name!r}: found ratio_min {self.limits.ratio_min:g} with claims within "
                 f"{self.claim_tolerance:g}; expected ratio_min of at least {needed:.4g}, (1 + tolerance / 2) squared, "
                 "or a true claim could be off by half a margin. Raise the gate, or ask for no judgment in [items]."
             )
@@ -204,23 +215,23 @@ class ScalarTask(Task):
         rng: draw from this generator alone.
         """
         truth = fact.truth_candidate
+        margins, ceilings = (table[fact.truth] for table in self.pair_margins(fact.candidates, fact))
         apart = [
             float(c.value[0])
             for i, c in enumerate(fact.candidates)
-            if i != fact.truth
-            and np.exp(abs(np.log(c.value[0] / truth.value[0]))) >= FALSE_RATIO_MIN
-            and self.margin_ratio(truth, c, fact) >= 1
-            and self.ceiling_ratio(truth, c, fact) <= 1
+            if np.exp(abs(np.log(c.value[0] / truth.value[0]))) >= FALSE_RATIO_MIN
+            and margins[i] >= 1
+            and ceilings[i] <= 1
         ]
         if apart:
             return apart[int(rng.integers(len(apart)))]
         factor = rng.uniform(FALSE_RATIO_MIN, FALSE_RATIO_MAX)
         return float(truth.value[0]) * float(factor if rng.random() < 0.5 else 1 / factor)
 
-    def _claim(self, value: FloatArray, fact: Fact) -> Claim:
+    def _claim(self, value: FloatArray, fact: Fact, key: str = "") -> Claim:
         truth = fact.truth_candidate
         off = self.margin_ratio(truth, Candidate("", value), fact)
-        return Claim({"claim": format_fixed(float(value[0]), self.decimals)}, value, off)
+        return Claim({"claim": format_fixed(float(value[0]), self.count_decimals(fact))}, value, off, key)
 
 
 def read_evidence_rect(show: Mapping[str, object]) -> list[int]:

@@ -8,17 +8,17 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from vgbench_gen.core.gates import Gates, TaskGates
+from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
-from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.geometry import projection
 from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks.base import Problems, add_margins, reject, tasks
 from vgbench_gen.tasks.evidence import ArrayShape, Evidence, FactEvidence
-from vgbench_gen.tasks.presentation import Mark, Presentation
+from vgbench_gen.tasks.gates import ScalarGates
+from vgbench_gen.tasks.presentation import Mark
 from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.scalar import ScalarTask
@@ -44,7 +44,7 @@ class HeightEvidence(FactEvidence):
         return float((self.centre_m - self.lowest_m) @ self.up)
 
 
-class HeightGates(TaskGates):
+class HeightGates(ScalarGates):
     """Which heights may be asked."""
 
     section = "camera_height"
@@ -116,17 +116,9 @@ class CameraHeight(ScalarTask):
         up = frame.world_from_camera[:3, :3].T @ np.asarray(view.up_world)
         return np.array([np.quantile(-_cloud(frame) @ up, LOWEST)])
 
-    def recompute(self, fact: Fact) -> FloatArray:
+    def value(self, about: Candidate, fact: Fact) -> float | None:
         """From the stored camera, point and direction."""
-        return self.rounded(np.array([HeightEvidence.of(fact).height_m]))
-
-    def ratio_min(self, fact: Fact) -> float:
-        """See `ScalarTask`."""
-        return self.limits.ratio_min
-
-    def ratio_max(self, fact: Fact) -> float:
-        """See `ScalarTask`."""
-        return self.limits.ratio_max
+        return HeightEvidence.of(fact).height_m if about.key == fact.truth_candidate.key else None
 
     def sigma(self, value: float, fact: Fact, noise: SensorNoise) -> float:
         """The error of depth alone: camera and surface come from one frame."""
@@ -151,12 +143,6 @@ class CameraHeight(ScalarTask):
     def slots(self, fact: Fact) -> dict[str, str]:
         """The camera."""
         return make_camera_slots(fact.cameras[fact.frame_ids[0]])
-
-    def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
-        """Four heights."""
-        return Presentation(
-            self.pictures(fact), self.slots(fact), tuple(self.printed(o.value) for o in options.options)
-        )
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """A mark that says the height."""

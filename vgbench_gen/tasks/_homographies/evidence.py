@@ -4,7 +4,7 @@ it."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 from pydantic import Strict
@@ -51,11 +51,6 @@ class WarpedImageEvidence(FactEvidence):
     def size(self) -> tuple[int, int]:
         """(width, height) of the image, before and after the warp, pixels."""
         return self.crop[2:]
-
-    def turned(self) -> Self:
-        """See `FactEvidence`; the crop is cut from the mirrored frame."""
-        x0, y0, width, height = self.crop
-        return super().turned().with_fields(crop=(self.frame_size[0] - x0 - width, y0, width, height))
 
     def make_crop_op(self) -> dict[str, Any]:
         """The operation that cuts the image from its frame (`store.pictures`)."""
@@ -104,11 +99,6 @@ class Components(Evidence):
         """The values of the two parts in which warps of a kind differ."""
         first, second = PARTS[kind]
         return float(getattr(self, PART_FIELDS[first])), float(getattr(self, PART_FIELDS[second]))
-
-    def mirror(self) -> Components:
-        """Those of the same warp between the mirrored images."""
-        signs = {name: 0.0 - getattr(self, name) for name in ("angle_deg", "tx_px", "shear", "px")}
-        return self.with_fields(**signs)
 
 
 class WarpEvidence(Evidence):

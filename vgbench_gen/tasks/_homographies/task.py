@@ -38,11 +38,9 @@ from vgbench_gen.tasks._homographies.sampler import (
     round_as_printed,
     sample_pool,
 )
-from vgbench_gen.tasks._pair_margins import PairMarginsTask
 from vgbench_gen.tasks._proposals import move_numbers
-from vgbench_gen.tasks.base import add_margins, reject
+from vgbench_gen.tasks.base import Task, add_margins, reject
 from vgbench_gen.tasks.gates import HomographyGates
-from vgbench_gen.tasks.mirroring import make_picture
 from vgbench_gen.tasks.presentation import Margins
 from vgbench_gen.tasks.revealed import RevealedHomography
 from vgbench_gen.text import lint, numbers
@@ -103,7 +101,7 @@ def warp_correspondences(H: FloatArray, image: WarpedImageEvidence) -> tuple[Flo
     return source[shown] - image.crop[:2], target[shown].astype(np.float64)
 
 
-class HomographyTask(PairMarginsTask):
+class HomographyTask(Task):
     """Drafts, second route and answer space of both directions; values are (3, 3) matrices with H33 = 1."""
 
     version = 2
@@ -280,11 +278,11 @@ class HomographyTask(PairMarginsTask):
 
     def make_crop(self, fact: Fact) -> Picture:
         """Image 1 as it was cut from the frame."""
-        return make_picture(fact, fact.frame_ids[0], WarpedImageEvidence.of(fact).make_crop_op())
+        return Picture(fact.pictures[fact.frame_ids[0]], (WarpedImageEvidence.of(fact).make_crop_op(),))
 
     def make_warp(self, fact: Fact, entries: Sequence[float]) -> Picture:
         """What a matrix, its entries row by row, makes of image 1 and of the frame around it."""
-        return make_picture(fact, fact.frame_ids[0], WarpedImageEvidence.of(fact).make_warp_op(entries))
+        return Picture(fact.pictures[fact.frame_ids[0]], (WarpedImageEvidence.of(fact).make_warp_op(entries),))
 
     def reveal_warp(self, fact: Fact, H: FloatArray, second: int = 1) -> RevealedHomography:
         """The matrix (3, 3) from the first image to the one at the place `second`."""

@@ -7,7 +7,7 @@ fields of view are asked of crops about the principal point, coordinates of the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from vgbench_gen.tasks.camera_parameters.quantities import (
     CropEvidence,
     compute_parameter,
     measure_margins,
-    read_shown_crop,
     round_as_printed,
 )
 from vgbench_gen.tasks.gates import CameraGates
@@ -149,7 +148,7 @@ def _propose_centred(camera: Camera, ask: str, gates: CameraGates, rng: np.rando
         gap, slack = gates.fov_gap_min_deg + 3 * FOV_SLACK_DEG, FOV_SLACK_DEG
     else:
         reached = np.log(camera.size[axis] / rects[:, 2 + axis])
-        gap, slack = float(np.log(gates.focal_ratio_min)) + 3 * ZOOM_SLACK, ZOOM_SLACK
+        gap, slack = float(np.log(gates.ratio_min)) + 3 * ZOOM_SLACK, ZOOM_SLACK
     low, room = float(reached.min()), float(np.ptp(reached)) - 3 * gap
     if room <= 0:
         return np.zeros((0, 4, 4), dtype=np.int64)
@@ -159,7 +158,7 @@ def _propose_centred(camera: Camera, ask: str, gates: CameraGates, rng: np.rando
     near_enough = (np.abs(reached[nearest] - wanted) <= slack).all(axis=1)
     found: IntArray = rects[nearest]
     widths = found[..., 2]
-    within = widths.max(axis=1) <= gates.focal_ratio_max * widths.min(axis=1)
+    within = widths.max(axis=1) <= gates.ratio_max * widths.min(axis=1)
     kept: IntArray = found[near_enough & within][:LADDERS]
     return kept
 
@@ -210,18 +209,3 @@ def make_candidate(crop: Crop, ask: str, size: tuple[int, int]) -> Candidate:
             zoom=crop.zoom, **{name: compute_parameter(crop.camera, name) for name in ASK_AXIS}
         ).write(),
     )
-
-
-def mirror_candidate(member: Candidate, ask: str, base_width: int, out_width: int) -> Candidate:
-    """The same in the mirrored image; widths in pixels, of the frame and of the image as shown."""
-    value, show, camera = member.value, dict(member.show), CropEvidence.given(member)
-    if camera is not None and camera.cx is not None:
-        camera = camera.with_fields(cx=out_width - 1 - camera.cx)
-    if ask == "cx":
-        # A computed decoy has no camera, and its whole pixels stay whole.
-        exact = None if camera is None else camera.cx
-        value = round_as_printed(out_width - 1 - float(value[0]) if exact is None else exact, ask)
-    if "rect" in show:
-        (x0, y0, width, height), _ = read_shown_crop(show)
-        show["rect"] = [base_width - x0 - width, y0, width, height]
-    return replace(member, value=value, show=show, evidence={} if camera is None else camera.write())

@@ -87,7 +87,7 @@ def measure_margins(a: float, b: float, ask: str, size: tuple[int, int], gates: 
         return float(abs(a - b) / (gates.principal_gap_min * size[ASK_AXIS[ask]]))
     if ask in ANGLES:
         return abs(a - b) / gates.fov_gap_min_deg
-    return float(abs(np.log(a / b)) / np.log(gates.focal_ratio_min)) if min(a, b) > 0 else 0.0
+    return float(abs(np.log(a / b)) / np.log(gates.ratio_min)) if min(a, b) > 0 else 0.0
 
 
 def round_as_printed(value: float, ask: str) -> FloatArray:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import ClassVar
 
 import cv2
@@ -17,18 +16,16 @@ import numpy as np
 from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
-from vgbench_gen.distractors.base import OptionSet, Proposal, compatibility, valid_sets
+from vgbench_gen.distractors.base import Proposal, compatibility, valid_sets
 from vgbench_gen.geometry import projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks import mirroring
 from vgbench_gen.tasks._proposals import make_range, move_numbers
 from vgbench_gen.tasks.base import add_margins, reject, tasks
 from vgbench_gen.tasks.camera_parameters.crops import (
     compute_output_size,
     keep_determined,
     make_candidate,
-    mirror_candidate,
     propose_rects,
 )
 from vgbench_gen.tasks.camera_parameters.estimate import SOLVERS
@@ -41,12 +38,11 @@ from vgbench_gen.tasks.camera_parameters.quantities import (
     check_crops,
     compute_parameter_by_rays,
     get_decimals,
-    measure_margins,
     read_shown_crop,
     round_as_printed,
 )
 from vgbench_gen.tasks.gates import CameraGates
-from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation
+from vgbench_gen.tasks.presentation import ClaimPair, Mark
 from vgbench_gen.tasks.revealed import Revealed, reveal_cameras
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.scalar import CLAIM_NOISE_MIN, SIGMAS_KEPT, ScalarTask
@@ -79,7 +75,6 @@ class CameraParameters(ScalarTask):
     }
     candidate_draws = 8
     options_max = 4  # crops are cut as ladders of four
-    counterpart_kind = "mirror"
     fact_evidence = SizeEvidence
     candidate_evidence = CropEvidence
     checks = (check_crops,)
@@ -165,11 +160,16 @@ class CameraParameters(ScalarTask):
         low, high = np.arctan2([-0.5 - centre, side - 0.5 - centre], focal)
         return np.array([np.degrees(high - low)])
 
-    def recompute(self, fact: Fact) -> FloatArray:
+    def value(self, about: Candidate, fact: Fact) -> float | None:
         """From the rays through the two edges of the crop in the base camera."""
+        if "rect" not in about.show:
+            return None
         K = np.asarray(fact.cameras[fact.frame_ids[0]]["K"], dtype=np.float64).reshape(3, 3)
-        rect, size = read_shown_crop(fact.truth_candidate.show)
-        return round_as_printed(compute_parameter_by_rays(fact.ask, K, rect, size), fact.ask)
+        return compute_parameter_by_rays(fact.ask, K, *read_shown_crop(about.show))
+
+    def recompute(self, fact: Fact) -> FloatArray:
+        """Rounded as this kind of question prints it."""
+        return round_as_printed(self.exact_value(fact.truth_candidate, fact), fact.ask)
 
     def agreement(self, second: FloatArray, fact: Fact) -> float:
         """Difference over one unit of the last printed digit."""
@@ -188,20 +188,15 @@ class CameraParameters(ScalarTask):
         return round_as_printed(float(value[0]), "hfov")
 
     def printed(self, value: FloatArray) -> str:
-        """The number alone; `text` knows the fact and with it decimals and unit."""
+        """The number alone; `say` knows the fact and with it decimals and unit."""
         return format_fixed(float(value[0]), 1)
 
-    def text(self, value: FloatArray, fact: Fact) -> str:
-        """The value as an option text."""
-        return fill_word(f"option.{self.unit_key(fact)}", value=format_fixed(float(value[0]), get_decimals(fact.ask)))
-
-    def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
-        """Ratio for focal lengths, degrees for fields of view, shares of the side for principal points."""
-        x, y = float(a.value[0]), float(b.value[0])
-        return measure_margins(x, y, fact.ask, SizeEvidence.of(fact).size, self.limits)
+    def count_decimals(self, fact: Fact) -> int:
+        return get_decimals(fact.ask)
 
     def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
-        """See `margin_ratio` and `ceiling_ratio`."""
+        """Ratio for focal lengths, degrees for fields of view, shares of the side for principal points; log-ratio of
+        focal lengths over the ceiling, whatever is asked, and 0 for values without a camera."""
         gates, values = self.limits, np.array([float(candidate.value[0]) for candidate in candidates])
         apart = np.abs(values[:, None] - values)
         if fact.ask in CENTRES:
@@ -209,26 +204,11 @@ class CameraParameters(ScalarTask):
         elif fact.ask in ANGLES:
             apart /= gates.fov_gap_min_deg
         else:
-            apart = np.abs(np.log(values[:, None] / values)) / np.log(self.ratio_min(fact))
+            apart = np.abs(np.log(values[:, None] / values)) / np.log(self.limits.ratio_min)
         cameras = [CropEvidence.given(candidate) for candidate in candidates]
         focal = np.log([np.nan if camera is None else camera.fx for camera in cameras])
-        spread = np.abs(focal[:, None] - focal) / np.log(self.ratio_max(fact))
+        spread = np.abs(focal[:, None] - focal) / np.log(self.limits.ratio_max)
         return apart, np.where(np.isnan(spread), 0.0, spread)
-
-    def ratio_min(self, fact: Fact) -> float:
-        """Of focal lengths."""
-        return self.limits.focal_ratio_min
-
-    def ratio_max(self, fact: Fact) -> float:
-        """Of focal lengths, whatever is asked."""
-        return self.limits.focal_ratio_max
-
-    def ceiling_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
-        """Log-ratio of focal lengths over the ceiling, whatever is asked; 0 for values without a camera."""
-        first, second = CropEvidence.given(a), CropEvidence.given(b)
-        if first is None or second is None:
-            return 0.0
-        return float(abs(np.log(first.fx / second.fx)) / np.log(self.ratio_max(fact)))
 
     def read_text_cues(self, fact: Fact, options: Sequence[Candidate]) -> FloatArray:
         """(n, 4) the value over the side of the image that it belongs to, for principal points from the middle; the
@@ -272,11 +252,6 @@ class CameraParameters(ScalarTask):
             fx = SizeEvidence.of(fact).size[ASK_AXIS[fact.ask]] / 2 / float(np.tan(np.radians(fx / 2)))
         return Candidate("", printed, evidence=CropEvidence(fx=fx).write())
 
-    def exact_value(self, about: Candidate, fact: Fact) -> float:
-        camera = CropEvidence.given(about)
-        exact = None if camera is None else camera.parameters.get(fact.ask)
-        return float(about.value[0]) if exact is None else exact
-
     def sigma(self, value: float, fact: Fact, noise: SensorNoise) -> float:
         """By the error of the focal length alone: a principal point is off by as many pixels, and a centred field of
         view a by sin(a) times the relative error; no crop's by more."""
@@ -305,7 +280,7 @@ class CameraParameters(ScalarTask):
         """The crop of the truth."""
         rect, size = read_shown_crop(fact.truth_candidate.show)
         op = {"op": "crop_resize", "rect": list(rect), "size": list(size)}
-        return (mirroring.make_picture(fact, fact.frame_ids[0], op),)
+        return (Picture(fact.pictures[fact.frame_ids[0]], (op,)),)
 
     def slots(self, fact: Fact) -> dict[str, str]:
         """Quantity, unit, the size of the image as shown, and the definition with what else of the camera is stated."""
@@ -326,7 +301,7 @@ class CameraParameters(ScalarTask):
 
     def reveal(self, fact: Fact, row: RowEvidence) -> Revealed:
         """The camera of the crop."""
-        return Revealed(cameras=reveal_cameras(row, self.limits.focal_ratio_min**0.5))
+        return Revealed(cameras=reveal_cameras(row, self.limits.ratio_min**0.5))
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """The principal point, with all parameters of the image as shown."""
@@ -334,21 +309,11 @@ class CameraParameters(ScalarTask):
         label = ", ".join(f"{name} {value:.1f}" for name, value in found.items())
         return [[Mark("point", ((found["cx"], found["cy"]),), label)]]
 
-    def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
-        texts = tuple(self.text(option.value, fact) for option in options.options)
-        return Presentation(self.pictures(fact), self.slots(fact), texts)
-
     def tolerance_words(self, ask: str, tolerance: float) -> tuple[str, ...]:
         """Of principal points in pixels, else a share of the value."""
         if ask in CENTRES:
             return (fill_word("tolerance.pixels", value=format_fixed(tolerance, 0)),)
         return super().tolerance_words(ask, tolerance)
-
-    def open_ended(self, fact: Fact) -> Presentation:
-        """The question without options."""
-        value = format_fixed(float(fact.truth_candidate.value[0]), get_decimals(fact.ask))
-        answer = fill_word(f"answer.{self.unit_key(fact)}", value=value)
-        return Presentation(self.pictures(fact), self.slots(fact), answer=answer)
 
     def claim_noise_max(self, fact: Fact) -> float:
         """Principal points are claimed to within pixels, everything else to within a share."""
@@ -397,17 +362,6 @@ class CameraParameters(ScalarTask):
             if false.separation >= 1 and abs(false.value[0] - truth) > allowed:
                 return ClaimPair(self.pictures(fact), self.slots(fact) | {"tolerance": phrase}, true, false, tolerance)
         return None
-
-    def counterpart(self, fact: Fact) -> Fact | None:
-        """The mirrored image: the same camera but for cx, which is counted from the other side."""
-        base_width, out_width = int(fact.cameras[fact.frame_ids[0]]["width"]), int(SizeEvidence.of(fact).size[0])
-        second = out_width - 1 - fact.second_value if fact.ask == "cx" else fact.second_value
-        turn = partial(mirror_candidate, ask=fact.ask, base_width=base_width, out_width=out_width)
-        return mirroring.mirror_fact(self, fact, turn, second)
-
-    def _claim(self, value: FloatArray, fact: Fact, key: str = "") -> Claim:
-        off = self.margin_ratio(fact.truth_candidate, Candidate("", value), fact)
-        return Claim({"claim": format_fixed(float(value[0]), get_decimals(fact.ask))}, value, off, key)
 
 
 def _resize_map(start: int, side: int, out_side: int, *, shrinking: bool) -> tuple[FloatArray, FloatArray]:

@@ -25,11 +25,10 @@ from vgbench_gen.geometry import poses, projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.drawing import COLORS, CROSSHAIR, SHAPES
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks import _poses, mirroring
+from vgbench_gen.tasks import _poses
 from vgbench_gen.tasks._noise import perturb_motions
-from vgbench_gen.tasks._pair_margins import PairMarginsTask
 from vgbench_gen.tasks._pairs import PairTable, Problem, collect_poses, get_pair_table
-from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, add_margins, reject, tasks
+from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Task, add_margins, reject, tasks
 from vgbench_gen.tasks.gates import TrackGates
 from vgbench_gen.tasks.point_tracking import rules, track_back, track_decoys, tracked
 from vgbench_gen.tasks.point_tracking.evidence import ImagesEvidence, PlaceEvidence, TrackedEvidence, check_tracks
@@ -66,7 +65,7 @@ class _Tracked:
 
 
 @tasks.register("point_tracking")
-class PointTracking(PairMarginsTask):
+class PointTracking(Task):
     """See the module. Values are (2,) integer pixels of image 2."""
 
     name = "point_tracking"
@@ -212,7 +211,9 @@ class PointTracking(PairMarginsTask):
     def counterpart(self, fact: Fact) -> Fact | None:
         """From image 2 back to image 1, or None where the pixels did not lead back (`track_back`)."""
         back = track_back.exchange_images(fact)
-        return None if back is None else mirroring.check_counterpart(self, back)
+        if back is None or not self.valid(back.truth_candidate, back):
+            return None
+        return back if self.agreement(np.asarray(back.second_value), back) <= 1 else None
 
     def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int] | None:
         """A set of the pool, with the same-pixel decoy where the fact has one."""

@@ -14,7 +14,6 @@ import numpy as np
 from vgbench_gen.core.types import Camera, Candidate, Fact, FloatArray
 from vgbench_gen.geometry import projection
 from vgbench_gen.tasks import _poses
-from vgbench_gen.tasks.mirroring import make_invalid
 from vgbench_gen.tasks.point_tracking.evidence import ImagesEvidence, PlaceEvidence, TrackedEvidence
 
 
@@ -72,7 +71,7 @@ def _move_decoy(member: Candidate, truth: Candidate) -> Candidate:
     """A wrong option in image 1; none where it has no place there, or image 1 knows no depth at the query's pixel."""
     place = PlaceEvidence.of(member)
     if place.point_1_m is None:
-        return make_invalid(member)
+        return replace(member, value=np.full(member.value.shape, np.nan))  # which `valid` refuses
     moved = place.with_fields(point_1_m=place.point_2_m, point_2_m=place.point_1_m, look=None)
     if place.uv_1_px is None:  # the decoy at the query's own pixel
         return replace(member, value=truth.value, evidence=moved.write())

@@ -10,29 +10,120 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
+import cv2
 import numpy as np
 
+from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import FactorPair, OptionSet, Proposal, compatibility
 from vgbench_gen.geometry import poses
+from vgbench_gen.geometry.poses import angle_between_deg, rotation_angle_deg
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays, _poses, _registration
 from vgbench_gen.tasks._noise import measure_mean_gaps_m, perturb_motions
-from vgbench_gen.tasks._pair_margins import PairMarginsTask
-from vgbench_gen.tasks._pairs import PairTable, Problem, collect_poses, get_pair_table, thin_rows
+from vgbench_gen.tasks._pairs import PairTable, Problem, TwoViewEvidence, collect_poses, get_pair_table, thin_rows
+from vgbench_gen.tasks._poses import compare_with_way_back
 from vgbench_gen.tasks._proposals import make_pose
-from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, add_margins, reject, tasks
+from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Problems, Task, add_margins, reject, tasks
+from vgbench_gen.tasks.evidence import FactEvidence, Points, PosesEvidence, StoredCamera
 from vgbench_gen.tasks.gates import PoseMargins
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation, WorldPoint
 from vgbench_gen.tasks.records import make_camera_slots, read_camera_record
-from vgbench_gen.tasks.relative_pose.evidence import InliersEvidence, MotionEvidence, check_motions
-from vgbench_gen.tasks.relative_pose.solver import SOLVERS
 from vgbench_gen.tasks.revealed import Revealed
 from vgbench_gen.tasks.row_evidence import RowEvidence
+from vgbench_gen.tasks.solving import Solver, Unread, VisibleQuestion
+from vgbench_gen.tasks.solving.epipolar import match_rays, measure_support
+from vgbench_gen.tasks.solving.seen import read_cameras, read_motions
 from vgbench_gen.text.numbers import format_fixed
 from vgbench_gen.text.render import fill_word
+
+
+class InliersEvidence(FactEvidence):
+    """What is kept of a fact besides its motions."""
+
+    essential_inliers: int
+    """Matches that fit one essential matrix of the asked pair; 0 where too few do to compare its rotation."""
+
+
+class MotionEvidence(PosesEvidence):
+    """What is kept of a motion. One that was named, not measured, has the points and the second camera alone."""
+
+    points_m: Points
+    """Points of which both frames see most, in the frame of the first camera, meters."""
+    camera_1: StoredCamera | None = None
+    """Of the first image; kept where the motion was turned around, since that image is another one then."""
+    camera_2: StoredCamera
+    """Of the second image, in which options must stand apart."""
+    pair: TwoViewEvidence | None = None
+    """What was measured between both frames."""
+
+
+def check_motions(fact: Fact, gates: Gates) -> Problems:
+    """Each option is the motion between its own two frames."""
+    found: Problems = []
+    for option in fact.candidates:
+        stored = MotionEvidence.of(option)
+        if stored.poses():
+            there, back = stored.list_poses(option.frame_ids)
+            found += compare_with_way_back(option, poses.relative_pose(back, there))
+    return found
+
+
+_ESTIMATE_SHARE = 0.4  # of the tolerance: an estimate is not rounded
+_MATCHES_MIN = 12
+# A true claim may be off by half the tolerance (2.4 degrees, 4 cm of at least 20 cm) and the estimate by some degrees.
+_CLAIM_TURN_DEG, _CLAIM_DIRECTION_DEG = 7.0, 22.0
+
+
+def score_by_matches(seen: VisibleQuestion) -> FloatArray:
+    """Score per option: matches in front of both cameras that the stated motion explains; of a judgment, whether
+    the estimated motion is the claimed one.
+
+    Raises:
+        Unread: the text does not hold two cameras and the motions.
+    """
+    K = read_cameras(seen.context)
+    if len(K) != 2 or len(seen.images) != 2:
+        raise Unread(f"{len(K)} cameras, {len(seen.images)} images")
+    x_1, x_2, tolerance = match_rays(seen.images[0], seen.images[1], K[0], K[1])
+    if seen.form == "judgment":
+        return _score_claim(read_motions(seen.question), x_1, x_2, tolerance)
+    stated = [read_motions(option) for option in seen.options]
+    if any(len(one) != 1 for one in stated):
+        raise Unread("an option without one motion")
+    return np.array([measure_support(one[0], x_1, x_2, tolerance) for one in stated])
+
+
+def _score_claim(claims: list[FloatArray], x_1: FloatArray, x_2: FloatArray, tolerance: float) -> FloatArray:
+    if len(claims) != 1:
+        raise Unread(f"{len(claims)} claimed motions")
+    found = _estimate_motion(x_1, x_2, tolerance)
+    if found is None:
+        return np.zeros(2)
+    claim = claims[0]
+    turn_deg = float(rotation_angle_deg(found[:, :3] @ claim[:, :3].T))
+    direction_deg = float(angle_between_deg(found[:, 3], claim[:, 3]))
+    off = max(turn_deg / _CLAIM_TURN_DEG, direction_deg / _CLAIM_DIRECTION_DEG)
+    return np.array([1.0, off])  # Yes wins where the claim is off by less than the limit
+
+
+def _estimate_motion(x_1: FloatArray, x_2: FloatArray, tolerance: float) -> FloatArray | None:
+    """[R|t] (3, 4) with |t| = 1 by the five-point method with local optimisation, or None."""
+    if len(x_1) < _MATCHES_MIN:
+        return None
+    E, mask = cv2.findEssentialMat(
+        x_1, x_2, np.eye(3), method=cv2.USAC_ACCURATE, prob=0.9999, threshold=tolerance * _ESTIMATE_SHARE
+    )
+    if E is None or E.shape != (3, 3):
+        return None
+    inliers, R, t, _ = cv2.recoverPose(E, x_1, x_2, np.eye(3), mask=mask)
+    return np.concatenate([R, np.reshape(t, (3, 1))], axis=1) if inliers >= _MATCHES_MIN else None
+
+
+SOLVERS = (Solver("matches under the stated motion", score_by_matches, 75.0),)
+
 
 PARTS = ("rotation", "translation")
 CLAIM_ROTATION_DEG = 5.0  # a judgment's tolerance; half of it is spent on noise in true claims
@@ -43,7 +134,7 @@ _FALSE_CLAIM_MIN = 2.0  # a false claim misses the stated tolerance at least twi
 
 
 @tasks.register("relative_pose")
-class RelativePose(PairMarginsTask):
+class RelativePose(Task):
     """See the module. Values are (3, 4) [R|t], second_from_first, as printed."""
 
     name = "relative_pose"

@@ -7,21 +7,24 @@ The source is camera 1; the candidates are frames that see about as much of what
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
+from pydantic import Strict
 
+from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet
-from vgbench_gen.geometry import mirror, poses, projection, visibility
+from vgbench_gen.geometry import poses, projection, visibility
 from vgbench_gen.scenes.view import SceneView
-from vgbench_gen.tasks import _overlays, _poses, _registration, mirroring
+from vgbench_gen.store.pictures import Picture
+from vgbench_gen.tasks import _overlays, _poses, _registration
 from vgbench_gen.tasks._noise import is_nearest, measure_mean_gaps_m, perturb_motions
-from vgbench_gen.tasks._pair_margins import PairMarginsTask
-from vgbench_gen.tasks._pairs import PairTable, Problem, collect_poses, get_pair_table, thin_rows
-from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, add_margins, reject, tasks
+from vgbench_gen.tasks._pairs import PairTable, Problem, TwoViewEvidence, collect_poses, get_pair_table, thin_rows
+from vgbench_gen.tasks._poses import compare_with_way_back
+from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Problems, Task, add_margins, reject, tasks
+from vgbench_gen.tasks.evidence import FactEvidence, Points, PosesEvidence, StoredCamera
 from vgbench_gen.tasks.gates import ViewMargins
 from vgbench_gen.tasks.presentation import Margins, Mark, Presentation, WorldPoint, make_number_slots
 from vgbench_gen.tasks.records import make_camera_slots
@@ -31,8 +34,36 @@ from vgbench_gen.tasks.solving import Image, Solver, Unread, VisibleQuestion
 from vgbench_gen.tasks.solving.epipolar import match_rays, measure_support
 from vgbench_gen.tasks.solving.rules import MOST_SIMILAR_IMAGE
 from vgbench_gen.tasks.solving.seen import list_candidate_images, read_cameras, read_motions
-from vgbench_gen.tasks.view_after_motion.evidence import SourceEvidence, ViewEvidence, check_motions
 from vgbench_gen.text.render import fill_word
+
+
+class SourceEvidence(FactEvidence):
+    """What is kept of the source frame."""
+
+    points_m: Points
+    """Points that the source sees, in its camera's frame, meters."""
+
+
+class ViewEvidence(PosesEvidence):
+    """What is kept of a view."""
+
+    camera: StoredCamera
+    """Of the view."""
+    pair: TwoViewEvidence
+    """What was measured between the source and the view."""
+    seen_points: Annotated[tuple[int, ...], Strict(False)] | None = None
+    """Places in `SourceEvidence.points_m` of the points that the view sees as well; None where it is not known."""
+
+
+def check_motions(fact: Fact, gates: Gates) -> Problems:
+    """Each option is the motion from the source to its own frame."""
+    (source,) = SourceEvidence.of(fact).list_poses(fact.frame_ids)
+    found: Problems = []
+    for option in fact.candidates:
+        (view,) = ViewEvidence.of(option).list_poses(option.frame_ids)
+        found += compare_with_way_back(option, poses.relative_pose(view, source))
+    return found
+
 
 _SIDE = 300  # tells five images apart as often as 400 does (99 of 100), in half the time
 _ADDED_MATCHES = 10  # unexplained ones, so that two lucky matches are no proof
@@ -77,7 +108,7 @@ _ROUNDS = 3  # facts per source frame, each with another true frame
 
 
 @tasks.register("view_after_motion")
-class ViewAfterMotion(PairMarginsTask):
+class ViewAfterMotion(Task):
     """See the module. Values are (3, 4) [R|t], second_from_source, as printed."""
 
     name = "view_after_motion"
@@ -93,7 +124,6 @@ class ViewAfterMotion(PairMarginsTask):
         "axes": "opencv",
         "unit": "m",
     }
-    counterpart_kind = "mirror"
     fact_evidence = SourceEvidence
     candidate_evidence = ViewEvidence
     checks = (check_motions,)
@@ -323,23 +353,8 @@ class ViewAfterMotion(PairMarginsTask):
         shown = (fact.frame_ids[0], *(option.frame_ids[0] for option in options.options))
         texts = tuple(fill_word("option.image", n=str(i + 2)) for i in range(len(options.options)))
         slots = _poses.make_slots(fact.truth_candidate.value) | make_camera_slots(fact.cameras[fact.frame_ids[0]])
-        pictures = tuple(mirroring.make_picture(fact, frame_id) for frame_id in shown)
+        pictures = tuple(Picture(fact.pictures[frame_id]) for frame_id in shown)
         return Presentation(pictures, slots | make_number_slots(len(texts)), texts)
-
-    def counterpart(self, fact: Fact) -> Fact | None:
-        """All images mirrored: R' = M R M and t' = M t with M = diag(-1, 1, 1)."""
-        stored = SourceEvidence.of(fact)
-        mirrored = stored.with_fields(points_m=mirror.mirror_points(stored.points_m))
-        turned = replace(fact, evidence=mirrored.write())
-        return mirroring.mirror_fact(self, turned, self._mirror_candidate, mirror.mirror_motion(fact.second_value))
-
-    def _mirror_candidate(self, member: Candidate) -> Candidate:
-        value, stored = self.rounded(mirror.mirror_motion(member.value)), ViewEvidence.given(member)
-        if stored is None:
-            return replace(member, value=value)
-        mirrored = {frame_id: mirror.mirror_motion(pose) for frame_id, pose in stored.poses().items()}
-        evidence = stored.with_fields(camera=mirror.mirror_camera(stored.camera), world_from_camera=mirrored)
-        return replace(member, value=value, evidence=evidence.write())
 
 
 def _list_shared_points(fact: Fact) -> FloatArray:

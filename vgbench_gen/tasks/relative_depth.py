@@ -9,19 +9,21 @@ takes another set with the same truth, drawn by the same weights.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import cv2
 import numpy as np
 
 from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.noise import SensorNoise
-from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
+from vgbench_gen.core.types import BoolArray, Candidate, ColorArray, Fact, FloatArray, IntArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet, leave_out
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.drawing import COLORS
-from vgbench_gen.tasks import _balance, mirroring
+from vgbench_gen.store.pictures import Picture
+from vgbench_gen.tasks import _balance
 from vgbench_gen.tasks._noise import is_nearest
 from vgbench_gen.tasks._regions import (
     Region,
@@ -30,7 +32,6 @@ from vgbench_gen.tasks._regions import (
     find_frame_regions,
     make_region_mark,
     measure_cloud_medians_m,
-    mirror_region,
     reveal_region,
 )
 from vgbench_gen.tasks.base import Task, add_margins, reject, tasks
@@ -38,14 +39,67 @@ from vgbench_gen.tasks.evidence import FactEvidence
 from vgbench_gen.tasks.gates import DepthMargins
 from vgbench_gen.tasks.presentation import Mark, Presentation
 from vgbench_gen.tasks.records import make_camera_slots
-from vgbench_gen.tasks.relative_depth.rules import make_depth_rules
 from vgbench_gen.tasks.revealed import Revealed
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.scalar import read_evidence_rect
-from vgbench_gen.tasks.solving import ImageRule, NoSolver
+from vgbench_gen.tasks.solving import Image, ImageRule, NoSolver, Score, Unread, VisibleQuestion
+from vgbench_gen.tasks.solving.seen import list_marks as list_seen_rects
 from vgbench_gen.text import numbers
 from vgbench_gen.text.marks import list_marks, name_mark
 from vgbench_gen.text.render import fill_word
+
+
+def _score_rects(measure: Callable[[FloatArray, Image], float], sign: float) -> Score:
+    def rule(seen: VisibleQuestion) -> FloatArray:
+        return sign * np.array([measure(rect, seen.images[0]) for rect in list_seen_rects(seen)])
+
+    return rule
+
+
+def _measure_top(rect: FloatArray, image: Image) -> float:
+    return -float(rect[1] + rect[3])
+
+
+def _measure_area(rect: FloatArray, image: Image) -> float:
+    return float((rect[2] - rect[0] + 1) * (rect[3] - rect[1] + 1))
+
+
+def _measure_off_centre(rect: FloatArray, image: Image) -> float:
+    middle = (np.array(image.size) - 1) / 2
+    return float(np.linalg.norm((rect[:2] + rect[2:]) / 2 - middle))
+
+
+def _measure_detail(rect: FloatArray, image: Image) -> float:
+    """Mean strength of fine structure: near surfaces show more of it and are blurred less."""
+    return float(np.abs(cv2.Laplacian(_cut_inside(rect, image), cv2.CV_64F, ksize=3)).mean())
+
+
+def _measure_brightness(rect: FloatArray, image: Image) -> float:
+    return float(_cut_inside(rect, image).mean())
+
+
+def _cut_inside(rect: FloatArray, image: Image) -> ColorArray:
+    x1, y1, x2, y2 = (int(x) for x in rect)
+    patch = image.gray[y1 : y2 + 1, x1 : x2 + 1]
+    if patch.size == 0:
+        raise Unread(f"region {rect} of an image of {image.size}")
+    return patch
+
+
+def make_depth_rules(far: float) -> tuple[ImageRule, ...]:
+    """Image cues as rules; `far` is 1 where the deepest region is asked, -1 for the nearest: deep regions lie high, are
+    small, smooth and dim, and lie in the middle."""
+    scores: dict[str, Score] = {
+        "top-most region" if far > 0 else "lowest region": _score_rects(_measure_top, far),
+        "smallest region" if far > 0 else "largest region": _score_rects(_measure_area, -far),
+        "least detail" if far > 0 else "most detail": _score_rects(_measure_detail, -far),
+        "darkest region" if far > 0 else "brightest region": _score_rects(_measure_brightness, -far),
+        "region nearest the centre" if far > 0 else "region farthest from the centre": _score_rects(
+            _measure_off_centre, -far
+        ),
+    }
+    return tuple(ImageRule(name, score) for name, score in scores.items())
+
 
 DECOYS = 3
 SETS_KEPT = 8  # drawn for a fact, some perhaps more than once; options are redrawn from them
@@ -85,7 +139,6 @@ class RelativeDepth(Task):
     category, subcategory = "Depth and Distance", "Relative"
     category_origin: ClassVar[Mapping[str, str]] = {"multi-choice": "relative_depth_vqa"}
     convention: ClassVar[Mapping[str, str]] = {"depth": "z", "axes": "opencv", "unit": "m", "statistic": "median"}
-    counterpart_kind = "mirror"
     checks = (check_regions,)
     fact_evidence = SetsEvidence
     candidate_evidence = RegionEvidence
@@ -211,9 +264,14 @@ class RelativeDepth(Task):
         )
 
     def _order_separation(self, a_m: float, b_m: float) -> float:
-        gates = self.limits
-        by_ratio = abs(np.log(a_m / b_m)) / np.log(gates.order_ratio_min)
-        return float(min(by_ratio, abs(a_m - b_m) / gates.order_gap_min_m))
+        return float(self._compare(np.array([a_m, b_m]))[0][0, 1])
+
+    def _compare(self, depths_m: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(order margin, ceiling) of all pairs of depths (n,), (n, n) each."""
+        gates, logs = self.limits, np.log(depths_m)
+        by_ratio = np.abs(logs[:, None] - logs)
+        by_gap = np.abs(depths_m[:, None] - depths_m) / gates.order_gap_min_m
+        return np.minimum(by_ratio / np.log(gates.order_ratio_min), by_gap), by_ratio / np.log(gates.order_ratio_max)
 
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
         """Cloud medians of all regions must leave the truth extreme; its own is returned."""
@@ -253,15 +311,12 @@ class RelativeDepth(Task):
         """For reports."""
         return numbers.format_fixed(float(value[0]), 2)
 
-    def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
-        """Order margin where one of the two is the truth; two decoys may be equally deep."""
-        if fact.truth_candidate.key in (a.key, b.key):
-            return self._order_separation(float(a.value[0]), float(b.value[0]))
-        return 1.0
-
-    def ceiling_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
-        """Log-ratio over the ceiling."""
-        return float(abs(np.log(a.value[0] / b.value[0])) / np.log(self.limits.order_ratio_max))
+    def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
+        """The order margin where one of the two is the truth, as two decoys may be equally deep; log-ratio over the
+        ceiling."""
+        apart, wide = self._compare(np.array([float(candidate.value[0]) for candidate in candidates]))
+        is_truth = np.array([candidate.key == fact.truth_candidate.key for candidate in candidates])
+        return np.where(is_truth | is_truth[:, None], apart, 1.0), wide
 
     def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int] | None:
         """One of the fact's sets, or a part of one."""
@@ -327,12 +382,7 @@ class RelativeDepth(Task):
             "regions": list_marks(listed, [numbers.format_rect(op["rect"]) for op in listed]),
         } | make_camera_slots(fact.cameras[frame_id], intrinsics=False)
         texts = tuple(map(name_mark, ops))
-        return Presentation((mirroring.make_picture(fact, frame_id, *listed),), slots, texts)
-
-    def counterpart(self, fact: Fact) -> Fact | None:
-        """The mirrored image: other places, the same depths and sets."""
-        width = int(fact.cameras[fact.frame_ids[0]]["width"])
-        return mirroring.mirror_fact(self, fact, lambda member: mirror_region(member, width), fact.second_value)
+        return Presentation((Picture(fact.pictures[frame_id], tuple(listed)),), slots, texts)
 
 
 def _measure_apart_m(a: Region, b: Region) -> float:
