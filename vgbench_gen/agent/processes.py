@@ -7,15 +7,19 @@ next pass (`Tool.run_batch`). A process that crashes or hangs costs the calls in
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import TimeoutError as TookTooLong
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, NamedTuple
 
+from pebble import ProcessExpired
+
 from vgbench_gen.agent.tool import Tool, ToolError, ToolOutput, find_key
-from vgbench_gen.agent.worker import Asked, prepare_tool, run_calls, unpack
+from vgbench_gen.agent.worker import Asked, load_tools, prepare_tool, run_calls, unpack
 from vgbench_gen.core.config import Config
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.executors.base import Result
+from vgbench_gen.executors.local import WorkerPool
 
 LOAD_S = 900.0  # for weights to be read from a slow disk and put on a device
 GATHER_S = 0.005  # what comes within this time of the first shares its pass; small beside any pass
@@ -40,10 +44,10 @@ class Processes:
 
     def __init__(self, count: int) -> None:
         self._count = count
-        self._pool: Any = None
+        self._pool: WorkerPool | None = None
 
     async def call(self, tool: Tool, options: Config, asked: Asked) -> ToolOutput | ToolError:
-        """What a call gives. Where it is cancelled, its process is ended.
+        """The outcome of a call. Where it is cancelled, its process is ended.
 
         Args:
             tool: a registered one.
@@ -54,36 +58,30 @@ class Processes:
             CrashError: its process crashed or hung.
             ConfigError: what the tool needs cannot be loaded, or no process starts.
         """
-        told = f"{tool.name} gave nothing"
-        found = await self._do(told, tool.timeout_s, run_calls, find_key(tool), options.model_dump_json(), [asked])
-        return unpack(found[0])
+        failure = f"{tool.name} gave nothing"
+        packed = await self._do(failure, tool.timeout_s, run_calls, find_key(tool), options.model_dump_json(), [asked])
+        return unpack(packed[0])
 
-    async def _do(self, told: str, limit_s: float, function: Any, *args: Any) -> Any:
-        """What a function gives in a process. told: what failed, for messages."""
-        import multiprocessing
-
-        from pebble import ProcessExpired, ProcessPool
-
+    async def _do(self, failure: str, limit_s: float, function: Callable[..., Result], *args: Any) -> Result:
+        """The result of a function in a process; `failure` begins the message of a `CrashError`."""
         if self._pool is None:
-            # Forked from a clean process: threads of the event loop hold locks.
-            self._pool = ProcessPool(self._count, context=multiprocessing.get_context("forkserver"))
+            self._pool = WorkerPool(self._count, load_tools)
         try:
-            return await asyncio.wrap_future(self._pool.schedule(function, args=args, timeout=limit_s))
+            return await asyncio.wrap_future(self._pool.submit(function, *args, limit_s=limit_s))
         except BrokenProcessPool:
             raise ConfigError(
                 "tools: their processes do not start. In a script of your own, put what runs under "
                 '`if __name__ == "__main__":`, for each process reads the script again.'
             ) from None
         except TookTooLong:
-            raise CrashError("timeout", f"{told} in {limit_s:g} seconds") from None
+            raise CrashError("timeout", f"{failure} in {limit_s:g} seconds") from None
         except ProcessExpired as error:
-            raise CrashError("crash", f"{told}: its process crashed (status {error.exitcode})") from None
+            raise CrashError("crash", f"{failure}: its process crashed (status {error.exitcode})") from None
 
     def close(self) -> None:
-        """End them."""
+        """End the processes."""
         if self._pool is not None:
             self._pool.stop()
-            self._pool.join()
             self._pool = None
 
 
@@ -113,9 +111,9 @@ class DeviceProcess(Processes):
             self._runner = asyncio.create_task(self._run())
         return await outcome
 
-    async def _do(self, told: str, limit_s: float, function: Any, *args: Any) -> Any:
+    async def _do(self, failure: str, limit_s: float, function: Callable[..., Result], *args: Any) -> Result:
         try:
-            return await super()._do(told, limit_s, function, *args)
+            return await super()._do(failure, limit_s, function, *args)
         except BaseException:
             self._prepared.clear()  # the process was ended, and its weights went with it
             raise
@@ -160,8 +158,8 @@ class DeviceProcess(Processes):
             if problem:
                 raise ConfigError(problem)
             self._prepared.add((key, options))
-        told, limit_s = f"{tool.name} gave nothing", tool.timeout_s * len(batch)
-        return [unpack(one) for one in await self._do(told, limit_s, run_calls, key, options, [b.asked for b in batch])]
+        asked, limit_s = [call.asked for call in batch], tool.timeout_s * len(batch)
+        return [*map(unpack, await self._do(f"{tool.name} gave nothing", limit_s, run_calls, key, options, asked))]
 
 
 class Places:
