@@ -36,11 +36,7 @@ class CrashError(Exception):
 
 
 class Processes:
-    """Processes for calls that share nothing, started with the first one.
-
-    Args:
-        count: how many.
-    """
+    """`count` processes for calls that share nothing, started with the first call."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -50,7 +46,7 @@ class Processes:
         """The outcome of a call. Where it is cancelled, its process is ended.
 
         Args:
-            tool: a registered one.
+            tool: registered.
             options: settled.
             asked: the call.
 
@@ -95,7 +91,7 @@ class _Waiting(NamedTuple):
 
 
 class DeviceProcess(Processes):
-    """The process of one device; calls keep each other company in it."""
+    """The process of one device, in which calls share passes."""
 
     def __init__(self) -> None:
         super().__init__(1)
@@ -127,27 +123,27 @@ class DeviceProcess(Processes):
                     outcomes: Sequence[ToolOutput | Exception] = await self._pass(batch)
                 except Exception as error:
                     outcomes = [error] * len(batch)
-                for one, outcome in zip(batch, outcomes, strict=True):
-                    if one.outcome.done():
+                for call, outcome in zip(batch, outcomes, strict=True):
+                    if call.outcome.done():
                         continue
                     if isinstance(outcome, ToolOutput | ToolError):
-                        one.outcome.set_result(outcome)
+                        call.outcome.set_result(outcome)
                     else:
-                        one.outcome.set_exception(outcome)
+                        call.outcome.set_exception(outcome)
         finally:
-            for one in (*batch, *self._waiting):
-                one.outcome.cancel()
+            for call in (*batch, *self._waiting):
+                call.outcome.cancel()
             self._waiting = []
 
     def _take_next(self) -> list[_Waiting]:
         """The call that waits longest and those that may go with it; what was cancelled is dropped."""
-        self._waiting = [one for one in self._waiting if not one.outcome.done()]
+        self._waiting = [call for call in self._waiting if not call.outcome.done()]
         if not self._waiting:
             return []
         first = self._waiting[0]
-        alike = [one for one in self._waiting if one.tool is first.tool and one.options == first.options]
+        alike = [call for call in self._waiting if call.tool is first.tool and call.options == first.options]
         alike = alike[: getattr(first.options, "batch_size", BATCH)]
-        self._waiting = [one for one in self._waiting if one not in alike]
+        self._waiting = [call for call in self._waiting if call not in alike]
         return alike
 
     async def _pass(self, batch: Sequence[_Waiting]) -> Sequence[ToolOutput | ToolError]:
@@ -163,11 +159,7 @@ class DeviceProcess(Processes):
 
 
 class Places:
-    """Where tools run that do not run in the event loop.
-
-    Args:
-        count: how many short calls run at once.
-    """
+    """Where tools run that do not run in the event loop, `count` short calls at once."""
 
     def __init__(self, count: int) -> None:
         self._shared = Processes(count)
@@ -176,7 +168,7 @@ class Places:
     async def call(
         self, tool: Tool, options: Config, arguments: str, images: Sequence[bytes], evidence: Mapping[str, Any]
     ) -> ToolOutput | ToolError:
-        """As `Processes.call`, in the process of the device that the options name where the tool runs on one."""
+        """As `Processes.call`; tools that run on a device are called in the process of the one that options name."""
         place = self._shared
         if tool.runs == "device":
             device = str(getattr(options, "device", ""))
