@@ -129,6 +129,15 @@ def test_workers_of_a_block_do_all_its_work_and_end(tmp_path: Path, monkeypatch:
         assert list(run(abs, [-1])) == [(0, 1)]
 
 
+def test_workers_that_are_killed_between_jobs_cost_no_job(tmp_path: Path) -> None:
+    with begin_work(TWO):
+        list(run(work, [Task(tmp_path, k) for k in range(2)], TWO))
+        for pid in {(tmp_path / str(k)).read_text().strip() for k in range(2)}:
+            os.kill(int(pid), signal.SIGKILL)
+        done = sorted(run(work, [Task(tmp_path, k) for k in range(2, 6)], TWO))
+    assert done == [(k, (k + 2, 1)) for k in range(4)]
+
+
 class AlwaysDies(Executor):
     def attempt(
         self, function: Any, jobs: Sequence[Any], engine: Engine, folders: Sequence[Path], apart: bool, *more: Any

@@ -48,10 +48,8 @@ class Ray(Executor):
     ) -> Generator[tuple[int, Result | WorkerDied], None, None]:
         """As `Executor.attempt`. Raises VGBenchError where a node has other code or does not see the folders."""
         ray = _connect(engine)
-        ground = (
-            _versions(),
-            tuple((str(path), _read_lock(path)) for path in map(Path.absolute, [*folders, Path.cwd()])),
-        )
+        locks = tuple((str(path.absolute()), _read_lock(path)) for path in [*folders, Path.cwd()])
+        ground = _versions(), locks
         task = ray.remote(num_cpus=1, max_retries=0)(_work)
         # With a cluster that may grow, what waits is what makes it grow.
         at_once = engine.workers or (len(jobs) if engine.address else engine.cores)
@@ -148,11 +146,10 @@ def _connect(engine: Engine) -> Any:
         VGBenchError: no cluster answers.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no reports to anybody
-    # Without a cluster nothing listens beyond this machine. Read when Ray is imported.
-    if not engine.address:
-        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     settings: dict[str, Any] = {"address": engine.address}
     if not engine.address:
+        # Nothing listens beyond this machine. Read when Ray is imported.
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
         settings = {"address": "local", "num_cpus": engine.cores, "include_dashboard": False}
         settings |= {"object_store_memory": _OBJECT_STORE_BYTES}
     try:
