@@ -165,7 +165,7 @@ def test_workers_end_with_their_parent(tmp_path: Path) -> None:
         "from pathlib import Path; import sys\n"
         "from tests.pipeline.test_executors import TWO, Task, work\n"
         "from vgbench_gen.executors import run\n"
-        "list(run(work, [Task(Path(sys.argv[1]), k, seconds=60) for k in range(2)], TWO))\n"
+        "list(run(work, [Task(Path(sys.argv[1]), k, seconds=3600) for k in range(2)], TWO))\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], cwd=Path(__file__).parents[2])
     while not all((tmp_path / str(k)).is_file() and (tmp_path / str(k)).read_text().strip() for k in range(2)):
