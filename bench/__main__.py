@@ -27,7 +27,7 @@ from bench import (
 )
 from bench.session import Session
 from bench.table import Row, lines
-from vgbench_gen.pipeline.executors.base import limit_to_one_thread
+from vgbench_gen.executors.base import limit_to_one_thread
 
 PARTS: dict[str, Callable[[Session], list[Row]]] = {
     "sens": sens_reader.rows,

@@ -10,8 +10,8 @@ from pathlib import Path
 from bench.copies import copy_scenes
 from bench.session import Session
 from bench.table import Row
+from vgbench_gen.executors import Engine
 from vgbench_gen.pipeline.build import recompose
-from vgbench_gen.pipeline.executors import Engine
 from vgbench_gen.store.dataset import load
 
 ITEMS = 6_000

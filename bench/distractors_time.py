@@ -11,8 +11,8 @@ from pathlib import Path
 from bench.compose_time import ITEMS, copied
 from bench.session import Session
 from bench.table import Row
+from vgbench_gen.executors import Engine
 from vgbench_gen.pipeline.build import recompose
-from vgbench_gen.pipeline.executors import Engine
 from vgbench_gen.pipeline.redraw import redraw
 from vgbench_gen.pipeline.redraw_sets import RedrawSettings
 from vgbench_gen.store.dataset import load

@@ -11,8 +11,8 @@ from typing import Any
 from bench.copies import copy_scenes
 from bench.session import Session
 from bench.table import Row
+from vgbench_gen.executors.base import limit_to_one_thread
 from vgbench_gen.pipeline.compose import compose
-from vgbench_gen.pipeline.executors.base import limit_to_one_thread
 from vgbench_gen.pipeline.measure import MeasureJob, SceneReport, measure_scene
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.scenes.base import SceneRef

@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[1] / PACKAGE
 LAYERS = [
     ["core"],
     ["geometry", "store"],
+    ["executors"],
     ["backends"],
     ["text"],
     ["distractors"],

@@ -15,23 +15,24 @@ SLACK = 60
 
 MOST_LINES = {
     # room: (today, to go to; 85 more for each kind of question that is added to the ten)
-    "core": (2074, 1300),
+    "core": (2044, 1300),
     "geometry": (1400, 1300),
-    "scenes": (7316, 6000),
+    "scenes": (7314, 6000),
     "store": (2962, 2450),
     "tasks": (11284, 8700),
     "distractors": (960, 700),
     "text": (2396, 1700),
-    "pipeline": (7129, 4600),
-    "quality": (6085, 4300),
-    "samples": (8236, 7000),
+    "pipeline": (6477, 4600),
+    "quality": (6082, 4300),
+    "samples": (8141, 7000),
     "evaluation": (15125, 11000),
-    "agent": (7508, 6300),
+    "agent": (7503, 6300),
+    "executors": (594, 450),  # its pool and Ray stood in pipeline, samples and agent
     "backends": (3752, 3300),
     "importers": (3076, 2750),
     "report": (4856, 4000),
     "publish": (4442, 3900),
-    "cli": (4855, 3900),
+    "cli": (4854, 3900),
 }
 
 

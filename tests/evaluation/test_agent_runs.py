@@ -31,6 +31,7 @@ from vgbench_gen.evaluation.replies import ReplyKey, read_replies
 from vgbench_gen.evaluation.runner import evaluate
 from vgbench_gen.evaluation.saved import score_source
 from vgbench_gen.evaluation.trace_log import TraceLog
+from vgbench_gen.executors.local import WorkerPool
 from vgbench_gen.pipeline.subset import HARD
 from vgbench_gen.store.provenance import write_manifest
 
@@ -303,19 +304,13 @@ def test_halting_ends_at_the_next_request_and_keeps_what_was_sent(tmp_path: Path
 def test_processes_that_do_not_start_end_the_run_with_a_sentence(
     tmp_path: Path, core: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Pool:
-        def schedule(self, *args: Any, **more: Any) -> Future[Any]:
-            future: Future[Any] = Future()
-            future.set_exception(BrokenProcessPool("All workers expired"))
-            return future
-
-        def stop(self) -> None:
-            """Nothing runs."""
-
-        join = stop
+    def never_starts(self: WorkerPool, *args: Any, **more: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_exception(BrokenProcessPool("All workers expired"))
+        return future
 
     built(tmp_path / "d")
     monkeypatch.setattr(CropImage, "runs", "process")
-    monkeypatch.setattr("pebble.ProcessPool", lambda count, context: Pool())
+    monkeypatch.setattr(WorkerPool, "submit", never_starts)
     with pytest.raises(ConfigError, match="__main__"):
         ask(tmp_path / "d", core, limit=1)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tests.lenient import without_lines
 from vgbench_gen.core.rng import digest_bytes
+from vgbench_gen.executors import Engine
 from vgbench_gen.pipeline.build import BuildReport, build
-from vgbench_gen.pipeline.executors import Engine
 from vgbench_gen.pipeline.recipe import Recipe, load_recipe
 
 

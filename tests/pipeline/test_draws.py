@@ -14,10 +14,10 @@ from vgbench_gen import load
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import BoolArray, IntArray
 from vgbench_gen.distractors.balanced import CandidateSets, choose_sets
+from vgbench_gen.executors import Engine
 from vgbench_gen.pipeline import draws
 from vgbench_gen.pipeline.compose import list_fact_shards
 from vgbench_gen.pipeline.draws import DRAWS, UNBALANCED, choose_draws, read_draws
-from vgbench_gen.pipeline.executors import Engine
 from vgbench_gen.pipeline.measure import list_tasks, name_tasks
 from vgbench_gen.pipeline.question import QuestionSettings, draw_options
 from vgbench_gen.pipeline.question_plan import QuestionPlan

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import subprocess
@@ -19,7 +18,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from vgbench_gen.core.errors import ConfigError, UnknownNameError, VGBenchError
-from vgbench_gen.pipeline.executors import Engine, Executor, WorkerDied, begin_work, engines, run
+from vgbench_gen.executors import Engine, Executor, WorkerDied, begin_work, count_step, engines, run
 
 TWO = Engine("local", 2)
 
@@ -58,8 +57,10 @@ def sign_in() -> None:
     (Path(os.environ["SIGNED_IN"]) / str(os.getpid())).touch()
 
 
-def die() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
+def count_to(number: int) -> int:
+    for _ in range(number):
+        count_step()
+    return number
 
 
 def fail(job: int) -> int:
@@ -107,8 +108,8 @@ def test_workers_of_a_block_do_all_its_work_and_end(tmp_path: Path, monkeypatch:
     with begin_work(TWO, sign_in):
         with begin_work(TWO):
             assert sorted(run(work, jobs, TWO)) == [(k, (k, 1)) for k in range(4)]
-        ready = {path.name for path in early.iterdir()}
-        assert len(ready) == 2
+        while len(ready := {path.name for path in early.iterdir()}) < 2:
+            time.sleep(0.02)
         assert workers() <= ready
         list(run(work, jobs, TWO))
         assert workers() <= ready, "the next work is done by the same ones"
@@ -128,15 +129,18 @@ def test_workers_of_a_block_do_all_its_work_and_end(tmp_path: Path, monkeypatch:
         assert list(run(abs, [-1])) == [(0, 1)]
 
 
-def test_workers_that_die_while_they_get_ready_cost_one_more_try(tmp_path: Path) -> None:
-    with begin_work(TWO, die):
-        done = dict(run(work, [Task(tmp_path, k) for k in range(2)], TWO))
-    assert done == {0: (0, 1), 1: (1, 1)}
+def test_workers_that_are_killed_between_jobs_cost_no_job(tmp_path: Path) -> None:
+    with begin_work(TWO):
+        list(run(work, [Task(tmp_path, k) for k in range(2)], TWO))
+        for pid in {(tmp_path / str(k)).read_text().strip() for k in range(2)}:
+            os.kill(int(pid), signal.SIGKILL)
+        done = sorted(run(work, [Task(tmp_path, k) for k in range(2, 6)], TWO))
+    assert done == [(k, (k + 2, 1)) for k in range(4)]
 
 
 class AlwaysDies(Executor):
     def attempt(
-        self, function: Any, jobs: Sequence[Any], engine: Engine, folders: Sequence[Path], apart: bool
+        self, function: Any, jobs: Sequence[Any], engine: Engine, folders: Sequence[Path], apart: bool, *more: Any
     ) -> Generator[tuple[int, Any], None, None]:
         yield from ((k, WorkerDied("memory ran out")) for k in range(len(jobs)))
 
@@ -160,8 +164,8 @@ def test_workers_end_with_their_parent(tmp_path: Path) -> None:
     code = (
         "from pathlib import Path; import sys\n"
         "from tests.pipeline.test_executors import TWO, Task, work\n"
-        "from vgbench_gen.pipeline.executors import run\n"
-        "list(run(work, [Task(Path(sys.argv[1]), k, seconds=60) for k in range(2)], TWO))\n"
+        "from vgbench_gen.executors import run\n"
+        "list(run(work, [Task(Path(sys.argv[1]), k, seconds=3600) for k in range(2)], TWO))\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], cwd=Path(__file__).parents[2])
     while not all((tmp_path / str(k)).is_file() and (tmp_path / str(k)).read_text().strip() for k in range(2)):
@@ -174,6 +178,36 @@ def test_workers_end_with_their_parent(tmp_path: Path) -> None:
     while any(running(pid) for pid in workers):
         assert time.monotonic() < until, "workers outlived their parent"
         time.sleep(0.02)
+
+
+def test_an_interrupt_does_not_wait_for_jobs_under_way() -> None:
+    code = (
+        "import signal, time; from vgbench_gen.executors import Engine, run\n"
+        "if __name__ == '__main__':\n"
+        "    signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # where tests run in the background
+        "    told = lambda steps: print(steps, flush=True)\n"
+        "    list(run(time.sleep, [300, 300], Engine('local', 2), on_steps=told))\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        for _ in range(2):
+            process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        try:
+            assert process.wait(60) != 0
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("engine", [Engine(), TWO])
+def test_steps_of_all_jobs_are_added_up(engine: Engine) -> None:
+    with begin_work(engine):
+        for jobs in ([3, 4], [5, 1, 2]):
+            seen: list[int] = []
+            assert sorted(run(count_to, jobs, engine, on_steps=seen.append)) == list(enumerate(jobs))
+            assert seen == sorted(seen)
+            assert seen[-1] == sum(jobs)
+    count_step()  # outside a run it does nothing
 
 
 def running(pid: int) -> bool:
@@ -196,7 +230,7 @@ def test_a_worker_computes_on_one_thread(engine: Engine) -> None:
 def test_workers_that_cannot_start_blame_no_job(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
-        "from vgbench_gen.pipeline.executors import Engine, run\n"
+        "from vgbench_gen.executors import Engine, run\n"
         "list(run(abs, [1, 2], Engine('local', 2), lost=lambda job, error: job))\n"
     )
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
@@ -215,29 +249,3 @@ def test_ray_that_is_not_installed_is_the_users_to_mend(monkeypatch: pytest.Monk
     with pytest.raises(ConfigError, match=r'pip install "vgbench-gen\[ray\]"'):
         list(run(abs, [1], Engine("ray")))
     assert issubclass(ConfigError, VGBenchError)
-
-
-_CHURN = """
-import resource, sys
-import numpy as np
-if sys.argv[1] == "keep":
-    from vgbench_gen.core.memory import keep_freed_memory
-    keep_freed_memory()
-for _ in range(100):
-    images = [np.ones(275_000) for _ in range(8)]
-    del images
-before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-for _ in range(100):
-    images = [np.ones(275_000) for _ in range(8)]
-    del images
-print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
-"""
-
-
-@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="the C library is not glibc")
-def test_workers_do_not_pay_for_the_same_memory_again_and_again() -> None:
-    def count_faults(how: str) -> int:
-        told = subprocess.run([sys.executable, "-c", _CHURN, how], capture_output=True, text=True, check=True)
-        return int(told.stdout)
-
-    assert count_faults("keep") < 0.1 * count_faults("release")

@@ -12,7 +12,7 @@ from tests.pipeline import planted
 from tests.store.examples import make_item, textured
 from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.types import Item
-from vgbench_gen.pipeline.executors import Engine
+from vgbench_gen.executors import Engine
 from vgbench_gen.pipeline.prune import choose, find_units, prune
 from vgbench_gen.quality.questions import Question
 from vgbench_gen.store.dataset import load

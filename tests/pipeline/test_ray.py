@@ -10,7 +10,7 @@ import pytest
 from tests.pipeline.same_bytes import content, small_build
 from tests.pipeline.test_executors import Task, tried, work
 from vgbench_gen.core.errors import VGBenchError
-from vgbench_gen.pipeline.executors import Engine, run
+from vgbench_gen.executors import Engine, run
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -53,9 +53,9 @@ def test_a_node_with_another_folder_of_that_name_is_told(
 ) -> None:
     """As where the build folder is not on shared storage: facts would be written where nobody looks for them."""
     pytest.importorskip("ray")
-    from vgbench_gen.pipeline.executors import ray as engine_module
+    from vgbench_gen.executors import ray as engine_module
 
-    monkeypatch.setattr(engine_module, "_lock", lambda folder: b"held by somebody")
+    monkeypatch.setattr(engine_module, "_read_lock", lambda folder: b"held by somebody")
     with pytest.raises(VGBenchError, match=f"found no {tmp_path}, or another one.*every node sees under the same path"):
         list(run(abs, [1], ray_engine, [tmp_path]))
 

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -258,17 +257,3 @@ def test_a_scene_that_is_there_without_a_digest_is_made_again_and_compared(tmp_p
         make_samples([spec], tmp_path, film=box_take)
     assert made.path.read_bytes() == b"a real scan"
     assert find_licence(made.path, "theirs") == "theirs"
-
-
-def test_whoever_interrupts_does_not_wait_for_scenes_under_way() -> None:
-    code = "import time; from vgbench_gen.samples.jobs import run_jobs; "
-    code += "list(run_jobs(time.sleep, [(300,), (300,)], 2, 1, lambda done, total: print(done, flush=True)))"
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-        assert process.stdout is not None
-        for _ in range(2):  # the second line comes when the workers are started
-            process.stdout.readline()
-        process.send_signal(signal.SIGINT)
-        try:
-            assert process.wait(60) != 0
-        finally:
-            process.kill()

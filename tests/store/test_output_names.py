@@ -47,7 +47,7 @@ def test_it_is_refused_before_any_work(odd: Path, enter: Callable[[Path], object
 
 
 def test_the_doctor_says_so_and_scans_may_lie_there(odd: Path, tmp_path: Path) -> None:
-    (check,) = check_storage(odd / "out")
+    check = check_storage(odd / "out")
     assert (check.verdict, "no UTF-8" in check.found) == ("FAIL", True)
     with BuildLock(odd, for_tables=False):
         pass

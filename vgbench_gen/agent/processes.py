@@ -7,15 +7,19 @@ next pass (`Tool.run_batch`). A process that crashes or hangs costs the calls in
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import TimeoutError as TookTooLong
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, NamedTuple
 
+from pebble import ProcessExpired
+
 from vgbench_gen.agent.tool import Tool, ToolError, ToolOutput, find_key
-from vgbench_gen.agent.worker import Asked, prepare_tool, run_calls, unpack
+from vgbench_gen.agent.worker import Asked, load_tools, prepare_tool, run_calls, unpack
 from vgbench_gen.core.config import Config
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.executors.base import Result
+from vgbench_gen.executors.local import WorkerPool
 
 LOAD_S = 900.0  # for weights to be read from a slow disk and put on a device
 GATHER_S = 0.005  # what comes within this time of the first shares its pass; small beside any pass
@@ -32,21 +36,17 @@ class CrashError(Exception):
 
 
 class Processes:
-    """Processes for calls that share nothing, started with the first one.
-
-    Args:
-        count: how many.
-    """
+    """`count` processes for calls that share nothing, started with the first call."""
 
     def __init__(self, count: int) -> None:
         self._count = count
-        self._pool: Any = None
+        self._pool: WorkerPool | None = None
 
     async def call(self, tool: Tool, options: Config, asked: Asked) -> ToolOutput | ToolError:
-        """What a call gives. Where it is cancelled, its process is ended.
+        """The outcome of a call. Where it is cancelled, its process is ended.
 
         Args:
-            tool: a registered one.
+            tool: registered.
             options: settled.
             asked: the call.
 
@@ -54,36 +54,30 @@ class Processes:
             CrashError: its process crashed or hung.
             ConfigError: what the tool needs cannot be loaded, or no process starts.
         """
-        told = f"{tool.name} gave nothing"
-        found = await self._do(told, tool.timeout_s, run_calls, find_key(tool), options.model_dump_json(), [asked])
-        return unpack(found[0])
+        failure = f"{tool.name} gave nothing"
+        packed = await self._do(failure, tool.timeout_s, run_calls, find_key(tool), options.model_dump_json(), [asked])
+        return unpack(packed[0])
 
-    async def _do(self, told: str, limit_s: float, function: Any, *args: Any) -> Any:
-        """What a function gives in a process. told: what failed, for messages."""
-        import multiprocessing
-
-        from pebble import ProcessExpired, ProcessPool
-
+    async def _do(self, failure: str, limit_s: float, function: Callable[..., Result], *args: Any) -> Result:
+        """The result of a function in a process; `failure` begins the message of a `CrashError`."""
         if self._pool is None:
-            # Forked from a clean process: threads of the event loop hold locks.
-            self._pool = ProcessPool(self._count, context=multiprocessing.get_context("forkserver"))
+            self._pool = WorkerPool(self._count, load_tools)
         try:
-            return await asyncio.wrap_future(self._pool.schedule(function, args=args, timeout=limit_s))
+            return await asyncio.wrap_future(self._pool.submit(function, *args, limit_s=limit_s))
         except BrokenProcessPool:
             raise ConfigError(
                 "tools: their processes do not start. In a script of your own, put what runs under "
                 '`if __name__ == "__main__":`, for each process reads the script again.'
             ) from None
         except TookTooLong:
-            raise CrashError("timeout", f"{told} in {limit_s:g} seconds") from None
+            raise CrashError("timeout", f"{failure} in {limit_s:g} seconds") from None
         except ProcessExpired as error:
-            raise CrashError("crash", f"{told}: its process crashed (status {error.exitcode})") from None
+            raise CrashError("crash", f"{failure}: its process crashed (status {error.exitcode})") from None
 
     def close(self) -> None:
-        """End them."""
+        """End the processes."""
         if self._pool is not None:
             self._pool.stop()
-            self._pool.join()
             self._pool = None
 
 
@@ -97,7 +91,7 @@ class _Waiting(NamedTuple):
 
 
 class DeviceProcess(Processes):
-    """The process of one device; calls keep each other company in it."""
+    """The process of one device, in which calls share passes."""
 
     def __init__(self) -> None:
         super().__init__(1)
@@ -113,9 +107,9 @@ class DeviceProcess(Processes):
             self._runner = asyncio.create_task(self._run())
         return await outcome
 
-    async def _do(self, told: str, limit_s: float, function: Any, *args: Any) -> Any:
+    async def _do(self, failure: str, limit_s: float, function: Callable[..., Result], *args: Any) -> Result:
         try:
-            return await super()._do(told, limit_s, function, *args)
+            return await super()._do(failure, limit_s, function, *args)
         except BaseException:
             self._prepared.clear()  # the process was ended, and its weights went with it
             raise
@@ -129,27 +123,27 @@ class DeviceProcess(Processes):
                     outcomes: Sequence[ToolOutput | Exception] = await self._pass(batch)
                 except Exception as error:
                     outcomes = [error] * len(batch)
-                for one, outcome in zip(batch, outcomes, strict=True):
-                    if one.outcome.done():
+                for call, outcome in zip(batch, outcomes, strict=True):
+                    if call.outcome.done():
                         continue
                     if isinstance(outcome, ToolOutput | ToolError):
-                        one.outcome.set_result(outcome)
+                        call.outcome.set_result(outcome)
                     else:
-                        one.outcome.set_exception(outcome)
+                        call.outcome.set_exception(outcome)
         finally:
-            for one in (*batch, *self._waiting):
-                one.outcome.cancel()
+            for call in (*batch, *self._waiting):
+                call.outcome.cancel()
             self._waiting = []
 
     def _take_next(self) -> list[_Waiting]:
         """The call that waits longest and those that may go with it; what was cancelled is dropped."""
-        self._waiting = [one for one in self._waiting if not one.outcome.done()]
+        self._waiting = [call for call in self._waiting if not call.outcome.done()]
         if not self._waiting:
             return []
         first = self._waiting[0]
-        alike = [one for one in self._waiting if one.tool is first.tool and one.options == first.options]
+        alike = [call for call in self._waiting if call.tool is first.tool and call.options == first.options]
         alike = alike[: getattr(first.options, "batch_size", BATCH)]
-        self._waiting = [one for one in self._waiting if one not in alike]
+        self._waiting = [call for call in self._waiting if call not in alike]
         return alike
 
     async def _pass(self, batch: Sequence[_Waiting]) -> Sequence[ToolOutput | ToolError]:
@@ -160,16 +154,12 @@ class DeviceProcess(Processes):
             if problem:
                 raise ConfigError(problem)
             self._prepared.add((key, options))
-        told, limit_s = f"{tool.name} gave nothing", tool.timeout_s * len(batch)
-        return [unpack(one) for one in await self._do(told, limit_s, run_calls, key, options, [b.asked for b in batch])]
+        asked, limit_s = [call.asked for call in batch], tool.timeout_s * len(batch)
+        return [*map(unpack, await self._do(f"{tool.name} gave nothing", limit_s, run_calls, key, options, asked))]
 
 
 class Places:
-    """Where tools run that do not run in the event loop.
-
-    Args:
-        count: how many short calls run at once.
-    """
+    """Where tools run that do not run in the event loop, `count` short calls at once."""
 
     def __init__(self, count: int) -> None:
         self._shared = Processes(count)
@@ -178,7 +168,7 @@ class Places:
     async def call(
         self, tool: Tool, options: Config, arguments: str, images: Sequence[bytes], evidence: Mapping[str, Any]
     ) -> ToolOutput | ToolError:
-        """As `Processes.call`, in the process of the device that the options name where the tool runs on one."""
+        """As `Processes.call`; tools that run on a device are called in the process of the one that options name."""
         place = self._shared
         if tool.runs == "device":
             device = str(getattr(options, "device", ""))

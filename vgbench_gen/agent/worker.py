@@ -23,6 +23,11 @@ Packed = tuple[dict[str, Any], tuple[bytes, ...], str, bool]
 """(values, images, problem, whether the problem may be gone another time)."""
 
 
+def load_tools() -> None:
+    """Import all tools; when a process starts, so that no call's time limit pays for it."""
+    tools.names()
+
+
 def prepare_tool(name: str, options: str) -> str:
     """Why a tool cannot be loaded, or ""; runs in the process of the device."""
     tool = tools[name]

@@ -12,7 +12,7 @@ import typer
 from vgbench_gen.core.errors import ConfigError, DatasetError
 
 if TYPE_CHECKING:
-    from vgbench_gen.pipeline.executors import Engine
+    from vgbench_gen.executors import Engine
 
 BUILDS = Path("build")
 
@@ -112,7 +112,7 @@ def choose_engine(name: str, workers: int, address: str) -> Engine:
         UnknownNameError: no such engine.
         ConfigError: an address for local processes.
     """
-    from vgbench_gen.pipeline.executors import Engine, engines
+    from vgbench_gen.executors import Engine, engines
 
     name = name or ("ray" if address else "local")
     engines[name]

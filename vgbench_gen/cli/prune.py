@@ -54,8 +54,7 @@ def prune(
             dataset, None if dry_run else out, share, rounds=rounds, workers=count_workers(workers), progress=progress
         )
     if as_json:
-        removed = [{**asdict(p), "bias": p.bias if p.bias == p.bias else None} for p in report.removed]
-        print_json({"kept": report.kept, "removed": removed, "mean_bias": report.means})
+        print_json({"kept": report.kept, "removed": [*map(asdict, report.removed)], "mean_bias": report.means})
         return
     for (task, form), count in sorted(Counter((p.task, p.form) for p in report.removed).items()):
         print(f"{task} {form}: {count}")

@@ -75,8 +75,8 @@ def verify_dataset(dataset: Path, scenes: list[Path], workers: int) -> VerifyRep
         DatasetError: the dataset cannot be read.
         ConfigError: no scenes stand there.
     """
+    from vgbench_gen.executors import Engine, run
     from vgbench_gen.pipeline.build import find_scenes
-    from vgbench_gen.pipeline.executors import Engine, run
     from vgbench_gen.pipeline.subset import is_choice
     from vgbench_gen.quality.verify import group_by_scene, plan_rows, verify_job, verify_set
     from vgbench_gen.store.dataset import load

@@ -20,9 +20,9 @@ from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import hash_stably
+from vgbench_gen.executors import Engine, run
 from vgbench_gen.pipeline import audit_steps as steps
 from vgbench_gen.pipeline.audit_pool import POOL, Cell, fill_pool
-from vgbench_gen.pipeline.executors import Engine, run
 from vgbench_gen.pipeline.question import list_strategies
 from vgbench_gen.pipeline.recipe import Limits, Recipe
 from vgbench_gen.pipeline.subset import is_choice
@@ -50,7 +50,6 @@ class AuditLine:
     where: Where
     """The pool, the release by cell, the release as a whole, or the questions that solvers saw."""
     finding: Finding
-    """The figure beside its bar."""
 
 
 @dataclass(slots=True)
@@ -60,7 +59,6 @@ class AuditReport:
     dataset: str = ""
     items: int = 0
     lines: list[AuditLine] = field(default_factory=list)
-    """Every figure."""
     tested: int = 0
     """The figures that luck can move, over which p values are corrected."""
     bias: dict[str, float] = field(default_factory=dict)

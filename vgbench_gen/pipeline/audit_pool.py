@@ -18,8 +18,8 @@ from pathlib import Path
 
 from vgbench_gen.core.rng import hash_stably, rng_for
 from vgbench_gen.core.types import Fact, QuestionType
+from vgbench_gen.executors import Engine, run
 from vgbench_gen.pipeline.draws import choose_draws, read_draws
-from vgbench_gen.pipeline.executors import Engine, run
 from vgbench_gen.pipeline.measure import list_tasks, name_tasks, shard_path
 from vgbench_gen.pipeline.question import (
     QuestionRejectedError,
@@ -67,7 +67,6 @@ class AskJob:
     """Facts of one scene to ask; crosses process borders."""
 
     path: Path
-    """The shard with the facts of the scene."""
     recipe: Recipe
     asks: tuple[Ask, ...]
 

@@ -92,7 +92,6 @@ class CellJob:
     families: tuple[str, ...]
     """Names of `CELL_AUDITS`."""
     seed: int
-    """Of the folds and permutations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +184,6 @@ class ItemJob:
 
     path: str
     start: int
-    """Place of the first row."""
     stop: int
     """Place after the last row."""
     gates: Gates

@@ -12,8 +12,8 @@ from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.progress import show_progress
 from vgbench_gen.distractors.base import DEFAULT, strategies
+from vgbench_gen.executors import Engine, begin_work, engines, run
 from vgbench_gen.pipeline.compose import ComposeReport, compose, list_fact_shards
-from vgbench_gen.pipeline.executors import Engine, begin_work, engines, run
 from vgbench_gen.pipeline.measure import (
     MeasureJob,
     SceneReport,
@@ -46,7 +46,6 @@ class BuildReport:
     scenes: list[SceneReport] = field(default_factory=list)
     """One report per scene, sorted."""
     composed: ComposeReport = field(default_factory=ComposeReport)
-    """What composing made of them."""
 
     @property
     def facts(self) -> int:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.executors import Engine, run
 from vgbench_gen.pipeline.draws import choose_draws, write_draws
-from vgbench_gen.pipeline.executors import Engine, run
 from vgbench_gen.pipeline.measure import SceneReport, list_tasks, name_tasks, shard_path
 from vgbench_gen.pipeline.plan import Plan, difficulty_counts, letter_counts, pair_counts
 from vgbench_gen.pipeline.question import QuestionRejectedError, QuestionSettings, ask_as_planned, make_question
@@ -50,7 +50,6 @@ class ComposeReport:
     fingerprint: str = ""
     """Digest of the rows."""
     total: int = 0
-    """All rows."""
     items: dict[str, int] = field(default_factory=dict)
     """Rows per "task/form/source"."""
     unasked: dict[str, int] = field(default_factory=dict)
@@ -68,7 +67,6 @@ class ComposeReport:
     short: list[Shortfall] = field(default_factory=list)
     """Totals of the recipe that are not met."""
     advice: list[str] = field(default_factory=list)
-    """What would help, for a person."""
     wording: dict[str, Any] = field(default_factory=dict)
     """Which bank was drawn from, its digest and what of it was left out; empty without one."""
 

@@ -1,4 +1,4 @@
-"""What could stop a long build, looked at before it begins.
+"""Pre-flight checks of a long build: packages, libraries, storage, and an estimate of time, memory and disk.
 
 What needs OpenCV and Open3D is imported where it is used: whether they load is one of the questions.
 """
@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import ctypes
 import platform
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from importlib import metadata
@@ -25,24 +24,43 @@ from vgbench_gen.store.files import check_name, replace_folder, write_bytes
 from vgbench_gen.store.provenance import BuildLock, BuildLocked
 
 if TYPE_CHECKING:
-    from vgbench_gen.pipeline.estimate import BuildEstimate
-    from vgbench_gen.pipeline.executors import Engine
+    from vgbench_gen.executors import Engine
+    from vgbench_gen.pipeline.recipe import Recipe
+    from vgbench_gen.scenes.base import SceneRef
 
-Verdict = Literal["OK", "WARN", "FAIL"]
-_PACKAGE = "vgbench-gen"
-_EXTRAS = {"fast": "faster reading of PNG and tar files", "ray": "--engine ray"}
 _SPARE_BYTES = 10**9
 # What Open3D takes from the system.
 _LIBRARIES = ("libGL.so.1", "libEGL.so.1", "libX11.so.6", "libusb-1.0.so.0", "libudev.so.1", "libidn2.so.0")
+# Measured on real captures with 2 to 57 keyframes of 640 to 1920 columns, rounded up; docs/cluster.md says how.
+_SCENE_S, _KEYFRAME_S, _PAIR_S = 3.0, 0.2, 0.0002
+_WORKER_BYTES, _KEYFRAME_BYTES = 520 * 10**6, 4 * 10**6
+_FRAME_ON_DISK, _PICTURE_ON_DISK = 10**6, 40 * 10**4
+_COPIES = 3  # of a picture: in media/, in items/, and in the new items/ before it takes the old one's place
+_SAMPLE = 12  # scenes of a dataset that are opened
 
 
 class Check(NamedTuple):
-    """One thing that was looked at: what it is, whether it will do, what there is, and what to do where it will not."""
+    """Result of one pre-flight check."""
 
     name: str
-    verdict: Verdict
+    verdict: Literal["OK", "WARN", "FAIL"]
     found: str
     remedy: str = ""
+
+
+class BuildEstimate(NamedTuple):
+    """What a build needs."""
+
+    keyframes: int
+    items: int
+    """Rows, at most."""
+    cpu_s: float
+    """Core seconds of measuring."""
+    disk_bytes: int
+    spool_bytes: int
+    """Bytes of one worker in the folder for temporary files."""
+    worker_bytes: int
+    """Peak memory of a worker in bytes."""
 
 
 def examine(recipe: str, scenes: Sequence[Path], out: Path, engine: Engine) -> Iterator[Check]:
@@ -51,68 +69,41 @@ def examine(recipe: str, scenes: Sequence[Path], out: Path, engine: Engine) -> I
     Raises:
         UnknownNameError: no such recipe, or it names a task, or the engine's name, that is not registered.
     """
-    yield from check_versions()
-    yield check_imports()
-    yield from check_storage(out)
+    yield check_packages()
+    yield check_libraries()
+    yield check_storage(out)
     try:
         yield from _check_scenes(recipe, scenes, out, engine)
     except (ImportError, OSError) as error:
         if explain_surroundings(error) is None:
-            raise  # else the check of imports says it
+            raise  # else the check of libraries says it
     if engine.name != "local":
         yield check_nodes(scenes, out, engine)
 
 
-def _check_scenes(recipe: str, scenes: Sequence[Path], out: Path, engine: Engine) -> Iterator[Check]:
-    from vgbench_gen.pipeline.build import find_scenes
-    from vgbench_gen.pipeline.estimate import estimate
-    from vgbench_gen.pipeline.recipe import load_recipe
-
-    wanted = load_recipe(recipe)
-    try:
-        refs = find_scenes(scenes)
-    except VGBenchError as error:
-        yield Check("scenes", "FAIL", str(error), "Name the folder with your scans (--scenes).")
-        return
-    needs = estimate(refs, wanted)
-    counts = ", ".join(f"{count} {name}" for name, count in sorted(Counter(r.dataset for r in refs).items()))
-    yield Check("scenes", "OK", f"{counts}; about {needs.keyframes} keyframes, at most {needs.items} questions")
-    yield from check_room(out, needs, engine.cores)
-    if not engine.address:
-        yield check_memory(needs, engine.cores)
-        hours = needs.cpu_s / 3600
-        yield Check("time", "OK", f"measuring about {hours:.1f} core hours, {hours / engine.cores:.1f} h here")
-
-
-def check_versions() -> Iterator[Check]:
-    """Python and the packages against the ranges of pyproject.toml."""
+def check_packages() -> Check:
+    """Python and the installed packages against the ranges of pyproject.toml; packages of extras may be missing."""
     from packaging.requirements import Requirement
     from packaging.specifiers import SpecifierSet
 
-    wanted = metadata.metadata(_PACKAGE)["Requires-Python"] or ""
-    fits = SpecifierSet(wanted).contains(platform.python_version())
-    remedy = "" if fits else f"Install Python {wanted}."
-    yield Check("python", "OK" if fits else "FAIL", platform.python_version(), remedy)
-    problems: dict[str, list[str]] = defaultdict(list)  # by extra, "" for what everybody needs
-    for requirement in map(Requirement, metadata.requires(_PACKAGE) or ()):
-        extra = re.search(r'extra == "([^"]+)"', str(requirement.marker))
+    wrong, python = [], metadata.metadata("vgbench-gen")["Requires-Python"] or ""
+    if not SpecifierSet(python).contains(platform.python_version()):
+        wrong.append(f"Python {platform.python_version()}, wanted {python}")
+    for requirement in map(Requirement, metadata.requires("vgbench-gen") or ()):
         try:
             have = metadata.version(requirement.name)
         except metadata.PackageNotFoundError:
-            problems[extra[1] if extra else ""].append(f"no {requirement.name}")
+            if "extra ==" not in str(requirement.marker):
+                wrong.append(f"no {requirement.name}")
         else:
             if not requirement.specifier.contains(have, prereleases=True):
-                problems[""].append(f"{requirement.name} {have}, wanted {requirement.specifier}")
-    wrong = "; ".join(problems[""])
-    remedy = "Install what constraints.txt names: make setup." if wrong else ""
-    yield Check("packages", "FAIL" if wrong else "OK", wrong or "all in the ranges of pyproject.toml", remedy)
-    for name, use in _EXTRAS.items():
-        if missing := problems[name]:
-            remedy = f'Only for {use}: pip install "{_PACKAGE}[{name}]".'
-            yield Check(f"extra {name}", "WARN", ", ".join(missing), remedy)
+                wrong.append(f"{requirement.name} {have}, wanted {requirement.specifier}")
+    if wrong:
+        return Check("packages", "FAIL", "; ".join(wrong), "Install what constraints.txt names: make setup.")
+    return Check("packages", "OK", f"Python {platform.python_version()}, all in the ranges of pyproject.toml")
 
 
-def check_imports() -> Check:
+def check_libraries() -> Check:
     """Whether the packages with libraries of the system behind them load."""
     done = subprocess.run([sys.executable, "-c", "import cv2, open3d"], capture_output=True, text=True, check=False)
     if done.returncode == 0:
@@ -130,9 +121,9 @@ def check_imports() -> Check:
     return Check("libraries", "FAIL", reason, remedy)
 
 
-def check_storage(out: Path) -> Iterator[Check]:
-    """Whether the file system of the build folder does what a build asks of it."""
-    place, good = _find_existing(out), False
+def check_storage(out: Path) -> Check:
+    """Whether the file system of the build folder does what a build asks of it, and no other build runs there."""
+    place = _find_existing(out)
     try:
         check_name(out)
         with tempfile.TemporaryDirectory(prefix=".vgbench-doctor-", dir=place) as folder:
@@ -146,52 +137,64 @@ def check_storage(out: Path) -> Iterator[Check]:
                 with suppress(BuildLocked):
                     BuildLock(probe).__enter__()
                     raise OSError(0, "a lock without effect")
-                good = {(probe / name).read_bytes() for name in ("file", "target/file")} == {b"new"}
-    except (OSError, DatasetError) as error:
-        reason = f"{place}: {error.strerror}" if isinstance(error, OSError) else str(error)
-        yield Check("storage", "FAIL", reason, "Give a folder that you may write to (--out).")
-        return
-    found = "write, fsync, rename and lock work" if good else "a rename without effect"
-    remedy = "" if good else "Build on another file system and copy the result."
-    yield Check("storage", "OK" if good else "FAIL", f"{place}: {found}", remedy)
-    if out.is_dir():
-        try:
+                if {(probe / name).read_bytes() for name in ("file", "target/file")} != {b"new"}:
+                    raise OSError(0, "a rename without effect")
+        if out.is_dir():
             with BuildLock(out):
                 pass
-        except BuildLocked as error:
-            yield Check("lock", "FAIL", str(error), "Build elsewhere, or wait.")
+    except BuildLocked as error:
+        return Check("storage", "FAIL", str(error), "Build elsewhere, or wait.")
+    except (OSError, DatasetError) as error:
+        reason = f"{place}: {error.strerror}" if isinstance(error, OSError) else str(error)
+        return Check("storage", "FAIL", reason, "Give another folder, one that you may write to (--out).")
+    return Check("storage", "OK", f"{place}: write, fsync, rename and lock work")
 
 
-def check_room(out: Path, needs: BuildEstimate, workers: int) -> Iterator[Check]:
-    """Disk for the build and for the temporary files of its workers."""
-    wanted = {
-        "disk": (_find_existing(out), needs.disk_bytes, "--out"),
-        "temporary files": (Path(tempfile.gettempdir()), needs.spool_bytes * workers, "TMPDIR"),
-    }
-    for name, (folder, need, option) in wanted.items():
-        free = shutil.disk_usage(folder).free
-        found = f"{folder}: {_format_gb(free)} free, about {_format_gb(need)} needed"
-        if free < need:
-            yield Check(name, "FAIL", found, f"Free space, or name another folder: {option}.")
-        elif free < need + _SPARE_BYTES:
-            yield Check(name, "WARN", found, "Little is left over; a full disk stops the build, which goes on later.")
-        else:
-            yield Check(name, "OK", found)
+def _check_scenes(recipe: str, scenes: Sequence[Path], out: Path, engine: Engine) -> Iterator[Check]:
+    from vgbench_gen.pipeline.build import find_scenes
+    from vgbench_gen.pipeline.recipe import load_recipe
+
+    wanted = load_recipe(recipe)
+    try:
+        refs = find_scenes(scenes)
+    except VGBenchError as error:
+        yield Check("scenes", "FAIL", str(error), "Name the folder with your scans (--scenes).")
+        return
+    needs = estimate(refs, wanted)
+    counts = ", ".join(f"{count} {name}" for name, count in sorted(Counter(r.dataset for r in refs).items()))
+    yield Check("scenes", "OK", f"{counts}; about {needs.keyframes} keyframes, at most {needs.items} questions")
+    yield check_room("disk", _find_existing(out), needs.disk_bytes, "--out")
+    yield check_room("temporary files", Path(tempfile.gettempdir()), needs.spool_bytes * engine.cores, "TMPDIR")
+    if not engine.address:
+        yield check_memory(needs, engine.cores)
+        hours = needs.cpu_s / 3600
+        yield Check("time", "OK", f"measuring about {hours:.1f} core hours, {hours / engine.cores:.1f} h here")
+
+
+def check_room(name: str, folder: Path, need_bytes: int, option: str) -> Check:
+    """Free space of a folder that `option` names, against the bytes that a build needs there."""
+    free_bytes = shutil.disk_usage(folder).free
+    found = f"{folder}: {_format_gb(free_bytes)} free, about {_format_gb(need_bytes)} needed"
+    if free_bytes < need_bytes:
+        return Check(name, "FAIL", found, f"Free space, or name another folder: {option}.")
+    if free_bytes < need_bytes + _SPARE_BYTES:
+        return Check(name, "WARN", found, "Little is left over; a full disk stops the build, which goes on later.")
+    return Check(name, "OK", found)
 
 
 def check_memory(needs: BuildEstimate, workers: int) -> Check:
     """Memory of this machine for so many workers."""
-    free, need = available_bytes(), needs.worker_bytes * workers
+    free, need = read_available_bytes(), needs.worker_bytes * workers
     most = _format_gb(needs.worker_bytes)
     found = f"{_format_gb(free)} free; {workers} workers of at most {most} take {_format_gb(need)}"
     if need <= free:
         return Check("memory", "OK", found)
-    if fit := free // needs.worker_bytes:
-        return Check("memory", "WARN", found, f"Use --workers {fit}.")
+    if enough := free // needs.worker_bytes:
+        return Check("memory", "WARN", found, f"Use --workers {enough}.")
     return Check("memory", "FAIL", found, "Use a machine with more memory, or a lower gates.frame.max_keyframes.")
 
 
-def available_bytes() -> int:
+def read_available_bytes() -> int:
     """Memory that this machine, or the container, can still give."""
     lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
     free = int(lines["MemAvailable"].split()[0]) * 1024
@@ -205,14 +208,52 @@ def available_bytes() -> int:
 
 def check_nodes(scenes: Sequence[Path], out: Path, engine: Engine) -> Check:
     """Whether the workers of a cluster start, have the same code and see the same folders."""
-    from vgbench_gen.pipeline.executors import run
+    from vgbench_gen.executors import run
 
     jobs = list(range(4 * (engine.workers or 16)))
     try:
-        names = Counter(name for _, name in run(_name_node, jobs, engine, [_find_existing(out), *scenes]))
+        names = sorted({name for _, name in run(_name_node, jobs, engine, [_find_existing(out), *scenes])})
     except VGBenchError as error:
         return Check(engine.name, "FAIL", str(error), "See docs/cluster.md.")
-    return Check(engine.name, "OK", f"{len(names)} nodes answer: {', '.join(sorted(names))}")
+    return Check(engine.name, "OK", f"{len(names)} nodes answer: {', '.join(names)}")
+
+
+def estimate(refs: Sequence[SceneRef], recipe: Recipe) -> BuildEstimate:
+    """Open up to twelve scenes per dataset, from the largest to the smallest, and count for all of them.
+
+    Scenes that cannot be opened count nothing; the build will drop them.
+    """
+    from vgbench_gen.pipeline.measure import list_tasks
+    from vgbench_gen.scenes._keyframes import choose_keyframes
+    from vgbench_gen.scenes.opening import lay_to_scene, open_scene
+
+    keyframes, seconds, most = 0.0, 0.0, 0
+    for dataset in sorted({ref.dataset for ref in refs}):
+        of_dataset = sorted((r for r in refs if r.dataset == dataset), key=lambda r: (-r.size_bytes, r.scene_id))
+        counts = []
+        for ref in of_dataset[:: max(1, -(-len(of_dataset) // _SAMPLE))]:
+            with suppress(VGBenchError), lay_to_scene(ref), open_scene(ref) as scene:
+                counts.append(len(choose_keyframes(scene.frames, recipe.gates.frame)))
+        if counts:
+            keyframes += sum(counts) * len(of_dataset) / len(counts)
+            seconds += sum(map(estimate_scene_s, counts)) * len(of_dataset) / len(counts)
+            most = max(most, *counts)
+    formats = {task.name: len(task.formats) for task in list_tasks(recipe)}
+    facts = sum(count * recipe.find_most_facts(name) for name, count in formats.items())
+    items = recipe.total or min(recipe.items_per_cell * sum(formats.values()), facts * len(refs))
+    return BuildEstimate(
+        keyframes=round(keyframes),
+        items=items,
+        cpu_s=seconds,
+        disk_bytes=round(keyframes) * _FRAME_ON_DISK + items * _PICTURE_ON_DISK * _COPIES,
+        spool_bytes=most * _FRAME_ON_DISK,
+        worker_bytes=_WORKER_BYTES + most * _KEYFRAME_BYTES,
+    )
+
+
+def estimate_scene_s(keyframes: int) -> float:
+    """Core seconds of measuring one scene."""
+    return _SCENE_S + _KEYFRAME_S * keyframes + _PAIR_S * keyframes * (keyframes - 1)
 
 
 def _name_node(_: int) -> str:
@@ -220,9 +261,9 @@ def _name_node(_: int) -> str:
 
 
 def _find_existing(folder: Path) -> Path:
-    """The folder, or the nearest one above it that is there."""
+    """The folder, or the nearest existing one above it."""
     return next(place for place in (folder, *folder.absolute().parents) if place.is_dir())
 
 
-def _format_gb(size: float) -> str:
-    return f"{size / 1e9:.1f} GB"
+def _format_gb(size_bytes: float) -> str:
+    return f"{size_bytes / 1e9:.1f} GB"

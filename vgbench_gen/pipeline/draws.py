@@ -21,7 +21,7 @@ from vgbench_gen.core.rng import format_canonical_json
 from vgbench_gen.core.types import BoolArray, Candidate, Fact, IntArray, QuestionType
 from vgbench_gen.distractors.balanced import CandidateSets, choose_sets
 from vgbench_gen.distractors.base import strategies
-from vgbench_gen.pipeline.executors import Engine, run
+from vgbench_gen.executors import Engine, run
 from vgbench_gen.pipeline.measure import name_tasks
 from vgbench_gen.pipeline.question import (
     QuestionRejectedError,

@@ -19,10 +19,9 @@ from vgbench_gen.core.errors import (
     VGBenchError,
     escape_surrogates,
 )
-from vgbench_gen.core.memory import give_memory_back
 from vgbench_gen.core.rng import hash_stably, rng_for
 from vgbench_gen.core.types import Fact, Rejected
-from vgbench_gen.pipeline.executors import WorkerDied
+from vgbench_gen.executors import WorkerDied
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.scenes.base import Scene, SceneRef, loaders
 from vgbench_gen.scenes.opening import lay_to_scene, open_scene
@@ -135,7 +134,6 @@ def measure_scene(job: MeasureJob) -> SceneReport:
             report.error += f" {_write_traceback(job, error)} holds its traceback."
         rejects = [Rejected("scene", job.ref.dataset, job.ref.scene_id, "", reason, detail=report.error)]
         _write(job, report, [], rejects)
-    give_memory_back()
     report.seconds = time.monotonic() - began
     return report
 

@@ -28,7 +28,6 @@ class Plan:
     unchosen: list[tuple[QuestionPlan, str]]
     """The others, each with the reason."""
     targets: Targets
-    """The totals that the recipe asks for."""
     unpaired: list[QuestionPlan] = field(default_factory=list)
     """Facts that turned out to have no other side to ask from in one of their forms."""
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from os import PathLike
 from pathlib import Path
 
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.executors import Engine, run
 from vgbench_gen.pipeline.audit_steps import CellJob, StepFindings, judge_cell
-from vgbench_gen.pipeline.executors import Engine, run
 from vgbench_gen.pipeline.plan import count_letters
 from vgbench_gen.pipeline.subset import require_new, write_subset
 from vgbench_gen.quality.questions import Question, find_clusters, group_by_cell, read_question
-from vgbench_gen.store.dataset import Dataset, load
+from vgbench_gen.store.dataset import load
 
 ROUNDS = 5
 REASON = "iterative bias pruning (arXiv 2511.04655): a text-only classifier answers these without the images"
@@ -31,22 +31,19 @@ class Pruned:
     id: str
     task: str
     form: str
-    bias: float
-    """Its bias score when it went."""
+    bias: float | None
+    """Its bias score in that round; None where it only goes with another."""
     round: int
-    """The round it went in, from 1."""
+    """From 1."""
 
 
 @dataclass(slots=True)
 class PruneReport:
-    """What pruning takes."""
+    """Which questions go, in order, how many stay, and the mean bias score before each round."""
 
     removed: list[Pruned] = field(default_factory=list)
-    """The questions that go, in order."""
     kept: int = 0
-    """How many questions stay."""
     means: list[float] = field(default_factory=list)
-    """The mean bias score before each round."""
 
 
 def prune(
@@ -80,11 +77,13 @@ def prune(
     if target is not None:
         require_new(target)
     items = load(dataset)
-    questions = [read_question(item) for item in items]
     engine = workers if isinstance(workers, Engine) else Engine(workers=workers)
-    report = choose(questions, share, rounds, engine, progress)
+    report = choose([read_question(item) for item in items], share, rounds, engine, progress)
     if target is not None:
-        _write(items, Path(dataset), target, report, share, rounds)
+        removed = [{**asdict(p), "bias": p.bias if p.bias is None else round(p.bias, 6)} for p in report.removed]
+        record = {"why": REASON, "share": share, "rounds": rounds, "removed": removed}
+        kept = {item.id for item in items} - {pruned.id for pruned in report.removed}
+        write_subset(items, Path(dataset), target, kept, "pruned", record)
     return report
 
 
@@ -101,26 +100,21 @@ def choose(
     for number in range(1, rounds + 1):
         cells = [tuple(members) for members in group_by_cell(left).values() if members[0].form != "open-ended"]
         jobs = [CellJob("release", members, ("blind",), number) for members in cells]
-        bias: dict[str, float] = {}
         results: dict[int, StepFindings] = {}
         for index, judged in run(judge_cell, jobs, engine):
             results[index] = judged
             progress((number - 1) * len(jobs) + len(results), rounds * len(jobs))
-        for index in range(len(jobs)):
-            bias.update(results[index].bias)
+        bias = {name: score for index in range(len(jobs)) for name, score in results[index].bias.items()}
         if not bias:
             break
         report.means.append(sum(bias.values()) / len(bias))
         budget = most * number // rounds - len(report.removed)
-        gone = set()
-        for unit in _pick_units(left, bias, budget):
-            for question in unit:
-                gone.add(question.id)
-                score = bias.get(question.id, float("nan"))
-                report.removed.append(Pruned(question.id, question.task, question.form, score, number))
-        left = [question for question in left if question.id not in gone]
+        gone = [question for unit in _pick_units(left, bias, budget) for question in unit]
         if not gone:
             break
+        report.removed += [Pruned(q.id, q.task, q.form, bias.get(q.id), number) for q in gone]
+        names = {question.id for question in gone}
+        left = [question for question in left if question.id not in names]
     report.kept = len(left)
     return report
 
@@ -128,67 +122,46 @@ def choose(
 def find_units(questions: Iterable[Question]) -> list[list[Question]]:
     """Questions that stay or go together: of one truth, twins, and consistency partners."""
     members = list(questions)
-    found: dict[int, list[Question]] = defaultdict(list)
-    clusters = find_clusters([("group", one.group), ("twin", one.twin), ("pair", one.pair)] for one in members)
+    units: dict[int, list[Question]] = defaultdict(list)
+    clusters = find_clusters([("group", q.group), ("twin", q.twin), ("pair", q.pair)] for q in members)
     for question, cluster in zip(members, clusters, strict=True):
-        found[cluster].append(question)
-    return list(found.values())
+        units[cluster].append(question)
+    return list(units.values())
 
 
 def _pick_units(questions: Sequence[Question], bias: Mapping[str, float], budget: int) -> Iterator[list[Question]]:
     """Units to remove, the most biased first, at most `budget` questions, none at or below chance."""
-    letters = _count_letters(questions)
+    letters = count_letters((_name_cell(q), len(q.options), q.truth) for q in _list_choices(questions))
     ranked = []
     for unit in find_units(questions):
         scored = [bias[q.id] - q.chance for q in unit if q.id in bias]
         if scored and sum(scored) > 0:
             ranked.append((-sum(scored) / len(scored), min(q.id for q in unit), unit))
-    ranked.sort(key=lambda entry: entry[:2])
-    waiting = [unit for _, _, unit in ranked]
+    waiting = [unit for _, _, unit in sorted(ranked, key=lambda entry: entry[:2])]
     while True:
         # A letter that is no more frequent than another may not become rarer still; it waits for its turn.
-        place = next(
-            (k for k, unit in enumerate(waiting) if len(unit) <= budget and _keeps_balance(unit, letters)), None
-        )
-        if place is None:
+        fitting = (unit for unit in waiting if len(unit) <= budget and _keeps_balance(unit, letters))
+        unit = next(fitting, [])
+        if not unit:
             return
-        unit = waiting.pop(place)
-        for question in unit:
-            if question.form == "multi-choice":
-                letters[_name_cell(question)][question.truth] -= 1
+        waiting = [other for other in waiting if other is not unit]
+        for question in _list_choices(unit):
+            letters[_name_cell(question)][question.truth] -= 1
         budget -= len(unit)
         yield unit
 
 
-def _count_letters(questions: Iterable[Question]) -> dict[str, list[int]]:
-    """Task and source -> how often each letter is the answer."""
-    choices = (question for question in questions if question.form == "multi-choice")
-    return count_letters((_name_cell(question), len(question.options), question.truth) for question in choices)
+def _keeps_balance(unit: Sequence[Question], letters: Mapping[str, Sequence[int]]) -> bool:
+    """Whether letters are no more uneven in any cell without the unit, or differ by 1 at most."""
+    counts = {cell: list(letters[cell]) for cell in map(_name_cell, _list_choices(unit))}
+    for question in _list_choices(unit):
+        counts[_name_cell(question)][question.truth] -= 1
+    return all(max(n) - min(n) <= max(1, max(letters[cell]) - min(letters[cell])) for cell, n in counts.items())
+
+
+def _list_choices(questions: Iterable[Question]) -> list[Question]:
+    return [question for question in questions if question.form == "multi-choice"]
 
 
 def _name_cell(question: Question) -> str:
     return f"{question.task}/{question.source}"
-
-
-def _keeps_balance(unit: Sequence[Question], letters: Mapping[str, Sequence[int]]) -> bool:
-    counts = {key: list(letters[key]) for key in {_name_cell(q) for q in unit if q.form == "multi-choice"}}
-    uneven = {key: max(found) - min(found) for key, found in counts.items()}
-    for question in unit:
-        if question.form == "multi-choice":
-            counts[_name_cell(question)][question.truth] -= 1
-    return all(max(found) - min(found) <= max(1, uneven[key]) for key, found in counts.items())
-
-
-def _write(items: Dataset, source: Path, out: Path, report: PruneReport, share: float, rounds: int) -> None:
-    gone = {pruned.id for pruned in report.removed}
-    record = {
-        "why": REASON,
-        "share": share,
-        "rounds": rounds,
-        "removed": [
-            {"id": p.id, "task": p.task, "form": p.form, "bias": None if p.bias != p.bias else round(p.bias, 6),
-             "round": p.round}
-            for p in report.removed
-        ],
-    }  # fmt: skip
-    write_subset(items, source, out, {item.id for item in items} - gone, "pruned", record)

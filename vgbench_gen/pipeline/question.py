@@ -54,9 +54,7 @@ class QuestionSettings:
     turn: int = 0
     """How often the fact was asked before. Every turn has options, claims and words of its own."""
     options: int = len(LETTERS)
-    """How many options a question has."""
     options_of: Mapping[str, int] = field(default_factory=dict)
-    """The same for single tasks, by name."""
 
     @classmethod
     def of(cls, recipe: Recipe, turn: int = 0) -> QuestionSettings:
@@ -81,7 +79,6 @@ class Wording:
     question: str
     """The question, with all its slots filled."""
     context: str
-    """The context, with all its slots filled."""
     template_id: str
     paraphrase: str = ""
     """The model that worded it, or "" for our own words."""
@@ -100,7 +97,6 @@ class AnswerableText:
     """One text that is put to a reader, with its right answer: a question, or one of the two claims of a judgment."""
 
     wording: Wording
-    """Question and context."""
     answer: str
     """The letter, "Yes" or "No", or the number with its unit."""
     options: tuple[str, ...] = ()

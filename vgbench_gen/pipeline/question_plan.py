@@ -52,13 +52,11 @@ class QuestionPlan:
 
     task: str
     source: str
-    """Name of the dataset that the scene comes from."""
     split: str
     scene_id: str
     group_id: str
     """Hash of the fact, see `group_id`."""
     question_type: QuestionType
-    """The form in which the fact is asked."""
     row: int = 0
     """Place of the fact in its scene's shard."""
     ask: str = ""

@@ -22,10 +22,10 @@ from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.types import ALPHABET
 from vgbench_gen.distractors.base import DEFAULT, strategies
+from vgbench_gen.executors import Engine, begin_work, run
 from vgbench_gen.pipeline.compose import list_fact_shards
 from vgbench_gen.pipeline.derived import check_target, fill_beside, find_build, link_build
 from vgbench_gen.pipeline.draws import choose_draws, is_balanced
-from vgbench_gen.pipeline.executors import Engine, begin_work, run
 from vgbench_gen.pipeline.measure import list_tasks, shard_path
 from vgbench_gen.pipeline.plan import count_letters
 from vgbench_gen.pipeline.question import QuestionSettings
@@ -72,7 +72,6 @@ class RedrawReport:
     fingerprint: str = ""
     """Digest of its rows."""
     total: int = 0
-    """All rows."""
     passed: int = 0
     """Rows that were left alone: not multi-choice, or of other tasks."""
     new: dict[str, int] = field(default_factory=dict)

@@ -59,7 +59,6 @@ class Redraw:
     """Names the fact."""
     task: str
     source: str
-    """Name of the dataset that the scene comes from."""
     scene_id: str
     strategy: str
     """The strategy that chooses the new options, or `DEFAULT` for the task's own; empty where the options stay and only
@@ -91,7 +90,6 @@ class RedrawJob:
     """The new dataset, with `media/`."""
     recipe: Recipe
     redraws: tuple[Redraw, ...]
-    """The questions, all of one shard."""
     remember: bool
     """Whether the names of drawn pictures are kept in a file, which only the processes of one machine may share."""
     seed: int = 0

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Candidate
 from vgbench_gen.distractors.base import DEFAULT, Margins
-from vgbench_gen.pipeline.executors import Engine, run
+from vgbench_gen.executors import Engine, run
 from vgbench_gen.pipeline.measure import shard_path
 from vgbench_gen.pipeline.plan import deal_letters
 from vgbench_gen.pipeline.question import digest_values
@@ -78,19 +78,13 @@ class Redrawer:
     """Draws other options for questions, scene by scene."""
 
     rows: Sequence[Row]
-    """All rows of the dataset, in their order."""
     recipe: Recipe
-    """The recipe that the questions were composed by."""
     settings: RedrawSettings
-    """What is chosen anew, and how."""
     proposals: ProposedOptions
     """What somebody else proposes as options."""
     out: Path
-    """The folder of the new dataset."""
     engine: Engine
-    """Where the work runs."""
     progress: Progress
-    """Told how far the draws are."""
 
     def draw_distinct_sets(self, asked: Sequence[Redraw]) -> tuple[dict[int, Row], dict[str, str]]:
         """(new rows by place, why a group has none); no set stands under two truths.

@@ -75,7 +75,6 @@ class WordingGroup:
     places: tuple[int, ...]
     """Places of the rows in the dataset."""
     cell: str
-    """Their "task/type"."""
     original: Original
     """The text that is to be reworded, with what must stay."""
 

@@ -29,9 +29,7 @@ class Shortfall:
     form: str
     """The form, "" where a task's forms count as one."""
     wanted: int
-    """Items that the recipe asks for."""
     got: int
-    """Items that there are."""
 
     @property
     def what(self) -> str:

@@ -49,7 +49,6 @@ class TrialJob:
     """Questions about one scene to try; crosses process borders."""
 
     path: Path
-    """The shard with the facts of the scene."""
     recipe: Recipe
     plans: tuple[QuestionPlan, ...]
 

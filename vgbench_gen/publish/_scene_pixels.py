@@ -12,7 +12,7 @@ from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.core.json_text import parse_json, read_json
 from vgbench_gen.core.rng import digest_bytes, format_canonical_json
 from vgbench_gen.core.types import ColorArray
-from vgbench_gen.pipeline.executors import WorkerDied
+from vgbench_gen.executors import WorkerDied
 from vgbench_gen.publish.redact_pixels import compute_pixels_digest, look
 from vgbench_gen.scenes.base import Frame, SceneRef
 from vgbench_gen.scenes.opening import lay_to_scene, open_scene

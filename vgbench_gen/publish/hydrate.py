@@ -12,8 +12,8 @@ from typing import Any
 
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.rng import digest_bytes
+from vgbench_gen.executors import Engine, run
 from vgbench_gen.pipeline.build import find_scenes
-from vgbench_gen.pipeline.executors import Engine, run
 from vgbench_gen.publish._scene_pixels import (
     USABLE,
     HydratedImage,

@@ -14,7 +14,6 @@ import numpy as np
 
 from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.core.gates import Gates
-from vgbench_gen.core.memory import give_memory_back
 from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.core.types import ALPHABET, Fact, FloatArray, Item
 from vgbench_gen.distractors.base import Margins, set_problem
@@ -207,8 +206,6 @@ def verify_scene(job: VerifyJob) -> list[Problem]:
             return problems
     except VGBenchError as error:
         return [Problem(item.id, item.task, "scene_unreadable", str(error)) for item in job.items]
-    finally:
-        give_memory_back()
 
 
 def verify_job(job: VerifyJob | RowsJob) -> list[Problem]:

@@ -18,16 +18,17 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.json_text import read_json
-from vgbench_gen.core.memory import give_memory_back
 from vgbench_gen.core.rng import hash_stably
+from vgbench_gen.core.types import Camera, FloatArray
+from vgbench_gen.executors import Engine, count_step, run
 from vgbench_gen.samples import FRAMES
-from vgbench_gen.samples.base import Capture, SampleSpec, World
-from vgbench_gen.samples.jobs import CountedWorld, OnFrame, run_jobs
+from vgbench_gen.samples.base import Capture, RenderedView, SampleSpec, World
 from vgbench_gen.samples.layout import Layout
 from vgbench_gen.scenes.licence import SAMPLES_FILE, digest_sample
 from vgbench_gen.store.files import (
@@ -79,6 +80,7 @@ class MadeScene:
 
 
 OnScene = Callable[[MadeScene, int, int], None]
+OnFrame = Callable[[int, int], None]
 Film = Callable[[SampleSpec], Capture]
 
 
@@ -129,14 +131,16 @@ def make_samples(
     """Make the scenes that are not there yet; returns all of them, in the order asked.
 
     Args:
-        specs: of one seed and one number of frames. on_scene: told of each scene, how many are there, how many in all.
+        specs: of one seed and one number of frames.
+        workers: processes.
+        on_scene: called with each scene, how many are finished, how many in all.
         film: makes the worlds and paths, here or in another process; default: `samples.captures.make_capture`.
-        on_frame: told each second at least how many frames this run has rendered, and how many it is to render.
+        on_frame: called each second at least with the frames that this run has rendered, and is to render.
 
     Raises:
         ConfigError: the folder of a dataset is not ours, was made with other settings, or videos cannot be written.
         BuildLocked: another process makes samples there.
-        VGBenchError: a worker ended before its work.
+        VGBenchError: a scene's worker died twice, or workers cannot be started.
     """
     of_dataset: dict[str, list[SampleSpec]] = {}
     for spec in specs:
@@ -163,7 +167,10 @@ def make_samples(
         for made in list(done.values()):
             _report_progress(on_scene, made, len(specs) - len(missing), len(specs))
         frames = sum(spec.frames for spec in missing)
-        for made in run_jobs(make_scene, [(spec, out, film) for spec in missing], workers, frames, on_frame):
+        if missing:
+            on_frame(0, frames)
+        make = partial(make_scene, out=out, film=film)
+        for _, made in run(make, missing, Engine(workers=workers), on_steps=lambda done: on_frame(done, frames)):
             done[made.spec] = made
             _note_digest(get_dataset_folder(out, made.spec.dataset), made)
             _report_progress(on_scene, made, len(done), len(specs))
@@ -187,15 +194,13 @@ def make_scene(spec: SampleSpec, out: Path, film: Film | None = None) -> MadeSce
         ConfigError: another scene has its place. The same one, of a run that was cut short, stays.
     """
     started = time.perf_counter()
-    give_memory_back()  # of the room before: pieces of it would stay among those of this one, 100 MB after some rooms
     path = get_scene_path(out, spec)
     temporary = make_temporary_name(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         capture = (film or _render_capture)(spec)
-        world = CountedWorld(capture.world)
+        world = _CountedWorld(capture.world)
         capture = replace(capture, world=cast(World, world))
-        give_memory_back()  # some 90 MB of furnishing and lighting a room
         _get_layout(spec.dataset).write(capture, spec, temporary)
         world.count_rest(spec.frames)
         digest = digest_sample(temporary)
@@ -214,6 +219,28 @@ def make_scene(spec: SampleSpec, out: Path, film: Film | None = None) -> MadeSce
         _remove(temporary)
         raise
     return MadeScene(spec, path, _measure_size_bytes(path), time.perf_counter() - started, digest)
+
+
+class _CountedWorld:
+    """A world that counts the pictures taken of it as steps of the job."""
+
+    def __init__(self, world: World) -> None:
+        self._world, self._looks = world, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._world, name)
+
+    def look(self, camera: Camera, world_from_camera: FloatArray) -> RenderedView:
+        """As `World.look`."""
+        view = self._world.look(camera, world_from_camera)
+        self._looks += 1
+        count_step()
+        return view
+
+    def count_rest(self, frames: int) -> None:
+        """Count the frames of a finished scene that nobody looked at: those whose pose is lost may be left out."""
+        for _ in range(self._looks, frames):
+            count_step()
 
 
 def _remove(path: Path) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 
 from vgbench_gen.core.errors import FrameError
 from vgbench_gen.core.gates import Gates
-from vgbench_gen.core.memory import give_memory_back
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import BoolArray, FloatArray, Rejected
 from vgbench_gen.geometry import poses, projection, visibility
@@ -72,7 +71,6 @@ class SceneView:
         frames = self._load(chosen, wide_ids, keeps_small=frame_ids is None)
         self.frames = frames if frame_ids is not None else self._gated(frames)
         self._by_id = {frame.id: frame for frame in self.frames}
-        give_memory_back()  # images at native size, which nobody needs any more
 
     def frame(self, frame_id: str) -> ViewFrame:
         """The keyframe of that id.

@@ -15,6 +15,8 @@ from vgbench_gen.core.registry import Registry
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
+OnSteps = Callable[[int], None]
+"""Called with the number of steps (`count_step`) that all jobs of a run have counted so far."""
 
 
 class WorkerDied(VGBenchError):
@@ -30,7 +32,7 @@ class Engine:
     workers: int = 1
     """Jobs at once; 0 for all cores that this process may use, or all of a cluster."""
     address: str = ""
-    """Address of a running cluster, for executors that know such a thing."""
+    """Address of a running cluster, for executors that use one."""
 
     @property
     def cores(self) -> int:
@@ -49,6 +51,7 @@ class Executor(abc.ABC):
         engine: Engine,
         folders: Sequence[Path],
         apart: bool,
+        on_steps: OnSteps,
     ) -> Generator[tuple[int, Result | WorkerDied], None, None]:
         """(index of the job, result) as they finish, each job once.
 
@@ -58,6 +61,7 @@ class Executor(abc.ABC):
         Args:
             folders: what every worker must see under the same path.
             apart: jobs may kill their process, so none runs in this one.
+            on_steps: called now and then, where steps can be counted.
 
         Raises:
             VGBenchError: workers cannot be started, or the cluster cannot be reached.
@@ -65,11 +69,11 @@ class Executor(abc.ABC):
 
     @contextmanager
     def begin_work(self, engine: Engine, prepare: Callable[[], None] | None) -> Iterator[None]:
-        """See `begin_work`; executors whose workers are there anyway have nothing to begin."""
+        """As the function `begin_work`; executors whose workers last anyway have nothing to begin."""
         yield
 
 
-engines: Registry[Executor] = Registry("engine", "vgbench_gen.pipeline.executors")
+engines: Registry[Executor] = Registry("engine", "vgbench_gen.executors")
 
 
 def run(
@@ -78,6 +82,7 @@ def run(
     engine: Engine | None = None,
     folders: Sequence[Path] = (),
     lost: Callable[[Job, WorkerDied], Result] | None = None,
+    on_steps: OnSteps = lambda steps: None,
 ) -> Iterator[tuple[int, Result]]:
     """(index of the job, result) as they finish; start order is the order of `jobs`.
 
@@ -88,6 +93,7 @@ def run(
         engine: one local worker by default, which is this process.
         folders: what workers on other machines must see under the same path.
         lost: the result of a job whose worker died twice; without it the second death is raised.
+        on_steps: called with the steps (`count_step`) so far, twice a second; Ray counts none.
 
     Raises:
         UnknownNameError: no such engine.
@@ -97,14 +103,14 @@ def run(
     engine = engine or Engine()
     executor = engines[engine.name]
     died: list[int] = []
-    with closing(executor.attempt(function, jobs, engine, folders, apart=False)) as attempt:
+    with closing(executor.attempt(function, jobs, engine, folders, False, on_steps)) as attempt:
         for index, outcome in attempt:
             if isinstance(outcome, WorkerDied):
                 died.append(index)
             else:
                 yield index, outcome
     for index in sorted(died):
-        with closing(executor.attempt(function, [jobs[index]], engine, folders, apart=True)) as attempt:
+        with closing(executor.attempt(function, [jobs[index]], engine, folders, True, lambda steps: None)) as attempt:
             for _, outcome in attempt:
                 if not isinstance(outcome, WorkerDied):
                     yield index, outcome
@@ -131,11 +137,26 @@ def begin_work(engine: Engine, prepare: Callable[[], None] | None = None) -> Ite
         yield
 
 
+_note_step: Callable[[], object] = bool
+
+
+def count_step() -> None:
+    """Count a step of the job that this process is doing, such as one rendered frame; `run` reports the sum."""
+    _note_step()
+
+
+def set_counter(note_step: Callable[[], object]) -> Callable[[], object]:
+    """Have `count_step` call `note_step` in this process; returns what it called before."""
+    global _note_step
+    before, _note_step = _note_step, note_step
+    return before
+
+
 @contextmanager
 def limit_to_one_thread() -> Iterator[None]:
     """One thread per worker: processes are the parallelism, and the order of sums must not follow the core count."""
     import cv2
-    import scipy.linalg  # noqa: F401 - brings a BLAS of its own, which must be there to be limited
+    import scipy.linalg  # noqa: F401 - loads a BLAS of its own, which must be loaded to be limited
     from threadpoolctl import threadpool_limits
 
     before = cv2.getNumThreads()

@@ -8,18 +8,18 @@ import platform
 import socket
 import warnings
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import ConfigError, VGBenchError
-from vgbench_gen.core.memory import keep_freed_memory
-from vgbench_gen.pipeline.executors.base import (
+from vgbench_gen.executors.base import (
     Engine,
     Executor,
     Job,
+    OnSteps,
     Result,
     WorkerDied,
     engines,
@@ -44,31 +44,26 @@ class Ray(Executor):
         engine: Engine,
         folders: Sequence[Path],
         apart: bool,
+        on_steps: OnSteps,
     ) -> Generator[tuple[int, Result | WorkerDied], None, None]:
-        """See `Executor.attempt`. Raises VGBenchError where a node has other code or does not see the folders."""
+        """As `Executor.attempt`. Raises VGBenchError where a node has other code or does not see the folders."""
         ray = _connect(engine)
-        ground = _Ground.here(folders)
+        locks = tuple((str(path.absolute()), _read_lock(path)) for path in [*folders, Path.cwd()])
+        ground = _versions(), locks
         task = ray.remote(num_cpus=1, max_retries=0)(_work)
         # With a cluster that may grow, what waits is what makes it grow.
         at_once = engine.workers or (len(jobs) if engine.address else engine.cores)
         waiting = iter(enumerate(jobs))
         running: dict[Any, int] = {}
-
-        def start() -> None:
-            for index, job in waiting:
-                running[task.remote(function, job, ground)] = index
-                return
-
+        outcomes: list[tuple[int, Any]] = []
         try:
-            for _ in range(at_once):
-                start()
-            while running:
-                done, _ = ray.wait(list(running))
-                for reference in done:
-                    index = running.pop(reference)
-                    outcome = _read_outcome(ray, reference)
-                    start()
-                    yield index, outcome
+            while True:
+                for index, job in islice(waiting, at_once - len(running)):
+                    running[task.remote(function, job, ground)] = index
+                yield from outcomes
+                if not running:
+                    return
+                outcomes = [(running.pop(done), _read_outcome(ray, done)) for done in ray.wait(list(running))[0]]
         except ray.exceptions.RayError as error:
             raise VGBenchError(
                 f"found that Ray failed ({_first_line(error)}); expected it to last as long as the work. "
@@ -81,12 +76,12 @@ class Ray(Executor):
 
 def _read_outcome(ray: Any, reference: Any) -> Any:
     """The result, or a `WorkerDied`; what the job raised is raised as it was."""
-    gone = ray.exceptions
+    errors = ray.exceptions
     try:
         return ray.get(reference)
-    except gone.RayTaskError as error:
+    except errors.RayTaskError as error:
         raise error.cause from error
-    except (gone.WorkerCrashedError, gone.OutOfMemoryError, gone.NodeDiedError, gone.ObjectLostError) as error:
+    except (errors.WorkerCrashedError, errors.OutOfMemoryError, errors.NodeDiedError, errors.ObjectLostError) as error:
         return WorkerDied(
             f"the Ray worker ended before its work did ({_first_line(error)}). If memory ran out, give the nodes fewer "
             "CPUs (`ray start --num-cpus`) and run again: what was finished is kept."
@@ -95,49 +90,41 @@ def _read_outcome(ray: Any, reference: Any) -> Any:
 
 def _work(function: Callable[[Job], Result], job: Job, ground: _Ground) -> Result:
     """Runs in a Ray worker."""
-    _enter_ground(ground)
-    keep_freed_memory()
+    _check_node(ground)
     with limit_to_one_thread():
         return function(job)
 
 
-@dataclass(frozen=True, slots=True)
-class _Ground:
-    """What must be the same for every worker, or the same function would not give the same bytes."""
-
-    versions: tuple[tuple[str, str], ...]
-    """The name and version of Python, of our own source and of each package that bytes depend on."""
-    folder: str
-    folders: tuple[tuple[str, bytes | None], ...]
-    """Paths that every worker must see, each with the content of the lock in it, None where it has none; another
-    machine may have a folder of that name which is not this one."""
-
-    @classmethod
-    def here(cls, folders: Sequence[Path]) -> _Ground:
-        seen = tuple((str(folder.absolute()), _lock(folder)) for folder in [*folders, Path.cwd()])
-        return cls(_versions(), str(Path.cwd()), seen)
+_Ground = tuple[tuple[tuple[str, str], ...], tuple[tuple[str, bytes | None], ...]]
+"""What must be the same for every worker, or the same function would not give the same bytes: versions (`_versions`),
+and folders, the working one last, each with the content of its lock: another machine may have another folder of that
+name."""
 
 
 @cache
-def _enter_ground(ground: _Ground) -> None:
-    """Once per worker. Raises VGBenchError: this node is not like the one that sends the work."""
-    node = platform.node()
-    for (name, here), (_, there) in zip(_versions(), ground.versions, strict=True):
+def _check_node(ground: _Ground) -> None:
+    """Once per worker: see that this node is like the one that sends the work, and enter its folder.
+
+    Raises:
+        VGBenchError: it is not.
+    """
+    versions, folders = ground
+    for (name, here), (_, there) in zip(_versions(), versions, strict=True):
         if here != there:
             raise VGBenchError(
-                f"Ray node {node}: found {name} {here}; expected {there}, as where the work comes from. "
+                f"Ray node {platform.node()}: found {name} {here}; expected {there}, as where the work comes from. "
                 "Install the same versions on every node (constraints.txt)."
             )
-    for folder, lock in ground.folders:
-        if not Path(folder).is_dir() or _lock(Path(folder)) != lock:
+    for folder, lock in folders:
+        if not Path(folder).is_dir() or _read_lock(Path(folder)) != lock:
             raise VGBenchError(
-                f"Ray node {node}: found no {folder}, or another one; expected the one where the work comes from. "
-                "Scenes and build must lie on storage that every node sees under the same path."
+                f"Ray node {platform.node()}: found no {folder}, or another one; expected the one where the work comes "
+                "from. Scenes and build must lie on storage that every node sees under the same path."
             )
-    os.chdir(ground.folder)
+    os.chdir(folders[-1][0])
 
 
-def _lock(folder: Path) -> bytes | None:
+def _read_lock(folder: Path) -> bytes | None:
     try:
         return (folder / LOCK).read_bytes()
     except OSError:
@@ -146,6 +133,7 @@ def _lock(folder: Path) -> bytes | None:
 
 @cache
 def _versions() -> tuple[tuple[str, str], ...]:
+    """Name and version of Python, of our own source and of each package that bytes depend on."""
     ours = [("python", platform.python_version()), ("vgbench-gen source", code_version()["source"])]
     return tuple(ours + [(name, version(name)) for name in _BYTES_DEPEND_ON])
 
@@ -158,60 +146,46 @@ def _connect(engine: Engine) -> Any:
         VGBenchError: no cluster answers.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no reports to anybody
-    if engine.address:
-        _probe(engine.address)
-    else:
-        # Without a cluster nothing listens beyond this machine. Read when Ray is imported.
+    settings: dict[str, Any] = {"address": engine.address}
+    if not engine.address:
+        # Nothing listens beyond this machine. Read when Ray is imported.
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            import ray
-    except ImportError as error:
-        raise ConfigError(
-            'found no Ray; expected it for --engine ray. Install it with: pip install "vgbench-gen[ray]"'
-        ) from error
-    wanted = engine.address or f"local, {engine.cores} workers"
-    if ray.is_initialized():
-        # Somebody else's connection (a notebook's) is as good as ours.
-        if _connected[-1:] in ([], [wanted]):
-            return ray
-        ray.shutdown()
-    _connected.append(wanted)
-    settings: dict[str, Any] = {"log_to_driver": False, "logging_level": "CRITICAL", "configure_logging": True}
-    if engine.address:
-        settings["address"] = engine.address
-    else:
-        settings |= {"address": "local", "num_cpus": engine.cores, "include_dashboard": False}
+        settings = {"address": "local", "num_cpus": engine.cores, "include_dashboard": False}
         settings |= {"object_store_memory": _OBJECT_STORE_BYTES}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            ray.init(**settings)
-    except (ConnectionError, RuntimeError, ValueError, TimeoutError, ray.exceptions.RayError) as error:
-        raise _explain_no_cluster(engine.address or "ray", error) from error
+            _probe(engine.address)
+            import ray
+
+            if ray.is_initialized():
+                # Somebody else's connection (a notebook's) is as good as ours.
+                if _connected[-1:] in ([], [settings]):
+                    return ray
+                ray.shutdown()
+            _connected.append(settings)
+            ray.init(log_to_driver=False, logging_level="CRITICAL", configure_logging=True, **settings)
+    except ImportError as error:
+        raise ConfigError(
+            'found no Ray; expected it for --engine ray. Install it with: pip install "vgbench-gen[ray]"'
+        ) from error
+    except Exception as error:  # Ray's own errors share no class with those of sockets
+        raise VGBenchError(
+            f"{engine.address or 'ray'}: found no Ray cluster ({_first_line(error)}); expected one to answer. Start it "
+            "with `ray start --head`, or leave --address out for an instance on this machine."
+        ) from error
     atexit.register(ray.shutdown)
     return ray
 
 
-_connected: list[str] = []
+_connected: list[dict[str, Any]] = []
 
 
 def _probe(address: str) -> None:
     """Ask whether anything listens at "host:port" or "ray://host:port"; Ray itself takes minutes to say no."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdigit():
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), timeout=_PROBE_S).close()
-        except OSError as error:
-            raise _explain_no_cluster(address, error) from error
-
-
-def _explain_no_cluster(address: str, error: Exception) -> VGBenchError:
-    return VGBenchError(
-        f"{address}: found no Ray cluster ({_first_line(error)}); expected one to answer. Start it with "
-        "`ray start --head`, or leave --address out for an instance on this machine."
-    )
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_PROBE_S).close()
 
 
 def _first_line(error: BaseException) -> str:
