@@ -183,6 +183,11 @@ class PictureHeader:
     plain: bool
     """Whether it is 8-bit RGB without orientation data, so that every viewer shows what `decode_image_rgb` gives."""
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height."""
+        return self.width, self.height
+
 
 def read_picture_header(data: bytes, where: object) -> PictureHeader:
     """Read the header of JPEG (ISO 10918-1 frame header) or PNG (W3C IHDR) bytes.
