@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,12 +15,14 @@ from vgbench_gen.core.errors import FormatError, FrameError, SceneError
 from vgbench_gen.core.types import BoolArray, Camera, ColorArray, DepthArray, FloatArray
 from vgbench_gen.scenes._lens import Undistorter
 from vgbench_gen.scenes.base import Frame
+from vgbench_gen.scenes.files import decode_image_rgb, keep_plain, read_picture
 
 _MAX_ASPECT_ERROR = 0.02
 # Compressed masks have grey edges; 255 is valid, 0 hidden.
 _MASK_VALID = 128
 
 Mask = npt.NDArray[np.uint8]
+ColorReaders = tuple[Callable[[], ColorArray], Callable[[], bytes | None] | None]
 
 
 @dataclass(slots=True, eq=False)
@@ -39,6 +43,7 @@ class LazyFrame(Frame):
     """Gives meters on the stored grid."""
     read_mask: Callable[[], Mask] | None = None
     """Gives 0..255 of any size; below 128 a pixel is hidden."""
+    read_object_mask: Callable[[], BoolArray] | None = None
     undistorter: Undistorter | None = None
     """None where the stored image is a pinhole image already."""
     depth_is_distorted: bool = False
@@ -79,10 +84,27 @@ class LazyFrame(Frame):
         valid: BoolArray = mask >= _MASK_VALID
         return valid
 
+    def object_mask(self) -> BoolArray | None:
+        """(H, W) True on the foreground object, or None where the scan has no mask. Raises FrameError."""
+        return None if self.read_object_mask is None else self.read_object_mask()
+
     def _check(self, picture: npt.NDArray[Any], camera: Camera) -> None:
         if picture.shape[:2] != (camera.height, camera.width):
             found = f"{picture.shape[1]}x{picture.shape[0]} pixels"
             raise FrameError(self.id, found, f"{camera.width}x{camera.height}", "Export the scene again.")
+
+
+def make_color_readers(path: Path, size: tuple[int, int]) -> ColorReaders:
+    """`LazyFrame.read_color` and `LazyFrame.read_encoded` of a picture file of this (width, height)."""
+    return partial(_read_color, path, size), partial(_read_plain, path, size)
+
+
+def _read_color(path: Path, size: tuple[int, int]) -> ColorArray:
+    return decode_image_rgb(read_picture(path), path, size)
+
+
+def _read_plain(path: Path, size: tuple[int, int]) -> bytes | None:
+    return keep_plain(read_picture(path), path, size)
 
 
 def check_aspect(

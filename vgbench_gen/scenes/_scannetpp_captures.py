@@ -24,12 +24,12 @@ from pathlib import Path
 import numpy as np
 
 from vgbench_gen.core.errors import FrameError, PoseError, SceneError
-from vgbench_gen.core.types import Camera, ColorArray, DepthArray, FloatArray, IntArray
+from vgbench_gen.core.types import Camera, DepthArray, FloatArray, IntArray
 from vgbench_gen.geometry.cameras import resize_camera
 from vgbench_gen.geometry.poses import rotation_angle_deg
 from vgbench_gen.scenes import _depth_bin
 from vgbench_gen.scenes._depth_bin import DepthBin, open_depth_bin
-from vgbench_gen.scenes._lazy_frame import LazyFrame, Mask, check_aspect
+from vgbench_gen.scenes._lazy_frame import ColorReaders, LazyFrame, Mask, check_aspect, make_color_readers
 from vgbench_gen.scenes._lens import Lens, Undistorter
 from vgbench_gen.scenes._mesh import read_ply
 from vgbench_gen.scenes._render_depth import RENDERED_WIDTH, MeshDepth
@@ -51,12 +51,10 @@ from vgbench_gen.scenes.base import Issue, Scene, SceneRef
 from vgbench_gen.scenes.files import (
     compute_source_digest,
     decode_depth_u16,
-    decode_image_rgb,
     decode_mask_u8,
     inside,
     read_file_header,
     read_picture,
-    read_picture_header,
 )
 from vgbench_gen.scenes.promised import list_files, note_missing, note_without, try_to_read
 from vgbench_gen.scenes.video import Video
@@ -77,7 +75,6 @@ _NO_OBJECTS = "the scene has no objects"
 _KEY = re.compile(r"frame_(\d{1,9})")
 # Two pose sources of one scene that differ by more than this on median do not describe the same world.
 _MAX_SOURCE_GAP_M, _MAX_SOURCE_GAP_DEG = 0.10, 2.0
-_Color = tuple[Callable[[], ColorArray], Callable[[], bytes | None] | None]
 _DEPTH_SIZE = (_depth_bin.WIDTH, _depth_bin.HEIGHT)
 
 
@@ -295,7 +292,7 @@ class Dslr(Capture):
             pose.world_from_camera,
             pose.deviation,
             camera,
-            *_find_file_color(self.pictures[key], self.size),
+            *make_color_readers(self.pictures[key], self.size),
             *_render_depth(renderer, camera, pose),
             read_mask=partial(_read_mask, self.masks[key]) if key in self.masks else None,
             undistorter=undistorter,
@@ -462,15 +459,15 @@ class Iphone(Capture):
             depth_camera,
             depth,
             self._find_mask(key),
-            undistorter,
+            undistorter=undistorter,
             depth_is_distorted=depth_size is not None,
         )
         return [frame]
 
-    def _find_color(self, key: str) -> _Color:
+    def _find_color(self, key: str) -> ColorReaders:
         if self._video is not None:
             return partial(self._video.rgb, _find_index(key)), None
-        return _find_file_color(self.pictures[key], self.size)
+        return make_color_readers(self.pictures[key], self.size)
 
     def _find_depth(self, key: str, size: tuple[int, int]) -> Callable[[], DepthArray] | None:
         index, stream = _find_index(key), self._stream
@@ -515,20 +512,6 @@ def _read_first_size(files: Mapping[str, Path], where: str) -> tuple[int, int]:
         except FrameError as error:
             problems.append(error)
     raise SceneError(where, str(problems[0]), "JPEG or PNG pictures", "Export the scene again.")
-
-
-def _find_file_color(path: Path, size: tuple[int, int]) -> _Color:
-    return partial(_read_color, path, size), partial(_read_plain, path)
-
-
-def _read_color(path: Path, size: tuple[int, int]) -> ColorArray:
-    return decode_image_rgb(read_picture(path), path, size)
-
-
-def _read_plain(path: Path) -> bytes | None:
-    """Bytes of a picture if every viewer shows them as `_read_color` does, else None."""
-    data = read_picture(path)
-    return data if read_picture_header(data, path).plain else None
 
 
 def _read_mask(path: Path) -> Mask:

@@ -22,7 +22,7 @@ from vgbench_gen.geometry.cameras import resize_camera
 from vgbench_gen.geometry.poses import angle_between_deg, check_pose
 from vgbench_gen.scenes._ca1m_boxes import read_frame_objects, read_world_objects
 from vgbench_gen.scenes._ca1m_members import Members
-from vgbench_gen.scenes._values import choose_camera, parse_matrix
+from vgbench_gen.scenes._values import choose_camera
 from vgbench_gen.scenes.base import (
     DatasetInfo,
     DepthKind,
@@ -39,9 +39,10 @@ from vgbench_gen.scenes.files import (
     MAX_JSON_BYTES,
     check_depth_header,
     compute_source_digest,
-    decode_depth_u16,
+    decode_depth_m,
     decode_image_rgb,
-    read_picture_header,
+    keep_plain,
+    parse_matrix,
 )
 from vgbench_gen.scenes.licence import find_licence
 from vgbench_gen.scenes.plausible import check_plausible
@@ -78,7 +79,7 @@ class CA1MFrame(Frame):
         self.timestamp_s = int(frame_id) / 1e9
         RT = members.where(names["gt/rt"])
         self.world_from_camera, self.pose_deviation = check_pose(
-            parse_matrix(members.json(names["gt/rt"]), [(4, 4)], RT), RT
+            parse_matrix(members.json(names["gt/rt"]), RT, [(4, 4)]), RT
         )
         self.camera, self._made_for = self._stream("wide/image", "_wide/image/size", issues)
         self.depth_camera, _ = self._stream("gt/depth", "_gt/depth/size", issues)
@@ -91,17 +92,13 @@ class CA1MFrame(Frame):
     def encoded_color(self) -> bytes | None:
         """The PNG as stored, where it is 8-bit RGB."""
         name = self._names["wide/image"]
-        data = self._members.read(name)
-        header = read_picture_header(data, self._members.where(name))
-        return data if header.plain and (header.width, header.height) == self.camera.size else None
+        return keep_plain(self._members.read(name), self._members.where(name), self.camera.size)
 
     def depth_m(self) -> DepthArray:
         """Laser depth (h, w) float32 meters; 0 where the laser saw nothing or more than 10 m. See `Frame.depth_m`."""
         name = self._names["gt/depth"]
-        stored = decode_depth_u16(self._members.read(name), self._members.where(name), self.depth_camera.size)
-        depth = stored.astype(np.float32) / np.float32(1000.0)
-        depth[depth > MAX_DEPTH_M] = 0.0
-        return depth
+        where, size = self._members.where(name), self.depth_camera.size
+        return decode_depth_m(self._members.read(name), where, size, MAX_DEPTH_M)
 
     def objects(self) -> Sequence[FrameObject]:
         """The frame's own list, boxes in its camera frame. Read anew at every call.
@@ -122,7 +119,7 @@ class CA1MFrame(Frame):
         header = self._members.picture(name)
         if "depth" in measurement:
             check_depth_header(header, where)
-        actual = header.width, header.height
+        actual = header.size
         stated = self._size_entry(entry, issues)
         K_name = self._names.get(f"{measurement}/k")
         if K_name is None:
@@ -130,7 +127,7 @@ class CA1MFrame(Frame):
                 found = f"{actual[0]}x{actual[1]} pixels and no K"
                 raise FrameError(where, found, f"the shape of {self.camera.size}", "Get the original capture.")
             return resize_camera(self.camera, *actual), actual
-        K = parse_matrix(self._members.json(K_name), [(3, 3), (4, 4)], self._members.where(K_name))
+        K = parse_matrix(self._members.json(K_name), self._members.where(K_name), [(3, 3), (4, 4)])
         camera, repair = choose_camera(K, stated, actual, where)
         if repair:
             issues.append(Issue(self.id, repair, f"{where}: {actual}, its size entry says {stated}"))
@@ -141,7 +138,7 @@ class CA1MFrame(Frame):
         if name is None:
             return None
         try:
-            width, height = parse_matrix(self._members.json(name), [(2,)], self._members.where(name)).tolist()
+            width, height = parse_matrix(self._members.json(name), self._members.where(name), [(2,)]).tolist()
             check_plausible("image side", (width, height), self._members.where(name))
             return int(width), int(height)
         except FrameError as error:
@@ -154,7 +151,7 @@ class CA1MFrame(Frame):
         if name is None:
             return
         try:
-            T = parse_matrix(self._members.json(name), [(3, 3), (4, 4)], self._members.where(name))
+            T = parse_matrix(self._members.json(name), self._members.where(name), [(3, 3), (4, 4)])
         except FrameError as error:
             issues.append(Issue(self.id, "gravity_unusable", str(error)))
             return
