@@ -78,7 +78,7 @@ _MAX_SOURCE_GAP_M, _MAX_SOURCE_GAP_DEG = 0.10, 2.0
 _DEPTH_SIZE = (_depth_bin.WIDTH, _depth_bin.HEIGHT)
 
 
-class Capture(Scene, abc.ABC):
+class ScanNetPPScene(Scene, abc.ABC):
     """One open capture; holds videos, depth streams and the mesh's search structure until closed.
 
     Args:
@@ -222,14 +222,14 @@ class Capture(Scene, abc.ABC):
         return compute_source_digest(entries)
 
 
-class Dslr(Capture):
+class DslrScene(ScanNetPPScene):
     """`<scene>/dslr`."""
 
     depth_kind = "laser"
     read_from = (*_COLMAP, "nerfstudio/transforms.json", "nerfstudio/transforms_undistorted.json")
 
     def read(self) -> tuple[list[LazyFrame], set[str]]:
-        """See `Capture.read`."""
+        """See `ScanNetPPScene.read`."""
         colmap = self.read_colmap("poses and lens come from nerfstudio")
         fisheye, pinhole = (self.read_nerfstudio(f"transforms{name}.json") for name in ("", "_undistorted"))
         note_missing(self.issues, [self.folder / "nerfstudio/transforms.json"], "blurred pictures are not left out")
@@ -299,7 +299,7 @@ class Dslr(Capture):
         )
 
 
-class Iphone(Capture):
+class IphoneScene(ScanNetPPScene):
     """`<scene>/iphone`."""
 
     read_from = (
@@ -312,7 +312,7 @@ class Iphone(Capture):
     )
 
     def read(self) -> tuple[list[LazyFrame], set[str]]:
-        """See `Capture.read`."""
+        """See `ScanNetPPScene.read`."""
         self._phone = self._read_phone()
         # Problems with single images matter only where it gives the poses, see `_choose_poses`.
         self._colmap = self.read_colmap("lens distortion and poses of COLMAP are unknown")

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from vgbench_gen.core.errors import SceneError
-from vgbench_gen.scenes._scannetpp_captures import MESH_NAME, Capture, Dslr, Iphone
+from vgbench_gen.scenes._scannetpp_captures import MESH_NAME, DslrScene, IphoneScene, ScanNetPPScene
 from vgbench_gen.scenes.base import DatasetInfo, Loader, Scene, SceneRef, loaders
 from vgbench_gen.scenes.licence import find_licence
 from vgbench_gen.scenes.walk import estimate_bytes, is_folder, read_split_list, stays_inside, walk
 
-_CAPTURES: dict[str, type[Capture]] = {"dslr": Dslr, "iphone": Iphone}
+_CAPTURES: dict[str, type[ScanNetPPScene]] = {"dslr": DslrScene, "iphone": IphoneScene}
 _SCENE_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,63}")
 _STREAMS = ("rgb.mkv", "rgb.mp4", "depth.bin")
 _PICTURE_FOLDERS = ("rgb", "depth", "resized_images", "resized_undistorted_images", "undistorted_images")
