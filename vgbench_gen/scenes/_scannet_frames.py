@@ -74,13 +74,10 @@ class Recording:
     times_s: list[float | None]
     """Their times in seconds, in the same order; None where the recorder gives none."""
     color_camera: Camera
-    """The camera of the colour pictures as they are."""
     depth_camera: Camera
-    """The camera of the depth images as they are."""
     total_frames: int
     """The number of frames in the files, with those that miss a part."""
     issues: list[Issue]
-    """What was odd or left out."""
     digest: list[tuple[object, ...]]
     """Names, sizes and contents of the files, as `compute_source_digest` takes them."""
 
@@ -132,7 +129,6 @@ class _Layout:
     """Where the parts of an exported scan lie."""
 
     variant: str
-    """The name of the lay-out; see `find_exported_variant`."""
     color_K: Path
     """The file with the intrinsics of colour; of "exported_cpp" the one that holds everything."""
     depth_K: Path | None

@@ -61,7 +61,6 @@ class PoseSource:
     """The poses of one file in the frame of the mesh."""
 
     poses: dict[str, CheckedPose] = field(default_factory=dict)
-    """The sound poses by frame key."""
     problems: list[Issue] = field(default_factory=list)
     """Poses that are missing or unsound, which counts where this file gives the poses of the scene."""
 
@@ -101,7 +100,6 @@ class Phone(PoseSource):
     """The phone's JSON file."""
 
     records: dict[str, PhoneRecord] = field(default_factory=dict)
-    """The records of all frames by key, in order of the file."""
 
 
 @dataclass(slots=True, eq=False)

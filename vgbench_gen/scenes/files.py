@@ -173,14 +173,12 @@ def compute_source_digest(entries: Iterable[Sequence[object]]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PictureHeader:
-    """What a JPEG or PNG says about itself before any pixel is decoded."""
+    """What a JPEG or PNG says about itself before any pixel is decoded; sizes in pixels."""
 
     kind: str
     """The format: "jpeg" or "png"."""
     width: int
-    """The width in pixels."""
     height: int
-    """The height in pixels."""
     channels: int
     """The number of channels as stored; 0 for a palette."""
     bits: int
