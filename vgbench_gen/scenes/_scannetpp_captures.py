@@ -56,7 +56,7 @@ from vgbench_gen.scenes.files import (
     read_file_header,
     read_picture,
 )
-from vgbench_gen.scenes.promised import list_files, note_missing, note_without, try_to_read
+from vgbench_gen.scenes.promised import list_files, note_missing, note_without, require_frames, try_to_read
 from vgbench_gen.scenes.video import Video
 
 LICENCE = "scannetpp-tou"
@@ -108,11 +108,7 @@ class ScanNetPPScene(Scene, abc.ABC):
         self._was_rescaled = False
         with ExitStack() as self.resources:
             frames, keys = self.read()
-            if not frames:
-                first = next((f"{i.frame_id} {i.reason}: {i.detail}" for i in self.issues if i.frame_id), "no frame")
-                raise SceneError(
-                    self.id, f"no usable frame ({first})", "pose, colour and depth", "Download them again."
-                )
+            require_frames(self.id, frames, len(keys), self.issues)
             if self.masks:
                 without = [frame.id for frame in frames if frame.id not in self.masks]
                 note_without(self.issues, without, "an anonymisation mask")

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from vgbench_gen.core.errors import FrameError, PoseError, SceneError
+from vgbench_gen.core.errors import FrameError, PoseError
+from vgbench_gen.core.paths import close_if_raised
 from vgbench_gen.core.stand_ins import HEAD_BYTES as STAND_IN_BYTES
 from vgbench_gen.core.stand_ins import describe_stand_in
 from vgbench_gen.core.types import Camera, ColorArray, DepthArray, FloatArray
@@ -46,7 +47,7 @@ from vgbench_gen.scenes.files import (
 )
 from vgbench_gen.scenes.licence import find_licence
 from vgbench_gen.scenes.plausible import check_plausible
-from vgbench_gen.scenes.promised import LOST, note_without, try_to_read
+from vgbench_gen.scenes.promised import LOST, note_without, require_frames, try_to_read
 from vgbench_gen.scenes.walk import is_folder, is_regular, stays_inside, walk
 
 MAX_DEPTH_M = 10.0
@@ -62,18 +63,10 @@ _NEEDED = ("wide/image", "wide/image/k", "gt/rt", "gt/depth")
 _BYTES_PER_FRAME = 940_000  # of the official captures; orders extracted folders by size without listing them
 
 
-class _IncompleteError(FrameError):
-    """A frame lacks members that every frame needs."""
-
-
 class CA1MFrame(Frame):
     """One frame."""
 
     def __init__(self, members: Members, names: Mapping[str, str], frame_id: str, issues: list[Issue]) -> None:
-        missing = [measurement for measurement in _NEEDED if measurement not in names]
-        if missing:
-            where, found = f"{members.path}:{frame_id}", f"no {', '.join(missing)}"
-            raise _IncompleteError(where, found, "image, K, RT and gt depth", "Download the capture again.")
         self._members, self._names = members, names
         self.id = frame_id
         self.timestamp_s = int(frame_id) / 1e9
@@ -198,23 +191,19 @@ class CA1MScene(Scene):
         frames: list[CA1MFrame] = []
         dropped: list[Issue] = []
         for frame_id, names in self._members.frames.items():
+            if missing := [measurement for measurement in _NEEDED if measurement not in names]:
+                detail = f"{self._members.where(frame_id)}: no {', '.join(missing)}; download the capture again"
+                dropped.append(Issue(frame_id, "incomplete", detail))
+                continue
             try:
                 frames.append(CA1MFrame(self._members, names, frame_id, self.issues))
             except FrameError as error:
-                dropped.append(Issue(frame_id, _name_drop_reason(error), str(error)))
+                reason = "bad_pose" if isinstance(error, PoseError) else "unusable_file"
+                dropped.append(Issue(frame_id, reason, str(error)))
         self.issues += dropped
-        if not frames:
-            self._members.close()
-            found = f"{self.total_frames} frames, none usable" + (f" ({dropped[0].detail})" if dropped else "")
-            raise SceneError(self._members.path, found, "at least one complete frame", "Download the capture again.")
+        with close_if_raised(self._members.close):
+            require_frames(self._members.path, frames, self.total_frames, dropped)
         return tuple(frames)
-
-
-def _name_drop_reason(error: FrameError) -> str:
-    """Machine-readable reason for a dropped frame."""
-    if isinstance(error, PoseError):
-        return "bad_pose"
-    return "incomplete" if isinstance(error, _IncompleteError) else "unusable_file"
 
 
 INFO = DatasetInfo(

@@ -24,7 +24,7 @@ from vgbench_gen.scenes._scannet_objects import is_annotated, read_objects
 from vgbench_gen.scenes.base import DatasetInfo, Issue, Loader, Scene, SceneRef, loaders
 from vgbench_gen.scenes.files import compute_source_digest, inside, parse_matrix, read_text
 from vgbench_gen.scenes.licence import find_licence
-from vgbench_gen.scenes.promised import LOST, try_to_read
+from vgbench_gen.scenes.promised import LOST, require_frames, try_to_read
 from vgbench_gen.scenes.walk import estimate_bytes, read_split_list, walk
 
 LICENCE = "scannet-tou"
@@ -58,9 +58,7 @@ class ScanNetScene(Scene):
         promised = annotated or (recording.variant == "sens" and not path.exists())
         world_from_file = _read_alignment(path, keys, promised, self.issues)
         self.frames = list(_open_frames(recording, world_from_file, self.issues))
-        if not self.frames:
-            found = f"no frame with a usable pose among {recording.total_frames}"
-            raise SceneError(folder, found, "at least one", "Leave this scan out; its tracking was lost throughout.")
+        require_frames(folder, self.frames, self.total_frames, self.issues)
         self.objects, digest = read_objects(home, self.id, world_from_file, self.up_world, annotated, self.issues)
         self.source_digest = compute_source_digest(
             [*recording.digest, *digest, ("alignment", world_from_file.tolist())]

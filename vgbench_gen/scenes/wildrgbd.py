@@ -33,7 +33,7 @@ from vgbench_gen.scenes.files import (
     read_picture,
 )
 from vgbench_gen.scenes.licence import find_licence
-from vgbench_gen.scenes.promised import list_files, note_without
+from vgbench_gen.scenes.promised import list_files, note_without, require_frames
 from vgbench_gen.scenes.walk import is_regular, walk
 
 MAX_DEPTH_M = 5.0
@@ -86,10 +86,7 @@ class WildRGBDScene(Scene):
                 continue
             if number in files["masks"]:
                 frames[-1].read_object_mask = partial(_read_mask, files["masks"][number], frames[-1].camera.size)
-        if not frames:
-            why = f" ({self.issues[-1].detail})" if self.issues else ""
-            found = f"{self.total_frames} frames, none usable{why}"
-            raise SceneError(folder, found, "at least one with rgb, depth and pose", _GET_ORIGINAL)
+        require_frames(folder, frames, self.total_frames, self.issues)
         self.frames: Sequence[Frame] = tuple(frames)
         if files["masks"]:
             note_without(self.issues, [frame.id for frame in frames if not frame.read_object_mask], "a mask in masks/")
