@@ -49,7 +49,7 @@ def label_of(entry: dict[str, Any]) -> str:
 
 
 def read_id(entry: dict[str, Any], position: int) -> str:
-    """Id as written, or "unnamed-<position in the list>": a thing without id still makes its label ambiguous."""
+    """Id as written, or "unnamed-<position in the list>": an object without id still makes its label ambiguous."""
     stated = entry.get("id")
     return str(stated) if isinstance(stated, str | int) and str(stated) else f"unnamed-{position}"
 

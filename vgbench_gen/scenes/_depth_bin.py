@@ -1,6 +1,6 @@
 """`iphone/depth.bin` of ScanNet++ (`docs/formats.md#depth-stream`): 256 x 192 depth records, one per video frame.
 
-Three variants exist, told apart by what they hold, never by their name:
+Three variants exist, recognized by their content, never by their name:
 
 A  repeated (uint32 size, LZ4 block)          -> uint16 millimeters
 B  repeated (uint32 size, raw deflate block)  -> float32 meters (or uint16 millimeters)
@@ -8,7 +8,7 @@ C  one raw deflate stream over the whole file -> float32 meters
 
 A record counts only if it unpacks to exactly the bytes of one frame; LZ4 in particular can make something of
 garbage. A and B are read at random through a table of offsets; C is inflated frame by frame with saved states, so
-2 GB of frames are never held and going back costs at most `_CHECKPOINT_FRAMES` frames.
+2 GB of frames are never in memory and going back costs at most `_CHECKPOINT_FRAMES` frames.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ _ORDER = {"pinhole": "", "opencv": "k1 k2 p1 p2 k3 k4 k5 k6", "fisheye": "k1 k2 
 _BORDER_STEP_PX = 4.0
 # Focal lengths tried, as multiples of the lens's own. A lens that needs more crops nearly everything away.
 _ZOOM = (0.2, 5.0)
-# `cv2.projectPoints` makes derivatives beside the pixels, 300 bytes a point: a mask of a phone has 2.8 million.
+# `cv2.projectPoints` makes derivatives with the pixels, 300 bytes a point: a mask of a phone has 2.8 million.
 _POINTS_AT_ONCE = 1 << 16
 _REMEDY = "Export the COLMAP model as text again, or download it again."
 

@@ -194,7 +194,7 @@ class ScanNetPPScene(Scene, abc.ABC):
         for file in list_files(self.root, folder, self.issues, without):
             key = frame_stem(file)
             if file.lower().endswith(_PICTURES) and found.setdefault(key, folder / file) != folder / file:
-                self.issues.append(Issue(key, "name_twice", f"{file} beside {found[key].name}; not used"))
+                self.issues.append(Issue(key, "name_twice", f"{file} has the key of {found[key].name}; not used"))
         return found
 
     def _has_files(self, paths: Sequence[Path], without: str) -> bool:

@@ -3,7 +3,7 @@
 Formats: `docs/formats.md#colmap-models`, `docs/formats.md#phone-poses` and `docs/formats.md#nerfstudio-poses`. COLMAP
 stores world-to-camera poses and puts the centre of the first pixel at (0.5, 0.5); what leaves this module is
 `world_from_camera` with pixel (0, 0) as that centre. The observation lines (`POINTS2D`) make up nearly all of a file
-that can have 350 MB; they are stepped over and never held.
+that can have 350 MB; they are stepped over and never kept.
 """
 
 from __future__ import annotations

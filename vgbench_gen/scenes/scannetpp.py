@@ -95,7 +95,7 @@ def _measure_size_bytes(scene: Path, folder: Path) -> int:
 
 
 def _split(scene: Path, known: dict[Path, dict[str, str]]) -> str:
-    """Split of a scene by the lists of `splits/` beside its folder or beside `data/`."""
+    """Split of a scene by the lists of `splits/`, a sibling of its folder or of `data/`."""
     for above in (scene.parent, scene.parent.parent):
         folder = above / "splits"
         if folder not in known:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from vgbench_gen.core.types import Item
 from vgbench_gen.store.schema import make_item_row
 
-# Where a row stands says nothing about it; `Difference.moved` tells about the order.
+# Where a row stands says nothing about it; `DatasetDifference.moved` is about the order.
 _PLACE = ("index", "index_origin")
-# The first that fits names a change.
+# The first kind with a changed column names the change.
 _KINDS: Mapping[str, tuple[str, ...]] = {
     "other answer": ("answer_value", "answer_shape", "unit", "tolerance"),
     "other options": ("options", "distractors", "strategy", "distractor_seed", "error_parts"),
