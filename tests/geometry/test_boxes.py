@@ -314,27 +314,3 @@ def test_the_oracle_itself_knows_flat_intersections() -> None:
     # qhull refuses flat input, which the code relies on to call it volume 0
     with pytest.raises(QhullError):
         ConvexHull(np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0], [0.5, 0.2, 0]]))
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_a_box_within_the_tilt_stands_upright_and_stays_the_same_box(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    axes = np.eye(3)[rng.permutation(3)] * rng.choice([-1.0, 1.0], 3)[:, None]
-    axes[0] *= np.linalg.det(axes)
-    yaw = Rotation.from_euler("z", rng.uniform(0, 360), degrees=True)
-    tilt_deg = rng.uniform(0, 8)
-    tilt = Rotation.from_rotvec(np.radians(tilt_deg) * np.array([1.0, 0, 0]))
-    frame_from_level = Rotation.random(rng=rng)  # up may be any direction
-    up = frame_from_level.as_matrix()[:, 2]
-    level = OrientedBox(rng.uniform(-1, 1, 3), rng.uniform(0.3, 1.5, 3), (frame_from_level * yaw).as_matrix() @ axes)
-    tilted = OrientedBox(level.center_m, level.size_m, (frame_from_level * tilt * yaw).as_matrix() @ axes)
-    upright = boxes.stand_upright(level, up, 0.01)
-    assert upright is not None
-    found, expected = (boxes.corners(box)[np.lexsort(boxes.corners(box).round(6).T)] for box in (upright, level))
-    np.testing.assert_allclose(found, expected, atol=1e-9)
-    upright = boxes.stand_upright(tilted, up, 5.0)
-    assert (upright is None) == (tilt_deg > 5.0)
-    if upright is not None:
-        np.testing.assert_allclose(upright.rotation[:, 2], up, atol=1e-12)
-        assert np.linalg.det(upright.rotation) == pytest.approx(1)
-        np.testing.assert_allclose(np.sort(upright.size_m), np.sort(tilted.size_m))

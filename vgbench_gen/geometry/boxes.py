@@ -226,24 +226,6 @@ def fit_gravity_aligned_box(
     return OrientedBox(center, size, rotation, frame)
 
 
-def stand_upright(box: OrientedBox, up: FloatArray, tilt_max_deg: float) -> OrientedBox | None:
-    """The same box, right-handed, with its third axis exactly up; None where no axis is within the tilt of vertical.
-
-    up: (3,) unit vector against gravity, in the frame of the box.
-    """
-    cosines = up @ box.rotation
-    last = int(np.argmax(np.abs(cosines)))
-    if abs(cosines[last]) < np.cos(np.radians(tilt_max_deg)):
-        return None
-    order = [(last + 1) % 3, (last + 2) % 3, last]
-    rough = box.rotation[:, order].copy()
-    rough[:, 2] = up
-    rough[:, 0] -= up * (up @ rough[:, 0])
-    rough[:, 0] /= np.linalg.norm(rough[:, 0])
-    rough[:, 1] = np.cross(rough[:, 2], rough[:, 0])
-    return OrientedBox(box.center_m, box.size_m[order], find_nearest_rotation(rough), box.frame)
-
-
 def _find_smallest_footprint(flat: FloatArray, trim: float) -> float:
     """Yaw, radians, of the rectangle of smallest area around (N, 2) points after trimming."""
     try:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from vgbench_gen.core.errors import FrameError
-from vgbench_gen.core.types import Camera, FloatArray, OrientedBox
-from vgbench_gen.geometry.boxes import project_rect, stand_upright
+from vgbench_gen.core.types import Camera, OrientedBox
+from vgbench_gen.geometry.boxes import project_rect
 from vgbench_gen.geometry.poses import find_nearest_rotation, measure_orthonormality_deviation
 from vgbench_gen.scenes.base import FrameObject, Issue, SceneObject
 from vgbench_gen.scenes.files import parse_matrix
@@ -24,7 +24,6 @@ _MAX_OBJECTS = 20_000
 # Beyond this R is no rotation with rounding errors, and the nearest rotation would be an invention.
 _MAX_REPAIR = 0.1
 _MAX_TILT_DEG = 5.0
-_UP: FloatArray = np.array([0.0, 0.0, 1.0])
 _UNNAMED = "object"
 
 
@@ -75,6 +74,20 @@ def box_of(entry: dict[str, Any], frame: str, where: object) -> OrientedBox:
     return OrientedBox(center, size, find_nearest_rotation(R), frame)
 
 
+def make_upright(box: OrientedBox) -> OrientedBox | None:
+    """The same world box with its third axis exactly up, or None where no axis is within 5 degrees of vertical."""
+    vertical = int(np.argmax(np.abs(box.rotation[2])))
+    if np.degrees(np.arccos(min(abs(box.rotation[2, vertical]), 1.0))) > _MAX_TILT_DEG:
+        return None
+    first = {0: 1, 1: 2, 2: 0}[vertical]  # cyclic, so that the axes stay right-handed
+    second = {0: 2, 1: 0, 2: 1}[vertical]
+    yaw = np.arctan2(box.rotation[1, first], box.rotation[0, first])
+    c, s = np.cos(yaw), np.sin(yaw)
+    # An axis that pointed down is turned up and the second one with it: another description of the same box.
+    rotation = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+    return OrientedBox(box.center_m, box.size_m[[first, second, vertical]], rotation, box.frame)
+
+
 def read_world_objects(value: Any, where: str) -> tuple[list[SceneObject], list[Issue]]:
     """Objects of `world.gt/instances.json` with gravity-aligned boxes, and what was left out.
 
@@ -86,7 +99,7 @@ def read_world_objects(value: Any, where: str) -> tuple[list[SceneObject], list[
     for position, entry in enumerate(read_entries(value, where)):
         name = read_id(entry, position)
         try:
-            box = stand_upright(box_of(entry, "world", f"{where}[{position}]"), _UP, _MAX_TILT_DEG)
+            box = make_upright(box_of(entry, "world", f"{where}[{position}]"))
         except FrameError as error:
             issues.append(Issue("", "box_unusable", str(error)))
             continue

@@ -98,7 +98,8 @@ class ScanNetPPScene(Scene, abc.ABC):
 
     def __init__(self, ref: SceneRef) -> None:
         self.id, self.split, self.up_world = ref.scene_id, ref.split, _UP.copy()
-        self.root, self.folder = ref.path.parent, inside(ref.path.parent, ref.path) and ref.path
+        self.root, self.folder = ref.path.parent, ref.path
+        inside(self.root, self.folder)
         self.issues, self.objects = [], ()
         self.mesh = self.root / "scans" / MESH_NAME
         self.annotation = [self.mesh.with_name(name) for name in ("segments.json", "segments_anno.json")]

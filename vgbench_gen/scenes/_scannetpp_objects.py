@@ -14,8 +14,8 @@ import numpy as np
 
 from vgbench_gen.core.errors import GeometryError, SceneError
 from vgbench_gen.core.types import FloatArray, IntArray, OrientedBox
-from vgbench_gen.geometry.boxes import contains, fit_gravity_aligned_box, stand_upright
-from vgbench_gen.geometry.poses import measure_orthonormality_deviation
+from vgbench_gen.geometry.boxes import contains, fit_gravity_aligned_box
+from vgbench_gen.geometry.poses import find_nearest_rotation, measure_orthonormality_deviation
 from vgbench_gen.scenes._mesh import SegmentMembers
 from vgbench_gen.scenes.base import Issue, SceneObject
 from vgbench_gen.scenes.files import read_bytes, read_json
@@ -36,7 +36,7 @@ _MAX_GROUPS = 20_000
 _BOX_MARGIN_M = 0.05
 # Share of an object's vertices that must lie in its box (plus margin); scans leave some strays.
 _MIN_SHARE_INSIDE = 0.95
-_MAX_TILT_DEG = 2.0
+_MAX_TILT_COSINE = float(np.cos(np.radians(2.0)))
 _MIN_POINTS_FOR_BOX = 50
 _MIN_SIDE_M = 1e-3
 _REMEDY = "Download the folder scans/ again; until then the scene has no objects."
@@ -126,7 +126,7 @@ def _box(obb: Mapping[str, Any], points: FloatArray, up_world: FloatArray) -> tu
         raise ValueError("the axes of the box are not perpendicular unit vectors")
     if not (size > _MIN_SIDE_M).all():
         raise ValueError(f"sides of {size.tolist()} m")
-    box, remark = stand_upright(OrientedBox(center, size, rotation), up_world, _MAX_TILT_DEG), ""
+    box, remark = _put_up_last(OrientedBox(center, size, rotation), up_world), ""
     if box is None:
         if len(points) < _MIN_POINTS_FOR_BOX:
             raise ValueError("the box is tilted and there are too few vertices for another")
@@ -141,3 +141,18 @@ def _box(obb: Mapping[str, Any], points: FloatArray, up_world: FloatArray) -> tu
             raise ValueError("the vertices lie outside the box and are too few for another")
         return fit_gravity_aligned_box(points, up_world), "does not hold its vertices; fitted to them instead"
     return box, remark
+
+
+def _put_up_last(box: OrientedBox, up_world: FloatArray) -> OrientedBox | None:
+    """The same box, axis 3 pointing up exactly, right-handed; None where no axis points up or down."""
+    cosines = up_world @ box.rotation
+    up = int(np.argmax(np.abs(cosines)))
+    if abs(cosines[up]) < _MAX_TILT_COSINE:
+        return None
+    order = [(up + 1) % 3, (up + 2) % 3, up]
+    rough = box.rotation[:, order].copy()
+    rough[:, 2] = up_world
+    rough[:, 0] -= up_world * (up_world @ rough[:, 0])
+    rough[:, 0] /= np.linalg.norm(rough[:, 0])
+    rough[:, 1] = np.cross(rough[:, 2], rough[:, 0])
+    return OrientedBox(box.center_m, box.size_m[order], find_nearest_rotation(rough), box.frame)
