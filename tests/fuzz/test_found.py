@@ -39,7 +39,7 @@ ROOT = Path(__file__).parents[2]
 OPEN = """
 import sys
 from pathlib import Path
-from vgbench_gen.scenes._video import Video
+from vgbench_gen.scenes.video import Video
 Video(Path(sys.argv[1]), "rgb.mkv")
 """
 

@@ -10,7 +10,7 @@ from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.importers.base import importers
 from vgbench_gen.publish.licences import LICENCES, make_gate
 from vgbench_gen.samples.make import LICENCE as SAMPLES
-from vgbench_gen.scenes._scannetpp_frames import LICENCE as SCANNETPP
+from vgbench_gen.scenes._scannetpp_captures import LICENCE as SCANNETPP
 from vgbench_gen.scenes.ca1m import LICENCE as CA1M
 from vgbench_gen.scenes.scannet import LICENCE as SCANNET
 from vgbench_gen.scenes.wildrgbd import LICENCE as WILDRGBD

@@ -62,7 +62,7 @@ def test_dslr_scenes_are_what_the_loader_reads(opened: Open) -> None:
             assert np.median(np.abs(frame.depth_m() - exact)) < 1e-4
         other = read_nerfstudio(path / "dslr" / "nerfstudio" / "transforms.json", "test")
         for frame in scene.frames:
-            assert np.allclose(other.checked(frame.id, "test")[0], frame.world_from_camera, atol=1e-9)
+            assert np.allclose(other.poses[frame.id].world_from_camera, frame.world_from_camera, atol=1e-9)
     lists = json.loads((path / "dslr" / "train_test_lists.json").read_text())
     assert lists["test"]
     assert not set(lists["test"]) & set(lists["train"])

@@ -10,13 +10,14 @@ import pytest
 
 from tests.scenes import scannetpp_writer as writer
 from vgbench_gen.core.errors import SceneError
-from vgbench_gen.scenes._colmap import make_lens, read_model
-from vgbench_gen.scenes._undistort import distort
+from vgbench_gen.scenes._lens import distort, make_lens
+from vgbench_gen.scenes._scannetpp_poses import read_model
 
 pycolmap = pytest.importorskip("pycolmap", reason="pycolmap has wheels for x86_64 alone")
 POSES = {
     f"DSC{i:05d}.JPG": writer.look_at((1.0 + i, 0.5, 1.5), (3, 3, 0.3 * i), roll_deg=17.0 * i) for i in range(7, 12)
 }
+KEYS = [name[:8] for name in POSES]
 OPENCV = writer.camera_line("OPENCV", writer.SIZE, writer.PHONE_K, writer.PHONE_DISTORTION)
 
 MODELS: dict[str, list[float]] = {
@@ -48,13 +49,13 @@ def test_poses_equal_pycolmaps(tmp_path: Path, points: str) -> None:
     writer.write_colmap(tmp_path, OPENCV, POSES, points)
     model = read_model(tmp_path, "here")
     assert model.problems == []
-    assert list(model.images) == list(POSES)
+    assert list(model.poses) == KEYS
     for image in theirs.images.values():
         expected = np.eye(4)
         expected[:3] = image.cam_from_world().inverse().matrix()
-        np.testing.assert_allclose(model.images[image.name].world_from_camera, expected, atol=1e-12)
-    for name, pose in POSES.items():
-        np.testing.assert_allclose(model.images[name].world_from_camera, pose, atol=1e-12)
+        np.testing.assert_allclose(model.poses[image.name[:8]].world_from_camera, expected, atol=1e-12)
+    for key, pose in zip(KEYS, POSES.values(), strict=True):
+        np.testing.assert_allclose(model.poses[key].world_from_camera, pose, atol=1e-12)
     np.testing.assert_allclose(model.cameras[1].K, writer.PHONE_K, atol=1e-12)
 
 
@@ -63,14 +64,14 @@ def test_names_lose_their_folder_and_long_lines_are_passed_over(tmp_path: Path) 
     # Longer than the reader's piece, and of a length at which a piece would begin like a header line.
     writer.write_colmap(tmp_path, OPENCV, poses, "1.5 2.5 -1 " * 40_000)
     model = read_model(tmp_path, "here")
-    assert (list(model.images), model.problems) == (list(POSES), [])
+    assert (list(model.poses), model.problems) == (KEYS, [])
 
 
 def test_lost_blank_lines_and_windows_line_ends_are_understood(tmp_path: Path) -> None:
     writer.write_colmap(tmp_path, OPENCV, POSES)
     lines = (tmp_path / "images.txt").read_text().splitlines()
     (tmp_path / "images.txt").write_text("\r\n".join(line for line in lines if line))
-    assert list(read_model(tmp_path, "here").images) == list(POSES)
+    assert list(read_model(tmp_path, "here").poses) == KEYS
 
 
 def test_a_bad_image_costs_that_image(tmp_path: Path) -> None:
@@ -84,13 +85,13 @@ def test_a_bad_image_costs_that_image(tmp_path: Path) -> None:
     lines += [lines[d], ""]
     (tmp_path / "images.txt").write_text("\n".join(lines))
     model = read_model(tmp_path, "here")
-    names = list(POSES)
-    assert list(model.images) == [names[4]]
-    reasons = dict(model.problems)
-    assert "camera 4" in reasons[names[0]]
-    assert "length" in reasons[names[1]]
-    assert names[2] in reasons
-    assert "more than once" in reasons[names[3]]
+    assert list(model.poses) == KEYS[4:]
+    assert [issue.reason for issue in model.problems] == [*["pose_invalid"] * 4, "colmap_count"]
+    reasons = {issue.frame_id: issue.detail for issue in model.problems}
+    assert "camera 4" in reasons[KEYS[0]]
+    assert "length" in reasons[KEYS[1]]
+    assert KEYS[2] in reasons
+    assert "more than once" in reasons[KEYS[3]]
     assert "header says 9" in reasons[""]
 
 

@@ -12,8 +12,7 @@ import pytest
 from tests.scenes import scannetpp_writer as writer
 from vgbench_gen.core.errors import SceneError
 from vgbench_gen.geometry.cameras import resize_camera
-from vgbench_gen.scenes._colmap import Lens
-from vgbench_gen.scenes._undistort import Undistorter
+from vgbench_gen.scenes._lens import Lens, Undistorter
 
 PHONE = Lens("opencv", 320, 240, 300.0, 302.0, 161.5, 117.5, (*writer.PHONE_DISTORTION, 0.0, 0.0, 0.0, 0.0))
 PINCUSHION = Lens("opencv", 320, 240, 300.0, 302.0, 161.5, 117.5, (0.15, -0.02, 0.002, -0.001, 0.0, 0.0, 0.0, 0.0))

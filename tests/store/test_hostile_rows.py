@@ -54,6 +54,7 @@ def rename_show(text: str) -> Callable[[Any], Any]:
         ("candidates", lambda _: None, "TypeError"),
         ("candidates", lambda c: [None, *c], "TypeError"),
         ("candidates", rename_show("{"), "ValueError"),
+        ("candidates", rename_show("{},{}"), "ValueError"),
         ("second_shape", lambda _: [5, 5], "ValueError"),
         ("frame_ids", lambda _: None, "TypeError"),
     ],

@@ -47,7 +47,7 @@ ScanNet
     depth keeps its own K and pixels move between the two through both K (`cameras.map_pixels`). Stored extrinsics
     between the two are not applied. Depth unit: value / depthShift.
 ScanNet++, iPhone
-    `aligned_pose` is camera-to-world in the mesh's world with our axes; `pose` is in ARKit's own world. Images keep
+    "aligned_pose" is camera-to-world in the mesh's world with our axes; `pose` is in ARKit's own world. Images keep
     the sensor's orientation, so captures held upright look turned by 90 degrees; the turn comes from the pose. Depth
     (256 x 192, mm) sees what colour sees: its K is the colour K resized.
 ScanNet++, DSLR

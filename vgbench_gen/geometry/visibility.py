@@ -201,7 +201,6 @@ class TwoWayVisibility:
     """What became of N pixels of view A in view B and, from there, back in A."""
 
     forward: CoVisibility
-    """The way from A to B."""
     uv_back: FloatArray
     """The pixels of A where B's surface at `forward.uv_b` lands, (N, 2); `nan` where it is unknown."""
     state_back: States

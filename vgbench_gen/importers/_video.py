@@ -16,7 +16,7 @@ from vgbench_gen.core.stand_ins import HEAD_BYTES, describe_stand_in
 from vgbench_gen.core.types import ColorArray
 from vgbench_gen.importers._archives import read_member
 from vgbench_gen.importers._files import RowError
-from vgbench_gen.scenes.containers import OPTIONS, is_video
+from vgbench_gen.scenes.video import OPTIONS, is_video
 
 JPEG_QUALITY = 95
 _KEPT = 512  # videos whose frames stay in memory (about 0.7 MB each): questions about one video do not stand together

@@ -14,8 +14,8 @@ from vgbench_gen.core.errors import FrameError
 from vgbench_gen.core.types import Camera, OrientedBox
 from vgbench_gen.geometry.boxes import project_rect
 from vgbench_gen.geometry.poses import find_nearest_rotation, measure_orthonormality_deviation
-from vgbench_gen.scenes._values import parse_matrix
 from vgbench_gen.scenes.base import FrameObject, Issue, SceneObject
+from vgbench_gen.scenes.files import parse_matrix
 from vgbench_gen.scenes.plausible import check_box
 
 Rect = tuple[float, float, float, float]
@@ -48,7 +48,7 @@ def label_of(entry: dict[str, Any]) -> str:
 
 
 def read_id(entry: dict[str, Any], position: int) -> str:
-    """Id as written, or "unnamed-<position in the list>": a thing without id still makes its label ambiguous."""
+    """Id as written, or "unnamed-<position in the list>": an object without id still makes its label ambiguous."""
     stated = entry.get("id")
     return str(stated) if isinstance(stated, str | int) and str(stated) else f"unnamed-{position}"
 
@@ -60,9 +60,9 @@ def box_of(entry: dict[str, Any], frame: str, where: object) -> OrientedBox:
     Raises:
         FrameError: position, scale or R are missing, not finite or absurd, or R is far from a rotation.
     """
-    center = parse_matrix(entry.get("position"), [(3,)], where)
-    size = parse_matrix(entry.get("scale"), [(3,)], where)
-    R = parse_matrix(entry.get("R"), [(3, 3)], where)
+    center = parse_matrix(entry.get("position"), where, [(3,)])
+    size = parse_matrix(entry.get("scale"), where, [(3,)])
+    R = parse_matrix(entry.get("R"), where, [(3, 3)])
     check_box(OrientedBox(center, size, R, frame), where)
     if not (size > 0).all():
         raise FrameError(where, f"scale {size.tolist()}", "sides above 0", "The object is left out.")
@@ -141,7 +141,7 @@ def read_frame_objects(value: Any, camera: Camera, made_for: tuple[int, int], wh
 
 def _read_rect(entry: dict[str, Any], key: str, camera: Camera, made_for: tuple[int, int]) -> Rect | None:
     try:
-        x1, y1, x2, y2 = parse_matrix(entry.get(key), [(4,)], key).tolist()
+        x1, y1, x2, y2 = parse_matrix(entry.get(key), key, [(4,)]).tolist()
     except FrameError:
         return None
     if key == "bbox":

@@ -1,6 +1,6 @@
 """`iphone/depth.bin` of ScanNet++ (`docs/formats.md#depth-stream`): 256 x 192 depth records, one per video frame.
 
-Three variants exist, told apart by what they hold, never by their name:
+Three variants exist, recognized by their content, never by their name:
 
 A  repeated (uint32 size, LZ4 block)          -> uint16 millimeters
 B  repeated (uint32 size, raw deflate block)  -> float32 meters (or uint16 millimeters)
@@ -8,7 +8,7 @@ C  one raw deflate stream over the whole file -> float32 meters
 
 A record counts only if it unpacks to exactly the bytes of one frame; LZ4 in particular can make something of
 garbage. A and B are read at random through a table of offsets; C is inflated frame by frame with saved states, so
-2 GB of frames are never held and going back costs at most `_CHECKPOINT_FRAMES` frames.
+2 GB of frames are never in memory and going back costs at most `_CHECKPOINT_FRAMES` frames.
 """
 
 from __future__ import annotations
@@ -89,6 +89,9 @@ class DepthBin(abc.ABC):
     note: str = ""
     """What is odd about the file, for a warning; empty where nothing is."""
 
+    def __init__(self, view: mmap.mmap, where: str) -> None:
+        self._view, self._where = view, where
+
     @abc.abstractmethod
     def read(self, index: int) -> DepthArray:
         """The depth of video frame `index`, (192, 256) float32 meters; 0 where it is unknown.
@@ -97,9 +100,9 @@ class DepthBin(abc.ABC):
             FrameError: the record is damaged or the file ends before it.
         """
 
-    @abc.abstractmethod
     def close(self) -> None:
         """Release the file."""
+        self._view.close()
 
 
 def open_depth_bin(path: Path, where: str) -> DepthBin:
@@ -165,7 +168,8 @@ class _Framed(DepthBin):
     """Variants A and B."""
 
     def __init__(self, view: mmap.mmap, offsets: npt.NDArray[np.int64], variant: str, note: str, where: str) -> None:
-        self._view, self._offsets, self._where = view, offsets, where
+        super().__init__(view, where)
+        self._offsets = offsets
         self.variant, self.count, self.note = variant, len(offsets), note
 
     def read(self, index: int) -> DepthArray:
@@ -182,15 +186,12 @@ class _Framed(DepthBin):
             )
         return _convert_to_metres(data, where)
 
-    def close(self) -> None:
-        self._view.close()
-
 
 class _Stream(DepthBin):
     """Variant C. The cursor stands between two frames; states are saved on the way and never thrown away."""
 
     def __init__(self, view: mmap.mmap, where: str) -> None:
-        self._view, self._where = view, where
+        super().__init__(view, where)
         self.variant, self.count = "C", None
         self._inflater, self._at, self._next = zlib.decompressobj(-15), 0, 0
         self._saved = [(self._inflater.copy(), 0)]
@@ -206,9 +207,6 @@ class _Stream(DepthBin):
         while self._next < index:
             self._inflate_frame()
         return _convert_to_metres(self._inflate_frame(), f"{self._where} frame {index}")
-
-    def close(self) -> None:
-        self._view.close()
 
     def _ended(self, index: int, count: int) -> FrameError:
         return FrameError(f"{self._where} frame {index}", f"{count} frames", "one frame per video frame", _AGAIN)

@@ -51,8 +51,8 @@ def discover(
                         first = found.setdefault((ref.dataset, ref.scene_id), ref)
                         if first.path.resolve() != ref.path.resolve():
                             remedy = "Give each scene its own id, or one copy only."
-                            told = SceneError(ref.path, "the scene again", f"it only at {first.path}", remedy)
-                            _tell(on_error, ref, told)
+                            twice = SceneError(ref.path, "the scene again", f"it only at {first.path}", remedy)
+                            _tell(on_error, ref, twice)
             except VGBenchError as error:
                 _tell(on_error, whole, error)
     for root in map(Path, roots if found and datasets is None else ()):

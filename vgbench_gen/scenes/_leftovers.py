@@ -112,8 +112,8 @@ def _describe_layout(folder: Path, entries: list[DirEntry[str]]) -> str:
         return ""
     found = [f"{_format_counts(total)} below {'/ and '.join(below)}/"] if below else []
     found += [name for sign in signs for name in match(names, sign)[:1] if name not in below]
-    told = f"looks like {layout}" if layout else "no layout that is known"
-    return f"found {' and '.join(found)}: {told}, which is not read yet."
+    named = f"looks like {layout}" if layout else "no layout that is known"
+    return f"found {' and '.join(found)}: {named}, which is not read yet."
 
 
 def _count_pictures(folder: Path) -> Counter[str]:

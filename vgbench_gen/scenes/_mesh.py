@@ -6,9 +6,10 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 
 from vgbench_gen.core.errors import SceneError
 from vgbench_gen.core.types import FloatArray, IntArray
@@ -42,37 +43,28 @@ _REMEDY = "Copy or download the mesh again."
 
 
 @dataclass(slots=True)
-class _Property:
-    """One column of an element of a PLY file."""
-
-    name: str
-    type: str
-    """The kind of number in numpy's short form, such as "f4"; of a list, that of its members."""
-    count_type: str = ""
-    """The kind of number that counts the members of a list; empty for a plain number."""
-
-
-@dataclass(slots=True)
 class _Element:
     """One table of a PLY file, such as its vertices."""
 
     name: str
     count: int
     """The number of rows that the header promises."""
-    properties: list[_Property] = field(default_factory=list)
+    properties: list[tuple[str, str, str]] = field(default_factory=list)
+    """Name, type in numpy's short form and, of a list, the type of its length ("" for a plain number)."""
 
     def row(self, order: str) -> np.dtype[np.void]:
         """The layout of one row in bytes, where lists are taken as triples."""
         fields: list[tuple[str, str] | tuple[str, str, int]] = []
-        for number, p in enumerate(self.properties):
-            if p.count_type:
-                fields += [(f"n{number}", order + p.count_type), (f"p{number}", order + p.type, 3)]
+        for number, (_, kind, count_kind) in enumerate(self.properties):
+            if count_kind:
+                fields += [(f"n{number}", order + count_kind), (f"p{number}", order + kind, 3)]
             else:
-                fields.append((f"p{number}", order + p.type))
+                fields.append((f"p{number}", order + kind))
         return np.dtype(fields)
 
-    def index(self, *names: str) -> int:
-        return next((i for i, p in enumerate(self.properties) if p.name in names), -1)
+    def find(self, *names: str) -> int:
+        """Position of the first property of one of these names, or -1."""
+        return next((i for i, (name, *_) in enumerate(self.properties) if name in names), -1)
 
 
 def read_ply(path: Path, max_bytes: int = MAX_PLY_BYTES, *, want_faces: bool = True) -> tuple[FloatArray, IntArray]:
@@ -103,9 +95,9 @@ def _read_header(file: BinaryIO, path: Path) -> tuple[str, list[_Element]]:
                 case ["element", name, count]:
                     elements.append(_Element(name, int(count)))
                 case ["property", "list", count_type, kind, name]:
-                    elements[-1].properties.append(_Property(name, _TYPES[kind], _TYPES[count_type]))
+                    elements[-1].properties.append((name, _TYPES[kind], _TYPES[count_type]))
                 case ["property", kind, name]:
-                    elements[-1].properties.append(_Property(name, _TYPES[kind]))
+                    elements[-1].properties.append((name, _TYPES[kind], ""))
                 case ["end_header"]:
                     if order is None:
                         raise SceneError(path, "no format line", "ascii or binary", _REMEDY)
@@ -127,17 +119,23 @@ def _read_body(
     for element in elements:
         if vertices is not None and not want_faces:
             break
-        has_list = any(p.count_type for p in element.properties)
+        lists = sum(bool(count_kind) for *_, count_kind in element.properties)
         is_face = element.name == "face" and vertices is not None
-        if has_list and not is_face:
+        if lists and not is_face:
             raise SceneError(path, f"lists in element {element.name!r}", "vertices, then triangles", _REMEDY)
         least = element.count * (element.row(order).itemsize if order else 2 * len(element.properties))
         # The last row of a text file may lack its line break.
         _check_room(path, element, least - (1 if is_face and not order else 0), size - file.tell())
         if is_face:
-            faces = _read_faces(file, path, order, element)
+            column = element.find("vertex_indices", "vertex_index")
+            if column < 0 or lists != 1 or not element.properties[column][2] or element.properties[column][1][0] == "f":
+                raise SceneError(path, "faces without one list of whole vertex numbers", "'vertex_indices'", _REMEDY)
+            faces = _read_rows(file, path, order, element, [column], np.empty((element.count, 3), np.int64))
         elif element.name == "vertex":
-            vertices = _read_vertices(file, path, order, element)
+            columns = [element.find(axis) for axis in "xyz"]
+            if min(columns) < 0:
+                raise SceneError(path, "a vertex without x, y, z", "x, y and z", _REMEDY)
+            vertices = _read_rows(file, path, order, element, columns, np.empty((element.count, 3), np.float64))
         elif order:
             file.seek(least, os.SEEK_CUR)
         else:
@@ -189,55 +187,32 @@ def _check_room(path: Path, element: _Element, least: int, left: int) -> None:
         raise SceneError(path, found, f"at least {least} bytes", _REMEDY)
 
 
-def _read_vertices(file: BinaryIO, path: Path, order: str, element: _Element) -> FloatArray:
-    columns = [element.index(axis) for axis in "xyz"]
-    if min(columns) < 0:
-        raise SceneError(path, "a vertex without x, y, z", "x, y and z", _REMEDY)
-    out = np.empty((element.count, 3), np.float64)
-    if not order:
-        return _read_text_rows(file, path, element, out, columns)
-    row = element.row(order)
-    for start in range(0, element.count, _BLOCK_ROWS):
-        block = np.fromfile(file, row, min(_BLOCK_ROWS, element.count - start))
-        for axis, column in enumerate(columns):
-            out[start : start + len(block), axis] = block[f"p{column}"]
-    return out
-
-
-def _read_faces(file: BinaryIO, path: Path, order: str, element: _Element) -> IntArray:
-    column = element.index("vertex_indices", "vertex_index")
-    if column < 0 or not element.properties[column].count_type or element.properties[column].type[0] == "f":
-        raise SceneError(path, "faces without a list of whole vertex numbers", "'vertex_indices'", _REMEDY)
-    if sum(bool(p.count_type) for p in element.properties) > 1:
-        raise SceneError(path, "faces with further lists", "only 'vertex_indices'", _REMEDY)
-    no_triangles = SceneError(path, "faces that are no triangles", "3 vertices each", "Triangulate the mesh.")
-    out = np.empty((element.count, 3), np.int64)
-    if not order:
-        rows = _read_text_rows(file, path, element, np.empty((element.count, 4)), [column + i for i in range(4)])
-        if (rows[:, 0] != 3).any():
-            raise no_triangles
-        out[:] = rows[:, 1:]
-        return out
-    row = element.row(order)
-    for start in range(0, element.count, _BLOCK_ROWS):
-        block = np.fromfile(file, row, min(_BLOCK_ROWS, element.count - start))
-        if (block[f"n{column}"] != 3).any():
-            raise no_triangles
-        out[start : start + len(block)] = block[f"p{column}"]
-    return out
-
-
-def _read_text_rows(file: BinaryIO, path: Path, element: _Element, out: FloatArray, columns: list[int]) -> FloatArray:
+def _read_rows(
+    file: BinaryIO, path: Path, order: str, element: _Element, columns: list[int], out: npt.NDArray[Any]
+) -> npt.NDArray[Any]:
+    """`out` filled with three plain columns, or with the members of one list, which must be three."""
+    row, is_face = element.row(order), len(columns) == 1
+    in_text = [columns[0] + i for i in range(4)] if is_face else columns
     for start in range(0, element.count, _BLOCK_ROWS):
         wanted = min(_BLOCK_ROWS, element.count - start)
-        lines = _read_lines(file, path, wanted)
-        try:
-            rows = np.loadtxt(lines, np.float64, comments=None, usecols=columns, ndmin=2)
-        except ValueError as problem:
-            raise SceneError(path, f"text that is no number ({problem!s:.80})", element.name, _REMEDY) from problem
-        if len(rows) != wanted:
-            raise SceneError(path, f"{start + len(rows)} of {element.name!r}", f"{element.count}", _REMEDY)
-        out[start : start + wanted] = rows
+        counts: Any = 3
+        if order:
+            block = np.fromfile(file, row, wanted)
+            values = block[f"p{columns[0]}"] if is_face else np.stack([block[f"p{i}"] for i in columns], axis=1)
+            counts = block[f"n{columns[0]}"] if is_face else counts
+        else:
+            try:
+                lines = _read_lines(file, path, wanted)
+                values = np.loadtxt(lines, np.float64, comments=None, usecols=in_text, ndmin=2)
+            except ValueError as problem:
+                raise SceneError(path, f"text that is no number ({problem!s:.80})", element.name, _REMEDY) from problem
+            if is_face:
+                counts, values = values[:, 0], values[:, 1:]
+        if len(values) != wanted:
+            raise SceneError(path, f"{start + len(values)} of {element.name!r}", f"{element.count}", _REMEDY)
+        if np.any(counts != 3):
+            raise SceneError(path, "faces that are no triangles", "3 vertices each", "Triangulate the mesh.")
+        out[start : start + wanted] = values
     return out
 
 

@@ -35,6 +35,7 @@ from vgbench_gen.scenes.files import (
     decode_depth_u16,
     decode_image_rgb,
     inside,
+    keep_plain,
     parse_matrix,
     read_file_header,
     read_picture,
@@ -73,13 +74,10 @@ class Recording:
     times_s: list[float | None]
     """Their times in seconds, in the same order; None where the recorder gives none."""
     color_camera: Camera
-    """The camera of the colour pictures as they are."""
     depth_camera: Camera
-    """The camera of the depth images as they are."""
     total_frames: int
     """The number of frames in the files, with those that miss a part."""
     issues: list[Issue]
-    """What was odd or left out."""
     digest: list[tuple[object, ...]]
     """Names, sizes and contents of the files, as `compute_source_digest` takes them."""
 
@@ -131,7 +129,6 @@ class _Layout:
     """Where the parts of an exported scan lie."""
 
     variant: str
-    """The name of the lay-out; see `find_exported_variant`."""
     color_K: Path
     """The file with the intrinsics of colour; of "exported_cpp" the one that holds everything."""
     depth_K: Path | None
@@ -152,16 +149,14 @@ class ExportedFrames:
 
     def __init__(self, layout: _Layout, depth_shift: float) -> None:
         self._color, self._depth, self._shift = layout.color, layout.depth, depth_shift
-        self.color_size: tuple[int, int] | None = None
-        self.depth_size: tuple[int, int] | None = None
+        self.color_size = self.depth_size = (0, 0)
 
     def close(self) -> None:
         """Nothing is held open."""
 
     def picture_size(self, index: int) -> tuple[int, int]:
         """(width, height) of the colour picture by its header."""
-        header = read_file_header(self._color[index])
-        return header.width, header.height
+        return read_file_header(self._color[index]).size
 
     def depth_picture_size(self, index: int) -> tuple[int, int]:
         """(width, height) of the depth picture by its header."""
@@ -169,15 +164,12 @@ class ExportedFrames:
         data = read_picture(path)
         if data[:2] == b"P5":
             return _read_pgm_header(data, path)[:2]
-        header = read_picture_header(data, path)
-        return header.width, header.height
+        return read_picture_header(data, path).size
 
     def encoded_color(self, index: int) -> bytes | None:
         """The file's bytes if every viewer shows them as `color` does, else None."""
         path = self._color[index]
-        data = read_picture(path)
-        header = read_picture_header(data, path)
-        return data if header.plain and (header.width, header.height) == self.color_size else None
+        return keep_plain(read_picture(path), path, self.color_size)
 
     def color(self, index: int) -> ColorArray:
         """(H, W, 3) uint8 RGB. Raises FrameError if damaged or of another size."""
@@ -205,10 +197,10 @@ def _read_pgm_header(data: bytes, where: object) -> tuple[int, int, int]:
     return width, height, found.end()
 
 
-def _decode_pgm(data: bytes, where: object, size: tuple[int, int] | None) -> npt.NDArray[np.uint16]:
+def _decode_pgm(data: bytes, where: object, size: tuple[int, int]) -> npt.NDArray[np.uint16]:
     """(h, w) uint16 samples. Raises FrameError if damaged or not of `size` (width, height)."""
     width, height, start = _read_pgm_header(data, where)
-    if size is not None and (width, height) != size:
+    if (width, height) != size:
         raise FrameError(where, f"{width}x{height} pixels", f"{size[0]}x{size[1]}", _EXPORT)
     if len(data) - start < width * height * 2:
         raise FrameError(where, f"{len(data) - start} sample bytes", f"{width * height * 2}", _EXPORT)
@@ -381,11 +373,12 @@ def _make_cameras(
         found = f"m_depthShift = {info.get('m_depthShift', '')[:40]}"
         raise SceneError(layout.color_K, found, f"1 to {MAX_DEPTH_SHIFT:g} (1000 for millimeters)", _EXPORT)
     frames = ExportedFrames(layout, shift)
-    size = frames.color_size = _read_first_size(numbers, frames.picture_size)
-    depth_size = frames.depth_size = _read_first_size(numbers, frames.depth_picture_size)
+    size = _read_first_size(numbers, frames.picture_size)
+    depth_size = _read_first_size(numbers, frames.depth_picture_size)
     if size is None or depth_size is None:
         where = (layout.depth if size else layout.color)[numbers[0]].parent
         raise SceneError(where, "no sound picture in the first frames", "JPEG or PNG, depth PNG or PGM", _EXPORT)
+    frames.color_size, frames.depth_size = size, depth_size
     color = fit_camera("colour", color_K, layout.color_K, stated or USUAL_COLOR, size, issues)
     if depth_K is None:
         detail = f"{layout.color_K.parent}: no depth intrinsics; derived from those of colour"

@@ -1,25 +1,37 @@
-"""Poses and intrinsics of ScanNet++: `pose_intrinsic_imu.json` and nerfstudio's `transforms.json`.
+"""Poses and cameras of ScanNet++: COLMAP text models, `pose_intrinsic_imu.json`, and nerfstudio's `transforms.json`.
 
-Formats: `docs/formats.md#phone-poses` and `docs/formats.md#nerfstudio-poses`. COLMAP models are read by `_colmap`.
+Formats: `docs/formats.md#colmap-models`, `docs/formats.md#phone-poses` and `docs/formats.md#nerfstudio-poses`. COLMAP
+stores world-to-camera poses and puts the centre of the first pixel at (0.5, 0.5); what leaves this module is
+`world_from_camera` with pixel (0, 0) as that centre. The observation lines (`POINTS2D`) make up nearly all of a file
+that can have 350 MB; they are stepped over and never kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import codecs
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from vgbench_gen.core.errors import PoseError, SceneError
 from vgbench_gen.core.types import Camera, FloatArray
 from vgbench_gen.geometry.cameras import resize_camera
-from vgbench_gen.geometry.poses import check_pose
-from vgbench_gen.scenes._colmap import Lens, make_lens
+from vgbench_gen.geometry.poses import check_pose, invert, make_pose, quaternion_to_matrix
+from vgbench_gen.scenes._lens import Lens, make_lens
 from vgbench_gen.scenes.base import Issue
-from vgbench_gen.scenes.files import read_json
+from vgbench_gen.scenes.files import open_regular, read_json
 
+# A header line has ten short fields; longer lines are observations and are read in pieces of this size.
+_PIECE_BYTES = 1 << 16
+_MAX_CAMERAS = 10_000
+# COLMAP writes unit quaternions with 17 digits; more than this is another file.
+_MAX_NORM_ERROR = 1e-2
+_EXPORT = "Export the COLMAP model as text again, or download it again."
 PHONE_SIZE = (1920, 1440)
 _MAX_FRAMES = 1_000_000
 _MAX_TIME_S = 1e15  # far beyond any clock, also of one that counts microseconds
@@ -39,21 +51,68 @@ class CheckedPose:
     world_from_camera: FloatArray
     """The pose after repair, (4, 4)."""
     deviation: float
-    """How far the rotation was from orthonormal before, max |R^T R - I|."""
+    """The largest entry of |R^T R - I| before the repair."""
     camera_id: int | None = None
     """The id of its camera in the COLMAP model; None where the pose has another source."""
 
 
+@dataclass(slots=True, eq=False)
+class PoseSource:
+    """The poses of one file in the frame of the mesh."""
+
+    poses: dict[str, CheckedPose] = field(default_factory=dict)
+    problems: list[Issue] = field(default_factory=list)
+    """Poses that are missing or unsound, which counts where this file gives the poses of the scene."""
+
+    def check(self, key: str, matrix: Any, where: object) -> None:
+        """Keep a pose (4, 4), or note what is wrong with it."""
+        try:
+            self.poses[key] = CheckedPose(*check_pose(matrix, where))
+        except PoseError as problem:
+            self.problems.append(Issue(key, "pose_invalid", str(problem)))
+
+
+@dataclass(slots=True, eq=False)
+class ColmapModel(PoseSource):
+    """Cameras and registered images of a COLMAP model."""
+
+    cameras: dict[int, Lens] = field(default_factory=dict)
+
+    def find_lens(self, pose: CheckedPose) -> Lens:
+        """The lens of a frame; that of most images where COLMAP did not register it."""
+        if pose.camera_id is not None:
+            return self.cameras[pose.camera_id]
+        used = Counter(registered.camera_id for registered in self.poses.values())
+        return self.cameras[min(self.cameras, key=lambda camera_id: (-used[camera_id], camera_id))]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PhoneRecord:
-    """One frame of the phone's JSON file, with its values unchecked."""
+    """One frame of the phone's JSON file."""
 
-    timestamp_s: float | None
-    """The time of the frame in seconds; None where none is given."""
-    intrinsic: Any
-    """What stands under `intrinsic`; None where nothing does."""
-    aligned_pose: Any
-    """What stands under `aligned_pose`, a pose in the frame of the mesh; None where nothing does."""
+    timestamp_s: float | None = None
+    intrinsic: Any = None
+    """The unchecked entry `intrinsic`."""
+
+
+@dataclass(slots=True, eq=False)
+class Phone(PoseSource):
+    """The phone's JSON file."""
+
+    records: dict[str, PhoneRecord] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class Nerfstudio(PoseSource):
+    """One camera and the poses of nerfstudio's file."""
+
+    lens: Lens = field(kw_only=True)
+    bad: set[str] = field(default_factory=set)
+    """Keys of the frames that the file marks as bad, such as blurred ones."""
+
+    def find_lens(self, pose: CheckedPose) -> Lens:
+        """The lens of all frames."""
+        return self.lens
 
 
 def frame_stem(name: str) -> str:
@@ -61,8 +120,116 @@ def frame_stem(name: str) -> str:
     return name.replace("\\", "/").rpartition("/")[2].partition(".")[0]
 
 
-def read_phone_json(path: Path, where: str) -> tuple[dict[str, PhoneRecord], list[Issue]]:
-    """Records by frame key, in order of the file. Keys may be singular or plural; entries may be null.
+def read_model(folder: Path, where: str) -> ColmapModel:
+    """Cameras and poses of `folder/cameras.txt` and `folder/images.txt`.
+
+    A bad image costs that image and is listed in `problems`; so is a count that differs from the file's header.
+
+    Raises:
+        SceneError: a file is missing, is no regular file, or `cameras.txt` cannot be understood.
+    """
+    model = ColmapModel(cameras=_read_cameras(folder / "cameras.txt", f"{where}/cameras.txt"))
+    _read_images(folder / "images.txt", f"{where}/images.txt", model)
+    return model
+
+
+def _open(path: Path, where: str) -> BinaryIO:
+    file = open_regular(path, where)
+    if file.read(3) != codecs.BOM_UTF8:
+        file.seek(0)
+    return file
+
+
+def _read_lines(file: BinaryIO) -> Iterator[bytes]:
+    """First 64 KiB of every line, stripped; the rest of longer lines is passed over."""
+    while piece := file.readline(_PIECE_BYTES):
+        tail = piece
+        while tail and not tail.endswith(b"\n"):
+            tail = file.readline(_PIECE_BYTES)
+        yield piece.strip()
+
+
+def _read_cameras(path: Path, where: str) -> dict[int, Lens]:
+    cameras: dict[int, Lens] = {}
+    with _open(path, where) as file:
+        for number, line in enumerate(_read_lines(file), 1):
+            if not line or line.startswith(b"#"):
+                continue
+            fields, at = line.decode("utf-8", "replace").split(), f"{where} line {number}"
+            try:
+                camera_id, width, height = int(fields[0]), int(fields[2]), int(fields[3])
+                params = [float(f) for f in fields[4:]]
+            except (ValueError, IndexError) as problem:
+                found = line[:80].decode("utf-8", "replace")
+                raise SceneError(at, repr(found), "CAMERA_ID MODEL WIDTH HEIGHT PARAMS[]", _EXPORT) from problem
+            cameras[camera_id] = make_lens(fields[1], width, height, params, at)
+            if len(cameras) > _MAX_CAMERAS:
+                raise SceneError(where, f"more than {_MAX_CAMERAS} cameras", "one or a few", _EXPORT)
+    if not cameras:
+        raise SceneError(where, "no camera", "at least one camera line", _EXPORT)
+    return cameras
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _read_images(path: Path, where: str, model: ColmapModel) -> None:
+    repeated: set[str] = set()
+    promised, count, observations_next = -1, 0, False
+    with _open(path, where) as file:
+        for number, line in enumerate(_read_lines(file), 1):
+            if line.startswith(b"#"):
+                found = re.search(rb"Number of images:\s*(\d{1,9})", line)
+                promised = int(found[1]) if found else promised
+                continue
+            fields = line.decode("utf-8", "replace").split(maxsplit=9)
+            if observations_next:
+                # Observations are all numbers, a name is not: a file that lost its blank lines is still read right.
+                if len(fields) < 10 or _is_number(fields[9].split(maxsplit=1)[0]):
+                    observations_next = False
+                    continue
+            elif not fields:
+                continue
+            observations_next = True
+            count += 1
+            if count > _MAX_FRAMES:
+                raise SceneError(where, f"more than {_MAX_FRAMES} images", "a model of one scene", _EXPORT)
+            key = frame_stem(fields[9]) if len(fields) == 10 else ""
+            try:
+                pose = _parse_image(fields, key, model.cameras, f"{where} line {number}")
+                if key in model.poses or key in repeated:
+                    repeated.add(key)
+                    model.poses.pop(key, None)
+                    raise ValueError("the name stands more than once")
+                model.poses[key] = pose
+            except (ValueError, PoseError) as problem:
+                detail = f"{where} line {number}: {str(problem)[:200]}"
+                model.problems.append(Issue(key, "pose_invalid", detail))
+    if promised >= 0 and promised != count:
+        detail = f"{where}: {count} images, but its header says {promised}"
+        model.problems.append(Issue("", "colmap_count", detail))
+
+
+def _parse_image(fields: list[str], key: str, cameras: dict[int, Lens], at: str) -> CheckedPose:
+    if not key:
+        raise ValueError(f"{len(fields)} fields instead of IMAGE_ID QW QX QY QZ TX TY TZ CAMERA_ID NAME")
+    numbers = np.array([float(f) for f in fields[1:8]])
+    norm = float(np.linalg.norm(numbers[:4]))
+    if not abs(norm - 1.0) <= _MAX_NORM_ERROR:
+        raise ValueError(f"quaternion of length {norm:g} instead of 1")
+    if (camera_id := int(fields[8])) not in cameras:
+        raise ValueError(f"camera {camera_id} is not in cameras.txt")
+    camera_from_world = make_pose(quaternion_to_matrix(numbers[:4] / norm), numbers[4:])
+    return CheckedPose(*check_pose(invert(camera_from_world), at), camera_id)
+
+
+def read_phone_json(path: Path, where: str) -> Phone:
+    """Poses and records of `pose_intrinsic_imu.json`. Keys may be singular or plural; entries may be null.
 
     Raises:
         SceneError: unreadable, or no object of objects.
@@ -71,19 +238,22 @@ def read_phone_json(path: Path, where: str) -> tuple[dict[str, PhoneRecord], lis
     if not isinstance(content, Mapping) or not 0 < len(content) <= _MAX_FRAMES:
         found = f"{type(content).__name__} of {len(content)}" if isinstance(content, Mapping | list) else "no object"
         raise SceneError(where, found, "an object with an entry per frame (frame_000000, ...)", _REMEDY)
-    records: dict[str, PhoneRecord] = {}
-    issues: list[Issue] = []
+    phone = Phone()
     for key, entry in content.items():
         if not isinstance(entry, Mapping):
-            issues.append(Issue(key[:40], "pose_missing", f"{where}: the entry is {type(entry).__name__}"))
+            phone.records[key] = PhoneRecord()
+            phone.problems.append(Issue(key[:40], "pose_missing", f"{where}: the entry is {type(entry).__name__}"))
             continue
         # The plural `poses`/`pose` is never read: it lives in the phone's own world, not in the mesh's.
-        stamp = _read_either(entry, "timestamp")
+        stamp, pose = _read_either(entry, "timestamp"), _read_either(entry, "aligned_pose")
         # A comparison, because a whole number of JSON may be too long to become a float.
         timed = isinstance(stamp, int | float) and abs(stamp) < _MAX_TIME_S
-        aligned = _read_either(entry, "aligned_pose")
-        records[key] = PhoneRecord(float(stamp) if timed else None, _read_either(entry, "intrinsic"), aligned)
-    return records, issues
+        phone.records[key] = PhoneRecord(float(stamp) if timed else None, _read_either(entry, "intrinsic"))
+        if pose is None:
+            phone.problems.append(Issue(key, "pose_missing", "no aligned_pose"))
+        else:
+            phone.check(key, pose, f"{where} {key}")
+    return phone
 
 
 def _read_either(entry: Mapping[str, Any], name: str) -> Any:
@@ -117,34 +287,6 @@ def make_phone_camera(intrinsic: Any, size: tuple[int, int], where: object) -> t
     raise PoseError(where, found, expected, "Use images and intrinsics of the same export.")
 
 
-@dataclass(frozen=True, slots=True)
-class Nerfstudio:
-    """One camera and the poses of nerfstudio's file."""
-
-    lens: Lens
-    """The camera of all frames."""
-    poses: dict[str, Any]
-    """What stands as the pose of each frame, by frame key, in nerfstudio's own frame and unchecked; should be (4,
-    4)."""
-    bad: frozenset[str]
-    """Keys of the frames that the file marks as bad, such as blurred ones."""
-
-    def checked(self, key: str, where: object) -> tuple[FloatArray, float]:
-        """The pose world_from_camera of a frame in the frame of the mesh, and its deviation before repair.
-
-        Raises:
-            PoseError: what stands there is no pose.
-        """
-        try:
-            matrix = np.array(self.poses[key], dtype=np.float64)
-        except (TypeError, ValueError, OverflowError):
-            matrix = np.empty(0)
-        if matrix.shape != (4, 4):
-            return check_pose(matrix, where)
-        with np.errstate(invalid="ignore"):
-            return check_pose(_MESH_FROM_NERFSTUDIO @ matrix @ _OPENGL_FROM_OPENCV, where)
-
-
 def read_nerfstudio(path: Path, where: str) -> Nerfstudio:
     """Camera, poses and blur marks of a `transforms.json` (or `transforms_undistorted.json`).
 
@@ -154,8 +296,7 @@ def read_nerfstudio(path: Path, where: str) -> Nerfstudio:
     content = read_json(path, where)
     if not isinstance(content, Mapping):
         raise SceneError(where, type(content).__name__, "an object with 'frames'", _REMEDY)
-    poses: dict[str, Any] = {}
-    bad: set[str] = set()
+    source = Nerfstudio(lens=_make_nerfstudio_lens(content, where))
     for group in ("frames", "test_frames"):
         frames = content.get(group) or []
         if not isinstance(frames, list) or len(frames) > _MAX_FRAMES:
@@ -165,10 +306,17 @@ def read_nerfstudio(path: Path, where: str) -> Nerfstudio:
             if not isinstance(name, str):
                 continue
             key = frame_stem(name)
-            poses[key] = frame.get("transform_matrix")
+            try:
+                matrix = np.array(frame.get("transform_matrix"), dtype=np.float64)
+            except (TypeError, ValueError, OverflowError):
+                matrix = np.empty(0)
+            if matrix.shape == (4, 4):
+                with np.errstate(invalid="ignore"):
+                    matrix = _MESH_FROM_NERFSTUDIO @ matrix @ _OPENGL_FROM_OPENCV
+            source.check(key, matrix, f"{where} {key}")
             if frame.get("is_bad"):
-                bad.add(key)
-    return Nerfstudio(_make_nerfstudio_lens(content, where), poses, frozenset(bad))
+                source.bad.add(key)
+    return source
 
 
 def _make_nerfstudio_lens(content: Mapping[str, Any], where: str) -> Lens:

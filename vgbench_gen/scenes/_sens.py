@@ -42,31 +42,24 @@ _FRAME_REMEDY = "The file is damaged: download the .sens again; until then the f
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SensHeader:
-    """What stands before the first record of a `.sens` file.
+    """What stands before the first record of a `.sens` file: matrices (4, 4) float64, sizes (width, height) in pixels.
 
     Extrinsics are colour-from-depth by the source's semantics, and the identity in calibrated scans.
     """
 
     color_K: FloatArray
-    """Intrinsics of the colour camera as in the file, (4, 4) float64."""
     color_extrinsic: FloatArray
-    """The extrinsic of the colour camera as in the file, (4, 4) float64."""
     depth_K: FloatArray
-    """Intrinsics of the depth camera as in the file, (4, 4) float64."""
     depth_extrinsic: FloatArray
-    """The extrinsic of the depth camera as in the file, (4, 4) float64."""
     color_kind: str
     """How colour is packed: "raw", "png" or "jpeg"."""
     depth_kind: str
     """How depth is packed: "raw" or "zlib"."""
     color_size: tuple[int, int]
-    """Width and height of the colour pictures in pixels."""
     depth_size: tuple[int, int]
-    """Width and height of the depth images in pixels."""
     depth_shift: float
     """Units of the stored depth per meter."""
     frame_count: int
-    """The number of frames that the file promises."""
     raw: bytes
 
 

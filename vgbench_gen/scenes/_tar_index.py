@@ -32,8 +32,6 @@ class _Override:
     """What extended headers say of the member that follows them."""
 
     path: str = ""
-    """Its name; empty where they do not say."""
-
     size: int = -1
     """Its size in bytes; -1 where they do not say."""
 

@@ -1,9 +1,6 @@
-"""Numbers out of foreign JSON, and cameras whose K was made for another picture size."""
+"""Cameras whose K was made for another picture size."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -17,27 +14,6 @@ from vgbench_gen.scenes.plausible import RANGES
 _MAX_OFF_CENTRE = 0.2
 _MAX_SKEW_PX = 1e-3
 _GET_ORIGINAL = "Copy or download the file again."
-
-
-def parse_matrix(
-    value: Any, shapes: Sequence[tuple[int, ...]], where: object, error: type[FormatError] = FrameError
-) -> FloatArray:
-    """float64 array of one of `shapes` from JSON numbers, nested or flat (row-major). Not finite values are kept.
-
-    Raises:
-        FormatError: (of type `error`) not numbers, or another count.
-    """
-    wanted = " or ".join("x".join(map(str, shape)) for shape in shapes) + " numbers"
-    try:
-        if not isinstance(value, list):
-            raise TypeError(type(value).__name__)
-        numbers = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as problem:
-        raise error(where, f"{type(value).__name__} that holds no such numbers", wanted, _GET_ORIGINAL) from problem
-    for shape in shapes:
-        if numbers.size == int(np.prod(shape)):
-            return numbers.reshape(shape)
-    raise error(where, f"{numbers.size} numbers", wanted, _GET_ORIGINAL)
 
 
 def make_pinhole(

@@ -27,7 +27,6 @@ class SceneRef:
     """A scene that was found but not opened."""
 
     dataset: str
-    """The name of the dataset."""
     scene_id: str
     """The id of the scene, in the form that `docs/architecture.md#small-ones-fixed-so-that-nobody-decides-twice` fixes:
     "scene0000_00", "7c9be0a21f/iphone", "42898570", "box/scenes_000"."""
@@ -67,9 +66,7 @@ class FrameObject:
     """An annotated object as one frame's own list has it (CA-1M)."""
 
     instance_id: str
-    """The id, as the dataset writes it."""
     label: str
-    """The dataset's own word, in lower case and stripped."""
     box: OrientedBox
     """The box in the frame "camera"."""
     rendered_px: tuple[float, float, float, float] | None = None
@@ -146,9 +143,7 @@ class Scene(abc.ABC):
     """One capture."""
 
     dataset: str
-    """The name of the dataset."""
     id: str
-    """The id of the scene."""
     split: str
     """The official split: "train", "val", "test" or "unknown"."""
     frames: Sequence[Frame]
@@ -161,7 +156,6 @@ class Scene(abc.ABC):
     """"sensor" or "laser": how near two views must agree about a depth, and up to which distance depth is believed
     (`geometry.visibility`, and the recipe's `[gates.depth]`)."""
     licence: str
-    """The id of the licence."""
     source_digest: str
     """A digest of names, sizes and headers of the input files, not of all their bytes."""
     issues: list[Issue]

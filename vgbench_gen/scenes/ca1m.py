@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from vgbench_gen.core.errors import FrameError, PoseError, SceneError
+from vgbench_gen.core.errors import FrameError, PoseError
+from vgbench_gen.core.paths import close_if_raised
 from vgbench_gen.core.stand_ins import HEAD_BYTES as STAND_IN_BYTES
 from vgbench_gen.core.stand_ins import describe_stand_in
 from vgbench_gen.core.types import Camera, ColorArray, DepthArray, FloatArray
@@ -22,7 +23,7 @@ from vgbench_gen.geometry.cameras import resize_camera
 from vgbench_gen.geometry.poses import angle_between_deg, check_pose
 from vgbench_gen.scenes._ca1m_boxes import read_frame_objects, read_world_objects
 from vgbench_gen.scenes._ca1m_members import Members
-from vgbench_gen.scenes._values import choose_camera, parse_matrix
+from vgbench_gen.scenes._values import choose_camera
 from vgbench_gen.scenes.base import (
     DatasetInfo,
     DepthKind,
@@ -39,13 +40,14 @@ from vgbench_gen.scenes.files import (
     MAX_JSON_BYTES,
     check_depth_header,
     compute_source_digest,
-    decode_depth_u16,
+    decode_depth_m,
     decode_image_rgb,
-    read_picture_header,
+    keep_plain,
+    parse_matrix,
 )
 from vgbench_gen.scenes.licence import find_licence
 from vgbench_gen.scenes.plausible import check_plausible
-from vgbench_gen.scenes.promised import LOST, note_without, try_to_read
+from vgbench_gen.scenes.promised import LOST, note_without, require_frames, try_to_read
 from vgbench_gen.scenes.walk import is_folder, is_regular, stays_inside, walk
 
 MAX_DEPTH_M = 10.0
@@ -61,24 +63,16 @@ _NEEDED = ("wide/image", "wide/image/k", "gt/rt", "gt/depth")
 _BYTES_PER_FRAME = 940_000  # of the official captures; orders extracted folders by size without listing them
 
 
-class _IncompleteError(FrameError):
-    """A frame lacks members that every frame needs."""
-
-
 class CA1MFrame(Frame):
     """One frame."""
 
     def __init__(self, members: Members, names: Mapping[str, str], frame_id: str, issues: list[Issue]) -> None:
-        missing = [measurement for measurement in _NEEDED if measurement not in names]
-        if missing:
-            where, found = f"{members.path}:{frame_id}", f"no {', '.join(missing)}"
-            raise _IncompleteError(where, found, "image, K, RT and gt depth", "Download the capture again.")
         self._members, self._names = members, names
         self.id = frame_id
         self.timestamp_s = int(frame_id) / 1e9
         RT = members.where(names["gt/rt"])
         self.world_from_camera, self.pose_deviation = check_pose(
-            parse_matrix(members.json(names["gt/rt"]), [(4, 4)], RT), RT
+            parse_matrix(members.json(names["gt/rt"]), RT, [(4, 4)]), RT
         )
         self.camera, self._made_for = self._stream("wide/image", "_wide/image/size", issues)
         self.depth_camera, _ = self._stream("gt/depth", "_gt/depth/size", issues)
@@ -91,17 +85,13 @@ class CA1MFrame(Frame):
     def encoded_color(self) -> bytes | None:
         """The PNG as stored, where it is 8-bit RGB."""
         name = self._names["wide/image"]
-        data = self._members.read(name)
-        header = read_picture_header(data, self._members.where(name))
-        return data if header.plain and (header.width, header.height) == self.camera.size else None
+        return keep_plain(self._members.read(name), self._members.where(name), self.camera.size)
 
     def depth_m(self) -> DepthArray:
         """Laser depth (h, w) float32 meters; 0 where the laser saw nothing or more than 10 m. See `Frame.depth_m`."""
         name = self._names["gt/depth"]
-        stored = decode_depth_u16(self._members.read(name), self._members.where(name), self.depth_camera.size)
-        depth = stored.astype(np.float32) / np.float32(1000.0)
-        depth[depth > MAX_DEPTH_M] = 0.0
-        return depth
+        where, size = self._members.where(name), self.depth_camera.size
+        return decode_depth_m(self._members.read(name), where, size, MAX_DEPTH_M)
 
     def objects(self) -> Sequence[FrameObject]:
         """The frame's own list, boxes in its camera frame. Read anew at every call.
@@ -122,7 +112,7 @@ class CA1MFrame(Frame):
         header = self._members.picture(name)
         if "depth" in measurement:
             check_depth_header(header, where)
-        actual = header.width, header.height
+        actual = header.size
         stated = self._size_entry(entry, issues)
         K_name = self._names.get(f"{measurement}/k")
         if K_name is None:
@@ -130,7 +120,7 @@ class CA1MFrame(Frame):
                 found = f"{actual[0]}x{actual[1]} pixels and no K"
                 raise FrameError(where, found, f"the shape of {self.camera.size}", "Get the original capture.")
             return resize_camera(self.camera, *actual), actual
-        K = parse_matrix(self._members.json(K_name), [(3, 3), (4, 4)], self._members.where(K_name))
+        K = parse_matrix(self._members.json(K_name), self._members.where(K_name), [(3, 3), (4, 4)])
         camera, repair = choose_camera(K, stated, actual, where)
         if repair:
             issues.append(Issue(self.id, repair, f"{where}: {actual}, its size entry says {stated}"))
@@ -141,7 +131,7 @@ class CA1MFrame(Frame):
         if name is None:
             return None
         try:
-            width, height = parse_matrix(self._members.json(name), [(2,)], self._members.where(name)).tolist()
+            width, height = parse_matrix(self._members.json(name), self._members.where(name), [(2,)]).tolist()
             check_plausible("image side", (width, height), self._members.where(name))
             return int(width), int(height)
         except FrameError as error:
@@ -154,7 +144,7 @@ class CA1MFrame(Frame):
         if name is None:
             return
         try:
-            T = parse_matrix(self._members.json(name), [(3, 3), (4, 4)], self._members.where(name))
+            T = parse_matrix(self._members.json(name), self._members.where(name), [(3, 3), (4, 4)])
         except FrameError as error:
             issues.append(Issue(self.id, "gravity_unusable", str(error)))
             return
@@ -201,23 +191,19 @@ class CA1MScene(Scene):
         frames: list[CA1MFrame] = []
         dropped: list[Issue] = []
         for frame_id, names in self._members.frames.items():
+            if missing := [measurement for measurement in _NEEDED if measurement not in names]:
+                detail = f"{self._members.where(frame_id)}: no {', '.join(missing)}; download the capture again"
+                dropped.append(Issue(frame_id, "incomplete", detail))
+                continue
             try:
                 frames.append(CA1MFrame(self._members, names, frame_id, self.issues))
             except FrameError as error:
-                dropped.append(Issue(frame_id, _name_drop_reason(error), str(error)))
+                reason = "bad_pose" if isinstance(error, PoseError) else "unusable_file"
+                dropped.append(Issue(frame_id, reason, str(error)))
         self.issues += dropped
-        if not frames:
-            self._members.close()
-            found = f"{self.total_frames} frames, none usable" + (f" ({dropped[0].detail})" if dropped else "")
-            raise SceneError(self._members.path, found, "at least one complete frame", "Download the capture again.")
+        with close_if_raised(self._members.close):
+            require_frames(self._members.path, frames, self.total_frames, dropped)
         return tuple(frames)
-
-
-def _name_drop_reason(error: FrameError) -> str:
-    """Machine-readable reason for a dropped frame."""
-    if isinstance(error, PoseError):
-        return "bad_pose"
-    return "incomplete" if isinstance(error, _IncompleteError) else "unusable_file"
 
 
 INFO = DatasetInfo(

@@ -25,7 +25,7 @@ from vgbench_gen.core.paths import inside as inside  # loaders take it from here
 from vgbench_gen.core.paths import open_file
 from vgbench_gen.core.stand_ins import HEAD_BYTES as STAND_IN_BYTES
 from vgbench_gen.core.stand_ins import describe_stand_in
-from vgbench_gen.core.types import ColorArray, FloatArray
+from vgbench_gen.core.types import ColorArray, DepthArray, FloatArray
 from vgbench_gen.scenes._jpeg_seams import find_seam
 
 # A picture of this size needs 192 MB as RGB; no sensor of the four datasets comes near it.
@@ -41,6 +41,7 @@ MAX_PICTURE_BYTES = 200_000_000
 MAX_TEXT_BYTES = 1_000_000
 # Cameras append a little padding after the end marker; a torn file lacks the marker altogether.
 _TAIL_BYTES = 4096
+_GET_AGAIN = "Copy, export or download the file again."
 _DAMAGED = "Copy or download the file again; until then the frame is left out."
 
 
@@ -137,9 +138,9 @@ def _number(token: str) -> float:
 
 
 def parse_matrix(
-    text: str, where: object, shapes: Sequence[tuple[int, int]], error: type[FormatError] = FrameError
+    value: Any, where: object, shapes: Sequence[tuple[int, ...]], error: type[FormatError] = FrameError
 ) -> FloatArray:
-    """Matrix (rows, columns) float64 from numbers in row-major order, split by blanks or commas.
+    """float64 array from row-major numbers: a text split by blanks or commas, or JSON numbers, nested or flat.
 
     shapes: accepted shapes; the one with the right count of numbers is taken. Not finite values are kept, also in
     the forms old C libraries print (`-1.#INF`, `1.#QNAN`).
@@ -147,15 +148,19 @@ def parse_matrix(
     Raises:
         FormatError: (of type `error`) no number, or another count.
     """
-    wanted = " or ".join(f"{rows}x{columns}" for rows, columns in shapes) + " numbers"
-    tokens = text[:MAX_TEXT_BYTES].replace(",", " ").split()
-    shape = next((s for s in shapes if s[0] * s[1] == len(tokens)), None)
-    if shape is None:
-        raise error(where, f"{len(tokens)} words", wanted, "Export or download the file again.")
+    wanted = " or ".join("x".join(map(str, shape)) for shape in shapes) + " numbers"
     try:
-        return np.array([_number(token) for token in tokens], dtype=np.float64).reshape(shape)
-    except ValueError as problem:
-        raise error(where, str(problem)[:120], wanted, "Export or download the file again.") from problem
+        if isinstance(value, str):
+            value = [_number(token) for token in value[:MAX_TEXT_BYTES].replace(",", " ").split()]
+        elif not isinstance(value, list):
+            raise TypeError(f"a {type(value).__name__}")
+        numbers = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as problem:
+        raise error(where, str(problem)[:120], wanted, _GET_AGAIN) from problem
+    for shape in shapes:
+        if numbers.size == np.prod(shape):
+            return numbers.reshape(shape)
+    raise error(where, f"{numbers.size} numbers", wanted, _GET_AGAIN)
 
 
 def compute_source_digest(entries: Iterable[Sequence[object]]) -> str:
@@ -168,20 +173,23 @@ def compute_source_digest(entries: Iterable[Sequence[object]]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PictureHeader:
-    """What a JPEG or PNG says about itself before any pixel is decoded."""
+    """What a JPEG or PNG says about itself before any pixel is decoded; sizes in pixels."""
 
     kind: str
     """The format: "jpeg" or "png"."""
     width: int
-    """The width in pixels."""
     height: int
-    """The height in pixels."""
     channels: int
     """The number of channels as stored; 0 for a palette."""
     bits: int
     """Bits of one channel."""
     plain: bool
     """Whether it is 8-bit RGB without orientation data, so that every viewer shows what `decode_image_rgb` gives."""
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height."""
+        return self.width, self.height
 
 
 def read_picture_header(data: bytes, where: object) -> PictureHeader:
@@ -314,7 +322,7 @@ def _find_unit_px(data: bytes) -> tuple[int, int]:
 
 def _check_size(data: bytes, where: object, size: tuple[int, int] | None) -> PictureHeader:
     header = read_picture_header(data, where)
-    if size is not None and (header.width, header.height) != size:
+    if size is not None and header.size != size:
         found, expected = f"{header.width}x{header.height} pixels", f"{size[0]}x{size[1]}"
         raise FrameError(where, found, expected, "Picture and camera must belong together; export the scene again.")
     return header
@@ -349,6 +357,21 @@ def decode_depth_u16(data: bytes, where: object, size: tuple[int, int] | None = 
     if pixels.shape != (header.height, header.width) or pixels.dtype != np.uint16:
         raise FrameError(where, f"pixels {pixels.shape} {pixels.dtype}", "16-bit grey as in the header", _DAMAGED)
     return pixels
+
+
+def decode_depth_m(data: bytes, where: object, size: tuple[int, int], most_m: float) -> DepthArray:
+    """(h, w) float32 meters of a 16-bit PNG of millimeters; 0 where unknown or above `most_m`. Raises as
+    `decode_depth_u16`."""
+    depth_m = decode_depth_u16(data, where, size).astype(np.float32) / np.float32(1000.0)
+    depth_m[depth_m > most_m] = 0.0
+    return depth_m
+
+
+def keep_plain(data: bytes, where: object, size: tuple[int, int]) -> bytes | None:
+    """The bytes of a picture of this size if every viewer shows them as `decode_image_rgb` does, else None. Raises
+    FrameError."""
+    header = read_picture_header(data, where)
+    return data if header.plain and header.size == size else None
 
 
 def decode_mask_u8(data: bytes, where: object, size: tuple[int, int] | None = None) -> npt.NDArray[np.uint8]:

@@ -56,7 +56,6 @@ class CrossView:
     """How well depth of some views predicts that of others, for one convention of poses."""
 
     convention: str
-    """The convention, one of `CONVENTIONS`."""
     error: float
     """The median of |predicted - measured| / measured; NaN where the views do not overlap enough to tell."""
     agree: float
@@ -71,11 +70,8 @@ class SceneHealth:
     dataset: str
     id: str
     split: str
-    """The official split of the scene; empty where there is none."""
     variant: str
-    """The lay-out of its files, as the loader names it."""
     frames_total: int
-    """The number of frames in the files."""
     frames_usable: int
     """The number of frames left after dropping those that miss or lack something."""
     poses_valid: int

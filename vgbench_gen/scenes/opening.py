@@ -124,10 +124,10 @@ def _leave_out_implausible(scene: base.Scene, ref: base.SceneRef) -> None:
             frames.append(frame)
         except FrameError as error:
             scene.issues.append(base.Issue(frame.id, "implausible", str(error)))
-    for thing in scene.objects:
+    for annotated in scene.objects:
         try:
-            check_box(thing.box, f"{ref.path}, object {thing.instance_id}")
-            objects.append(thing)
+            check_box(annotated.box, f"{ref.path}, object {annotated.instance_id}")
+            objects.append(annotated)
         except FrameError as error:
             scene.issues.append(base.Issue("", "implausible", str(error)))
     if scene.frames and not frames:
@@ -165,10 +165,10 @@ def _find_typical(depth: DepthArray, strange: BoolArray) -> float:
     return float(np.median(depth[strange].astype(np.float64))) if many else 0.0
 
 
-def _find_missing(thing: base.Scene | base.Frame, contract: type) -> None:
-    if not isinstance(thing, contract):
-        found, expected = f"a {type(thing).__qualname__}", f"a subclass of {contract.__qualname__}"
+def _find_missing(made: base.Scene | base.Frame, contract: type) -> None:
+    if not isinstance(made, contract):
+        found, expected = f"a {type(made).__qualname__}", f"a subclass of {contract.__qualname__}"
         raise SceneError("the loader's open()", found, expected, _REMEDY)
-    missing = [name for name in inspect.get_annotations(contract) if not hasattr(thing, name)]
+    missing = [name for name in inspect.get_annotations(contract) if not hasattr(made, name)]
     if missing:
-        raise SceneError(type(thing).__qualname__, f"no attribute {', '.join(missing)}", "it to be set", _REMEDY)
+        raise SceneError(type(made).__qualname__, f"no attribute {', '.join(missing)}", "it to be set", _REMEDY)

@@ -1,6 +1,6 @@
-"""What the quantities of a scan can be (`docs/validity.md#plausible-values`): one table, held at the border.
+"""What the quantities of a scan can be (`docs/validity.md#plausible-values`): one table, checked as scans are opened.
 
-`vgbench_gen.scenes.opening` holds the frames and objects of every loader against it. What lies outside is left out and
+`vgbench_gen.scenes.opening` checks the frames and objects of every loader against it. What lies outside is left out and
 counted, for a number that no scan has comes from another unit, another format, or a hostile file.
 """
 

@@ -7,13 +7,13 @@ stand-in. Such an issue has one of the reasons `LOST`, which `vgbench scenes` re
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TypeVar
 
 from vgbench_gen.core.errors import FormatError, SceneError
-from vgbench_gen.scenes.base import Issue
+from vgbench_gen.scenes.base import Frame, Issue
 from vgbench_gen.scenes.files import inside
 
 LOST = ("file_missing", "file_unusable")
@@ -33,6 +33,19 @@ def note_missing(issues: list[Issue], paths: Iterable[Path], without: str) -> No
 def note_without(issues: list[Issue], frame_ids: Iterable[str], what: str) -> None:
     """Note each frame that lacks what other frames of the scan have, such as "a mask in masks/"."""
     issues += [Issue(frame_id, "part_missing", f"frame {frame_id} lacks {what}") for frame_id in frame_ids]
+
+
+def require_frames(where: object, frames: Collection[Frame], total: int, issues: Sequence[Issue]) -> None:
+    """Refuse a scan of which no frame can be used, and say what was wrong with the first.
+
+    Raises:
+        SceneError: there is none among the `total` frames.
+    """
+    if not frames:
+        details = [issue.detail for issue in sorted(issues, key=lambda issue: not issue.frame_id)]
+        why = f" ({details[0]})" if details else ""
+        remedy = "Download the scan again, or leave it out."
+        raise SceneError(where, f"{total} frames, none usable{why}", "one with a picture, depth and a pose", remedy)
 
 
 def try_to_read(issues: list[Issue], read: Callable[[], _T], without: str) -> _T | None:

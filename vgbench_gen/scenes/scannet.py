@@ -15,15 +15,16 @@ import numpy as np
 
 from vgbench_gen.core.errors import FormatError, SceneError
 from vgbench_gen.core.paths import close_if_raised
-from vgbench_gen.core.types import Camera, ColorArray, DepthArray, FloatArray
+from vgbench_gen.core.types import FloatArray
 from vgbench_gen.geometry.poses import check_pose
+from vgbench_gen.scenes._lazy_frame import LazyFrame
 from vgbench_gen.scenes._scannet_cameras import parse_keys
-from vgbench_gen.scenes._scannet_frames import PixelSource, Recording, find_exported_variant, open_exported, open_sens
+from vgbench_gen.scenes._scannet_frames import Recording, find_exported_variant, open_exported, open_sens
 from vgbench_gen.scenes._scannet_objects import is_annotated, read_objects
-from vgbench_gen.scenes.base import DatasetInfo, Frame, Issue, Loader, Scene, SceneRef, loaders
+from vgbench_gen.scenes.base import DatasetInfo, Issue, Loader, Scene, SceneRef, loaders
 from vgbench_gen.scenes.files import compute_source_digest, inside, parse_matrix, read_text
 from vgbench_gen.scenes.licence import find_licence
-from vgbench_gen.scenes.promised import LOST, try_to_read
+from vgbench_gen.scenes.promised import LOST, require_frames, try_to_read
 from vgbench_gen.scenes.walk import estimate_bytes, read_split_list, walk
 
 LICENCE = "scannet-tou"
@@ -35,36 +36,6 @@ _SPLITS = ("train", "val", "test")
 _LIST_FOLDERS = ("", "Tasks/Benchmark", "splits", "meta_data")
 _OWN_AXES = "the scan keeps its own axes"
 _UP: FloatArray = np.array([0.0, 0.0, 1.0])
-
-
-class ScanNetFrame(Frame):
-    """One frame of a scan; pixels are read on demand."""
-
-    def __init__(
-        self,
-        source: PixelSource,
-        number: int,
-        timestamp_s: float | None,
-        cameras: tuple[Camera, Camera],
-        world_from_camera: FloatArray,
-        pose_deviation: float,
-    ) -> None:
-        self._source, self._number = source, number
-        self.id, self.timestamp_s = str(number), timestamp_s
-        self.camera, self.depth_camera = cameras
-        self.world_from_camera, self.pose_deviation = world_from_camera, pose_deviation
-
-    def color(self) -> ColorArray:
-        """(H, W, 3) uint8 RGB. Raises FrameError."""
-        return self._source.color(self._number)
-
-    def depth_m(self) -> DepthArray:
-        """(h, w) float32 meters, 0 = unknown. Raises FrameError."""
-        return self._source.depth_m(self._number)
-
-    def encoded_color(self) -> bytes | None:
-        """JPEG or PNG bytes as recorded, or None. Raises FrameError."""
-        return self._source.encoded_color(self._number)
 
 
 class ScanNetScene(Scene):
@@ -87,9 +58,7 @@ class ScanNetScene(Scene):
         promised = annotated or (recording.variant == "sens" and not path.exists())
         world_from_file = _read_alignment(path, keys, promised, self.issues)
         self.frames = list(_open_frames(recording, world_from_file, self.issues))
-        if not self.frames:
-            found = f"no frame with a usable pose among {recording.total_frames}"
-            raise SceneError(folder, found, "at least one", "Leave this scan out; its tracking was lost throughout.")
+        require_frames(folder, self.frames, self.total_frames, self.issues)
         self.objects, digest = read_objects(home, self.id, world_from_file, self.up_world, annotated, self.issues)
         self.source_digest = compute_source_digest(
             [*recording.digest, *digest, ("alignment", world_from_file.tolist())]
@@ -171,8 +140,7 @@ class ScanNet(Loader):
             return ScanNetScene(ref, folder, recording, home, keys)
 
 
-def _open_frames(recording: Recording, world_from_file: FloatArray, issues: list[Issue]) -> Iterator[ScanNetFrame]:
-    cameras = (recording.color_camera, recording.depth_camera)
+def _open_frames(recording: Recording, world_from_file: FloatArray, issues: list[Issue]) -> Iterator[LazyFrame]:
     for number, raw, time_s in zip(recording.numbers, recording.poses, recording.times_s, strict=True):
         # The official reader takes a zero in the corner for lost tracking, too.
         if not np.isfinite(raw).all() or raw[0, 0] == 0:
@@ -184,7 +152,18 @@ def _open_frames(recording: Recording, world_from_file: FloatArray, issues: list
             issues.append(Issue(str(number), "bad_pose", str(problem)))
             continue
         pose = world_from_file @ file_from_camera
-        yield ScanNetFrame(recording.source, number, time_s, cameras, pose, deviation)
+        source = recording.source
+        yield LazyFrame(
+            str(number),
+            time_s,
+            pose,
+            deviation,
+            recording.color_camera,
+            partial(source.color, number),
+            partial(source.encoded_color, number),
+            recording.depth_camera,
+            partial(source.depth_m, number),
+        )
 
 
 def _read_alignment(path: Path, keys: dict[str, str], promised: bool, issues: list[Issue]) -> FloatArray:

@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 from vgbench_gen.core.errors import SceneError
-from vgbench_gen.scenes._scannetpp_dslr import DslrOpener
-from vgbench_gen.scenes._scannetpp_frames import MESH_NAME, CaptureOpener
-from vgbench_gen.scenes._scannetpp_iphone import IphoneOpener
+from vgbench_gen.scenes._scannetpp_captures import MESH_NAME, DslrScene, IphoneScene, ScanNetPPScene
 from vgbench_gen.scenes.base import DatasetInfo, Loader, Scene, SceneRef, loaders
 from vgbench_gen.scenes.licence import find_licence
 from vgbench_gen.scenes.walk import estimate_bytes, is_folder, read_split_list, stays_inside, walk
 
-_OPENERS: dict[str, type[CaptureOpener]] = {"dslr": DslrOpener, "iphone": IphoneOpener}
+_CAPTURES: dict[str, type[ScanNetPPScene]] = {"dslr": DslrScene, "iphone": IphoneScene}
 _SCENE_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,63}")
 _STREAMS = ("rgb.mkv", "rgb.mp4", "depth.bin")
 _PICTURE_FOLDERS = ("rgb", "depth", "resized_images", "resized_undistorted_images", "undistorted_images")
@@ -59,7 +56,7 @@ class ScanNetPP(Loader):
         splits: dict[Path, dict[str, str]] = {}
         root = root.resolve()
         for scene, entries in walk(root):
-            devices = [entry for entry in entries if entry.name in _OPENERS and is_folder(entry)]
+            devices = [entry for entry in entries if entry.name in _CAPTURES and is_folder(entry)]
             if not devices or not _SCENE_NAME.fullmatch(scene.name):
                 continue
             entries.clear()
@@ -75,11 +72,10 @@ class ScanNetPP(Loader):
     def open(self, ref: SceneRef) -> Scene:
         """Open one scene. Raises SceneError."""
         device = ref.scene_id.rpartition("/")[2]
-        if device not in _OPENERS or not ref.path.is_dir():
+        if device not in _CAPTURES or not ref.path.is_dir():
             found = f"{ref.scene_id!r} at {ref.path}"
             raise SceneError(ref.path, found, "<scene>/iphone or <scene>/dslr and its folder", "List the scenes again.")
-        with ExitStack() as resources:
-            scene = _OPENERS[device](ref, resources).open()
+        scene = _CAPTURES[device](ref)
         scene.licence = find_licence(ref.path, scene.licence)
         return scene
 
@@ -99,7 +95,7 @@ def _measure_size_bytes(scene: Path, folder: Path) -> int:
 
 
 def _split(scene: Path, known: dict[Path, dict[str, str]]) -> str:
-    """Split of a scene by the lists of `splits/` beside its folder or beside `data/`."""
+    """Split of a scene by the lists of `splits/`, a sibling of its folder or of `data/`."""
     for above in (scene.parent, scene.parent.parent):
         folder = above / "splits"
         if folder not in known:

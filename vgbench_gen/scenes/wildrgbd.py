@@ -8,31 +8,32 @@ run: metric, but which way is up is unknown.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from vgbench_gen.core.errors import FrameError, SceneError
-from vgbench_gen.core.types import BoolArray, Camera, ColorArray, DepthArray, FloatArray
+from vgbench_gen.core.types import BoolArray, DepthArray, FloatArray
 from vgbench_gen.geometry.cameras import resize_camera
-from vgbench_gen.scenes._values import choose_camera, parse_matrix
+from vgbench_gen.scenes._lazy_frame import LazyFrame, make_color_readers
+from vgbench_gen.scenes._values import choose_camera
 from vgbench_gen.scenes._wildrgbd_lists import index_by_number, read_poses, read_splits
 from vgbench_gen.scenes.base import DatasetInfo, DepthKind, Frame, Issue, Loader, Scene, SceneObject, SceneRef, loaders
 from vgbench_gen.scenes.files import (
     check_depth_header,
     compute_source_digest,
-    decode_depth_u16,
-    decode_image_rgb,
+    decode_depth_m,
     decode_mask_u8,
     inside,
+    parse_matrix,
     read_file_header,
     read_json,
     read_picture,
-    read_picture_header,
 )
 from vgbench_gen.scenes.licence import find_licence
-from vgbench_gen.scenes.promised import list_files, note_without
+from vgbench_gen.scenes.promised import list_files, note_without, require_frames
 from vgbench_gen.scenes.walk import is_regular, walk
 
 MAX_DEPTH_M = 5.0
@@ -43,51 +44,6 @@ _MAX_METADATA_BYTES = 1_000_000
 # A pose line takes some 200 bytes, the three pictures of a frame some 0.5 MB: enough to order scenes by size.
 _BYTES_PER_POSE_BYTE = 2_500
 _GET_ORIGINAL = "Unpack the category again (large ones are split archives that must be joined first)."
-
-
-class WildRGBDFrame(Frame):
-    """One frame. `mask_path` is None where the scene has no mask for it."""
-
-    def __init__(
-        self, frame_id: str, color: Path, depth: Path, mask: Path | None, K: FloatArray, made_for: tuple[int, int]
-    ) -> None:
-        self.id, self.timestamp_s = frame_id, None
-        self._color, self._depth, self.mask_path = color, depth, mask
-        header, depth_header = read_file_header(color), read_file_header(depth)
-        actual = header.width, header.height
-        check_depth_header(depth_header, depth)
-        self.camera, self.repair = choose_camera(K, made_for, actual, color)
-        size = depth_header.width, depth_header.height
-        if abs(size[0] * actual[1] / (size[1] * actual[0]) - 1) > 0.01:
-            raise FrameError(depth, f"{size[0]}x{size[1]} pixels", f"{actual[0]}x{actual[1]} as {color}", _GET_ORIGINAL)
-        self.depth_camera: Camera = self.camera if size == actual else resize_camera(self.camera, *size)
-
-    def color(self) -> ColorArray:
-        """See `Frame.color`."""
-        return decode_image_rgb(read_picture(self._color), self._color, self.camera.size)
-
-    def encoded_color(self) -> bytes | None:
-        """The picture as stored, where it is 8-bit RGB."""
-        data = read_picture(self._color)
-        header = read_picture_header(data, self._color)
-        return data if header.plain and (header.width, header.height) == self.camera.size else None
-
-    def depth_m(self) -> DepthArray:
-        """Sensor depth (h, w) float32 meters; 0 where unknown or above 5 m. See `Frame.depth_m`."""
-        stored = decode_depth_u16(read_picture(self._depth), self._depth, self.depth_camera.size)
-        depth = stored.astype(np.float32) / np.float32(1000.0)
-        depth[depth > MAX_DEPTH_M] = 0.0
-        return depth
-
-    def object_mask(self) -> BoolArray | None:
-        """(H, W) True on the object (values above 128), or None without a mask. Erode before reading depth under it.
-
-        Raises:
-            FrameError: the bytes are damaged or have another size than the camera's.
-        """
-        if self.mask_path is None:
-            return None
-        return decode_mask_u8(read_picture(self.mask_path), self.mask_path, self.camera.size) > _MASK_ABOVE
 
 
 class WildRGBDScene(Scene):
@@ -112,7 +68,7 @@ class WildRGBDScene(Scene):
         digest: list[tuple[object, ...]] = [(path.name, read_picture(path)) for path in (metadata, poses_path)]
         files = {kind: self._list(category_folder, kind, digest) for kind in ("rgb", "depth", "masks")}
         self.total_frames = len(seen | files["rgb"].keys())
-        frames: list[WildRGBDFrame] = []
+        frames: list[LazyFrame] = []
         for number in sorted(seen | files["rgb"].keys()):
             absent = [f"picture in {kind}/" for kind in ("rgb", "depth") if number not in files[kind]]
             absent += ["pose in cam_poses.txt"] if number not in seen else []
@@ -123,24 +79,45 @@ class WildRGBDScene(Scene):
             if number not in poses:  # said when the poses were read
                 continue
             try:
-                mask = files["masks"].get(number)
-                frame = WildRGBDFrame(str(number), files["rgb"][number], files["depth"][number], mask, K, made_for)
+                color, depth = files["rgb"][number], files["depth"][number]
+                frames.append(self._open_frame(number, color, depth, poses[number], K, made_for))
             except FrameError as error:
                 self.issues.append(Issue(str(number), "unusable_file", str(error)))
                 continue
-            frame.world_from_camera, frame.pose_deviation = poses[number]
-            if frame.repair:
-                detail = f"picture {frame.camera.size}, metadata {made_for}"
-                self.issues.append(Issue(frame.id, frame.repair, detail))
-            frames.append(frame)
-        if not frames:
-            why = f" ({self.issues[-1].detail})" if self.issues else ""
-            found = f"{self.total_frames} frames, none usable{why}"
-            raise SceneError(folder, found, "at least one with rgb, depth and pose", _GET_ORIGINAL)
+            if number in files["masks"]:
+                frames[-1].read_object_mask = partial(_read_mask, files["masks"][number], frames[-1].camera.size)
+        require_frames(folder, frames, self.total_frames, self.issues)
         self.frames: Sequence[Frame] = tuple(frames)
         if files["masks"]:
-            note_without(self.issues, [frame.id for frame in frames if frame.mask_path is None], "a mask in masks/")
+            note_without(self.issues, [frame.id for frame in frames if not frame.read_object_mask], "a mask in masks/")
         self.source_digest = compute_source_digest(digest)
+
+    def _open_frame(
+        self,
+        number: int,
+        color: Path,
+        depth: Path,
+        pose: tuple[FloatArray, float],
+        K: FloatArray,
+        made_for: tuple[int, int],
+    ) -> LazyFrame:
+        actual, depth_header = read_file_header(color).size, read_file_header(depth)
+        check_depth_header(depth_header, depth)
+        camera, repair = choose_camera(K, made_for, actual, color)
+        size = depth_header.size
+        if abs(size[0] * actual[1] / (size[1] * actual[0]) - 1) > 0.01:
+            raise FrameError(depth, f"{size[0]}x{size[1]} pixels", f"{actual[0]}x{actual[1]} as {color}", _GET_ORIGINAL)
+        if repair:
+            self.issues.append(Issue(str(number), repair, f"picture {actual}, metadata {made_for}"))
+        return LazyFrame(
+            str(number),
+            None,
+            *pose,
+            camera,
+            *make_color_readers(color, actual),
+            camera if size == actual else resize_camera(camera, *size),
+            partial(_read_depth_m, depth, size),
+        )
 
     def _list(self, category: Path, kind: str, digest: list[tuple[object, ...]]) -> dict[int, Path]:
         """Frame number -> file of one sub-folder; links that leave the category are refused."""
@@ -148,6 +125,15 @@ class WildRGBDScene(Scene):
         found = index_by_number(name for name in sizes if name.lower().endswith((".png", ".jpg", ".jpeg")))
         digest += [(f"{kind}/{name}", sizes[name]) for name in found.values()]
         return {number: self._folder / kind / name for number, name in sorted(found.items())}
+
+
+def _read_depth_m(path: Path, size: tuple[int, int]) -> DepthArray:
+    return decode_depth_m(read_picture(path), path, size, MAX_DEPTH_M)
+
+
+def _read_mask(path: Path, size: tuple[int, int]) -> BoolArray:
+    """(H, W) True on the object. Erode before reading depth under it."""
+    return decode_mask_u8(read_picture(path), path, size) > _MASK_ABOVE
 
 
 def read_intrinsics(value: Any, where: Path) -> tuple[FloatArray, tuple[int, int]]:
@@ -162,7 +148,7 @@ def read_intrinsics(value: Any, where: Path) -> tuple[FloatArray, tuple[int, int
     wanted = "w, h and nine numbers K"
     if not isinstance(value, dict):
         raise SceneError(where, f"a JSON {type(value).__name__}", f"an object with {wanted}", _GET_ORIGINAL)
-    stored = parse_matrix(value.get("K"), [(3, 3)], where, SceneError)
+    stored = parse_matrix(value.get("K"), where, [(3, 3)], SceneError)
     size = value.get("w"), value.get("h")
     if not all(isinstance(length, int | float) and 0 < length < 1e5 and length == int(length) for length in size):
         raise SceneError(where, f"w, h = {str(size)[:60]}", wanted, _GET_ORIGINAL)

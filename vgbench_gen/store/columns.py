@@ -30,7 +30,6 @@ class Column:
     unit: str = ""
     """The unit of its numbers, "" where there is none."""
     fields: tuple[Column, ...] = ()
-    """The fields of its structs, empty for other types."""
 
 
 _SHIPPED = [f"`{name}`" for name in NoiseGates().stated]

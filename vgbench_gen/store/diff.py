@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from vgbench_gen.core.types import Item
 from vgbench_gen.store.schema import make_item_row
 
-# Where a row stands says nothing about it; `Difference.moved` tells about the order.
+# Where a row stands says nothing about it; `DatasetDifference.moved` is about the order.
 _PLACE = ("index", "index_origin")
-# The first that fits names a change.
+# The first kind with a changed column names the change.
 _KINDS: Mapping[str, tuple[str, ...]] = {
     "other answer": ("answer_value", "answer_shape", "unit", "tolerance"),
     "other options": ("options", "distractors", "strategy", "distractor_seed", "error_parts"),
@@ -26,11 +26,8 @@ class Change:
 
     task: str
     question_type: str
-    """The question type, the same in both datasets."""
     id_a: str
-    """The id of the row in dataset A."""
     id_b: str
-    """The id of the row in dataset B."""
     kind: str
     """What kind of difference it is, such as other words or another answer."""
     columns: tuple[str, ...]
@@ -39,18 +36,14 @@ class Change:
 
 @dataclass(slots=True)
 class DatasetDifference:
-    """What two datasets have in common and what they do not. The four kinds of rows together are every row of both."""
+    """What two datasets A and B have in common and what not, by the ids of rows. The four kinds of rows together are
+    every row of both."""
 
     rows: tuple[int, int] = (0, 0)
-    """The numbers of rows of A and of B."""
     same: int = 0
-    """How many rows are equal in both."""
     changed: list[Change] = field(default_factory=list)
-    """The questions that both ask in different ways."""
     only_a: list[str] = field(default_factory=list)
-    """The ids of rows that only A has."""
     only_b: list[str] = field(default_factory=list)
-    """The ids of rows that only B has."""
     moved: bool = False
     """Whether the common rows come in another order."""
     tasks: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -76,49 +69,32 @@ def diff(a: Iterable[Item], b: Iterable[Item]) -> DatasetDifference:
     rows_a, rows_b = {item.id: item for item in a}, {item.id: item for item in b}
     found = DatasetDifference((len(rows_a), len(rows_b)))
     tasks: dict[str, Counter[str]] = defaultdict(Counter)
-    common_a = [name for name in rows_a if name in rows_b]
-    found.moved = common_a != [name for name in rows_b if name in rows_a]
-    pairs = [(rows_a[name], rows_b[name]) for name in common_a]
-    more, only_a, only_b = _pair_rest(rows_a, rows_b)
-    found.only_a, found.only_b = [item.id for item in only_a], [item.id for item in only_b]
-    for items, count in ((only_a, "only_a"), (only_b, "only_b")):
-        for item in items:
-            tasks[item.task][count] += 1
-    pairs += more
-    for one, other in pairs:
-        columns = _list_changed_columns(one, other)
-        tasks[one.task]["changed" if columns else "same"] += 1
-        if columns:
-            found.changed.append(
-                Change(one.task, one.question_type, one.id, other.id, _name_kind(one, columns), columns)
-            )
-        else:
-            found.same += 1
-    found.tasks = {
-        task: {count: counts[count] for count in ("same", "changed", "only_a", "only_b")}
-        for task, counts in sorted(tasks.items())
-    }
-    return found
-
-
-def _pair_rest(
-    rows_a: Mapping[str, Item], rows_b: Mapping[str, Item]
-) -> tuple[list[tuple[Item, Item]], list[Item], list[Item]]:
-    """(pairs of rows that ask the same under different ids, rows of a alone, rows of b alone)."""
+    common = [name for name in rows_a if name in rows_b]
+    found.moved = common != [name for name in rows_b if name in rows_a]
+    pairs = [(rows_a[name], rows_b[name]) for name in common]
     rest: dict[tuple[str, str, str], tuple[list[Item], list[Item]]] = defaultdict(lambda: ([], []))
     for side, (rows, others) in enumerate(((rows_a, rows_b), (rows_b, rows_a))):
         for name, item in rows.items():
             if name not in others:
                 rest[_identify_question(item)][side].append(item)
-    pairs: list[tuple[Item, Item]] = []
-    only_a: list[Item] = []
-    only_b: list[Item] = []
     for left, right in rest.values():
         both = min(len(left), len(right))
         pairs += zip(left[:both], right[:both], strict=True)
-        only_a += left[both:]
-        only_b += right[both:]
-    return pairs, only_a, only_b
+        for items, ids, count in ((left[both:], found.only_a, "only_a"), (right[both:], found.only_b, "only_b")):
+            ids += [item.id for item in items]
+            for item in items:
+                tasks[item.task][count] += 1
+    for one, other in pairs:
+        columns = _list_changed_columns(one, other)
+        tasks[one.task]["changed" if columns else "same"] += 1
+        if columns:
+            kind = _name_kind(one, columns)
+            found.changed.append(Change(one.task, one.question_type, one.id, other.id, kind, columns))
+        else:
+            found.same += 1
+    counts = ("same", "changed", "only_a", "only_b")
+    found.tasks = {task: {count: tasks[task][count] for count in counts} for task in sorted(tasks)}
+    return found
 
 
 def _identify_question(item: Item) -> tuple[str, str, str]:

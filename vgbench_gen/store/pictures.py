@@ -58,10 +58,8 @@ class Picture:
     """
 
     base: str
-    """The name of the base image in the media store."""
     ops: tuple[Mapping[str, Any], ...] = ()
-    """The operations in the order in which they are applied; operations that move pixels come before those that draw.
-    """
+    """The operations in the order in which they are applied, those that move pixels before those that draw."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.base, str) or not NAME.fullmatch(self.base):

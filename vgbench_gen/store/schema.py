@@ -69,7 +69,6 @@ class RecordSchema(Generic[R]):
     """The kind: "facts", "rejects" or "items". It is written into every file and checked on reading; published items
     are items with a column more."""
     columns: tuple[Column, ...]
-    """The columns in the order in which they are written."""
     to_row: Callable[[R], Row]
     """Makes a row of a record. The row of an item has None for the `bytes` of its images."""
     read_row: Callable[[Mapping[str, Any]], R]
@@ -143,18 +142,15 @@ def _make_fact_row(fact: Fact) -> Row:
 
 def _read_fact(row: Mapping[str, Any]) -> Fact:
     plain = dict(row)
-    # Read as one text: a pool has two dozen small ones, and each call costs more than what it reads.
-    texts = [text for c in row["candidates"] for text in (c["show"], c["evidence"])]
-    read = iter(_read_object(f'{{"all":[{",".join(texts)}]}}')["all"])
     plain["candidates"] = tuple(
         Candidate(
             key=c["key"],
             value=_reshape(c["value"], c["value_shape"]),
             frame_ids=tuple(c["frame_ids"]),
-            show=show,
-            evidence=evidence,
+            show=_read_object(c["show"]),
+            evidence=_read_object(c["evidence"]),
         )
-        for c, show, evidence in zip(row["candidates"], read, read, strict=True)
+        for c in row["candidates"]
     )
     plain["frame_ids"] = tuple(row["frame_ids"])
     plain["second_value"] = _reshape(row["second_value"], plain.pop("second_shape"))
@@ -184,10 +180,6 @@ def _read_object(text: str) -> dict[str, Any]:
 def _reject_row(rejected: Rejected) -> Row:
     row = {c.name: getattr(rejected, c.name) for c in REJECT_COLUMNS}
     return row | {"value": float(rejected.value), "limit": float(rejected.limit)}
-
-
-def _read_reject(row: Mapping[str, Any]) -> Rejected:
-    return Rejected(**row)
 
 
 def make_item_row(item: Item) -> Row:
@@ -248,7 +240,7 @@ def _reshape(values: Sequence[float], shape: Sequence[int]) -> FloatArray:
 
 
 FACTS: RecordSchema[Fact] = RecordSchema("facts", FACT_COLUMNS, _make_fact_row, _read_fact)
-REJECTS: RecordSchema[Rejected] = RecordSchema("rejects", REJECT_COLUMNS, _reject_row, _read_reject)
+REJECTS: RecordSchema[Rejected] = RecordSchema("rejects", REJECT_COLUMNS, _reject_row, lambda row: Rejected(**row))
 ITEMS: RecordSchema[Item] = RecordSchema("items", ITEM_COLUMNS, make_item_row, read_item)
 PUBLISHED: RecordSchema[Item] = RecordSchema(
     "items", PUBLISHED_COLUMNS, lambda item: {**make_item_row(item), "image_files": []}, read_item

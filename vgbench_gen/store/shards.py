@@ -41,7 +41,7 @@ __all__ = [
 READ_AHEAD = 32  # rows whose images are read at once
 SHARD_BYTES = 400 * 2**20  # below the 500 MB up to which the Hub makes previews
 MAX_GROUP_BYTES = 512 * 2**20
-"""What a row group may hold beside images; those that we write hold less than 1 MB."""
+"""Bytes of text and numbers in a row group at most; those that we write hold less than 1 MB."""
 MAX_DECODED_BYTES = 2**30
 """What a row group may take in memory where it is read whole, images included."""
 _BATCH_BYTES = 512 * 2**20  # a long cell may stand in every row of a group, and in the file only once
@@ -89,7 +89,7 @@ def write_items(
 ) -> list[Path]:
     """Write the dataset `folder/items-00000-of-0000N.parquet` with the images inside.
 
-    Items are streamed: at most one row group (100 rows or 8 MB of images) is held, and the images of the next 64
+    Items are streamed: at most one row group (100 rows or 8 MB of images) is in memory, and the images of the next 64
     rows. A row group holds an image once, however many of its rows show it. The files are written beside
     `folder`, which is swapped at the end, so a reader sees the old set or the new one. No items give one empty file.
 

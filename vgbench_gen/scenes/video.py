@@ -1,7 +1,8 @@
 """Frames of a video in increasing order (`docs/formats.md#iphone-streams`: seeking in these videos is unreliable).
 
 Decoding is the dominant cost of an iPhone scene: every frame up to the last one asked must be decoded, so ask in
-increasing order. Frames passed over are decoded but not converted to RGB; going back opens the file anew.
+increasing order. Frames passed over are decoded but not converted to RGB; going back opens the file anew. FFmpeg takes
+playlists for videos too, and reads whatever files and addresses they name: `is_video` tells which files it may open.
 """
 
 from __future__ import annotations
@@ -15,11 +16,23 @@ import numpy.typing as npt
 
 from vgbench_gen.core.errors import FrameError, SceneError, escape_surrogates
 from vgbench_gen.core.types import ColorArray
-from vgbench_gen.scenes.containers import HEAD_BYTES, OPTIONS, is_video
 from vgbench_gen.scenes.files import open_regular
 
+# As FFmpeg calls its readers of these containers; none of them opens a second file.
+READERS = "matroska,webm,mov,mp4,m4a,3gp,3g2,mj2,avi"
+OPTIONS = {"format_whitelist": READERS, "protocol_whitelist": "file"}
+HEAD_BYTES = 12
 _MAX_PIXELS = 64_000_000
 _REMEDY = "Download the video again and compare its size with the original."
+
+
+def is_video(head: bytes) -> bool:
+    """Whether a file that begins with these `HEAD_BYTES` bytes is a video in Matroska, MP4 or AVI."""
+    return (
+        head[:4] == b"\x1aE\xdf\xa3"
+        or head[4:8] in (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip")
+        or (head[:4] == b"RIFF" and head[8:12] == b"AVI ")
+    )
 
 
 class Video:

@@ -1,4 +1,4 @@
-"""From a lens with distortion to a pinhole camera (`docs/formats.md#undistortion`).
+"""Lenses with distortion, and pinhole images made from theirs (`docs/formats.md#undistortion`).
 
 The pinhole camera keeps image size, principal point and the ratio of the focal lengths; the focal length is the
 smallest for which every pixel of the new image, border included, lies inside the old one. So nothing is invented at
@@ -12,7 +12,10 @@ itself does not change: the optical axis stays.
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,13 +23,90 @@ import numpy.typing as npt
 from vgbench_gen.core.errors import SceneError
 from vgbench_gen.core.types import Camera, ColorArray, FloatArray
 from vgbench_gen.geometry.cameras import resize_camera
-from vgbench_gen.scenes._colmap import Lens
+from vgbench_gen.scenes.plausible import check_plausible
 
+LensKind = Literal["pinhole", "opencv", "fisheye"]
+
+# model name -> (kind, names of its parameters in file order); "f" stands for both focal lengths.
+_MODELS: dict[str, tuple[LensKind, str]] = {
+    "SIMPLE_PINHOLE": ("pinhole", "f cx cy"),
+    "PINHOLE": ("pinhole", "fx fy cx cy"),
+    "SIMPLE_RADIAL": ("opencv", "f cx cy k1"),
+    "RADIAL": ("opencv", "f cx cy k1 k2"),
+    "OPENCV": ("opencv", "fx fy cx cy k1 k2 p1 p2"),
+    "FULL_OPENCV": ("opencv", "fx fy cx cy k1 k2 p1 p2 k3 k4 k5 k6"),
+    "OPENCV_FISHEYE": ("fisheye", "fx fy cx cy k1 k2 k3 k4"),
+    "SIMPLE_RADIAL_FISHEYE": ("fisheye", "f cx cy k1"),
+    "RADIAL_FISHEYE": ("fisheye", "f cx cy k1 k2"),
+}
+_ORDER = {"pinhole": "", "opencv": "k1 k2 p1 p2 k3 k4 k5 k6", "fisheye": "k1 k2 k3 k4"}
 _BORDER_STEP_PX = 4.0
 # Focal lengths tried, as multiples of the lens's own. A lens that needs more crops nearly everything away.
 _ZOOM = (0.2, 5.0)
-# `cv2.projectPoints` makes derivatives beside the pixels, 300 bytes a point: a mask of a phone has 2.8 million.
+# `cv2.projectPoints` makes derivatives with the pixels, 300 bytes a point: a mask of a phone has 2.8 million.
 _POINTS_AT_ONCE = 1 << 16
+_REMEDY = "Export the COLMAP model as text again, or download it again."
+
+
+@dataclass(frozen=True, slots=True)
+class Lens:
+    """A camera with lens distortion: size, focal lengths and principal point in pixels, (0, 0) the first's centre."""
+
+    kind: LensKind
+    """The model of distortion: "opencv" is the Brown-Conrady model of `cv2.projectPoints`, "fisheye" the Kannala-Brandt
+    model of `cv2.fisheye`, and "pinhole" has none."""
+    width: int
+    height: int
+    fx: float
+    fy: float
+    cx: float
+    cy: float
+    distortion: tuple[float, ...] = ()
+    """Coefficients in OpenCV's order: (k1, k2, p1, p2, k3, k4, k5, k6) for "opencv", (k1, k2, k3, k4) for "fisheye",
+    none for "pinhole"."""
+
+    @property
+    def K(self) -> FloatArray:
+        """The matrix of intrinsics without distortion, (3, 3) float64."""
+        return np.array([[self.fx, 0.0, self.cx], [0.0, self.fy, self.cy], [0.0, 0.0, 1.0]])
+
+    @property
+    def is_pinhole(self) -> bool:
+        """Whether images of this lens need no undistortion."""
+        return self.kind == "pinhole" or (self.kind == "opencv" and not any(self.distortion))
+
+    @property
+    def camera(self) -> Camera:
+        """The pinhole part, without distortion."""
+        return Camera(self.K, self.width, self.height)
+
+    def resized(self, width: int, height: int) -> Lens:
+        """The lens of the same image scaled to `width` x `height`, edge to edge; distortion is unchanged."""
+        camera = resize_camera(self.camera, width, height)
+        return replace(self, width=width, height=height, fx=camera.fx, fy=camera.fy, cx=camera.cx, cy=camera.cy)
+
+
+def make_lens(model: str, width: int, height: int, params: Sequence[float], where: object) -> Lens:
+    """Lens of a COLMAP camera: model name and parameters as in `cameras.txt`.
+
+    Raises:
+        SceneError: unknown model, wrong number of parameters, or values no lens has.
+    """
+    if model not in _MODELS:
+        known = ", ".join(_MODELS)
+        raise SceneError(where, f"camera model {model[:40]!r}", f"one of {known}", "Undistort to one of these models.")
+    kind, names = _MODELS[model]
+    if len(params) != len(names.split()):
+        raise SceneError(where, f"{len(params)} parameters", f"{model}: {names}", _REMEDY)
+    value = dict(zip(names.split(), params, strict=True))
+    fx, fy = value.get("f", value.get("fx", 0.0)), value.get("f", value.get("fy", 0.0))
+    sound = all(map(math.isfinite, params)) and 0 < width < 1 << 15 and 0 < height < 1 << 15 and fx > 0 and fy > 0
+    if not sound:
+        found = f"{width}x{height} with {[float(p) for p in params]}"
+        raise SceneError(where, found, "finite values, positive focal lengths, sides below 32768", _REMEDY)
+    distortion = tuple(float(value.get(name, 0.0)) for name in _ORDER[kind].split())
+    check_plausible("distortion coefficient", distortion, where, SceneError)
+    return Lens(kind, width, height, float(fx), float(fy), value["cx"] - 0.5, value["cy"] - 0.5, distortion)
 
 
 def distort(lens: Lens, rays_xy: FloatArray) -> FloatArray:
