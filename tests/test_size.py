@@ -23,7 +23,7 @@ MOST_LINES = {
     "distractors": (960, 700),
     "text": (2396, 1700),
     "pipeline": (7129, 4600),
-    "quality": (6085, 4300),
+    "quality": (5980, 4300),
     "samples": (8236, 7000),
     "evaluation": (15125, 11000),
     "agent": (7508, 6300),
