@@ -30,7 +30,7 @@ Flag = Literal[
 ]
 Kind = Literal["exchanged", "flipped", "moved_marker", "other_image"]
 
-Key = tuple[str, int, str, bool, str]
+Key = tuple[str, str, bool, str]
 
 CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -64,8 +64,6 @@ class ReviewLine(BaseModel):
     """The kind of the planted defect, "" for a real item."""
     batch: str
     """The batch that the item stood in."""
-    round: Annotated[int, Field(ge=0)] = 0
-    """How often that batch had been sent back before."""
     answer: Annotated[str, Field(max_length=64)] = ""
     """The blind answer, of the stage "answer"."""
     confidence: Literal[Confidence, ""] = ""
@@ -84,7 +82,7 @@ class ReviewLine(BaseModel):
     @property
     def key(self) -> Key:
         """What the line is about; of lines with one key the last wins."""
-        return self.batch, self.round, self.item, bool(self.planted), self.stage
+        return self.batch, self.item, bool(self.planted), self.stage
 
     def to_bytes(self) -> bytes:
         """The line as canonical JSON with its newline."""

@@ -248,8 +248,11 @@ def format_report(found: ReviewReport, width: int = WIDTH) -> str:
     heads: tuple[str, ...]
     rows: list[tuple[object, ...]]
     if found.reviewers:
-        heads = ("reviewer", "verdicts", "planted", "missed", "sent back")
-        rows = [(name, r["verdicts"], r["shown"], r["missed"], r["sent_back"]) for name, r in found.reviewers.items()]
+        heads = ("reviewer", "verdicts", "planted", "missed", "counted")
+        rows = [
+            (name, r["verdicts"], r["shown"], r["missed"], "yes" if r["counted"] else "no")
+            for name, r in found.reviewers.items()
+        ]
         lines += ["", *format_columns(rows, heads=heads, right=heads[1:], text=False, width=width)]
     if found.tasks:
         heads = ("task", "n", "valid: % alike", "valid: AC1", "valid: alpha", "answers: % alike", "answers: alpha",
