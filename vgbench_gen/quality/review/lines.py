@@ -67,13 +67,10 @@ class ReviewLine(BaseModel):
     answer: Annotated[str, Field(max_length=64)] = ""
     """The blind answer, of the stage "answer"."""
     confidence: Literal[Confidence, ""] = ""
-    """How sure the reviewer was, of the stage "answer"."""
+    """Of the stage "answer"; all that follow are of the stage "verdict"."""
     verdict: Literal[Verdict, ""] = ""
-    """The verdict, of the stage "verdict"."""
     flags: tuple[Flag, ...] = ()
-    """What the reviewer found wrong, of the stage "verdict"."""
     note: Annotated[str, Field(max_length=MAX_NOTE)] = ""
-    """What the reviewer wrote, of the stage "verdict"."""
     time: str
     """When the line was written, UTC in ISO 8601."""
     seconds: float = -1.0

@@ -21,13 +21,10 @@ class ItemVerdict:
     reviewer: str
     verdict: Verdict
     flags: tuple[str, ...]
-    """What the reviewer found wrong."""
     note: str
-    """What the reviewer wrote."""
     answer: str
     """The blind answer, "" where it is missing."""
     confidence: str
-    """How sure the reviewer was of the blind answer."""
     time: str
     """When the verdict was given, UTC in ISO 8601."""
 

@@ -232,8 +232,10 @@ def find_lint_problems(proposed: Text, original: Original) -> list[WordingProble
     return [WordingProblem("lint", p.partition(":")[0].replace("text", ""), p) for p in problems]
 
 
-def _fill(text: Text, own: Mapping[str, str]) -> list[str]:
+def _fill(text: Text, own: Mapping[str, str]) -> tuple[str, str]:
     data = rules.list_slots()
-    return [
-        SLOT.sub(lambda m: own.get(m[1]) or data.samples.get(m[1], data.other), part) for _, part in text.list_parts()
-    ]
+    question, context = (
+        SLOT.sub(lambda match: own.get(match[1]) or data.samples.get(match[1], data.other), part)
+        for _, part in text.list_parts()
+    )
+    return question, context
