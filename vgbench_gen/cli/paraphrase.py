@@ -226,10 +226,10 @@ def _list_counts(report: ItemRewordReport | BankReport, what: str) -> Iterator[s
     )
     if total.failed:
         yield "requests without a reply: " + ", ".join(f"{kind} {count}" for kind, count in total.failed.items())
-    if not report.vocabulary:
+    if report.language != "en":
         yield (
-            f"no vocabulary for the language {report.language}: units, axes, polarity and the like were left to the "
-            "judge; read every wording"
+            f"language {report.language}: units, axes, polarity and the like are compared in English alone and were "
+            "left to the judge; read every wording"
         )
 
 

@@ -227,8 +227,6 @@ def count_parted(result: VoteResult, choice: Choice) -> int:
 def make_report(result: VoteResult, choice: Choice, seed: int) -> dict[str, Any]:
     """Everything that the vote says, JSON-ready."""
     tally, chosen = result.tally, set(choice.ids)
-    cast = figures.cast_votes(result.votes, result.rule)
-    names = [voter.name for voter in result.panel]
     hard = result.of(tally.hard)
     review = {state: sum(result.status.get(one.id, "open") == state for one in hard)
               for state in ("accepted", "refused", "open")}  # fmt: skip
@@ -240,7 +238,7 @@ def make_report(result: VoteResult, choice: Choice, seed: int) -> dict[str, Any]
         "undecided": int(tally.undecided.sum()),
         "review": review,
         "models": figures.count_by_model(result.votes, result.panel, result.rule),
-        "agreement": figures.measure_agreement(cast, names),
+        "agreement": figures.measure_agreement(result.votes, result.panel, result.rule),
         "categories": figures.measure_hard_rates(result.subjects, tally, lambda one: one.category),
         "tasks": figures.measure_hard_rates(result.subjects, tally, lambda one: one.task),
         "over": choice.over,

@@ -40,8 +40,6 @@ class ItemRewordReport:
     unasked: int = 0
     """Rows that were left out of the choice, are not in English, or are twins that share no wording."""
     language: str = "en"
-    vocabulary: bool = True
-    """Whether the words that the language keeps are known."""
     cells: dict[str, RewordCounts] = field(default_factory=dict)
     """Counts per "task/type", in texts, of which twins share one."""
     stopped: str = ""
@@ -61,7 +59,6 @@ class ItemRewordReport:
             "new": self.new,
             "unasked": self.unasked,
             "language": self.language,
-            "vocabulary": self.vocabulary,
             "stopped": self.stopped,
             "total": self.total.as_json(),
             "cells": {name: counts.as_json() for name, counts in sorted(self.cells.items())},
@@ -114,7 +111,6 @@ def reword_items(
     check_target(target, "reworded", parent)
     groups = group_rows(items, tasks, types, language)
     report = ItemRewordReport(target, rows=len(items), language=language)
-    report.vocabulary = rules.load_vocabulary(language) is not None
     report.unasked = len(items) - sum(len(group.places) for group in groups)
     wordings = _ask_wordings(groups, asker, report, progress)
     if report.stopped:

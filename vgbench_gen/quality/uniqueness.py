@@ -1,4 +1,4 @@
-"""Whether a set asks a thing twice, leans on one scene, or has broken partners (`docs/validity.md#repetition`)."""
+"""Whether a set repeats questions, leans on one scene, or has broken partners (`docs/validity.md#repetition`)."""
 
 from __future__ import annotations
 
@@ -25,16 +25,14 @@ PAIRS_MIN = 10.0  # per cent of the choices and open-ended items that have a con
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ItemAppearance:
-    """What of an item makes it alike to another one."""
+    """What two items are compared by."""
 
     id: str
     group: str
     """A name that all questions about one truth share."""
     task: str
     ask: str
-    """The kind of question within the task."""
     source: str
-    """The scan dataset."""
     scene_id: str
     frames: tuple[str, ...]
     """The ids of the frames that are asked about, sorted."""
@@ -43,9 +41,7 @@ class ItemAppearance:
     hashes: Mapping[str, int]
     """For each frame id the perceptual hash of the first picture that shows it."""
     target: str
-    """The key of the truth."""
     answer: tuple[float, ...]
-    """The numbers of the answer."""
     pair_is_target: bool
     """Whether the answer is about the frames themselves, as a relative pose is."""
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from vgbench_gen.quality import _values
 from vgbench_gen.quality.findings import MAX_ITEMS, Finding
 from vgbench_gen.quality.questions import Question
+from vgbench_gen.text.numbers import count_decimals, keep_digits
 
 _DEBRIS_DECIMALS = 6
 _SIGNIFICANT = 4
@@ -42,7 +43,7 @@ _MEASURED = re.compile(
 
 
 def audit_wording(questions: Sequence[Question], _others: Sequence[Question] = ()) -> list[Finding]:
-    """One line per defect over all questions; each asks for 0. `_others` is there for the sake of audits of sets."""
+    """One finding per defect over all questions; each asks for 0. Audits share this signature; `_others` is unused."""
     lines = []
     for name, defect in DEFECTS.items():
         ids = [q.id for q in questions if defect(q)]
@@ -60,14 +61,6 @@ def _join_asked_text(question: Question) -> str:
     return f"{question.question}\n{question.context}"
 
 
-def _count_decimals(token: str) -> int:
-    return len(token.partition(".")[2])
-
-
-def _keep_digits(token: str) -> str:
-    return token.lstrip("+-").replace(".", "").lstrip("0")
-
-
 def _has_mixed_decimals(question: Question) -> bool:
     """Options with other numbers of decimals at the same place, unless all have the same significant digits."""
     if question.form != "multi-choice":
@@ -75,16 +68,16 @@ def _has_mixed_decimals(question: Question) -> bool:
     rows = [_values.find_number_tokens(option) for option in question.options]
     if len({len(row) for row in rows}) != 1:
         return False
-    if all(len({_count_decimals(token) for token in place}) == 1 for place in zip(*rows, strict=True)):
+    if all(len({count_decimals(token) for token in place}) == 1 for place in zip(*rows, strict=True)):
         return False
-    digits = {len(_keep_digits(token)) for row in rows for token in row if _keep_digits(token)}
+    digits = {len(keep_digits(token)) for row in rows for token in row if keep_digits(token)}
     return digits != {_SIGNIFICANT}
 
 
 def _has_debris(question: Question) -> bool:
     """Six decimals or more, unless they are needed for four significant digits."""
     return any(
-        _count_decimals(token) >= _DEBRIS_DECIMALS and len(_keep_digits(token)) > _SIGNIFICANT
+        count_decimals(token) >= _DEBRIS_DECIMALS and len(keep_digits(token)) > _SIGNIFICANT
         for token in _DEBRIS.findall(_join_all_text(question))
     )
 

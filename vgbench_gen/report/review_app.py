@@ -79,8 +79,6 @@ class _Pages:
             "start",
             reviewer=session.name if session else self.reviewer,
             progress=progress,
-            sent_back=self._list_sent_back(session) if session else [],
-            missed=views.MISSED_LABELS[session.missed] if session and session.missed else "",
             batch=len(self.queue.batches[0][1]),
             items=len(self.queue.selected),
             flags=views.FLAG_LABELS.values(),
@@ -135,7 +133,7 @@ class _Pages:
         session, assignment = self._place(request)
         form = await _form(request)
         verdict, flags, note = form.get("verdict", [""])[0], form.get("flag", []), form.get("note", [""])[0]
-        batch = session.batch, session.round
+        batch = session.batch
         session.require_answer(assignment)
         try:
             session.judge(assignment, verdict, flags, note)
@@ -145,8 +143,7 @@ class _Pages:
                 "truth", 400, **{**views.make_reveal_page(session, assignment), **kept}, message=str(error)
             )
         following = session.find_next()
-        same = following is not None and (session.batch, session.round) == batch and not session.missed
-        return _see(f"/item/{following.token}" if following and same else "/")
+        return _see(f"/item/{following.token}" if following and session.batch == batch else "/")
 
     async def send_image(self, request: Request) -> Response:
         """An image of a place in the reviewer's batch."""
@@ -179,9 +176,6 @@ class _Pages:
         if session is None:
             raise ReviewError("Say who you are first, on the start page.")
         return session, session.find_assignment(request.path_params["token"])
-
-    def _list_sent_back(self, session: ReviewSession) -> list[str]:
-        return [views.MISSED_LABELS[kind] for kind in session.sent_back]
 
     def _render_page(self, name: str, status: int = 200, **values: Any) -> Response:
         template = make_environment().get_template(f"review/{name}.html.j2")

@@ -41,12 +41,6 @@ FLAG_LABELS = {
     "needs_instrument": ("n", "Needs an instrument"),
     "privacy": ("p", "Privacy"),
 }
-MISSED_LABELS = {
-    "exchanged": "the stated answer was not the right one; drawing and numbers said another",
-    "flipped": "the stated Yes or No was the wrong one",
-    "moved_marker": "a marker in the image was not where text and drawing had it",
-    "other_image": "the first image belonged to another item",
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,9 @@ notice.
 
 from __future__ import annotations
 
+import itertools
+import json
 import re
-import textwrap
 import tomllib
 from collections import Counter
 from collections.abc import Sequence
@@ -36,7 +37,6 @@ from vgbench_gen.text.render import (
 )
 
 MAX_PER_CELL = 8  # wordings of one task, type and language (docs/validity.md#conventions-in-every-question)
-_WIDTH = 110
 
 Status = Literal["proposed", "reviewed"]
 _Line = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEMPLATE_CHARS)]
@@ -68,13 +68,11 @@ class BankEntry(Config):
     digest: str
     """The digest of the shipped phrasing when this was made; see `digest_template`."""
     question: _Line
-    """The question, with unfilled slots."""
     context: _Line
-    """The context, with unfilled slots."""
 
     @property
     def text(self) -> Text:
-        """The question and context together."""
+        """The question and context, with unfilled slots."""
         return Text(self.question, self.context)
 
     @property
@@ -128,12 +126,8 @@ ITEM_MARK = ".item-"  # in the `template_id` of a row that was reworded by itsel
 def find_origin(template_id: str) -> tuple[str, str]:
     """(id of the shipped phrasing, language) behind the `template_id` of a row, reworded or not."""
     parts = template_id.split(".")
-    language = "en"
-    for part in parts[3:]:
-        match = re.fullmatch(r"(?:item-)?([a-z]{2,3})[0-9]*", part)
-        if match is not None:
-            language = match[1]
-    return ".".join(parts[:3]), language
+    found = [match[1] for part in parts[3:] if (match := re.fullmatch(r"(?:item-)?([a-z]{2,3})[0-9]*", part))]
+    return ".".join(parts[:3]), found[-1] if found else "en"
 
 
 def load_bank(path: Path, missing_ok: bool = False) -> Bank:
@@ -191,28 +185,24 @@ def save_bank(bank: Bank) -> None:
 def add_wordings(bank: Bank, template: Phrasing, texts: Sequence[Text], model: str, language: str) -> Bank:
     """The bank with further wordings of one template, as proposals with the smallest free numbers."""
     taken = {e.id for e in (*bank.entries, *bank.stale)}
-    entries = list(bank.entries)
-    number = 1
-    for text in texts:
-        while f"{template.id}.{language}{number}" in taken:
-            number += 1
-        name = f"{template.id}.{language}{number}"
-        taken.add(name)
-        entries.append(
-            BankEntry(
-                id=name,
-                template=template.id,
-                task=template.task,
-                type=template.question_type,
-                language=language,
-                model=model,
-                status="proposed",
-                digest=digest_template(template),
-                question=text.question,
-                context=text.context,
-            )
+    names = (f"{template.id}.{language}{number}" for number in itertools.count(1))
+    free = (name for name in names if name not in taken)
+    entries = [
+        BankEntry(
+            id=next(free),
+            template=template.id,
+            task=template.task,
+            type=template.question_type,
+            language=language,
+            model=model,
+            status="proposed",
+            digest=digest_template(template),
+            question=text.question,
+            context=text.context,
         )
-    return Bank(bank.path, tuple(sorted(entries, key=_order)), bank.stale)
+        for text in texts
+    ]
+    return Bank(bank.path, tuple(sorted([*bank.entries, *entries], key=_order)), bank.stale)
 
 
 def accept_entries(bank: Bank, ids: Sequence[str] | None) -> tuple[Bank, list[str]]:
@@ -271,29 +261,7 @@ def _order(entry: BankEntry) -> tuple[str, str, int, str, int]:
 def _format_bank(entry: BankEntry) -> str:
     lines = ["\n[[phrasings]]"]
     for name, value in entry.model_dump().items():
-        lines.append(f"{name} = {_quote_lines(value) if name in ('question', 'context') else _quote(value)}")
+        # A JSON string is a TOML string; texts keep their line breaks.
+        text = "\n".join(json.dumps(line, ensure_ascii=False)[1:-1] for line in value.split("\n"))
+        lines.append(f'{name} = """\n{text}"""' if name in ("question", "context") else f'{name} = "{text}"')
     return "\n".join(lines) + "\n"
-
-
-def _quote(value: str) -> str:
-    return f'"{_escape(value)}"'
-
-
-def _quote_lines(value: str) -> str:
-    """A TOML string over several lines, whose line ends vanish in reading."""
-    rows = []
-    whole = re.sub(r"\{\{ (\w+) \}\}", "{{\x01\\1\x01}}", _escape(value))  # placeholders are not broken
-    for line in whole.split("\n"):
-        # Only single spaces between words are line ends here: TOML drops all white space after the backslash.
-        wrapped = textwrap.wrap(
-            line, _WIDTH, break_long_words=False, break_on_hyphens=False, drop_whitespace=True, expand_tabs=False
-        )
-        joined = " \\\n".join(wrapped)
-        rows.append(joined if " ".join(wrapped) == line else line)
-    return '"""\\\n' + "\n".join(rows).replace("\x01", " ") + '"""'
-
-
-def _escape(value: str) -> str:
-    return "".join(
-        {"\\": "\\\\", '"': '\\"'}.get(c, c if c == "\n" or ord(c) >= 32 else f"\\u{ord(c):04x}") for c in value
-    )

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.text.numbers import number_tokens
+from vgbench_gen.text.numbers import count_decimals, keep_digits, number_tokens
 
 MAX_DECIMALS = 4
 SIGNIFICANT_DIGITS = 4
@@ -133,7 +133,7 @@ def find_option_problems(options: Sequence[str]) -> list[str]:
         return problems
     tokens = [number_tokens(option) for option in options]
     by_place = list(zip(*tokens, strict=False))
-    same_decimals = all(len({_count_decimals(token) for token in place}) == 1 for place in by_place)
+    same_decimals = all(len({count_decimals(token) for token in place}) == 1 for place in by_place)
     if not same_decimals and not all(_is_significant(token) for row in tokens for token in row):
         problems.append("options: numbers with different decimals")
     # A lone number is as long as its text allows; its unit is part of the text.
@@ -166,25 +166,16 @@ def _find_text_problems(text: str) -> list[str]:
     for token in number_tokens(text):
         if token.startswith("-") and not token.strip("-0."):
             problems.append(f"negative zero ({token})")
-        elif _count_decimals(token) > MAX_DECIMALS and len(_keep_digits(token)) > SIGNIFICANT_DIGITS:
+        elif count_decimals(token) > MAX_DECIMALS and len(keep_digits(token)) > SIGNIFICANT_DIGITS:
             problems.append(f"float debris ({token})")
     return problems
 
 
-def _count_decimals(token: str) -> int:
-    return len(token.partition(".")[2])
-
-
-def _keep_digits(token: str) -> str:
-    """Digits from the first one that is not zero."""
-    return token.lstrip("+-").replace(".", "").lstrip("0")
-
-
 def _is_significant(token: str) -> bool:
     """Whether the number is printed with exactly `SIGNIFICANT_DIGITS` significant digits."""
-    digits = _keep_digits(token)
+    digits = keep_digits(token)
     if not digits:
-        return _count_decimals(token) == SIGNIFICANT_DIGITS - 1
+        return count_decimals(token) == SIGNIFICANT_DIGITS - 1
     if "." not in token:  # 12350: digits beyond the fourth only hold the place
         return len(digits) >= SIGNIFICANT_DIGITS and not digits[SIGNIFICANT_DIGITS:].strip("0")
     return len(digits) == SIGNIFICANT_DIGITS

@@ -108,6 +108,16 @@ def number_tokens(text: str) -> list[str]:
     return _NUMBER.findall(text)
 
 
+def count_decimals(token: str) -> int:
+    """The number of digits behind the point of a printed number."""
+    return len(token.partition(".")[2])
+
+
+def keep_digits(token: str) -> str:
+    """The digits of a printed number from the first one that is not zero."""
+    return token.lstrip("+-").replace(".", "").lstrip("0")
+
+
 def _format_rows(values: npt.ArrayLike, formatter: Callable[[float], str]) -> list[str]:
     return [f"[{', '.join(formatter(float(x)) for x in row)}]" for row in _check_shape(values, 2)]
 

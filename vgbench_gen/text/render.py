@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from vgbench_gen.core.config import read_toml
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.types import QuestionType
+from vgbench_gen.core.types import QUESTION_TYPES, QuestionType
 from vgbench_gen.text.lint import STATES
 
 MAX_TEMPLATE_CHARS = 4000
@@ -55,17 +55,12 @@ class _Strict(BaseModel):
 
 
 class _Slots(_Strict):
-    """Names of slots in the two parts of a phrasing."""
-
     question: tuple[_Name, ...] = ()
     context: tuple[_Name, ...] = ()
 
 
 class _PhrasingEntry(_Strict):
-    """One phrasing as it stands in a file."""
-
     id: Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,40}\.[a-z-]{1,20}\.[1-9][0-9]{0,3}$")]
-    """Its name: the task, the question type and a number, joined by dots."""
     question: _Text
     context: _Text
 
@@ -89,17 +84,11 @@ class _TaskFile(_Strict):
     open_ended: Annotated[_Cell | None, Field(alias="open-ended")] = None
 
     def list_cells(self) -> dict[QuestionType, _Cell]:
-        named: dict[QuestionType, _Cell | None] = {
-            "judgment": self.judgment,
-            "multi-choice": self.multi_choice,
-            "open-ended": self.open_ended,
-        }
-        return {question_type: cell for question_type, cell in named.items() if cell is not None}
+        cells = (self.judgment, self.multi_choice, self.open_ended)
+        return {form: cell for form, cell in zip(QUESTION_TYPES, cells, strict=True) if cell is not None}
 
 
 class _WordsFile(_Strict):
-    """A file of small phrases."""
-
     tables: dict[_Name, dict[_Name, _Text]]
 
 
@@ -218,10 +207,13 @@ def find_slot_names(template: str, where: object) -> frozenset[str]:
     Raises:
         PhrasingError: a brace stands anywhere but in a plain slot `{{ name }}`, or the template is too long.
     """
-    names, found, expected = _find_slots(template)
-    if found:
-        raise PhrasingError(where, found, expected)
-    return names
+    if len(template) > MAX_TEMPLATE_CHARS:
+        raise PhrasingError(where, f"{len(template)} characters", f"at most {MAX_TEMPLATE_CHARS}")
+    rest = _SLOT.sub("", template)
+    if brace := re.search(r"[{}]", rest):
+        around = rest[max(0, brace.start() - 10) : brace.start() + 30]
+        raise PhrasingError(where, f"{around!r}", "plain slots {{ name }} and no other braces")
+    return frozenset(_SLOT.findall(template))
 
 
 def render(phrasing: Phrasing, slots: Mapping[str, str]) -> tuple[str, str]:
@@ -261,11 +253,9 @@ def fill_phrase(path: Path, key: str, slots: Mapping[str, str]) -> str:
         table = key.partition(".")[0]
         near = sorted(k for k in words if k.startswith(f"{table}.")) or sorted({k.partition(".")[0] for k in words})
         raise PhrasingError(where, "no such phrase", f"one of {near}")
-    unknown = set(slots) - find_slot_names(words[key], where)
-    if unknown:
-        raise PhrasingError(
-            where, f"unknown slots {sorted(unknown)}", f"only {sorted(find_slot_names(words[key], where))}"
-        )
+    known = find_slot_names(words[key], where)
+    if unknown := set(slots) - known:
+        raise PhrasingError(where, f"unknown slots {sorted(unknown)}", f"only {sorted(known)}")
     return _fill(words[key], slots, where)
 
 
@@ -316,26 +306,11 @@ def _check_slots(where: str, used: frozenset[str], allowed: set[str], required: 
 
 
 def _fill(template: str, slots: Mapping[str, str], where: str) -> str:
-    values: dict[str, str] = {}
     for name in find_slot_names(template, where):
         if name not in slots:
             raise PhrasingError(where, f"no value for the slot {name!r}", f"a text for {name!r}")
-        value = slots[name]
+        value: object = slots[name]
         if not isinstance(value, str) or not value or len(value) > MAX_SLOT_CHARS:
             kind = f"{len(value)} characters" if isinstance(value, str) else type(value).__name__
             raise PhrasingError(where, f"{kind} for the slot {name!r}", f"a text of 1 to {MAX_SLOT_CHARS} characters")
-        values[name] = value
-    return _SLOT.sub(lambda slot: values[slot[1]], template)
-
-
-@lru_cache(maxsize=1024)
-def _find_slots(template: str) -> tuple[frozenset[str], str, str]:
-    """(names of the slots, what is wrong or "", what was expected); every text filled asks for its template's."""
-    if len(template) > MAX_TEMPLATE_CHARS:
-        return frozenset(), f"{len(template)} characters", f"at most {MAX_TEMPLATE_CHARS}"
-    rest = _SLOT.sub("", template)
-    brace = re.search(r"[{}]", rest)
-    if brace is not None:
-        around = rest[max(0, brace.start() - 10) : brace.start() + 30]
-        return frozenset(), f"{around!r}", "plain slots {{ name }} and no other braces"
-    return frozenset(_SLOT.findall(template)), "", ""
+    return _SLOT.sub(lambda slot: slots[slot[1]], template)

@@ -32,7 +32,6 @@ def lines(
     flags: Sequence[str] = (),
     planted: str = "",
     batch: str = "b",
-    turn: int = 0,
     minute: int = 0,
     digest: str = "",
 ) -> list[ReviewLine]:
@@ -44,7 +43,6 @@ def lines(
         "digest": digest or f"digest-{item}",
         "planted": planted,
         "batch": batch,
-        "round": turn,
         "time": time.isoformat(timespec="milliseconds"),
     }
     blind = {**record, "stage": "answer", "answer": answer, "confidence": "sure"}

@@ -123,52 +123,21 @@ def test_two_reviewers_and_a_third_where_they_differ(open_queue: OpenDesk) -> No
     assert queue.open_session("dan").count_progress().left == 0
 
 
-def test_who_lets_one_planted_item_pass_is_told_and_keeps_the_verdicts(open_queue: OpenDesk) -> None:
-    queue = open_queue()
-    session = queue.open_session("ann")
-    batch, before = session.batch, [assignment.token for assignment in session.assignments]
-    done = []
-    while not session.missed:
-        done += work(session, 1, on_planted="valid")
-    assert session.missed == queue.show(done[-1]).kind
-    assert (session.batch, session.round, session.sent_back) == (batch, 0, [])
-    # What there was stays, and more are planted among it.
-    assert set(before) < {assignment.token for assignment in session.assignments}
-    assert sum(bool(assignment.defect) for assignment in session.assignments) == 5
-    assert session.done == len(done)
-    # A second thought on it comes too late.
-    session.judge(done[-1], "invalid", ["wrong_answer"], "")
-    line = session.find_line(done[-1], "verdict")
-    assert line is not None
-    assert line.verdict == "valid"
-    queue.close()
-    queue = open_queue()
-    session = queue.open_session("ann")
-    assert (session.batch, session.round, session.done) == (batch, 0, len(done))  # also after a restart
-    work(session)
-    assert session.count_progress().judged == 12
-    checks = count_verdicts(read_logs(queue.folder), queue.entries).checks["ann"]
-    assert (checks.missed, checks.sent_back) == (1, 0)
-
-
-def test_a_reviewer_who_lets_planted_items_pass_does_the_batch_again(open_queue: OpenDesk) -> None:
-    queue = open_queue()
-    session = queue.open_session("ann")
-    batch = session.batch
-    before = [assignment.token for assignment in session.assignments]
-    while not session.sent_back:
-        work(session, 1, on_planted="valid")
-    assert len(session.sent_back) == 2
-    assert (session.batch, session.round) == (batch, 1)
-    assert set(before).isdisjoint(assignment.token for assignment in session.assignments)
-    assert session.count_progress().judged == 0
-    queue.close()
-    queue = open_queue()
-    session = queue.open_session("ann")
-    assert (session.batch, session.round) == (batch, 1)  # also after a restart
-    work(session)
-    assert session.count_progress().judged == 12
-    assert count_verdicts(read_logs(queue.folder), queue.entries).checks["ann"].sent_back == 1
+def test_who_lets_planted_items_pass_does_not_count_and_others_are_asked(open_queue: OpenDesk) -> None:
+    queue = open_queue(batch=3)  # four batches with a planted item in each
+    ann, bob = queue.open_session("ann"), queue.open_session("bob")
+    work(ann, on_planted="valid")
+    done = work(bob)
+    checks = count_verdicts(read_logs(queue.folder), queue.entries).checks
+    assert (checks["ann"].shown, checks["ann"].missed, checks["ann"].counted) == (4, 4, False)
+    assert (checks["bob"].shown, checks["bob"].missed, checks["bob"].counted) == (4, 0, True)
+    assert ann.find_next() is None  # one round
+    assert len(work(queue.open_session("cyd"))) == len(done)
+    # A second thought on a planted item counts as on any other.
+    for plant in [each for each in done if each.defect][:2]:
+        bob.batch = next(line.batch for line in bob.log.lines if line.planted and line.item == plant.entry.id)
+        bob.judge(plant, "valid", [], "")
+    assert not count_verdicts(read_logs(queue.folder), queue.entries).checks["bob"].counted
 
 
 def test_the_count_of_judged_items_betrays_no_planted_one(open_queue: OpenDesk) -> None:

@@ -21,35 +21,21 @@ def counted(*found: Sequence[ReviewLine]) -> ReviewRecord:
     return count_verdicts(logs, ITEMS)
 
 
-def test_planted_items_and_batches_sent_back_do_not_count() -> None:
-    record = counted(
-        lines("ann", "a", "valid"),
-        lines("ann", "b", "invalid", planted="flipped", flags=["wrong_answer"]),
-        lines("bob", "a", "valid", answer="C", batch="x"),
-        lines("bob", "b", "valid", planted="exchanged", batch="x"),
-        lines("bob", "b", "invalid", batch="y", flags=["unclear"]),
-    )
-    assert {item: [j.reviewer for j in given] for item, given in record.verdicts.items()} == {
-        "a": ["ann"],
-        "b": ["bob"],
-    }
-    assert [(c.shown, c.missed, c.sent_back) for c in record.checks.values()] == [(1, 0, 0), (1, 1, 1)]
-    # Done again: the new verdict counts, and the first blind answer, because the second was not blind.
-    again = counted(
-        lines("bob", "a", "valid", answer="C", batch="x"),
-        lines("bob", "b", "valid", planted="exchanged", batch="x"),
-        lines("bob", "a", "unsure", answer="A", batch="x", turn=1),
-        lines("bob", "c", "unsure", planted="flipped", flags=["unclear"], batch="x", turn=1),
-    )
-    assert [(j.verdict, j.answer) for j in again.verdicts["a"]] == [("unsure", "C")]
-
-
-def test_up_to_a_fifth_may_be_missed() -> None:
-    plants = [lines("ann", name, "invalid", planted="flipped") for name in "bcde"]
-    one = counted(lines("ann", "a", "valid"), *plants, lines("ann", "f", "valid", planted="flipped"))
-    assert "a" in one.verdicts
-    two = counted(lines("ann", "a", "valid"), *plants[1:], lines("ann", "f", "valid", planted="flipped"))
-    assert "a" not in two.verdicts
+def test_planted_items_do_not_count_and_neither_does_who_misses_too_many() -> None:
+    plants = [lines("ann", name, "invalid", planted="flipped", flags=["wrong_answer"]) for name in "bcdefgh"]
+    missed = [lines("ann", name, "valid", planted="exchanged") for name in "ij"]
+    other = lines("bob", "a", "valid", answer="C")
+    for caught, slips, names in (
+        (0, 1, ["ann", "bob"]),  # one slip says little
+        (7, 2, ["bob"]),
+        (0, 2, ["bob"]),
+        (7, 1, ["ann", "bob"]),
+        (0, 0, ["ann", "bob"]),
+    ):
+        record = counted(lines("ann", "a", "valid"), other, *plants[:caught], *missed[:slips])
+        assert {item: [j.reviewer for j in given] for item, given in record.verdicts.items()} == {"a": names}
+        checks = record.checks["ann"]
+        assert (checks.shown, checks.missed, checks.counted) == (caught + slips, slips, "ann" in names)
 
 
 def test_verdicts_on_changed_items_are_stale() -> None:

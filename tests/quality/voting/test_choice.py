@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vgbench_gen.quality.voting.choice import Subject, choose_balanced, scale_balance, split_total
+from vgbench_gen.quality.voting.choice import Subject, choose_balanced, scale_balance, share_out
 from vgbench_gen.quality.voting.figures import count_truth_positions
 from vgbench_gen.quality.voting.rule import Balance, load_rule
 
@@ -103,7 +103,7 @@ def test_no_constant_letter_or_yes_stands_out(data: st.DataObject) -> None:
         weights = data.draw(st.lists(st.sampled_from([0.01, 1.0, 2.0, 5.0]), min_size=2, max_size=5))
         candidates += letters(data.draw(st.integers(1, 40)), f"t{task}", weights, seed=task)
         candidates += claims(data.draw(st.integers(0, 5)), f"c{task}", yes_alone=data.draw(st.integers(0, 5)))
-    plan = Balance(target=data.draw(st.integers(1, 150)), letter_points=3.0)
+    plan = Balance(target=data.draw(st.integers(1, 150)))
     found = choose_balanced(candidates, candidates, plan, seed=0)
     chosen = [one for one in candidates if one.id in set(found.ids)]
     assert len(found.ids) == len(set(found.ids)) == len(chosen) <= plan.target
@@ -120,7 +120,7 @@ def test_no_constant_letter_or_yes_stands_out(data: st.DataObject) -> None:
 def test_shares_add_up_in_proportion(total: int, given_: list[tuple[float, int]]) -> None:
     weights = {k: weight for k, (weight, _) in enumerate(given_)}
     most = {k: top for k, (_, top) in enumerate(given_)}
-    found = split_total(total, weights, most)
+    found = share_out(total, weights, most)
     assert sum(found.values()) == min(total, sum(top for k, top in most.items() if weights[k]))
     assert all(0 <= found[k] <= most[k] for k in most)
     free = [k for k in found if weights[k] and found[k] < most[k]]

@@ -44,7 +44,7 @@ ATTACKS = [
     ("colour", "metric_depth.judgment.1", "orange", "green", "colour"),
     ("extreme", "relative_depth.multi-choice.1", "farthest from", "closest to", "extreme"),
     ("claim", "metric_depth.judgment.1", "2.10 meters", "2.1 meters", "number"),
-    ("placeholder", "metric_depth.judgment.1", "2.10", "{{ claim }}", "slot_added"),
+    ("placeholder", "metric_depth.judgment.1", "2.10", "{{ claim }}", "slot"),
 ]  # fmt: skip
 
 
@@ -54,6 +54,12 @@ def test_numbers_keep_their_places(name: str, old: str, new: str, reason: str) -
     changed = Text(proposed.question.replace(old, new, 1), proposed.context.replace(old, new, 1))
     assert changed != proposed
     assert reason in {problem.reason for problem in check(changed, original)}
+
+
+def test_parameters_stay_with_their_images() -> None:
+    proposed, original = both("relative_pose.judgment.1")
+    exchanged = proposed.context.replace("577", "?").replace("711", "577").replace("?", "711")
+    assert [p.reason for p in check(Text(proposed.question, exchanged), original)] == ["formula"]
 
 
 def test_colours_stay_with_their_regions() -> None:

@@ -30,7 +30,7 @@ Flag = Literal[
 ]
 Kind = Literal["exchanged", "flipped", "moved_marker", "other_image"]
 
-Key = tuple[str, int, str, bool, str]
+Key = tuple[str, str, bool, str]
 
 CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -64,18 +64,13 @@ class ReviewLine(BaseModel):
     """The kind of the planted defect, "" for a real item."""
     batch: str
     """The batch that the item stood in."""
-    round: Annotated[int, Field(ge=0)] = 0
-    """How often that batch had been sent back before."""
     answer: Annotated[str, Field(max_length=64)] = ""
     """The blind answer, of the stage "answer"."""
     confidence: Literal[Confidence, ""] = ""
-    """How sure the reviewer was, of the stage "answer"."""
+    """Of the stage "answer"; all that follow are of the stage "verdict"."""
     verdict: Literal[Verdict, ""] = ""
-    """The verdict, of the stage "verdict"."""
     flags: tuple[Flag, ...] = ()
-    """What the reviewer found wrong, of the stage "verdict"."""
     note: Annotated[str, Field(max_length=MAX_NOTE)] = ""
-    """What the reviewer wrote, of the stage "verdict"."""
     time: str
     """When the line was written, UTC in ISO 8601."""
     seconds: float = -1.0
@@ -84,7 +79,7 @@ class ReviewLine(BaseModel):
     @property
     def key(self) -> Key:
         """What the line is about; of lines with one key the last wins."""
-        return self.batch, self.round, self.item, bool(self.planted), self.stage
+        return self.batch, self.item, bool(self.planted), self.stage
 
     def to_bytes(self) -> bytes:
         """The line as canonical JSON with its newline."""

@@ -25,7 +25,7 @@ from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.text.render import fill_word
 
 SHARE = 0.05  # of a batch
-MISSED_MAX = 0.2  # of the planted items; above, the batch is done again
+MISSED_MAX = 0.2  # of the planted items; above, none of a reviewer's verdicts count
 _SHIFT_MIN = 0.2  # of the image diagonal: nobody who looks takes such a mark for the right one
 _SCALE = 1.8  # of an open-ended answer: far outside the tolerance of 1.25
 _NUMBER = re.compile(r"\d+(?:\.(?P<decimals>\d+))?")
@@ -45,19 +45,14 @@ class ReviewedItem:
     """By place, the images that take the place of the item's own."""
 
 
-def count_planted(items: int, missed: int = 0) -> int:
-    """Planted items of a batch with so many real ones; at least one, so that every batch is checked.
-
-    Where one was missed, at least so many that one miss does not send the batch back: a slip says little about somebody
-    who then finds all others.
-    """
-    enough = math.ceil(1 / MISSED_MAX) if missed else 1
-    return max(enough, math.ceil(items * SHARE)) if items else 0
+def count_planted(items: int) -> int:
+    """Planted items of a batch with so many real ones; at least one, so that every batch is checked."""
+    return max(1, math.ceil(items * SHARE)) if items else 0
 
 
 def is_failed(missed: int, judged: int) -> bool:
-    """Whether so many missed of those judged send the batch back."""
-    return judged > 0 and missed / judged > MISSED_MAX
+    """Whether a reviewer missed too many of the planted items judged; one slip alone says little."""
+    return missed > max(1, MISSED_MAX * judged)
 
 
 def is_caught(verdict: str, flags: Sequence[str]) -> bool:

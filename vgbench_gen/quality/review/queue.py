@@ -132,9 +132,9 @@ def split_batches(entries: Sequence[ReviewItem], size: int = BATCH) -> list[tupl
     return [(hash_stably("review batch", *(e.id for e in part)), part) for part in parts]
 
 
-def place_token(reviewer: str, batch: str, turn: int, item_id: str, planted: bool) -> str:
+def place_token(reviewer: str, batch: str, item_id: str, planted: bool) -> str:
     """Hash by which a reviewer's items of a batch are ordered; also the name of the place in an address."""
-    return hash_stably("review place", reviewer, batch, str(turn), item_id, str(planted))
+    return hash_stably("review place", reviewer, batch, item_id, str(planted))
 
 
 def parse_number(text: str) -> float | None:

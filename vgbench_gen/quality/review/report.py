@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -48,9 +48,8 @@ class TaskRow:
     """The share of right blind answers per item, so that two answers to one item do not count as two items. Items that
     were found invalid are left out."""
     low: float
-    """The lower end of Wilson's interval of `human`."""
+    """The lower end of Wilson's 95 % interval of `human`, and `high` its upper one."""
     high: float
-    """The upper end of Wilson's interval of `human`."""
     grade: Literal["human", "instrument", ""]
     """"human", or "instrument" where nothing may be claimed about people, or "" where there are too few items."""
     verdict: Verdict
@@ -62,11 +61,9 @@ class CellRow:
 
     task: str
     source: str
-    """The scan dataset."""
     n: int
     """The settled items."""
     accepted: int
-    """The accepted ones among them."""
     wrong: int
     """The items that two reviewers call wrong; one stops the cell."""
     ambiguous: int
@@ -116,11 +113,13 @@ def make_report(entries: Sequence[ReviewItem], record: ReviewRecord) -> ReviewRe
         e.id for e in settled if _is_rejected_for(record.verdicts[e.id], standings[e.id], frozenset({"wrong_answer"}))
     }
     unclear = {e.id for e in settled if _is_rejected_for(record.verdicts[e.id], standings[e.id], _UNCLEAR)} - wrong
-    reviewers = {name: _count_given(name, record) | asdict(checks) for name, checks in record.checks.items()}
-    cells = tuple(
-        _make_cell_row(cell, [e.id for e in settled if (e.task, e.source) == cell], standings, wrong, unclear)
-        for cell in sorted({(e.task, e.source) for e in settled})
-    )
+    verdicts = Counter(j.reviewer for given in record.verdicts.values() for j in given)
+    reviewers = {name: {"verdicts": verdicts[name]} | asdict(checks) for name, checks in record.checks.items()}
+    cells = []
+    for cell in sorted({(e.task, e.source) for e in settled}):
+        ids = {e.id for e in settled if (e.task, e.source) == cell}
+        accepted, bad = sum(standings[i].state == "accepted" for i in ids), len(ids & wrong)
+        cells.append(CellRow(*cell, len(ids), accepted, bad, len(ids & unclear), rate_bound(bad, len(ids)), bad > 0))
     return ReviewReport(
         items=len(entries),
         states=dict(Counter(s.state for s in standings.values())),
@@ -130,26 +129,10 @@ def make_report(entries: Sequence[ReviewItem], record: ReviewRecord) -> ReviewRe
             _make_task_row(task, [e for e in entries if e.task == task], record, standings)
             for task in sorted({e.task for e in entries if len(record.verdicts.get(e.id, ())) > 1})
         ),
-        cells=cells,
+        cells=tuple(cells),
         wrong=_rate(len(wrong), len(settled)),
         ambiguous=_rate(len(unclear), len(settled)),
     )
-
-
-def _count_given(reviewer: str, record: ReviewRecord) -> dict[str, int]:
-    return {"verdicts": sum(j.reviewer == reviewer for found in record.verdicts.values() for j in found)}
-
-
-def _make_cell_row(
-    cell: tuple[str, str],
-    ids: Sequence[str],
-    standings: Mapping[str, ReviewStatus],
-    wrong: Set[str],
-    unclear: Set[str],
-) -> CellRow:
-    bad, ambiguous = sum(i in wrong for i in ids), sum(i in unclear for i in ids)
-    accepted = sum(standings[i].state == "accepted" for i in ids)
-    return CellRow(*cell, len(ids), accepted, bad, ambiguous, rate_bound(bad, len(ids)), bad > 0)
 
 
 def _make_task_row(
@@ -248,8 +231,11 @@ def format_report(found: ReviewReport, width: int = WIDTH) -> str:
     heads: tuple[str, ...]
     rows: list[tuple[object, ...]]
     if found.reviewers:
-        heads = ("reviewer", "verdicts", "planted", "missed", "sent back")
-        rows = [(name, r["verdicts"], r["shown"], r["missed"], r["sent_back"]) for name, r in found.reviewers.items()]
+        heads = ("reviewer", "verdicts", "planted", "missed", "counted")
+        rows = [
+            (name, r["verdicts"], r["shown"], r["missed"], "yes" if r["counted"] else "no")
+            for name, r in found.reviewers.items()
+        ]
         lines += ["", *format_columns(rows, heads=heads, right=heads[1:], text=False, width=width)]
     if found.tasks:
         heads = ("task", "n", "valid: % alike", "valid: AC1", "valid: alpha", "answers: % alike", "answers: alpha",

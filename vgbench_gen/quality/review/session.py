@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -117,9 +116,7 @@ class ReviewSession:
 
     def __init__(self, queue: ReviewQueue, log: VerdictLog) -> None:
         self.queue, self.log, self.name = queue, log, log.reviewer
-        self.batch, self.round, self.assignments = "", 0, list[Assignment]()
-        self.sent_back: list[str] = []  # kinds of the planted items missed in the round that has just been sent back
-        self.missed: str = ""  # the kind of the planted item that has just been missed, where the round goes on
+        self.batch, self.assignments = "", list[Assignment]()
         self._opened: dict[tuple[str, str], datetime] = {}
         self._last: tuple[Assignment, ReviewedItem] | None = None
         self._held: dict[Key, ReviewLine] = {line.key: line for line in log.lines}
@@ -187,8 +184,8 @@ class ReviewSession:
         return shown.images[k] if k in shown.images else self.queue.dataset.image_bytes(shown.item.id, k)
 
     def find_line(self, assignment: Assignment, stage: Stage) -> ReviewLine | None:
-        """What was saved last for a place, in this round."""
-        return self._held.get((self.batch, self.round, assignment.entry.id, bool(assignment.defect), stage))
+        """What was saved last for a place."""
+        return self._held.get((self.batch, assignment.entry.id, bool(assignment.defect), stage))
 
     def note_opened(self, assignment: Assignment, stage: Stage) -> None:
         """Note that the page of this stage is shown now, for the time that it takes."""
@@ -225,9 +222,6 @@ class ReviewSession:
     def judge(self, assignment: Assignment, verdict: str, flags: Iterable[str], note: str) -> None:
         """Save the verdict; a later one on the same place takes its place.
 
-        A planted item that is missed is told at once (`missed`), and more are planted in the rest of the batch; the
-        verdicts stay. Only where too many of those are missed as well is the batch sent back (`sent_back`).
-
         Raises:
             ReviewError: no blind answer yet, or a verdict that says nothing or contradicts its flags.
         """
@@ -242,18 +236,7 @@ class ReviewSession:
             raise ReviewError("Please say what is wrong: a flag or a note.")
         if len(note) > MAX_NOTE:
             raise ReviewError(f"The note has {len(note)} characters; at most {MAX_NOTE} are kept.")
-        self.sent_back, self.missed = [], ""
-        if assignment in self._find_missed(self.assignments):
-            return  # it was told: a second thought comes too late
         self._save(assignment, "verdict", verdict=verdict, flags=tuple(f for f in FLAGS if f in chosen), note=note)
-        missed = self._find_missed(self.assignments)
-        if assignment in missed:
-            self.assignments = self._lay([each.entry for each in self.assignments if not each.defect])
-            if self._is_lost():
-                self._choose_batch()
-                self.sent_back = [self.queue.show(each).kind for each in missed]
-            else:
-                self.missed = self.queue.show(assignment).kind
 
     def _save(self, assignment: Assignment, stage: Stage, **said: object) -> None:
         now = self.queue.clock()
@@ -265,7 +248,6 @@ class ReviewSession:
             "digest": assignment.entry.digest,
             "planted": self.show(assignment).kind,
             "batch": self.batch,
-            "round": self.round,
             "time": now.isoformat(timespec="milliseconds"),
             "seconds": -1.0 if began is None else round((now - began).total_seconds(), 1),
         }
@@ -277,50 +259,23 @@ class ReviewSession:
 
     def _choose_batch(self) -> None:
         record = count_verdicts(self._read_logs(), self.queue.entries)
-        begun: dict[tuple[str, int], set[str]] = defaultdict(set)
-        for batch, turn, item, is_planted, _ in self._held:
-            if not is_planted:
-                begun[batch, turn].add(item)
         for name, members in self.queue.batches:
-            self.batch, self.round = name, 0
-            while True:
-                mine = begun[name, self.round]
-                wanted = [e for e in members if e.id in mine or needs_verdict(record.verdicts.get(e.id, ()), self.name)]
-                self.assignments = self._lay(wanted)
-                if not self._is_lost():
-                    break
-                self.round += 1
+            self.batch = name
+            mine = {line.item for line in self._held.values() if line.batch == name and not line.planted}
+            self.assignments = self._lay(
+                [e for e in members if e.id in mine or needs_verdict(record.verdicts.get(e.id, ()), self.name)]
+            )
             if any(self.find_line(assignment, "verdict") is None for assignment in self.assignments):
                 return
         self.assignments = []
 
     def _lay(self, wanted: Sequence[ReviewItem]) -> list[Assignment]:
-        """Slots of real items and the planted ones among them, in this reviewer's order.
-
-        The first planted ones stay the same where more are added because one was missed.
-        """
-        key = (self.name, self.batch, str(self.round))
-        laid = [Assignment(place_token(self.name, self.batch, self.round, e.id, False), e) for e in wanted]
-        plants: list[Assignment] = []
-        for missed in range(2):
-            chosen = planted.choose_planted(
-                self.queue.entries, wanted, planted.count_planted(len(wanted), missed), *key
-            )
-            plants = [
-                Assignment(place_token(self.name, self.batch, self.round, e.id, True), e, kind) for e, kind in chosen
-            ]
-            if not self._find_missed(plants):
-                break
-        return sorted(laid + plants, key=lambda assignment: assignment.token)
-
-    def _find_missed(self, assignments: Sequence[Assignment]) -> list[Assignment]:
-        plants = [(each, self.find_line(each, "verdict")) for each in assignments if each.defect]
-        return [each for each, line in plants if line and not planted.is_caught(line.verdict, line.flags)]
-
-    def _is_lost(self) -> bool:
-        """Whether the round is lost already: what is still to come cannot bring the share down far enough."""
-        missed = len(self._find_missed(self.assignments))
-        return planted.is_failed(missed, sum(bool(each.defect) for each in self.assignments))
+        """Places of real items and the planted ones among them, in this reviewer's order."""
+        number = planted.count_planted(len(wanted))
+        plants = planted.choose_planted(self.queue.entries, wanted, number, self.name, self.batch)
+        laid = [Assignment(place_token(self.name, self.batch, e.id, False), e) for e in wanted]
+        laid += [Assignment(place_token(self.name, self.batch, e.id, True), e, kind) for e, kind in plants]
+        return sorted(laid, key=lambda assignment: assignment.token)
 
     def _read_logs(self) -> dict[str, list[ReviewLine]]:
         return {**read_logs(self.queue.folder), self.name: self.log.lines}

@@ -21,13 +21,10 @@ class ItemVerdict:
     reviewer: str
     verdict: Verdict
     flags: tuple[str, ...]
-    """What the reviewer found wrong."""
     note: str
-    """What the reviewer wrote."""
     answer: str
     """The blind answer, "" where it is missing."""
     confidence: str
-    """How sure the reviewer was of the blind answer."""
     time: str
     """When the verdict was given, UTC in ISO 8601."""
 
@@ -40,8 +37,8 @@ class Checks:
     """The planted items that were judged."""
     missed: int = 0
     """Those among them that were called valid."""
-    sent_back: int = 0
-    """The batches that have to be done again."""
+    counted: bool = True
+    """Whether the reviewer's verdicts count: too many missed planted items and none do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +65,14 @@ class ReviewRecord:
 def count_verdicts(logs: Mapping[str, Sequence[ReviewLine]], entries: Sequence[ReviewItem]) -> ReviewRecord:
     """Count the lines.
 
-    Left out: planted items, verdicts of batches that were sent back, items whose digest is no longer that of the
-    dataset. Of a batch that was done again the first blind answer counts: the second time, the answer is known.
+    Left out: planted items, reviewers who missed too many of them, items whose digest is no longer the dataset's.
     """
     digests = {e.id: e.digest for e in entries}
     record = ReviewRecord()
     found: dict[str, list[ItemVerdict]] = defaultdict(list)
     for reviewer in sorted(logs):
         lines = keep_last(logs[reviewer])
-        record.checks[reviewer], void = _count_checks(lines)
+        checks = record.checks[reviewer] = _count_checks(lines)
         answers: dict[str, ReviewLine] = {}
         verdicts: dict[str, ReviewLine] = {}
         for line in lines:
@@ -86,7 +82,7 @@ def count_verdicts(logs: Mapping[str, Sequence[ReviewLine]], entries: Sequence[R
                 record.stale += line.stage == "verdict"
             elif line.stage == "answer":
                 answers.setdefault(line.item, line)
-            elif (line.batch, line.round) not in void:
+            elif checks.counted:
                 verdicts[line.item] = line
         for item, line in verdicts.items():
             answer = answers.get(item)
@@ -106,15 +102,10 @@ def count_verdicts(logs: Mapping[str, Sequence[ReviewLine]], entries: Sequence[R
     return record
 
 
-def _count_checks(lines: Sequence[ReviewLine]) -> tuple[Checks, set[tuple[str, int]]]:
-    shown: Counter[tuple[str, int]] = Counter()
-    missed: Counter[tuple[str, int]] = Counter()
-    for line in lines:
-        if line.planted and line.stage == "verdict":
-            shown[line.batch, line.round] += 1
-            missed[line.batch, line.round] += not planted.is_caught(line.verdict, line.flags)
-    void = {batch for batch, number in shown.items() if planted.is_failed(missed[batch], number)}
-    return Checks(shown.total(), missed.total(), len(void)), void
+def _count_checks(lines: Sequence[ReviewLine]) -> Checks:
+    judged = [line for line in lines if line.planted and line.stage == "verdict"]
+    missed = sum(not planted.is_caught(line.verdict, line.flags) for line in judged)
+    return Checks(len(judged), missed, not planted.is_failed(missed, len(judged)))
 
 
 def find_status(given: Sequence[ItemVerdict]) -> ReviewStatus:

@@ -28,11 +28,9 @@ class Balance(Config):
     """How the hard questions are chosen from the candidates."""
 
     target: int = Field(default=1400, ge=1)
-    letter_points: float = Field(default=0.0, ge=0, le=3)
-    """How many points more frequent than even a letter may be among the questions of one task, form and source, besides
-    rounding."""
     rank_points: float = Field(default=3.0, ge=0, le=100)
-    """The same for the rank of the truth by size among numbers."""
+    """How many percentage points off even each rank of the truth by size may be among the questions of one task, form
+    and source, besides rounding; letters are even but for rounding."""
     counts: dict[str, int] = Field(default_factory=dict)
     """Questions per category, for datasets that have all of these categories; others share the target evenly over
     tasks."""

@@ -32,6 +32,12 @@ class VoteCounts:
     """Whether the question is not hard yet but would be if the models without a vote were wrong."""
 
 
+def cast_votes(votes: VoteMatrix, rule: Rule) -> IntArray:
+    """Votes (n, m) as 1 right, 0 wrong, -1 no vote."""
+    wrong = np.isin(votes, [VOTES.index(vote) for vote in COUNTED_WRONG[rule.policy]])
+    return np.asarray(np.where(votes == VOTES.index("right"), 1, np.where(wrong, 0, -1)), dtype=np.int64)
+
+
 def count_by_question(votes: VoteMatrix, panel: Sequence[Voter], rule: Rule) -> VoteCounts:
     """Count votes by a rule.
 
@@ -40,14 +46,13 @@ def count_by_question(votes: VoteMatrix, panel: Sequence[Voter], rule: Rule) -> 
         panel: the m models, in the order of the columns.
         rule: fitted to this panel.
     """
-    wrong_codes = [VOTES.index(vote) for vote in COUNTED_WRONG[rule.policy]]
-    right, wrong = votes == VOTES.index("right"), np.isin(votes, wrong_codes)
+    cast = cast_votes(votes, rule)
+    wrong, without = cast == 0, cast < 0
     large = np.array([voter.is_large(rule) for voter in panel], dtype=np.bool_)
-    without = ~(right | wrong)
     n_wrong, n_large, n_open = _sum(wrong), _sum(wrong[:, large]), _sum(without)
     hard = (n_wrong >= rule.wrong) & (n_large >= rule.large)
     could = (n_wrong + n_open >= rule.wrong) & (n_large + _sum(without[:, large]) >= rule.large)
-    return VoteCounts(_sum(right), n_wrong, n_large, n_open, hard, could & ~hard)
+    return VoteCounts(_sum(cast == 1), n_wrong, n_large, n_open, hard, could & ~hard)
 
 
 def _sum(chosen: BoolArray) -> IntArray:

@@ -45,29 +45,26 @@ class RewordCounts:
 
     texts: int = 0
     reworded: int = 0
-    """The number of those with at least one new wording."""
+    """Texts with at least one new wording."""
     rounds: int = 0
-    """The number of requests for rewordings that got a reply."""
+    """Requests for rewordings that got a reply."""
     proposed: int = 0
-    """The number of rewordings that were looked at."""
+    """Rewordings that were checked."""
     accepted: int = 0
-    """The number of rewordings that passed every check."""
     judged: int = 0
-    """The number of questions to the judge."""
+    """Requests to the judge."""
     cached: int = 0
-    """The number of replies that were known before."""
+    """Replies that came from the cache."""
     prompt_tokens: int = 0
-    """The tokens of the prompts, as far as replies tell them."""
     completion_tokens: int = 0
-    """The tokens of the replies, as far as they tell them."""
     usd: float = 0.0
-    """The cost in US dollars of the replies whose price is known."""
+    """Cost of the replies whose price is known."""
     uncosted: int = 0
-    """The number of replies whose price is not known."""
+    """Replies whose price is not known."""
     refused: Counter[str] = field(default_factory=Counter)
-    """How often each reason refused a rewording; one rewording may have several."""
+    """Refused rewordings by reason; one rewording may have several."""
     failed: Counter[str] = field(default_factory=Counter)
-    """The number of requests without a reply, by kind of failure."""
+    """Requests without a reply, by kind of failure."""
 
     @classmethod
     def sum_over(cls, groups: Iterable[RewordCounts]) -> RewordCounts:
@@ -79,13 +76,8 @@ class RewordCounts:
 
     def add(self, other: RewordCounts) -> None:
         """Count another group in."""
-        for name in ("texts", "reworded", "rounds", "proposed", "accepted", "judged", "cached", "uncosted"):
+        for name in self.__slots__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.prompt_tokens += other.prompt_tokens
-        self.completion_tokens += other.completion_tokens
-        self.usd += other.usd
-        self.refused.update(other.refused)
-        self.failed.update(other.failed)
 
     def count(self, reply: Reply) -> None:
         """Count what one reply took."""

@@ -27,8 +27,6 @@ class BankReport:
 
     language: str = "en"
     """The code of the language of the rewordings."""
-    vocabulary: bool = True
-    """Whether words could be compared, for which the language needs a vocabulary file."""
     cells: dict[str, RewordCounts] = field(default_factory=dict)
     """What happened to the templates of each cell, by "task/type"."""
     full: list[str] = field(default_factory=list)
@@ -45,7 +43,6 @@ class BankReport:
         """The report as values that JSON can hold."""
         return {
             "language": self.language,
-            "vocabulary": self.vocabulary,
             "stopped": self.stopped,
             "full": self.full,
             "total": self.total.as_json(),
@@ -89,7 +86,7 @@ def paraphrase(
         Stopped: never; a spent budget or a refused key ends the work, and the report says so.
     """
     rules.find_language(language)
-    report = BankReport(language, rules.load_vocabulary(language) is not None)
+    report = BankReport(language)
     holder = _Holder(bank)
     total = sum(len(load_phrasings(*cell)) for cell in chosen)
     done = 0
