@@ -174,7 +174,7 @@ def _place_centrepiece(f: Furnisher, kind: str) -> Placed:
     else:
         reach = float(np.hypot(*np.maximum(-low[:2], high[:2])))
         for board in (
-            *(f.choose_kind(("round table", "side table", "coffee table", "table")) for _ in range(4)),
+            *(f.choose_kind("round table, side table, coffee table, table") for _ in range(4)),
             "table",
         ):
             table = Placed(f.make_model(board), x, y, 0.0, float(rng.uniform(0, 90)))
@@ -187,7 +187,7 @@ def _place_centrepiece(f: Furnisher, kind: str) -> Placed:
         thing = Placed(model, x, y, top + 0.0005, yaw)
     room.placed.append(thing)
     if thing.z > 0:
-        f.put_on_top(table, ("mug", "papers", "books", "candle", "package"), 3)
+        f.put_on_top(table, "mug, papers, books, candle, package", 3)
     clear = Model(_RESERVED).add_box((2.3, 2.3, 1.5), (0, 0, 0), f.style.wood)
     room.placed.append(Placed(clear, x, y, 0.25, 0.0))
     return thing
