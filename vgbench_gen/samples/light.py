@@ -106,10 +106,11 @@ def bake_light(mesh: Mesh, albedo: FloatArray, lights: Lights, rng: np.random.Ge
     albedo: (T, 3) mean linear colour of each texture.
     """
     tracer = Tracer(mesh.vertices_m, mesh.faces)
-    starts = mesh.vertices_m + _LIFT_M * mesh.normals
-    direct = _compute_window_light(tracer, starts, mesh.normals, lights.windows)
-    direct += _compute_lamp_light(tracer, starts, mesh.normals, lights.lamps)
-    sun = _compute_sun_share(tracer, starts, mesh.normals, lights)
+    normals = mesh.normals.astype(np.float32)
+    starts = (mesh.vertices_m + _LIFT_M * mesh.normals).astype(np.float32)
+    direct = _compute_window_light(tracer, starts, normals, lights.windows)
+    direct += _compute_lamp_light(tracer, starts, normals, lights.lamps)
+    sun = _compute_sun_share(tracer, starts, normals, lights)
     color = albedo[mesh.texture].astype(np.float32)
     rest = direct + _compute_indirect_light(tracer, mesh, starts, color, direct + sun[:, None] * lights.sun_color, rng)
     if lights.sun is not None and sun.any():
@@ -127,10 +128,8 @@ def bake_light(mesh: Mesh, albedo: FloatArray, lights: Lights, rng: np.random.Ge
     return mesh, (rest + sun[:, None] * lights.sun_color).astype(np.float32)
 
 
-def _compute_window_light(
-    tracer: Tracer, starts: FloatArray, normals: FloatArray, windows: Sequence[Window]
-) -> FloatArray:
-    total = np.zeros((len(starts), 3))
+def _compute_window_light(tracer: Tracer, starts: Float32, normals: Float32, windows: Sequence[Window]) -> Float32:
+    total = np.zeros((len(starts), 3), np.float32)
     own = np.einsum("ni,ni->n", starts, normals)
     for window in windows:
         sides = np.linalg.norm(window.half_m, axis=1)
@@ -140,28 +139,27 @@ def _compute_window_light(
         # Half a step to and fro, so that the twelve points make no lattice.
         spots = window.center_m + (a.ravel() + 0.12 * np.sin(5 * b.ravel()))[:, None] * window.half_m[0]
         spots = spots + (b.ravel() + 0.1 * np.cos(7 * a.ravel()))[:, None] * window.half_m[1]
-        before = starts @ window.normal
-        for spot in spots:
-            at_surface, at_window = normals @ spot - own, before - spot @ window.normal
+        before = starts @ window.normal.astype(np.float32)
+        for spot in spots.astype(np.float32):
+            at_surface, at_window = normals @ spot - own, before - np.float32(spot @ window.normal)
             rows = np.flatnonzero((at_surface > 0) & (at_window > 0))
             way = spot - starts[rows]
             square = np.einsum("ni,ni->n", way, way)
-            rays = np.concatenate([starts[rows], way], axis=1).astype(np.float32)
-            seen = ~tracer.is_blocked(rays, 0.998)
+            seen = ~tracer.is_blocked(np.concatenate([starts[rows], way], axis=1), 0.998)
             rows, square = rows[seen], square[seen]
             form = at_surface[rows] * at_window[rows] / (np.pi * np.maximum(square, 0.03) ** 2)
-            total[rows] += (form * area / cells)[:, None] * window.radiance
+            total[rows] += form[:, None] * (area / cells * window.radiance).astype(np.float32)
     return total
 
 
-def _compute_lamp_light(tracer: Tracer, starts: FloatArray, normals: FloatArray, lamps: Sequence[Lamp]) -> FloatArray:
-    total = np.zeros((len(starts), 3))
+def _compute_lamp_light(tracer: Tracer, starts: Float32, normals: Float32, lamps: Sequence[Lamp]) -> Float32:
+    total = np.zeros((len(starts), 3), np.float32)
     own = np.einsum("ni,ni->n", starts, normals)
     for lamp in lamps:
         for k in range(3):
             angle = 2.1 * k
             offset = 0.5 * lamp.radius_m * np.array([np.cos(angle), np.sin(angle), 0.0])
-            center = lamp.center_m + offset
+            center = (lamp.center_m + offset).astype(np.float32)
             at_surface = normals @ center - own
             rows = np.flatnonzero(at_surface > 0)
             way = center - starts[rows]
@@ -169,12 +167,12 @@ def _compute_lamp_light(tracer: Tracer, starts: FloatArray, normals: FloatArray,
             away = distance > 1.02 * lamp.radius_m
             rows, way, distance = rows[away], way[away], distance[away]
             # The ray ends outside of the lamp's own shade.
-            part = 1 - 1.6 * lamp.radius_m / distance
+            part = 1 - np.float32(1.6 * lamp.radius_m) / distance
             rays = np.concatenate([starts[rows], way * np.maximum(part, 0.01)[:, None]], axis=1)
-            seen = ~tracer.is_blocked(rays.astype(np.float32))
+            seen = ~tracer.is_blocked(rays)
             rows, distance = rows[seen], distance[seen]
-            form = at_surface[rows] / distance / np.maximum(distance, 0.2) ** 2 / 3
-            total[rows] += form[:, None] * lamp.power
+            form = at_surface[rows] / distance / np.maximum(distance, np.float32(0.2)) ** 2 / np.float32(3)
+            total[rows] += form[:, None] * lamp.power.astype(np.float32)
     return total
 
 

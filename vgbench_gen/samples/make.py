@@ -40,7 +40,7 @@ from vgbench_gen.store.files import (
 )
 from vgbench_gen.store.provenance import BuildLock
 
-SAMPLES_VERSION = 8
+SAMPLES_VERSION = 9
 """Raised whenever the same spec gives other bytes than before; folders of another version are not added to."""
 LICENCE = "cc0-1.0"
 FULL = {"ca1m": 36, "scannet": 14, "scannetpp": 10, "wildrgbd": 8}
