@@ -87,7 +87,7 @@ class Atlas:
             out += first - np.float32(0.5)  # the first pixel begins at 0
         found = cv2.remap(self.image, folded[0], folded[1], cv2.INTER_LINEAR)
         channels = [cv2.LUT(channel, _LINEAR).ravel()[: u.size] for channel in cv2.split(found)]
-        return np.stack(channels).reshape(3, *u.shape)
+        return np.asarray(channels, np.float32).reshape(3, *u.shape)
 
 
 def linear_from_srgb(color: Float32) -> Float32:

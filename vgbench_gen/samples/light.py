@@ -19,6 +19,7 @@ from vgbench_gen.core.types import FloatArray, IntArray
 from vgbench_gen.samples.mesh import Mesh, compute_side_lengths_m, halve_edges
 
 Float32 = npt.NDArray[np.float32]
+AnyFloat = FloatArray | Float32
 
 _RAYS = 16  # per group of vertices; the noise is smoothed over neighbours below
 _GROUP_M = 0.09  # vertices of one thing this near together, facing alike, share the light from other surfaces
@@ -122,8 +123,8 @@ def bake_light(mesh: Mesh, albedo: FloatArray, lights: Lights, rng: np.random.Ge
                 break
             mesh, ends = halve_edges(mesh, long)
             added = slice(len(sun), None)
-            starts = mesh.vertices_m[added] + _LIFT_M * mesh.normals[added]
-            sun = np.concatenate([sun, _compute_sun_share(tracer, starts, mesh.normals[added], lights)])
+            lifted = mesh.vertices_m[added] + _LIFT_M * mesh.normals[added]
+            sun = np.concatenate([sun, _compute_sun_share(tracer, lifted, mesh.normals[added], lights)])
             rest = np.concatenate([rest, rest[ends].mean(axis=1)])
     return mesh, (rest + sun[:, None] * lights.sun_color).astype(np.float32)
 
@@ -176,7 +177,7 @@ def _compute_lamp_light(tracer: Tracer, starts: Float32, normals: Float32, lamps
     return total
 
 
-def _compute_sun_share(tracer: Tracer, starts: FloatArray, normals: FloatArray, lights: Lights) -> FloatArray:
+def _compute_sun_share(tracer: Tracer, starts: AnyFloat, normals: AnyFloat, lights: Lights) -> FloatArray:
     """(N,) share of the sun's disc that is seen, times the cosine."""
     share = np.zeros(len(starts))
     if lights.sun is None:
@@ -196,7 +197,7 @@ def _compute_sun_share(tracer: Tracer, starts: FloatArray, normals: FloatArray, 
 
 
 def _compute_indirect_light(
-    tracer: Tracer, mesh: Mesh, starts: FloatArray, color: Float32, direct: FloatArray, rng: np.random.Generator
+    tracer: Tracer, mesh: Mesh, starts: AnyFloat, color: Float32, direct: AnyFloat, rng: np.random.Generator
 ) -> FloatArray:
     """(N, 3) irradiance from other surfaces."""
     group, first = _group_vertices(mesh)
@@ -230,7 +231,7 @@ def _group_vertices(mesh: Mesh) -> tuple[IntArray, IntArray]:
 
 
 def _cast_hemisphere_rays(
-    tracer: Tracer, starts: FloatArray, normals: FloatArray, rng: np.random.Generator
+    tracer: Tracer, starts: AnyFloat, normals: FloatArray, rng: np.random.Generator
 ) -> npt.NDArray[np.int32]:
     """(N, R) triangles hit by rays spread over the hemispheres by the cosine law, -1 where none."""
     count = len(starts)

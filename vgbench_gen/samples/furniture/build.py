@@ -55,7 +55,7 @@ class Kind(NamedTuple):
 
     label: str
     parts: Sequence[Part]
-    count: tuple[int, int] = (1, 1)
+    copies: tuple[int, int] = (1, 1)
     """The least and the largest number of copies of parts whose `times` is 0."""
 
 
@@ -91,7 +91,7 @@ def part(
 def build_thing(kind: Kind, rng: np.random.Generator, style: Style) -> Model:
     """Build a thing of a table with materials of a style."""
     model = Model(kind.label)
-    drawn = int(rng.integers(kind.count[0], kind.count[1] + 1))
+    drawn = int(rng.integers(kind.copies[0], kind.copies[1] + 1))
     found: dict[str, Texture] = {}
 
     def choose(what: str) -> Texture:
@@ -132,11 +132,11 @@ def _add(
         region = None if column is None else (column + 0.002, 0.02, column + 1 / 16 - 0.002, 0.98)
         model.add_box((v[0], v[1], v[2]), at, texture, sides, turn, region=region, bevel=region is None)
     elif row.shape == "cushion":
-        model.add_cushion((v[0], v[1], v[2]), at, texture, *v[3:], turn_deg=turn)
+        model.add_cushion((v[0], v[1], v[2]), at, texture, v[3], sum(v[4:]), turn)
     elif row.shape == "ball":
         model.add_ball((v[0], v[1], v[2]), at, texture, 2 if max(v) > _SMALL_M else 1)
     elif row.shape == "cylinder":
-        model.add_cylinder(v[0], v[1], at, texture, *v[2:])
+        model.add_cylinder(v[0], v[1], at, texture, v[2] if len(v) > 2 else None)
     elif row.shape == "lathe":
         model.add_lathe(list(zip(v[::2], v[1::2], strict=True)), at, texture)
     elif row.shape == "rod":

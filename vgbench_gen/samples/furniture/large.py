@@ -67,8 +67,8 @@ def _make_upholstered(rng: Rng, style: Style, label: str) -> Model:
     model, cloth = Model(label), style.leather if rng.random() < 0.2 else pick(rng, style.fabrics)
     for x, y in list_corners(w / 2 - 0.06, d / 2 - 0.06):
         model.add_cylinder(0.025, 0.1, (x, y, 0), style.wood2, sections=10)
-    for x in (-1, 1):
-        model.add_cushion((arm, d - 0.02, arm_h - 0.08), (x * (w - arm) / 2, 0, 0.08), cloth, 0.05)
+    for x in ((arm - w) / 2, (w - arm) / 2):
+        model.add_cushion((arm, d - 0.02, arm_h - 0.08), (x, 0, 0.08), cloth, 0.05)
     model.add_cushion((w - 2 * arm + 0.02, d - 0.04, seat - 0.22), (0, 0, 0.09), cloth, 0.03)
     model.add_cushion((w - 0.04, 0.2, back - 0.12), (0, d / 2 - 0.1, 0.1), cloth, 0.07)
     inner = (w - 2 * arm) / seats
@@ -76,10 +76,10 @@ def _make_upholstered(rng: Rng, style: Style, label: str) -> Model:
         x = (k + 0.5 - seats / 2) * inner
         model.add_cushion((inner - 0.008, d - 0.26, 0.16), (x, -0.12, seat - 0.14), cloth, 0.05, 0.03)
         model.add_cushion((inner - 0.02, 0.16, 0.4), (x, d / 2 - 0.27, seat + 0.03), cloth, 0.06, turn_deg=(-10, 0, 0))
-    for x in (-1, 1):
+    for side in (-1, 1):
         if rng.random() < 0.7 and seats > 1:
-            at = (x * (w / 2 - arm - 0.2), d / 2 - 0.46, seat + 0.06)
-            model.add_cushion((0.4, 0.12, 0.38), at, pick(rng, style.fabrics), 0.055, turn_deg=(-18, 0, -8 * x))
+            at = (side * (w / 2 - arm - 0.2), d / 2 - 0.46, seat + 0.06)
+            model.add_cushion((0.4, 0.12, 0.38), at, pick(rng, style.fabrics), 0.055, turn_deg=(-18, 0, -8 * side))
     return model
 
 
