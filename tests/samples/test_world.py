@@ -33,7 +33,7 @@ SPECS = {
     "scannet": SampleSpec("scannet", "scene9000_00", 3, 0),
     "iphone": SampleSpec("scannetpp", "0123456789/iphone", 3, 0, camera_kind="iphone"),
     "dslr": SampleSpec("scannetpp", "abcdef0123/dslr", 3, 1, camera_kind="dslr"),
-    "wildrgbd": TURNTABLE_SPEC,
+    "wildrgbd": SampleSpec("wildrgbd", "kettle/scenes_005", 4, 5),
 }
 # These hang, or are held by something else than what is below them.
 HANGING = {"picture", "clock", "wall shelf", "whiteboard", "kitchen cabinet", "curtain", "blinds", "ceiling lamp"}
@@ -277,7 +277,7 @@ def test_surface_is_fine_and_named() -> None:
 
 def yields(name: str, scale: float) -> dict[str, int]:
     spec = SPECS[name]
-    scene = CaptureScene(capture() if spec is TURNTABLE_SPEC else make_capture(spec), spec.dataset, scale)
+    scene = CaptureScene(make_capture(spec), spec.dataset, scale)
     view = SceneView(scene, Gates())
     counts = {}
     for task_name in ("relative_pose", "view_after_motion"):

@@ -41,7 +41,6 @@ class Window:
     half_m: FloatArray
     """The vectors from its centre to the middles of two sides, (2, 3) meters."""
     normal: FloatArray
-    """The unit normal that points into the room, (3,)."""
     radiance: FloatArray
     """Its colour times its radiance, (3,)."""
 
@@ -53,7 +52,6 @@ class Lamp:
     center_m: FloatArray
     """Its centre in the room, (3,) meters."""
     radius_m: float
-    """Its radius in meters."""
     power: FloatArray
     """Its colour times its power, (3,)."""
 

@@ -251,7 +251,9 @@ def map_texture(
     face_normals /= np.maximum(weight, 1e-20)
     normals = np.repeat(face_normals[:, None], 3, axis=1)
     if smooth:
-        mean: FloatArray = np.stack([np.bincount(faces.ravel(), np.repeat(c, 3)) for c in (face_normals * weight).T], axis=1)
+        mean: FloatArray = np.stack(
+            [np.bincount(faces.ravel(), np.repeat(c, 3)) for c in (face_normals * weight).T], axis=1
+        )
         mean /= np.maximum(np.linalg.norm(mean, axis=1, keepdims=True), 1e-12)
         round_ = (mean[faces] * normals).sum(axis=-1) > _SMOOTH_DOT
         normals = np.where(round_[..., None], mean[faces], normals)

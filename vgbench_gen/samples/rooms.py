@@ -36,15 +36,12 @@ class RoomPlan:
 
     seed: int
     key: str
-    """The name of the room, which with the seed decides everything in it."""
     kind: str
     """The kind of room, a name of `PROGRAMS`."""
     size_m: tuple[float, float, float]
-    """Width, depth and height of the room in meters."""
     main_wall: int
     """The number of the wall against which the main group of the room stands."""
     openings: tuple[Opening, ...]
-    """The doors and windows."""
     placed: list[Placed]
     """Everything in the room, the building first; instance ids count from 1 in this order."""
     focus: Placed | None

@@ -28,15 +28,11 @@ class ShellMaterials:
     walls: tuple[Texture, ...]
     """The material of each wall, in the order of their numbers."""
     trim: Texture
-    """The material of baseboards, frames, sills and blinds."""
     door: Texture
     curtain: Texture
     brass: Texture
-    """The material of door handles and curtain rods."""
     wall_m: float
-    """The thickness of the walls in meters."""
     sill_m: float
-    """The depth of window sills in meters."""
 
 
 def draw_materials(rng: np.random.Generator, kind: str) -> ShellMaterials:

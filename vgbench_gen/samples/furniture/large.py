@@ -90,8 +90,8 @@ def _make_bed(rng: Rng, style: Style) -> Model:
     head, top = rng.uniform(0.8, 1.1), rng.uniform(0.42, 0.5)
     model.add_box((w + 0.06, 0.05, head), (0, d / 2 - 0.025, 0), wood, along=0)
     model.add_box((w + 0.06, 0.04, 0.36), (0, -d / 2 + 0.02, 0), wood, along=0)
-    for x in (-1, 1):
-        model.add_box((0.03, d - 0.09, 0.2), (x * (w + 0.03) / 2, -0.005, 0.12), wood)
+    for x in (-(w + 0.03) / 2, (w + 0.03) / 2):
+        model.add_box((0.03, d - 0.09, 0.2), (x, -0.005, 0.12), wood)
     model.add_box((w, d - 0.09, 0.05), (0, -0.005, 0.16), style.white)
     model.add_cushion((w - 0.01, d - 0.1, top - 0.23), (0, 0, 0.2), style.white, 0.05)
     model.add_cushion((w + 0.005, d - 0.7, 0.1), (0, -0.3, top - 0.06), cover, 0.045, 0.015)
