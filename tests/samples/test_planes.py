@@ -66,7 +66,8 @@ def compare(
             x, y = ((u - each.cx) / each.fx).astype(np.float32), ((v - each.cy) / each.fy).astype(np.float32)
             shares = np.stack([1 - weights.sum(axis=-1), *np.moveaxis(weights, -1, 0)], axis=-1)
             place = np.einsum("ni,nik->kn", shares[whole], uv[face[whole]])
-            for expected, form in zip(place, cells.forms.reshape(3, 3, *cells.whole.shape)[1:], strict=True):
+            forms = np.moveaxis(cells.forms[cells.form], -1, 0).reshape(3, 3, *cells.whole.shape)
+            for expected, form in zip(place, forms[1:], strict=True):
                 a, b, c = (spread_cells(factor)[: each.height, : each.width] for factor in form)
                 found = (a * x + b * y + c)[whole] * t[whole]
                 assert np.abs(found - expected).max() < 1e-3

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -65,8 +66,9 @@ class Placed:
             self.low_m, self.high_m = self.model.extent_m()
         self.reach_m = float(np.hypot(*np.maximum(-self.low_m[:2], self.high_m[:2])))
         """How far its footprint reaches from its origin in meters."""
+        self._outlines: dict[float, FloatArray] = {}
 
-    @property
+    @cached_property
     def rotation(self) -> FloatArray:
         """The rotation room_from_model, (3, 3)."""
         a = np.radians(self.yaw_deg)
@@ -101,8 +103,11 @@ class Placed:
 
     def outline(self, grow_m: float = 0.0) -> FloatArray:
         """The corners of the footprint in the room, (4, 2), grown by `grow_m` to each side."""
-        (x1, y1), (x2, y2) = self.low_m[:2] - grow_m, self.high_m[:2] + grow_m
-        return self.to_room(np.array([[x1, y1, 0], [x2, y1, 0], [x2, y2, 0], [x1, y2, 0]]))[:, :2]
+        if grow_m not in self._outlines:
+            (x1, y1), (x2, y2) = self.low_m[:2] - grow_m, self.high_m[:2] + grow_m
+            corners = np.array([[x1, y1, 0], [x2, y1, 0], [x2, y2, 0], [x1, y2, 0]])
+            self._outlines[grow_m] = self.to_room(corners)[:, :2]
+        return self._outlines[grow_m]
 
 
 class Room:
@@ -296,11 +301,8 @@ def are_touching(a: Placed, b: Placed, gap_m: float) -> bool:
 
 
 def do_outlines_overlap(a: FloatArray, b: FloatArray) -> bool:
-    """Whether two convex quadrilaterals (4, 2) overlap (separating axes)."""
-    for shape in (a, b):
-        for edge in np.roll(shape, -1, axis=0)[:2] - shape[:2]:
-            axis = np.array([-edge[1], edge[0]])
-            p, q = a @ axis, b @ axis
-            if p.max() <= q.min() or q.max() <= p.min():
-                return False
-    return True
+    """Whether two convex quadrilaterals (4, 2), corner next to corner, overlap (separating axes of parallelograms)."""
+    sides = np.stack([a[1] - a[0], a[2] - a[1], b[1] - b[0], b[2] - b[1]])
+    axes = sides[:, ::-1] * (-1, 1)
+    p, q = a @ axes.T, b @ axes.T
+    return bool(((p.max(axis=0) > q.min(axis=0)) & (q.max(axis=0) > p.min(axis=0))).all())

@@ -213,9 +213,21 @@ def keyboard(rng: np.random.Generator) -> Texture:
     return Texture(image, (1.0, 1.0), tiles=False, gloss=0.2)
 
 
-def world_map(rng: np.random.Generator) -> ColorArray:
+def world_map(rng: np.random.Generator) -> Texture:
     """Land and sea, for globes."""
-    return paint_chart(rng, 384, 192)
+    return Texture(paint_chart(rng, 384, 192), (1.0, 1.0), tiles=False, gloss=0.4)
+
+
+def whiteboard(rng: np.random.Generator) -> Texture:
+    """Words, boxes and arrows on white."""
+    image = np.full((384, 576, 3), (236, 238, 238), np.uint8)
+    for _ in range(6):
+        x, y, w, h = (int(c) for c in rng.integers((10, 30, 40, 30), (450, 300, 110, 70)))
+        ink = draw_hue(rng, 0.4, 0.9)
+        write(image, f"{make_word(rng)} {make_word(rng)}", (x, y), 26, ink)
+        cv2.rectangle(image, (x, y + 10), (x + w, y + 10 + h), ink, 2)
+        cv2.arrowedLine(image, (x, y), (int(rng.integers(576)), int(rng.integers(384))), ink, 2, 16)
+    return Texture(image, (1.0, 1.0), tiles=False, gloss=0.6)
 
 
 def clock_face(rng: np.random.Generator) -> Texture:

@@ -50,27 +50,44 @@ class Atlas:
         self.mean = np.array([_compute_linear_mean(t.image) for t in textures])
 
     def sample(self, texture: npt.NDArray[np.int32], u: Float32, v: Float32, level: Float32) -> Float32:
-        """(3, ...) linear 0..1 of textures (...,) at (u, v), (...,) each, and fractional levels (...,), trilinear."""
+        """(3, ..., N) linear 0..1 of textures (N,) at (u, v), (..., N) each, and fractional levels (N,), trilinear.
+
+        u and v are overwritten.
+        """
         level = np.clip(level, 0, np.float32(LEVELS - 1.001))
         low = level.astype(np.int32)
-        x, y, w, h, next_x, next_y, next_w, next_h = take_columns(self._place, texture * LEVELS + low)
-        u, v = u - np.floor(u), v - np.floor(v)
-        fine = self._look_up(x + u * w, y + v * h)
-        coarse = self._look_up(next_x + u * next_w, next_y + v * next_h)
-        coarse -= fine
-        coarse *= (level - low).astype(np.float32)
-        fine += coarse
-        return fine
+        # Of the way between two levels half is mixed; elsewhere one of them is enough.
+        share = np.clip(2 * (level - low) - np.float32(0.5), 0, 1)
+        low += share == 1
+        u -= np.floor(u)
+        v -= np.floor(v)
+        places = take_columns(self._place, texture * LEVELS + low)
+        color = self._look_up(places[:4], u, v)
+        mixed = np.flatnonzero((share > 0) & (share < 1))
+        if len(mixed):
+            few = len(mixed) < len(share)
+            u, v, share, places = (np.take(a, mixed, axis=-1) if few else a for a in (u, v, share, places))
+            coarse = self._look_up(places[4:], u, v)
+            fine = np.take(color, mixed, axis=-1) if few else color
+            coarse -= fine
+            coarse *= share
+            fine += coarse
+            if few:
+                color[..., mixed] = fine
+        return color
 
-    def _look_up(self, x: Float32, y: Float32) -> Float32:
-        """(3, ...) linear colour at places (...,) of the picture, whose first pixel begins at 0."""
+    def _look_up(self, places: Float32, u: Float32, v: Float32) -> Float32:
+        """(3, ...) linear colour at (u, v) of 0..1, (...,) each, of pictures at `places` (4, ...)."""
+        x, y, w, h = places
         # remap wants pictures of less than 32,768 rows and columns; long lists of points are folded.
-        folded: Float32 = np.zeros((2, -(-x.size // _FOLD), _FOLD), np.float32)
-        for wide, at in zip(folded, (x, y), strict=True):
-            np.subtract(at.ravel(), np.float32(0.5), out=wide.ravel()[: at.size])
-        found = cv2.LUT(cv2.remap(self.image, folded[0], folded[1], cv2.INTER_LINEAR), _LINEAR)
-        channels = [np.asarray(channel, np.float32).ravel()[: x.size] for channel in cv2.split(found)]
-        return np.stack(channels).reshape(3, *x.shape)
+        folded: Float32 = np.zeros((2, -(-u.size // _FOLD), _FOLD), np.float32)
+        for wide, at, first, size in zip(folded, (u, v), (x, y), (w, h), strict=True):
+            out = wide.ravel()[: u.size].reshape(u.shape)
+            np.multiply(at, size, out=out)
+            out += first - np.float32(0.5)  # the first pixel begins at 0
+        found = cv2.remap(self.image, folded[0], folded[1], cv2.INTER_LINEAR)
+        channels = [cv2.LUT(channel, _LINEAR).ravel()[: u.size] for channel in cv2.split(found)]
+        return np.asarray(channels, np.float32).reshape(3, *u.shape)
 
 
 def linear_from_srgb(color: Float32) -> Float32:

@@ -81,7 +81,6 @@ class Capture:
     """A hand-held recording of a world."""
 
     world: World
-    """What is filmed."""
     camera: Camera
     """The upright colour camera at delivered size; portrait where its height is above its width."""
     world_from_camera: FloatArray
@@ -109,11 +108,9 @@ class SampleSpec:
     scene_id: str
     """Its id, as the dataset's loader names it."""
     seed: int
-    """The seed of the whole set."""
     number: int
     """The number of the scene in its dataset, from 0; with seed and dataset it names the random stream."""
     frames: int = FRAMES
-    """How many frames to film."""
     camera_kind: str = ""
     """"iphone" or "dslr" for scannetpp; empty for the others."""
     split: str = "train"

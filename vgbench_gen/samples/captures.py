@@ -44,18 +44,14 @@ _CLOSEST_M, _ARM_M = 0.62, 0.8
 
 @dataclass(frozen=True)
 class _Lens:
-    """The colour camera of one dataset."""
+    """The colour camera of one dataset, held in landscape; a share of its captures is held in portrait."""
 
     width: int
-    """The width of its pictures in pixels, held in landscape."""
     height: int
-    """Their height in pixels, held in landscape."""
     focal_px: float
-    """The mean focal length in pixels."""
     spread: float
     """The largest change of the focal length from capture to capture, as a share of it."""
     portrait_share: float
-    """The share of the captures that are held in portrait."""
 
 
 _LENSES = {

@@ -1,4 +1,4 @@
-"""The phrases in which the furnishing of a room is told."""
+"""The steps of which programs that furnish a room are made."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vgbench_gen.samples.parts import Model
 
 
 class Furnisher:
-    """A room, its style and the random stream, with the phrases programs are written in."""
+    """A room, its style and the random stream, with the steps of programs; `kinds` are names that commas part."""
 
     def __init__(self, room: Room, style: Style, rng: np.random.Generator, main_wall: int, seed: int, key: str) -> None:
         """main_wall: wall against which the main group of the room stands. seed, key: name the room, see `rooms`."""
@@ -47,13 +47,18 @@ class Furnisher:
         """True with a probability."""
         return bool(self.rng.random() < p)
 
-    def choose_kind(self, kinds: Sequence[str]) -> str:
-        """One of several kinds."""
-        return str(kinds[int(self.rng.integers(len(kinds)))])
+    def choose_kind(self, kinds: str) -> str:
+        """One of several kinds, which commas part."""
+        names = kinds.split(", ")
+        return names[int(self.rng.integers(len(names)))]
 
-    def place_at_wall(self, kind: str, walls: Sequence[int], windows: bool = False) -> Placed | None:
-        """Against the first of some walls with room for it."""
-        model = self.make_model(kind)
+    def _draw_kinds(self, kinds: str | Sequence[str], count: int) -> list[str]:
+        names = kinds.split(", ") if isinstance(kinds, str) else kinds
+        return [names[int(k)] for k in self.rng.permutation(len(names))[:count]]
+
+    def place_at_wall(self, kinds: str, walls: Sequence[int], windows: bool = False) -> Placed | None:
+        """Put one of several kinds against the first of some walls with room for it."""
+        model = self.make_model(self.choose_kind(kinds))
         for wall in walls:
             found = self.room.place_against(model, wall, before_windows=windows)
             if found:
@@ -70,34 +75,35 @@ class Furnisher:
         return self.room.place_against(model, wall)
 
     def put_on_top(
-        self, other: Placed | None, kinds: Sequence[str], count: int, shelf: int = -1, tries: int = 12
+        self, other: Placed | None, kinds: str | Sequence[str], count: int, shelf: int = -1, tries: int = 12
     ) -> set[str]:
-        """Some of these things on another one; returns those for which there was room."""
-        drawn = [kinds[int(k)] for k in self.rng.permutation(len(kinds))[:count]]
+        """Put some of these kinds on another thing; returns those for which there was room."""
         return {
-            kind for kind in drawn if other and self.room.place_on(self.make_model(kind), other, shelf, tries=tries)
+            kind
+            for kind in self._draw_kinds(kinds, count)
+            if other and self.room.place_on(self.make_model(kind), other, shelf, tries=tries)
         }
 
-    def fill(self, other: Placed | None, kinds: Sequence[str], most: int = 2) -> None:
-        """Things on every shelf of another one."""
+    def fill(self, other: Placed | None, kinds: str, most: int = 2) -> None:
+        """Put random small things on every shelf of `other`."""
         for shelf in range(len(other.model.shelves) if other else 0):
             self.put_on_top(other, kinds, int(self.rng.integers(1, most + 1)), shelf)
 
-    def hang(self, walls: Sequence[int], count: int, kinds: Sequence[str] = ("picture",)) -> None:
+    def hang(self, walls: Sequence[int], count: int, kinds: str = "picture") -> None:
         """Things on walls at eye height, over what stands there; the walls are tried in turn."""
+        names = kinds.split(", ")
         for k in range(count):
-            model = self.make_model(kinds[k % len(kinds)])
+            model = self.make_model(names[k % len(names)])
             tall = float(model.extent_m()[1][2])
             for wall in (*walls[k % len(walls) :], *walls[: k % len(walls)]):
                 z = float(self.rng.uniform(1.5, 1.66)) - tall / 2
                 if self.room.place_against(model, wall, z_m=z, off_m=0.004, tries=8):
                     break
 
-    def scatter_on_floor(self, kinds: Sequence[str], count: int, edge: bool = True) -> None:
+    def scatter_on_floor(self, kinds: str | Sequence[str], count: int, edge: bool = True) -> None:
         """Things standing about: near walls and corners, or anywhere."""
         w, d, _ = self.room.size_m
-        drawn = [kinds[int(k)] for k in self.rng.permutation(len(kinds))[:count]]
-        for kind in drawn:
+        for kind in self._draw_kinds(kinds, count):
             model = self.make_model(kind)
             for _ in range(14):
                 if edge:
@@ -111,6 +117,13 @@ class Furnisher:
                 yaw = to_middle + float(self.rng.uniform(-35, 35))
                 if self.room.put(Placed(model, x, y, 0.0, yaw)):
                     break
+
+    def finish(self, pictures: int, hung: str, loose: str, count: int) -> None:
+        """Add a radiator, pictures, other things on walls, and `count` of the loose things on the floor."""
+        self.place_at_wall("radiator", (*self.sides, self.opposite), windows=True)
+        self.hang((0, 1, 2, 3), pictures)
+        self.hang((0, 1, 2, 3), hung.count(",") + 1, hung)
+        self.scatter_on_floor(loose, count)
 
     def lay_rug(self, x: float, y: float, yaw_deg: float) -> None:
         """A rug centred on a point, if it fits."""

@@ -70,22 +70,27 @@ class Gloss:
         """(M, 3) of every triangle, the brightness that it mirrors towards an eye (3,) at its first corner, and the
         steps to the other two."""
         way = self._points - eye_m.astype(np.float32)
-        way /= np.maximum(np.sqrt(np.einsum("ni,ni->n", way, way)), np.float32(1e-6))[:, None]
         facing = -np.einsum("ni,ni->n", way, self._normal)
-        away = way + 2 * facing[:, None] * self._normal
-        bound = np.where(away > 0, self._high, self._low) - self._points
+        some = np.flatnonzero(facing > 0)
+        points, normal, way, facing = (values[some] for values in (self._points, self._normal, way, facing))
+        gloss, rows = self._gloss[some], self._rows[some]
+        length = np.maximum(np.sqrt(np.einsum("ni,ni->n", way, way)), np.float32(1e-6))
+        facing /= length
+        away = way / length[:, None] + 2 * facing[:, None] * normal
+        bound = np.where(away > 0, self._high, self._low) - points
         step = np.abs(bound / np.where(np.abs(away) < 1e-6, np.float32(1e-6), away)).min(axis=1)
-        x, y, z = (self._points + step[:, None] * away - self._center).T
+        x, y, z = (points + step[:, None] * away - self._center).T
         turn = np.arctan2(y, x) * np.float32(_COLUMNS / (2 * np.pi)) + np.float32(_COLUMNS / 2 + 0.5)
         rise = np.arctan2(z, np.hypot(x, y)) * np.float32(-_ROWS / np.pi) + np.float32(_ROWS / 2 - 0.5)
-        rise = np.clip(rise, 0, _ROWS - 1) + np.where(self._gloss >= _POLISHED, np.float32(_ROWS), np.float32(0))
-        straight = np.float32(_FACING) * self._gloss
-        grazing = np.minimum(np.float32(_GRAZING) * self._gloss, 1)
-        mirrored = straight + (1 - straight) * grazing * (1 - np.clip(facing, 0, 1)) ** 5
+        rise = np.clip(rise, 0, _ROWS - 1) + np.where(gloss >= _POLISHED, np.float32(_ROWS), np.float32(0))
+        straight = np.float32(_FACING) * gloss
+        grazing = np.minimum(np.float32(_GRAZING) * gloss, 1)
+        beside = 1 - np.minimum(facing, 1)
+        mirrored = straight + (1 - straight) * grazing * beside * (beside * beside) ** 2
         met = self._look_up(turn, rise)
-        met *= mirrored * self._open * (facing > 0)
+        met *= mirrored * self._open[some]
         all_vertices = np.zeros(self._count, np.float32)
-        all_vertices[self._rows] = met
+        all_vertices[rows] = met
         corners = all_vertices[self._faces]
         corners[:, 1:] -= corners[:, :1]
         return corners

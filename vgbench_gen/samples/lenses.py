@@ -6,6 +6,7 @@ A wider pinhole picture is rendered and sampled where each pixel of the lens loo
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import cv2
@@ -69,12 +70,20 @@ class LensImage:
     def color(self, pinhole_rgb: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
         """The distorted picture (H, W, 3) of a picture of `pinhole`."""
         shown = np.empty((self.camera.height, self.camera.width, 3), np.uint8)
+        whole, share = self._fixed_maps
+        # What is averaged afterwards needs no cubic weights.
+        weights = cv2.INTER_LINEAR if self.fine > 1 else cv2.INTER_CUBIC
         for low in range(0, self.camera.height, _ROWS):
             fine = slice(low * self.fine, (low + _ROWS) * self.fine)
-            band = cv2.remap(pinhole_rgb, self._maps[0, fine], self._maps[1, fine], cv2.INTER_CUBIC)
+            band = cv2.remap(pinhole_rgb, whole[fine], share[fine], weights)
             size = self.camera.width, len(band) // self.fine
             shown[low : low + _ROWS] = cv2.resize(band, size, interpolation=cv2.INTER_AREA) if self.fine > 1 else band
         return shown
+
+    @cached_property
+    def _fixed_maps(self) -> Any:
+        """Whole pixels and 32nds, as `cv2.remap` would make of the maps for every picture."""
+        return cv2.convertMaps(self._maps[0], self._maps[1], cv2.CV_16SC2)
 
     def nearest(self, pinhole_values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The values (H, W) of a picture of `pinhole`, never mixed, as depth needs it; `fine` must be 1."""

@@ -19,6 +19,7 @@ from vgbench_gen.core.types import FloatArray, IntArray
 from vgbench_gen.samples.mesh import Mesh, compute_side_lengths_m, halve_edges
 
 Float32 = npt.NDArray[np.float32]
+AnyFloat = FloatArray | Float32
 
 _RAYS = 16  # per group of vertices; the noise is smoothed over neighbours below
 _GROUP_M = 0.09  # vertices of one thing this near together, facing alike, share the light from other surfaces
@@ -40,7 +41,6 @@ class Window:
     half_m: FloatArray
     """The vectors from its centre to the middles of two sides, (2, 3) meters."""
     normal: FloatArray
-    """The unit normal that points into the room, (3,)."""
     radiance: FloatArray
     """Its colour times its radiance, (3,)."""
 
@@ -52,7 +52,6 @@ class Lamp:
     center_m: FloatArray
     """Its centre in the room, (3,) meters."""
     radius_m: float
-    """Its radius in meters."""
     power: FloatArray
     """Its colour times its power, (3,)."""
 
@@ -106,10 +105,11 @@ def bake_light(mesh: Mesh, albedo: FloatArray, lights: Lights, rng: np.random.Ge
     albedo: (T, 3) mean linear colour of each texture.
     """
     tracer = Tracer(mesh.vertices_m, mesh.faces)
-    starts = mesh.vertices_m + _LIFT_M * mesh.normals
-    direct = _compute_window_light(tracer, starts, mesh.normals, lights.windows)
-    direct += _compute_lamp_light(tracer, starts, mesh.normals, lights.lamps)
-    sun = _compute_sun_share(tracer, starts, mesh.normals, lights)
+    normals = mesh.normals.astype(np.float32)
+    starts = (mesh.vertices_m + _LIFT_M * mesh.normals).astype(np.float32)
+    direct = _compute_window_light(tracer, starts, normals, lights.windows)
+    direct += _compute_lamp_light(tracer, starts, normals, lights.lamps)
+    sun = _compute_sun_share(tracer, starts, normals, lights)
     color = albedo[mesh.texture].astype(np.float32)
     rest = direct + _compute_indirect_light(tracer, mesh, starts, color, direct + sun[:, None] * lights.sun_color, rng)
     if lights.sun is not None and sun.any():
@@ -121,16 +121,14 @@ def bake_light(mesh: Mesh, albedo: FloatArray, lights: Lights, rng: np.random.Ge
                 break
             mesh, ends = halve_edges(mesh, long)
             added = slice(len(sun), None)
-            starts = mesh.vertices_m[added] + _LIFT_M * mesh.normals[added]
-            sun = np.concatenate([sun, _compute_sun_share(tracer, starts, mesh.normals[added], lights)])
+            lifted = mesh.vertices_m[added] + _LIFT_M * mesh.normals[added]
+            sun = np.concatenate([sun, _compute_sun_share(tracer, lifted, mesh.normals[added], lights)])
             rest = np.concatenate([rest, rest[ends].mean(axis=1)])
     return mesh, (rest + sun[:, None] * lights.sun_color).astype(np.float32)
 
 
-def _compute_window_light(
-    tracer: Tracer, starts: FloatArray, normals: FloatArray, windows: Sequence[Window]
-) -> FloatArray:
-    total = np.zeros((len(starts), 3))
+def _compute_window_light(tracer: Tracer, starts: Float32, normals: Float32, windows: Sequence[Window]) -> Float32:
+    total = np.zeros((len(starts), 3), np.float32)
     own = np.einsum("ni,ni->n", starts, normals)
     for window in windows:
         sides = np.linalg.norm(window.half_m, axis=1)
@@ -140,28 +138,27 @@ def _compute_window_light(
         # Half a step to and fro, so that the twelve points make no lattice.
         spots = window.center_m + (a.ravel() + 0.12 * np.sin(5 * b.ravel()))[:, None] * window.half_m[0]
         spots = spots + (b.ravel() + 0.1 * np.cos(7 * a.ravel()))[:, None] * window.half_m[1]
-        before = starts @ window.normal
-        for spot in spots:
-            at_surface, at_window = normals @ spot - own, before - spot @ window.normal
+        before = starts @ window.normal.astype(np.float32)
+        for spot in spots.astype(np.float32):
+            at_surface, at_window = normals @ spot - own, before - np.float32(spot @ window.normal)
             rows = np.flatnonzero((at_surface > 0) & (at_window > 0))
             way = spot - starts[rows]
             square = np.einsum("ni,ni->n", way, way)
-            rays = np.concatenate([starts[rows], way], axis=1).astype(np.float32)
-            seen = ~tracer.is_blocked(rays, 0.998)
+            seen = ~tracer.is_blocked(np.concatenate([starts[rows], way], axis=1), 0.998)
             rows, square = rows[seen], square[seen]
             form = at_surface[rows] * at_window[rows] / (np.pi * np.maximum(square, 0.03) ** 2)
-            total[rows] += (form * area / cells)[:, None] * window.radiance
+            total[rows] += form[:, None] * (area / cells * window.radiance).astype(np.float32)
     return total
 
 
-def _compute_lamp_light(tracer: Tracer, starts: FloatArray, normals: FloatArray, lamps: Sequence[Lamp]) -> FloatArray:
-    total = np.zeros((len(starts), 3))
+def _compute_lamp_light(tracer: Tracer, starts: Float32, normals: Float32, lamps: Sequence[Lamp]) -> Float32:
+    total = np.zeros((len(starts), 3), np.float32)
     own = np.einsum("ni,ni->n", starts, normals)
     for lamp in lamps:
         for k in range(3):
             angle = 2.1 * k
             offset = 0.5 * lamp.radius_m * np.array([np.cos(angle), np.sin(angle), 0.0])
-            center = lamp.center_m + offset
+            center = (lamp.center_m + offset).astype(np.float32)
             at_surface = normals @ center - own
             rows = np.flatnonzero(at_surface > 0)
             way = center - starts[rows]
@@ -169,16 +166,16 @@ def _compute_lamp_light(tracer: Tracer, starts: FloatArray, normals: FloatArray,
             away = distance > 1.02 * lamp.radius_m
             rows, way, distance = rows[away], way[away], distance[away]
             # The ray ends outside of the lamp's own shade.
-            part = 1 - 1.6 * lamp.radius_m / distance
+            part = 1 - np.float32(1.6 * lamp.radius_m) / distance
             rays = np.concatenate([starts[rows], way * np.maximum(part, 0.01)[:, None]], axis=1)
-            seen = ~tracer.is_blocked(rays.astype(np.float32))
+            seen = ~tracer.is_blocked(rays)
             rows, distance = rows[seen], distance[seen]
-            form = at_surface[rows] / distance / np.maximum(distance, 0.2) ** 2 / 3
-            total[rows] += form[:, None] * lamp.power
+            form = at_surface[rows] / distance / np.maximum(distance, np.float32(0.2)) ** 2 / np.float32(3)
+            total[rows] += form[:, None] * lamp.power.astype(np.float32)
     return total
 
 
-def _compute_sun_share(tracer: Tracer, starts: FloatArray, normals: FloatArray, lights: Lights) -> FloatArray:
+def _compute_sun_share(tracer: Tracer, starts: AnyFloat, normals: AnyFloat, lights: Lights) -> FloatArray:
     """(N,) share of the sun's disc that is seen, times the cosine."""
     share = np.zeros(len(starts))
     if lights.sun is None:
@@ -198,7 +195,7 @@ def _compute_sun_share(tracer: Tracer, starts: FloatArray, normals: FloatArray, 
 
 
 def _compute_indirect_light(
-    tracer: Tracer, mesh: Mesh, starts: FloatArray, color: Float32, direct: FloatArray, rng: np.random.Generator
+    tracer: Tracer, mesh: Mesh, starts: AnyFloat, color: Float32, direct: AnyFloat, rng: np.random.Generator
 ) -> FloatArray:
     """(N, 3) irradiance from other surfaces."""
     group, first = _group_vertices(mesh)
@@ -232,7 +229,7 @@ def _group_vertices(mesh: Mesh) -> tuple[IntArray, IntArray]:
 
 
 def _cast_hemisphere_rays(
-    tracer: Tracer, starts: FloatArray, normals: FloatArray, rng: np.random.Generator
+    tracer: Tracer, starts: AnyFloat, normals: FloatArray, rng: np.random.Generator
 ) -> npt.NDArray[np.int32]:
     """(N, R) triangles hit by rays spread over the hemispheres by the cosine law, -1 where none."""
     count = len(starts)

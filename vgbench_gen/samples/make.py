@@ -41,7 +41,7 @@ from vgbench_gen.store.files import (
 )
 from vgbench_gen.store.provenance import BuildLock
 
-SAMPLES_VERSION = 8
+SAMPLES_VERSION = 9
 """Raised whenever the same spec gives other bytes than before; folders of another version are not added to."""
 LICENCE = "cc0-1.0"
 FULL = {"ca1m": 36, "scannet": 14, "scannetpp": 10, "wildrgbd": 8}
@@ -59,24 +59,22 @@ _COST = {"dslr": 5, "iphone": 4, "scannet": 3, "ca1m": 2, "wildrgbd": 1}
 _BOOKKEEPING = {SAMPLES_FILE, ".build.lock"}
 
 _LAYOUTS = {
-    "ca1m": ("write_ca1m", "CA1MLayout"),
-    "scannet": ("write_scannet", "ScanNetLayout"),
-    "scannetpp": ("write_scannetpp", "ScanNetPPLayout"),
-    "wildrgbd": ("write_wildrgbd", "WildRGBDLayout"),
+    "ca1m": "write_ca1m:CA1MLayout",
+    "scannet": "write_scannet:ScanNetLayout",
+    "scannetpp": "write_scannetpp:ScanNetPPLayout",
+    "wildrgbd": "write_wildrgbd:WildRGBDLayout",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class MadeScene:
-    """One scene that is there."""
+    """One finished scene. seconds: of the process that made it, 0 where it was there before. digest: of its files."""
 
     spec: SampleSpec
     path: Path
     size_bytes: int
     seconds: float
-    """How long the process that made it took, in seconds; 0 where it was there before."""
     digest: str
-    """The digest of its files, by which `SAMPLES.json` knows it."""
 
 
 OnScene = Callable[[MadeScene, int, int], None]
@@ -124,7 +122,7 @@ def make_samples(
     specs: Sequence[SampleSpec],
     out: Path,
     workers: int = 1,
-    on_scene: OnScene | None = None,
+    on_scene: OnScene = lambda made, done, total: None,
     film: Film | None = None,
     on_frame: OnFrame = lambda done, total: None,
 ) -> list[MadeScene]:
@@ -165,7 +163,7 @@ def make_samples(
 
             check_encoder()
         for made in list(done.values()):
-            _report_progress(on_scene, made, len(specs) - len(missing), len(specs))
+            on_scene(made, len(specs) - len(missing), len(specs))
         frames = sum(spec.frames for spec in missing)
         if missing:
             on_frame(0, frames)
@@ -173,7 +171,7 @@ def make_samples(
         for _, made in run(make, missing, Engine(workers=workers), on_steps=lambda done: on_frame(done, frames)):
             done[made.spec] = made
             _note_digest(get_dataset_folder(out, made.spec.dataset), made)
-            _report_progress(on_scene, made, len(done), len(specs))
+            on_scene(made, len(done), len(specs))
     return [done[spec] for spec in specs]
 
 
@@ -212,7 +210,7 @@ def make_scene(spec: SampleSpec, out: Path, film: Film | None = None) -> MadeSce
                 )
             _remove(temporary)
         else:
-            _sync_to_disk(temporary)
+            sync_all_to_disk(_list_files(temporary))
             temporary.rename(path)
             sync_to_disk(path.parent)
     except BaseException:
@@ -256,7 +254,7 @@ def _render_capture(spec: SampleSpec) -> Capture:
 
 
 def _get_layout(dataset: str) -> Layout:
-    module, name = _LAYOUTS[dataset]
+    module, name = _LAYOUTS[dataset].split(":")
     layout: Layout = getattr(importlib.import_module(f"vgbench_gen.samples.{module}"), name)()
     return layout
 
@@ -312,12 +310,8 @@ def _write_marker_and_lists(folder: Path, dataset: str, wanted: Sequence[SampleS
         replace(wanted[0], scene_id=scene_id, number=entry["number"], split=entry["split"])
         for scene_id, entry in scenes.items()
     ]
-    content = {
-        "made_by": "vgbench samples",
-        "licence": LICENCE,
-        "settings": settings,
-        "scenes": dict(sorted(scenes.items())),
-    }
+    scenes = dict(sorted(scenes.items()))
+    content = {"made_by": "vgbench samples", "licence": LICENCE, "settings": settings, "scenes": scenes}
     _write_marker(folder, content)
     for name, data in _get_layout(dataset).make_lists(specs).items():
         with replace_file(folder / name) as temporary:
@@ -348,19 +342,10 @@ def _read_marker(folder: Path) -> dict[str, Any]:
     )
 
 
+def _list_files(path: Path) -> list[Path]:
+    """The file itself, or those in a folder."""
+    return sorted(file for file in (path, *path.rglob("*")) if file.is_file())
+
+
 def _measure_size_bytes(path: Path) -> int:
-    if path.is_file():
-        return path.stat().st_size
-    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-
-
-def _sync_to_disk(path: Path) -> None:
-    if path.is_file():
-        sync_to_disk(path)
-        return
-    sync_all_to_disk(sorted(file for file in path.rglob("*") if file.is_file()))
-
-
-def _report_progress(on_scene: OnScene | None, made: MadeScene, done: int, total: int) -> None:
-    if on_scene is not None:
-        on_scene(made, done, total)
+    return sum(file.stat().st_size for file in _list_files(path))

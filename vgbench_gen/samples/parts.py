@@ -1,4 +1,4 @@
-"""Parts from which things are built: closed solids made with trimesh, with a texture and where it lies on them.
+"""Parts from which things are built: closed solids with a texture and where it lies on them.
 
 Local frame of a thing: z up, standing on z = 0, centre of its footprint at the origin, front towards -y.
 """
@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
-import trimesh
 
 from vgbench_gen.core.types import FloatArray, IntArray
 from vgbench_gen.samples.mapping import map_by_side, map_round_axis
@@ -23,6 +22,7 @@ _SIDES = ("-x", "+x", "-y", "+y", "-z", "+z")
 _BEVEL_M = 0.003  # how far the edges of boards and boxes are cut off, on both of their sides
 _BEVEL_SHARE = 0.1  # of the thinnest side at most
 _BEVELLED_M = 0.15  # what is shorter, or thinner than a tenth of it, is too small for its edges to be seen
+_WELDING = np.random.default_rng(0).integers(1 << 40, 1 << 62, 8) | 1
 _SMOOTH_DOT = 0.75  # corners whose faces turn less than about 40 degrees from their mean are shaded round
 
 
@@ -78,9 +78,12 @@ class Model:
     solids: int = 0
     """The number of closed solids so far, and so the number of the next one."""
 
-    def add(self, mesh: trimesh.Trimesh, texture: Texture, **how: object) -> Model:
-        """Add one closed solid; see `map_texture` for `how`."""
-        part = map_texture(mesh, texture, **how)  # type: ignore[arg-type]
+    def add(self, vertices: FloatArray, faces: IntArray, texture: Texture, **how: object) -> Model:
+        """Add one closed solid of vertices (N, 3) and triangles (M, 3) wound alike; see `map_texture` for `how`."""
+        a, b, c = (vertices - vertices[0])[faces.T]
+        if (a * cross_rows(b, c)).sum() < 0:  # its volume, where the triangles look inwards
+            faces = faces[:, ::-1]
+        part = map_texture(vertices, faces, texture, **how)  # type: ignore[arg-type]
         part.solid = self.solids
         self.solids += 1
         self.parts.append(part)
@@ -142,24 +145,24 @@ class Model:
         smooth: bool = True,
     ) -> Model:
         """Add a solid of revolution about z; its profile of (radius, height) ends on the axis on both sides."""
-        mesh = trimesh.creation.revolve(np.array(profile, dtype=np.float64), sections=sections)
-        mesh.apply_translation(base)
-        a, b, c = (np.asarray(mesh.vertices) - base)[mesh.faces].transpose(1, 0, 2)
-        if (a * np.cross(b, c)).sum() < 0:  # its volume, where the triangles look inwards
-            mesh.invert()
-        return self.add(mesh, texture, cylindrical=True, smooth=smooth, axis_xy=base[:2])
+        vertices, faces = _turn_profile(np.array(profile, np.float64), sections)
+        return self.add(vertices + base, faces, texture, cylindrical=True, smooth=smooth, axis_xy=base[:2])
 
     def add_rod(self, start: Vec3, end: Vec3, radius: float, texture: Texture, sections: int = 10) -> Model:
         """Add a round bar between two points."""
-        mesh = trimesh.creation.cylinder(radius=radius, segment=np.array([start, end]), sections=sections)
-        return self.add(mesh, texture, smooth=True)
+        way = np.subtract(end, start)
+        length = float(np.linalg.norm(way))
+        vertices, faces = _turn_profile(np.array([[0, 0], [radius, 0], [radius, length], [0, length]]), sections)
+        up = way / length
+        side = np.cross(up, (1.0, 0, 0) if abs(up[2]) > 0.9 else (0, 0, 1.0))
+        side /= np.linalg.norm(side)
+        return self.add(vertices @ np.stack([side, np.cross(up, side), up]) + start, faces, texture, smooth=True)
 
     def add_ball(self, radii: Vec3, center: Vec3, texture: Texture, detail: int = 2) -> Model:
         """Add an ellipsoid."""
-        mesh = trimesh.creation.icosphere(subdivisions=detail, radius=1.0)
-        mesh.apply_scale(radii)
-        mesh.apply_translation(center)
-        return self.add(mesh, texture, smooth=True)
+        angle = np.linspace(0, np.pi, 4 * detail + 1)
+        vertices, faces = _turn_profile(np.stack([np.sin(angle).round(9), -np.cos(angle)], axis=1), 6 * detail)
+        return self.add(vertices * radii + center, faces, texture, smooth=True)
 
     def add_cushion(
         self,
@@ -171,35 +174,34 @@ class Model:
         turn_deg: Vec3 = (0, 0, 0),
     ) -> Model:
         """Add a rounded cuboid; `puff` raises the middle of its top by that many meters."""
-        mesh = _make_rounded_box(size, min(round_m, 0.49 * min(size)))
+        vertices, faces = _make_rounded_box(size, min(round_m, 0.49 * min(size)))
         if puff:
-            inside = np.clip(1 - (2 * mesh.vertices[:, :2] / np.array(size[:2])) ** 2, 0, 1).prod(axis=1)
-            mesh.vertices[:, 2] += puff * inside * (mesh.vertices[:, 2] > 0)
-        mesh.vertices = (mesh.vertices + np.array([0, 0, size[2] / 2])) @ _make_yaw_rotation(turn_deg).T + np.array(
-            base
-        )
-        return self.add(mesh, texture, smooth=True)
+            inside = np.clip(1 - (2 * vertices[:, :2] / np.array(size[:2])) ** 2, 0, 1).prod(axis=1)
+            vertices[:, 2] += puff * inside * (vertices[:, 2] > 0)
+        vertices = (vertices + np.array([0, 0, size[2] / 2])) @ _make_yaw_rotation(turn_deg).T + np.array(base)
+        return self.add(vertices, faces, texture, smooth=True)
 
     def add_prism(self, outline: FloatArray, depth: float, base: Vec3, texture: Texture) -> Model:
         """Add an outline (N, 2) in x and z, star-shaped around its mean and extruded along y by `depth` meters."""
-        count, middle = len(outline), outline.mean(axis=0)
-        flat = np.vstack([outline, middle])
-        front = np.stack([flat[:, 0], np.full(count + 1, -depth / 2), flat[:, 1]], axis=1)
-        back = front + np.array([0, depth, 0])
-        i = np.arange(count)
-        j = (i + 1) % count
-        top, low = np.full(count, count), count + 1
-        faces = np.concatenate(
-            [
-                np.stack([i, j, top], axis=1),
-                np.stack([low + j, low + i, low + top], axis=1),
-                np.stack([j, i, low + i], axis=1),
-                np.stack([j, low + i, low + j], axis=1),
-            ]
-        )
-        mesh = trimesh.Trimesh(np.vstack([front, back]) + np.array(base), faces, process=False)
-        mesh.fix_normals()
-        return self.add(mesh, texture)
+        middle = outline.mean(axis=0)
+        rings = [np.insert(ring, 1, y, axis=1) for ring in (middle[None], outline) for y in (-depth / 2, depth / 2)]
+        i = np.arange(2, 2 + len(outline))
+        j = np.roll(i, -1)
+        back_i, back_j, middles = i + len(outline), j + len(outline), np.zeros_like(i)
+        faces = [(i, j, middles), (back_j, back_i, middles + 1), (j, i, back_i), (j, back_i, back_j)]
+        triangles = np.concatenate([np.stack(face, axis=1) for face in faces])
+        return self.add(np.concatenate(rings) + base, triangles, texture)
+
+    def add_tube(self, rings: FloatArray, texture: Texture, smooth: bool = True) -> Model:
+        """Add a solid between rings of corners (R, C, 3); the first and the last ring are star-shaped from a corner."""
+        count, corners = rings.shape[:2]
+        k, j = np.mgrid[: count - 1, :corners].reshape(2, -1)
+        a, b = k * corners + j, k * corners + (j + 1) % corners
+        ends = np.arange(1, corners - 1)
+        cap = np.stack([0 * ends, ends + 1, ends], axis=1)
+        sides = [np.stack([a, b, b + corners], axis=1), np.stack([a, b + corners, a + corners], axis=1)]
+        faces = np.concatenate([*sides, cap, cap[:, ::-1] + (count - 1) * corners])
+        return self.add(rings.reshape(-1, 3), faces, texture, smooth=smooth)
 
     def extent_m(self) -> tuple[FloatArray, FloatArray]:
         """The lowest and the highest coordinates of all parts, (3,) each in meters."""
@@ -224,8 +226,14 @@ class Model:
         return self
 
 
+def cross_rows(a: FloatArray, b: FloatArray) -> FloatArray:
+    """(N, 3) cross products of (N, 3) and (N, 3); `numpy.cross` takes several times as long."""
+    return a[:, [1, 2, 0]] * b[:, [2, 0, 1]] - a[:, [2, 0, 1]] * b[:, [1, 2, 0]]
+
+
 def map_texture(
-    mesh: trimesh.Trimesh,
+    vertices: FloatArray,
+    faces: IntArray,
     texture: Texture,
     smooth: bool = False,
     cylindrical: bool = False,
@@ -237,36 +245,29 @@ def map_texture(
 
     Tiling textures keep their size in meters; others are stretched over each side, or show `region` of the image.
     """
-    vertices, faces = np.asarray(mesh.vertices, np.float64), np.asarray(mesh.faces, np.int64)
-    face_normals = np.asarray(mesh.face_normals, np.float64)
     corners = vertices[faces]  # (M, 3, 3)
+    face_normals = cross_rows(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    weight = np.linalg.norm(face_normals, axis=1, keepdims=True)
+    face_normals /= np.maximum(weight, 1e-20)
     normals = np.repeat(face_normals[:, None], 3, axis=1)
     if smooth:
-        mean = np.zeros_like(vertices)
-        weight = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
-        for k in range(3):
-            np.add.at(mean, faces[:, k], face_normals * weight[:, None])
+        mean: FloatArray = np.stack(
+            [np.bincount(faces.ravel(), np.repeat(c, 3)) for c in (face_normals * weight).T], axis=1
+        )
         mean /= np.maximum(np.linalg.norm(mean, axis=1, keepdims=True), 1e-12)
         round_ = (mean[faces] * normals).sum(axis=-1) > _SMOOTH_DOT
         normals = np.where(round_[..., None], mean[faces], normals)
     if cylindrical:
         uv = map_round_axis(corners, face_normals, texture, axis_xy)
     else:
-        uv = map_by_side(corners, face_normals, texture, along, region, mesh.bounds)
+        bounds = np.stack([vertices.min(axis=0), vertices.max(axis=0)])
+        uv = map_by_side(corners, face_normals, texture, along, region, bounds)
     rows = np.concatenate([corners.reshape(-1, 3), normals.reshape(-1, 3), uv.reshape(-1, 2)], axis=1)
-    first, welded = _weld_rows(np.round(rows, 6))
+    # Equal rows are found by a product of their millionths that no two others share.
+    key = np.rint(rows * 1e6).astype(np.int64) @ _WELDING
+    _, first, welded = np.unique(key, return_index=True, return_inverse=True)
     kept = rows[first]
-    return SolidPart(kept[:, :3], kept[:, 3:6], kept[:, 6:], welded.reshape(-1, 3), texture)
-
-
-def _weld_rows(rows: FloatArray) -> tuple[IntArray, IntArray]:
-    """(where each different row stands first, in rising order of the rows; which of these every row (N,) is)."""
-    order = np.lexsort(rows.T[::-1])  # `np.unique` along an axis compares whole rows, in several times the time
-    ordered = rows[order]
-    new = np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))
-    place = np.empty(len(rows), np.int64)
-    place[order] = np.cumsum(new) - 1
-    return order[new], place
+    return SolidPart(kept[:, :3], kept[:, 3:6], kept[:, 6:], np.asarray(welded).reshape(-1, 3), texture)
 
 
 def _make_sides(
@@ -294,14 +295,12 @@ def _make_sides(
 @lru_cache(maxsize=1)
 def _list_unit_sides() -> tuple[FloatArray, FloatArray, IntArray]:
     """Of the sides of the unit cube: their corners (6, 4, 3), normals (6, 3) and triangles (6, 2, 3)."""
-    box = trimesh.creation.box(extents=(1, 1, 1))
     normals = np.repeat(np.eye(3), 2, axis=0) * np.tile([-1.0, 1.0], 3)[:, None]
-    corners, triangles = [], []
-    for normal in normals:
-        used, local = np.unique(box.faces[box.face_normals @ normal > 0.5], return_inverse=True)
-        corners.append(np.asarray(box.vertices)[used])
-        triangles.append(local.reshape(-1, 3).astype(np.int64))
-    return np.array(corners), normals, np.array(triangles)
+    corners = np.empty((6, 4, 3))
+    for side, (axis, sign) in zip(corners, itertools.product(range(3), (-1, 1)), strict=True):
+        side[:, axis] = sign / 2
+        side[:, [(axis + 1) % 3, (axis + 2) % 3]] = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])[::sign] / 2
+    return corners, normals, np.tile(np.array([[0, 1, 2], [0, 2, 3]]), (6, 1, 1))
 
 
 def _choose_bevel_m(size: Vec3) -> float:
@@ -348,24 +347,64 @@ def _list_unit_bevel() -> tuple[FloatArray, IntArray, FloatArray, IntArray]:
     return places, of_side, np.array(normals), triangles
 
 
-_MEDIUM_BOX = trimesh.creation.box(extents=(1, 1, 1)).subdivide().subdivide()
-_FINE_BOX = _MEDIUM_BOX.subdivide()
+def _turn_profile(profile: FloatArray, sections: int) -> tuple[FloatArray, IntArray]:
+    """Vertices and triangles of a profile (P, 2) of radii and heights turned about z; points on the axis are single."""
+    point, corner, faces = _list_turned(tuple((profile[:, 0] == 0).tolist()), sections)
+    angle = corner * (2 * np.pi / sections)
+    radius, height = profile[point].T
+    return np.stack([radius * np.cos(angle), radius * np.sin(angle), height], axis=1), faces
 
 
-def _make_rounded_box(size: Vec3, radius: float) -> trimesh.Trimesh:
-    """Rounded cuboid centred at the origin."""
-    box = _FINE_BOX if max(size) > 0.3 else _MEDIUM_BOX
+@lru_cache(maxsize=256)
+def _list_turned(on_axis: tuple[bool, ...], sections: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Of a turned profile: the point (N,) of each vertex, its place on the circle (N,) and the triangles (M, 3)."""
+    sizes = [1 if single else sections for single in on_axis]
+    first = np.cumsum([0, *sizes])
+    i = np.arange(sections)
+    j = np.roll(i, -1)
+    faces = []
+    for k in range(len(on_axis) - 1):
+        a, b = (first[n] + np.stack([i, j]) * (not on_axis[n]) for n in (k, k + 1))
+        if not on_axis[k]:
+            faces.append(np.stack([a[0], a[1], b[1]], axis=1))
+        if not on_axis[k + 1]:
+            faces.append(np.stack([a[0], b[1], b[0]], axis=1))
+    if not on_axis[0]:  # a closed profile, whose last ring is the first one
+        faces = [np.where(part >= first[-2], part - first[-2], part) for part in faces]
+    corner = np.concatenate([np.arange(size) for size in sizes])
+    return np.repeat(np.arange(len(sizes)), sizes), corner, np.concatenate(faces)
+
+
+@lru_cache(maxsize=2)
+def _list_grid_box(steps: int) -> tuple[FloatArray, IntArray]:
+    """Vertices of the cube from -1 to 1 whose sides are divided into `steps` by `steps`, and triangles."""
+    line = np.linspace(-1, 1, steps + 1)
+    u, v = (side.ravel() for side in np.meshgrid(line, line))
+    i, j = (side.ravel() for side in np.mgrid[:steps, :steps])
+    a = i * (steps + 1) + j
+    flat = np.concatenate([np.stack([a, a + 1, a + steps + 2], 1), np.stack([a, a + steps + 2, a + steps + 1], 1)])
+    vertices, faces = [], []
+    for axis, sign in itertools.product(range(3), (-1.0, 1.0)):
+        side = np.empty((len(u), 3))
+        side[:, axis], side[:, (axis + 1) % 3], side[:, (axis + 2) % 3] = sign, u, v
+        vertices.append(side)
+        faces.append((flat if sign > 0 else flat[:, ::-1]) + len(u) * (2 * axis + (sign > 0)))
+    joined, place = np.unique(np.concatenate(vertices).round(9), axis=0, return_inverse=True)
+    return joined, np.asarray(place).ravel()[np.concatenate(faces)]
+
+
+def _make_rounded_box(size: Vec3, radius: float) -> tuple[FloatArray, IntArray]:
+    """Vertices and triangles of a rounded cuboid centred at the origin."""
+    unit, faces = _list_grid_box(8 if max(size) > 0.3 else 4)
     half = np.array(size) / 2
     inner = half - radius
     # Grid lines at 0, 1/4, 1/2, 3/4, 1 of each half side become 0, inner/2, inner, and two steps round the edge.
-    share = np.abs(box.vertices) * 2
-    position = np.interp(share, [0, 0.5, 1], [0, 1, 2])
-    along = np.where(position <= 1, position * inner, inner + (position - 1) * radius) * np.sign(box.vertices)
+    position = np.interp(np.abs(unit), [0, 0.5, 1], [0, 1, 2])
+    along = np.where(position <= 1, position * inner, inner + (position - 1) * radius) * np.sign(unit)
     core = np.clip(along, -inner, inner)
     outward = along - core
     length = np.linalg.norm(outward, axis=1, keepdims=True)
-    vertices = core + radius * outward / np.maximum(length, 1e-12)
-    return trimesh.Trimesh(vertices, box.faces, process=False)
+    return core + radius * outward / np.maximum(length, 1e-12), faces
 
 
 def _make_yaw_rotation(degrees: Vec3) -> FloatArray:

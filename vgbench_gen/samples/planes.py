@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import coo_array
@@ -48,9 +49,11 @@ class PlaneCells:
     """The barycentric weights of its second and third corner, (2, h + 1, w + 1)."""
     whole: BoolArray
     """The cells all of whose pixels see one plane, (h, w)."""
+    form: Int32
+    """The row in `forms` of each cell's plane, (h, w)."""
     forms: Float32
     """What holds on the planes of the whole cells, as factors of (x, y, 1), a ray's direction in the camera: one over
-    the depth, and the two texture coordinates over the depth, (9, h, w)."""
+    the depth, and the two texture coordinates over the depth, (P, 9). Row 0 says that the depth is 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,11 +93,11 @@ class SurfaceViewer:
         high, wide = cells.whole.shape
         inside = (column >= 0) & (column < wide)
         column = np.clip(column, 0, wide - 1)
-        table = np.ascontiguousarray(cells.forms[:3].reshape(3, -1).T)
+        table = np.ascontiguousarray(cells.forms[:, :3])
         for rows in list_bands(camera):
             at = np.clip(row[rows], 0, high - 1)[:, None] * wide + column
             single[rows] = ~(np.take(cells.whole, at) & inside & ((row[rows] >= 0) & (row[rows] < high))[:, None])
-            a, b, c = take_columns(table, at)
+            a, b, c = take_columns(table, np.take(cells.form, at))
             a *= x
             b *= y[rows]
             a += b
@@ -115,7 +118,7 @@ class SurfaceViewer:
             face, weights = np.full(shape, -1, np.int32), np.zeros((2, *shape), np.float32)
             depth, whole = np.full(shape, np.inf, np.float32), np.zeros((high, wide), bool)
             forms = self._list_forms(world_from_camera, face[:-1, :-1])
-            return PlaneCells(camera, world_from_camera, depth, face, weights, whole, forms)
+            return PlaneCells(camera, world_from_camera, depth, face, weights, whole, *forms)
         u, v = np.arange(wide + 1) * STRIDE, np.arange(high + 1) * STRIDE
         depth, face, weights = self._tracer.cast(make_rays(camera, world_from_camera, u[None], v[:, None]))
         plane, *others = _list_corners(np.where(face >= 0, self._plane[face], -1))
@@ -123,11 +126,16 @@ class SurfaceViewer:
         whole &= ~self._mark_rims(camera, world_from_camera, np.maximum.reduce(_list_corners(depth)))
         forms = self._list_forms(world_from_camera, np.where(whole, face[:-1, :-1], -1))
         weights = np.ascontiguousarray(np.moveaxis(weights, -1, 0))
-        return PlaneCells(camera, world_from_camera, depth, face, weights, whole, forms)
+        return PlaneCells(camera, world_from_camera, depth, face, weights, whole, *forms)
 
-    def _list_forms(self, world_from_camera: FloatArray, face: Int32) -> Float32:
-        """(9, h, w) `PlaneCells.forms` of triangles (h, w); those of -1 say that the depth is 1."""
-        used, at = np.unique(face, return_inverse=True)
+    def _list_forms(self, world_from_camera: FloatArray, face: Int32) -> tuple[Int32, Float32]:
+        """`PlaneCells.form` and `PlaneCells.forms` of triangles (h, w), -1 for none."""
+        seen = np.zeros(len(self._faces) + 1, bool)
+        seen[face] = True
+        seen[-1] = True  # none, which becomes row 0
+        used = np.flatnonzero(seen[:-1])
+        row = np.zeros(len(seen), np.int32)
+        row[used] = np.arange(1, len(used) + 1)
         vertices = self._faces[used]
         corners = (self._vertices_m[vertices] - world_from_camera[:3, 3]) @ world_from_camera[:3, :3]
         a, b, c = corners.transpose(1, 2, 0)
@@ -136,9 +144,10 @@ class SurfaceViewer:
         with np.errstate(divide="ignore", invalid="ignore"):
             weights /= (a * weights[0]).sum(axis=0)
         uv = np.einsum("kij,ink->jnk", self._uv[vertices], weights)
-        forms = np.concatenate([weights.sum(axis=0), uv[0], uv[1]])
-        forms[:, used < 0] = np.array([0.0, 0, 1, 0, 0, 0, 0, 0, 0])[:, None]
-        return np.ascontiguousarray(forms.astype(np.float32)[:, np.asarray(at).reshape(face.shape)])
+        forms = np.zeros((len(used) + 1, 9), np.float32)
+        forms[0, 2] = 1
+        forms[1:] = np.concatenate([weights.sum(axis=0), uv[0], uv[1]]).T
+        return row[face], forms
 
     def _mark_rims(self, camera: Camera, world_from_camera: FloatArray, farthest_m: Float32) -> BoolArray:
         """(h, w) cells through which a line runs at which a plane ends and that lies before `farthest_m` (h, w)."""
@@ -180,26 +189,40 @@ def spread_cells(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.repeat(np.repeat(values, STRIDE, axis=1), STRIDE, axis=0)
 
 
-def spread_corners(corners: Float32, out: Float32) -> None:
-    """Mix values at the corners of cells, (n + 1, w + 1), over the cells' pixels, (n STRIDE, w STRIDE)."""
+def mix_corners(corners: Float32, cell: IntArray, out: Float32) -> None:
+    """Mix values at the corners of cells, (h + 1, w + 1), over the pixels (STRIDE, STRIDE, K) of some cells (K,)."""
+    place = cell + cell // (corners.shape[1] - 1)
+    first, second, third, fourth = (
+        np.take(corners, place + off) for off in (0, 1, corners.shape[1], corners.shape[1] + 1)
+    )
+    third -= first
+    fourth -= second
     for i in range(STRIDE):
-        side = corners[:-1] + (corners[1:] - corners[:-1]) * np.float32(i / STRIDE)
-        step = (side[:, 1:] - side[:, :-1]) * np.float32(1 / STRIDE)
-        mixed = side[:, :-1].copy()
-        out[i::STRIDE, ::STRIDE] = mixed
+        left, right = first + third * np.float32(i / STRIDE), second + fourth * np.float32(i / STRIDE)
+        right -= left
+        right *= np.float32(1 / STRIDE)
+        out[i, 0] = left
         for j in range(1, STRIDE):
-            mixed += step
-            out[i::STRIDE, j::STRIDE] = mixed
+            np.add(out[i, j - 1], right, out=out[i, j])
 
 
-def spread_forms(forms: Float32, x: Float32, y: Float32, out: Float32) -> None:
-    """Evaluate forms (3, n, w) of cells for the pixels' directions: x (w STRIDE,), y (n STRIDE,), out for both."""
-    across = [forms[0] * x[j::STRIDE] for j in range(STRIDE)]
+def evaluate_form(form: Float32, x: Float32, y: Float32, out: Float32) -> None:
+    """Evaluate forms (3, K) for the directions x (STRIDE, K) and y (STRIDE, K), out: (STRIDE, STRIDE, K)."""
+    across = form[0] * x
+    down = form[1] * y
+    down += form[2]
+    np.add(down[:, None], across[None], out=out)
+
+
+def put_cells(values: Float32, cell: IntArray, out: Float32) -> None:
+    """Write the pixels (STRIDE, STRIDE, K) of some cells (K,) into a picture (h STRIDE, w STRIDE)."""
+    wide = out.shape[1] // STRIDE
+    row, column = np.divmod(cell, wide)
+    # The pixels of a cell in one row are 16 bytes, which are written as one number.
+    words = out.reshape(-1).view(np.complex128)
+    first = row * (STRIDE * wide) + column
     for i in range(STRIDE):
-        down = forms[1] * y[i::STRIDE, None]
-        down += forms[2]
-        for j in range(STRIDE):
-            np.add(down, across[j], out=out[i::STRIDE, j::STRIDE])
+        words[first + i * wide] = cv2.merge(list(values[i])).reshape(-1).view(np.complex128)
 
 
 def _list_corners(grid: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
@@ -248,8 +271,14 @@ def _find_planes(corners_m: FloatArray, uv: FloatArray, faces: IntArray) -> tupl
 def _draw_lines(camera: Camera, ends_m: Float32) -> tuple[IntArray, IntArray, Float32]:
     """The cells through which lines (E, 2, 3) in the camera run, as rows and columns (P,), with one over their depth
     there. Of lines that leave the picture there is only what lies within."""
-    depth = ends_m[..., 2]
-    ends_m, depth = (part[(depth > _NEAREST_M).any(axis=1)] for part in (ends_m, depth))
+    x, y, depth = np.moveaxis(ends_m, -1, 0)
+    across, down = camera.fx * x + camera.cx * depth, camera.fy * y + camera.cy * depth
+    # Lines whose ends are both behind the camera or beyond the same side of the picture are not seen.
+    margin = np.float32(2)
+    beyond = [depth - _NEAREST_M, across + margin * depth, (camera.width + margin) * depth - across]
+    beyond += [down + margin * depth, (camera.height + margin) * depth - down]
+    seen_part = np.logical_and.reduce([(side > 0).any(axis=1) for side in beyond])
+    ends_m, depth = ends_m[seen_part], depth[seen_part]
     # A line that comes from behind the camera begins before it.
     part = (_NEAREST_M - depth) / np.where(depth[:, ::-1] == depth, np.inf, depth[:, ::-1] - depth)
     ends_m = ends_m + np.where(depth < _NEAREST_M, part, 0)[..., None] * (ends_m[:, ::-1] - ends_m)

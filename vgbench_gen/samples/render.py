@@ -20,11 +20,12 @@ from vgbench_gen.samples.planes import (
     STRIDE,
     PlaneCells,
     SurfaceViewer,
+    evaluate_form,
     list_pixels,
     make_rays,
+    mix_corners,
+    put_cells,
     spread_cells,
-    spread_corners,
-    spread_forms,
 )
 
 Float32 = npt.NDArray[np.float32]
@@ -33,8 +34,9 @@ Int32 = npt.NDArray[np.int32]
 # Pixels; with their middle they make four places, no two in a row or column, whose mean is the middle.
 _SUBSAMPLES = ((0.4, 0.13), (-0.13, -0.4), (-0.27, 0.27))
 _BRIGHTEST = np.float32(6)  # of what is mixed at edges, so that a lamp's rim is smooth too
-_CELLS_PX = 131_072  # pixels of whole cells that are worked on at a time
+_CELLS = 4_096  # that are worked on at a time
 _EDGE_RELATIVE = 0.03  # depth steps of this share of the depth get more rays
+_ROUND = 1e-3  # difference between the normals of a triangle and of its corners
 _SATURATION = 0.92
 _LUMINANCE = (0.2126, 0.7152, 0.0722)  # of linear sRGB
 _OUTSIDE = 3.0  # brightness of the world outside over a white wall in daylight
@@ -93,6 +95,8 @@ class RoomWorld:
         ).astype(np.float32)
         # Thing, texture and direction of each face in one number: where neighbours differ, there is an edge.
         side = np.rint(self._face_normal * 2.4).astype(np.int32) + 3
+        # What is shaded round has no folds.
+        side[np.abs(mesh.normals[mesh.faces] - self._face_normal[:, None]).max(axis=(1, 2)) > _ROUND] = 0
         part = self._face_instance * len(gloss) + self._face_texture
         self._face_key = ((part * 7 + side[:, 0]) * 7 + side[:, 1]) * 7 + side[:, 2]
         self._tone = _make_tone_curve()
@@ -158,7 +162,7 @@ class RoomWorld:
                 (
                     fine.vertices_m,
                     fine.faces + start,
-                    shown.T.astype(np.uint8),
+                    shown.T,
                     np.full(len(fine.faces), item.instance_id),
                 )
             )
@@ -215,25 +219,34 @@ class RoomWorld:
         )[2:]
         shape = (high * STRIDE, wide * STRIDE)
         color: Float32 = np.empty((3, *shape), np.float32)
-        depth, face = np.empty(shape, np.float32), np.empty(shape, np.int32)
-        texture = np.take(self._face_texture, cells.face, mode="clip")
+        depth = np.empty(shape, np.float32)
         x = ((np.arange(shape[1]) - camera.cx) / camera.fx).astype(np.float32)
         y = ((np.arange(shape[0]) - camera.cy) / camera.fy).astype(np.float32)
-        step = max(1, _CELLS_PX // (STRIDE * STRIDE * wide))
-        for low in range(0, high, step):
-            some = slice(low, min(low + step, high))
-            more, rows = slice(low, some.stop + 1), slice(low * STRIDE, some.stop * STRIDE)
-            spread: Float32 = np.empty((8, rows.stop - rows.start, shape[1]), np.float32)
-            for form, out in zip(cells.forms[:, some].reshape(3, 3, -1, wide), spread, strict=False):
-                spread_forms(form, x, y[rows], out)
-            for corner, out in zip(lit[:, more], spread[3:], strict=True):
-                spread_corners(corner, out)
-            np.divide(1, spread[0], out=depth[rows])
-            spread[1:3] *= depth[rows]
-            face[rows] = spread_cells(cells.face[some, :-1])
-            seen = self._atlas.sample(spread_cells(texture[some, :-1]), spread[1], spread[2], spread[7])
+        x, y = (np.ascontiguousarray(side.reshape(-1, STRIDE).T) for side in (x, y))
+        level = cv2.blur(lit[4], (2, 2), anchor=(0, 0))[:-1, :-1].ravel()  # one for all pixels of a cell
+        whole = np.flatnonzero(cells.whole)
+        # Enlarged textures first, as they need no mixing of levels.
+        whole = whole[np.argsort(level[whole] > 0, kind="stable")]
+        for low in range(0, len(whole), _CELLS):
+            some = whole[low : low + _CELLS]
+            row, column = np.divmod(some, wide)
+            spread: Float32 = np.empty((7, STRIDE, STRIDE, len(some)), np.float32)
+            forms = take_columns(cells.forms, np.take(cells.form, some))
+            across, down = np.take(x, column, axis=1), np.take(y, row, axis=1)
+            for form, out in zip(forms.reshape(3, 3, -1), spread, strict=False):
+                evaluate_form(form, across, down, out)
+            for corner, out in zip(lit, spread[3:], strict=False):
+                mix_corners(corner, some, out)
+            inverse = spread[0]
+            np.divide(1, inverse, out=inverse)
+            spread[1:3] *= inverse
+            texture = np.take(self._face_texture, cells.face[row, column])
+            seen = self._atlas.sample(texture, spread[1], spread[2], level[some])
             seen *= spread[3:6]
-            np.add(seen, spread[6], out=color[:, rows])
+            seen += spread[6]
+            for values, picture in zip((inverse, *seen), (depth, *color), strict=True):
+                put_cells(values, some, picture)
+        face = spread_cells(cells.face[:-1, :-1])
         inside = slice(None, camera.height), slice(None, camera.width)
         color, depth, face = (np.ascontiguousarray(part[..., *inside]) for part in (color, depth, face))
         return color, depth, face
@@ -306,19 +319,19 @@ class RoomWorld:
         shown = np.empty((h, w, 3), np.uint8)
         for rows in list_bands(camera):
             fall = (1 - _VIGNETTE * (x[None] ** 2 + y[rows, None] ** 2)).astype(np.float32)
-            band = self._apply_tone(color[:, rows] * fall * gain[:, None, None])
-            shown[rows] = cv2.merge(list(band.astype(np.uint8)))
+            band = color[:, rows] * fall
+            band *= gain[:, None, None]
+            shown[rows] = cv2.merge(list(self._apply_tone(band)))
         return shown
 
-    def _apply_tone(self, color: Float32) -> Float32:
-        """(3, ...) grey levels 0..255, whole numbers, of linear colour (3, ...)."""
+    def _apply_tone(self, color: Float32) -> ColorArray:
+        """(3, ...) grey levels 0..255 of linear colour (3, ...)."""
         red, green, blue = (channel * np.float32(weight) for channel, weight in zip(color, _LUMINANCE, strict=True))
-        grey = red + green + blue
         # Cameras and eyes see bright colours paler.
-        paler = color - grey
-        paler *= np.float32(_SATURATION)
-        paler += grey
-        index = np.sqrt(np.clip(paler, 0, 15.99, out=paler), out=paler) * np.float32(4095 / 4)
+        paler = color * np.float32(_SATURATION)
+        paler += (red + green + blue) * np.float32(1 - _SATURATION)
+        index = np.sqrt(np.clip(paler, 0, 15.99, out=paler), out=paler)
+        index *= np.float32(4095 / 4)
         return np.asarray(np.take(self._tone, index.astype(np.uint16), mode="clip"))
 
 
@@ -338,12 +351,12 @@ def _refine_instance(mesh: Mesh, light: Float32, rows: IntArray, edge_m: float) 
     return refine_mesh(part, rounds=12)
 
 
-def _make_tone_curve() -> Float32:
-    """sRGB of linear values (i / 4095)^2 * 16: firm shadows, 0.18 at 0.16, and highlights that roll off to 250."""
+def _make_tone_curve() -> ColorArray:
+    """(4096,) sRGB of linear values (i / 4095)^2 * 16: firm shadows, 0.18 at 0.16, highlights that roll off to 250."""
     x = 1.62 * ((np.arange(4096) / 4095) ** 2 * 16) ** 1.25
     # E. Reinhard and others, SIGGRAPH 2002, equation 4: the brightest value there is becomes the whitest.
     y = x * (1 + x / x[-1] ** 2) / (1 + x)
-    return np.asarray(np.floor(_WHITEST * y ** (1 / 2.2) + 0.5), np.float32)
+    return np.asarray(np.floor(_WHITEST * y ** (1 / 2.2) + 0.5), np.uint8)
 
 
 def _square_directions(camera: Camera) -> Float32:

@@ -36,15 +36,12 @@ class RoomPlan:
 
     seed: int
     key: str
-    """The name of the room, which with the seed decides everything in it."""
     kind: str
     """The kind of room, a name of `PROGRAMS`."""
     size_m: tuple[float, float, float]
-    """Width, depth and height of the room in meters."""
     main_wall: int
     """The number of the wall against which the main group of the room stands."""
     openings: tuple[Opening, ...]
-    """The doors and windows."""
     placed: list[Placed]
     """Everything in the room, the building first; instance ids count from 1 in this order."""
     focus: Placed | None
@@ -174,7 +171,7 @@ def _place_centrepiece(f: Furnisher, kind: str) -> Placed:
     else:
         reach = float(np.hypot(*np.maximum(-low[:2], high[:2])))
         for board in (
-            *(f.choose_kind(("round table", "side table", "coffee table", "table")) for _ in range(4)),
+            *(f.choose_kind("round table, side table, coffee table, table") for _ in range(4)),
             "table",
         ):
             table = Placed(f.make_model(board), x, y, 0.0, float(rng.uniform(0, 90)))
@@ -187,7 +184,7 @@ def _place_centrepiece(f: Furnisher, kind: str) -> Placed:
         thing = Placed(model, x, y, top + 0.0005, yaw)
     room.placed.append(thing)
     if thing.z > 0:
-        f.put_on_top(table, ("mug", "papers", "books", "candle", "package"), 3)
+        f.put_on_top(table, "mug, papers, books, candle, package", 3)
     clear = Model(_RESERVED).add_box((2.3, 2.3, 1.5), (0, 0, 0), f.style.wood)
     room.placed.append(Placed(clear, x, y, 0.25, 0.0))
     return thing

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import trimesh
 
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.samples import art, drawing, textures
@@ -29,15 +28,11 @@ class ShellMaterials:
     walls: tuple[Texture, ...]
     """The material of each wall, in the order of their numbers."""
     trim: Texture
-    """The material of baseboards, frames, sills and blinds."""
     door: Texture
     curtain: Texture
     brass: Texture
-    """The material of door handles and curtain rods."""
     wall_m: float
-    """The thickness of the walls in meters."""
     sill_m: float
-    """The depth of window sills in meters."""
 
 
 def draw_materials(rng: np.random.Generator, kind: str) -> ShellMaterials:
@@ -266,26 +261,11 @@ def _build_curtain(
     off = look.sill_m + 0.006 + deep  # hangs before the sill
     fold = off + deep * np.sin(np.arange(29) * 2 * np.pi / 4.6 + rng.uniform(0, 6))
     path = start + s[:, None] * along + fold[:, None] * inward
-    ring = np.concatenate([path, (path - 0.006 * inward)[::-1]])
     top, bottom = min(o.top_m + rng.uniform(0.1, 0.22), size_m[2] - 0.03), rng.uniform(0.015, 0.3) * o.bottom_m
-    count = len(ring)
-    vertices = np.concatenate([ring + [0, 0, bottom], ring + [0, 0, top]])
-    i = np.arange(count)
-    j = (i + 1) % count
-    sides = np.concatenate([np.stack([i, j, count + j], 1), np.stack([i, count + j, count + i], 1)])
-    k = np.arange(28)
-    front, back = k, count - 1 - k
-    caps = np.concatenate(
-        [
-            np.stack([front, back, front + 1], 1),
-            np.stack([front + 1, back, back - 1], 1),
-            np.stack([front, front + 1, back], 1) + count,
-            np.stack([front + 1, back - 1, back], 1) + count,
-        ]
-    )
-    mesh = trimesh.Trimesh(vertices, np.concatenate([sides, caps]), process=False)
-    mesh.fix_normals()
-    model = Model("curtain").add(mesh, look.curtain, smooth=True)
+    back = path - 0.006 * inward
+    ends = np.array([0, 0, bottom]), np.array([0, 0, top])
+    rings = np.stack([path + ends[0], back + ends[0], back + ends[1], path + ends[1]], axis=1)
+    model = Model("curtain").add_tube(rings, look.curtain)
     left, right = (start + x * along + off * inward for x in (low - 0.02, high + 0.02))
     rod = top + 0.012
     return model.add_rod((left[0], left[1], rod), (right[0], right[1], rod), 0.012, look.brass)

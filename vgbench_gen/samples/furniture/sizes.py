@@ -37,7 +37,7 @@ class Variety:
 
 _ANY: Range = (0.8, 1.25)
 _BODY: Range = (0.85, 1.2)  # what a sitting or lying body leaves free
-_SMALL: Range = (0.9, 1.12)
+_SMALL: Range = (0.86, 1.16)
 
 
 def _case(low_m: float, high_m: float) -> Variety:
@@ -52,11 +52,11 @@ def _board(low_m: float, high_m: float, tied: str = "") -> Variety:
     return Variety(_ANY, (0.78, 1.25), (0.8, 1.25), (0.8, 1.25), (low_m, high_m), tied)
 
 
-def _round(scale: Range = _ANY, tall: Range = (0.8, 1.3), high_m: float = 2.3) -> Variety:
+def _round(scale: Range = (0.75, 1.3), tall: Range = (0.8, 1.3), high_m: float = 2.3) -> Variety:
     return Variety(scale, (0.85, 1.2), (1.0, 1.0), tall, (0.0, high_m), "xy")
 
 
-_EVEN = Variety((0.8, 1.2), (0.84, 1.2), (0.84, 1.2), (0.84, 1.2))
+_EVEN = Variety((0.75, 1.25), (0.8, 1.25), (0.8, 1.25), (0.8, 1.25))
 
 VARIETY: Mapping[str, Variety] = {
     "chair": _seat(0.7, 1.12), "office chair": _seat(0.85, 1.35, "xy"), "stool": _seat(0.36, 0.54, "xy"),
@@ -81,7 +81,7 @@ VARIETY: Mapping[str, Variety] = {
     "television": Variety((0.72, 1.3), _SMALL, _ANY, _SMALL, (0.42, 1.0)),
     "laptop": Variety(_SMALL, _SMALL, _SMALL, _SMALL), "keyboard": Variety(_SMALL, (0.78, 1.15), _BODY, (0.7, 1.4)),
     "fan": Variety(_ANY, (0.9, 1.12), _ANY, (1.0, 1.0), (0.4, 1.35), "xz"),
-    "floor lamp": Variety(_ANY, _ANY, _ANY, (0.85, 1.2), (1.15, 2.05), "xy"),
+    "floor lamp": Variety((0.75, 1.3), _ANY, _ANY, (0.85, 1.2), (1.15, 2.05), "xy"),
     "table lamp": _round((0.75, 1.3), (0.8, 1.25), 0.75), "microwave": Variety((0.9, 1.15), _BODY, _BODY, _BODY),
     "kettle": _round(_ANY, (0.85, 1.25)), "speaker": _case(0.16, 1.25), "printer": Variety(_ANY, _ANY, _ANY, _ANY),
     "picture": Variety((0.7, 1.3), (0.75, 1.3), (0.7, 1.5), (0.75, 1.3), (0.2, 1.25)),
@@ -91,9 +91,8 @@ VARIETY: Mapping[str, Variety] = {
     "radiator": Variety(_BODY, (0.75, 1.3), _BODY, _BODY, (0.4, 0.84)),
     "plant": _round((0.7, 1.35), (0.8, 1.25), 2.0), "small plant": _round((0.75, 1.4)), "cactus": _round((0.75, 1.5)),
     "vase": _round((0.7, 1.35)), "candle": _round((0.75, 1.4), (0.7, 1.4)),
-    "guitar": Variety((0.72, 1.1), (0.92, 1.08), (0.85, 1.2), (0.95, 1.05), (0.8, 1.35)),
     "globe": Variety((0.7, 1.35), (0.96, 1.04), (1.0, 1.0), (0.96, 1.04), (0.15, 0.7), "xy"),
-    "mug": Variety((0.87, 1.2), (0.9, 1.12), (1.0, 1.0), (0.8, 1.25), (0.0, 0.14), "xy"), "bowl": _round((0.75, 1.4)),
+    "mug": Variety((0.78, 1.3), (0.85, 1.18), (1.0, 1.0), (0.8, 1.25), (0.0, 0.14), "xy"), "bowl": _round((0.75, 1.4)),
     "bottle": _round((0.75, 1.25)),
     "pot": _round((0.75, 1.35)),
     "bin": _round((0.8, 1.3)), "bucket": _round((0.75, 1.25)), "papers": Variety((0.75, 1.2), _BODY, _BODY, (0.7, 1.5)),
@@ -107,7 +106,7 @@ VARIETY: Mapping[str, Variety] = {
     **dict.fromkeys(("plates", "paint can", "hat"), _round((0.8, 1.2), (0.75, 1.3))),
     **dict.fromkeys(("paper towel", "stacking rings", "pen holder", "tape"), _round((0.8, 1.12), (0.75, 1.25))),
     **dict.fromkeys(("fruit", "soap"), _round((0.85, 1.1), (0.9, 1.1))),
-        "canisters": Variety((0.85, 1.08), (0.88, 1.1), (0.88, 1.1), (0.85, 1.2)),
+        "canisters": Variety((0.78, 1.2), (0.85, 1.18), (0.85, 1.18), (0.8, 1.25)),
     **dict.fromkeys(("remote control", "phone", "headphones", "game controller", "toy train", "hammer"), _EVEN),
     **dict.fromkeys(("dumbbells", "slippers", "book row", "power strip", "dish rack"), _EVEN),
 }  # fmt: skip

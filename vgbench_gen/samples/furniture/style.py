@@ -21,45 +21,27 @@ class Style:
     """The materials of the things of one room."""
 
     wood: Texture
-    """The wood of most furniture."""
     wood2: Texture
-    """Another wood, for furniture and parts of it."""
     white: Texture
-    """White painted wood."""
     black: Texture
-    """Black plastic or lacquer."""
     metal: Texture
-    """Plain metal, for bodies and fittings."""
     brass: Texture
-    """A warmer metal, for handles and stands."""
     fabrics: tuple[Texture, ...]
-    """Cloth of upholstery and bedding."""
     leather: Texture
     ceramics: tuple[Texture, ...]
-    """Glazed things."""
     bright: tuple[Texture, ...]
-    """Plastic in bright colours."""
-    books: Texture
-    """Spines of books, one book to each of 16 columns."""
-    pages: Texture
-    """Edges of the pages of books."""
+    books: Texture  # spines, one book to each of 16 columns
+    pages: Texture  # edges of the pages of books
     wicker: Texture
-    """Woven baskets."""
     green: Texture
-    """Leaves of plants."""
     soil: Texture
-    """Earth in pots."""
     card: Texture
-    """Plain cardboard."""
     card_label: Texture
     stone: Texture
-    shade: Texture
-    """Lampshades, which glow."""
+    shade: Texture  # lampshades, which glow
     packages: tuple[Texture, ...]
-    """Printed fronts of packages."""
     keyboard: Texture
     sheet: Texture
-    """Printed sheets of paper."""
 
 
 def make_style(rng: np.random.Generator) -> Style:
