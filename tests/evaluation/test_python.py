@@ -77,6 +77,9 @@ def test_models_are_asked_scored_and_compared(built: Path, tmp_path: Path) -> No
     table = scores.to_pandas().set_index("model")
     assert table["scored"].to_dict() == {"baseline:constant": 4, "baseline:truth": 8}
     assert scores[0].figures["outcomes"]["right"] == 1
+    (tmp_path / "rep.csv").write_text(f"id,response\n{depths[0].id},{depths[0].answer}\n")
+    (table_scores,) = vgbench_gen.score(built, replies=tmp_path / "rep.csv")
+    assert (table_scores.figures["spec"], table_scores.accuracy) == ("table:rep", 1.0)
     compared = vgbench_gen.compare(
         built, ["baseline:truth", "baseline:constant"], replies=tmp_path, out=tmp_path / "out"
     )
@@ -91,7 +94,7 @@ def test_models_are_asked_scored_and_compared(built: Path, tmp_path: Path) -> No
 
 
 def test_a_model_that_never_replied_has_no_accuracy(built: Path, tmp_path: Path) -> None:
-    run = vgbench_gen.evaluate(vgbench_gen.load(built).filter(task="chess"), "baseline:truth", replies=tmp_path)
+    run = vgbench_gen.evaluate(vgbench_gen.load(built)[:0], "baseline:truth", replies=tmp_path)
     assert run.total == 0
     assert math.isnan(run.accuracy)
 
