@@ -62,7 +62,7 @@ def compare(
         print_json(in_json(report.comparison) | {"title": report.title, "notes": notes})
     else:
         print("\n".join(found.lines(find_width())))
-        print(f"Written: {found.page}, tables.json, tables.csv, tables.md, tables.tex")
+        print(f"Written: {found.page}, which says what each column is, tables.json, tables.csv, tables.md, tables.tex")
         bare = [home for home in report.homes.values() if not (home / "gallery" / "index.html").is_file()]
         if bare and benchmarks[benchmark].builds_datasets:
             browse = " and ".join(f"`{format_command('vgbench', 'browse', home)}`" for home in bare)
