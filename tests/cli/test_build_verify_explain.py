@@ -91,7 +91,7 @@ def of(task: str, form: str) -> Callable[[Row], bool]:
 def test_build_prints_a_line_per_task_and_source(dataset: Path, raw_room: Path, recipe: Path, capsys: Capture) -> None:
     assert run("build", recipe, "--scenes", raw_room, "--out", dataset, "--workers", 1) == 0
     captured = capsys.readouterr()
-    head, *cells, pairs, last = [line for line in captured.out.splitlines() if line[0] != " "]
+    head, *cells, pairs, last, _ = [line for line in captured.out.splitlines() if line[0] != " "]
     assert head.split()[:7] == ["task", "source", "facts", "rejects", "judgment", "multi-", "open-"]
     items = load(dataset)
     for line, (task, source) in zip(

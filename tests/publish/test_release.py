@@ -168,7 +168,7 @@ def test_tasks_of_other_benchmarks_are_published_and_opened(tmp_path: Path, caps
     assert sets["train-2"]["description"].endswith(", task train")
     assert made.warnings == ()
     for told in (
-        "**6 of the questions (75 %)", "`vgbench hydrate` makes those of 2 from",
+        "**6 of the questions (75 %)", "`vgbench hydrate` makes the images of 2 from",
         "`vgbench import spatialscore` gives 2 with",
         "`vgbench import cvbench --out build/cvbench`", "| with their authors |",
     ):  # fmt: skip

@@ -94,6 +94,8 @@ def publish(
     if not as_json:
         for reason, specs in left_out.items():
             print(f"not on the card, {reason}: scores of {', '.join(specs)}")
+    if dry_run and not as_json:
+        print(f"next: read {folder}/README.md; without --dry-run and with --repo OWNER/NAME it is uploaded")
     if not dry_run:
         target = Target(options.repo, revision, pull_request, public, message)
         pushed = push(folder, target, lambda text: print(f"vgbench: {text}", file=sys.stderr))

@@ -48,6 +48,10 @@ class BuildReport:
     composed: ComposeReport = field(default_factory=ComposeReport)
     """What composing made of them."""
 
+    def __repr__(self) -> str:
+        made = self.composed
+        return f"<Build of {len(self.scenes)} scenes: {made.total:,} questions, fingerprint {made.fingerprint}>"
+
     @property
     def facts(self) -> int:
         """All facts measured."""

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.config import parse_config
-from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.errors import ConfigError, UnknownNameError
 from vgbench_gen.core.types import ALPHABET
 from vgbench_gen.distractors.base import DEFAULT, strategies
 from vgbench_gen.pipeline.compose import list_fact_shards
@@ -163,8 +163,8 @@ def _start_workers(paths: Sequence[Path], settings: RedrawSettings, engine: Engi
 
 def _check_settings(settings: RedrawSettings, origin: Path, propose: Propose | None) -> None:
     for name in settings.shares:
-        if name != DEFAULT:
-            strategies[name]
+        if name not in (known := (DEFAULT, *strategies)):
+            raise UnknownNameError(f"no strategy is called {name!r}. Known: {', '.join(known)}")
     for name in settings.tasks:
         tasks[name]
     total = sum(settings.shares.values())
