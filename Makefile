@@ -86,8 +86,7 @@ paraphrase: setup ## Ask MODEL for more wordings, checked, into BANK (its key fr
 	$(VGBENCH) paraphrase $(if $(MODEL),--model "$(MODEL)") --n $(N) --bank "$(BANK)"
 
 distractors: setup ## Other wrong options for OUT by STRATEGY and SEED, into a new folder beside it
-	$(VGBENCH) distractors $(NAMED) --strategy $(STRATEGY) --seed $(or $(SEED),1) $(if $(MODEL),--model "$(MODEL)") \
-	  $(if $(WORKERS),--workers $(WORKERS))
+	$(VGBENCH) distractors $(NAMED) --strategy $(STRATEGY) --seed $(or $(SEED),1) $(if $(MODEL),--model "$(MODEL)") $(if $(WORKERS),--workers $(WORKERS))
 
 eval: setup ## Score the baselines (and MODEL) on OUT: tables, and a page with plots
 	$(VGBENCH) eval $(NAMED) --model baseline:random --model baseline:constant --model baseline:blind \
@@ -100,8 +99,7 @@ hard: setup ## Vote OUT's hard questions: RULE=demo lets scripted models answer 
 	  $(if $(WORKERS),--workers $(WORKERS))
 
 publish: setup ## Write OUT as the Hub wants it and upload it to REPO; DRY_RUN=1 writes and opens it, and uploads nothing
-	$(VGBENCH) publish $(NAMED) $(if $(REPO),--repo "$(REPO)") $(if $(DRY_RUN),--dry-run) \
-	  $(if $(HARD),--hard "$(HARD)") $(if $(TRAIN),--train "$(TRAIN)")
+	$(VGBENCH) publish $(NAMED) $(if $(REPO),--repo "$(REPO)") $(if $(DRY_RUN),--dry-run) $(if $(HARD),--hard "$(HARD)") $(if $(TRAIN),--train "$(TRAIN)")
 
 review: setup ## Check questions of OUT in a browser
 	$(VGBENCH) review $(NAMED)

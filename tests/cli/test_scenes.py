@@ -106,11 +106,11 @@ def test_json_has_the_same_keys_for_bad_scenes(shelf: Path, capsys: pytest.Captu
 
 
 def test_nothing_found(shelf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["scenes", str(shelf)]) == 1
+    assert main(["scenes", str(shelf)]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "no scan of ScanNet below" in captured.err
-    assert main(["scenes", str(shelf), "--json"]) == 1
+    assert main(["scenes", str(shelf), "--json"]) == 2
     assert json.loads(capsys.readouterr().out) == []
     assert main(["scenes", str(tmp_path / "absent")]) == 2
     assert "absent: no such folder. Name the folder that holds the scans." in capsys.readouterr().err

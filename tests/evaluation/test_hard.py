@@ -283,8 +283,20 @@ def test_the_command_writes_a_dataset(voted: Path, tmp_path: Path, capsys: Captu
     assert main(["vote", str(voted), "--rule", str(rule), "--no-audit", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["chosen"] == len(kept)
     assert read_manifest(out) == manifest
+    # A model without replies has no vote; nearly empty ones and copies are named, and so is what is replaced.
+    answer(voted, "openai:gone", lambda _, item: line(item, None, error="transport: unreachable"))
+    answer(voted, "openai:few", lambda k, item: line(item, item.answer, error="" if k < 9 else "transport: gone"))
+    answer(voted, "table:copy", lambda k, item: line(item, reply(item, 0 in WRONG[k % 5])))
+    assert main(["vote", str(voted), "--rule", str(rule), "--no-audit"]) == 2
+    assert "found 6 models; the rule is for 4" in capsys.readouterr().err
+    assert main(["vote", str(voted), "--rule", str(rule), "--no-audit", "--wrong", "3", "--large", "1"]) == 0
+    told = capsys.readouterr().out
+    assert "note: openai:gone has no vote: all of its requests failed." in told
+    assert "note: openai:few: replies to 9 of 160 questions alone." in told
+    assert f"note: table:copy: the same answers as {SPECS[0]}, each of which has a vote. Leave one out." in told
+    assert f"in {out}, which replace those of another rule and panel" in told
     (out / "replies").mkdir()
-    assert main(["vote", str(voted), "--rule", str(rule)]) == 2
+    assert main(["vote", str(voted), "--rule", str(rule), "--wrong", "3", "--large", "1"]) == 2
     assert "an older hard subset with replies" in capsys.readouterr().err
 
 

@@ -31,7 +31,11 @@ def test_a_dataset_is_shown_filtered_and_looked_up(built: Path) -> None:
     assert depths.ids() == [f"scene00{k}" for k in range(4)]
     assert depths.filter(answer=["A", "C"]).ids() == ["scene000", "scene002"]
     assert dataset[2:5].ids() == ["scene002", "scene003", "scene004"]
-    assert repr(dataset.filter(task="chess")) == f"<Dataset {built}: empty>"
+    assert repr(dataset.filter(task="metric_depth", id="scene001")[:0]) == f"<Dataset {built}: empty>"
+    with pytest.raises(ConfigError, match=r"found no question with task 'chess'; expected some of 'metric_depth', "):
+        dataset.filter(task="chess")
+    with pytest.raises(ConfigError, match=r"found no question with id 'chess'; expected some of 'scene000'"):
+        dataset.filter(id=["scene000", "chess"])
     assert depths[-1].id == dataset["scene003"].id == dataset[3].id == "scene003"
     assert len(repr(depths[0])) < 200
     assert dataset.images("scene001")[1].size == (96, 64)
@@ -45,7 +49,7 @@ def test_what_a_dataset_has_not_is_said(built: Path) -> None:
     dataset = vgbench_gen.load(built)
     with pytest.raises(ConfigError, match=r"filter: found column 'taks'; .* Did you mean task\?"):
         dataset.filter(taks="x")
-    with pytest.raises(DatasetError, match=r"8 ids that begin with .scene. \(scene000, .*Give more characters"):
+    with pytest.raises(DatasetError, match=r"8 ids that begin with .scene. \(scene000, .*scene004 and 3 more\)"):
         dataset["scene"]
     with pytest.raises(DatasetError, match=r"no item .elsewhere."):
         dataset["elsewhere"]
@@ -77,6 +81,9 @@ def test_models_are_asked_scored_and_compared(built: Path, tmp_path: Path) -> No
     table = scores.to_pandas().set_index("model")
     assert table["scored"].to_dict() == {"baseline:constant": 4, "baseline:truth": 8}
     assert scores[0].figures["outcomes"]["right"] == 1
+    (tmp_path / "rep.csv").write_text(f"id,response\n{depths[0].id},{depths[0].answer}\n")
+    (table_scores,) = vgbench_gen.score(built, replies=tmp_path / "rep.csv")
+    assert (table_scores.figures["spec"], table_scores.accuracy) == ("table:rep", 1.0)
     compared = vgbench_gen.compare(
         built, ["baseline:truth", "baseline:constant"], replies=tmp_path, out=tmp_path / "out"
     )
@@ -91,7 +98,7 @@ def test_models_are_asked_scored_and_compared(built: Path, tmp_path: Path) -> No
 
 
 def test_a_model_that_never_replied_has_no_accuracy(built: Path, tmp_path: Path) -> None:
-    run = vgbench_gen.evaluate(vgbench_gen.load(built).filter(task="chess"), "baseline:truth", replies=tmp_path)
+    run = vgbench_gen.evaluate(vgbench_gen.load(built)[:0], "baseline:truth", replies=tmp_path)
     assert run.total == 0
     assert math.isnan(run.accuracy)
 

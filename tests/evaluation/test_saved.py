@@ -208,14 +208,18 @@ def test_a_model_all_of_whose_requests_failed_stands_as_that(tmp_path: Path, cap
     assert "all requests failed, the first with wrong_request" not in (told := capsys.readouterr().out)
     assert f"all requests failed, {first}" in told
     for again in range(2):  # as they are scored and as they are kept
-        assert main(["compare", str(tmp_path / "set"), "--json"]) == 1, again
+        assert main(["compare", str(tmp_path / "set"), "--json"]) == 0, again
         found = json.loads(capsys.readouterr().out)
         summary = {line["name"]: line for line in found["tables"][0]["lines"]}
         assert summary["dead"]["note"] == f"incomplete: all 6 requests failed, {first}"
         assert summary["dead (blind)"]["note"].endswith("the first with wrong_request: no such model")
         assert summary["dead"]["cells"]["delta = 2"]["value"] is None
         assert f"dead: incomplete: all 6 requests failed, {first}." in found["notes"]
-    assert main(["compare", str(tmp_path / "set")]) == 1
+        (file,) = (path for path in (tmp_path / "set" / "replies").iterdir() if "dead" in path.name)
+        assert f"dead: delete {file} to drop its row, or run its `vgbench eval` again." in found["notes"]
+    assert main(["compare", str(tmp_path / "set"), "--model", "dead"]) == 1
+    capsys.readouterr()
+    assert main(["compare", str(tmp_path / "set")]) == 0
     lines = capsys.readouterr().out.splitlines()
     cells = next(line for line in lines if line.startswith("dead (all failed)")).split()
     assert cells[3] == "failed"

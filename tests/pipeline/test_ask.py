@@ -348,7 +348,7 @@ def test_the_command(built: Path, items: dict[str, Item], tmp_path: Path, capsys
     assert shown.count("--- user") == 4
     first = next(line for line in shown.splitlines() if line.endswith("bytes]"))
     assert first.startswith(f"[{items[name].images[0]}: ")
-    [one] = json.loads(told("--show", name, "--json"))
+    [one] = json.loads(told("--show", name[:8], "--json"))
     assert one["text"].endswith("D: image 5")
     [cost] = json.loads(told("--estimate", "--json"))
     assert (cost["requests"], cost["images"]) == (len(items), sum(len(item.images) for item in items.values()))

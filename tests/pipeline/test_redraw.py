@@ -99,12 +99,11 @@ def test_workers_change_nothing_and_all_is_there(
 
 
 def test_what_a_strategy_cannot_ask_keeps_its_options(reference: Reference, tmp_path: Path) -> None:
-    report = redraw(reference[0], settings(3, perturbed=1.0), tmp_path / "noisy")
-    kept = [name for name in report.kept if name.startswith("camera_parameters/perturbed/")]
-    assert kept  # 5 to 15 percent off is within the margin of a quarter
+    report = redraw(reference[0], RedrawSettings({"perturbed": 1.0}, 3, (), "recorded"), tmp_path / "noisy")
+    assert "metric_depth/perturbed/no_rule" in report.kept
     old = {item.id: item for item in load(reference[0])}
     for item in load(tmp_path / "noisy"):
-        if item.task == "camera_parameters" and item.question_type == "multi-choice":
+        if item.task == "metric_depth" and item.question_type == "multi-choice":
             assert item.strategy == "set_first"
             assert item.options == old[item.id].options
     manifest = read_manifest(tmp_path / "noisy")
@@ -118,6 +117,11 @@ def test_margins_that_are_only_recorded_make_a_stress_set(reference: Reference, 
     report = redraw(reference[0], noisy, tmp_path / "stress")
     assert not report.headline
     assert sum(report.new.values())
+    # Without recorded margins nothing is drawn, and what is there is not replaced; another setting is named.
+    none = redraw(reference[0], replace(noisy, margins="enforced"), tmp_path / "stress")
+    assert (none.out, none.new, list(tmp_path.glob(".*"))) == (None, {}, [])
+    again = redraw(reference[0], replace(noisy, seed=4), tmp_path / "stress")
+    assert (again.out, again.replaced) == (tmp_path / "stress", {"seed": 3})
     for item in load(tmp_path / "stress"):
         made = item.task == "camera_parameters" and item.question_type == "multi-choice"
         assert (item.difficulty == "stress") == made == (item.strategy == "perturbed")

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ import yaml
 from PIL import Image
 
 from tests.publish.exported import REPLIES, items_of, written
+from tests.store.examples import make_item
 from vgbench_gen.backends.base import ImagePart, TextPart
 from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError, DatasetError, UnknownNameError
@@ -29,6 +30,8 @@ from vgbench_gen.evaluation.scoring import SCORER_VERSION, make_case, score
 from vgbench_gen.importers.published import read_published
 from vgbench_gen.publish.export import Export, export, exports
 from vgbench_gen.publish.export_job import Job
+from vgbench_gen.publish.exports.spatialscore_json import _make_row
+from vgbench_gen.quality.duplicates import audit_duplicates
 
 Capture = pytest.CaptureFixture[str]
 OURS = ("chat-jsonl", "lmms-eval", "spatialscore-json", "vlmevalkit")
@@ -309,7 +312,7 @@ def test_spatialscore_rows_read_back_as_the_same_questions(source: Source, tmp_p
     folder = made(source, "spatialscore-json", tmp_path)
     rows = json.loads((folder / f"{NAME}.json").read_text("utf-8"))
     keys = "index category subcategory question_type input_modality question answer img_paths source index_origin"
-    assert [set(row) for row in rows] == [{*keys.split(), "category_origin"}] * 8
+    assert [set(row) for row in rows] == [{*keys.split(), "category_origin", "group_id", "pair_id"}] * 8
     questions, unread = read_published(folder / f"{NAME}.json")
     assert not unread
     for item, question, row in zip(items_of(source), questions, rows, strict=True):
@@ -322,6 +325,21 @@ def test_spatialscore_rows_read_back_as_the_same_questions(source: Source, tmp_p
         assert [(folder / path).read_bytes() for path in question.images] == [
             Path(str(source.image(item, k))).read_bytes() for k in range(len(item.images))
         ]
+
+
+@pytest.mark.parametrize(("group", "pair"), [("", "p"), ("g", ""), ("", "")])
+def test_an_audit_of_spatialscore_rows_knows_questions_about_one_truth(group: str, pair: str, tmp_path: Path) -> None:
+    rows = []
+    asked_of = "Is it true that in the first image the {} mark is nearer than any other?"
+    for k, question in enumerate((asked_of.format("red"), asked_of.format("blue"), "Is it so?", "Is it so?")):
+        images = [["a.jpg", "b.jpg"], ["b.jpg", "a.jpg"]][k == 3]
+        made = make_item(index=k, question=question, context="", images=images, question_type="judgment", options=(),
+                         answer="Yes", group_id=group, pair_id=pair * (k > 1))  # fmt: skip
+        asked: Any = SimpleNamespace(item=made, key=SimpleNamespace(prompt_set="paper"))
+        rows.append(_make_row(SimpleNamespace(asked=asked, images=made.images), "VGBench"))  # type: ignore[arg-type]
+    (tmp_path / "rows.json").write_text(json.dumps(rows))
+    found = {line.name: line.value for line in audit_duplicates(read_published(tmp_path / "rows.json")[0])}
+    assert (found["identical"], found["reworded"]) == (0.0 if pair else 1.0, 0.0 if group else 1.0)
 
 
 def test_spatialscore_rows_are_asked_as_before(source: Source, tmp_path: Path) -> None:

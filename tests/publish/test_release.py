@@ -168,7 +168,7 @@ def test_tasks_of_other_benchmarks_are_published_and_opened(tmp_path: Path, caps
     assert sets["train-2"]["description"].endswith(", task train")
     assert made.warnings == ()
     for told in (
-        "**6 of the questions (75 %)", "`vgbench hydrate` makes those of 2 from",
+        "**6 of the questions (75 %)", "`vgbench hydrate` makes the images of 2 from",
         "`vgbench import spatialscore` gives 2 with",
         "`vgbench import cvbench --out build/cvbench`", "| with their authors |",
     ):  # fmt: skip
@@ -202,9 +202,9 @@ def test_the_card_installs_what_there_is_and_tells_constants_apart(tmp_path: Pat
     assert "pip install .        # in a copy of the vgbench-gen repository" in card
     report = build / "scores" / "report"
     report.mkdir(parents=True)
-    cell = {"value": 0.4, "low": None, "high": None}
+    cell = {"value": 0.4, "low": None, "high": None, "n": 8, "value_all": 0.4}
     lines = [{"name": name, "cells": {"Overall": cell}} for name in ("baseline:constant", "best constant per column")]
-    table = {"key": "vgbench", "columns": [{"name": "Overall"}], "lines": lines}
+    table = {"key": "vgbench", "columns": [{"name": "Overall", "total": 8}], "lines": lines}
     (report / "tables.json").write_text(json.dumps({"tables": [table]}))
     (build / "scores" / "x.jsonl").write_text('{"dataset": "d", "spec": "baseline:constant"}\n')
     named = format_baselines(build, "d", ["baseline:constant"])
@@ -215,27 +215,38 @@ def test_the_card_installs_what_there_is_and_tells_constants_apart(tmp_path: Pat
     assert "best letter per task" not in found
 
 
-def test_scripts_and_baselines_are_on_the_card_only_where_they_are_named(tmp_path: Path) -> None:
+def test_the_card_has_models_and_programs_that_are_named_with_what_their_scores_are_over(tmp_path: Path) -> None:
     report = tmp_path / "scores" / "report"
     report.mkdir(parents=True)
-    cell = {"value": 0.4, "low": None, "high": None}
-    specs = {"mine": "scripted:mine.py", "baseline:solvers": "baseline:solvers", "gpt": "openai:gpt"}
+    cell = {"value": 0.4, "low": 0.3, "high": 0.5, "n": 503, "value_all": 0.4}
+    specs = {
+        "mine": "scripted:mine.py", "baseline:solvers": "baseline:solvers", "gpt": "openai:gpt", "some": "table:some",
+        "lost": "vllm:lost", "later": "vllm:later", "baseline:blind": "baseline:blind",
+    }  # fmt: skip
     for k, (model, spec) in enumerate(specs.items()):
         head = {"dataset": "d", "spec": spec, "model": model}
         (tmp_path / "scores" / f"{k}.jsonl").write_text(json.dumps(head) + "\n")
-    lines = [{"name": name, "cells": {"Overall": cell}} for name in (*specs, "best constant per column")]
-    tables = [{"key": "vgbench", "columns": [{"name": "Overall"}], "lines": lines}]
+    cells = {"some": cell | {"n": 1}, "lost": cell | {"value": None, "value_all": 0.0, "n": 0}}
+    names = [name for name in specs if name not in ("later", "baseline:blind")]
+    lines = [
+        {"name": name, "cells": {"Overall": cells.get(name, cell)}}
+        for name in (*names, "baseline:solvers (coords)", "best constant per column")
+    ]
+    tables = [{"key": "vgbench", "columns": [{"name": "Overall", "total": 503}], "lines": lines}]
     (report / "tables.json").write_text(json.dumps({"tables": tables}))
-    card = format_baselines(tmp_path, "d")
-    assert "| gpt |" in card
+    card = " ".join(format_baselines(tmp_path, "d").split())
+    assert "| gpt | 40.0 [30.0, 50.0] |" in card
+    assert "| some | 40.0 [30.0, 50.0] (1 of 503) |" in card
     assert "| best constant per column |" in card
-    assert "| mine |" not in card
-    assert "| baseline:solvers |" not in card
-    assert find_unpublished(tmp_path, ()) == ["baseline:solvers", "scripted:mine.py"]
+    assert not any(f"| {name}" in card for name in ("mine", "baseline:", "lost"))
+    again = f"vgbench compare {tmp_path}"
+    assert find_unpublished(tmp_path, ["mine"]) == {
+        "all of its requests failed": ["vllm:lost"],
+        "no model (--scores NAME puts it there)": ["baseline:blind", "baseline:solvers"],
+        f"not in the last comparison ({again} puts it there)": ["vllm:later"],
+    }
     assert "| mine |" in format_baselines(tmp_path, "d", ["scripted:mine.py"])
-    lines[2]["cells"] = {"Overall": cell | {"value": None, "value_all": 0.0}}
-    (report / "tables.json").write_text(json.dumps({"tables": tables}))
-    assert "| gpt | failed |" in " ".join(format_baselines(tmp_path, "d").split())
-    assert find_unpublished(tmp_path, ["mine"]) == ["baseline:solvers"]
     with pytest.raises(ConfigError, match=r"--scores other: found no scores of it"):
         find_unpublished(tmp_path, ["other"])
+    with pytest.raises(ConfigError, match=rf"baseline:blind: .*not in the last comparison.*Run `{again}` first"):
+        find_unpublished(tmp_path, ["baseline:blind"])

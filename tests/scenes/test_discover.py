@@ -364,4 +364,7 @@ def test_a_folder_of_something_else_is_counted(tmp_path: Path) -> None:
         (tmp_path / name).write_text("x")
     assert "found 2 CSV, 1 TXT." in describe_unplaced(tmp_path)
     (tmp_path / f"ca1m-val-{VIDEO}.tar.gz").write_text("x")
-    assert "Unpack it." in describe_unplaced(tmp_path)
+    assert "Unpack it. docs/howto/your-scans.md" in describe_unplaced(tmp_path)
+    for name in "abc":
+        (tmp_path / f"{name}.zip").write_bytes(b"")
+    assert "And 1 more. docs/howto/your-scans.md" in describe_unplaced(tmp_path)

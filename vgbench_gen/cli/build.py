@@ -21,7 +21,7 @@ from vgbench_gen.cli._options import (
 )
 from vgbench_gen.cli._screen import find_width, print_json, progress_bars
 from vgbench_gen.cli._verbs import add_verb
-from vgbench_gen.core.lines import make_one_line
+from vgbench_gen.core.lines import format_command, make_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -92,7 +92,7 @@ def build(
     with _exit_where_short(), _open_bars(listed_later=not as_json) as (on_scene, on_question):
         report = pipeline.build_dataset(resolved, scenes, out, where, on_scene, on_question, allow_short)
     _print_report(report, resolved, out, as_json)
-    holds = _check(report, out, scenes, workers, check)
+    holds = _check(report, out, scenes, workers, check, as_json)
     if not holds:
         raise typer.Exit(1)
 
@@ -168,7 +168,7 @@ def compose(
         raise typer.Exit(1)
 
 
-def _check(report: BuildReport, out: Path, scenes: list[Path], workers: int, thoroughly: bool) -> bool:
+def _check(report: BuildReport, out: Path, scenes: list[Path], workers: int, thoroughly: bool, as_json: bool) -> bool:
     """Whether questions came out and no scene was lost; and, where that is wanted, whether all of them hold."""
     lost = [f"{scene.dataset} {scene.scene_id}" for scene in report.scenes if scene.lost or scene.raised]
     holds = bool(report.composed.total) and not lost
@@ -180,6 +180,8 @@ def _check(report: BuildReport, out: Path, scenes: list[Path], workers: int, tho
         if lost:
             print(f"lost {len(lost)} of {len(report.scenes)} scenes ({', '.join(lost)}): run again to try them again.")
         print("\n".join(["", *list_places(out)]))
+    elif report.composed.total and not as_json:
+        print(f"next: {format_command('vgbench', 'browse', out)}")
     return holds
 
 

@@ -43,8 +43,8 @@ def compare(
     Prints the summary, what tools are worth where agents were asked, and the layout of the paper's table, and writes
     index.html with plots, a page of wrong answers per model with the beginnings of its replies, tables.json,
     tables.csv, tables.md and tables.tex. Every number has a 95 % interval over scenes; best and second best are
-    marked where the paired difference is significant. Exits 1 if replies of a model failed, so that its numbers are
-    not final.
+    marked where the paired difference is significant. Exits 1 if some replies of a model failed, so that its numbers
+    are not final, or all of one that --model names.
     """
     from vgbench_gen.cli._screen import find_width, progress_bars
     from vgbench_gen.evaluation.base import benchmarks
@@ -62,10 +62,11 @@ def compare(
         print_json(in_json(report.comparison) | {"title": report.title, "notes": notes})
     else:
         print("\n".join(found.lines(find_width())))
-        print(f"Written: {found.page}, tables.json, tables.csv, tables.md, tables.tex")
+        print(f"Written: {found.page}, which says what each column is, tables.json, tables.csv, tables.md, tables.tex")
         bare = [home for home in report.homes.values() if not (home / "gallery" / "index.html").is_file()]
         if bare and benchmarks[benchmark].builds_datasets:
             browse = " and ".join(f"`{format_command('vgbench', 'browse', home)}`" for home in bare)
             print(f"Ids on the pages become links after {browse} and another compare.")
-    if any("incomplete" in line.note for line in report.comparison.summary.rows):
+    notes = [line.note for line in report.comparison.summary.rows if "incomplete" in line.note]
+    if any(model or "incomplete: all" not in note for note in notes):
         raise typer.Exit(1)

@@ -13,6 +13,7 @@ from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.cli._options import DEFAULT_MODEL, MAX_SEED, DatasetFolder, Workers, count_workers
 from vgbench_gen.cli._screen import print_json, progress_bars
 from vgbench_gen.cli._verbs import add_verb
+from vgbench_gen.core.lines import format_command
 
 if TYPE_CHECKING:
     from vgbench_gen.backends.base import Backend
@@ -82,7 +83,7 @@ def distractors(
     Options, letters and what shows them change, and with them the ids of multi-choice questions. Truths, groups, words,
     judgments and open-ended questions stay. A question that the strategy cannot ask keeps its options and its strategy;
     how many those are is said by task, with the first reason. Exits 1 where they are most of the questions, unless
-    --allow-unchanged is given, and where no question got new options.
+    --allow-unchanged is given, and where no question got new options, for which nothing is written.
     """
     from vgbench_gen.pipeline.redraw import redraw
     from vgbench_gen.pipeline.redraw_ask import make_proposer
@@ -98,15 +99,19 @@ def distractors(
         report = redraw(
             dataset, settings, out, build=build, workers=count_workers(workers), progress=progress, propose=propose
         )
-    _print_report(report, refused == "drop", as_json)
+    _print_report(report, dataset, refused == "drop", as_json)
     done, lost = sum(report.new.values()), sum(report.kept.values())
+    if not done:
+        more = " Its options lie closer together than the margins allow: add --margins recorded." * (
+            "perturbed" in shares and margins != "recorded"
+        )
+        print(f"vgbench: no question got new options, so nothing is written.{more}", file=sys.stderr)
+        raise typer.Exit(1)
     if lost > done and refused == "keep" and not allow_unchanged:
         told = (
             "most questions keep the options they had. --allow-unchanged accepts that, --refused drop leaves them out."
         )
         print(f"vgbench: {told}", file=sys.stderr)
-        raise typer.Exit(1)
-    if not done:
         raise typer.Exit(1)
 
 
@@ -143,12 +148,12 @@ def _open_backends(specs: Sequence[str], options: BackendOptions, replies: Path)
     return [open_backend(spec, kept) for spec in specs]
 
 
-def _print_report(report: RedrawReport, dropped: bool, as_json: bool) -> None:
+def _print_report(report: RedrawReport, dataset: Path, dropped: bool, as_json: bool) -> None:
     from collections import Counter, defaultdict
 
     if as_json:
         told = {name: getattr(report, name) for name in ("fingerprint", "total", "passed", "new", "kept", "headline")}
-        print_json({"out": str(report.out), **told, "words": report.words})
+        print_json({"out": report.out and str(report.out), **told, "words": report.words})
         return
     asked, new = Counter[str](), defaultdict[str, list[str]](list)
     kept = defaultdict[str, Counter[str]](Counter)
@@ -175,7 +180,12 @@ def _print_report(report: RedrawReport, dropped: bool, as_json: bool) -> None:
             print(f"  {reason}: {count}")
     why = " (what the reasons mean: docs/howto/reasons.md)" if lost else ""
     print(f"{done} of {done + lost} questions have new options, {lost} {what}{why}; {report.passed} others passed over")
+    if report.out is None:
+        return
     print(
         f"{report.total} items in {report.out}, fingerprint {report.fingerprint}"
         + ("" if report.headline else "; not for a headline")
     )
+    if report.replaced:
+        print(f"replaces the one with {', '.join(f'{name} {value}' for name, value in report.replaced.items())}")
+    print(f"next: {format_command('vgbench', 'diff', dataset, report.out)}")

@@ -91,8 +91,11 @@ def publish(
     folder = out or dataset / "publish"
     left_out = find_unpublished(dataset, options.scores)
     written = _write_package(dataset, folder, options, check, as_json) | {"scores_left_out": left_out}
-    if left_out and not as_json:
-        print(f"no model, so not on the card: scores of {', '.join(left_out)}. --scores NAME puts them there.")
+    if not as_json:
+        for reason, specs in left_out.items():
+            print(f"not on the card, {reason}: scores of {', '.join(specs)}")
+    if dry_run and not as_json:
+        print(f"next: read {folder}/README.md; without --dry-run and with --repo OWNER/NAME it is uploaded")
     if not dry_run:
         target = Target(options.repo, revision, pull_request, public, message)
         pushed = push(folder, target, lambda text: print(f"vgbench: {text}", file=sys.stderr))

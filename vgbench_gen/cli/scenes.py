@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -40,7 +39,7 @@ def scenes(
     """List the scenes below ROOT with their health.
 
     One line each: frames that can be used, frames with a valid pose, share of known depth, objects, share of depth
-    that agrees between views, verdict. Exits 1 if there is no scene or one of them is bad.
+    that agrees between views, verdict. Exits 1 if one of them is bad, 2 if there is none.
     """
     if not root.is_dir():
         raise ConfigError(f"{root}: no such folder. Name the folder that holds the scans.")
@@ -69,8 +68,8 @@ def scenes(
 
         print(_EXPLAINED.format(MIN_AGREE))
     if not rows:
-        print(f"vgbench: {describe_unplaced(root)}", file=sys.stderr)
-    if not rows or any(row["verdict"].startswith("bad") for row in rows):
+        raise ConfigError(describe_unplaced(root))
+    if any(row["verdict"].startswith("bad") for row in rows):
         raise typer.Exit(1)
 
 

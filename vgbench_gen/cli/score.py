@@ -91,20 +91,17 @@ def score(
     dataset = choose_dataset(dataset, benchmark)
     from vgbench_gen.cli._screen import progress_bars
     from vgbench_gen.evaluation.base import benchmarks
-    from vgbench_gen.evaluation.imported import import_log
-    from vgbench_gen.evaluation.reply_files import has_replies
+    from vgbench_gen.evaluation.imported import take_replies
     from vgbench_gen.evaluation.results import ModelScores
     from vgbench_gen.evaluation.saved import score_source
 
-    source, imported, place = benchmarks[benchmark].open(dataset), None, None
-    if replies is not None and not (program or spec) and has_replies(replies):
-        place = replies
-    elif replies is not None:
-        imported = import_log(source, replies, program, spec)
-        model = [*(model or ()), imported.spec]
+    source = benchmarks[benchmark].open(dataset)
+    imported = None if replies is None else take_replies(source, replies, program, spec)
+    if imported is not None:
+        model, replies = [*(model or ()), imported.spec], None
     with progress_bars("reply") as progress:
         notes: list[str] = []
-        found = score_source(source, model or (), again=again, progress=progress, replies=place, notes=notes)
+        found = score_source(source, model or (), again=again, progress=progress, replies=replies, notes=notes)
     for note in notes:
         print(f"vgbench: note: {note}", file=sys.stderr)
     rows = [ModelScores(one, source).figures for one in found]

@@ -61,7 +61,7 @@ def draw_item(dataset: Path, item_id: str, out: Path | None, as_json: bool = Fal
     from vgbench_gen.store.files import write_bytes
 
     items = load(dataset)
-    item = items.find(item_id)
+    item = items.by_id(item_id)
     path = out or (dataset if dataset.is_dir() else dataset.parent) / "shown" / f"{item.id}.png"
     write_bytes(path, encode_png(draw_row(item, [items.image_bytes(item, k) for k in range(len(item.images))])))
     if as_json:

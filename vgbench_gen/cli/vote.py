@@ -73,9 +73,9 @@ def vote(
 ) -> None:
     """Find the questions that many models fail, and choose a balanced subset among them.
 
-    Every model that replied votes on every question; baselines only where --model or the rule names them. Votes are
-    written to DATASET/votes, one file per model; saved scores are used again, so that only a new model's replies are
-    scored. Questions that people refused are left out: see what was chosen with
+    Every model that replied votes; one whose requests all failed does not, and baselines do only where --model or the
+    rule names them. Votes are written to DATASET/votes, one file per model; of replies, only new ones are scored.
+    Questions that people refused are left out: see what was chosen with
     `vgbench review DATASET --ids DATASET/votes/chosen.txt`, then vote again. Exits 1 if a constant answer stands out on
     the subset.
     """
@@ -114,8 +114,11 @@ def vote(
     if not dry_run:
         hard.write_votes(source.folder, result, choice, report)
         if kind.builds_datasets:
-            hard.write_hard(dataset, folder, result, choice, seed)
-            lines.append(f"{report['chosen']} questions in {folder}")
+            other = " and ".join(hard.write_hard(dataset, folder, result, choice, seed))
+            lines.append(
+                f"{report['chosen']} questions in {folder}"
+                + (f", which replace those of another {other}" if other else "")
+            )
         else:
             lines.append(
                 f"{report['chosen']} questions named in {votes / hard.CHOSEN}; a subset is written of a build alone"

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from vgbench_gen.core.errors import TooFewOptionsError
 from vgbench_gen.core.types import Candidate, Fact
 from vgbench_gen.distractors.base import MAX_PROPOSALS, AnswerSpace, Strategy, strategies
 
@@ -25,6 +26,8 @@ class Perturbed(Strategy):
     ) -> Iterator[tuple[list[Candidate], int]]:
         for _ in range(MAX_PROPOSALS):
             decoys = [c for c in (space.perturbed(fact, rng) for _ in range(count - 1)) if c is not None]
+            if not decoys:
+                raise TooFewOptionsError("no_rule", f"perturbed: the paper has no noise for this of {fact.task}")
             if len(decoys) < count - 1:
                 return
             yield [fact.truth_candidate, *decoys], 0

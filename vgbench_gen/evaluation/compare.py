@@ -79,6 +79,9 @@ def load_board(
                 logs = (one.replies for _, one in files if one.replies is not None)
                 reasons = (find_first_failure(log, run.stage, run.prompt_set) for log in logs)
                 run.failure = next(filter(None, reasons), "")
+        if not any(run.answered.any() for run in board.runs.values() if run.model == name):
+            paths = ", ".join(str(one.replies) for _, one in files)
+            notes.append(f"{name}: delete {paths} to drop its row, or run its `vgbench eval` again.")
     return LoadedBoard(board, tuple(notes), saved)
 
 

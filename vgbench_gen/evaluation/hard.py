@@ -106,24 +106,29 @@ def count_votes(
         DatasetError: no replies, or a file that cannot be read.
     """
     paths = find_panel_files(source.folder, names or rule.panel)
-    panel = [_make_voter(path, sizes or {}) for path in paths]
     if unused := set(sizes or {}) - {known for path in paths for known in _list_names(path)}:
         raise ConfigError(f"--size: found {sorted(unused)[0]!r}; expected a model that votes. Mend its name.")
-    fit = fit_rule(rule, panel, wrong, large)
     notes = _note_oracles(source.folder, paths)
     subjects, grading, people = _read_subjects(source, notes)
-    matrix: VoteMatrix = np.full((len(subjects), len(panel)), VOTES.index("missing"), dtype=np.int8)
-    places = {one.id: k for k, one in enumerate(subjects)}
-    codes = {vote: code for code, vote in enumerate(VOTES)}
+    panel: list[Voter] = []
+    columns: list[list[int]] = []
     fresh, digests = [], []
-    for column, saved in enumerate(score_files(source, paths, progress=progress)):
-        votes = count_model_votes(saved, prompt_set, grading)
+    said: dict[frozenset[Any], str] = {}
+    for path, saved in zip(paths, score_files(source, paths, progress=progress), strict=True):
+        votes, voter = count_model_votes(saved, prompt_set, grading), _make_voter(path, sizes or {})
         write_model_votes(source.folder, saved, prompt_set, votes)
-        for name, vote in votes.items():
-            matrix[places[name], column] = codes[vote]
+        notes += _describe_votes(voter.name, saved, votes, len(subjects))
+        if not set(votes.values()) - {"failed"}:
+            continue
+        answers = frozenset((row.id, row.rotation, row.epoch, row.outcome, row.extracted) for row in saved.rows)
+        if (twin := said.setdefault(answers, voter.name)) != voter.name:
+            notes.append(f"{voter.name}: the same answers as {twin}, each of which has a vote. Leave one out.")
+        panel.append(voter)
+        columns.append([VOTES.index(votes.get(one.id, "missing")) for one in subjects])
         digests.append(saved.header.replies)
-        fresh += [panel[column].name] if saved.fresh else []
-        notes += _describe_votes(saved, votes)
+        fresh += [voter.name] if saved.fresh else []
+    fit = fit_rule(rule, panel, wrong, large)
+    matrix: VoteMatrix = np.asarray(columns, dtype=np.int8).T
     status = _read_review_status(source.folder, people) if people else {}
     tally = count_by_question(matrix, panel, fit)
     return VoteResult(fit, tuple(panel), tuple(subjects), matrix, tally, tuple(digests), status, tuple(fresh), notes)
@@ -268,8 +273,11 @@ def write_votes(folder: Path, result: VoteResult, choice: Choice, report: Mappin
     return votes
 
 
-def write_hard(dataset: Path, out: Path, result: VoteResult, choice: Choice, seed: int) -> None:
+def write_hard(dataset: Path, out: Path, result: VoteResult, choice: Choice, seed: int) -> list[str]:
     """Write the chosen questions as a dataset; one that this program made there before is replaced, whole.
+
+    Returns:
+        In what that one was chosen otherwise: rule, seed or panel.
 
     Raises:
         DatasetError: `out` holds something else, or replies, votes or reviews; or no question was chosen.
@@ -298,8 +306,10 @@ def write_hard(dataset: Path, out: Path, result: VoteResult, choice: Choice, see
         "status": "reviewed" if reviewed else "candidate",
         "items": items,
     }
+    older = read_manifest(out)[HARD] if (out / MANIFEST).is_file() else record
     with fill_folder(out) as filled:
         write_subset(load(dataset), dataset, filled, choice.ids, HARD, record)
+    return [name for name in ("rule", "seed", "panel") if older[name] != record[name]]
 
 
 def check_out(out: Path) -> None:
@@ -351,10 +361,12 @@ def _make_voter(path: Path, sizes: Mapping[str, float]) -> Voter:
     return Voter(spec, given if given is not None else find_size_billions(spec) or find_size_billions(model))
 
 
-def _describe_votes(saved: SavedScores, votes: Mapping[str, Vote]) -> Iterator[str]:
-    name = saved.header.spec or saved.header.model
-    if not votes:
-        yield f"{name}: no reply to a question of this dataset."
+def _describe_votes(name: str, saved: SavedScores, votes: Mapping[str, Vote], total: int) -> Iterator[str]:
+    replied = sum(vote != "failed" for vote in votes.values())
+    if not replied:
+        yield f"{name} has no vote: {'all of its requests failed' if votes else 'no reply to a question of this set'}."
+    elif replied < total / 2:
+        yield f"{name}: replies to {replied:,} of {total:,} questions alone."
     for reason, number in saved.header.ignored.items():
         yield f"{name}: {number} replies are not scored ({reason.replace('_', ' ')})."
 

@@ -36,6 +36,7 @@ from vgbench_gen.evaluation.replies import (
     name_replies_file,
     read_replies,
 )
+from vgbench_gen.evaluation.reply_files import has_replies
 from vgbench_gen.store.files import dataset_error
 
 # What readers come upon where a log holds a text or nothing in the place of an object.
@@ -125,6 +126,11 @@ class ImportedLog:
     """How many were not taken, by reason (`IGNORED`)."""
     first: Mapping[str, str]
     """The question that the first of them names, by reason."""
+
+
+def take_replies(source: Source, path: Path, program: str = "", spec: str = "") -> ImportedLog | None:
+    """As `import_log`; None for a file or folder of `vgbench eval`, whose replies are scored where they are."""
+    return None if not (program or spec) and has_replies(path) else import_log(source, path, program, spec)
 
 
 def import_log(source: Source, path: Path, program: str = "", spec: str = "") -> ImportedLog:

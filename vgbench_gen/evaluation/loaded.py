@@ -27,6 +27,7 @@ _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 _NAMES = tuple(field.name for field in fields(Item))
 _HEAVY = ("convention", "distractors", "evidence")  # what takes longest to read, and is no column of a table
 COLUMNS = tuple(name for name in _NAMES if name not in _HEAVY)
+_LISTED = 12  # values that a message names
 _JPEG = b"\xff\xd8\xff"
 
 
@@ -123,7 +124,7 @@ class LoadedDataset(Sequence[LoadedItem]):
         if isinstance(index, slice):
             return LoadedDataset(self.path, self._dataset, self.rows[index])
         if isinstance(index, str):
-            return LoadedItem.of(self._dataset.find(index), self._dataset)
+            return LoadedItem.of(self._dataset.by_id(index), self._dataset)
         return LoadedItem.of(self._dataset[self.rows[index]], self._dataset)
 
     @property
@@ -142,7 +143,7 @@ class LoadedDataset(Sequence[LoadedItem]):
         Such as `filter(task="relative_pose", difficulty=["medium", "hard"])`.
 
         Raises:
-            ConfigError: there is no such column.
+            ConfigError: there is no such column, or no question has such a value.
         """
         for name in wanted:
             if name not in COLUMNS:
@@ -153,11 +154,14 @@ class LoadedDataset(Sequence[LoadedItem]):
             name: value if isinstance(value, Collection) and not isinstance(value, str) else (value,)
             for name, value in wanted.items()
         }
-        kept = [
-            row
-            for row, item in zip(self.rows, self._read_light(), strict=True)
-            if all(getattr(item, name) in values for name, values in many.items())
-        ]
+        items = list(self._dataset.without_evidence())
+        for name, values in many.items():
+            for value in values if items else ():
+                if not any(getattr(item, name) == value for item in items):
+                    known = sorted({repr(getattr(item, name)) for item in items})
+                    some = ", ".join(known[:_LISTED]) + f" and {len(known) - _LISTED} more" * (len(known) > _LISTED)
+                    raise ConfigError(f"filter: found no question with {name} {value!r}; expected some of {some}.")
+        kept = [row for row in self.rows if all(getattr(items[row], name) in some for name, some in many.items())]
         return LoadedDataset(self.path, self._dataset, kept)
 
     def to_pandas(self) -> Any:

@@ -14,6 +14,7 @@ from vgbench_gen.evaluation import prompting
 from vgbench_gen.evaluation.base import QuestionRow, Source, choose_rows
 from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.prompting import Asked
+from vgbench_gen.store.dataset import find_id
 
 _NEIGHBOURS = 8  # rows near enough that another question's images are mostly in the same row group
 
@@ -69,15 +70,13 @@ class Questions:
                 yield item, prompting.make_asked(item, settings, self.options, rotation, epoch, other, examples)
 
     def by_id(self, item_id: str) -> QuestionRow:
-        """The row of this id among those chosen.
+        """The row of this id among those chosen, or the only one whose id begins so.
 
         Raises:
-            DatasetError: there is none.
+            DatasetError: as `find_id`.
         """
-        for row in self.rows:
-            if row.id == item_id:
-                return row
-        raise DatasetError(f"found no item {item_id!r} among those chosen; expected one of {len(self.rows)} ids.")
+        rows = {row.id: row for row in self.rows}
+        return rows[find_id(rows, item_id, str(self.source.folder))]
 
     def _find_examples(self, row: QuestionRow) -> list[Item]:
         """Examples for a question: others of its kind in an order drawn by the seed, none about its own image."""

@@ -16,6 +16,7 @@ from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
 from vgbench_gen.evaluation.base import Source, benchmarks
 from vgbench_gen.evaluation.board import ScoreRow
+from vgbench_gen.evaluation.imported import take_replies
 from vgbench_gen.evaluation.loaded import LoadedDataset
 from vgbench_gen.evaluation.metrics import average_macro, average_micro
 from vgbench_gen.evaluation.options import AskOptions
@@ -109,7 +110,8 @@ def score(
         dataset: as `vgbench_gen.load` takes it, or what it gives.
         models: names or specs of models; all where empty.
         benchmark: what kind of dataset it is.
-        replies: folder or file of replies; `replies` in the dataset's folder by default.
+        replies: as `vgbench score --replies`: a folder or file of replies, or another program's log or a table, which
+            is kept in `replies` of the dataset's folder, the default.
         again: even where saved scores rest on the same replies, dataset and scorer.
 
     Raises:
@@ -117,7 +119,10 @@ def score(
     """
     source = benchmarks[benchmark].open(get_path(dataset))
     names = [models] if isinstance(models, str) else list(models)
-    found = score_source(source, names, again=again, replies=None if replies is None else Path(replies))
+    place = None if replies is None else Path(replies)
+    if place is not None and (imported := take_replies(source, place)):
+        names, place = [*names, imported.spec], None
+    found = score_source(source, names, again=again, replies=place)
     return ScoreList(ModelScores(saved, source) for saved in found)
 
 

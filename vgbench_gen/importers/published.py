@@ -122,7 +122,7 @@ def read_published(path: Path) -> tuple[list[Question], list[BadRow]]:
     for question, number in made:
         name = f"{question.id}-row{number}" if question.id in ids else question.id
         ids.add(name)
-        questions.append(replace(question, id=name, group=name))
+        questions.append(replace(question, id=name, group=question.group or name))
     if not questions:
         first = str(bad[0]) if bad else "no row"
         raise dataset_error(path, f"{len(bad)} rows of which none can be read ({first})", "questions", _REMEDY)
@@ -154,6 +154,8 @@ def _read_question(fields: Any, number: int) -> tuple[Question, int]:
         id=str(index)[:80] if isinstance(index, int | str) else str(number),
         scene="",
         source=source,
+        group=_read_known(fields, "group_id"),
+        pair=_read_known(fields, "pair_id"),
         task="/".join(part for part in (source, next(filter(None, kinds), "")) if part) or "all",
         question="\n".join(part for part in (item.question, item.context) if part),
         context="",

@@ -47,6 +47,10 @@ class BuildReport:
     """One report per scene, sorted."""
     composed: ComposeReport = field(default_factory=ComposeReport)
 
+    def __repr__(self) -> str:
+        made = self.composed
+        return f"<Build of {len(self.scenes)} scenes: {made.total:,} questions, fingerprint {made.fingerprint}>"
+
     @property
     def facts(self) -> int:
         """All facts measured."""

@@ -59,7 +59,7 @@ def check_target(target: Path, note: str, parent: str) -> None:
 
 @contextmanager
 def fill_beside(target: Path) -> Iterator[Path]:
-    """Yield the folder to fill; when the block ends well, it takes the place of the target.
+    """Yield the folder to fill; when the block ends well and a manifest is there, it takes the place of the target.
 
     Raises:
         BuildLocked: another process fills it.
@@ -67,8 +67,10 @@ def fill_beside(target: Path) -> Iterator[Path]:
     work = target.with_name(f".{target.name}.partial")
     with BuildLock(work):
         clean_temporary(work)
+        (work / MANIFEST).unlink(missing_ok=True)
         yield work
-    replace_folder(work, target)
+    if (work / MANIFEST).is_file():
+        replace_folder(work, target)
 
 
 def link_build(origin: Path, work: Path) -> None:

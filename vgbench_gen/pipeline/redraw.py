@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.config import parse_config
-from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.errors import ConfigError, UnknownNameError
 from vgbench_gen.core.types import ALPHABET
 from vgbench_gen.distractors.base import DEFAULT, strategies
 from vgbench_gen.executors import Engine, begin_work, run
@@ -62,13 +62,17 @@ from vgbench_gen.store.schema import Row, make_item_row
 from vgbench_gen.store.shards import read_columns, write_item_rows
 from vgbench_gen.tasks.base import tasks
 
+_SETTINGS = ("strategy", "seed", "mix", "tasks", "margins", "refused")
+
 
 @dataclass(slots=True)
 class RedrawReport:
     """What came of it, in rows."""
 
-    out: Path = Path()
-    """Folder of the new dataset."""
+    out: Path | None = None
+    """Folder of the new dataset; None where no question got new options, and nothing was written."""
+    replaced: dict[str, Any] = field(default_factory=dict)
+    """Settings of the dataset that was there before, as far as they were others."""
     fingerprint: str = ""
     """Digest of its rows."""
     total: int = 0
@@ -132,8 +136,16 @@ def redraw(
     with fill_beside(target) as work, _start_workers(load(dataset).paths, settings, engine):
         _link_origin(origin, target, work)
         report = _write(Path(dataset), work, settings, recipe, engine, progress, propose)
-        write_manifest(work, _derive_manifest(manifest, report, settings, recipe, parent))
-    report.out = target
+        derived = _derive_manifest(manifest, report, settings, recipe, parent)
+        if report.new:
+            write_manifest(work, derived)
+            older = read_manifest(target)["redrawn"] if (target / MANIFEST).is_file() else {}
+            report.replaced = {
+                name: older[name] for name in _SETTINGS if older and older[name] != derived["redrawn"][name]
+            }
+            report.out = target
+    if not report.new and "llm" not in settings.shares:  # what a model replied is kept for the next run
+        shutil.rmtree(work)
     return report
 
 
@@ -150,8 +162,8 @@ def _start_workers(paths: Sequence[Path], settings: RedrawSettings, engine: Engi
 
 def _check_settings(settings: RedrawSettings, origin: Path, propose: Propose | None) -> None:
     for name in settings.shares:
-        if name != DEFAULT:
-            strategies[name]
+        if name not in (known := (DEFAULT, *strategies)):
+            raise UnknownNameError(f"no strategy is called {name!r}. Known: {', '.join(known)}")
     for name in settings.tasks:
         tasks[name]
     total = sum(settings.shares.values())

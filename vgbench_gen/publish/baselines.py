@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.json_text import parse_json, read_json
+from vgbench_gen.core.lines import format_command
 from vgbench_gen.publish.words import format_table, load_word
 
 _LAYOUTS = ("vgbench", "summary")  # tables that say most, the first one that is there
@@ -16,32 +18,43 @@ _PER_TASK = "baseline:constant"
 _NO_MODELS = ("scripted:", "baseline:")
 
 
-def find_unpublished(folder: Path, named: Sequence[str]) -> list[str]:
-    """Whose scores stay off the card: programs that answer by a script or a rule, unless they are named.
+def find_unpublished(folder: Path, named: Sequence[str]) -> dict[str, list[str]]:
+    """Whose scores stay off the card: reason -> specs.
 
     Args:
         folder: of the build.
-        named: models or specs that go out whatever they are.
+        named: models or specs that go out also where they are programs.
 
     Raises:
-        ConfigError: one of the names has no scores.
+        ConfigError: one of the names has no scores, or is not in the last comparison.
     """
-    found: dict[str, tuple[str, ...]] = {}
-    for path in sorted((folder / "scores").glob("*.jsonl")):
-        try:
-            head = _read_header(path)
-        except (OSError, ValueError, TypeError):
-            continue  # it is made again from the replies
-        spec = str(head.get("spec", ""))
-        found[spec] = (spec, str(head.get("model", "")))
-    known = {name for aliases in found.values() for name in aliases}
+    heads = _read_headers(folder)
+    known = {name for head in heads for name in _list_names(head)}
     for name in named:
         if name not in known:
-            listed = ", ".join(sorted(found)) or "nobody"
+            listed = ", ".join(sorted(str(head.get("spec", "")) for head in heads)) or "nobody"
             raise ConfigError(f"--scores {name}: found no scores of it below {folder}; expected one of {listed}.")
-    return sorted(
-        spec for spec, aliases in found.items() if spec.startswith(_NO_MODELS) and not set(aliases) & set(named)
-    )
+    again = format_command("vgbench", "compare", folder)
+    table = _read_table(folder)
+    found: dict[str, list[str]] = {}
+    for head in heads:
+        asked_for = _list_names(head) & set(named)
+        lines = [line for line in (table or {}).get("lines", ()) if _is_of(line, head)]
+        if str(head.get("spec", "")).startswith(_NO_MODELS) and not asked_for:
+            reason = "no model (--scores NAME puts it there)"
+        elif asked_for and not lines:
+            raise ConfigError(
+                f"--scores {asked_for.pop()}: found it scored, but not in the last comparison; expected it there. "
+                f"Run `{again}` first."
+            )
+        elif not lines:
+            reason = f"not in the last comparison ({again} puts it there)"
+        elif all(map(_has_failed, lines)):
+            reason = "all of its requests failed"
+        else:
+            continue
+        found.setdefault(reason, []).append(str(head.get("spec", "")))
+    return {reason: sorted(specs) for reason, specs in sorted(found.items())}
 
 
 def format_baselines(folder: Path, fingerprint: str, named: Sequence[str] = ()) -> str:
@@ -52,17 +65,14 @@ def format_baselines(folder: Path, fingerprint: str, named: Sequence[str] = ()) 
         fingerprint: of its questions.
         named: programs whose scores go out although they are no models (`find_unpublished`).
     """
-    left_out = set(find_unpublished(folder, named))
+    specs = {spec for each in find_unpublished(folder, named).values() for spec in each}
+    heads, table = _read_headers(folder), _read_table(folder)
+    if table is None or not heads or any(head.get("dataset") != fingerprint for head in heads):
+        return ""
+    left_out = [head for head in heads if head.get("spec") in specs]
     try:
-        found = read_json(folder / "scores" / "report" / "tables.json")
-        tables = {each["key"]: each for each in found["tables"]}
-        heads = [_read_header(path) for path in sorted((folder / "scores").glob("*.jsonl"))]
-        if not heads or any(head.get("dataset") != fingerprint for head in heads):
-            return ""
-        chosen = next((tables[key] for key in _LAYOUTS if key in tables), None)
-        left_out |= {str(head.get("model", "")) for head in heads if head.get("spec") in left_out}
-        shown = None if chosen is None else _format_table(chosen, left_out)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        shown = _format_table(table, left_out)
+    except (ValueError, KeyError, TypeError, AttributeError):
         return ""  # scores are made again from the replies; the card does without
     if shown is None:
         return ""
@@ -70,25 +80,54 @@ def format_baselines(folder: Path, fingerprint: str, named: Sequence[str] = ()) 
     return "\n\n".join(["## Scores", load_word("baselines.intro"), shown, *per_task])
 
 
-def _read_header(path: Path) -> Mapping[str, Any]:
-    with path.open(encoding="utf-8") as file:
-        return dict(parse_json(file.readline()))
+def _read_headers(folder: Path) -> list[dict[str, Any]]:
+    """The first lines of the files of scores; one that cannot be read is made again from the replies."""
+    found = []
+    for path in sorted((folder / "scores").glob("*.jsonl")):
+        with suppress(OSError, ValueError, TypeError), path.open(encoding="utf-8") as file:
+            found.append(dict(parse_json(file.readline())))
+    return found
 
 
-def _format_table(found: Mapping[str, Any], left_out: Collection[str]) -> str | None:
+def _read_table(folder: Path) -> dict[str, Any] | None:
+    """The table of the last comparison that says most; None where there is none."""
+    try:
+        found = read_json(folder / "scores" / "report" / "tables.json")
+        tables = {each["key"]: dict(each) for each in found["tables"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return next((tables[key] for key in _LAYOUTS if key in tables), None)
+
+
+def _list_names(head: Mapping[str, Any]) -> set[str]:
+    return {str(head.get("spec", "")), str(head.get("model", ""))} - {""}
+
+
+def _is_of(line: Mapping[str, Any], head: Mapping[str, Any]) -> bool:
+    """Whether a row is of a model; another stage or prompt set stands behind its name, as in "gpt-4o (blind)"."""
+    return any(f"{line['name']} ".startswith(f"{name} ") for name in _list_names(head))
+
+
+def _has_failed(line: Mapping[str, Any]) -> bool:
+    """Whether every request failed (`Cell.failed`)."""
+    first = next(iter(line["cells"].values()))
+    return first["value"] is None and first["value_all"] == 0
+
+
+def _format_table(found: Mapping[str, Any], left_out: Sequence[Mapping[str, Any]]) -> str | None:
     heads = [column["name"] for column in found["columns"]]
-    lines = [line for line in found["lines"] if line["name"] not in left_out]
     rows = []
-    for line in lines:
-        cells = [line["cells"][head] for head in heads]
-        rows.append((line["name"], _format_interval(cells[0]), *map(_number, cells[1:])))
+    for line in found["lines"]:
+        if not _has_failed(line) and not any(_is_of(line, head) for head in left_out):
+            cells = [line["cells"][head] for head in heads]
+            n, total = cells[0]["n"], found["columns"][0]["total"]
+            part = f" ({n:,} of {total:,})" if n < total else ""
+            rows.append((line["name"], _format_interval(cells[0]) + part, *map(_number, cells[1:])))
     return format_table(("", *heads), rows, right=range(1, len(heads) + 1)) if rows else None
 
 
 def _number(cell: Mapping[str, Any]) -> str:
-    if cell["value"] is None:
-        return "failed" if cell.get("value_all") == 0 else ""  # every request did (`Cell.failed`)
-    return f"{100 * float(cell['value']):.1f}"
+    return "" if cell["value"] is None else f"{100 * float(cell['value']):.1f}"
 
 
 def _format_interval(cell: Mapping[str, Any]) -> str:

@@ -187,7 +187,7 @@ def list_warnings(report: ScoresReport) -> list[str]:
         if first.n:
             constant = float(reference_scores.score_constant(report.board, answered)[answered].mean())
             if not first.low > constant:
-                own = "" if answered.all() else f" on the {first.n:,} questions that it answered"
+                own = "" if answered.all() else f" on the {first.n:,} question{'s' * (first.n > 1)} that it answered"
                 told = f"not significantly above the best constant{own} ({100 * constant:.1f} %)"
                 found.append(f"{line.name}: {told}.")
     return found
@@ -258,7 +258,8 @@ def describe_attempts(board: Board) -> dict[str, str]:
     found = {}
     for run in board.runs.values():
         if run.name == f"{BASELINE}constant":
-            found[run.name] = f"best constant per task and type, so it can stand above the {reference_scores.CONSTANT}"
+            told = "best constant per task and type, with numbers chosen for the factor 1.25"
+            found[run.name] = f"{told}, so it differs from the {reference_scores.CONSTANT}"
         declined = int((run.counts[:, OUTCOMES.index("refused")] > 0).sum())
         if run.name.startswith(BASELINE) and declined:
             asked = int(run.asked.sum())

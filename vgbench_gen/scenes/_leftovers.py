@@ -48,6 +48,8 @@ _LAYOUTS = (
     ("a ROS bag", "*.mcap"),
 )
 
+_MAX_PLACES = 3  # that an error names
+
 
 def describe_near_miss(name: str) -> str:
     """What a file of this name is, that is no scan, and what to do about it; "" where it says nothing."""
@@ -90,13 +92,15 @@ def describe_unplaced(*roots: Path) -> str:
     """Why there is no scan below the folders, in one line: what was looked for and what was found."""
     titles = [loader.info.title for loader in base.loaders.values()]
     named = f"{', '.join(titles[:-1])} or {titles[-1]}" if len(titles) > 1 else "".join(titles)
-    found = [f"{path}: {what}" for root in roots for path, what in islice(find_leftovers(root, ()), 3)]
+    places = [f"{path}: {what}" for root in roots for path, what in find_leftovers(root, ())]
+    found = places[:_MAX_PLACES] + [f"And {len(places) - _MAX_PLACES} more."] * (len(places) > _MAX_PLACES)
     if not found:
         files = Counter(Path(entry.name).suffix[1:].upper() or "other" for root in roots for _, entries in walk(root)
                         for entry in filter(is_regular, entries))  # fmt: skip
         found = [f"found {_format_counts(files) or 'no file'}."]
     where = ", ".join(map(str, roots))
-    return f"no scan of {named} below {where}; {' '.join(found)} See docs/formats.md for what is read."
+    remedy = "docs/howto/your-scans.md says what is read, and how to lay out other scans."
+    return f"no scan of {named} below {where}; {' '.join(found)} {remedy}"
 
 
 def _describe_layout(folder: Path, entries: list[DirEntry[str]]) -> str:

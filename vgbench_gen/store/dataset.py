@@ -8,7 +8,7 @@ import io
 import itertools
 import re
 from collections import OrderedDict
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -30,7 +30,7 @@ _FILES = "image_files"  # of published rows
 _COLUMNS = (*(c.name for c in ITEMS.columns), _FILES)
 _REMEDY = "Name a folder that `vgbench build` made, its `items` folder, or a parquet file of items."
 _GROUPS_KEPT = 4
-_LISTED = 20  # ids that a message names
+_LISTED = 5  # ids that a message names
 
 
 def load(path: str | PathLike[str]) -> Dataset:
@@ -43,6 +43,26 @@ def load(path: str | PathLike[str]) -> Dataset:
         DatasetError: nothing there, a shard is missing, a file is damaged or holds something else.
     """
     return Dataset(_find(Path(path)))
+
+
+def find_id(ids: Collection[str], beginning: str, where: str) -> str:
+    """The id that is so, or the only one that begins so, of a dataset that errors call `where`.
+
+    Raises:
+        DatasetError: there is none, or several begin so.
+    """
+    if beginning in ids:
+        return beginning
+    fitting = [known for known in ids if known.startswith(beginning)] if beginning else []
+    if len(fitting) > 1:
+        some = ", ".join(fitting[:_LISTED]) + f" and {len(fitting) - _LISTED} more" * (len(fitting) > _LISTED)
+        found = f"{len(fitting)} ids that begin with {beginning!r} ({some})"
+        raise dataset_error(where, found, "one", "Give more characters.")
+    if not fitting:
+        near = difflib.get_close_matches(beginning, ids, n=1)
+        hint = f"Did you mean {near[0]}?" if near else "`vgbench list` prints them."
+        raise dataset_error(where, f"no item {beginning!r}", f"one of its {len(ids)} ids", hint)
+    return fitting[0]
 
 
 class Dataset(Sequence[Item]):
@@ -114,25 +134,12 @@ class Dataset(Sequence[Item]):
             yield ITEMS.from_row(row, self._name())
 
     def by_id(self, item_id: str) -> Item:
-        """The item of this id.
-
-        Raises:
-            DatasetError: there is none, or two items share an id.
-        """
-        return self[self._find_row(item_id)]
-
-    def find(self, beginning: str) -> Item:
         """The item of this id, or the only one whose id begins so.
 
         Raises:
-            DatasetError: there is none, or several ids begin so.
+            DatasetError: as `find_id`, or two items share an id.
         """
-        fitting = [known for known in self._index() if known.startswith(beginning)] if beginning else []
-        if len(fitting) > 1 and beginning not in fitting:
-            some = ", ".join(fitting[:_LISTED]) + (", …" if len(fitting) > _LISTED else "")
-            found = f"{len(fitting)} ids that begin with {beginning!r} ({some})"
-            raise dataset_error(self._name(), found, "one", "Give more characters.")
-        return self.by_id(fitting[0] if len(fitting) == 1 else beginning)
+        return self[self._find_row(item_id)]
 
     def images(self, item: Item | str | int) -> list[Image.Image]:
         """The images of an item (or of the item with this id, or in this row) in the order shown, as Pillow's.
@@ -187,11 +194,7 @@ class Dataset(Sequence[Item]):
 
     def _find_row(self, item_id: str) -> int:
         rows = self._index()
-        if item_id not in rows:
-            near = difflib.get_close_matches(item_id, rows, n=1)
-            hint = f"Did you mean {near[0]}?" if near else "`vgbench list` prints them."
-            raise dataset_error(self._name(), f"no item {item_id!r}", f"one of its {len(self)} ids", hint)
-        return rows[item_id]
+        return rows[find_id(rows, item_id, self._name())]
 
     def _index(self) -> dict[str, int]:
         if self._rows is None:

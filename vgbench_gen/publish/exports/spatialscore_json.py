@@ -1,6 +1,7 @@
 """The schema in which SpatialScore is published (`haoningwu3639/SpatialScore: version_0/dataset/`).
 
-Exactly its eleven keys; the options stand in the question's text, one per line, and the prompt is the reader's own.
+Its eleven keys, and for audits `group_id` and `pair_id`, which questions about one truth share; the options stand in
+the question's text, one per line, and the prompt is the reader's own.
 """
 
 from __future__ import annotations
@@ -44,4 +45,6 @@ def _make_row(row: ExportRow, benchmark: str) -> dict[str, Any]:
         "source": item.benchmark.rpartition("/")[2] or benchmark,
         "index_origin": read_origin_index(item),
         "category_origin": item.category_origin,
+        "group_id": item.group_id,
+        "pair_id": item.pair_id,
     }
