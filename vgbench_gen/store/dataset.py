@@ -194,7 +194,7 @@ class Dataset(Sequence[Item]):
 
     def _find_row(self, item_id: str) -> int:
         rows = self._index()
-        return rows[find_id(rows, item_id, self._name())]
+        return rows[find_id(rows, item_id, str(self._name()))]
 
     def _index(self) -> dict[str, int]:
         if self._rows is None:
