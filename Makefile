@@ -163,9 +163,11 @@ bench: dev ## Measure speed and memory: one table of ratios, goals and verdicts
 	$(if $(CAPTURES),VGBENCH_CAPTURES="$(abspath $(CAPTURES))") $(PY) -m bench \
 	  $(if $(filter file,$(origin SCENES)),,--scenes "$(SCENES)")
 
-docs: dev ## Write docs/data-dictionary.md anew and build the documentation site into build/site; a warning or a dead link fails
+docs: dev ## Write docs/data-dictionary.md and docs/constants.md anew and build the documentation site into build/site; a warning or a dead link fails
 	$(PY) -m vgbench_gen.store.dictionary > docs/.data-dictionary.md
 	@mv docs/.data-dictionary.md docs/data-dictionary.md
+	$(PY) docs/_ext/constants.py > docs/.constants.md
+	@mv docs/.constants.md docs/constants.md
 	@VENV="$(VENV)" bash tools/docs.sh build/site
 
 # OUT goes only if it is a build (has a manifest) and holds no model replies or votes, which cost money to get again.

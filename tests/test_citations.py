@@ -2,25 +2,15 @@
 
 A citation is `docs/page.md` with or without `#anchor`, in code, comments, templates and pages, and a Markdown link to
 another page or to a heading of its own. Anchors are the slugs that GitHub and MyST make of headings.
-
-The other way round, a page names constants of the code in tables whose first column is "constant", and gates of a
-recipe in tables whose first column is "gate"; both must have the printed value, and no gate may be left out.
 """
 
 from __future__ import annotations
 
-import importlib
 import re
 import subprocess
-from ast import literal_eval
 from pathlib import Path
-from typing import Any
 
-import pydantic
 import pytest
-
-from vgbench_gen.core.gates import Gates
-from vgbench_gen.tasks.base import tasks
 
 ROOT = Path(__file__).resolve().parents[1]
 READ = {".py", ".md", ".toml", ".sh", ".yaml", ".yml", ".txt", ".cfg", ".cff", ".j2", ".html", ".js", ".css", ""}
@@ -30,8 +20,6 @@ HEADING = re.compile(r"^#{1,6} +(.+?) *#* *$", re.MULTILINE)
 FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 # Names of notes that the project was planned with; they are in no repository.
 OUTSIDE = re.compile(r"benchmark-validity|dataset-formats|eval-protocols|style-anchors|task-families|house\.md")
-ROW = re.compile(r"^\| `([\w.]+)` \| ([^|]+) \|")
-HEAD = re.compile(r"^\| (gate|constant) \| (?:default|value) \|")
 # What would be found by these patterns but is not a citation: this file.
 SELF = "tests/test_citations.py"
 
@@ -121,59 +109,3 @@ def test_a_broken_citation_is_told() -> None:
 )
 def test_slugs_are_githubs(heading: str, anchor: str) -> None:
     assert slug(heading) == anchor
-
-
-def rows(page: str) -> list[tuple[str, str, Any]]:
-    """(kind, dotted name, printed value) of every row of the tables whose first column is "gate" or "constant"."""
-    found, kind = [], ""
-    for line in (ROOT / "docs" / page).read_text(encoding="utf-8").splitlines():
-        if head := HEAD.match(line):
-            kind = head[1]
-        elif not line.startswith("|"):
-            kind = ""
-        elif kind and (row := ROW.match(line)):
-            found.append((kind, row[1], literal_eval(row[2])))
-    return found
-
-
-def constant(dotted: str) -> Any:
-    """A constant of the package: of a module, or the default of a field of a model."""
-    parts = dotted.split(".")
-    for cut in range(len(parts) - 1, 0, -1):
-        try:
-            value: Any = importlib.import_module(".".join(["vgbench_gen", *parts[:cut]]))
-        except ModuleNotFoundError:
-            continue
-        for name in parts[cut:]:
-            fields = value.model_fields if isinstance(value, type) and issubclass(value, pydantic.BaseModel) else {}
-            value = fields[name].default if name in fields else getattr(value, name)
-        return value
-    raise LookupError(dotted)
-
-
-def gates(model: pydantic.BaseModel, prefix: str = "") -> dict[str, Any]:
-    """Key in a recipe's `[gates]` -> default."""
-    found: dict[str, Any] = {}
-    for name in type(model).model_fields:
-        value = getattr(model, name)
-        if isinstance(value, pydantic.BaseModel):
-            found.update(gates(value, f"{prefix}{name}."))
-        else:
-            found[prefix + name] = value
-    if isinstance(model, Gates):
-        tasks.names()  # imports each task, and with it its gates
-        for name, section in model.sections().items():
-            found.update(gates(section(), f"{name}."))
-    return found
-
-
-@pytest.mark.parametrize("page", ["validity.md", "formats.md"])
-def test_printed_constants_are_those_of_the_code(page: str) -> None:
-    printed = {name: value for kind, name, value in rows(page) if kind == "constant"}
-    assert printed
-    assert {name: constant(name) for name in printed} == printed
-
-
-def test_every_gate_stands_in_the_page_with_its_default() -> None:
-    printed = {name: value for kind, name, value in rows("validity.md") if kind == "gate"}
-    assert printed == gates(Gates())

@@ -1,6 +1,6 @@
 """Every gate and margin in one place, each with its reason. A recipe may override any of them.
 
-Source of the values: `docs/validity.md#gates` and `docs/validity.md#tasks`. `D%` is per cent of the image diagonal;
+Source of the values: `docs/constants.md`. `D%` is per cent of the image diagonal;
 `at 640` means pixels after scaling the image to 640 wide.
 """
 

@@ -1,4 +1,4 @@
-"""Defects of form that a reader sees without understanding the question (`docs/validity.md#wording`).
+"""Defects of form that a reader sees without understanding the question (`docs/validity.md#text`).
 
 Stricter checks against a task's own template stand in `text.lint`; these work on any benchmark's text.
 """

@@ -27,6 +27,9 @@ class PlausibleRange:
     unit: str
     """The unit of both; empty for a ratio."""
 
+    def __str__(self) -> str:
+        return f"{self.low:g} to {self.high:g} {self.unit}".rstrip()
+
 
 RANGES = {
     "image side": PlausibleRange(1, 32768, "px"),
@@ -54,8 +57,7 @@ def check_plausible(
     limits = RANGES[quantity]
     for value in values:
         if not limits.low <= value <= limits.high:
-            expected = f"{limits.low:g} to {limits.high:g} {limits.unit}".rstrip()
-            raise error(where, f"{quantity} {value:.4g} {limits.unit}".rstrip(), expected, _REMEDY)
+            raise error(where, f"{quantity} {value:.4g} {limits.unit}".rstrip(), str(limits), _REMEDY)
 
 
 def check_camera(camera: Camera, where: object, error: type[FormatError] = FrameError) -> None:

@@ -1,4 +1,4 @@
-"""Gates and margins of the shipped tasks; `docs/validity.md` gives the reason of each number."""
+"""Gates and margins of the shipped tasks; `docs/constants.md` gives the reason of each number."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ScalarGates(TaskGates):
 
 class BoxMargins(TaskGates):
     """How far apart the boxes of one set of options must be.
-    `docs/validity.md#object-location` gives the reason of each number."""
+    `docs/constants.md#object-location` gives the reason of each number."""
 
     section = "box"
 
@@ -53,7 +53,7 @@ class BoxMargins(TaskGates):
 
 
 class CameraGates(ScalarGates):
-    """What may be asked of the camera behind one image. `docs/validity.md#camera-parameters` gives the reason of each
+    """What may be asked of the camera behind one image. `docs/constants.md#camera-parameters` gives the reason of each
     number."""
 
     section = "camera"
@@ -83,8 +83,8 @@ class CameraGates(ScalarGates):
 
 
 class DepthMargins(ScalarGates):
-    """How far apart the depths of regions must be, for both tasks that ask about them. `docs/validity.md#metric-depth`
-    and `docs/validity.md#relative-depth` give the reason of each number."""
+    """How far apart the depths of regions must be, for both tasks that ask about them.
+    `docs/constants.md#depth-of-regions` gives the reason of each number."""
 
     section = "depths"
 
@@ -105,7 +105,7 @@ class DepthMargins(ScalarGates):
 
 class DistanceMargins(ScalarGates):
     """How far apart two objects may be, and by how much the options of a question about their distance must differ.
-    `docs/validity.md#object-distance` gives the reason of each number."""
+    `docs/constants.md#object-distance` gives the reason of each number."""
 
     section = "distance"
 
@@ -127,7 +127,7 @@ class DistanceMargins(ScalarGates):
 
 class HomographyGates(TaskGates):
     """Which warps both homography tasks may ask about, and how far apart the options must be.
-    `docs/validity.md#homographies` gives the reason of each number."""
+    `docs/constants.md#homographies` gives the reason of each number."""
 
     section = "homography"
 
@@ -155,7 +155,7 @@ class HomographyGates(TaskGates):
 
 class PoseMargins(TaskGates):
     """How far apart the motions between two cameras must be in one set of options, and how large they may be.
-    `docs/validity.md#relative-pose` gives the reason of each number."""
+    `docs/constants.md#relative-pose` gives the reason of each number."""
 
     section = "pose"
 
@@ -182,7 +182,7 @@ class PoseMargins(TaskGates):
 
 
 class TrackGates(TaskGates):
-    """Which points may be followed from one image to the other. `docs/validity.md#point-tracking` gives the reason of
+    """Which points may be followed from one image to the other. `docs/constants.md#point-tracking` gives the reason of
     each number."""
 
     section = "track"
@@ -200,15 +200,8 @@ class TrackGates(TaskGates):
 
 
 class ViewMargins(TaskGates):
-    """Which motions lead to views that can be told apart. `docs/validity.md#view-after-motion` gives the reason of each
-    number.
-
-    The numbers were chosen on real captures. With gaps of 12 degrees or 0.3 m and a spread of 15 points no capture gave
-    a single set of four, although many sets were more than 8 D% (per cent of the image diagonal) apart in the image,
-    which is what an eye goes by. Pose noise of a degree and 3 cm is an eighth of the gaps below. As every option of a
-    set is equally likely to be the right one, the rule "most similar to the source" is at chance whatever the spread;
-    the ceiling of the spread keeps out candidates that can be told by hardly overlapping the source.
-    """
+    """Which motions lead to views that can be told apart. `docs/constants.md#view-after-motion` gives the reason of
+    each number."""
 
     section = "view"
 
