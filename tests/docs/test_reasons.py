@@ -101,7 +101,7 @@ def test_the_page_has_every_reason_of_the_code(room: str) -> None:
     named = {
         name for path in (ROOT / "vgbench_gen" / room).rglob("*.py") for name in find_reasons(path.read_text(), room)
     }
-    assert len(named) > 5
+    assert len(named) >= 5
     assert not sorted(named - read_page())
 
 
