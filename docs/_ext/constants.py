@@ -53,7 +53,7 @@ def render_markdown(stated: dict[str, dict[str, Any]]) -> str:
             value, code = gates.get(name) or read_constant(name)
             text = " ".join(map(finish, filter(None, (code, entry.get("reason")))))
             if not text or name in names:
-                raise LookupError(f"{name}: needs one row with a reason, in constants.toml or beside the value")
+                raise LookupError(f"{name}: needs one row with a reason, in constants.toml or at the value")
             names.add(name)
             printed = f"{value:g}" if isinstance(value, float) else str(value)
             rows.append(f"| `{name}` | {printed} | {text.replace('|', chr(92) + '|')} | {entry['from']} |")
