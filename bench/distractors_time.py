@@ -51,6 +51,7 @@ def rows(session: Session) -> list[Row]:
         progress=mark,
     )
     ended, cpu_s = time.perf_counter(), _cpu_s() - cpu_s
+    assert report.out is not None
     new, files = sum(report.new.values()), sorted((report.out / "items").iterdir())
     copying = marks["digest"] - marks["files"]
     work, scale = ended - began - copying, ITEMS / max(new, 1)
