@@ -102,17 +102,15 @@ def distractors(
     _print_report(report, dataset, refused == "drop", as_json)
     done, lost = sum(report.new.values()), sum(report.kept.values())
     if not done:
-        more = " Its options lie closer together than the margins allow: add --margins recorded." * (
-            "perturbed" in shares and margins != "recorded"
-        )
-        print(f"vgbench: no question got new options, so nothing is written.{more}", file=sys.stderr)
-        raise typer.Exit(1)
-    if lost > done and refused == "keep" and not allow_unchanged:
-        told = (
-            "most questions keep the options they had. --allow-unchanged accepts that, --refused drop leaves them out."
-        )
-        print(f"vgbench: {told}", file=sys.stderr)
-        raise typer.Exit(1)
+        told = "no question got new options, so nothing is written."
+        if "perturbed" in shares and margins != "recorded":
+            told += " Its options lie closer together than the margins allow: add --margins recorded."
+    elif lost > done and refused == "keep" and not allow_unchanged:
+        told = "most questions keep their options. --allow-unchanged accepts that, --refused drop leaves them out."
+    else:
+        return
+    print(f"vgbench: {told}", file=sys.stderr)
+    raise typer.Exit(1)
 
 
 def _read_shares(mix: str, strategy: str) -> dict[str, float]:

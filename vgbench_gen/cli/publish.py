@@ -149,8 +149,7 @@ def _print_package(made: Package, written: dict[str, Any]) -> None:
     if written["opened"] is not None:
         opened = written["opened"]
         streamed, decoded = opened["streamed"], opened["images_decoded"]
-        print(
-            f"opened with datasets: {len(opened['configurations'])} configurations, {streamed:,} questions streamed, ",
-            end="",
+        told = (
+            f"{len(opened['configurations'])} configurations, {streamed:,} questions streamed, {decoded} images decoded"
         )
-        print(f"{decoded} images decoded")
+        print(f"opened with datasets: {told}")

@@ -74,7 +74,7 @@ def vote(
     """Find the questions that many models fail, and choose a balanced subset among them.
 
     Every model that replied votes; one whose requests all failed does not, and baselines do only where --model or the
-    rule names them. Votes are written to DATASET/votes, one file per model; of replies, only new ones are scored.
+    rule names them. Candidates with all votes are written to DATASET/votes; only new replies are scored.
     Questions that people refused are left out: see what was chosen with
     `vgbench review DATASET --ids DATASET/votes/chosen.txt`, then vote again. Exits 1 if a constant answer stands out on
     the subset.

@@ -25,7 +25,7 @@ from vgbench_gen.evaluation.saved import SavedScores, score_files
 from vgbench_gen.evaluation.scoring import CaseError
 from vgbench_gen.evaluation.scoring import Rule as Grading
 from vgbench_gen.evaluation.sizes import find_size_billions
-from vgbench_gen.evaluation.votes import FOLDER, count_model_votes, write_model_votes
+from vgbench_gen.evaluation.votes import FOLDER, count_model_votes
 from vgbench_gen.pipeline.subset import HARD, require_new, write_subset
 from vgbench_gen.quality.balance import rank_of
 from vgbench_gen.quality.review.export import sort_judged
@@ -116,7 +116,6 @@ def count_votes(
     said: dict[frozenset[Any], str] = {}
     for path, saved in zip(paths, score_files(source, paths, progress=progress), strict=True):
         votes, voter = count_model_votes(saved, prompt_set, grading), _make_voter(path, sizes or {})
-        write_model_votes(source.folder, saved, prompt_set, votes)
         notes += _describe_votes(voter.name, saved, votes, len(subjects))
         if not set(votes.values()) - {"failed"}:
             continue

@@ -76,7 +76,7 @@ class Questions:
             DatasetError: as `find_id`.
         """
         rows = {row.id: row for row in self.rows}
-        return rows[find_id(rows, item_id, str(self.source.folder))]
+        return rows[find_id(rows, item_id, self.source.folder)]
 
     def _find_examples(self, row: QuestionRow) -> list[Item]:
         """Examples for a question: others of its kind in an order drawn by the seed, none about its own image."""

@@ -1,27 +1,17 @@
-"""What each model's scored replies vote on each question, written to `votes/models/<model>.jsonl`.
-
-Votes are a function of saved scores, which are what is kept from run to run; files of votes are written for those who
-look at them and never read. The first line says what the votes rest on: the replies, the dataset, the scorer and the
-prompt set; then comes a line with the ids for each of `VOTES`.
-"""
+"""What each model's scored replies vote on each question: a function of saved scores, which are what is kept."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.evaluation.board import ScoreRow
 from vgbench_gen.evaluation.saved import SavedScores
 from vgbench_gen.evaluation.scoring import Rule
-from vgbench_gen.quality.voting.rule import VOTES, Vote
-from vgbench_gen.store.files import replace_file
+from vgbench_gen.quality.voting.rule import Vote
 
-SCHEMA = 1
 FOLDER = "votes"
-MODELS = "models"
 _READ: Mapping[str, Vote] = {"unreadable": "unreadable", "refused": "refused", "failed": "failed"}
 
 
@@ -65,22 +55,3 @@ def vote_of(row: ScoreRow, rule: Rule) -> Vote:
     if row.outcome in _READ:
         return _READ[row.outcome]
     return "right" if (row.delta_2 if rule == "mra" else row.score) >= 1 else "wrong"
-
-
-def write_model_votes(folder: Path, saved: SavedScores, prompt_set: str, votes: Mapping[str, Vote]) -> None:
-    """Write the votes of one model into the folder of the dataset."""
-    header = saved.header
-    basis = {
-        "schema": SCHEMA,
-        "scorer_version": header.scorer_version,
-        "dataset": header.dataset,
-        "replies": header.replies,
-        "prompt_set": prompt_set,
-        "spec": header.spec,
-        "model": header.model,
-        "ignored": header.ignored,
-    }
-    by_vote = [{"vote": vote, "ids": [name for name, cast in votes.items() if cast == vote]} for vote in VOTES]
-    with replace_file(folder / FOLDER / MODELS / saved.path.name) as temporary:
-        lines = (json.dumps(record, separators=(",", ":")) + "\n" for record in (basis, *by_vote))
-        temporary.write_text("".join(lines), encoding="utf-8")

@@ -69,11 +69,10 @@ def format_baselines(folder: Path, fingerprint: str, named: Sequence[str] = ()) 
     heads, table = _read_headers(folder), _read_table(folder)
     if table is None or not heads or any(head.get("dataset") != fingerprint for head in heads):
         return ""
-    left_out = [head for head in heads if head.get("spec") in specs]
     try:
-        shown = _format_table(table, left_out)
+        shown = _format_table(table, [head for head in heads if head.get("spec") in specs])
     except (ValueError, KeyError, TypeError, AttributeError):
-        return ""  # scores are made again from the replies; the card does without
+        shown = None  # scores are made again from the replies; the card does without
     if shown is None:
         return ""
     per_task = [load_word("baselines.per_task")] if f"| {_PER_TASK} |" in shown else []
@@ -119,18 +118,14 @@ def _format_table(found: Mapping[str, Any], left_out: Sequence[Mapping[str, Any]
     rows = []
     for line in found["lines"]:
         if not _has_failed(line) and not any(_is_of(line, head) for head in left_out):
-            cells = [line["cells"][head] for head in heads]
-            n, total = cells[0]["n"], found["columns"][0]["total"]
-            part = f" ({n:,} of {total:,})" if n < total else ""
-            rows.append((line["name"], _format_interval(cells[0]) + part, *map(_number, cells[1:])))
+            texts = [_format_percent(line["cells"][head]["value"]) for head in heads]
+            first, total = line["cells"][heads[0]], found["columns"][0]["total"]
+            if first["low"] is not None:
+                texts[0] += f" [{_format_percent(first['low'])}, {_format_percent(first['high'])}]"
+            texts[0] += f" ({first['n']:,} of {total:,})" if first["n"] < total else ""
+            rows.append((line["name"], *texts))
     return format_table(("", *heads), rows, right=range(1, len(heads) + 1)) if rows else None
 
 
-def _number(cell: Mapping[str, Any]) -> str:
-    return "" if cell["value"] is None else f"{100 * float(cell['value']):.1f}"
-
-
-def _format_interval(cell: Mapping[str, Any]) -> str:
-    if cell["low"] is None or cell["high"] is None:
-        return _number(cell)
-    return f"{_number(cell)} [{100 * float(cell['low']):.1f}, {100 * float(cell['high']):.1f}]"
+def _format_percent(value: float | None) -> str:
+    return "" if value is None else f"{100 * value:.1f}"

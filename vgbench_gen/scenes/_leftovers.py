@@ -22,7 +22,7 @@ _PARTIAL = re.compile(
 _ARCHIVE = re.compile(r"\.(tar|tgz|tbz2?|txz|tzst|zip|7z|rar|gz|bz2|xz|zst|lz4)(?![a-z])", re.IGNORECASE)
 _CA1M_NAME = re.compile(r"(ca1m-(train|val|test)-)?\d{5,}", re.IGNORECASE)
 _PICTURES = re.compile(r"\.(png|jpe?g|pgm|exr|tiff?)$", re.IGNORECASE)
-_MAX_FOLDERS, _MAX_COUNTED = 20, 10_000
+_MAX_FOLDERS, _MAX_COUNTED, _MAX_PLACES = 20, 10_000, 3
 # Layouts by names that lie in one folder of each; the first that fits counts.
 _LAYOUTS = (
     ("ScanNet in a folder not named like scene0000_00", "*.sens"),
@@ -47,8 +47,6 @@ _LAYOUTS = (
     ("a ROS bag", "*.bag"),
     ("a ROS bag", "*.mcap"),
 )
-
-_MAX_PLACES = 3  # that an error names
 
 
 def describe_near_miss(name: str) -> str:
@@ -98,9 +96,8 @@ def describe_unplaced(*roots: Path) -> str:
         files = Counter(Path(entry.name).suffix[1:].upper() or "other" for root in roots for _, entries in walk(root)
                         for entry in filter(is_regular, entries))  # fmt: skip
         found = [f"found {_format_counts(files) or 'no file'}."]
-    where = ", ".join(map(str, roots))
-    remedy = "docs/howto/your-scans.md says what is read, and how to lay out other scans."
-    return f"no scan of {named} below {where}; {' '.join(found)} {remedy}"
+    where = f"{', '.join(map(str, roots))}; {' '.join(found)}"
+    return f"no scan of {named} below {where} docs/howto/your-scans.md says what is read, and how to lay out others."
 
 
 def _describe_layout(folder: Path, entries: list[DirEntry[str]]) -> str:

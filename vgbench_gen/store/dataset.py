@@ -45,7 +45,7 @@ def load(path: str | PathLike[str]) -> Dataset:
     return Dataset(_find(Path(path)))
 
 
-def find_id(ids: Collection[str], beginning: str, where: str) -> str:
+def find_id(ids: Collection[str], beginning: str, where: object) -> str:
     """The id that is so, or the only one that begins so, of a dataset that errors call `where`.
 
     Raises:
