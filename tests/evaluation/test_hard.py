@@ -199,7 +199,7 @@ def review(folder: Path, item: Item, verdicts: str, flags: tuple[str, ...] = ())
             ):
                 record = {
                     "stage": stage, "reviewer": reviewer, "item": item.id, "digest": digest_item(item), "planted": "",
-                    "batch": "b", "time": "2026-01-01T00:00:00.000+00:00", "seconds": 1.0, **more,
+                    "batch": "b", "time": "2026-01-01T00:00:00.000+00:00", **more,
                 }  # fmt: skip
                 file.write(ReviewLine.model_validate_json(json.dumps(record)).model_dump_json(by_alias=True) + "\n")
 

@@ -96,7 +96,6 @@ def test_two_reviewers_by_keys(server: str, open_page: OpenPage, queue: ReviewQu
     assert (line.verdict, line.flags, line.note) == (
         "invalid", ("wrong_answer", "unclear"), "v and w in a note are letters",
     )  # fmt: skip
-    assert line.seconds >= 0
     # A second thought: back to the item before.
     give_answer(ann.page)
     ann.page.keyboard.press("b")

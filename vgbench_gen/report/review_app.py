@@ -105,7 +105,6 @@ class _Pages:
         session, assignment = self._place(request)
         if session.find_line(assignment, "answer") is not None:
             return _see(f"/item/{assignment.token}/truth")
-        session.note_opened(assignment, "answer")
         return self._render_page("answer", **views.make_answer_page(session, assignment), message="")
 
     async def answer(self, request: Request) -> Response:
@@ -125,7 +124,6 @@ class _Pages:
         """The right answer and the form of the verdict; refused before the answer is saved."""
         session, assignment = self._place(request)
         session.require_answer(assignment)
-        session.note_opened(assignment, "verdict")
         return self._render_page("truth", **views.make_reveal_page(session, assignment), message="")
 
     async def save_verdict(self, request: Request) -> Response:

@@ -35,7 +35,6 @@ def open_queue(dataset: Dataset, media: MediaStore, tmp_path: Path) -> OpenDesk:
 
 def decide(session: ReviewSession, assignment: Assignment, verdict: str = "valid") -> None:
     flags = ["unclear"] if verdict == "invalid" else []
-    session.note_opened(assignment, "answer")
     session.answer(assignment, CANNOT_TELL, "guess")
     session.judge(assignment, verdict, flags, "")
 
@@ -62,14 +61,12 @@ def test_the_truth_comes_after_the_answer(open_queue: OpenDesk) -> None:
         with pytest.raises(ReviewError, match="Please"):
             session.answer(assignment, answer, confidence)
     assert session.log.lines == []
-    session.note_opened(assignment, "answer")
     session.answer(assignment, CANNOT_TELL, "guess")
     session.answer(
         assignment, "1" if assignment.entry.form == "open-ended" else "A", "sure"
     )  # too late: the truth has been shown
     assert session.require_answer(assignment).answer == CANNOT_TELL
     assert len(session.log.lines) == 1
-    assert session.log.lines[0].seconds == 1.5
     for verdict, flags, says in (
         ("fine", [], "choose"),
         ("valid", ["bad"], "choose"),

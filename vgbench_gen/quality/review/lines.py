@@ -73,8 +73,6 @@ class ReviewLine(BaseModel):
     note: Annotated[str, Field(max_length=MAX_NOTE)] = ""
     time: str
     """When the line was written, UTC in ISO 8601."""
-    seconds: float = -1.0
-    """The time since the page was shown, seconds; -1 where it is unknown."""
 
     @property
     def key(self) -> Key:

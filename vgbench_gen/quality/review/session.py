@@ -117,7 +117,6 @@ class ReviewSession:
     def __init__(self, queue: ReviewQueue, log: VerdictLog) -> None:
         self.queue, self.log, self.name = queue, log, log.reviewer
         self.batch, self.assignments = "", list[Assignment]()
-        self._opened: dict[tuple[str, str], datetime] = {}
         self._last: tuple[Assignment, ReviewedItem] | None = None
         self._held: dict[Key, ReviewLine] = {line.key: line for line in log.lines}
         self._choose_batch()
@@ -187,10 +186,6 @@ class ReviewSession:
         """What was saved last for a place."""
         return self._held.get((self.batch, assignment.entry.id, bool(assignment.defect), stage))
 
-    def note_opened(self, assignment: Assignment, stage: Stage) -> None:
-        """Note that the page of this stage is shown now, for the time that it takes."""
-        self._opened.setdefault((assignment.token, stage), self.queue.clock())
-
     def answer(self, assignment: Assignment, text: str, confidence: str) -> None:
         """Save the blind answer; a second one changes nothing, because the right one has been seen.
 
@@ -239,8 +234,6 @@ class ReviewSession:
         self._save(assignment, "verdict", verdict=verdict, flags=tuple(f for f in FLAGS if f in chosen), note=note)
 
     def _save(self, assignment: Assignment, stage: Stage, **said: object) -> None:
-        now = self.queue.clock()
-        began = self._opened.pop((assignment.token, stage), None)
         record = {
             "stage": stage,
             "reviewer": self.name,
@@ -248,8 +241,7 @@ class ReviewSession:
             "digest": assignment.entry.digest,
             "planted": self.show(assignment).kind,
             "batch": self.batch,
-            "time": now.isoformat(timespec="milliseconds"),
-            "seconds": -1.0 if began is None else round((now - began).total_seconds(), 1),
+            "time": self.queue.clock().isoformat(timespec="milliseconds"),
         }
         line = ReviewLine.model_validate({**record, **said})
         self.log.append(line)

@@ -24,7 +24,6 @@ class ItemVerdict:
     note: str
     answer: str
     """The blind answer, "" where it is missing."""
-    confidence: str
     time: str
     """When the verdict was given, UTC in ISO 8601."""
 
@@ -93,7 +92,6 @@ def count_verdicts(logs: Mapping[str, Sequence[ReviewLine]], entries: Sequence[R
                     line.flags,
                     line.note,
                     answer.answer if answer else "",
-                    answer.confidence if answer else "",
                     line.time,
                 )
             )
