@@ -71,11 +71,9 @@ class LensImage:
         """The distorted picture (H, W, 3) of a picture of `pinhole`."""
         shown = np.empty((self.camera.height, self.camera.width, 3), np.uint8)
         whole, share = self._fixed_maps
-        # What is averaged afterwards needs no cubic weights.
-        weights = cv2.INTER_LINEAR if self.fine > 1 else cv2.INTER_CUBIC
         for low in range(0, self.camera.height, _ROWS):
             fine = slice(low * self.fine, (low + _ROWS) * self.fine)
-            band = cv2.remap(pinhole_rgb, whole[fine], share[fine], weights)
+            band = cv2.remap(pinhole_rgb, whole[fine], share[fine], cv2.INTER_CUBIC)
             size = self.camera.width, len(band) // self.fine
             shown[low : low + _ROWS] = cv2.resize(band, size, interpolation=cv2.INTER_AREA) if self.fine > 1 else band
         return shown

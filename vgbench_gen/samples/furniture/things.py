@@ -101,9 +101,8 @@ THINGS: Mapping[str, Kind] = {
         p("box", "metal|white", 0.64, 0.045, 1.11, at=(0, -0.295, 0.6)),
         p("rod", "metal", 0, 0, 0.28, 0.012, at=(-0.26, -0.345, 0.09)),
         p("rod", "metal", 0, 0, 0.55, 0.012, at=(-0.26, -0.345, 0.71)),
-        *(p("box", "white", size, 0.003, 1.3 * size, at=(x, -0.319, z), sides={"-y": "sheet|packages*"}) for x, z,
-          size in (
-            (-0.02, 0.95, 0.13), (0.16, 1.1, 0.09), (0.06, 1.32, 0.15), (0.2, 0.8, 0.08))),
+        *(p("box", "white", size, 0.003, 1.3 * size, at=(x, -0.319, z), sides={"-y": "sheet|packages*"})
+          for x, z, size in ((-0.02, 0.95, 0.13), (0.16, 1.1, 0.09), (0.06, 1.32, 0.15), (0.2, 0.8, 0.08))),
     ]),
     # Electric.
     "monitor": Kind("monitor", [
@@ -129,9 +128,8 @@ THINGS: Mapping[str, Kind] = {
     ]),
     "speaker": Kind("speaker", [
         p("box", "wood2", 0.22, 0.24, 0.5),
-        *(p("rod", what, 0, -deep, 0, share * r, at=(0, -0.119, z)) for z, r in ((0.31, 0.08), (0.425, 0.04), (0.125,
-          0.08))
-          for what, deep, share in (("black", 0.013, 1), ("metal", 0.021, 0.4))),
+        *(p("rod", what, 0, -deep, 0, share * r, at=(0, -0.119, z))
+          for z, r in ((0.31, 0.08), (0.425, 0.04), (0.125, 0.08)) for what, deep, share in (("black", 0.013, 1), ("metal", 0.021, 0.4))),
     ]),
     "printer": Kind("printer", [
         p("box", "white", 0.42, 0.35, 0.22), p("box", "black", 0.32, 0.03, 0.05, at=(0, -0.17, 0.04)),
