@@ -24,7 +24,7 @@ MOST_LINES = {
     "text": (2396, 1700),
     "pipeline": (7129, 4600),
     "quality": (6085, 4300),
-    "samples": (7620, 7000),
+    "samples": (7622, 7000),
     "evaluation": (15125, 11000),
     "agent": (7508, 6300),
     "backends": (3752, 3300),

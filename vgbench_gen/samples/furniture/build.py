@@ -35,7 +35,7 @@ MADE: Mapping[str, Callable[[np.random.Generator], Texture]] = {
 """Materials that are made for one thing; all others are fields of `Style`."""
 
 
-class Part(NamedTuple):
+class TablePart(NamedTuple):
     """A row of a table; see `part`."""
 
     shape: str
@@ -54,7 +54,7 @@ class Kind(NamedTuple):
     """A thing of a table."""
 
     label: str
-    parts: Sequence[Part]
+    parts: Sequence[TablePart]
     copies: tuple[int, int] = (1, 1)
     """The least and the largest number of copies of parts whose `times` is 0."""
 
@@ -70,7 +70,7 @@ def part(
     step: Vec3 = (0, 0, 0),
     jitter: Vec3 = (0, 0, 0),
     sides: Mapping[str, str] | None = None,
-) -> Part:
+) -> TablePart:
     """A part of a thing.
 
     Args:
@@ -85,7 +85,7 @@ def part(
         jitter: half of the range in x, y and degrees about z by which copies are moved.
         sides: other materials of a box's sides.
     """
-    return Part(shape, what, values, at, turn, mirror, times, step, jitter, sides or {})
+    return TablePart(shape, what, values, at, turn, mirror, times, step, jitter, sides or {})
 
 
 def build_thing(kind: Kind, rng: np.random.Generator, style: Style) -> Model:
@@ -117,7 +117,7 @@ def build_thing(kind: Kind, rng: np.random.Generator, style: Style) -> Model:
 
 def _add(
     model: Model,
-    row: Part,
+    row: TablePart,
     place: FloatArray,
     turn: Vec3,
     sign: FloatArray,

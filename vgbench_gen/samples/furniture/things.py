@@ -129,7 +129,8 @@ THINGS: Mapping[str, Kind] = {
     "speaker": Kind("speaker", [
         p("box", "wood2", 0.22, 0.24, 0.5),
         *(p("rod", what, 0, -deep, 0, share * r, at=(0, -0.119, z))
-          for z, r in ((0.31, 0.08), (0.425, 0.04), (0.125, 0.08)) for what, deep, share in (("black", 0.013, 1), ("metal", 0.021, 0.4))),
+          for z, r in ((0.31, 0.08), (0.425, 0.04), (0.125, 0.08))
+          for what, deep, share in (("black", 0.013, 1), ("metal", 0.021, 0.4))),
     ]),
     "printer": Kind("printer", [
         p("box", "white", 0.42, 0.35, 0.22), p("box", "black", 0.32, 0.03, 0.05, at=(0, -0.17, 0.04)),
