@@ -23,7 +23,7 @@ _SIDES = ("-x", "+x", "-y", "+y", "-z", "+z")
 _BEVEL_M = 0.003  # how far the edges of boards and boxes are cut off, on both of their sides
 _BEVEL_SHARE = 0.1  # of the thinnest side at most
 _BEVELLED_M = 0.15  # what is shorter, or thinner than a tenth of it, is too small for its edges to be seen
-_WELDING = rng_for(0, "samples", "welding").integers(1 << 40, 1 << 62, 8) | 1  # odd, to mix coordinates into one key
+_WELDING = rng_for(0, "samples", "welding").integers(1 << 40, 1 << 62, 8) | 1
 _SMOOTH_DOT = 0.75  # corners whose faces turn less than about 40 degrees from their mean are shaded round
 
 
