@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,11 @@ from hypothesis import HealthCheck, settings
 
 # A scene that meets a defect of ours costs a user that scene; here it must fail the test. Workers inherit it.
 os.environ["VGBENCH_RAISE_DEFECTS"] = "1"
+
+# A shell has what it starts in the background ignore these, and programs that tests start would inherit that.
+for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, handler)
 
 # What a property says must not depend on how busy the machine is, nor on which examples a run happens to draw.
 settings.register_profile("vgbench", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

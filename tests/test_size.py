@@ -15,14 +15,14 @@ SLACK = 60
 
 MOST_LINES = {
     # room: (today, to go to; 85 more for each kind of question that is added to the ten)
-    "core": (2042, 1300),
+    "core": (2047, 1300),
     "geometry": (1342, 1300),
     "scenes": (6957, 6000),
     "store": (2926, 2450),
     "tasks": (10852, 8700),
     "distractors": (905, 700),
     "text": (1986, 1700),
-    "pipeline": (6490, 4600),
+    "pipeline": (6491, 4600),
     "quality": (5872, 4300),
     "samples": (7527, 7000),
     "evaluation": (15121, 11000),

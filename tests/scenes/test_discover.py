@@ -343,12 +343,12 @@ def test_scans_that_nobody_can_place_are_described(
     for name in LAYOUTS[layout]:
         (tmp_path / "mine" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "mine" / name).write_bytes(b"x")
-    assert main(["scenes", str(tmp_path)]) == 1
+    assert main(["scenes", str(tmp_path)]) == 2
     told = capsys.readouterr().err
     assert "no scan of CA-1M, ScanNet, ScanNet++ or WildRGB-D below" in told
     assert f"{tmp_path / 'mine'}: found " in told
     assert layout in told
-    assert "docs/formats.md" in told
+    assert "docs/howto/your-scans.md" in told
     with pytest.raises(ConfigError, match=layout):
         find_scenes(tmp_path)
     assert list(open_scenes(tmp_path)) == []

@@ -10,7 +10,7 @@ import difflib
 import importlib
 import importlib.metadata
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 from vgbench_gen.core.errors import PluginError, UnknownNameError
@@ -60,9 +60,7 @@ class Registry(Generic[T]):
     def __getitem__(self, name: str) -> T:
         self._scan()
         if name not in self._entries:
-            near = difflib.get_close_matches(name, self._entries, n=1)
-            hint = f" Did you mean {near[0]}?" if near else ""
-            raise UnknownNameError(f"no {self.kind} is called {name!r}.{hint} Known: {', '.join(self.names())}")
+            raise make_unknown_error(self.kind, name, self.names())
         return self._entries[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -124,3 +122,10 @@ class Registry(Generic[T]):
 
 def _name(cls: type) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def make_unknown_error(kind: str, name: str, known: Sequence[str]) -> UnknownNameError:
+    """The error of a name that is none of `known`."""
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    return UnknownNameError(f"no {kind} is called {name!r}.{hint} Known: {', '.join(known)}")

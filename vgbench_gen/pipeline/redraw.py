@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.config import parse_config
-from vgbench_gen.core.errors import ConfigError, UnknownNameError
+from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.registry import make_unknown_error
 from vgbench_gen.core.types import ALPHABET
 from vgbench_gen.distractors.base import DEFAULT, strategies
 from vgbench_gen.executors import Engine, begin_work, run
@@ -163,7 +164,7 @@ def _start_workers(paths: Sequence[Path], settings: RedrawSettings, engine: Engi
 def _check_settings(settings: RedrawSettings, origin: Path, propose: Propose | None) -> None:
     for name in settings.shares:
         if name not in (known := (DEFAULT, *strategies)):
-            raise UnknownNameError(f"no strategy is called {name!r}. Known: {', '.join(known)}")
+            raise make_unknown_error("strategy", name, known)
     for name in settings.tasks:
         tasks[name]
     total = sum(settings.shares.values())
