@@ -23,7 +23,6 @@ from vgbench_gen.tasks import _registration
 from vgbench_gen.tasks._pairs import get_pair_table
 from vgbench_gen.tasks.gates import ViewMargins
 from vgbench_gen.tasks.view_after_motion import ViewAfterMotion
-from vgbench_gen.tasks.view_after_motion import task as module
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import load_phrasings, render
 
@@ -190,7 +189,7 @@ def test_a_long_scan_is_not_measured_whole_for_one_source(monkeypatch: pytest.Mo
     everyone, _ = TASK._gate_frames(table, 0, rng_for(0, "views"))
     gated = [j for j in range(len(view.frames)) if j != 0 and TASK._find_problem(table, 0, j) is None]
     assert sorted(everyone) == gated
-    monkeypatch.setattr(module, "_VIEWS", 4)
+    monkeypatch.setattr("vgbench_gen.tasks.view_after_motion._VIEWS", 4)
     some = [tuple(TASK._gate_frames(table, 0, rng_for(k, "views"))[0]) for k in range(20)]
     assert {len(kept) for kept in some} == {4}
     assert set().union(*some) == set(gated)
