@@ -110,7 +110,8 @@ class ExactFrame:
         assert scores[1][0] < 0.8 * best, f"frame {self.number}: {rect} frames {item.label} and {scores[1][1].label}"
         rows, columns = np.nonzero(self.cast[1] == item.instance_id)
         seen = (columns.min(), rows.min(), columns.max(), rows.max()) if len(rows) else (0, 0, 0, 0)
-        assert _rect_iou(rect, seen) > 0.5, f"frame {self.number}: little of {item.label} is seen in {rect}"
+        # The cube around a ball, seen along its diagonal, has a rectangle of which the ball fills 0.41.
+        assert _rect_iou(rect, seen) > 0.4, f"frame {self.number}: little of {item.label} is seen in {rect}"
         return item, corners
 
 
