@@ -12,6 +12,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from tests.quality.conftest import Rows
+from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import Item
 from vgbench_gen.geometry.poses import make_pose
@@ -19,6 +20,7 @@ from vgbench_gen.quality.checks import find_consistency_problems
 from vgbench_gen.quality.verify import verify_item
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.row_evidence import rebuild_fact
+from vgbench_gen.tasks.scalar import ScalarTask
 
 Change = Callable[[dict[str, Any]], None]
 DEGREE = Rotation.from_rotvec([0.0, np.radians(1.0), 0.0]).as_matrix()
@@ -55,6 +57,22 @@ def test_rows_of_every_task_form_and_side_have_no_problems(all_rows: Rows) -> No
     assert {i.task for i in all_rows.items if i.evidence["side"]} >= {"homography_to_matrix", "relative_pose"}
     for item in all_rows.items:
         assert verify_item(item, all_rows.images(item), Gates()) == [], (item.task, item.question_type)
+
+
+@pytest.mark.parametrize("task", [name for name in tasks.names() if isinstance(tasks[name], ScalarTask)])
+def test_an_answer_without_what_it_was_measured_from_is_not_taken_for_true(all_rows: Rows, task: str) -> None:
+    for form in tasks[task].formats:
+        item = of(all_rows, task, form)[0]
+        evidence = copy.deepcopy(dict(item.evidence))
+        truth = evidence["truth"]
+        for record in (truth, *(option for option in evidence["options"] if option["key"] == truth["key"])):
+            record["evidence"] = {}
+            if task == "camera_parameters":
+                del record["show"]["rect"]
+        row = replace(item, evidence=evidence)
+        with pytest.raises(DatasetError, match=r"evidence of the truth of .*found none"):
+            tasks[task].recompute(rebuild_fact(row))
+        assert verify_item(row, all_rows.images(item), Gates()), (task, form)
 
 
 # --- points ----------------------------------------------------------------------------------------------------------

@@ -100,6 +100,9 @@ def test_margins_by_what_is_asked() -> None:
     for ask, a, b in (("fx", 800, 1000), ("fy", 1000, 800), ("cx", 300, 376.8), ("cy", 257.6, 200), ("hfov", 50, 43)):
         fact = _bare(ask, a, b)
         assert TASK.margin_ratio(fact.candidates[0], fact.candidates[1], fact) == pytest.approx(1), ask
+    for a, b in ((800, 0), (800, -800)):  # no focal lengths, so never far enough from one
+        fact = _bare("fx", a, b)
+        assert TASK.margin_ratio(fact.candidates[0], fact.candidates[1], fact) == 0
     wide = _bare("cx", 100, 200)
     narrow, long = (replace(c, evidence={"fx": f}) for c, f in zip(wide.candidates, (600, 1440), strict=True))
     assert TASK.pair_margins([narrow, long], wide)[1][0, 1] == pytest.approx(1)  # focal ratio 2.4, though cx is asked

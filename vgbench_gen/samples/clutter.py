@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from vgbench_gen.samples.arrange import Placed
 from vgbench_gen.samples.furnisher import Furnisher
 
-# What bears print lies only where other things bear some: an image with print has no mirrored partner.
 _DESK = (
     "notebook", "pen holder", "paper tray", "headphones", "phone", "tape", "papers", "mug", "book row", "photo frame",
     "tissues", "magazines",

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import Candidate, Fact, FloatArray
 from vgbench_gen.distractors.base import OptionSet
@@ -126,7 +126,20 @@ class ScalarTask(Task):
         return float(about.value[0]) if found is None else found
 
     def recompute(self, fact: Fact) -> FloatArray:
-        return self.rounded(np.array([self.exact_value(fact.truth_candidate, fact)]))
+        """`value` of the truth, as printed.
+
+        Raises:
+            DatasetError: the truth keeps nothing that it was measured from.
+        """
+        found = self.value(fact.truth_candidate, fact)
+        if found is None:
+            remedy = "Take the row as it was published, or build the dataset again."
+            raise DatasetError(f"evidence of the truth of {fact.key!r}: found none; expected measurements. {remedy}")
+        return self.round_for(found, fact)
+
+    def round_for(self, value: float, fact: Fact) -> FloatArray:
+        """(1,) the value as this fact's kind of question prints it."""
+        return self.rounded(np.array([value]))
 
     @abc.abstractmethod
     def sigma(self, value: float, fact: Fact, noise: SensorNoise) -> float:

@@ -167,9 +167,8 @@ class CameraParameters(ScalarTask):
         K = np.asarray(fact.cameras[fact.frame_ids[0]]["K"], dtype=np.float64).reshape(3, 3)
         return compute_parameter_by_rays(fact.ask, K, *read_shown_crop(about.show))
 
-    def recompute(self, fact: Fact) -> FloatArray:
-        """Rounded as this kind of question prints it."""
-        return round_as_printed(self.exact_value(fact.truth_candidate, fact), fact.ask)
+    def round_for(self, value: float, fact: Fact) -> FloatArray:
+        return round_as_printed(value, fact.ask)
 
     def agreement(self, second: FloatArray, fact: Fact) -> float:
         """Difference over one unit of the last printed digit."""
@@ -204,7 +203,7 @@ class CameraParameters(ScalarTask):
         elif fact.ask in ANGLES:
             apart /= gates.fov_gap_min_deg
         else:
-            apart = np.abs(np.log(values[:, None] / values)) / np.log(self.limits.ratio_min)
+            apart = super().pair_margins(candidates, fact)[0]
         cameras = [CropEvidence.given(candidate) for candidate in candidates]
         focal = np.log([np.nan if camera is None else camera.fx for camera in cameras])
         spread = np.abs(focal[:, None] - focal) / np.log(self.limits.ratio_max)
