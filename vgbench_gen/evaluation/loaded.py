@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import difflib
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -13,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
 
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.registry import make_unknown_error
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import benchmarks
 from vgbench_gen.evaluation.options import AskOptions
-from vgbench_gen.store.dataset import Dataset
+from vgbench_gen.store.dataset import Dataset, find_id
 from vgbench_gen.store.dataset import load as open_dataset
 from vgbench_gen.store.files import dataset_error
 
@@ -95,7 +95,7 @@ def _write_part(part: Any) -> dict[str, Any]:
 class LoadedDataset(Sequence[LoadedItem]):
     """Questions of a dataset, or some of them; read when they are asked for.
 
-    `dataset[0]` is the first one, `dataset["3d5be7"]` the one whose id begins so. `images(item)` gives the images of a
+    `dataset[0]` is the first of them, `dataset["3d5be7"]` that whose id begins so. `images(item)` gives the images of a
     question in the order shown, as Pillow's, and `image_bytes(item, k)` the encoded k-th one; both take ids too.
 
     Args:
@@ -124,7 +124,8 @@ class LoadedDataset(Sequence[LoadedItem]):
         if isinstance(index, slice):
             return LoadedDataset(self.path, self._dataset, self.rows[index])
         if isinstance(index, str):
-            return LoadedItem.of(self._dataset.by_id(index), self._dataset)
+            name = index if self.is_whole else find_id(self.ids(), index, str(self.path))
+            return LoadedItem.of(self._dataset.by_id(name), self._dataset)
         return LoadedItem.of(self._dataset[self.rows[index]], self._dataset)
 
     @property
@@ -143,13 +144,11 @@ class LoadedDataset(Sequence[LoadedItem]):
         Such as `filter(task="relative_pose", difficulty=["medium", "hard"])`.
 
         Raises:
-            ConfigError: there is no such column, or no question has such a value.
+            UnknownNameError: there is no such column. ConfigError: no question of the dataset has such a value.
         """
         for name in wanted:
             if name not in COLUMNS:
-                near = difflib.get_close_matches(name, COLUMNS, n=1)
-                hint = f" Did you mean {near[0]}?" if near else ""
-                raise ConfigError(f"filter: found column {name!r}; expected one of {', '.join(COLUMNS)}.{hint}")
+                raise make_unknown_error("column", name, COLUMNS)
         many = {
             name: value if isinstance(value, Collection) and not isinstance(value, str) else (value,)
             for name, value in wanted.items()
