@@ -265,11 +265,7 @@ class MetricDepth(ScalarTask):
 
     def pictures(self, fact: Fact) -> tuple[Picture, ...]:
         """The frame with the region outlined."""
-        op = {
-            "op": "region",
-            "rect": read_evidence_rect(fact.truth_candidate.show),
-            "color": self._color(fact),
-        }
+        op = {"op": "region", "rect": read_evidence_rect(fact.truth_candidate.show), "color": self._color(fact)}
         return (Picture(fact.pictures[fact.frame_ids[0]], (op,)),)
 
     def slots(self, fact: Fact) -> dict[str, str]:

@@ -205,12 +205,7 @@ class ObjectDistance(ScalarTask):
 
     def proposal(self, fact: Fact) -> Proposal:
         """Any distance that may be asked."""
-        return make_range(
-            "distance",
-            self.limits.min_m,
-            self.limits.max_m,
-            self.decimals,
-        )
+        return make_range("distance", self.limits.min_m, self.limits.max_m, self.decimals)
 
     def perturbed(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
         """The paper's truth x (1 + u), u uniform in (-0.5, 0.5)."""

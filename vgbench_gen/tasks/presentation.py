@@ -114,11 +114,6 @@ class Margins:
         self.ratios[name] = round(float(limit / value), 4) if value > 0 else 1e3
         return value <= limit
 
-    @property
-    def smallest(self) -> float:
-        """The tightest ratio; 1 where nothing was recorded."""
-        return min(self.ratios.values(), default=1.0)
-
 
 def make_number_slots(options: int) -> dict[str, str]:
     """Slots of a question whose options are the images after the first one: how many there are, and their numbers."""
