@@ -10,11 +10,12 @@ from bench.session import Session
 from bench.table import Row
 from vgbench_gen.core.errors import SceneError
 from vgbench_gen.core.types import Fact
+from vgbench_gen.pipeline.ask import ask_facts_at_hand
 from vgbench_gen.pipeline.measure import list_tasks, measure_task, store_pictures
+from vgbench_gen.pipeline.plan import choose, list_forms
 from vgbench_gen.pipeline.question import QuestionSettings, ask_as_planned, make_question
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.rows import question_rows
-from vgbench_gen.pipeline.trials import plan_facts
 from vgbench_gen.scenes.base import loaders
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.media import MediaStore
@@ -81,9 +82,10 @@ def _finished(facts: list[Fact], view: SceneView, recipe: Recipe, folder: Path) 
     drawn = store_pictures(facts, view, media)
     settings, items = QuestionSettings.of(free), 0
     with media.batch():
-        for plan in plan_facts(drawn, list(tasks.values()), free).chosen:
+        known = list(tasks.values())
+        for plan in choose(ask_facts_at_hand(drawn, known, free), free, list_forms(known)).chosen:
             task = tasks[plan.task]
-            fact, options = ask_as_planned(drawn[plan.row], plan, task)
+            fact, options = ask_as_planned(drawn[plan.row], plan, task, settings)
             made = make_question(fact, options, plan, task, settings, check=False)
             items += len(question_rows(made, settings, cache))
     cache.close()

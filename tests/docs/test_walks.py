@@ -122,7 +122,7 @@ def test_a_walk_that_errs_is_found() -> None:
 
 
 WORDS = {
-    FRAME: ("form", "quota", "plan", "deal", "pick", "trial", "side"),
+    FRAME: ("form", "quota", "plan", "deal", "pick", "side"),
     REPLY: ("run", "entry", "stage", "rotation", "epoch", "delta", "headline", "strict", "floor"),
 }
 

@@ -15,13 +15,12 @@ from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import BoolArray, IntArray
 from vgbench_gen.distractors.balanced import CandidateSets, choose_sets
 from vgbench_gen.executors import Engine
-from vgbench_gen.pipeline import draws
-from vgbench_gen.pipeline.compose import list_fact_shards
-from vgbench_gen.pipeline.draws import DRAWS, UNBALANCED, choose_draws, read_draws
+from vgbench_gen.pipeline import ask
+from vgbench_gen.pipeline.ask import choose_draws
+from vgbench_gen.pipeline.facts import list_fact_shards, read_facts, read_plans
 from vgbench_gen.pipeline.measure import list_tasks, name_tasks
 from vgbench_gen.pipeline.question import QuestionSettings, draw_options
-from vgbench_gen.pipeline.question_plan import QuestionPlan
-from vgbench_gen.pipeline.trials import read_facts, read_plans
+from vgbench_gen.pipeline.question_plan import ASKED, QuestionPlan, read_questions, write_questions
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.row_evidence import RowEvidence
 
@@ -30,11 +29,9 @@ SETTINGS = QuestionSettings.of(RECIPE)
 
 
 def chosen_plans(folder: Path, backwards: bool = False) -> list[QuestionPlan]:
-    paths = list_fact_shards(folder)
-    plans = [plan for path in paths for plan in read_plans(path, list_tasks(RECIPE), RECIPE)]
-    shard_of = {(p.source, p.scene_id): path for path in paths for p in read_plans(path, list_tasks(RECIPE), RECIPE)}
-    plans = plans[::-1] if backwards else plans
-    return choose_draws(plans, shard_of, RECIPE, SETTINGS, Engine(), folder)
+    plans = [p for path in list_fact_shards(folder) for p in read_plans(path, list_tasks(RECIPE), RECIPE)]
+    plans = [plan for plan in plans if not plan.rejection_reason]
+    return choose_draws(plans[::-1] if backwards else plans, folder, RECIPE, SETTINGS, Engine())
 
 
 def test_the_choice_does_not_depend_on_the_order_of_plans(reference: tuple[Path, dict[str, str]]) -> None:
@@ -75,7 +72,7 @@ def test_the_choice_sees_the_numbers_of_answers_that_are_several(
         seen.update((fact.key, fact) for fact in facts)
         return choose_sets(facts, seed)
 
-    monkeypatch.setattr(draws, "choose_sets", look)
+    monkeypatch.setattr(ask, "choose_sets", look)
     plans = {"/".join(plan.key): plan for plan in chosen_plans(folder)}
     tracked = {name: sets for name, sets in seen.items() if plans[name].task == "point_tracking"}
     assert tracked
@@ -89,19 +86,28 @@ def test_the_choice_sees_the_numbers_of_answers_that_are_several(
     assert all(sets.values is None for name, sets in seen.items() if plans[name].task == "relative_depth")
 
 
-def test_a_build_keeps_what_was_chosen(reference: tuple[Path, dict[str, str]]) -> None:
+def test_a_build_keeps_every_question_with_its_outcome(reference: tuple[Path, dict[str, str]]) -> None:
     folder, _ = reference
-    chosen = chosen_plans(folder)
-    plain = [replace(p, draw=0, rejection_reason=p.rejection_reason.replace(UNBALANCED, "")) for p in chosen]
-    kept = read_draws(folder, plain) or []
-    assert {p.key: (p.draw, p.rejection_reason) for p in kept} == {p.key: (p.draw, p.rejection_reason) for p in chosen}
-    assert any(plan.draw for plan in chosen)
+    kept = {plan.key: (plan, outcome) for plan, outcome in read_questions(folder, SETTINGS.choosing) or []}
+    plans = [p for path in list_fact_shards(folder) for p in read_plans(path, list_tasks(RECIPE), RECIPE)]
+    assert kept.keys() == {plan.key for plan in plans}
+    for plan in chosen_plans(folder):
+        assert kept[plan.key][0].draw == plan.draw
+    asked = {(item.group_id, item.question_type) for item in load(folder)}
+    assert {key for key, (_, outcome) in kept.items() if outcome == ASKED} == asked
+    known = {plan.key: plan for plan in plans}
+    for key, (plan, _) in kept.items():
+        assert replace(plan, draw=0, counterpart_kind=known[key].counterpart_kind, places=known[key].places).row == (
+            known[key].row
+        )
+        assert (plan.frame, plan.margin, plan.ask) == (known[key].frame, known[key].margin, known[key].ask)
 
 
-@pytest.mark.parametrize("text", ["[1]", "{", '{"a/judgment": "many"}', "[" * 100_000])
-def test_damaged_draws_are_named(tmp_path: Path, text: str) -> None:
-    (tmp_path / DRAWS).write_text(text)
-    with pytest.raises(DatasetError, match=DRAWS):
-        read_draws(tmp_path, [])
-    (tmp_path / DRAWS).unlink()
-    assert read_draws(tmp_path, []) is None
+def test_damaged_questions_are_named(tmp_path: Path) -> None:
+    assert read_questions(tmp_path, {}) is None
+    write_questions(tmp_path, [], {"seed": 1})
+    assert read_questions(tmp_path, {"seed": 1}) == []
+    assert read_questions(tmp_path, {"seed": 2}) is None
+    (tmp_path / "questions.parquet").write_bytes(b"PAR1")
+    with pytest.raises(DatasetError, match=r"questions\.parquet"):
+        read_questions(tmp_path, {})

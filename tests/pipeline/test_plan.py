@@ -6,19 +6,25 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import Candidate, Fact, QuestionType
 from vgbench_gen.distractors.base import OptionSet
-from vgbench_gen.pipeline.plan import Plan, choose, deal_letters, difficulty_counts, grade_difficulty, letter_counts
-from vgbench_gen.pipeline.question import ask_as_planned, put_truth_at
+from vgbench_gen.pipeline.ask import ask_facts_at_hand
+from vgbench_gen.pipeline.plan import (
+    Plan,
+    choose,
+    deal_letters,
+    difficulty_counts,
+    grade_difficulty,
+    letter_counts,
+    list_forms,
+)
+from vgbench_gen.pipeline.question import QuestionSettings, ask_as_planned, put_truth_at
 from vgbench_gen.pipeline.question_plan import QuestionPlan, group_id
-from vgbench_gen.pipeline.quotas import ITEMS
 from vgbench_gen.pipeline.recipe import Difficulty, Limits, Recipe
-from vgbench_gen.pipeline.trials import feasible_plan, plan_facts
+from vgbench_gen.tasks.base import Task
 from vgbench_gen.tasks.metric_depth import MetricDepth
 from vgbench_gen.tasks.presentation import Claim, ClaimPair
 from vgbench_gen.tasks.relative_depth import RelativeDepth
@@ -70,8 +76,13 @@ class Asked:
 def plan(facts: list[Fact], recipe: Recipe) -> tuple[list[Asked], Plan]:
     # Pairs have tests of their own.
     task = MetricDepth()
+    settings = QuestionSettings.of(recipe)
     decided = plan_facts(facts, [task], recipe.model_copy(update={"pairs": 0.0}))
-    return [Asked(entry, *ask_as_planned(facts[entry.row], entry, task)) for entry in decided.chosen], decided
+    return [Asked(entry, *ask_as_planned(facts[entry.row], entry, task, settings)) for entry in decided.chosen], decided
+
+
+def plan_facts(facts: list[Fact], tasks: list[Task], recipe: Recipe) -> Plan:
+    return choose(ask_facts_at_hand(facts, tasks, recipe), recipe, list_forms(tasks))
 
 
 def signature(planned: list[Asked]) -> list[tuple[str, str, str, list[str], int]]:
@@ -326,41 +337,3 @@ def test_difficulty_follows_its_shares_as_far_as_facts_allow() -> None:
     }  # fmt: skip
     plain = choose(pool, recipe.model_copy(update={"difficulty": None}), FORMATS)
     assert difficulty_counts(plain.chosen)["point_tracking/multi-choice"]["hard"] > 0
-
-
-# --- trying before choosing -------------------------------------------------------------------------------------
-
-
-@settings(max_examples=25, deadline=None)
-@given(
-    hopeless=st.sets(st.tuples(st.integers(0, 23), st.sampled_from(["judgment", "multi-choice"])), max_size=40),
-    judgments=st.integers(0, 8),
-    choices=st.integers(0, 16),
-)
-def test_a_settled_plan_is_as_good_as_one_that_knows_everything(
-    hopeless: set[tuple[int, str]], judgments: int, choices: int
-) -> None:
-    pool = [entry for n in range(24) for entry in forms(n, scene="abc"[n % 3])]
-    recipe = Recipe(
-        items={"point_tracking": {"judgment": 2 * judgments, "multi-choice": choices}}, limits=Limits(forms_per_fact=1)
-    )
-    tries: list[tuple[int, QuestionType]] = []
-
-    def attempt(batch: Sequence[QuestionPlan]) -> list[QuestionPlan]:
-        tries.extend((entry.row, entry.question_type) for entry in batch)
-        return [rejected(entry) for entry in batch]
-
-    def rejected(entry: QuestionPlan) -> QuestionPlan:
-        impossible = (entry.row, entry.question_type) in hopeless
-        return replace(entry, rejection_reason="impossible") if impossible else entry
-
-    plan = feasible_plan(pool, recipe, FORMATS, attempt)
-    asked = {(entry.row, entry.question_type) for entry in plan.chosen}
-    assert asked <= set(tries)
-    assert asked.isdisjoint(hopeless)
-    assert len(tries) == len(set(tries))
-    if not hopeless:
-        assert set(tries) == asked
-    best = choose([rejected(entry) for entry in pool], recipe, FORMATS)
-    assert sum(ITEMS[e.question_type] for e in plan.chosen) == sum(ITEMS[e.question_type] for e in best.chosen)
-    assert {(u.row, u.question_type) for u, reason in plan.unchosen if reason == "impossible"} == set(tries) & hopeless

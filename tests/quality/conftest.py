@@ -10,11 +10,12 @@ import pytest
 from tests.quality.invariance_room import Room, measured
 from tests.small_room import small_view
 from vgbench_gen.core.types import Fact, Item
+from vgbench_gen.pipeline.ask import ask_facts_at_hand
 from vgbench_gen.pipeline.measure import measure_task, store_pictures
+from vgbench_gen.pipeline.plan import choose, list_forms
 from vgbench_gen.pipeline.question import QuestionSettings, ask_as_planned, make_question
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.rows import question_rows
-from vgbench_gen.pipeline.trials import plan_facts
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.picture_cache import PictureCache
 from vgbench_gen.tasks.base import tasks
@@ -48,9 +49,10 @@ def write_rows(folder: Path, facts: list[Fact], media: MediaStore, recipe: Recip
     cache = PictureCache(folder / "pictures.sqlite", media)
     items: list[Item] = []
     settings = QuestionSettings.of(recipe)
-    for plan in plan_facts(facts, list(by_name.values()), recipe).chosen:
+    known = list(by_name.values())
+    for plan in choose(ask_facts_at_hand(facts, known, recipe), recipe, list_forms(known)).chosen:
         task = by_name[plan.task]
-        fact, options = ask_as_planned(facts[plan.row], plan, task)
+        fact, options = ask_as_planned(facts[plan.row], plan, task, settings)
         made = make_question(fact, options, plan, task, settings)
         items += [replace(row, index=len(items) + n) for n, row in enumerate(question_rows(made, settings, cache))]
     cache.close()

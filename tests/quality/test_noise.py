@@ -19,8 +19,8 @@ from vgbench_gen.core.noise import NoiseGates, SensorNoise
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, Item
 from vgbench_gen.geometry.poses import rotation_angle_deg
+from vgbench_gen.pipeline.ask import ask_facts_at_hand
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.pipeline.trials import plan_facts
 from vgbench_gen.quality.noise import measure_item_share, measure_kept_share
 from vgbench_gen.quality.verify import verify_item
 from vgbench_gen.tasks._noise import perturb_motions
@@ -244,10 +244,9 @@ def test_the_same_question_gives_the_same_share_whatever_its_letters(all_rows: R
 def test_what_does_not_bear_the_noise_is_refused_for_that_reason(room: Room) -> None:
     facts = [fact for name in sorted(set(room.facts) - HOMOGRAPHIES) for fact in room.facts[name]]
     chosen = [tasks[name].with_gates(gates(LOUD)) for name in sorted(tasks)]
-    plan = plan_facts(facts, chosen, Recipe(gates=gates(LOUD)))
-    assert plan.chosen == []
+    plans = ask_facts_at_hand(facts, chosen, Recipe(gates=gates(LOUD)))
     forms = sum(len(tasks[fact.task].formats) for fact in facts)
-    reasons = [reason for _, reason in plan.unchosen]
+    reasons = [plan.rejection_reason for plan in plans]
     assert len(reasons) == forms
     assert set(reasons) <= {"noise", "no_false_claim", "too_few_options", "ladder_out_of_range"}
     assert reasons.count("noise") > 0.5 * forms

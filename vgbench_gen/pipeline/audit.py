@@ -217,11 +217,6 @@ class _Audit:
         found = fill_pool(folder, recipe, self.release, self.scenes, most, self.engine, tell, alone)
         self.report.seconds["pool"] = found.seconds
         self.pool = [question for members in found.questions.values() for question in members]
-        again = sum(found.asked_again.values())
-        if again:
-            self.report.notes.append(
-                f"{again} questions of the pool ask a fact once more with other options, to have enough to judge."
-            )
 
     def plan_text(self, against: Sequence[Sequence[Question]]) -> None:
         """A step per cell of pool and release, and one for what only shows between cells."""

@@ -13,7 +13,8 @@ from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.progress import show_progress
 from vgbench_gen.distractors.base import DEFAULT, strategies
 from vgbench_gen.executors import Engine, begin_work, engines, run
-from vgbench_gen.pipeline.compose import ComposeReport, compose, list_fact_shards
+from vgbench_gen.pipeline.compose import ComposeReport, compose
+from vgbench_gen.pipeline.facts import list_fact_shards
 from vgbench_gen.pipeline.measure import (
     MeasureJob,
     SceneReport,

@@ -1,46 +1,29 @@
-"""COMPOSE: facts on disk to a dataset on disk. No raw scene is opened; rerun at will."""
+"""COMPOSE: facts on disk to a dataset on disk: ask, choose, write. No raw scene is opened; rerun at will."""
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from vgbench_gen.core.errors import DatasetError
-from vgbench_gen.executors import Engine, run
-from vgbench_gen.pipeline.draws import choose_draws, write_draws
+from vgbench_gen.executors import Engine
+from vgbench_gen.pipeline.ask import ask_facts
+from vgbench_gen.pipeline.facts import FactsJob, list_fact_shards, map_plans, read_plans
 from vgbench_gen.pipeline.measure import SceneReport, list_tasks, name_tasks, shard_path
-from vgbench_gen.pipeline.plan import Plan, difficulty_counts, letter_counts, pair_counts
+from vgbench_gen.pipeline.plan import Plan, choose, difficulty_counts, letter_counts, list_forms, pair_counts
 from vgbench_gen.pipeline.question import QuestionRejectedError, QuestionSettings, ask_as_planned, make_question
-from vgbench_gen.pipeline.question_plan import QuestionPlan
+from vgbench_gen.pipeline.question_plan import ASKED, QuestionPlan, write_questions
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.rows import question_rows
 from vgbench_gen.pipeline.shortfall import QuotasNotMet, Shortfall, count_missing_items, find_shortfalls, give_advice
-from vgbench_gen.pipeline.trials import TrialJob, feasible_plan, list_forms, read_facts, read_plans, try_questions
 from vgbench_gen.pipeline.words import load_wordings
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.picture_cache import PictureCache
 from vgbench_gen.store.provenance import rows_fingerprint
 from vgbench_gen.store.schema import Row, make_item_row
 from vgbench_gen.store.shards import write_item_rows
-
-FEW = 400  # trials that this process does itself
-CHUNK = 128  # most questions per job, so that one rich scene does not keep a single worker busy at the end
-
-
-@dataclass(frozen=True, slots=True)
-class _WriteJob:
-    """Questions about one scene to write; crosses process borders."""
-
-    out: Path
-    shard: Path
-    plans: tuple[QuestionPlan, ...]
-    recipe: Recipe
-    remember: bool
-    """Whether the names of drawn pictures are kept in a file, which only the processes of one machine may share."""
 
 
 @dataclass(slots=True)
@@ -71,20 +54,6 @@ class ComposeReport:
     """Which bank was drawn from, its digest and what of it was left out; empty without one."""
 
 
-def list_fact_shards(out: Path) -> list[Path]:
-    """All fact shards of a build in a fixed order.
-
-    Raises:
-        DatasetError: nothing was measured there.
-    """
-    paths = sorted((out / "facts").glob("*/*.parquet"), key=lambda path: (path.parent.name, path.name))
-    if not paths:
-        raise DatasetError(
-            f"{out}: found no facts; expected facts/<dataset>/<scene>.parquet. Run `vgbench measure` first."
-        )
-    return paths
-
-
 def compose(
     out: Path,
     recipe: Recipe,
@@ -112,31 +81,29 @@ def compose(
     recipe, wording = load_wordings(recipe, tasks)
     wanted = {shard_path(out, "facts", report.dataset, report.scene_id) for report in reports}
     shards = [path for path in list_fact_shards(out) if path in wanted]
-    by_shard = {path: read_plans(path, tasks, recipe) for path in shards}
-    plans = [entry for path in shards for entry in by_shard[path]]
-    shard_of = {(entry.source, entry.scene_id): path for path, members in by_shard.items() for entry in members}
-    plans = choose_draws(plans, shard_of, recipe, QuestionSettings.of(recipe), engine, out)
-    plan = feasible_plan(
-        plans, recipe, list_forms(tasks), lambda batch: _try_batch(batch, shard_of, recipe, engine, out)
-    )
+    settings = QuestionSettings.of(recipe)
+    plans = [entry for path in shards for entry in read_plans(path, tasks, recipe)]
+    plans = ask_facts(plans, out, recipe, settings, engine)
+    plan = choose(plans, recipe, list_forms(tasks))
     report = _report_on(plan, plans, reports, recipe)
     report.wording = wording
     if report.short and not allow_short:
         raise QuotasNotMet(count_missing_items(plan), plan.targets.total, report.short, report.advice)
-    unasked = Counter(f"{entry.cell}/{reason}" for entry, reason in plan.unchosen)
+    written = map_plans(_write_job, plan.chosen, out, recipe, settings, engine, progress)
+    outcomes = list(plan.unchosen)
     rows: list[Row] = []
-    for entry, made in _write_questions(out, plan.chosen, shard_of, recipe, engine, progress):
-        if isinstance(made, str):
-            unasked[f"{entry.cell}/{made}"] += 1
-            continue
-        for row in made:
+    for entry, made in zip(plan.chosen, written, strict=True):
+        outcomes.append((entry, made if isinstance(made, str) else ASKED))
+        for row in () if isinstance(made, str) else made:
             rows.append({**row, "index": len(rows), "index_origin": len(rows)})
-    write_draws(out, plans)
+    firsts = [(entry, outcome) for entry, outcome in outcomes if not entry.side]
+    write_questions(out, firsts, settings.choosing)
     write_item_rows(out / "items", rows, MediaStore(out / "media"))
     report.total = len(rows)
     report.fingerprint = rows_fingerprint(rows)
     cells = Counter(f"{row['task']}/{row['question_type']}/{row['source']}" for row in rows)
     report.items = dict(sorted(cells.items()))
+    unasked = Counter(f"{entry.cell}/{outcome}" for entry, outcome in outcomes if outcome != ASKED)
     report.unasked = dict(sorted(unasked.items()))
     return report
 
@@ -147,8 +114,7 @@ def _report_on(
     """What a plan gives, and which totals it leaves short."""
     report = ComposeReport(letters=letter_counts(plan.chosen), difficulty=difficulty_counts(plan.chosen))
     report.pairs = pair_counts(plan.chosen)
-    sets = [(entry, entry.options.fallback) for entry in plan.chosen if entry.options is not None]
-    fallbacks = Counter(f"{entry.task}/{entry.source}/{reason}" for entry, reason in sets if reason)
+    fallbacks = Counter(f"{entry.task}/{entry.source}/{entry.fallback}" for entry in plan.chosen if entry.fallback)
     report.fallbacks = dict(sorted(fallbacks.items()))
     unpaired = Counter(f"{entry.cell}/{entry.unpaired_reason}" for entry in plan.unpaired)
     report.unpaired = dict(sorted(unpaired.items()))
@@ -158,80 +124,22 @@ def _report_on(
     return report
 
 
-def _try_batch(
-    batch: Sequence[QuestionPlan],
-    shard_of: Mapping[tuple[str, str], Path],
-    recipe: Recipe,
-    engine: Engine,
-    out: Path,
-) -> list[QuestionPlan]:
-    """Try a batch that is sorted by scene, each scene's questions in one job."""
-    jobs = [
-        TrialJob(shard_of[scene], recipe, tuple(members))
-        for scene, members in itertools.groupby(batch, _identify_scene)
-    ]
-    # Workers take longer to start than a few trials take.
-    where = engine if len(batch) > FEW else Engine()
-    outcomes = dict(run(try_questions, jobs, where, [out]))
-    return [outcome for k in range(len(jobs)) for outcome in outcomes[k]]
-
-
-def _write_questions(
-    out: Path,
-    chosen: Sequence[QuestionPlan],
-    shard_of: Mapping[tuple[str, str], Path],
-    recipe: Recipe,
-    engine: Engine,
-    progress: Callable[[int, int], None],
-) -> Iterator[tuple[QuestionPlan, list[Row] | str]]:
-    """Each plan with its rows, or with the reason why there are none, in the order of the plan, whoever wrote them.
-
-    Jobs go by scene and frame, so that facts are read and a base image is decoded for all of its questions at once.
-    """
-    order = sorted(range(len(chosen)), key=lambda n: (_identify_scene(chosen[n]), chosen[n].frame))
-    chunks: list[tuple[int, ...]] = []
-    for _, group in itertools.groupby(order, key=lambda n: _identify_scene(chosen[n])):
-        members = tuple(group)
-        chunks += [members[k : k + CHUNK] for k in range(0, len(members), CHUNK)]
-    chunks.sort(key=len, reverse=True)  # the largest first, so that no worker starts one when the others are done
-    jobs = [
-        _WriteJob(
-            out,
-            shard_of[_identify_scene(chosen[chunk[0]])],
-            tuple(chosen[n] for n in chunk),
-            recipe,
-            not engine.address,
-        )
-        for chunk in chunks
-    ]
-    rows: dict[int, list[Row] | str] = {}
-    for index, outcomes in run(_write_job, jobs, engine, [out]):
-        rows.update(zip(chunks[index], outcomes, strict=True))
-        progress(len(rows), len(chosen))
-    for n, plan in enumerate(chosen):
-        yield plan, rows[n]
-
-
-def _identify_scene(plan: QuestionPlan) -> tuple[str, str]:
-    return plan.source, plan.scene_id
-
-
-def _write_job(job: _WriteJob) -> list[list[Row] | str]:
+def _write_job(job: FactsJob) -> list[list[Row] | str]:
+    """Per question its rows, or the reason why there are none."""
     # Rows rather than items: their evidence is text, which takes an eighth of the memory of the objects in it.
-    media = MediaStore(job.out / "media")
-    cache = PictureCache(job.out / "pictures.sqlite" if job.remember else None, media)
-    by_name, settings = name_tasks(job.recipe), QuestionSettings.of(job.recipe)
-    facts = read_facts(job.shard, {plan.row for plan in job.plans})
+    media = MediaStore(job.folder / "media")
+    cache = PictureCache(job.folder / "pictures.sqlite" if job.shares_disk else None, media)
+    tasks, facts = name_tasks(job.recipe), job.read_facts()
     outcomes: list[list[Row] | str] = []
     with media.batch():
         for plan in job.plans:
-            task = by_name[plan.task]
-            fact, options = ask_as_planned(facts[plan.row], plan, task)
+            task = tasks[plan.task]
             try:
-                made = make_question(fact, options, plan, task, settings, check=False)  # its trial checked it
+                fact, options = ask_as_planned(facts[plan.row], plan, task, job.settings)
+                made = make_question(fact, options, plan, task, job.settings, check=False)  # asking checked it
             except QuestionRejectedError as error:
                 outcomes.append(error.reason)
             else:
-                outcomes.append([make_item_row(row) for row in question_rows(made, settings, cache)])
+                outcomes.append([make_item_row(row) for row in question_rows(made, job.settings, cache)])
     cache.close()
     return outcomes

@@ -6,11 +6,13 @@ name only when all of it is there. A run that was killed is taken up again by th
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.pipeline.question_plan import QUESTIONS
 from vgbench_gen.store.files import check_name, clean_temporary, dataset_error, link_files, replace_folder
 from vgbench_gen.store.provenance import MANIFEST, BuildLock, read_manifest
 
@@ -74,7 +76,9 @@ def fill_beside(target: Path) -> Iterator[Path]:
 
 
 def link_build(origin: Path, work: Path) -> None:
-    """Show the facts, the rejects and the images of a build in another folder as well."""
+    """Show the facts, the rejects, the images and the table of questions of a build in another folder as well."""
+    if (origin / QUESTIONS).is_file():
+        shutil.copyfile(origin / QUESTIONS, work / QUESTIONS)
     for name in _LINKED:
         if (origin / name).is_dir():
             link_files(origin / name, work / name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 import itertools
 import math
 from collections import Counter, defaultdict
@@ -45,27 +44,29 @@ class Spread:
     """
 
     ratio = 1.25
+    _bins = 16  # that one guess is right for; a bin is one of 2.8 %
 
     def __init__(self) -> None:
-        self._taken: dict[str, list[float]] = defaultdict(list)
+        self._taken: dict[str, Counter[int]] = defaultdict(Counter)
 
     def measure_crowding(self, kind: str, value: float) -> float:
         """How many answers of this kind, taken so far, one guess is right for that is right for a value as well; plus a
-        fraction that says how close they lie. 0 for values that are not positive."""
+        fraction that grows with their number on average over such guesses. 0 for values that are not positive."""
         if not value > 0:
             return 0.0
-        logs, middle, reach = self._taken[kind], math.log(value), 2 * math.log(self.ratio)
-        near = logs[bisect.bisect_left(logs, middle - reach) : bisect.bisect(logs, middle + reach)]
-        # The best guess is right from an answer on, or from the value itself.
-        starts = [*near[: bisect.bisect(near, middle)], middle]
-        most = max(bisect.bisect(near, start + reach) - bisect.bisect_left(near, start) for start in starts)
-        close = math.fsum(1 - abs(other - middle) / reach for other in near)
-        return most + close / (1 + close)
+        taken, place, reach = self._taken[kind], self._find_bin(value), self._bins
+        counts = [0, *itertools.accumulate(taken[k] for k in range(place - reach + 1, place + reach))]
+        right = [counts[k + reach] - counts[k] for k in range(reach)]
+        mean = sum(right) / reach
+        return max(right) + mean / (1 + mean)
 
     def take(self, kind: str, value: float) -> None:
         """Count one; values that are not positive are left out."""
         if value > 0:
-            bisect.insort(self._taken[kind], math.log(value))
+            self._taken[kind][self._find_bin(value)] += 1
+
+    def _find_bin(self, value: float) -> int:
+        return math.floor(math.log(value) * self._bins / (2 * math.log(self.ratio)))
 
 
 class Pairing:
@@ -140,12 +141,9 @@ def deal(
         for _ in range(wanted[form]):
             able = [k for k, forms in enumerate(can) if form in forms and rest[k]]
             behind = {name: levels.count_missing(task, form, name) for name in names}
-            crowd = {
-                k: spread.measure_crowding(f"{task}/{can[k][form].ask}", can[k][form].value)
-                if form == "open-ended"
-                else 0
-                for k in able
-            }
+            crowd = dict.fromkeys(able, 0.0)
+            if form == "open-ended":
+                crowd = {k: spread.measure_crowding(f"{task}/{can[k][form].ask}", can[k][form].value) for k in able}
             able.sort(key=lambda k: (crowd[k], -behind[level_of[k]]))
             left[form] -= 1
             for k in able:

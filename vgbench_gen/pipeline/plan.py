@@ -15,6 +15,7 @@ from vgbench_gen.pipeline.pick import Levels, Pairing, Spread, deal
 from vgbench_gen.pipeline.question_plan import Key, QuestionPlan
 from vgbench_gen.pipeline.quotas import ITEMS, QuotaScene, SceneSupply, Targets, solve
 from vgbench_gen.pipeline.recipe import Recipe
+from vgbench_gen.tasks.base import Task
 
 Forms = tuple[QuestionType, ...]
 
@@ -30,6 +31,11 @@ class Plan:
     targets: Targets
     unpaired: list[QuestionPlan] = field(default_factory=list)
     """Facts that turned out to have no other side to ask from in one of their forms."""
+
+
+def list_forms(tasks: Sequence[Task]) -> dict[str, Forms]:
+    """Task -> the forms it has."""
+    return {task.name: task.formats for task in tasks}
 
 
 def read_targets(recipe: Recipe, formats: Mapping[str, Forms], scenes: Iterable[tuple[str, str]]) -> Targets:

@@ -1,8 +1,8 @@
 """The only place where a question comes to be: a fact in one form gets what it shows, its words and its checks.
 
-Whoever asks a fact calls `make_question`: trials, which only want to know whether it may be asked; composing and the
-audit's pool, which write its rows (`rows.question_rows`); and redrawing, which writes its options into the rows that
-are there. No picture is drawn here, and no raw scene is opened.
+Whoever asks a fact calls `make_question`: asking, which checks it; writing and the audit's pool, which make its rows
+(`rows.question_rows`); and redrawing, which writes its options into the rows that are there. No picture is drawn here,
+and no raw scene is opened.
 """
 
 from __future__ import annotations
@@ -51,25 +51,28 @@ class QuestionSettings:
     """A bank of wordings that is drawn from beside the shipped phrasings."""
     margins: Margins = "enforced"
     """Whether options keep their margins and answers bear noise, or both are only recorded."""
-    turn: int = 0
-    """How often the fact was asked before. Every turn has options, claims and words of its own."""
     options: int = len(LETTERS)
     options_of: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, recipe: Recipe, turn: int = 0) -> QuestionSettings:
+    def of(cls, recipe: Recipe) -> QuestionSettings:
         """The settings of a recipe."""
-        seed, words, counts = recipe.distractor_seed + turn, recipe.wording, (recipe.options, recipe.options_of)
-        return cls(recipe.seed, recipe.strategy, seed, words, recipe.margins, turn, *counts)
+        counts = recipe.options, recipe.options_of
+        return cls(recipe.seed, recipe.strategy, recipe.distractor_seed, recipe.wording, recipe.margins, *counts)
+
+    @property
+    def choosing(self) -> dict[str, str | int]:
+        """What the draws of options and claims depend on, beside facts and gates."""
+        return {
+            "seed": self.seed,
+            "strategy": self.strategy,
+            "distractor_seed": self.distractor_seed,
+            "margins": self.margins,
+        }
 
     def count_options(self, task: str) -> int:
         """The options of a question of a task."""
         return self.options_of.get(task, self.options)
-
-    @property
-    def words_seed(self) -> int:
-        """The seed of the words and of what is shown."""
-        return self.seed + self.turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +161,7 @@ def make_question(
         task: under the gates of the build.
         settings: seeds, wordings and margins.
         fill_words: gives the words; drawn from the templates where None.
-        check: whether texts and noise are tested. A question that was tried before needs no second test.
+        check: whether texts and noise are tested. A question that was checked before needs no second test.
 
     Raises:
         QuestionRejectedError: the question may not be asked.
@@ -166,7 +169,7 @@ def make_question(
     form = plan.question_type
     fill_words = fill_words or _fill_template(plan, settings)
     # What shows a set of options is the same for every set; claims are drawn together with what shows them.
-    rng = presentation_rng(settings.words_seed, plan.group_id, form, plan.draw if form == "judgment" else 0)
+    rng = presentation_rng(settings.seed, plan.group_id, form, plan.draw if form == "judgment" else 0)
     texts: tuple[AnswerableText, ...]
     if form == "judgment":
         twins = task.claim_pair(fact, rng)
@@ -229,7 +232,7 @@ def _check_question(made: MadeQuestion, settings: QuestionSettings) -> MadeQuest
 
 
 def _find_known_share(plan: QuestionPlan) -> float | None:
-    """What a trial found for the side that is asked from."""
+    """What asking found for the side that is asked from."""
     place = 1 if plan.side else 0
     return plan.noise_kept[place] if place < len(plan.noise_kept) else None
 
@@ -238,7 +241,7 @@ def _fill_template(plan: QuestionPlan, settings: QuestionSettings) -> FillWords:
     """Fills a phrasing drawn from the group, so that the words know nothing of the answer and twins share them."""
     form = plan.question_type
     bank = list_phrasings(plan.task, form, settings.words)
-    drawn = bank[int(rng_for(settings.words_seed, "phrasing", plan.group_id, form).integers(len(bank)))]
+    drawn = bank[int(rng_for(settings.seed, "phrasing", plan.group_id, form).integers(len(bank)))]
 
     def fill(slots: Mapping[str, str], pictures: Sequence[Picture]) -> Wording:
         return Wording(*render(drawn, slots), drawn.id, drawn.paraphrase, drawn.states)
@@ -269,7 +272,7 @@ def presentation_rng(seed: int, group_id: str, form: QuestionType, draw: int = 0
 def draw_options(fact: Fact, group_id: str, task: Task, settings: QuestionSettings, draw: int = 0) -> OptionSet:
     """Draw the options of the fact of this group by the strategy and the seeds of the settings.
 
-    draw: number of the draw; every one is as good as the first (`pipeline.draws`).
+    draw: number of the draw; every one is as good as the first.
 
     Raises:
         QuestionRejectedError: there is no set that could be asked.
@@ -351,20 +354,20 @@ def digest_values(values: Sequence[FloatArray], task: Task) -> str:
     return hash_stably(task.name, *sorted(format_canonical_json(task.rounded(value).tolist()) for value in values))
 
 
-def ask_as_planned(fact: Fact, plan: QuestionPlan, task: Task) -> tuple[Fact, OptionSet | None]:
+def ask_as_planned(
+    fact: Fact, plan: QuestionPlan, task: Task, settings: QuestionSettings
+) -> tuple[Fact, OptionSet | None]:
     """The fact and its options as they read from the side of the plan, with the truth at the letter of the plan.
 
     Raises:
-        VGBenchError: the plan asks from a side that the fact does not have.
+        QuestionRejectedError: the fact cannot be asked so.
     """
-    options = None if plan.options is None or plan.letter is None else plan.options.unpack(fact)
+    options = None
+    if plan.question_type == "multi-choice":
+        # Drawn again from its number: a set of computed options is larger than its question.
+        options = draw_options(fact, plan.group_id, task, settings, plan.draw)
     if plan.side:
-        other = turn_to_other_side(fact, None if plan.other_options else options, task)
-        if other is not None and plan.other_options:
-            other = other[0], plan.other_options.unpack(other[0])
-        if other is None:
-            raise VGBenchError(f"{plan.group_id}: {task.name} has no other side of this fact; please report it.")
-        fact, options = other
+        fact, options = require_other_side(fact, options, plan, task, settings)
         options = None if options is None else _shuffle(options, plan)
     if plan.letter is not None and options is not None:
         options = put_truth_at(options, plan.letter)

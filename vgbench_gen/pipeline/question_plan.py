@@ -1,53 +1,30 @@
-"""The record that carries a question from the first plan to the finished row, and the names of facts."""
+"""The record that carries a question from its fact to the finished row, the table that keeps it, and names of facts."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from vgbench_gen.core.rng import format_canonical_json, hash_stably
-from vgbench_gen.core.types import LETTERS, Candidate, Fact, QuestionType
-from vgbench_gen.distractors.base import OptionSet
+from vgbench_gen.core.types import LETTERS, Fact, QuestionType
+from vgbench_gen.store.columns import QUESTION_COLUMNS
+from vgbench_gen.store.schema import RecordSchema, Row
+from vgbench_gen.store.shards import read_metadata, read_shard, write_shard
 
 Key = tuple[str, QuestionType]
 """The group of a fact and the form in which it is asked."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PackedOptions:
-    """An option set without its fact, which is small enough to travel between processes."""
-
-    members: tuple[int | Candidate, ...]
-    """Per option its place in the fact's pool, or the candidate itself where the option was computed."""
-    truth: int
-    """Place of the truth among the members."""
-    strategy: str
-    separations: tuple[float, ...]
-    """Per option its distance from the truth over the required margin."""
-    fallback: str = ""
-    """As in `OptionSet`."""
-
-    @classmethod
-    def pack(cls, options: OptionSet, fact: Fact) -> PackedOptions:
-        """The set, with places in the pool of this fact instead of its candidates."""
-        places: Mapping[int, int] = {id(candidate): k for k, candidate in enumerate(fact.candidates)}
-        members = tuple(places.get(id(option), option) for option in options.options)
-        return cls(members, options.truth, options.strategy, options.separations, options.fallback)
-
-    def unpack(self, fact: Fact) -> OptionSet:
-        """The set with the candidates of this fact."""
-        members = tuple(fact.candidates[m] if isinstance(m, int) else m for m in self.members)
-        return OptionSet(members, self.truth, self.strategy, self.separations, self.fallback)
+ASKED = "asked"
+QUESTIONS = "questions.parquet"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuestionPlan:
-    """One fact in one form, from the first plan to the finished row. Each stage fills in the fields that it decides.
+    """One fact in one form, from its fact to the finished row. Each stage fills in the fields that it decides.
 
-    Reading the facts gives the fields up to `counterpart_kind`; looking at all facts gives `draw`; a trial gives those
-    up to `noise_kept`; choosing gives the others. A plan is a hundredth of the size of its fact, so the plans of all
-    scenes fit into one process.
+    Reading the facts gives the fields up to `counterpart_kind`, asking those up to `noise_kept`, and choosing the
+    others. A plan is a hundredth of the size of its fact, so the plans of all scenes fit into one process.
     """
 
     task: str
@@ -73,16 +50,13 @@ class QuestionPlan:
     """Of a multi-choice question, how many options it has."""
 
     draw: int = 0
-    """Number of the draw of its options, or of its claims, that it is asked with (`pipeline.draws`)."""
+    """Number of the draw of its options, or of its claims, that it is asked with (`pipeline.ask.choose_draws`)."""
     rejection_reason: str = ""
-    """Why the fact cannot be asked so, or "" as far as is known."""
+    """Why the fact cannot be asked so, or ""."""
     unpaired_reason: str = ""
-    """Why the fact cannot be asked from its other side as well, or "" as far as is known."""
-    options: PackedOptions | None = None
-    """The options that were drawn for a multi-choice question."""
-    other_options: PackedOptions | None = None
-    """Those that were drawn for its other side, where the first ones do not read as a set of their strategy from
-    there (`Task.partner_draws`); places are those in the pool of the task's counterpart."""
+    """Why the fact cannot be asked from its other side as well, or ""."""
+    fallback: str = ""
+    """As in `OptionSet`."""
     option_digests: tuple[str, ...] = ()
     """Digests of the options as printed, in any order, one for each side that can be asked. A set that stood under two
     truths would tell by comparison, so no two facts may share one."""
@@ -96,11 +70,11 @@ class QuestionPlan:
     side: str = ""
     """The side that is asked from: "" for the fact as it is, else `counterpart_kind`."""
     paired: bool = False
-    """Whether the fact is asked from both sides."""
+    """Whether it is one of two that ask the same truth from both sides."""
 
     @property
     def key(self) -> Key:
-        """The group and the form, which name a question of the plan up to its side."""
+        """The group and the form: unique but for the two sides of a pair."""
         return self.group_id, self.question_type
 
     @property
@@ -110,7 +84,7 @@ class QuestionPlan:
 
     @property
     def can_pair(self) -> bool:
-        """Whether the fact can be asked from both sides, as far as is known."""
+        """Whether the fact can be asked from both sides."""
         return bool(self.counterpart_kind) and not self.unpaired_reason
 
 
@@ -125,3 +99,43 @@ def group_id(fact: Fact) -> str:
 def group_hash(where: Sequence[str], value: Sequence[float], candidates: Sequence[str]) -> str:
     """`group_id` from its parts: names down to the truth's key, the true value flattened, the keys of the pool."""
     return hash_stably(*where, format_canonical_json(value), *candidates, size=12)
+
+
+def write_questions(
+    folder: Path, outcomes: Iterable[tuple[QuestionPlan, str]], settings: Mapping[str, str | int]
+) -> None:
+    """Write `questions.parquet`: every fact in every form, with `ASKED` or the reason why it is not asked.
+
+    Args:
+        folder: of the build.
+        outcomes: (question, outcome).
+        settings: under which they were asked; the file is of use for the same ones alone.
+    """
+    ordered = sorted(outcomes, key=lambda pair: (pair[0].task, pair[0].question_type, pair[0].group_id))
+    write_shard(folder / QUESTIONS, ordered, _QUESTIONS, {"settings": dict(settings)})
+
+
+def read_questions(folder: Path, settings: Mapping[str, str | int]) -> list[tuple[QuestionPlan, str]] | None:
+    """What `write_questions` wrote; None where the folder holds none, or some of other settings.
+
+    Raises:
+        DatasetError: the file is damaged.
+    """
+    path = folder / QUESTIONS
+    if not path.is_file() or read_metadata(path).get("settings") != dict(settings):
+        return None
+    return read_shard(path, _QUESTIONS)
+
+
+def _make_row(question: tuple[QuestionPlan, str]) -> Row:
+    plan, outcome = question
+    return {name: getattr(plan, name) for name in _PLANNED} | {"outcome": outcome}
+
+
+_PLANNED = tuple(column.name for column in QUESTION_COLUMNS if column.name != "outcome")
+_QUESTIONS: RecordSchema[tuple[QuestionPlan, str]] = RecordSchema(
+    "questions",
+    QUESTION_COLUMNS,
+    _make_row,
+    lambda row: (QuestionPlan(**{name: row[name] for name in _PLANNED}), row["outcome"]),
+)

@@ -24,17 +24,16 @@ from vgbench_gen.core.registry import make_unknown_error
 from vgbench_gen.core.types import ALPHABET
 from vgbench_gen.distractors.base import DEFAULT, strategies
 from vgbench_gen.executors import Engine, begin_work, run
-from vgbench_gen.pipeline.compose import list_fact_shards
+from vgbench_gen.pipeline.ask import choose_draws, is_balanced
 from vgbench_gen.pipeline.derived import check_target, fill_beside, find_build, link_build
-from vgbench_gen.pipeline.draws import choose_draws, is_balanced
-from vgbench_gen.pipeline.measure import list_tasks, shard_path
+from vgbench_gen.pipeline.facts import CHUNK, FEW, read_plans
+from vgbench_gen.pipeline.measure import list_tasks
 from vgbench_gen.pipeline.plan import count_letters
 from vgbench_gen.pipeline.question import QuestionSettings
+from vgbench_gen.pipeline.question_plan import read_questions
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.redraw_rows import CHOICE, Redraw, RedrawJob, preload_tasks, redraw_options
 from vgbench_gen.pipeline.redraw_sets import (
-    CHUNK,
-    FEW,
     REPLIES,
     Progress,
     Propose,
@@ -44,7 +43,6 @@ from vgbench_gen.pipeline.redraw_sets import (
     deal_row_letters,
     list_redraws,
 )
-from vgbench_gen.pipeline.trials import read_plans
 from vgbench_gen.pipeline.words import load_wordings
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.files import dataset_error
@@ -231,24 +229,25 @@ def _write(
 
 
 def _choose_draws(asked: Sequence[Redraw], recipe: Recipe, seed: int, work: Path, engine: Engine) -> list[Redraw]:
-    """The same questions with the draws that composing chooses with this seed, which looks at all facts."""
-    draws: dict[tuple[str, str], int] = {}
+    """The same questions, each with the draw that keeps the balance among them; with that of the build where its seed
+    and strategy are wanted again."""
+    draws: dict[str, int] = {}
     for strategy in sorted({question.strategy for question in asked}):
         settings = replace(QuestionSettings.of(recipe), strategy=strategy, distractor_seed=seed)
-        names = {q.task for q in asked if q.strategy == strategy and is_balanced(tasks[q.task], CHOICE, settings)}
-        if not names:
+        members = {q.group_id: q for q in asked if q.strategy == strategy}
+        if (known := read_questions(work, settings.choosing)) is not None:
+            draws |= {plan.group_id: plan.draw for plan, _ in known if plan.question_type == CHOICE}
             continue
+        names = {q.task for q in members.values() if is_balanced(tasks[q.task], CHOICE, settings)}
         chosen_tasks = [task for task in list_tasks(recipe) if task.name in names]
         plans = [
-            plan
-            for path in list_fact_shards(work)
+            replace(plan, rejection_reason="")
+            for path in sorted({q.shard for q in members.values() if q.task in names and q.shard.is_file()})
             for plan in read_plans(path, chosen_tasks, recipe)
-            if plan.question_type == CHOICE
+            if plan.question_type == CHOICE and plan.group_id in members
         ]
-        shard_of = {(p.source, p.scene_id): shard_path(work, "facts", p.source, p.scene_id) for p in plans}
-        for plan in choose_draws(plans, shard_of, recipe, settings, engine, work):
-            draws[strategy, plan.group_id] = plan.draw
-    return [replace(q, draw=draws.get((q.strategy, q.group_id), 0)) for q in asked]
+        draws |= {plan.group_id: plan.draw for plan in choose_draws(plans, work, recipe, settings, engine)}
+    return [replace(question, draw=draws.get(question.group_id, 0)) for question in asked]
 
 
 def _report_on(

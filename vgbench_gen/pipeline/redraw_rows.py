@@ -7,14 +7,14 @@ keeps its file.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import Candidate, Fact, Item, QuestionType
 from vgbench_gen.distractors.base import OptionSet
+from vgbench_gen.pipeline.facts import read_facts
 from vgbench_gen.pipeline.measure import name_tasks
 from vgbench_gen.pipeline.question import (
     FillWords,
@@ -23,16 +23,13 @@ from vgbench_gen.pipeline.question import (
     Wording,
     ask_as_planned,
     digest_options,
-    draw_options,
     make_question,
     presentation_rng,
     put_truth_at,
-    require_other_side,
 )
-from vgbench_gen.pipeline.question_plan import PackedOptions, QuestionPlan, group_id
+from vgbench_gen.pipeline.question_plan import QuestionPlan, group_id
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.rows import row_with_options
-from vgbench_gen.pipeline.trials import pack_drawn, read_facts
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.picture_cache import PictureCache
 from vgbench_gen.store.pictures import Picture
@@ -45,7 +42,9 @@ from vgbench_gen.text.paraphrase.rules import SLOT
 from vgbench_gen.text.render import load_phrasings, render
 
 CHOICE: QuestionType = "multi-choice"
-_KEPT_ROWS = 4  # of a shard at most, whose facts are kept: what could not be drawn is drawn anew a few times
+ATTEMPTS = 6  # draws for one fact; what fails so often hardly has another set
+REWORDED = "words_name_options"
+"""Why a row may keep its options: nobody can say where its own wording names them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,7 +68,7 @@ class Redraw:
     key: str = ""
     """Key of the fact, where a model is asked about it."""
     draw: int = 0
-    """Number of the draw of its options (`pipeline.draws`)."""
+    """Number of the draw of its options (`pipeline.ask.choose_draws`)."""
     rows: tuple[Row, ...] = ()
     """The rows as they are stored. Making their texts in the workers spares the one process that writes files."""
     letters: tuple[int, ...] = ()
@@ -93,9 +92,7 @@ class RedrawJob:
     remember: bool
     """Whether the names of drawn pictures are kept in a file, which only the processes of one machine may share."""
     seed: int = 0
-    """The seed as the rows are to tell it."""
-    draw_seed: int = 0
-    """The seed of this draw: that of the rows, or another one where an earlier draw failed."""
+    """The seed of the new options."""
 
 
 def preload_tasks() -> None:
@@ -121,13 +118,8 @@ def redraw_options(job: RedrawJob) -> list[Redraw]:
     by_name, found = name_tasks(job.recipe), []
     with media.batch():
         for key, entry, items in zip(keys, job.redraws, asked, strict=True):
-            try:
-                if entry.strategy and key not in facts:
-                    raise QuestionRejectedError("no_fact")
-                fact = facts.get(key) or rebuild_fact(items[0])
-                found.append(_redraw(fact, entry, items, by_name[key[0]], cache, job))
-            except QuestionRejectedError as error:
-                found.append(replace(entry, rejection_reason=error.reason))
+            fact = rebuild_fact(items[0]) if not entry.strategy else facts.get(key)
+            found.append(_redraw(fact, entry, items, by_name[key[0]], cache, job))
     cache.close()
     return found
 
@@ -145,63 +137,64 @@ def find_facts(shard: Path, keys: frozenset[tuple[str, str]]) -> Mapping[tuple[s
     """
     if not shard.is_file():
         return {}
-    if len(keys) <= _KEPT_ROWS:
-        return _read_few_facts(shard, keys, shard.stat().st_mtime_ns)
-    return _read_facts(shard, keys)
-
-
-def _read_facts(shard: Path, keys: Container[tuple[str, str]]) -> dict[tuple[str, str], Fact]:
     places = {
         row: (task, key) for row, (task, key) in enumerate(read_columns(shard, ("task", "key"))) if (task, key) in keys
     }
     return {places[row]: fact for row, fact in read_facts(shard, set(places)).items()}
 
 
-@lru_cache(maxsize=64)
-def _read_few_facts(shard: Path, keys: frozenset[tuple[str, str]], written: int) -> Mapping[tuple[str, str], Fact]:
-    """Facts of a shard of this age."""
-    return _read_facts(shard, keys)
-
-
 def _redraw(
+    fact: Fact | None, entry: Redraw, items: Sequence[Item], task: Task, cache: PictureCache, job: RedrawJob
+) -> Redraw:
+    """The question with new options, with those of its rows where no strategy chooses others, or with the reason why it
+    has none: that of the last draw."""
+    reason = "no_fact"
+    if fact is not None and entry.strategy and group_id(fact) != entry.group_id:
+        fact, reason = None, "fact_changed"
+    if fact is not None and entry.proposed:
+        fact = replace(fact, candidates=(fact.truth_candidate, *entry.proposed), truth=0)
+    if fact is None:
+        return replace(entry, rejection_reason=reason)
+    # What a model named is drawn from once: another draw would prefer the rank that passes.
+    others = range(ATTEMPTS if entry.strategy not in ("", "llm") else 0)
+    for number in dict.fromkeys((entry.draw, *others)):
+        try:
+            return _redraw_rows(fact, replace(entry, draw=number), items, task, cache, job)
+        except QuestionRejectedError as error:
+            reason = error.reason
+            if reason == REWORDED:
+                break
+    return replace(entry, rejection_reason=reason)
+
+
+def _redraw_rows(
     fact: Fact, entry: Redraw, items: Sequence[Item], task: Task, cache: PictureCache, job: RedrawJob
 ) -> Redraw:
-    """The question with new options, or with those of its rows where no strategy chooses others.
+    """The question with the options of its draw.
 
     Raises:
-        QuestionRejectedError: there are none.
+        QuestionRejectedError: they may not be asked.
     """
-    recipe = job.recipe
-    settings = replace(QuestionSettings.of(recipe), strategy=entry.strategy, distractor_seed=job.draw_seed)
-    if entry.strategy and group_id(fact) != entry.group_id:
-        raise QuestionRejectedError("fact_changed")
-    if entry.proposed:
-        fact = replace(fact, candidates=(fact.truth_candidate, *entry.proposed), truth=0)
-    drawn = draw_options(fact, entry.group_id, task, settings, entry.draw) if entry.strategy else None
-    rows, digests = [], []
-    turned: OptionSet | None
+    recipe, rows, digests = job.recipe, [], []
+    settings = replace(QuestionSettings.of(recipe), strategy=entry.strategy, distractor_seed=job.seed)
     for item, letter in zip(items, entry.letters, strict=True):
-        if drawn is None:
-            plan, there = plan_of_row(item, letter), fact
-            turned = put_truth_at(recorded_options(item, fact), letter)
-            strategy, seed = item.strategy, item.distractor_seed
+        plan = plan_of_row(item, letter, entry.draw)
+        if entry.strategy:
+            there, options = ask_as_planned(fact, plan, task, settings)
         else:
-            plan = plan_of_row(item, letter, PackedOptions.pack(drawn, fact))
-            if plan.side:
-                other, options = require_other_side(fact, drawn, plan, task, settings)
-                plan = replace(plan, other_options=pack_drawn(options, other, task))
-            there, turned = ask_as_planned(fact, plan, task)
-            strategy, seed = drawn.strategy, job.seed
-        made = make_question(there, turned, plan, task, settings, fill_words=_keep_words(item, task, recipe))
+            there, options = fact, put_truth_at(recorded_options(item, fact), letter)
+        made = make_question(there, options, plan, task, settings, fill_words=_keep_words(item, task, recipe))
+        strategy = options.strategy if options is not None else ""
+        seed = job.seed if entry.strategy else item.distractor_seed
         difficulty = "stress" if recipe.margins == "recorded" else item.difficulty
         row = row_with_options(item, made, strategy, seed, difficulty, _KeptPictures(item, cache))
         rows.append(make_item_row(row))
-        digests.append(digest_options(turned, task))
+        digests.append(digest_options(options, task))
     return replace(entry, rows=tuple(rows), option_digests=tuple(digests))
 
 
-def plan_of_row(item: Item, letter: int, options: PackedOptions | None = None) -> QuestionPlan:
-    """The plan of a multi-choice row, with this letter and these options."""
+def plan_of_row(item: Item, letter: int, draw: int = 0) -> QuestionPlan:
+    """The plan of a multi-choice row, with this letter and this draw of its options."""
     return QuestionPlan(
         task=item.task,
         source=item.source,
@@ -210,7 +203,7 @@ def plan_of_row(item: Item, letter: int, options: PackedOptions | None = None) -
         group_id=item.group_id,
         question_type=CHOICE,
         places=len(item.options),
-        options=options,
+        draw=draw,
         difficulty=item.difficulty,
         letter=letter,
         side=RowEvidence.of(item).side,
@@ -268,10 +261,6 @@ def _recorded_slots(item: Item, task: Task, recipe: Recipe) -> Mapping[str, str]
     fact = rebuild_fact(item)
     rng = presentation_rng(recipe.seed, item.group_id, CHOICE)
     return task.choice(fact, recorded_options(item, fact), rng).slots
-
-
-REWORDED = "words_name_options"
-"""Why a row may keep its options: nobody can say where its own wording names them."""
 
 
 def refill_template(

@@ -10,24 +10,20 @@ from typing import Any, Literal
 
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Candidate
-from vgbench_gen.distractors.base import DEFAULT, Margins
+from vgbench_gen.distractors.base import Margins
 from vgbench_gen.executors import Engine, run
+from vgbench_gen.pipeline.facts import CHUNK, FEW
 from vgbench_gen.pipeline.measure import shard_path
 from vgbench_gen.pipeline.plan import deal_letters
 from vgbench_gen.pipeline.question import digest_values
 from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.pipeline.redraw_rows import CHOICE, REWORDED, Redraw, RedrawJob, redraw_options
+from vgbench_gen.pipeline.redraw_rows import CHOICE, Redraw, RedrawJob, redraw_options
 from vgbench_gen.store.schema import Row
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.row_evidence import RowEvidence
 
 REPLIES = "replies.sqlite"  # in the folder of the new dataset: what models answered
-ATTEMPTS = 6  # draws for one fact; what fails so often hardly has another set
-CHUNK = 96  # most questions per job, so that one rich scene does not keep a single worker busy at the end
-FEW = 400  # draws that this process does itself: workers take longer to start
-_ONE_AT_A_TIME = (DEFAULT, "set_first", "factorial")
-_FINAL = ("fact_changed", "no_fact", REWORDED)
 Progress = Callable[[str, int, int], None]
 """Called with (stage, done, in all)."""
 
@@ -89,79 +85,61 @@ class Redrawer:
     def draw_distinct_sets(self, asked: Sequence[Redraw]) -> tuple[dict[int, Row], dict[str, str]]:
         """(new rows by place, why a group has none); no set stands under two truths.
 
-        The first draw is the one that composing makes with this seed, so that the same seed gives the same sets.
-
         Raises:
             DatasetError: facts or images cannot be read.
         """
         found: dict[str, Redraw] = {}
         reasons = dict(self.proposals.refused)
         owner: dict[str, str] = {}
-        waiting = [question for question in asked if question.group_id not in reasons]
-        total, letters = len(waiting), deal_row_letters(self.rows, self.recipe.seed, {q.task for q in waiting})
-        for attempt in range(ATTEMPTS):
-            again = []
-            for question, outcome in zip(waiting, self._draw(waiting, attempt, letters, total), strict=True):
-                name, reason = question.group_id, outcome.rejection_reason
-                if not reason and any(owner.get(digest, name) != name for digest in outcome.option_digests):
-                    reason = "option_set_taken"
-                if not reason:
-                    owner.update(dict.fromkeys(outcome.option_digests, name))
-                    found[name] = outcome
-                    continue
+        drawn_anew = [question for question in asked if question.group_id not in reasons]
+        letters = deal_row_letters(self.rows, self.recipe.seed, {question.task for question in drawn_anew})
+        for question, outcome in zip(drawn_anew, self._draw(drawn_anew, letters), strict=True):
+            name, reason = question.group_id, outcome.rejection_reason
+            if not reason and any(digest in owner for digest in outcome.option_digests):
+                reason = "option_set_taken"
+            if reason:
                 reasons[name] = reason
-                # Strategies that propose one set at a time may have another one; the others have tried all they have.
-                # A model's values get one rank (see there).
-                tried_all = question.strategy == "llm" or (
-                    reason == "too_few_options" and question.strategy not in _ONE_AT_A_TIME
-                )
-                if reason not in _FINAL and not tried_all:
-                    again.append(question)
-            waiting = again
-            if not waiting:
-                break
+            else:
+                owner.update(dict.fromkeys(outcome.option_digests, name))
+                found[name] = outcome
         if self.settings.refused == "keep":
             _give_way(asked, self.rows, found, reasons)
         new = {place: row for drawn in found.values() for place, row in zip(drawn.places, drawn.rows, strict=True)}
         return new, {q.group_id: reasons[q.group_id] for q in asked if q.group_id not in found}
 
-    def _draw(self, waiting: Sequence[Redraw], attempt: int, letters: Mapping[int, int], total: int) -> list[Redraw]:
+    def _draw(self, asked: Sequence[Redraw], letters: Mapping[int, int]) -> list[Redraw]:
         """What the draws of these questions give, in their order."""
         by_shard: dict[Path, list[int]] = defaultdict(list)
-        for k, question in enumerate(waiting):
+        for k, question in enumerate(asked):
             by_shard[question.shard].append(k)
         chunks: list[list[int]] = []
         for members in by_shard.values():
             # By picture, so that a base image is decoded for all of its questions at once.
-            members.sort(key=lambda k: self.rows[waiting[k].places[0]]["frame_ids"])
+            members.sort(key=lambda k: self.rows[asked[k].places[0]]["frame_ids"])
             chunks += [members[k : k + CHUNK] for k in range(0, len(members), CHUNK)]
         chunks.sort(key=lambda chunk: -len(chunk))  # the largest first, so that no worker starts one at the end
-        seed = self.settings.seed
-        draw_seed = int(hash_stably("again", str(seed), str(attempt)), 16) if attempt else seed
         jobs = [
             RedrawJob(
                 out=self.out,
                 recipe=self.recipe,
-                redraws=tuple(self._add_rows(waiting[k], letters, not attempt) for k in chunk),
+                redraws=tuple(self._add_rows(asked[k], letters) for k in chunk),
                 remember=not self.engine.address,
-                seed=seed,
-                draw_seed=draw_seed,
+                seed=self.settings.seed,
             )
             for chunk in chunks
         ]
         found: dict[int, Redraw] = {}
-        engine = self.engine if len(waiting) > FEW else Engine()
+        engine = self.engine if len(asked) > FEW else Engine()
         for index, outcomes in run(redraw_options, jobs, engine, [self.out]):
             found.update(zip(chunks[index], outcomes, strict=True))
-            self.progress("options", total - len(waiting) + len(found), total)
-        return [found[k] for k in range(len(waiting))]
+            self.progress("options", len(found), len(asked))
+        return [found[k] for k in range(len(asked))]
 
-    def _add_rows(self, question: Redraw, letters: Mapping[int, int], first: bool) -> Redraw:
+    def _add_rows(self, question: Redraw, letters: Mapping[int, int]) -> Redraw:
         return replace(
             question,
             rows=tuple(self.rows[k] for k in question.places),
             letters=tuple(letters[k] for k in question.places),
-            draw=question.draw if first else 0,
             proposed=self.proposals.values.get(question.group_id, ()),
         )
 

@@ -42,7 +42,7 @@ def question_rows(
     """
     texts = list(made.texts)
     # Neither half always comes first: a reader of rows in order would learn the rule.
-    if len(texts) > 1 and rng_for(settings.words_seed, "twin_order", made.plan.group_id).random() < 0.5:
+    if len(texts) > 1 and rng_for(settings.seed, "twin_order", made.plan.group_id).random() < 0.5:
         texts.reverse()
     noise = _make_noise_record(made) if with_noise else None
     return [_row(made, text, settings, pictures, noise) for text in texts]

@@ -78,6 +78,22 @@ REJECT_COLUMNS = (
     Column("detail", "string", "one line for a person"),
 )
 
+QUESTION_COLUMNS = (
+    Column("task", "string", "task id", "compose"),
+    Column("source", "string", "scan dataset", "compose"),
+    Column("split", "string", "split of the scan dataset", "compose"),
+    Column("scene_id", "string", "the scene, as the dataset names it", "compose"),
+    Column("group_id", "string", "names the fact; the column of the same name of its rows", "compose"),
+    Column("question_type", "string", "`multi-choice`, `judgment` or `open-ended`", "compose"),
+    Column("row", "int64", "place of the fact in its file below `facts/`", "compose"),
+    Column("ask", "string", "sub-kind of the task", "compose"),
+    Column("margin", "float64", "smallest ratio by which the fact passed its gates", "compose", "ratio"),
+    Column("value", "float64", "the answer where it is one number, else NaN", "compose", "as the task"),
+    Column("frame", "string", "the first frame that is shown", "compose"),
+    Column("draw", "int64", "which of several draws of its options or claims it is asked with", "compose"),
+    Column("outcome", "string", "`asked`, or the reason why it is not", "compose"),
+)
+
 _DISTRACTOR = (
     Column("strategy", "string", "the strategy that made this option", "compose"),
     Column("key", "string", "the candidate it shows; empty where it was computed", "compose"),

@@ -8,6 +8,7 @@ from vgbench_gen.store.columns import (
     FACT_COLUMNS,
     IMAGE_FILES,
     ITEM_COLUMNS,
+    QUESTION_COLUMNS,
     REJECT_COLUMNS,
     SCHEMA_VERSION,
     Column,
@@ -35,6 +36,7 @@ _SECTIONS: tuple[tuple[str, str, Sequence[Column]], ...] = (
         "`images`, `question`, `options`, `answer` and `task`.",
         (IMAGE_FILES,),
     ),
+    ("Questions", "`questions.parquet`: one row per fact and question type, asked or not.", QUESTION_COLUMNS),
     ("Facts", "`facts/<dataset>/<scene>.parquet`: one row per geometric truth, without words.", FACT_COLUMNS),
     ("Rejects", "`rejects/<dataset>/<scene>.parquet`: one row per draft that was not good enough.", REJECT_COLUMNS),
 )
