@@ -88,27 +88,33 @@ def of(task: str, form: str) -> Callable[[Row], bool]:
 # --- build, measure, compose ------------------------------------------------------------------------------------
 
 
-def test_build_prints_a_line_per_task_and_source(dataset: Path, raw_room: Path, recipe: Path, capsys: Capture) -> None:
+def test_build_prints_totals_per_task_and_keeps_the_rest(
+    dataset: Path, raw_room: Path, recipe: Path, capsys: Capture
+) -> None:
     assert run("build", recipe, "--scenes", raw_room, "--out", dataset, "--workers", 1) == 0
     captured = capsys.readouterr()
-    head, *cells, pairs, last, _ = [line for line in captured.out.splitlines() if line[0] != " "]
-    assert head.split()[:7] == ["task", "source", "facts", "rejects", "judgment", "multi-", "open-"]
-    items = load(dataset)
-    for line, (task, source) in zip(
-        cells,
-        [(t, s) for t in ("metric_depth", "homography_to_matrix") for s in ("ca1m", "wildrgbd")],
-        strict=True,
-    ):
+    head, *cells, pairs, log, last, _ = captured.out.splitlines()
+    assert head.split()[:5] == ["task", "facts", "judgment", "multi-choice", "open-ended"]
+    items, forms = load(dataset), ("judgment", "multi-choice", "open-ended")
+    for line, task in zip(cells, ("metric_depth", "homography_to_matrix", "all"), strict=True):
         words = line.split()
-        assert words[:2] == [task, source]
-        for word, form in zip(words[4:7], ("judgment", "multi-choice", "open-ended"), strict=True):
-            rows = [i for i in items if (i.task, i.source, i.question_type) == (task, source, form)]
+        assert words[0] == task
+        for word, form in zip(words[2:5], forms, strict=True):
+            rows = [i for i in items if task in (i.task, "all") and i.question_type == form]
             assert (int(word) if word != "-" else 0) == len(rows)
     paired = sum(bool(item.pair_id) for item in items)
     assert pairs.startswith(f"pairs   {paired} of {len(items)} items (")
+    assert log == f"what each source gave: {dataset / 'build.log'}"
     fingerprint = read_manifest(dataset)["fingerprint"]
     assert last == f"{len(items)} questions in {dataset}/items, fingerprint {fingerprint}"
     assert not set(captured.err) & set("\r\x1b")  # no bars where nobody watches
+    kept = [line.split() for line in (dataset / "build.log").read_text().splitlines() if line]
+    for task in ("metric_depth", "homography_to_matrix"):
+        for source in ("ca1m", "wildrgbd"):
+            (words,) = (words for words in kept if words[:2] == [task, source])
+            for word, form in zip(words[4:7], forms, strict=True):
+                rows = [i for i in items if (i.task, i.source, i.question_type) == (task, source, form)]
+                assert (int(word) if word != "-" else 0) == len(rows)
 
 
 def test_build_as_json(dataset: Path, raw_room: Path, recipe: Path, capsys: Capture) -> None:

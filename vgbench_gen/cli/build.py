@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 _SCENES = [Path("raw_scenes")]
 _OUT = Path("build/vgbench")
+_LOG = "build.log"
+_NOTES = 10  # on the screen
+_WIDTH = 200  # of the log
 ItemsPerTask = Annotated[
     int | None,
     typer.Option("--items", metavar="N", min=1, help="Items per task, for recipes without [items], such as train."),
@@ -244,8 +247,13 @@ def _open_bars(
 
 
 def _print_report(report: BuildReport, recipe: Recipe, out: Path, as_json: bool) -> None:
-    from vgbench_gen.pipeline.summary import cell_lines, fallback_lines, loss_lines, pair_lines, plan_lines, scene_lines
+    """Print totals and at most `_NOTES` notes; what each source gave and all notes go to `build.log`."""
+    from vgbench_gen.pipeline.summary import cell_lines, note_lines, total_lines
+    from vgbench_gen.store.files import write_bytes
 
+    notes = note_lines(report, recipe)
+    log = [*cell_lines(report, recipe.task_names, _WIDTH), "", *notes]
+    write_bytes(out / _LOG, "".join(f"{line}\n" for line in log).encode("utf-8", "backslashreplace"))
     if as_json:
         counts = {
             "items": report.composed.items,
@@ -257,13 +265,7 @@ def _print_report(report: BuildReport, recipe: Recipe, out: Path, as_json: bool)
         }
         print_json({"fingerprint": report.composed.fingerprint, "total": report.composed.total, **counts})
         return
-    lines = [
-        *scene_lines(report),
-        *cell_lines(report, recipe.task_names, find_width()),
-        *loss_lines(report),
-        *pair_lines(report),
-        *fallback_lines(report),
-    ]
-    for line in [*lines, *plan_lines(report, recipe)]:
-        print(line)
+    print("\n".join([*total_lines(report, recipe.task_names, find_width()), *notes[:_NOTES]]))
+    more = f"{len(notes) - _NOTES} more notes and " if len(notes) > _NOTES else ""
+    print(f"{more}what each source gave: {out / _LOG}")
     print(f"{report.composed.total} questions in {out}/items, fingerprint {report.composed.fingerprint}")

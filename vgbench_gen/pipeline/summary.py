@@ -45,6 +45,39 @@ def cell_lines(report: BuildReport, names: tuple[str, ...] = (), width: int = WI
     return format_columns(rows, heads=_HEADS, right=_HEADS[2:-1], width=width)
 
 
+def total_lines(report: BuildReport, names: tuple[str, ...] = (), width: int = WIDTH) -> list[str]:
+    """One row per task: facts, items per question type, and the commonest reason why drafts were rejected."""
+    rejects, rows, totals = count_reasons(report.scenes), [], Counter[str]()
+    for task in names or tuple(tasks.names()):
+        counts = {
+            form: sum(report.composed.items.get(f"{task}/{form}/{source}", 0) for source in _list_sources(report))
+            for form in tasks[task].formats
+        }
+        totals.update(counts)
+        facts = sum(scene.facts.get(task, 0) for scene in report.scenes)
+        reason = ", ".join(f"{name} {count}" for name, count in rejects[task].most_common(1))
+        rows.append((task, facts, *(counts.get(form, "-") for form in QUESTION_TYPES), rejects[task].total(), reason))
+    lost = sum(count for reasons in rejects.values() for count in reasons.values())
+    rows.append(("all", report.facts, *(totals[form] for form in QUESTION_TYPES), lost, ""))
+    heads = ("task", "facts", *QUESTION_TYPES, "rejects", "most often")
+    return format_columns(rows, heads=heads, right=heads[1:-1], width=width)
+
+
+def note_lines(report: BuildReport, recipe: Recipe) -> list[str]:
+    """What is short of the recipe, and what else a reader of the table should know, the most important first."""
+    return [
+        *plan_lines(report, recipe),
+        *scene_lines(report),
+        *pair_lines(report),
+        *fallback_lines(report),
+        *loss_lines(report),
+    ]
+
+
+def _list_sources(report: BuildReport) -> list[str]:
+    return sorted({scene.dataset for scene in report.scenes})
+
+
 def _list_unasked(report: BuildReport, task: str, source: str) -> str:
     """The commonest reasons for which facts could not be asked in some type, such as "not asked as judgment: …"."""
     told = []
