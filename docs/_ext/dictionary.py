@@ -1,0 +1,67 @@
+"""`docs/data-dictionary.md`, generated: `python docs/_ext/dictionary.py > docs/data-dictionary.md`.
+
+Names, types, units and meanings are those of the columns in `vgbench_gen/store/columns.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from vgbench_gen.store.columns import (
+    FACT_COLUMNS,
+    IMAGE_FILES,
+    ITEM_COLUMNS,
+    REJECT_COLUMNS,
+    SCHEMA_VERSION,
+    Column,
+)
+
+HEAD = f"""# Data dictionary
+
+Schema version {SCHEMA_VERSION}. Generated from `vgbench_gen/store/columns.py` by
+`python docs/_ext/dictionary.py > docs/data-dictionary.md`; do not edit by hand.
+
+Lengths are meters and angles degrees unless a unit in brackets says otherwise; axes and pixels are as in
+[conventions](architecture.md#conventions). `JSON` is canonical: sorted keys, no spaces, no NaN. No column is null.
+
+`tolerance` of a judgment is what makes its claim true: a share of the value, pixels for principal points, meters of
+translation for poses, the least overlap (IoU) for boxes, 0 for tracked points. Of an open-ended question it is recorded
+only, as a share: replies are scored by the factors 2 and 1.25. Of a multi-choice question it is 0.
+"""
+SECTIONS: tuple[tuple[str, str, Sequence[Column]], ...] = (
+    ("Items", "`items/*.parquet`: one row per question, images embedded.", ITEM_COLUMNS),
+    ("Published items", "What `vgbench publish` adds to items, and `vgbench hydrate` reads.", (IMAGE_FILES,)),
+    ("Facts", "`facts/<dataset>/<scene>.parquet`: one row per geometric truth, without words.", FACT_COLUMNS),
+    ("Rejects", "`rejects/<dataset>/<scene>.parquet`: one row per draft that failed a gate.", REJECT_COLUMNS),
+)
+TYPES = {
+    "string": "text",
+    "json": "JSON",
+    "strings": "text[]",
+    "int64s": "int64[]",
+    "float64s": "float64[]",
+    "images": "image[]",
+    "structs": "struct[]",
+}
+
+
+def render_markdown() -> str:
+    """The whole page."""
+    parts = [HEAD]
+    for title, intro, columns in SECTIONS:
+        rows = ["| column | type | meaning |", "|---|---|---|", *render_rows(columns)]
+        parts.append(f"## {title}\n\n{intro}\n\n" + "\n".join(rows) + "\n")
+    return "\n".join(parts)
+
+
+def render_rows(columns: Sequence[Column], prefix: str = "") -> Iterator[str]:
+    """One line per column, and below a list of structs one per field."""
+    for column in columns:
+        unit = f" [{column.unit}]" if column.unit else ""
+        kind = TYPES.get(column.type, column.type)
+        yield f"| `{prefix}{column.name}` | {kind} | {column.meaning}{unit} |"
+        yield from render_rows(column.fields, f"{prefix}{column.name}[].")
+
+
+if __name__ == "__main__":
+    print(render_markdown(), end="")
