@@ -21,12 +21,12 @@ HEAD = f"""# Data dictionary
 Schema version {SCHEMA_VERSION}. Generated from `vgbench_gen/store/columns.py` by
 `python docs/_ext/dictionary.py > docs/data-dictionary.md`; do not edit by hand.
 
-Lengths are meters and angles degrees unless a unit in brackets says otherwise; axes and pixels are as in
-[conventions](architecture.md#conventions). `JSON` is canonical: sorted keys, no spaces, no NaN. No column is null.
+Lengths are meters and angles degrees unless brackets give a unit ([conventions](architecture.md#conventions)). `JSON` is
+canonical: sorted keys, no spaces, no NaN. No column is null.
 
-`tolerance` of a judgment is what makes its claim true: a share of the value, pixels for principal points, meters of
-translation for poses, the least overlap (IoU) for boxes, 0 for tracked points. Of an open-ended question it is recorded
-only, as a share: replies are scored by the factors 2 and 1.25. Of a multi-choice question it is 0.
+`tolerance` makes the claim of a judgment true: a share of the value, pixels for principal points, meters of translation
+for poses, the least IoU for boxes, 0 for tracked points. Of open-ended questions it is recorded only (replies are scored
+by the factors 2 and 1.25), of multi-choice it is 0.
 """
 SECTIONS: tuple[tuple[str, str, Sequence[Column]], ...] = (
     ("Items", "`items/*.parquet`: one row per question, images embedded.", ITEM_COLUMNS),
@@ -49,7 +49,7 @@ def render_markdown() -> str:
     """The whole page."""
     parts = [HEAD]
     for title, intro, columns in SECTIONS:
-        rows = ["| column | type | meaning |", "|---|---|---|", *render_rows(columns)]
+        rows = ["| column, type | meaning |", "|---|---|", *render_rows(columns)]
         parts.append(f"## {title}\n\n{intro}\n\n" + "\n".join(rows) + "\n")
     return "\n".join(parts)
 
@@ -59,7 +59,7 @@ def render_rows(columns: Sequence[Column], prefix: str = "") -> Iterator[str]:
     for column in columns:
         unit = f" [{column.unit}]" if column.unit else ""
         kind = TYPES.get(column.type, column.type)
-        yield f"| `{prefix}{column.name}` | {kind} | {column.meaning}{unit} |"
+        yield f"| `{prefix}{column.name}` {kind} | {column.meaning}{unit} |"
         yield from render_rows(column.fields, f"{prefix}{column.name}[].")
 
 

@@ -23,7 +23,7 @@ def test_every_column_and_field_has_a_line() -> None:
     page = (DOCS / "data-dictionary.md").read_text("utf-8")
     columns = (*ITEM_COLUMNS, IMAGE_FILES, *FACT_COLUMNS, *REJECT_COLUMNS)
     names = [column.name for column in columns] + [f"{c.name}[].{field.name}" for c in columns for field in c.fields]
-    assert not [name for name in names if f"| `{name}` |" not in page]
+    assert not [name for name in names if f"| `{name}` " not in page]
 
 
 def test_scans_are_those_of_our_loaders() -> None:
