@@ -21,12 +21,12 @@ HEAD = f"""# Data dictionary
 Schema version {SCHEMA_VERSION}. Generated from `vgbench_gen/store/columns.py` by
 `python docs/_ext/dictionary.py > docs/data-dictionary.md`; do not edit by hand.
 
-Lengths are meters and angles degrees unless brackets give a unit ([conventions](architecture.md#conventions)). `JSON` is
-canonical: sorted keys, no spaces, no NaN. No column is null.
+Lengths are meters and angles degrees unless brackets give a unit ([conventions](architecture.md#conventions)). `JSON`
+is canonical: sorted keys, no spaces, no NaN. No column is null.
 
 `tolerance` makes the claim of a judgment true: a share of the value, pixels for principal points, meters of translation
-for poses, the least IoU for boxes, 0 for tracked points. Of open-ended questions it is recorded only (replies are scored
-by the factors 2 and 1.25), of multi-choice it is 0.
+for poses, the least IoU for boxes, 0 for tracked points. Of open-ended questions it is recorded only (replies are
+scored by the factors 2 and 1.25), of multi-choice it is 0.
 """
 SECTIONS: tuple[tuple[str, str, Sequence[Column]], ...] = (
     ("Items", "`items/*.parquet`: one row per question, images embedded.", ITEM_COLUMNS),
