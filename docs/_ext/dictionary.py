@@ -50,8 +50,14 @@ def render_markdown() -> str:
     parts = [HEAD]
     for title, intro, columns in SECTIONS:
         rows = ["| column, type | meaning |", "|---|---|", *render_rows(columns)]
-        parts.append(f"## {title}\n\n{intro}\n\n" + "\n".join(rows) + "\n")
+        parts.append(f"## {title}\n\n{intro}{list_measured(columns)}\n\n" + "\n".join(rows) + "\n")
     return "\n".join(parts)
+
+
+def list_measured(columns: Sequence[Column]) -> str:
+    """A sentence that names the columns that measuring fills, where other stages fill the rest."""
+    names = [f"`{column.name}`" for column in columns if column.origin == "measure"]
+    return f" From the fact: {', '.join(names)}." if 0 < len(names) < len(columns) else ""
 
 
 def render_rows(columns: Sequence[Column], prefix: str = "") -> Iterator[str]:
