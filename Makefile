@@ -164,7 +164,7 @@ bench: dev ## Measure speed and memory: one table of ratios, goals and verdicts
 	  $(if $(filter file,$(origin SCENES)),,--scenes "$(SCENES)")
 
 docs: dev ## Write docs/data-dictionary.md and docs/constants.md anew and build the documentation site into build/site; a warning or a dead link fails
-	$(PY) -m vgbench_gen.store.dictionary > docs/.data-dictionary.md
+	$(PY) docs/_ext/dictionary.py > docs/.data-dictionary.md
 	@mv docs/.data-dictionary.md docs/data-dictionary.md
 	$(PY) docs/_ext/constants.py > docs/.constants.md
 	@mv docs/.constants.md docs/constants.md

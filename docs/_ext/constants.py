@@ -1,7 +1,7 @@
 """`docs/constants.md`, generated: `python docs/_ext/constants.py > docs/constants.md`.
 
-Names, origins and sections stand in `constants.toml`. Values are those of the code, and so is the text of a row (the
-docstring or comment of the constant); where it does not give the reason, `constants.toml` does.
+Names, origins and sections are those of `constants.toml`. The value of a row and its text (the docstring or comment of
+the constant) are those of the code; where the text lacks the reason, `constants.toml` adds it.
 """
 
 from __future__ import annotations
@@ -22,23 +22,22 @@ from pydantic import BaseModel
 HEAD = """# Gates and constants
 
 Generated from the code and `docs/_ext/constants.toml` by `python docs/_ext/constants.py > docs/constants.md`; do not
-edit by hand. [When a question is valid](validity.md) explains what they are for.
+edit by hand. [When a question is valid](validity.md) explains the checks.
 
-A name like `pair.overlap_min` is a gate: a recipe overrides it as the key `overlap_min` of the table `[gates.pair]`. A
-name like `tasks.base.TRUE_CLAIM_MAX` is a constant of the package. The last column says where a value comes from: **L**
-literature or public code, **D** measured on published questions, on our builds or by simulation, **J** a judgment that
-real data should confirm, **O** the official code of a dataset. `D%` means per cent of the image diagonal, and "at 640"
-means pixels after scaling the image to a width of 640.
+`pair.overlap_min` is a gate: a recipe sets it as `overlap_min` in the table `[gates.pair]`. `tasks.base.TRUE_CLAIM_MAX`
+is a constant of the package. The last column is the origin of the value: **L** literature or public code, **D**
+measured on published questions, on our builds or by simulation, **J** a judgment that real data should confirm, **O**
+the official code of a dataset. `D%` is per cent of the image diagonal, "at 640" means pixels at an image width of 640.
 """
 CITATION = re.compile(r"(^| )\(?`?docs/[\w-]+\.md#[\w-]+`?\)?[:;]?")
 
 
-def read_table() -> dict[str, dict[str, Any]]:
-    """Section of the page -> name -> origin and reason, of `constants.toml`."""
+def read_table() -> dict[str, dict[str, str]]:
+    """Section of the page -> name -> letter of the origin and reason, of `constants.toml`."""
     return tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
-def render_markdown(stated: dict[str, dict[str, Any]]) -> str:
+def render_markdown(stated: dict[str, dict[str, str]]) -> str:
     """The page.
 
     Raises:
@@ -46,17 +45,18 @@ def render_markdown(stated: dict[str, dict[str, Any]]) -> str:
     """
     gates, parts, names = read_gates(), [HEAD], set[str]()
     for title, table in stated.items():
-        rows = ["| name | value | what it is, and why | from |", "|---|---|---|---|"]
+        rows = ["| name | value | meaning and reason | from |", "|---|---|---|---|"]
         for name, entry in table.items():
             if name == "about":
                 continue
             value, code = gates.get(name) or read_constant(name)
-            text = " ".join(map(finish, filter(None, (code, entry.get("reason")))))
+            origin, _, reason = entry.partition(" ")
+            text = "; ".join(filter(None, (code.rstrip("."), reason)))
             if not text or name in names:
                 raise LookupError(f"{name}: needs one row with a reason, in constants.toml or at the value")
             names.add(name)
             printed = f"{value:g}" if isinstance(value, float) else str(value)
-            rows.append(f"| `{name}` | {printed} | {text.replace('|', chr(92) + '|')} | {entry['from']} |")
+            rows.append(f"| `{name}` | {printed} | {finish(text.replace('|', chr(92) + '|'))} | {origin} |")
         about = [table["about"] + "\n"] if "about" in table else []
         parts += [f"## {title}\n", *about, "\n".join(rows) + "\n"]
     if missing := sorted(set(gates) - names):

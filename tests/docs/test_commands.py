@@ -36,7 +36,7 @@ NEEDS = {
 }
 """What a block may say that it needs, in a comment before it; it is then read and not run."""
 FENCE = re.compile(r"(?:^ *<!-- needs: ([a-z ]+) -->\n)?^( *)```(\w+)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
-FALLS_SHORT = ("audit", "vote", "verify", "doctor", "build")
+FALLS_SHORT = ("audit", "vote", "verify", "doctor", "build", "distractors")
 """Verbs whose status 1 says what the small rooms of a test cannot give."""
 
 

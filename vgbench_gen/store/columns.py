@@ -1,6 +1,6 @@
 """Every column that is written, in one table per record kind: name, type, unit, meaning, where it comes from.
 
-`schema` builds the Arrow schemas and the conversions from these tables; `dictionary` builds the documentation.
+`schema` builds the Arrow schemas and the conversions from these tables; `docs/data-dictionary.md` is made of them.
 """
 
 from __future__ import annotations

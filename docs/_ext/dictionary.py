@@ -1,0 +1,75 @@
+"""`docs/data-dictionary.md`, generated: `python docs/_ext/dictionary.py > docs/data-dictionary.md`.
+
+Names, types, units and meanings are those of the columns in `vgbench_gen/store/columns.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from vgbench_gen.store.columns import (
+    FACT_COLUMNS,
+    IMAGE_FILES,
+    ITEM_COLUMNS,
+    QUESTION_COLUMNS,
+    REJECT_COLUMNS,
+    SCHEMA_VERSION,
+    Column,
+)
+
+HEAD = f"""# Data dictionary
+
+Schema version {SCHEMA_VERSION}. Generated from `vgbench_gen/store/columns.py` by
+`python docs/_ext/dictionary.py > docs/data-dictionary.md`; do not edit by hand.
+
+Lengths are meters and angles degrees unless brackets give a unit ([conventions](architecture.md#conventions)). `JSON`
+is canonical: sorted keys, no spaces, no NaN. No column is null.
+
+`tolerance` makes the claim of a judgment true: a share of the value, pixels for principal points, meters of translation
+for poses, the least IoU for boxes, 0 for tracked points. Of open-ended questions it is recorded only (replies are
+scored by the factors 2 and 1.25), of multi-choice it is 0.
+"""
+SECTIONS: tuple[tuple[str, str, Sequence[Column]], ...] = (
+    ("Items", "`items/*.parquet`: one row per question, images embedded.", ITEM_COLUMNS),
+    ("Published items", "What `vgbench publish` adds to items, and `vgbench hydrate` reads.", (IMAGE_FILES,)),
+    ("Questions", "`questions.parquet`: one row per fact and question type, asked or not.", QUESTION_COLUMNS),
+    ("Facts", "`facts/<dataset>/<scene>.parquet`: one row per geometric truth, without words.", FACT_COLUMNS),
+    ("Rejects", "`rejects/<dataset>/<scene>.parquet`: one row per draft that failed a gate.", REJECT_COLUMNS),
+)
+TYPES = {
+    "string": "text",
+    "json": "JSON",
+    "strings": "text[]",
+    "int64s": "int64[]",
+    "float64s": "float64[]",
+    "images": "image[]",
+    "structs": "struct[]",
+}
+
+
+def render_markdown() -> str:
+    """The whole page."""
+    parts = [HEAD]
+    for title, intro, columns in SECTIONS:
+        rows = ["| column, type | meaning |", "|---|---|", *render_rows(columns)]
+        parts.append(f"## {title}\n\n{intro}{list_measured(columns)}\n\n" + "\n".join(rows) + "\n")
+    return "\n".join(parts)
+
+
+def list_measured(columns: Sequence[Column]) -> str:
+    """A sentence that names the columns that measuring fills, where other stages fill the rest."""
+    names = [f"`{column.name}`" for column in columns if column.origin == "measure"]
+    return f" From the fact: {', '.join(names)}." if 0 < len(names) < len(columns) else ""
+
+
+def render_rows(columns: Sequence[Column], prefix: str = "") -> Iterator[str]:
+    """One line per column, and below a list of structs one per field."""
+    for column in columns:
+        unit = f" [{column.unit}]" if column.unit else ""
+        kind = TYPES.get(column.type, column.type)
+        yield f"| `{prefix}{column.name}` {kind} | {column.meaning}{unit} |"
+        yield from render_rows(column.fields, f"{prefix}{column.name}[].")
+
+
+if __name__ == "__main__":
+    print(render_markdown(), end="")
