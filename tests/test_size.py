@@ -22,7 +22,7 @@ MOST_LINES = {
     "tasks": (10850, 8700),
     "distractors": (905, 700),
     "text": (1986, 1700),
-    "pipeline": (6261, 4600),
+    "pipeline": (6222, 4600),
     "quality": (5872, 4300),
     "samples": (7526, 7000),
     "evaluation": (15120, 11000),

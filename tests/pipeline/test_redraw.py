@@ -200,7 +200,7 @@ def test_words_of_ones_own_stay_and_a_changed_fact_is_told(reference: Reference,
     assert rows[mine].paraphrase == "me"
     assert rows[mine].answer in LETTERS
     assert rows[mine].distractor_seed == 1
-    assert report.kept["relative_depth/default/fact_changed"] == 1
+    assert report.kept["relative_depth/default/no_fact"] == 1
     assert rows[gone].distractor_seed == 0
 
 

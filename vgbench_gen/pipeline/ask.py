@@ -210,16 +210,14 @@ def check_plan(fact: Fact, plan: QuestionPlan, task: Task, settings: QuestionSet
         sides = [make_question(fact, options, plan, task, settings)]
     except QuestionRejectedError as error:
         return replace(plan, rejection_reason=error.reason)
-    unpaired_reason = ""
     if plan.counterpart_kind:
         try:
             there, turned = require_other_side(fact, options, plan, task, settings)
             sides.append(make_question(there, turned, replace(plan, side=plan.counterpart_kind), task, settings))
-        except QuestionRejectedError as error:
-            unpaired_reason = error.reason
+        except QuestionRejectedError:
+            plan = replace(plan, counterpart_kind="")
     return replace(
         plan,
-        unpaired_reason=unpaired_reason,
         fallback=options.fallback if options is not None else "",
         option_digests=tuple(digest_options(made.options, task) for made in sides) if options is not None else (),
         noise_kept=tuple(made.noise_kept for made in sides if made.noise_kept is not None),

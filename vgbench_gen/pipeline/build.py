@@ -285,7 +285,6 @@ def make_manifest(recipe: Recipe, report: BuildReport) -> dict[str, Any]:
         "letters": report.composed.letters,
         "difficulty": report.composed.difficulty,
         "pairs": report.composed.pairs,
-        "unpaired": report.composed.unpaired,
         **({"wording": report.composed.wording} if report.composed.wording else {}),
         "short": {short.what: {"wanted": short.wanted, "got": short.got} for short in report.composed.short},
         "scenes": [_make_scene_record(scene) for scene in report.scenes],

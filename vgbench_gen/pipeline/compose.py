@@ -45,8 +45,6 @@ class ComposeReport:
     """Rows per level, per "task/form"."""
     pairs: dict[str, int] = field(default_factory=dict)
     """Consistency pairs per "task/form"."""
-    unpaired: dict[str, int] = field(default_factory=dict)
-    """Facts that could not stand in a pair, per "task/form/source/reason"."""
     short: list[Shortfall] = field(default_factory=list)
     """Totals of the recipe that are not met."""
     advice: list[str] = field(default_factory=list)
@@ -116,8 +114,6 @@ def _report_on(
     report.pairs = pair_counts(plan.chosen)
     fallbacks = Counter(f"{entry.task}/{entry.source}/{entry.fallback}" for entry in plan.chosen if entry.fallback)
     report.fallbacks = dict(sorted(fallbacks.items()))
-    unpaired = Counter(f"{entry.cell}/{entry.unpaired_reason}" for entry in plan.unpaired)
-    report.unpaired = dict(sorted(unpaired.items()))
     report.short = find_shortfalls(plan, recipe)
     if report.short:
         report.advice = give_advice(report.short, plan, plans, reports, recipe)

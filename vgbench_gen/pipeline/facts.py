@@ -81,12 +81,7 @@ def map_plans(
     Raises:
         DatasetError: a shard cannot be read.
     """
-    order = sorted(range(len(plans)), key=lambda k: (*_identify_scene(plans[k]), plans[k].frame, plans[k].row))
-    chunks: list[list[int]] = []
-    for _, group in itertools.groupby(order, key=lambda k: _identify_scene(plans[k])):
-        members = list(group)
-        chunks += [members[k : k + CHUNK] for k in range(0, len(members), CHUNK)]
-    chunks.sort(key=len, reverse=True)  # the largest first, so that no worker starts one when the others are done
+    chunks = cut_by_scene([(plan.source, plan.scene_id, plan.frame) for plan in plans])
     jobs = [FactsJob(folder, recipe, settings, tuple(plans[k] for k in chunk), not engine.address) for chunk in chunks]
     outcomes: dict[int, Outcome] = {}
     for index, found in run(work, jobs, engine if len(plans) > FEW else Engine(), [folder]):
@@ -95,8 +90,20 @@ def map_plans(
     return [outcomes[k] for k in range(len(plans))]
 
 
-def _identify_scene(plan: QuestionPlan) -> tuple[str, str]:
-    return plan.source, plan.scene_id
+def cut_by_scene(shown: Sequence[tuple[str, str, str]]) -> list[list[int]]:
+    """Numbers of questions in chunks about one scene, at most `CHUNK` in each, questions about one frame together.
+
+    The largest chunk comes first, so that no worker starts it when the others are done.
+
+    Args:
+        shown: source, scene id and first frame of each question.
+    """
+    order = sorted(range(len(shown)), key=lambda k: shown[k])
+    chunks: list[list[int]] = []
+    for _, group in itertools.groupby(order, key=lambda k: shown[k][:2]):
+        members = list(group)
+        chunks += [members[k : k + CHUNK] for k in range(0, len(members), CHUNK)]
+    return sorted(chunks, key=len, reverse=True)
 
 
 def list_fact_shards(out: Path) -> list[Path]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from vgbench_gen.core.rng import hash_stably, rng_for
 from vgbench_gen.core.types import QuestionType
@@ -29,8 +29,6 @@ class Plan:
     unchosen: list[tuple[QuestionPlan, str]]
     """The others, each with the reason."""
     targets: Targets
-    unpaired: list[QuestionPlan] = field(default_factory=list)
-    """Facts that turned out to have no other side to ask from in one of their forms."""
 
 
 def list_forms(tasks: Sequence[Task]) -> dict[str, Forms]:
@@ -95,8 +93,7 @@ def choose(plans: Iterable[QuestionPlan], recipe: Recipe, formats: Mapping[str, 
     chosen, gave_way = _deal_scenes(by_scene, wanted, level, recipe)
     chosen.sort(key=lambda p: (p.task, p.question_type, p.group_id, p.side))
     unchosen = _list_unchosen(plans, chosen, targets, gave_way)
-    unpaired = [plan for plan in plans if plan.unpaired_reason]
-    return Plan(deal_letters(chosen, recipe.seed), unchosen, targets, unpaired)
+    return Plan(deal_letters(chosen, recipe.seed), unchosen, targets)
 
 
 def _deal_scenes(
@@ -119,7 +116,7 @@ def _deal_scenes(
         dealt = deal(task, facts, level, wanted[task, scene], limit, levels, spread)
         for form in ITEMS:
             entries = [replace(p, difficulty=level[p.group_id]) for p in dealt if p.question_type == form]
-            able = [(entry.can_pair, entry.difficulty) for entry in entries]
+            able = [(bool(entry.counterpart_kind), entry.difficulty) for entry in entries]
             for twice, none in pairing.find_exchanges(task, form, able, levels) if form != "judgment" else ():
                 gave_way.add(entries[none].key)
                 entries[none] = replace(entries[twice], side=entries[twice].counterpart_kind, paired=True)

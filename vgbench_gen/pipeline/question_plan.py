@@ -45,7 +45,7 @@ class QuestionPlan:
     frame: str = ""
     """The first frame that is shown. Questions about one frame are written together."""
     counterpart_kind: str = ""
-    """What the task calls the other side of the fact, where the form may be asked from there as well; else ""."""
+    """What the task calls the other side of the fact, where it may be asked from there as well; else ""."""
     places: int = len(LETTERS)
     """Of a multi-choice question, how many options it has."""
 
@@ -53,8 +53,6 @@ class QuestionPlan:
     """Number of the draw of its options, or of its claims, that it is asked with (`pipeline.ask.choose_draws`)."""
     rejection_reason: str = ""
     """Why the fact cannot be asked so, or ""."""
-    unpaired_reason: str = ""
-    """Why the fact cannot be asked from its other side as well, or ""."""
     fallback: str = ""
     """As in `OptionSet`."""
     option_digests: tuple[str, ...] = ()
@@ -81,11 +79,6 @@ class QuestionPlan:
     def cell(self) -> str:
         """Task, form and source as reports name them."""
         return f"{self.task}/{self.question_type}/{self.source}"
-
-    @property
-    def can_pair(self) -> bool:
-        """Whether the fact can be asked from both sides."""
-        return bool(self.counterpart_kind) and not self.unpaired_reason
 
 
 def group_id(fact: Fact) -> str:

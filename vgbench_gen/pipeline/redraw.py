@@ -23,16 +23,16 @@ from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.registry import make_unknown_error
 from vgbench_gen.core.types import ALPHABET
 from vgbench_gen.distractors.base import DEFAULT, strategies
-from vgbench_gen.executors import Engine, begin_work, run
-from vgbench_gen.pipeline.ask import choose_draws, is_balanced
+from vgbench_gen.executors import Engine, begin_work
+from vgbench_gen.pipeline.ask import choose_draws
 from vgbench_gen.pipeline.derived import check_target, fill_beside, find_build, link_build
-from vgbench_gen.pipeline.facts import CHUNK, FEW, read_plans
+from vgbench_gen.pipeline.facts import FEW
 from vgbench_gen.pipeline.measure import list_tasks
 from vgbench_gen.pipeline.plan import count_letters
 from vgbench_gen.pipeline.question import QuestionSettings
 from vgbench_gen.pipeline.question_plan import read_questions
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.pipeline.redraw_rows import CHOICE, Redraw, RedrawJob, preload_tasks, redraw_options
+from vgbench_gen.pipeline.redraw_rows import CHOICE, Redraw, preload_tasks
 from vgbench_gen.pipeline.redraw_sets import (
     REPLIES,
     Progress,
@@ -42,6 +42,8 @@ from vgbench_gen.pipeline.redraw_sets import (
     RedrawSettings,
     deal_row_letters,
     list_redraws,
+    make_row_plan,
+    run_redraws,
 )
 from vgbench_gen.pipeline.words import load_wordings
 from vgbench_gen.store.dataset import load
@@ -202,16 +204,16 @@ def _write(
     paths = load(dataset).paths
     stored = read_stored_rows(paths)
     before = stored if stored is not None else [make_item_row(item) for item in load(dataset)]
-    asked = list_redraws(before, work / "facts", settings)
+    asked = list_redraws(before, work, recipe, settings)
     by_model = [question for question in asked if question.strategy == "llm"]
     proposals = propose(by_model, recipe, work, progress) if propose is not None and by_model else ProposedOptions()
     asked = _choose_draws(asked, recipe, settings.seed, work, engine)
     redrawer = Redrawer(before, recipe, settings, proposals, work, engine, progress)
     new_rows, reasons = redrawer.draw_distinct_sets(asked)
-    gone = {place for question in asked if question.group_id in reasons for place in question.places}
+    gone = {place for question in asked if question.plan.group_id in reasons for place in question.places}
     left_out = gone if settings.refused == "drop" else set()
     rows = [new_rows.get(k, row) for k, row in enumerate(before) if k not in left_out]
-    rows = _balance_letters(rows, recipe, {question.task for question in asked}, work, engine)
+    rows = _balance_letters(rows, recipe, {question.plan.task for question in asked}, work, engine)
     progress("files", 0, len(rows))
     media = MediaStore(work / "media")
     if stored is not None and not left_out:
@@ -234,20 +236,11 @@ def _choose_draws(asked: Sequence[Redraw], recipe: Recipe, seed: int, work: Path
     draws: dict[str, int] = {}
     for strategy in sorted({question.strategy for question in asked}):
         settings = replace(QuestionSettings.of(recipe), strategy=strategy, distractor_seed=seed)
-        members = {q.group_id: q for q in asked if q.strategy == strategy}
-        if (known := read_questions(work, settings.choosing)) is not None:
-            draws |= {plan.group_id: plan.draw for plan, _ in known if plan.question_type == CHOICE}
-            continue
-        names = {q.task for q in members.values() if is_balanced(tasks[q.task], CHOICE, settings)}
-        chosen_tasks = [task for task in list_tasks(recipe) if task.name in names]
-        plans = [
-            replace(plan, rejection_reason="")
-            for path in sorted({q.shard for q in members.values() if q.task in names and q.shard.is_file()})
-            for plan in read_plans(path, chosen_tasks, recipe)
-            if plan.question_type == CHOICE and plan.group_id in members
-        ]
-        draws |= {plan.group_id: plan.draw for plan in choose_draws(plans, work, recipe, settings, engine)}
-    return [replace(question, draw=draws.get(question.group_id, 0)) for question in asked]
+        known = read_questions(work, settings.choosing)
+        plans = [q.plan for q in asked if q.strategy == strategy and q.plan.row >= 0]
+        chosen = choose_draws(plans, work, recipe, settings, engine) if known is None else [plan for plan, _ in known]
+        draws |= {plan.group_id: plan.draw for plan in chosen if plan.question_type == CHOICE}
+    return [replace(q, plan=replace(q.plan, draw=draws.get(q.plan.group_id, 0))) for q in asked]
 
 
 def _report_on(
@@ -262,8 +255,8 @@ def _report_on(
     new: Counter[str] = Counter()
     kept: Counter[str] = Counter()
     for question in asked:
-        reason = reasons.get(question.group_id)
-        name = f"{question.task}/{question.strategy if reason else new_rows[question.places[0]]['strategy']}"
+        reason = reasons.get(question.plan.group_id)
+        name = f"{question.plan.task}/{question.strategy if reason else new_rows[question.places[0]]['strategy']}"
         (kept if reason else new)[f"{name}/{reason}" if reason else name] += len(question.places)
     report.new, report.kept = dict(sorted(new.items())), dict(sorted(kept.items()))
     if report.words:
@@ -279,13 +272,13 @@ def _report_on(
 
 def _count_survivors(named: Sequence[Redraw], reasons: Mapping[str, str]) -> dict[str, Any]:
     """How the questions fared whose options a model was to name."""
-    refused = Counter(reasons[question.group_id] for question in named if question.group_id in reasons)
+    refused = Counter(reasons[question.plan.group_id] for question in named if question.plan.group_id in reasons)
     per_task = {
         task: {
-            "questions": len(members := [question for question in named if question.task == task]),
-            "survived": sum(question.group_id not in reasons for question in members),
+            "questions": len(members := [question for question in named if question.plan.task == task]),
+            "survived": sum(question.plan.group_id not in reasons for question in members),
         }
-        for task in sorted({question.task for question in named})
+        for task in sorted({question.plan.task for question in named})
     }
     survived = len(named) - refused.total()
     return {
@@ -336,16 +329,9 @@ def _balance_letters(
     """The rows with letters in even blocks, where leaving some out, or an earlier command, has upset them."""
     letters = deal_row_letters(stored, recipe.seed, tasks_touched)
     places = [k for k, n in letters.items() if stored[k]["answer"] != ALPHABET[n]]
-    redraws = []
-    for k in places:
-        row = stored[k]
-        named = (row["group_id"], row["task"], row["source"], row["scene_id"], "")
-        redraws.append(Redraw(*named, Path(), rows=(row,), letters=(letters[k],)))
-    jobs = [
-        RedrawJob(out, recipe, tuple(redraws[k : k + CHUNK]), not engine.address) for k in range(0, len(redraws), CHUNK)
-    ]
+    redraws = [Redraw(make_row_plan(stored[k]), "", rows=(stored[k],), letters=(letters[k],)) for k in places]
     rows = list(stored)
-    for index, found in run(redraw_options, jobs, engine if len(redraws) > FEW else Engine(), [out]):
-        for k, outcome in zip(places[index * CHUNK :], found, strict=False):
-            rows[k] = outcome.rows[0]
+    found = run_redraws(redraws, out, recipe, 0, engine, lambda stage, done, total: None)
+    for k, outcome in zip(places, found, strict=True):
+        rows[k] = outcome.rows[0]
     return rows

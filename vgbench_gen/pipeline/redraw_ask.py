@@ -15,9 +15,11 @@ from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Candidate, Fact
 from vgbench_gen.distractors import llm
 from vgbench_gen.distractors.base import Proposal
-from vgbench_gen.pipeline.measure import name_tasks
+from vgbench_gen.pipeline.facts import read_facts
+from vgbench_gen.pipeline.measure import name_tasks, shard_path
+from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.pipeline.redraw_rows import Redraw, find_facts
+from vgbench_gen.pipeline.redraw_rows import Redraw
 from vgbench_gen.pipeline.redraw_sets import REPLIES, Progress, Propose, ProposedOptions
 from vgbench_gen.tasks.base import Task
 
@@ -55,7 +57,7 @@ def make_proposer(open_models: Callable[[Path], Sequence[Backend]], seed: int) -
     """
 
     def propose(asked: Sequence[Redraw], recipe: Recipe, folder: Path, progress: Progress) -> ProposedOptions:
-        cases, refused = _list_cases(asked, recipe)
+        cases, refused = _list_cases(asked, recipe, folder)
         models = open_models(folder / REPLIES)
         for case in cases:
             case.model = int(hash_stably("model", str(seed), case.group_id), 16) % len(models)
@@ -76,23 +78,23 @@ def make_proposer(open_models: Callable[[Path], Sequence[Backend]], seed: int) -
     return propose
 
 
-def _list_cases(asked: Sequence[Redraw], recipe: Recipe) -> tuple[list[_Case], dict[str, str]]:
+def _list_cases(asked: Sequence[Redraw], recipe: Recipe, folder: Path) -> tuple[list[_Case], dict[str, str]]:
     """(facts of which values can be named, why the others have none)."""
-    by_shard: dict[Path, list[Redraw]] = defaultdict(list)
+    by_shard: dict[Path, list[QuestionPlan]] = defaultdict(list)
+    refused = {question.plan.group_id: "no_fact" for question in asked if question.plan.row < 0}
     for question in asked:
-        by_shard[question.shard].append(question)
-    by_name, cases, refused = name_tasks(recipe), [], {}
+        if question.plan.row >= 0:
+            by_shard[shard_path(folder, "facts", question.plan.source, question.plan.scene_id)].append(question.plan)
+    by_name, cases = name_tasks(recipe), []
     for shard, members in by_shard.items():
-        facts = find_facts(shard, frozenset((question.task, question.key) for question in members))
-        for question in members:
-            fact, task = facts.get((question.task, question.key)), by_name[question.task]
-            proposal = None if fact is None else task.proposal(fact)
-            if fact is None:
-                refused[question.group_id] = "no_fact"
-            elif proposal is None:
-                refused[question.group_id] = UNNAMED
+        facts = read_facts(shard, {plan.row for plan in members})
+        for plan in members:
+            fact, task = facts[plan.row], by_name[plan.task]
+            proposal = task.proposal(fact)
+            if proposal is None:
+                refused[plan.group_id] = UNNAMED
             else:
-                cases.append(_Case(question.group_id, fact, task, proposal, 0))
+                cases.append(_Case(plan.group_id, fact, task, proposal, 0))
     return cases, refused
 
 

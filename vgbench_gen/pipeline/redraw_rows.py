@@ -15,7 +15,7 @@ from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import Candidate, Fact, Item, QuestionType
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.pipeline.facts import read_facts
-from vgbench_gen.pipeline.measure import name_tasks
+from vgbench_gen.pipeline.measure import name_tasks, shard_path
 from vgbench_gen.pipeline.question import (
     FillWords,
     QuestionRejectedError,
@@ -27,14 +27,13 @@ from vgbench_gen.pipeline.question import (
     presentation_rng,
     put_truth_at,
 )
-from vgbench_gen.pipeline.question_plan import QuestionPlan, group_id
+from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.rows import row_with_options
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.picture_cache import PictureCache
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.store.schema import Row, make_item_row, read_item
-from vgbench_gen.store.shards import read_columns
 from vgbench_gen.tasks.base import Task, tasks
 from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
 from vgbench_gen.text.bank import ITEM_MARK, find_origin, load_shipped
@@ -54,21 +53,13 @@ class Redraw:
     A worker gets it with the rows as they are and gives it back with those that have new options.
     """
 
-    group_id: str
-    """Names the fact."""
-    task: str
-    source: str
-    scene_id: str
+    plan: QuestionPlan
+    """The fact, with the draw of its options; its `row` is -1 where the build does not have it."""
     strategy: str
     """The strategy that chooses the new options, or `DEFAULT` for the task's own; empty where the options stay and only
     the truth moves to another letter."""
-    shard: Path
     places: tuple[int, ...] = ()
     """Places of its rows in the dataset."""
-    key: str = ""
-    """Key of the fact, where a model is asked about it."""
-    draw: int = 0
-    """Number of the draw of its options (`pipeline.ask.choose_draws`)."""
     rows: tuple[Row, ...] = ()
     """The rows as they are stored. Making their texts in the workers spares the one process that writes files."""
     letters: tuple[int, ...] = ()
@@ -113,34 +104,16 @@ def redraw_options(job: RedrawJob) -> list[Redraw]:
     media = MediaStore(job.out / "media")
     cache = PictureCache(job.out / "pictures.sqlite" if job.remember else None, media)
     asked = [tuple(map(read_item, entry.rows)) for entry in job.redraws]
-    keys = [(items[0].task, fact_key(items[0])) for items in asked]
-    facts = find_facts(job.redraws[0].shard, frozenset(keys))  # none for those that keep their options: no shard
+    first = job.redraws[0].plan
+    rows = {entry.plan.row for entry in job.redraws if entry.strategy and entry.plan.row >= 0}
+    facts = read_facts(shard_path(job.out, "facts", first.source, first.scene_id), rows) if rows else {}
     by_name, found = name_tasks(job.recipe), []
     with media.batch():
-        for key, entry, items in zip(keys, job.redraws, asked, strict=True):
-            fact = rebuild_fact(items[0]) if not entry.strategy else facts.get(key)
-            found.append(_redraw(fact, entry, items, by_name[key[0]], cache, job))
+        for entry, items in zip(job.redraws, asked, strict=True):
+            fact = facts.get(entry.plan.row) if entry.strategy else rebuild_fact(items[0])
+            found.append(_redraw(fact, entry, items, by_name[entry.plan.task], cache, job))
     cache.close()
     return found
-
-
-def fact_key(item: Item) -> str:
-    """Key of the fact behind a row."""
-    return RowEvidence.of(item).key
-
-
-def find_facts(shard: Path, keys: frozenset[tuple[str, str]]) -> Mapping[tuple[str, str], Fact]:
-    """Facts of a shard by (task, key), as far as it has them; none where there is no such file.
-
-    Raises:
-        DatasetError: the shard cannot be read.
-    """
-    if not shard.is_file():
-        return {}
-    places = {
-        row: (task, key) for row, (task, key) in enumerate(read_columns(shard, ("task", "key"))) if (task, key) in keys
-    }
-    return {places[row]: fact for row, fact in read_facts(shard, set(places)).items()}
 
 
 def _redraw(
@@ -148,18 +121,16 @@ def _redraw(
 ) -> Redraw:
     """The question with new options, with those of its rows where no strategy chooses others, or with the reason why it
     has none: that of the last draw."""
-    reason = "no_fact"
-    if fact is not None and entry.strategy and group_id(fact) != entry.group_id:
-        fact, reason = None, "fact_changed"
-    if fact is not None and entry.proposed:
-        fact = replace(fact, candidates=(fact.truth_candidate, *entry.proposed), truth=0)
     if fact is None:
-        return replace(entry, rejection_reason=reason)
+        return replace(entry, rejection_reason="no_fact")
+    if entry.proposed:
+        fact = replace(fact, candidates=(fact.truth_candidate, *entry.proposed), truth=0)
+    reason = ""
     # What a model named is drawn from once: another draw would prefer the rank that passes.
     others = range(ATTEMPTS if entry.strategy not in ("", "llm") else 0)
-    for number in dict.fromkeys((entry.draw, *others)):
+    for number in dict.fromkeys((entry.plan.draw, *others)):
         try:
-            return _redraw_rows(fact, replace(entry, draw=number), items, task, cache, job)
+            return _redraw_rows(fact, number, entry, items, task, cache, job)
         except QuestionRejectedError as error:
             reason = error.reason
             if reason == REWORDED:
@@ -168,9 +139,9 @@ def _redraw(
 
 
 def _redraw_rows(
-    fact: Fact, entry: Redraw, items: Sequence[Item], task: Task, cache: PictureCache, job: RedrawJob
+    fact: Fact, draw: int, entry: Redraw, items: Sequence[Item], task: Task, cache: PictureCache, job: RedrawJob
 ) -> Redraw:
-    """The question with the options of its draw.
+    """The question with the options of this draw.
 
     Raises:
         QuestionRejectedError: they may not be asked.
@@ -178,7 +149,7 @@ def _redraw_rows(
     recipe, rows, digests = job.recipe, [], []
     settings = replace(QuestionSettings.of(recipe), strategy=entry.strategy, distractor_seed=job.seed)
     for item, letter in zip(items, entry.letters, strict=True):
-        plan = plan_of_row(item, letter, entry.draw)
+        plan = plan_of_row(item, letter, draw)
         if entry.strategy:
             there, options = ask_as_planned(fact, plan, task, settings)
         else:

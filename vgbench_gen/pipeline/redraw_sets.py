@@ -12,8 +12,8 @@ from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Candidate
 from vgbench_gen.distractors.base import Margins
 from vgbench_gen.executors import Engine, run
-from vgbench_gen.pipeline.facts import CHUNK, FEW
-from vgbench_gen.pipeline.measure import shard_path
+from vgbench_gen.pipeline.facts import FEW, cut_by_scene, read_plans
+from vgbench_gen.pipeline.measure import list_tasks, shard_path
 from vgbench_gen.pipeline.plan import deal_letters
 from vgbench_gen.pipeline.question import digest_values
 from vgbench_gen.pipeline.question_plan import QuestionPlan
@@ -91,10 +91,10 @@ class Redrawer:
         found: dict[str, Redraw] = {}
         reasons = dict(self.proposals.refused)
         owner: dict[str, str] = {}
-        drawn_anew = [question for question in asked if question.group_id not in reasons]
-        letters = deal_row_letters(self.rows, self.recipe.seed, {question.task for question in drawn_anew})
+        drawn_anew = [question for question in asked if question.plan.group_id not in reasons]
+        letters = deal_row_letters(self.rows, self.recipe.seed, {question.plan.task for question in drawn_anew})
         for question, outcome in zip(drawn_anew, self._draw(drawn_anew, letters), strict=True):
-            name, reason = question.group_id, outcome.rejection_reason
+            name, reason = question.plan.group_id, outcome.rejection_reason
             if not reason and any(digest in owner for digest in outcome.option_digests):
                 reason = "option_set_taken"
             if reason:
@@ -105,43 +105,45 @@ class Redrawer:
         if self.settings.refused == "keep":
             _give_way(asked, self.rows, found, reasons)
         new = {place: row for drawn in found.values() for place, row in zip(drawn.places, drawn.rows, strict=True)}
-        return new, {q.group_id: reasons[q.group_id] for q in asked if q.group_id not in found}
+        return new, {q.plan.group_id: reasons[q.plan.group_id] for q in asked if q.plan.group_id not in found}
 
     def _draw(self, asked: Sequence[Redraw], letters: Mapping[int, int]) -> list[Redraw]:
         """What the draws of these questions give, in their order."""
-        by_shard: dict[Path, list[int]] = defaultdict(list)
-        for k, question in enumerate(asked):
-            by_shard[question.shard].append(k)
-        chunks: list[list[int]] = []
-        for members in by_shard.values():
-            # By picture, so that a base image is decoded for all of its questions at once.
-            members.sort(key=lambda k: self.rows[asked[k].places[0]]["frame_ids"])
-            chunks += [members[k : k + CHUNK] for k in range(0, len(members), CHUNK)]
-        chunks.sort(key=lambda chunk: -len(chunk))  # the largest first, so that no worker starts one at the end
-        jobs = [
-            RedrawJob(
-                out=self.out,
-                recipe=self.recipe,
-                redraws=tuple(self._add_rows(asked[k], letters) for k in chunk),
-                remember=not self.engine.address,
-                seed=self.settings.seed,
-            )
-            for chunk in chunks
-        ]
-        found: dict[int, Redraw] = {}
-        engine = self.engine if len(asked) > FEW else Engine()
-        for index, outcomes in run(redraw_options, jobs, engine, [self.out]):
-            found.update(zip(chunks[index], outcomes, strict=True))
-            self.progress("options", len(found), len(asked))
-        return [found[k] for k in range(len(asked))]
+        full = [self._add_rows(question, letters) for question in asked]
+        return run_redraws(full, self.out, self.recipe, self.settings.seed, self.engine, self.progress)
 
     def _add_rows(self, question: Redraw, letters: Mapping[int, int]) -> Redraw:
         return replace(
             question,
             rows=tuple(self.rows[k] for k in question.places),
             letters=tuple(letters[k] for k in question.places),
-            proposed=self.proposals.values.get(question.group_id, ()),
+            proposed=self.proposals.values.get(question.plan.group_id, ()),
         )
+
+
+def run_redraws(
+    asked: Sequence[Redraw], out: Path, recipe: Recipe, seed: int, engine: Engine, progress: Progress
+) -> list[Redraw]:
+    """The questions with their new rows, in their order.
+
+    Args:
+        asked: with the rows as they are and their letters.
+        out: the new dataset, with `facts/` and `media/`.
+        recipe: of the dataset.
+        seed: of the new options.
+        engine: where the work runs.
+        progress: called with ("options", done, in all).
+    """
+    chunks = cut_by_scene([(q.plan.source, q.plan.scene_id, str(q.rows[0]["frame_ids"])) for q in asked])
+    jobs = [
+        RedrawJob(out, recipe, tuple(asked[k] for k in chunk), remember=not engine.address, seed=seed)
+        for chunk in chunks
+    ]
+    found: dict[int, Redraw] = {}
+    for index, outcomes in run(redraw_options, jobs, engine if len(asked) > FEW else Engine(), [out]):
+        found.update(zip(chunks[index], outcomes, strict=True))
+        progress("options", len(found), len(asked))
+    return [found[k] for k in range(len(asked))]
 
 
 def deal_row_letters(rows: Sequence[Row], seed: int, only: Container[str] | None = None) -> dict[int, int]:
@@ -155,19 +157,22 @@ def deal_row_letters(rows: Sequence[Row], seed: int, only: Container[str] | None
         row = rows[k]
         # A question that is asked from one side alone has none, and reading all evidence takes seconds.
         side = RowEvidence.of_row(row).side if row["pair_id"] else ""
-        plans.append(
-            QuestionPlan(
-                row["task"], row["source"], row["split"], row["scene_id"], row["group_id"], CHOICE,
-                places=len(row["options"]), side=side,
-            )
-        )  # fmt: skip
+        plans.append(replace(make_row_plan(row), side=side))
     dealt = zip(places, deal_letters(plans, seed), strict=True)
     return {k: plan.letter for k, plan in dealt if plan.letter is not None}
 
 
+def make_row_plan(row: Row) -> QuestionPlan:
+    """The plan of a multi-choice row without its fact."""
+    return QuestionPlan(
+        row["task"], row["source"], row["split"], row["scene_id"], row["group_id"], CHOICE,
+        row=-1, places=len(row["options"]),
+    )  # fmt: skip
+
+
 def _give_way(asked: Sequence[Redraw], rows: Sequence[Row], found: dict[str, Redraw], reasons: dict[str, str]) -> None:
     """Rows that keep their options keep them for themselves: a new set of the same content goes, until all differ."""
-    known = {question.group_id: question for question in asked}
+    known = {question.plan.group_id: question for question in asked}
     kept = [name for name in known if name not in found]
     while kept:
         theirs = {digest for name in kept for digest in _digest_rows(known[name], rows)}
@@ -178,30 +183,37 @@ def _give_way(asked: Sequence[Redraw], rows: Sequence[Row], found: dict[str, Red
 
 
 def _digest_rows(question: Redraw, rows: Sequence[Row]) -> list[str]:
-    task = tasks[question.task]
+    task = tasks[question.plan.task]
     options = (RowEvidence.of_row(rows[k]).options for k in question.places)
     return [digest_values([option.value for option in members], task) for members in options]
 
 
-def list_redraws(rows: Sequence[Row], facts: Path, settings: RedrawSettings) -> list[Redraw]:
-    """The truths whose options are to be chosen anew, each with its strategy, in the order of the dataset."""
+def list_redraws(rows: Sequence[Row], out: Path, recipe: Recipe, settings: RedrawSettings) -> list[Redraw]:
+    """The truths whose options are to be chosen anew, each with its strategy, in the order of the dataset.
+
+    Args:
+        rows: of the dataset.
+        out: the folder with its facts.
+        recipe: of the dataset.
+        settings: which tasks, and by which strategy.
+    """
     places: dict[str, list[int]] = defaultdict(list)
     for k, row in enumerate(rows):
         if row["question_type"] == CHOICE and (not settings.tasks or row["task"] in settings.tasks):
             places[row["group_id"]].append(k)
     firsts = [rows[members[0]] for members in places.values()]
     strategy = _assign_strategies(firsts, settings)
+    paths = {shard_path(out, "facts", row["source"], row["scene_id"]) for row in firsts}
+    chosen_tasks = [task for task in list_tasks(recipe) if any(row["task"] == task.name for row in firsts)]
+    plans = {
+        plan.group_id: replace(plan, rejection_reason="")
+        for path in sorted(paths)
+        if path.is_file()
+        for plan in read_plans(path, chosen_tasks, recipe)
+        if plan.question_type == CHOICE and plan.group_id in places
+    }
     return [
-        Redraw(
-            group_id=name,
-            task=first["task"],
-            source=first["source"],
-            scene_id=first["scene_id"],
-            strategy=strategy[name],
-            shard=shard_path(facts.parent, facts.name, first["source"], first["scene_id"]),
-            places=tuple(members),
-            key=RowEvidence.of_row(first).key if strategy[name] == "llm" else "",
-        )
+        Redraw(plans.get(name) or make_row_plan(first), strategy[name], tuple(members))
         for first, (name, members) in zip(firsts, places.items(), strict=True)
     ]
 
