@@ -109,8 +109,6 @@ def test_all_pairs_keep_the_margins_whatever_the_strategy(name: str, sampler: bo
         assert min(values) > 0
         assert values[options.truth] == POOL[3]
         assert options.strategy == name
-        expected = [0.0 if i == options.truth else abs(v - POOL[3]) for i, v in enumerate(values)]
-        assert np.allclose(options.separations, expected)
 
 
 @pytest.mark.parametrize("name", ["sampled", "perturbed"])

@@ -122,8 +122,8 @@ def test_letters_are_balanced_to_one_per_task_and_source() -> None:
         assert (entry.options is not None) == (entry.question_type == "multi-choice")
         if entry.options is not None:
             assert entry.options.options[entry.options.truth].key == entry.fact.truth_candidate.key
-            assert entry.options.separations[entry.options.truth] == 0
-            assert sum(s >= 1 for s in entry.options.separations) == 3
+            apart = MetricDepth().pair_margins(entry.options.options, entry.fact)[0][entry.options.truth]
+            assert sum(apart >= 1) == 3
     assert letter_counts(decided.chosen) == letter_counts(decided.chosen)
     written = Counter((p.fact.dataset, p.options.truth) for p in planned if p.options)
     assert {(s, k): n for (s, k), n in written.items()} == {
@@ -257,14 +257,12 @@ def test_difficulty_is_the_tercile_of_the_margin() -> None:
 
 def test_truth_moves_by_one_exchange() -> None:
     members = MANY[0].candidates[:4]
-    options = OptionSet(members, 1, "sampled", (1.0, 0.0, 2.0, 3.0))
+    options = OptionSet(members, 1, "sampled")
     for letter in range(4):
         moved = put_truth_at(options, letter)
         assert moved.options[letter] is members[1]
-        assert moved.separations[letter] == 0
-        assert {c.key: s for c, s in zip(moved.options, moved.separations, strict=True)} == {
-            c.key: s for c, s in zip(members, options.separations, strict=True)
-        }
+        assert moved.truth == letter
+        assert set(moved.options) == set(members)
         assert moved.strategy == "sampled"
 
 

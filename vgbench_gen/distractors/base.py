@@ -112,8 +112,6 @@ class OptionSet:
     """The place of the right option."""
     strategy: str
     """The name of the strategy that chose them."""
-    separations: tuple[float, ...]
-    """The distance of each option from the truth over the required margin; 0 for the truth itself."""
     fallback: str = ""
     """Why the task's own strategy has no set and this one was taken instead; "" where it is the one that was wanted."""
 
@@ -155,7 +153,7 @@ class Strategy(abc.ABC):
     ) -> OptionSet:
         """The first proposed set that passes all gates, shuffled.
 
-        margins="recorded" keeps validity and distinct print but only records separations; such items belong to a
+        margins="recorded" keeps validity and distinct print but only records distances; such items belong to a
         labelled stress set (`docs/validity.md#margins-between-all-pairs`), never to a headline.
 
         Raises:
@@ -164,9 +162,7 @@ class Strategy(abc.ABC):
         members, truth = self.find_set(fact, space, rng, count, margins)
         order = rng.permutation(len(members))
         shuffled = tuple(members[i] for i in order)
-        place = int(np.flatnonzero(order == truth)[0])
-        apart = space.pair_margins(shuffled, fact)[0][place].tolist()
-        return OptionSet(shuffled, place, self.name, tuple(0.0 if i == place else r for i, r in enumerate(apart)))
+        return OptionSet(shuffled, int(np.flatnonzero(order == truth)[0]), self.name)
 
     def find_set(
         self, fact: Fact, space: AnswerSpace, rng: np.random.Generator, count: int, margins: Margins

@@ -18,7 +18,7 @@ import numpy as np
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import BoolArray, Candidate, Fact, IntArray, QuestionType
 from vgbench_gen.distractors.balanced import CandidateSets, choose_sets
-from vgbench_gen.distractors.base import strategies
+from vgbench_gen.distractors.base import OptionSet, strategies
 from vgbench_gen.executors import Engine, run
 from vgbench_gen.pipeline.facts import FEW, FactsJob, make_plans, map_plans
 from vgbench_gen.pipeline.measure import name_tasks
@@ -26,11 +26,11 @@ from vgbench_gen.pipeline.question import (
     QuestionRejectedError,
     QuestionSettings,
     digest_options,
-    draw_members,
     draw_options,
     list_strategies,
     make_question,
     presentation_rng,
+    put_truth_at,
     require_other_side,
 )
 from vgbench_gen.pipeline.question_plan import QuestionPlan
@@ -168,14 +168,12 @@ def _describe(
 
 def _draw_sets(fact: Fact, plan: QuestionPlan, task: Task, settings: QuestionSettings) -> dict[int, list[Candidate]]:
     """Number of a draw -> its options, the truth first; none of a second strategy where the first one has some."""
-    for strategy in list_strategies(settings.strategy, task):
-        drawn = {}
-        for number in range(task.candidate_draws):
-            with suppress(QuestionRejectedError):
-                drawn[number] = draw_members(strategy, fact, plan.group_id, task, settings, number)
-        if drawn:
-            return drawn
-    return {}
+    drawn: dict[int, OptionSet] = {}
+    for number in range(task.candidate_draws):
+        with suppress(QuestionRejectedError):
+            drawn[number] = draw_options(fact, plan.group_id, task, settings, number)
+    preferred = {number: options for number, options in drawn.items() if not options.fallback} or drawn
+    return {number: list(put_truth_at(options, 0).options) for number, options in preferred.items()}
 
 
 def _draw_claims(fact: Fact, plan: QuestionPlan, task: Task, settings: QuestionSettings) -> dict[int, list[Candidate]]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from vgbench_gen.core.errors import TooFewOptionsError, VGBenchError
 from vgbench_gen.core.rng import format_canonical_json, hash_stably, rng_for
-from vgbench_gen.core.types import ALPHABET, LETTERS, Candidate, Fact, FloatArray, QuestionType
+from vgbench_gen.core.types import ALPHABET, LETTERS, Fact, FloatArray, QuestionType
 from vgbench_gen.distractors.base import DEFAULT, Margins, OptionSet, set_problem, strategies
 from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe, WordSettings
@@ -297,24 +297,6 @@ def list_strategies(strategy: str, task: Task) -> tuple[str, ...]:
     return tuple(dict.fromkeys((task.strategy, "set_first"))) if strategy == DEFAULT else (strategy,)
 
 
-def draw_members(
-    strategy: str, fact: Fact, group_id: str, task: Task, settings: QuestionSettings, draw: int
-) -> list[Candidate]:
-    """The members of the set that a strategy draws for `draw_options`, the truth first; nothing else is measured.
-
-    Raises:
-        QuestionRejectedError: there is no set that could be asked.
-    """
-    rng = _make_options_rng(strategy, group_id, settings, draw)
-    try:
-        members, truth = strategies[strategy].find_set(
-            fact, task, rng, settings.count_options(task.name), settings.margins
-        )
-    except TooFewOptionsError as error:
-        raise QuestionRejectedError(error.reason) from error
-    return [members[truth], *members[:truth], *members[truth + 1 :]]
-
-
 def _draw_by(
     strategy: str,
     fact: Fact,
@@ -380,11 +362,7 @@ def turn_to_other_side(fact: Fact, options: OptionSet | None, task: Task) -> tup
     other = task.counterpart(asked)
     if other is None or options is None:
         return None if other is None else (other, None)
-    separations = tuple(
-        0.0 if place == options.truth else _separate(candidate, other, task)
-        for place, candidate in enumerate(other.candidates)
-    )
-    return other, replace(options, options=other.candidates, separations=separations)
+    return other, replace(options, options=other.candidates)
 
 
 def require_other_side(
@@ -414,12 +392,6 @@ def require_other_side(
     return there, turned
 
 
-def _separate(candidate: Candidate, fact: Fact, task: Task) -> float:
-    if not task.valid(candidate, fact):
-        return float("nan")
-    return float(task.margin_ratio(fact.truth_candidate, candidate, fact))
-
-
 def _shuffle(options: OptionSet, plan: QuestionPlan) -> OptionSet:
     # Who reads both halves of a pair must not see in what changed its place which option is right.
     rng = rng_for(0, "options", plan.group_id, plan.question_type, plan.side)
@@ -434,6 +406,4 @@ def put_truth_at(options: OptionSet, letter: int) -> OptionSet:
 
 
 def _reorder(options: OptionSet, order: Sequence[int]) -> OptionSet:
-    members = tuple(options.options[k] for k in order)
-    separations = tuple(options.separations[k] for k in order)
-    return replace(options, options=members, truth=order.index(options.truth), separations=separations)
+    return replace(options, options=tuple(options.options[k] for k in order), truth=order.index(options.truth))

@@ -189,9 +189,7 @@ def recorded_options(item: Item, fact: Fact) -> OptionSet:
         item: the row.
         fact: as `rebuild_fact` reads it back.
     """
-    off = iter(distractor.separation for distractor in item.distractors)
-    separations = tuple(0.0 if k == fact.truth else next(off) for k in range(len(fact.candidates)))
-    return OptionSet(fact.candidates, fact.truth, item.strategy, separations)
+    return OptionSet(fact.candidates, fact.truth, item.strategy)
 
 
 class _KeptPictures:

@@ -10,7 +10,6 @@ import numpy as np
 
 from vgbench_gen.core.rng import hash_stably, rng_for
 from vgbench_gen.core.types import Distractor, Fact, Item
-from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.distractors.factorial import list_wrong_parts
 from vgbench_gen.pipeline.question import AnswerableText, MadeQuestion, QuestionSettings
 from vgbench_gen.store.pictures import Picture
@@ -91,7 +90,7 @@ def _row(
         tolerance=task.tolerance(form) if text.tolerance is None else text.tolerance,
         images=images,
         convention=task.convention,
-        distractors=_distractors(made.options) if made.options is not None else (),
+        distractors=_list_distractors(made),
         evidence=_make_evidence(made, text, frame_ids).with_fields(noise=noise).write(),
         template_id=words.template_id,
         paraphrase=words.paraphrase,
@@ -152,7 +151,7 @@ def row_with_options(
         answer=text.answer,
         images=tuple(pictures.name(picture) for picture in made.pictures),
         frame_ids=frame_ids,
-        distractors=_distractors(options),
+        distractors=_list_distractors(made),
         evidence=RowEvidence.of(item)
         .with_fields(**_show_evidence(made, frame_ids), noise=_make_noise_record(made))
         .write(),
@@ -216,11 +215,15 @@ def _item_id(identity: Sequence[str], polarity: str = "") -> str:
     return hash_stably("item", *identity, polarity, size=12)
 
 
-def _distractors(options: OptionSet) -> tuple[Distractor, ...]:
-    """How each wrong option was made, in the order of the letters."""
+def _list_distractors(made: MadeQuestion) -> tuple[Distractor, ...]:
+    """How each wrong option was made, in the order of the letters; empty for other question types."""
+    options = made.options
+    if options is None:
+        return ()
+    apart = made.task.pair_margins(options.options, made.fact)[0][options.truth].tolist()
     return tuple(
         Distractor(options.strategy, option.key, separation)
-        for place, (option, separation) in enumerate(zip(options.options, options.separations, strict=True))
+        for place, (option, separation) in enumerate(zip(options.options, apart, strict=True))
         if place != options.truth
     )
 
