@@ -149,7 +149,8 @@ def _redraw_rows(
     recipe, rows, digests = job.recipe, [], []
     settings = replace(QuestionSettings.of(recipe), strategy=entry.strategy, distractor_seed=job.seed)
     for item, letter in zip(items, entry.letters, strict=True):
-        plan = plan_of_row(item, letter, draw)
+        side, paired = RowEvidence.of(item).side, bool(item.pair_id)
+        plan = replace(entry.plan, draw=draw, letter=letter, side=side, paired=paired, difficulty=item.difficulty)
         if entry.strategy:
             there, options = ask_as_planned(fact, plan, task, settings)
         else:
@@ -162,24 +163,6 @@ def _redraw_rows(
         rows.append(make_item_row(row))
         digests.append(digest_options(options, task))
     return replace(entry, rows=tuple(rows), option_digests=tuple(digests))
-
-
-def plan_of_row(item: Item, letter: int, draw: int = 0) -> QuestionPlan:
-    """The plan of a multi-choice row, with this letter and this draw of its options."""
-    return QuestionPlan(
-        task=item.task,
-        source=item.source,
-        split=item.split,
-        scene_id=item.scene_id,
-        group_id=item.group_id,
-        question_type=CHOICE,
-        places=len(item.options),
-        draw=draw,
-        difficulty=item.difficulty,
-        letter=letter,
-        side=RowEvidence.of(item).side,
-        paired=bool(item.pair_id),
-    )
 
 
 def recorded_options(item: Item, fact: Fact) -> OptionSet:
