@@ -75,9 +75,9 @@ class QuestionSettings:
         return self.options_of.get(task, self.options)
 
 
-@dataclass(frozen=True, slots=True)
-class Wording:
-    """The words of a question."""
+@dataclass(frozen=True, slots=True, eq=False)
+class AnswerableText:
+    """One text that is put to a reader, with its right answer: a question, or one of the two claims of a judgment."""
 
     question: str
     """The question, with all its slots filled."""
@@ -89,18 +89,7 @@ class Wording:
     """Conventions that the words must state, by the names that `text.lint` knows."""
     kept: bool = False
     """Whether the words stood in a row before, so that the options alone have to be checked."""
-
-
-FillWords = Callable[[Mapping[str, str], Sequence[Picture]], Wording]
-"""Gives the words of a question for the values of its slots and the pictures that it shows."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class AnswerableText:
-    """One text that is put to a reader, with its right answer: a question, or one of the two claims of a judgment."""
-
-    wording: Wording
-    answer: str
+    answer: str = ""
     """The letter, "Yes" or "No", or the number with its unit."""
     options: tuple[str, ...] = ()
     """The options of a multi-choice question as texts without letters."""
@@ -109,6 +98,10 @@ class AnswerableText:
     """What its counterpart claims about the same pixels."""
     tolerance: float | None = None
     """What "true" means for a claim, in the task's unit or as a ratio."""
+
+
+FillWords = Callable[[Mapping[str, str], Sequence[Picture]], AnswerableText]
+"""Gives the words of a question, without its answer, for the values of its slots and the pictures that it shows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,9 +170,9 @@ def make_question(
             raise QuestionRejectedError("no_false_claim")
         pictures = twins.pictures
         texts = tuple(
-            AnswerableText(
+            replace(
                 fill_words({**twins.slots, **claim.slots}, pictures),
-                fill_word(answer),
+                answer=fill_word(answer),
                 claim=claim,
                 other_claim=other,
                 tolerance=twins.tolerance,
@@ -194,12 +187,12 @@ def make_question(
             raise ValueError(f"{plan.group_id}: a multi-choice question without options")
         shown = task.choice(fact, options, rng)
         pictures = shown.pictures
-        wording = fill_words(shown.slots, pictures)
-        texts = (AnswerableText(wording, ALPHABET[options.truth], shown.options),)
+        text = fill_words(shown.slots, pictures)
+        texts = (replace(text, answer=ALPHABET[options.truth], options=shown.options),)
     else:
         shown = task.open_ended(fact)
         pictures = shown.pictures
-        texts = (AnswerableText(fill_words(shown.slots, pictures), shown.answer),)
+        texts = (replace(fill_words(shown.slots, pictures), answer=shown.answer),)
     made = MadeQuestion(plan, fact, task, options, pictures, texts, _find_known_share(plan))
     return _check_question(made, settings) if check else made
 
@@ -212,11 +205,10 @@ def _check_question(made: MadeQuestion, settings: QuestionSettings) -> MadeQuest
             would refuse a claim.
     """
     for text in made.texts:
-        words, options = text.wording, text.options
         problems = (
-            lint.lint_options(options)
-            if words.kept
-            else lint.lint(words.question, words.context, options, words.states)
+            lint.lint_options(text.options)
+            if text.kept
+            else lint.lint(text.question, text.context, text.options, text.states)
         )
         if problems:
             raise QuestionRejectedError(f"lint: {problems[0]}")
@@ -243,8 +235,8 @@ def _fill_template(plan: QuestionPlan, settings: QuestionSettings) -> FillWords:
     bank = list_phrasings(plan.task, form, settings.words)
     drawn = bank[int(rng_for(settings.seed, "phrasing", plan.group_id, form).integers(len(bank)))]
 
-    def fill(slots: Mapping[str, str], pictures: Sequence[Picture]) -> Wording:
-        return Wording(*render(drawn, slots), drawn.id, drawn.paraphrase, drawn.states)
+    def fill(slots: Mapping[str, str], pictures: Sequence[Picture]) -> AnswerableText:
+        return AnswerableText(*render(drawn, slots), drawn.id, drawn.paraphrase, drawn.states)
 
     return fill
 

@@ -17,10 +17,10 @@ from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.pipeline.facts import read_facts
 from vgbench_gen.pipeline.measure import name_tasks, shard_path
 from vgbench_gen.pipeline.question import (
+    AnswerableText,
     FillWords,
     QuestionRejectedError,
     QuestionSettings,
-    Wording,
     ask_as_planned,
     digest_options,
     make_question,
@@ -193,8 +193,8 @@ def _picture_names(item: Item) -> dict[str, str]:
 def _keep_words(item: Item, task: Task, recipe: Recipe) -> FillWords:
     """Gives the row's own words, filled again where they name the options."""
 
-    def fill(slots: Mapping[str, str], pictures: Sequence[Picture]) -> Wording:
-        words = Wording(item.question, item.context, item.template_id, item.paraphrase, kept=True)
+    def fill(slots: Mapping[str, str], pictures: Sequence[Picture]) -> AnswerableText:
+        words = AnswerableText(item.question, item.context, item.template_id, item.paraphrase, kept=True)
         # Words that name options go with marks that show them; where all pictures stay, so do the words.
         if [picture.key() for picture in pictures] == list(_picture_names(item)):
             return words
@@ -203,7 +203,7 @@ def _keep_words(item: Item, task: Task, recipe: Recipe) -> FillWords:
             return words
         question, context, paraphrase = refill_template(item, before, slots, recipe)
         same = (question, context) == (item.question, item.context)
-        return Wording(question, context, item.template_id, paraphrase, kept=same)
+        return AnswerableText(question, context, item.template_id, paraphrase, kept=same)
 
     return fill
 

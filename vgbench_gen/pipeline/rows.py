@@ -54,7 +54,7 @@ def _row(
     pictures: PictureNamer,
     noise: NoiseRecord | None,
 ) -> Item:
-    plan, fact, task, words = made.plan, made.fact, made.task, text.wording
+    plan, fact, task = made.plan, made.fact, made.task
     form, truth = plan.question_type, fact.truth_candidate
     strategy, seed = (made.options.strategy, settings.distractor_seed) if made.options is not None else ("", 0)
     identity = _identity(made, text, strategy, seed)
@@ -80,8 +80,8 @@ def _row(
         scene_id=fact.scene_id,
         frame_ids=frame_ids,
         split=fact.split,
-        question=words.question,
-        context=words.context,
+        question=text.question,
+        context=text.context,
         options=text.options,
         answer=text.answer,
         answer_value=tuple(truth.value.ravel().tolist()),
@@ -92,8 +92,8 @@ def _row(
         convention=task.convention,
         distractors=_list_distractors(made),
         evidence=_make_evidence(made, text, frame_ids).with_fields(noise=noise).write(),
-        template_id=words.template_id,
-        paraphrase=words.paraphrase,
+        template_id=text.template_id,
+        paraphrase=text.paraphrase,
         strategy=strategy,
         distractor_seed=seed,
         error_parts=() if made.options is None else list_wrong_parts(made.options),
@@ -139,14 +139,13 @@ def row_with_options(
     (text,), options = made.texts, made.options
     if options is None:
         raise ValueError(f"{item.id}: a multi-choice question without options")
-    words = text.wording
     frame_ids = frames_shown(made.fact, made.pictures)
     return replace(
         item,
         id=_item_id(_identity(made, text, strategy, seed)),
-        question=words.question,
-        context=words.context,
-        paraphrase=words.paraphrase,
+        question=text.question,
+        context=text.context,
+        paraphrase=text.paraphrase,
         options=text.options,
         answer=text.answer,
         images=tuple(pictures.name(picture) for picture in made.pictures),
@@ -163,11 +162,11 @@ def row_with_options(
 
 
 def row_with_words(item: Item, question: str, context: str, model: str, language: str) -> Item:
-    """A finished row in other words. It is another question then, so its ids are others; its group stays.
+    """A finished row in other text. It is another question then, so its ids are others; its group stays.
 
     Args:
         item: the row as it was.
-        question, context: the new words.
+        question, context: the new text.
         model: who worded them.
         language: that they are in.
     """
@@ -202,10 +201,10 @@ def _make_noise_record(made: MadeQuestion) -> NoiseRecord:
 
 def _identity(made: MadeQuestion, text: AnswerableText, strategy: str, seed: int) -> tuple[str, ...]:
     """What makes a question another one, as names to hash: truth, form, words, wrong options, side."""
-    plan, words = made.plan, text.wording
-    worded_by = words.template_id
+    plan = made.plan
+    worded_by = text.template_id
     if ITEM_MARK in worded_by:  # two rewordings of a row are two questions
-        worded_by = hash_stably("reworded", worded_by, words.question, words.context)
+        worded_by = hash_stably("reworded", worded_by, text.question, text.context)
     identity = (plan.group_id, plan.question_type, worded_by, strategy, str(seed), *text.options)
     return (*identity, plan.side) if plan.side else identity
 
