@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
-from vgbench_gen.core.errors import VGBenchError
+from vgbench_gen.core.errors import DatasetError, FrameError, VGBenchError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import digest_bytes
-from vgbench_gen.core.types import ALPHABET, Fact, FloatArray, Item
+from vgbench_gen.core.types import ALPHABET, ColorArray, Fact, FloatArray, Item
 from vgbench_gen.distractors.base import Margins, set_problem
 from vgbench_gen.geometry.poses import measure_orthonormality_deviation
 from vgbench_gen.quality import _shown
@@ -23,8 +24,10 @@ from vgbench_gen.quality.checks import find_consistency_problems
 from vgbench_gen.quality.noise import find_noise_problems
 from vgbench_gen.scenes.base import SceneRef
 from vgbench_gen.scenes.opening import lay_to_scene, open_scene
-from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.scenes.view import SceneView, encode_png
+from vgbench_gen.store import pictures
 from vgbench_gen.store.dataset import load
+from vgbench_gen.store.media import MediaStore
 from vgbench_gen.tasks.base import Task, tasks
 from vgbench_gen.tasks.records import read_camera_record
 from vgbench_gen.tasks.row_evidence import UNREADABLE, RowEvidence, read_side, rebuild_fact
@@ -34,7 +37,6 @@ from vgbench_gen.text.render import fill_word
 _CHUNK = 200  # rows per job, at least: a few row groups
 _CAMERA_TOLERANCE_PX = 1e-6  # a stored camera must be the scan's own
 _POSE_TOLERANCE = 1e-9
-# What reading a damaged row back can raise.
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,8 @@ class VerifyJob:
     items: tuple[Item, ...]
     gates: Gates
     """The gates of the build that the items come from."""
+    media: str = ""
+    """The folder of the build's images, which those of the scan are compared with; "" where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,14 +180,16 @@ def _pair_problem(pair_id: str, members: Sequence[Item]) -> str:
 
 
 def group_by_scene(
-    items: Iterable[Item], refs: Iterable[SceneRef], gates: Gates
+    items: Iterable[Item], refs: Iterable[SceneRef], gates: Gates, media: str = ""
 ) -> tuple[list[VerifyJob], list[Problem]]:
-    """Items grouped with their scans, and a problem for every item whose scan is not there."""
+    """Items grouped with their scans, and a problem for every item whose scan is not there. media: of `VerifyJob`."""
     known = {(ref.dataset, ref.scene_id): ref for ref in refs}
     grouped: dict[tuple[str, str], list[Item]] = defaultdict(list)
     for item in items:
         grouped[item.source, item.scene_id].append(item)
-    jobs = [VerifyJob(known[key], tuple(members), gates) for key, members in sorted(grouped.items()) if key in known]
+    jobs = [
+        VerifyJob(known[key], tuple(members), gates, media) for key, members in sorted(grouped.items()) if key in known
+    ]
     missing = [
         Problem(item.id, item.task, "scene_missing", f"{item.source} {item.scene_id} is not among the scenes given")
         for key, members in sorted(grouped.items())
@@ -200,8 +206,9 @@ def verify_scene(job: VerifyJob) -> list[Problem]:
             wanted = {frame_id for item in job.items for frame_id in item.frame_ids}
             cut = {frame_id for item in job.items if tasks[item.task].cuts_crops for frame_id in item.frame_ids}
             view = SceneView(scene, job.gates, wanted, wide=cut)
-            names: dict[tuple[str, bool], str] = {}
-            problems = [problem for item in job.items for problem in _find_raw_problems(item, view, names)]
+            facts, problems = _rebuild_facts(job.items)
+            given = _name_images(view, facts, job.media)
+            problems += [problem for item, fact in facts for problem in _find_raw_problems(item, fact, view, given)]
             view.close()
             return problems
     except VGBenchError as error:
@@ -213,15 +220,66 @@ def verify_job(job: VerifyJob | RowsJob) -> list[Problem]:
     return verify_rows(job) if isinstance(job, RowsJob) else verify_scene(job)
 
 
-def _find_raw_problems(item: Item, view: SceneView, names: dict[tuple[str, bool], str]) -> list[Problem]:
-    """names: (frame id, whether wide) -> media name of what the scan gives, filled as frames are met.
+def _rebuild_facts(items: Iterable[Item]) -> tuple[list[tuple[Item, Fact]], list[Problem]]:
+    """The items with what their rows say was measured, and a problem for every item whose row cannot be read back."""
+    facts: list[tuple[Item, Fact]] = []
+    problems = []
+    for item in items:
+        try:
+            facts.append((item, rebuild_fact(item)))
+        except UNREADABLE as error:
+            problems.append(Problem(item.id, item.task, "raw_route", f"{type(error).__name__}: {error}"))
+    return facts, problems
+
+
+def _name_images(view: SceneView, facts: Iterable[tuple[Item, Fact]], media: str) -> dict[tuple[str, bool, str], str]:
+    """(frame id, whether wide, name in the row) -> media name of what the scan gives.
+
+    In the order of the capture, as a video is read once from its start. The stored image of that name is decoded and
+    compared, which takes half of the time of encoding the frame again.
+    """
+    store = MediaStore(Path(media)) if media else None
+    wanted: dict[str, set[tuple[bool, str]]] = defaultdict(set)
+    for item, fact in facts:
+        for frame_id, name in fact.pictures.items():
+            wanted[frame_id].add((tasks[item.task].cuts_crops, name))
+    names: dict[tuple[str, bool, str], str] = {}
+    for frame in view.frames:
+        color: tuple[ColorArray, ColorArray] | None = None
+        for wide, name in sorted(wanted[frame.id]):
+            try:
+                data = frame.original_image(wide)
+                if data is None:
+                    color = color or frame.read_color()
+                    if store and _is_stored(color[wide], name, store):
+                        names[frame.id, wide, name] = name
+                        continue
+                    data = encode_png(color[wide])
+                suffix = "jpg" if data[:2] == b"\xff\xd8" else "png"
+                names[frame.id, wide, name] = f"{digest_bytes(data)}.{suffix}"
+            except FrameError as error:
+                names[frame.id, wide, name] = f"no image ({error})"
+    return names
+
+
+def _is_stored(color: ColorArray, name: str, store: MediaStore) -> bool:
+    try:
+        return store.has(name) and np.array_equal(pictures.decode(store.get(name), name), color)
+    except DatasetError:
+        return False
+
+
+def _find_raw_problems(
+    item: Item, asked: Fact, view: SceneView, given: dict[tuple[str, bool, str], str]
+) -> list[Problem]:
+    """given: of `_name_images`.
 
     The second item of a pair is turned back first, to what the scan shows; what the second route gives there is turned
     into the item's own terms and compared with the item itself.
     """
     found: list[tuple[str, str]] = []
     try:
-        task, asked = tasks[item.task].with_gates(view.gates), rebuild_fact(item)
+        task = tasks[item.task].with_gates(view.gates)
         # The way back is measured between the same pixels, by the second route in its own direction.
         fact = task.counterpart(asked) if read_side(item) not in ("", "back") else asked
         if fact is None:
@@ -236,12 +294,9 @@ def _find_raw_problems(item: Item, view: SceneView, names: dict[tuple[str, bool]
                 off = np.abs(poses[frame_id] - frame.world_from_camera).max()
                 if off > _POSE_TOLERANCE:
                     found.append(("pose", f"frame {frame_id}: stored pose is {off:.2e} from the scan's"))
-            if (frame_id, wide) not in names:
-                data, suffix = frame.base_image(wide)
-                names[frame_id, wide] = f"{digest_bytes(data)}.{suffix}"
-            given = names[frame_id, wide]
-            if given != fact.pictures[frame_id]:
-                found.append(("pixels", f"frame {frame_id}: image {fact.pictures[frame_id]}, scan gives {given}"))
+            name = fact.pictures[frame_id]
+            if given[frame_id, wide, name] != name:
+                found.append(("pixels", f"frame {frame_id}: image {name}, scan gives {given[frame_id, wide, name]}"))
         second = task.recheck(fact, view)
         if fact is not asked:
             turned = task.counterpart(replace(fact, second_value=second))
