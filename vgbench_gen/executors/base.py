@@ -104,6 +104,7 @@ def run(
     """
     engine = engine or Engine()
     executor = engines[engine.name]
+    _give_back_memory()
     died: list[int] = []
     with closing(executor.attempt(function, jobs, engine, folders, False, on_steps)) as attempt:
         for index, outcome in attempt:
@@ -155,18 +156,20 @@ def set_counter(note_step: Callable[[], object]) -> Callable[[], object]:
 
 
 def do_job(function: Callable[[Job], Result], job: Job) -> Result:
-    """What the function gives; the memory that it freed goes back to the system.
-
-    The C library keeps it otherwise, and the next kind of work, whose arrays have other sizes, takes more beside it.
-    """
+    """What the function gives; the memory that it freed goes back to the system."""
     try:
         return function(job)
     finally:
-        arrow = sys.modules.get("pyarrow")
-        if arrow is not None:
-            arrow.default_memory_pool().release_unused()
-        with suppress(AttributeError, OSError):  # not glibc
-            ctypes.CDLL(None).malloc_trim(0)
+        _give_back_memory()
+
+
+def _give_back_memory() -> None:
+    """The C library keeps what was freed, and the next kind of work, whose arrays have other sizes, takes more."""
+    arrow = sys.modules.get("pyarrow")
+    if arrow is not None:
+        arrow.default_memory_pool().release_unused()
+    with suppress(AttributeError, OSError):  # not glibc
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 @contextmanager
