@@ -104,7 +104,7 @@ def run(
     """
     engine = engine or Engine()
     executor = engines[engine.name]
-    _give_back_memory()
+    give_back_memory()
     died: list[int] = []
     with closing(executor.attempt(function, jobs, engine, folders, False, on_steps)) as attempt:
         for index, outcome in attempt:
@@ -160,11 +160,12 @@ def do_job(function: Callable[[Job], Result], job: Job) -> Result:
     try:
         return function(job)
     finally:
-        _give_back_memory()
+        give_back_memory()
 
 
-def _give_back_memory() -> None:
-    """The C library keeps what was freed, and the next kind of work, whose arrays have other sizes, takes more."""
+def give_back_memory() -> None:
+    """Give what was freed back to the system: the C library keeps it, and work of another kind, whose arrays have other
+    sizes, takes more."""
     arrow = sys.modules.get("pyarrow")
     if arrow is not None:
         arrow.default_memory_pool().release_unused()
