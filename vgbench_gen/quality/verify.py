@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -206,9 +207,8 @@ def verify_scene(job: VerifyJob) -> list[Problem]:
             wanted = {frame_id for item in job.items for frame_id in item.frame_ids}
             cut = {frame_id for item in job.items if tasks[item.task].cuts_crops for frame_id in item.frame_ids}
             view = SceneView(scene, job.gates, wanted, wide=cut)
-            facts, problems = _rebuild_facts(job.items)
-            given = _name_images(view, facts, job.media)
-            problems += [problem for item, fact in facts for problem in _find_raw_problems(item, fact, view, given)]
+            given = _name_images(view, job)
+            problems = [problem for item in job.items for problem in _find_raw_problems(item, view, given)]
             view.close()
             return problems
     except VGBenchError as error:
@@ -220,58 +220,41 @@ def verify_job(job: VerifyJob | RowsJob) -> list[Problem]:
     return verify_rows(job) if isinstance(job, RowsJob) else verify_scene(job)
 
 
-def _rebuild_facts(items: Iterable[Item]) -> tuple[list[tuple[Item, Fact]], list[Problem]]:
-    """The items with what their rows say was measured, and a problem for every item whose row cannot be read back."""
-    facts: list[tuple[Item, Fact]] = []
-    problems = []
-    for item in items:
-        try:
-            facts.append((item, rebuild_fact(item)))
-        except UNREADABLE as error:
-            problems.append(Problem(item.id, item.task, "raw_route", f"{type(error).__name__}: {error}"))
-    return facts, problems
+def _name_images(view: SceneView, job: VerifyJob) -> dict[tuple[str, bool, str], str]:
+    """(frame id, whether wide, name in the row) -> media name of what the scan gives, where that can be read.
 
-
-def _name_images(view: SceneView, facts: Iterable[tuple[Item, Fact]], media: str) -> dict[tuple[str, bool, str], str]:
-    """(frame id, whether wide, name in the row) -> media name of what the scan gives.
-
-    In the order of the capture, as a video is read once from its start. The stored image of that name is decoded and
-    compared, which takes half of the time of encoding the frame again.
+    In the order of the capture, as a video is read once from its start. Where the stored image of that name has the
+    scan's pixels, the frame need not be encoded again, which takes twice as long as decoding.
     """
-    store = MediaStore(Path(media)) if media else None
-    wanted: dict[str, set[tuple[bool, str]]] = defaultdict(set)
-    for item, fact in facts:
-        for frame_id, name in fact.pictures.items():
-            wanted[frame_id].add((tasks[item.task].cuts_crops, name))
+    store, wanted = MediaStore(Path(job.media)), defaultdict[str, set[tuple[bool, str]]](set)
+    for item in job.items:
+        with suppress(*UNREADABLE):  # which `_find_raw_problems` names
+            for frame_id, name in rebuild_fact(item).pictures.items():
+                wanted[frame_id].add((tasks[item.task].cuts_crops, name))
     names: dict[tuple[str, bool, str], str] = {}
     for frame in view.frames:
         color: tuple[ColorArray, ColorArray] | None = None
         for wide, name in sorted(wanted[frame.id]):
-            try:
-                data = frame.original_image(wide)
+            with suppress(FrameError):
+                data, suffix = frame.original_image(wide), "png"
                 if data is None:
                     color = color or frame.read_color()
-                    if store and _is_stored(color[wide], name, store):
-                        names[frame.id, wide, name] = name
-                        continue
-                    data = encode_png(color[wide])
-                suffix = "jpg" if data[:2] == b"\xff\xd8" else "png"
+                    data = _find_stored(name, color[wide], store) or encode_png(color[wide])
+                elif data[:2] == b"\xff\xd8":
+                    suffix = "jpg"
                 names[frame.id, wide, name] = f"{digest_bytes(data)}.{suffix}"
-            except FrameError as error:
-                names[frame.id, wide, name] = f"no image ({error})"
     return names
 
 
-def _is_stored(color: ColorArray, name: str, store: MediaStore) -> bool:
-    try:
-        return store.has(name) and np.array_equal(pictures.decode(store.get(name), name), color)
-    except DatasetError:
-        return False
+def _find_stored(name: str, color: ColorArray, store: MediaStore) -> bytes | None:
+    """The stored image of that name where it has these pixels."""
+    with suppress(DatasetError):
+        data = store.get(name) if store.has(name) else b""
+        return data if data and np.array_equal(pictures.decode(data, name), color) else None
+    return None
 
 
-def _find_raw_problems(
-    item: Item, asked: Fact, view: SceneView, given: dict[tuple[str, bool, str], str]
-) -> list[Problem]:
+def _find_raw_problems(item: Item, view: SceneView, given: dict[tuple[str, bool, str], str]) -> list[Problem]:
     """given: of `_name_images`.
 
     The second item of a pair is turned back first, to what the scan shows; what the second route gives there is turned
@@ -279,7 +262,7 @@ def _find_raw_problems(
     """
     found: list[tuple[str, str]] = []
     try:
-        task = tasks[item.task].with_gates(view.gates)
+        task, asked = tasks[item.task].with_gates(view.gates), rebuild_fact(item)
         # The way back is measured between the same pixels, by the second route in its own direction.
         fact = task.counterpart(asked) if read_side(item) not in ("", "back") else asked
         if fact is None:
@@ -295,8 +278,9 @@ def _find_raw_problems(
                 if off > _POSE_TOLERANCE:
                     found.append(("pose", f"frame {frame_id}: stored pose is {off:.2e} from the scan's"))
             name = fact.pictures[frame_id]
-            if given[frame_id, wide, name] != name:
-                found.append(("pixels", f"frame {frame_id}: image {name}, scan gives {given[frame_id, wide, name]}"))
+            gives = given.get((frame_id, wide, name), "none that can be read")
+            if gives != name:
+                found.append(("pixels", f"frame {frame_id}: image {name}, scan gives {gives}"))
         second = task.recheck(fact, view)
         if fact is not asked:
             turned = task.counterpart(replace(fact, second_value=second))
