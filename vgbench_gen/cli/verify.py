@@ -88,10 +88,8 @@ def verify_dataset(dataset: Path, scenes: list[Path], workers: int) -> VerifyRep
     by_rows = plan_rows(str(dataset), items.group_starts, gates)
     media = str(folder / "media") if folder is not None else ""
     by_scene, missing = group_by_scene(rows, find_scenes(scenes), gates, media) if scenes else ([], [])
-    jobs: list[VerifyJob | RowsJob] = [
-        *by_scene,
-        *by_rows,
-    ]  # a scene takes longest, so no worker should begin one when the others are done
+    # A scene takes longest, so no worker should begin one when the others are done.
+    jobs: list[VerifyJob | RowsJob] = [*by_scene, *by_rows]
     results = {}
     with progress_bar("verify", "step") as progress:
         progress(0, len(jobs))

@@ -236,13 +236,11 @@ def _name_images(view: SceneView, job: VerifyJob) -> dict[tuple[str, bool, str],
         color: tuple[ColorArray, ColorArray] | None = None
         for wide, name in sorted(wanted[frame.id]):
             with suppress(FrameError):
-                data, suffix = frame.original_image(wide), "png"
+                data = frame.original_image(wide)
                 if data is None:
                     color = color or frame.read_color()
                     data = _find_stored(name, color[wide], store) or encode_png(color[wide])
-                elif data[:2] == b"\xff\xd8":
-                    suffix = "jpg"
-                names[frame.id, wide, name] = f"{digest_bytes(data)}.{suffix}"
+                names[frame.id, wide, name] = f"{digest_bytes(data)}.{pictures.find_image_kind(data)}"
     return names
 
 

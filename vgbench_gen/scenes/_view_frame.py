@@ -21,7 +21,7 @@ from vgbench_gen.core.types import BoolArray, Camera, ColorArray, DepthArray, Fl
 from vgbench_gen.geometry import cameras, poses, projection, visibility
 from vgbench_gen.scenes.base import DepthKind, Frame, FrameObject
 from vgbench_gen.scenes.opening import decode_depth
-from vgbench_gen.store.pictures import hash_look
+from vgbench_gen.store.pictures import find_image_kind, hash_look
 
 Float32Array = npt.NDArray[np.float32]
 
@@ -80,8 +80,6 @@ class ViewFrame:
         self.source_size = frame.camera.size
         self._frame = frame
         self._spool = spool
-
-        self._grey: ColorArray | None = None
         self._slots: dict[tuple[int, int], tuple[int, int]] = {}
         self._small: tuple[tuple[int, int], tuple[int, ...]] | None = None
         if keeps_color:
@@ -130,11 +128,11 @@ class ViewFrame:
         data = self.original_image(wide) if slot is None else self._spool.get(slot)
         if data is None:
             data = encode_png(self.read_color()[wide])
-        return data, "jpg" if data[:2] == b"\xff\xd8" else "png"
+        return data, find_image_kind(data)
 
     def original_image(self, wide: bool = False) -> bytes | None:
         """The scan's own bytes where pictures of this frame start from them, or None."""
-        return self._frame.encoded_color() if self.base_camera(wide).size == self._frame.camera.size else None
+        return self._frame.encoded_color() if self.base_camera(wide).size == self.source_size else None
 
     def read_color(self) -> tuple[ColorArray, ColorArray]:
         """(H, W, 3) RGB pixels of the delivered and of the wide image, decoded anew.
@@ -144,28 +142,23 @@ class ViewFrame:
         """
         native = self._frame.color()
         color = _resize_to(native, self.camera)
-        if self._grey is None:
-            self._grey = _convert_to_grey(color)
+        if "grey" not in self.__dict__:
+            self.grey = _convert_to_grey(color)
         return color, color if self.wide_camera.size == self.camera.size else _resize_to(native, self.wide_camera)
 
     def _keep_color(self) -> None:
-        images = self.read_color()
+        color, wide = self.read_color()
         # Wide images are kept now as well: to come back for some means to decode a video once more from its start.
-        self._slots = {
-            camera.size: self._spool.put(encode_png(image))
-            for wide, camera, image in zip((False, True), (self.camera, self.wide_camera), images, strict=True)
-            if not (wide and camera.size == self.camera.size) and self.original_image(wide) is None
-        }
-        small = _shrink_color(images[0])
+        for size, image in {self.camera.size: color, self.wide_camera.size: wide}.items():
+            if size != self.source_size or self._frame.encoded_color() is None:
+                self._slots[size] = self._spool.put(encode_png(image))
+        small = _shrink_color(color)
         self._small = self._spool.put(small.tobytes()), small.shape
 
-    @property
+    @cached_property
     def grey(self) -> ColorArray:
         """(h, w) the delivered image in grey, at most 640 columns."""
-        if self._grey is None:
-            self.read_color()
-        assert self._grey is not None
-        return self._grey
+        return _convert_to_grey(self.read_color()[0])
 
     def small_color(self) -> ColorArray:
         """(h, w, 3) RGB pixels of the delivered image, shrunk to a long side of at most 640."""

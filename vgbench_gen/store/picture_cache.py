@@ -52,9 +52,7 @@ class PictureCache:
             with suppress(DatasetError):  # a foreign entry is as good as none
                 if self.media.has(known):
                     return known
-        untouched = not picture.ops and picture.base.endswith(".jpg")
-        base = None if untouched else self._load_base(picture.base)
-        name = self.media.put(pictures.render(picture, self.media, base), "jpg")
+        name = self.media.put(pictures.render(picture, self.media, self._load_base), "jpg")
         self._remember(key, name)
         return name
 
