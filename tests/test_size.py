@@ -17,13 +17,13 @@ MOST_LINES = {
     # room: (today, to go to; 85 more for each kind of question that is added to the ten)
     "core": (2047, 1300),
     "geometry": (1342, 1300),
-    "scenes": (6979, 6000),  # colour that is read when it is needed
+    "scenes": (6957, 6000),
     "store": (2938, 2450),  # strokes around a point that are computed once per shape
     "tasks": (10850, 8700),
     "distractors": (905, 700),
     "text": (1986, 1700),
     "pipeline": (6491, 4600),
-    "quality": (5909, 4300),  # images of scans compared with the stored ones
+    "quality": (5872, 4300),
     "samples": (7532, 7000),  # maps of a lens in bands
     "evaluation": (15120, 11000),
     "agent": (7503, 6300),

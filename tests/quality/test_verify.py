@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import copy
-import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,14 +13,12 @@ import pytest
 from tests.quality.conftest import NAMES, Rows, compose_rows
 from tests.scene_factory import RoomScene
 from tests.small_room import small_room, stored
-from vgbench_gen.core.errors import FrameError, SceneError
+from vgbench_gen.core.errors import SceneError
 from vgbench_gen.core.gates import Gates
-from vgbench_gen.core.types import ColorArray, Item
-from vgbench_gen.quality import verify
+from vgbench_gen.core.types import Item
 from vgbench_gen.quality.verify import VerifyJob, group_by_scene, plan_rows, verify_item, verify_scene, verify_set
 from vgbench_gen.scenes import base
 from vgbench_gen.scenes.base import SceneRef
-from vgbench_gen.scenes.view import encode_png
 from vgbench_gen.store.drawing import COLORS, CROSSHAIR, SHAPES
 from vgbench_gen.tasks.row_evidence import rebuild_fact
 from vgbench_gen.text.marks import name_mark
@@ -383,11 +380,9 @@ class OneRoom:
         return self.scene
 
 
-def raw_checks(
-    monkeypatch: pytest.MonkeyPatch, items: list[Item], scene: RoomScene | None = None, media: Path = Path()
-) -> set[str]:
+def raw_checks(monkeypatch: pytest.MonkeyPatch, items: list[Item], scene: RoomScene | None = None) -> set[str]:
     monkeypatch.setattr(base, "loaders", OneRoom(scene or small_room()))
-    job = VerifyJob(SceneRef("ca1m", "room", Path()), tuple(items), GATES, str(media))
+    job = VerifyJob(SceneRef("ca1m", "room", Path()), tuple(items), GATES)
     return {p.check for p in verify_scene(job)}
 
 
@@ -427,41 +422,6 @@ def test_a_scan_with_other_depth_or_pixels_is_noticed(rows: Rows, monkeypatch: p
     for frame in stored(other):
         frame.stored_color = np.roll(frame.stored_color, 1, axis=1)
     assert raw_checks(monkeypatch, [item], other) == {"pixels"}
-
-
-def test_stored_images_spare_encoding_the_frames_again(
-    rows: Rows, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    items = [item for item in rows.items if item.task == "metric_depth"]
-    encoded: list[bytes] = []
-
-    def encode(color: ColorArray) -> bytes:
-        encoded.append(encode_png(color))
-        return encoded[-1]
-
-    monkeypatch.setattr(verify, "encode_png", encode)
-    assert raw_checks(monkeypatch, items, media=rows.media.root) == set()
-    assert encoded == []
-    other = small_room()
-    for frame in stored(other):
-        frame.stored_color = np.roll(frame.stored_color, 1, axis=1)
-    assert raw_checks(monkeypatch, items, other, rows.media.root) == {"pixels"}
-    encoded.clear()
-    damaged = shutil.copytree(rows.media.root, tmp_path / "media")
-    for path in damaged.glob("*/*.png"):
-        path.write_bytes(path.read_bytes()[:-9])
-    assert raw_checks(monkeypatch, items, media=damaged) == set()
-    assert len(encoded) == len({frame_id for item in items for frame_id in item.frame_ids})
-
-
-def test_colour_that_cannot_be_read_is_a_problem_of_the_pixels(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(frame: object) -> ColorArray:
-        raise FrameError("0", "noise", "a picture", "Copy it again.")
-
-    room = small_room()
-    for frame in stored(room):
-        monkeypatch.setattr(type(frame), "color", refuse)
-    assert raw_checks(monkeypatch, [rows.one("metric_depth", "open-ended")], room) == {"pixels"}
 
 
 def test_a_missing_frame_or_scan_is_said(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ import io
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -346,10 +347,10 @@ def test_the_cache_remembers_and_forgives(media: MediaStore, tmp_path: Path, mon
     expected = f"{digest_bytes(render(picture, media))}.jpg"
     count = 0
 
-    def counted(p: Picture, m: MediaStore, decoded: ColorArray | None) -> bytes:
+    def counted(p: Picture, m: MediaStore, load: Callable[[str], ColorArray]) -> bytes:
         nonlocal count
         count += 1
-        return render(p, m, decoded)
+        return render(p, m, load)
 
     monkeypatch.setattr(pictures, "render", counted)
     path = tmp_path / "cache" / "pictures.sqlite"
@@ -396,6 +397,7 @@ def test_the_cache_serves_several_processes(media: MediaStore, tmp_path: Path) -
     base = media.put(encode_jpeg(textured(320, 240)), "jpg")
     code = """
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.picture_cache import PictureCache

@@ -86,10 +86,11 @@ def verify_dataset(dataset: Path, scenes: list[Path], workers: int) -> VerifyRep
     rows = list(items) if scenes else items  # the jobs hold all of them; to read them twice takes seconds
     problems = verify_set(rows, folder is not None and is_choice(read_manifest(folder)))
     by_rows = plan_rows(str(dataset), items.group_starts, gates)
-    media = str(folder / "media") if folder is not None else ""
-    by_scene, missing = group_by_scene(rows, find_scenes(scenes), gates, media) if scenes else ([], [])
-    # A scene takes longest, so no worker should begin one when the others are done.
-    jobs: list[VerifyJob | RowsJob] = [*by_scene, *by_rows]
+    by_scene, missing = group_by_scene(rows, find_scenes(scenes), gates) if scenes else ([], [])
+    jobs: list[VerifyJob | RowsJob] = [
+        *by_scene,
+        *by_rows,
+    ]  # a scene takes longest, so no worker should begin one when the others are done
     results = {}
     with progress_bar("verify", "step") as progress:
         progress(0, len(jobs))

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
-from vgbench_gen.core.errors import DatasetError, FrameError, VGBenchError
+from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import digest_bytes
-from vgbench_gen.core.types import ALPHABET, ColorArray, Fact, FloatArray, Item
+from vgbench_gen.core.types import ALPHABET, Fact, FloatArray, Item
 from vgbench_gen.distractors.base import Margins, set_problem
 from vgbench_gen.geometry.poses import measure_orthonormality_deviation
 from vgbench_gen.quality import _shown
@@ -25,10 +23,8 @@ from vgbench_gen.quality.checks import find_consistency_problems
 from vgbench_gen.quality.noise import find_noise_problems
 from vgbench_gen.scenes.base import SceneRef
 from vgbench_gen.scenes.opening import lay_to_scene, open_scene
-from vgbench_gen.scenes.view import SceneView, encode_png
-from vgbench_gen.store import pictures
+from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.dataset import load
-from vgbench_gen.store.media import MediaStore
 from vgbench_gen.tasks.base import Task, tasks
 from vgbench_gen.tasks.records import read_camera_record
 from vgbench_gen.tasks.row_evidence import UNREADABLE, RowEvidence, read_side, rebuild_fact
@@ -38,6 +34,7 @@ from vgbench_gen.text.render import fill_word
 _CHUNK = 200  # rows per job, at least: a few row groups
 _CAMERA_TOLERANCE_PX = 1e-6  # a stored camera must be the scan's own
 _POSE_TOLERANCE = 1e-9
+# What reading a damaged row back can raise.
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +60,6 @@ class VerifyJob:
     items: tuple[Item, ...]
     gates: Gates
     """The gates of the build that the items come from."""
-    media: str = ""
-    """The folder of the build's images, which those of the scan are compared with; "" where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,16 +176,14 @@ def _pair_problem(pair_id: str, members: Sequence[Item]) -> str:
 
 
 def group_by_scene(
-    items: Iterable[Item], refs: Iterable[SceneRef], gates: Gates, media: str = ""
+    items: Iterable[Item], refs: Iterable[SceneRef], gates: Gates
 ) -> tuple[list[VerifyJob], list[Problem]]:
-    """Items grouped with their scans, and a problem for every item whose scan is not there. media: of `VerifyJob`."""
+    """Items grouped with their scans, and a problem for every item whose scan is not there."""
     known = {(ref.dataset, ref.scene_id): ref for ref in refs}
     grouped: dict[tuple[str, str], list[Item]] = defaultdict(list)
     for item in items:
         grouped[item.source, item.scene_id].append(item)
-    jobs = [
-        VerifyJob(known[key], tuple(members), gates, media) for key, members in sorted(grouped.items()) if key in known
-    ]
+    jobs = [VerifyJob(known[key], tuple(members), gates) for key, members in sorted(grouped.items()) if key in known]
     missing = [
         Problem(item.id, item.task, "scene_missing", f"{item.source} {item.scene_id} is not among the scenes given")
         for key, members in sorted(grouped.items())
@@ -207,8 +200,8 @@ def verify_scene(job: VerifyJob) -> list[Problem]:
             wanted = {frame_id for item in job.items for frame_id in item.frame_ids}
             cut = {frame_id for item in job.items if tasks[item.task].cuts_crops for frame_id in item.frame_ids}
             view = SceneView(scene, job.gates, wanted, wide=cut)
-            given = _name_images(view, job)
-            problems = [problem for item in job.items for problem in _find_raw_problems(item, view, given)]
+            names: dict[tuple[str, bool], str] = {}
+            problems = [problem for item in job.items for problem in _find_raw_problems(item, view, names)]
             view.close()
             return problems
     except VGBenchError as error:
@@ -220,40 +213,8 @@ def verify_job(job: VerifyJob | RowsJob) -> list[Problem]:
     return verify_rows(job) if isinstance(job, RowsJob) else verify_scene(job)
 
 
-def _name_images(view: SceneView, job: VerifyJob) -> dict[tuple[str, bool, str], str]:
-    """(frame id, whether wide, name in the row) -> media name of what the scan gives, where that can be read.
-
-    In the order of the capture, as a video is read once from its start. Where the stored image of that name has the
-    scan's pixels, the frame need not be encoded again, which takes twice as long as decoding.
-    """
-    store, wanted = MediaStore(Path(job.media)), defaultdict[str, set[tuple[bool, str]]](set)
-    for item in job.items:
-        with suppress(*UNREADABLE):  # which `_find_raw_problems` names
-            for frame_id, name in rebuild_fact(item).pictures.items():
-                wanted[frame_id].add((tasks[item.task].cuts_crops, name))
-    names: dict[tuple[str, bool, str], str] = {}
-    for frame in view.frames:
-        color: tuple[ColorArray, ColorArray] | None = None
-        for wide, name in sorted(wanted[frame.id]):
-            with suppress(FrameError):
-                data = frame.original_image(wide)
-                if data is None:
-                    color = color or frame.read_color()
-                    data = _find_stored(name, color[wide], store) or encode_png(color[wide])
-                names[frame.id, wide, name] = f"{digest_bytes(data)}.{pictures.find_image_kind(data)}"
-    return names
-
-
-def _find_stored(name: str, color: ColorArray, store: MediaStore) -> bytes | None:
-    """The stored image of that name where it has these pixels."""
-    with suppress(DatasetError):
-        data = store.get(name) if store.has(name) else b""
-        return data if data and np.array_equal(pictures.decode(data, name), color) else None
-    return None
-
-
-def _find_raw_problems(item: Item, view: SceneView, given: dict[tuple[str, bool, str], str]) -> list[Problem]:
-    """given: of `_name_images`.
+def _find_raw_problems(item: Item, view: SceneView, names: dict[tuple[str, bool], str]) -> list[Problem]:
+    """names: (frame id, whether wide) -> media name of what the scan gives, filled as frames are met.
 
     The second item of a pair is turned back first, to what the scan shows; what the second route gives there is turned
     into the item's own terms and compared with the item itself.
@@ -275,10 +236,12 @@ def _find_raw_problems(item: Item, view: SceneView, given: dict[tuple[str, bool,
                 off = np.abs(poses[frame_id] - frame.world_from_camera).max()
                 if off > _POSE_TOLERANCE:
                     found.append(("pose", f"frame {frame_id}: stored pose is {off:.2e} from the scan's"))
-            name = fact.pictures[frame_id]
-            gives = given.get((frame_id, wide, name), "none that can be read")
-            if gives != name:
-                found.append(("pixels", f"frame {frame_id}: image {name}, scan gives {gives}"))
+            if (frame_id, wide) not in names:
+                data, suffix = frame.base_image(wide)
+                names[frame_id, wide] = f"{digest_bytes(data)}.{suffix}"
+            given = names[frame_id, wide]
+            if given != fact.pictures[frame_id]:
+                found.append(("pixels", f"frame {frame_id}: image {fact.pictures[frame_id]}, scan gives {given}"))
         second = task.recheck(fact, view)
         if fact is not asked:
             turned = task.counterpart(replace(fact, second_value=second))

@@ -1,9 +1,9 @@
 """One keyframe at delivered size, decoded once.
 
-Loading a `ViewFrame` decodes its depth, and its colour where that is kept: as the bytes that later pictures start from
-(original bytes where nothing changes, lossless PNG otherwise) in an unnamed file on disk, and as a grey image of at
-most 640 columns for sharpness, texture and features. Where crops are cut from it, the same is kept of the frame at its
-wide size. Who only looks again at what was measured decodes colour when it is needed, which for many frames is never.
+Loading a `ViewFrame` decodes its colour and its depth exactly once. Colour is then kept as the bytes that later
+pictures start from (original bytes where nothing changes, lossless PNG otherwise) in an unnamed file on disk, and as
+a grey image of at most 640 columns for sharpness, texture and features. Where crops are cut from it, the same is kept
+of the frame at its wide size.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from vgbench_gen.core.errors import FrameError
 from vgbench_gen.core.gates import DepthGates
 from vgbench_gen.core.types import BoolArray, Camera, ColorArray, DepthArray, FloatArray
 from vgbench_gen.geometry import cameras, poses, projection, visibility
 from vgbench_gen.scenes.base import DepthKind, Frame, FrameObject
 from vgbench_gen.scenes.opening import decode_depth
-from vgbench_gen.store.pictures import find_image_kind, hash_look
+from vgbench_gen.store.pictures import decode, hash_look
 
 Float32Array = npt.NDArray[np.float32]
 
@@ -59,7 +60,7 @@ class ViewFrame:
     loader gives them, float32 meters, 0 = unknown. depth_valid: share of known depth.
 
     wide_side_px: the longer side of the wide image; 0 where no crops are cut, and the wide image is the delivered one.
-    keeps_color: whether colour is decoded now and kept for `base_image` and `small_color`, or each decodes it anew.
+    keeps_small: whether `small_color` is kept, for those who look at it in most frames.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class ViewFrame:
         long_side_px: int,
         spool: Spool,
         wide_side_px: int = 0,
-        keeps_color: bool = True,
+        keeps_small: bool = False,
         depth_kind: DepthKind = "laser",
     ) -> None:
         self.id = frame.id
@@ -80,10 +81,21 @@ class ViewFrame:
         self.source_size = frame.camera.size
         self._frame = frame
         self._spool = spool
-        self._slots: dict[tuple[int, int], tuple[int, int]] = {}
-        self._small: tuple[tuple[int, int], tuple[int, ...]] | None = None
-        if keeps_color:
-            self._keep_color()
+
+        native = frame.color()
+        color = _resize_to(native, self.camera)
+        images = {self.camera.size: color}
+        if self.wide_camera.size not in images:
+            images[self.wide_camera.size] = _resize_to(native, self.wide_camera)
+        self.grey = _convert_to_grey(color)
+        # Wide images are kept now as well: to come back for some means to decode a video once more from its start.
+        self._slots = {
+            size: spool.put(_encode_png(image))
+            for size, image in images.items()
+            if size != frame.camera.size or frame.encoded_color() is None
+        }
+        small = _shrink_color(color) if keeps_small else None
+        self._small = None if small is None else (spool.put(small.tobytes()), small.shape)
         self.depth_m = np.array(decode_depth(frame, depth_kind))
         mask = frame.valid_mask()
         if mask is not None:
@@ -125,45 +137,15 @@ class ViewFrame:
         wide: whether crops are cut from it; otherwise it is shown whole.
         """
         slot = self._slots.get(self.base_camera(wide).size)
-        data = self.original_image(wide) if slot is None else self._spool.get(slot)
+        data = self._frame.encoded_color() if slot is None else self._spool.get(slot)
         if data is None:
-            data = encode_png(self.read_color()[wide])
-        return data, find_image_kind(data)
-
-    def original_image(self, wide: bool = False) -> bytes | None:
-        """The scan's own bytes where pictures of this frame start from them, or None."""
-        return self._frame.encoded_color() if self.base_camera(wide).size == self.source_size else None
-
-    def read_color(self) -> tuple[ColorArray, ColorArray]:
-        """(H, W, 3) RGB pixels of the delivered and of the wide image, decoded anew.
-
-        Raises:
-            FrameError: the frame cannot be decoded.
-        """
-        native = self._frame.color()
-        color = _resize_to(native, self.camera)
-        if "grey" not in self.__dict__:
-            self.grey = _convert_to_grey(color)
-        return color, color if self.wide_camera.size == self.camera.size else _resize_to(native, self.wide_camera)
-
-    def _keep_color(self) -> None:
-        color, wide = self.read_color()
-        # Wide images are kept now as well: to come back for some means to decode a video once more from its start.
-        for size, image in {self.camera.size: color, self.wide_camera.size: wide}.items():
-            if size != self.source_size or self._frame.encoded_color() is None:
-                self._slots[size] = self._spool.put(encode_png(image))
-        small = _shrink_color(color)
-        self._small = self._spool.put(small.tobytes()), small.shape
-
-    @cached_property
-    def grey(self) -> ColorArray:
-        """(h, w) the delivered image in grey, at most 640 columns."""
-        return _convert_to_grey(self.read_color()[0])
+            raise FrameError(self.id, "no original bytes", "the bytes that were there before", "Report this.")
+        return data, "jpg" if data[:2] == b"\xff\xd8" else "png"
 
     def small_color(self) -> ColorArray:
         """(h, w, 3) RGB pixels of the delivered image, shrunk to a long side of at most 640."""
         if self._small is None:
-            return _shrink_color(self.read_color()[0])
+            return _shrink_color(decode(self.base_image()[0], self.id))
         slot, shape = self._small
         return np.frombuffer(self._spool.get(slot), dtype=np.uint8).reshape(shape)
 
@@ -302,8 +284,7 @@ def _shrink(grey: ColorArray, width: int) -> ColorArray:
     return np.asarray(cv2.resize(grey, (width, height), interpolation=cv2.INTER_AREA), dtype=np.uint8)
 
 
-def encode_png(color: ColorArray) -> bytes:
-    """The bytes of a base image that the scan does not have itself, of its pixels (H, W, 3) uint8 RGB."""
+def _encode_png(color: ColorArray) -> bytes:
     # No search for repeats, which photographs do not have, and the filter that is fastest both ways: writing and
     # reading together take half the time of zlib's level 1 for as many bytes (Paeth: fewer bytes, half as long again).
     options = [cv2.IMWRITE_PNG_STRATEGY, cv2.IMWRITE_PNG_STRATEGY_HUFFMAN_ONLY]

@@ -19,7 +19,6 @@ from vgbench_gen.scenes._view_frame import (
     Float32Array,
     Spool,
     ViewFrame,
-    encode_png,
     make_delivered_camera,
     make_delivered_color,
 )
@@ -30,7 +29,6 @@ __all__ = [
     "Float32Array",
     "SceneView",
     "ViewFrame",
-    "encode_png",
     "make_delivered_camera",
     "make_delivered_color",
     "measure_cycle_errors",
@@ -50,8 +48,7 @@ class SceneView:
     def __init__(
         self, scene: Scene, gates: Gates, frame_ids: Iterable[str] | None = None, wide: bool | Collection[str] = True
     ) -> None:
-        """Load keyframes; with `frame_ids` exactly those, ungated (to look again at published items), whose colour is
-        decoded where it is needed.
+        """Load keyframes; with `frame_ids` exactly those, ungated (to look again at published items).
 
         wide: whether images are kept from which crops are cut (`gates.frame.wide_side_px`), or the ids of the frames of
             which they are; each takes time.
@@ -71,7 +68,7 @@ class SceneView:
             wanted = set(frame_ids)
             chosen = [frame for frame in scene.frames if frame.id in wanted]
         wide_ids = {frame.id for frame in chosen} if wide is True else set(wide or ())
-        frames = self._load(chosen, wide_ids, keeps_color=frame_ids is None)
+        frames = self._load(chosen, wide_ids, keeps_small=frame_ids is None)
         self.frames = frames if frame_ids is not None else self._gated(frames)
         self._by_id = {frame.id: frame for frame in self.frames}
 
@@ -209,12 +206,12 @@ class SceneView:
         median = float(np.median(all_cycles)) if len(all_cycles) else float("nan")
         return median, agreeing / max(looked, 1), len(picked)
 
-    def _load(self, chosen: Sequence[Frame], wide_ids: set[str], keeps_color: bool) -> list[ViewFrame]:
+    def _load(self, chosen: Sequence[Frame], wide_ids: set[str], keeps_small: bool) -> list[ViewFrame]:
         frames, gates = [], self.gates.frame
         for frame in chosen:
             wide_side_px = gates.wide_side_px if frame.id in wide_ids else 0
             try:
-                loaded = ViewFrame(frame, gates.long_side_px, self._spool, wide_side_px, keeps_color, self.depth_kind)
+                loaded = ViewFrame(frame, gates.long_side_px, self._spool, wide_side_px, keeps_small, self.depth_kind)
                 frames.append(loaded)
             except FrameError as error:
                 self._reject(frame.id, "unreadable", float("nan"), float("nan"), str(error))
