@@ -1,4 +1,5 @@
-"""Peak memory by number of scenes: of one worker that measures them one after the other, and of composing."""
+"""Peak memory by number of scenes: of one worker that measures them one after the other, and of composing; and of
+making sample scenes."""
 
 from __future__ import annotations
 
@@ -11,10 +12,11 @@ from typing import Any
 from bench.copies import copy_scenes
 from bench.session import Session
 from bench.table import Row
-from vgbench_gen.executors.base import limit_to_one_thread
+from vgbench_gen.executors.base import do_job, limit_to_one_thread
 from vgbench_gen.pipeline.compose import compose
 from vgbench_gen.pipeline.measure import MeasureJob, SceneReport, measure_scene
 from vgbench_gen.pipeline.recipe import Recipe
+from vgbench_gen.samples.make import list_default_specs, make_samples
 from vgbench_gen.scenes.base import SceneRef
 
 STEPS = (17, 34, 68)
@@ -33,8 +35,15 @@ def rows(session: Session) -> list[Row]:
         Row(
             f"worker at {STEPS[-1]} scenes / at {STEPS[0]}", grown, "x", "flat is 1; one process all along", at_most=1.1
         ),
-        Row("peak memory of composing", max(composing.values()), "MB", f"{_each(composing)} scenes, one process"),
-    ]
+        Row(
+            "peak memory of composing", max(composing.values()), "MB", f"{_each(composing)} scenes, one process",
+            at_most=600,
+        ),
+        Row(
+            "peak memory of making sample scenes", _apart(_rendering_mb, session.scratch / "rendered"), "MB",
+            "one photographed and one filmed, 4 frames each; Open3D alone takes 180 MB", at_most=600,
+        ),
+    ]  # fmt: skip
 
 
 def _each(peaks: dict[int, float]) -> str:
@@ -61,7 +70,7 @@ def _measuring_mb(
         turn, k = divmod(count, len(refs))
         folder = out if not turn else out.with_name(f"{out.name}-{turn}")
         with limit_to_one_thread():
-            report = measure_scene(MeasureJob(refs[k], recipe, folder))
+            report = do_job(measure_scene, MeasureJob(refs[k], recipe, folder))
         reports.append(replace(report, scene_id=f"{report.scene_id}-{turn}") if turn else report)
         if turn and k == len(refs) - 1:
             copy_scenes(folder, out, str(turn))
@@ -74,6 +83,11 @@ def _measuring_mb(
 
 def _composing_mb(recipe: Recipe, out: Path, reports: list[SceneReport]) -> float:
     compose(out, recipe, reports, allow_short=True)
+    return _peak_mb()
+
+
+def _rendering_mb(out: Path) -> float:
+    make_samples(list_default_specs({"ca1m": 1, "scannetpp": 2}, frames=4), out)
     return _peak_mb()
 
 

@@ -18,16 +18,16 @@ MOST_LINES = {
     "core": (2047, 1300),
     "geometry": (1342, 1300),
     "scenes": (6957, 6000),
-    "store": (2869, 2450),
+    "store": (2881, 2450),  # strokes around a point that are computed once per shape
     "tasks": (10850, 8700),
     "distractors": (901, 700),
     "text": (1986, 1700),
-    "pipeline": (6191, 4600),
+    "pipeline": (6165, 4600),
     "quality": (5872, 4300),
-    "samples": (7526, 7000),
+    "samples": (7532, 7000),  # maps of a lens in bands
     "evaluation": (15120, 11000),
     "agent": (7503, 6300),
-    "executors": (591, 450),  # its pool and Ray stood in pipeline, samples and agent
+    "executors": (613, 450),  # its pool and Ray stood in pipeline, samples and agent; memory that is given back
     "backends": (3752, 3300),
     "importers": (3078, 2750),
     "report": (4841, 4000),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -225,6 +226,22 @@ def test_a_worker_computes_on_one_thread(engine: Engine) -> None:
         assert blas
         assert set(blas) == {1}
     assert cv2.getNumThreads() == before
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="another C library than glibc")
+def test_memory_that_a_job_freed_goes_back_to_the_system() -> None:
+    held: list[object] = []
+
+    def resident_mb() -> float:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") / 1e6
+
+    def fill(count: int) -> float:
+        arrays = [np.ones(12_000) for _ in range(count)]  # 96 kB each: none has pages of its own
+        held.append(arrays[-1])  # lies above the others, which the C library then keeps
+        return resident_mb()
+
+    ((_, full_mb),) = run(fill, [800])
+    assert resident_mb() < full_mb - 50
 
 
 def test_workers_that_cannot_start_blame_no_job(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import io
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +184,20 @@ def test_a_marker_leaves_its_point_open(size: tuple[int, int], place: str, shape
             assert (mark == other).mean() > 0.99  # a pixel may happen to have the stroke's colour already
 
 
+@pytest.mark.parametrize("shape", [*SHAPES, CROSSHAIR])
+@pytest.mark.parametrize("uv", [(0, 0), (159, 119), (3, 60), (80, 5)])
+def test_a_marker_at_the_rim_is_the_part_of_a_whole_one(shape: str, uv: tuple[int, int]) -> None:
+    """Drawn in the middle of a larger image of the same stroke sizes, it has the same pixels."""
+    image, pad = textured(160, 120), 60
+    padded = np.pad(image, ((pad, pad), (pad, pad), (0, 0)), mode="edge")
+    assert StrokeSizes.of(160, 120) == StrokeSizes.of(*padded.shape[1::-1])
+    mark = {"op": "point", "uv": list(uv), "color": "blue", "shape": shape}
+    whole = apply(Picture(BASE, ({**mark, "uv": [uv[0] + pad, uv[1] + pad]},)), padded)
+    drawn = apply(Picture(BASE, (mark,)), image)
+    assert np.array_equal(drawn, whole[pad:-pad, pad:-pad])
+    assert not np.array_equal(drawn, image)
+
+
 def test_shapes_are_what_they_are_called() -> None:
     """Of the figures that OpenCV fits around the coloured stroke, the one of its name is filled."""
     for shape in SHAPES:
@@ -332,10 +347,10 @@ def test_the_cache_remembers_and_forgives(media: MediaStore, tmp_path: Path, mon
     expected = f"{digest_bytes(render(picture, media))}.jpg"
     count = 0
 
-    def counted(p: Picture, m: MediaStore, decoded: ColorArray | None) -> bytes:
+    def counted(p: Picture, m: MediaStore, load: Callable[[str], ColorArray]) -> bytes:
         nonlocal count
         count += 1
-        return render(p, m, decoded)
+        return render(p, m, load)
 
     monkeypatch.setattr(pictures, "render", counted)
     path = tmp_path / "cache" / "pictures.sqlite"
@@ -359,10 +374,30 @@ def test_the_cache_remembers_and_forgives(media: MediaStore, tmp_path: Path, mon
     assert count == 5
 
 
+def test_all_pictures_of_a_base_decode_it_once(media: MediaStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    bases = [media.put(cv2.imencode(".png", textured(64, 48) + k)[1].tobytes(), "png") for k in range(3)]
+    decoded: list[object] = []
+
+    def note(data: bytes, where: object = "image") -> ColorArray:
+        decoded.append(where)
+        return decode(data, where)
+
+    monkeypatch.setattr(pictures, "decode", note)
+    cache = PictureCache(None, media)
+    crop = {"op": "crop_resize", "rect": [1, 2, 40, 30], "size": [20, 15]}
+    mark = {"op": "point", "uv": [9, 9], "color": "blue", "shape": "circle"}
+    for ops in ((), (crop,), (mark,), (crop, mark)):
+        for base in bases:
+            picture = Picture(base, ops)
+            assert media.get(cache.name(picture)) == encode_jpeg(apply(picture, decode(media.get(base))))
+    assert decoded == bases
+
+
 def test_the_cache_serves_several_processes(media: MediaStore, tmp_path: Path) -> None:
     base = media.put(encode_jpeg(textured(320, 240)), "jpg")
     code = """
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.picture_cache import PictureCache

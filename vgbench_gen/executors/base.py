@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import abc
+import ctypes
 import os
+import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -102,6 +104,7 @@ def run(
     """
     engine = engine or Engine()
     executor = engines[engine.name]
+    give_back_memory()
     died: list[int] = []
     with closing(executor.attempt(function, jobs, engine, folders, False, on_steps)) as attempt:
         for index, outcome in attempt:
@@ -150,6 +153,24 @@ def set_counter(note_step: Callable[[], object]) -> Callable[[], object]:
     global _note_step
     before, _note_step = _note_step, note_step
     return before
+
+
+def do_job(function: Callable[[Job], Result], job: Job) -> Result:
+    """What the function gives; the memory that it freed goes back to the system."""
+    try:
+        return function(job)
+    finally:
+        give_back_memory()
+
+
+def give_back_memory() -> None:
+    """Give what was freed back to the system: the C library keeps it, and work of another kind, whose arrays have other
+    sizes, takes more."""
+    arrow = sys.modules.get("pyarrow")
+    if arrow is not None:
+        arrow.default_memory_pool().release_unused()
+    with suppress(AttributeError, OSError):  # not glibc
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 @contextmanager

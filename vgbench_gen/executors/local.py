@@ -27,6 +27,7 @@ from vgbench_gen.executors.base import (
     OnSteps,
     Result,
     WorkerDied,
+    do_job,
     engines,
     limit_to_one_thread,
     set_counter,
@@ -130,7 +131,7 @@ class Local(Executor):
             try:
                 with limit_to_one_thread():
                     for index, job in enumerate(jobs):
-                        yield index, function(job)
+                        yield index, do_job(function, job)
             finally:
                 set_counter(before)
             return
@@ -145,7 +146,7 @@ class Local(Executor):
             while True:
                 while waiting and len(running) < pool.count:
                     index = waiting.popleft()
-                    running[pool.submit(function, jobs[index])] = index
+                    running[pool.submit(do_job, function, jobs[index])] = index
                 yield from outcomes
                 if not running:
                     break

@@ -6,7 +6,6 @@ A wider pinhole picture is rendered and sampled where each pixel of the lens loo
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import cv2
@@ -39,6 +38,9 @@ class LensImage:
     pinhole: Camera = field(init=False)
     """The camera of the pinhole picture to render, wide enough for every pixel of the lens."""
     _maps: npt.NDArray[np.float32] = field(init=False, repr=False)
+    """Where each pixel looks in the pinhole picture, x and y, (2, H, W); without rows where `fine` is not 1."""
+    _fixed_maps: tuple[npt.NDArray[np.int16], npt.NDArray[np.uint16]] = field(init=False, repr=False)
+    """The same in whole pixels and 32nds, as `cv2.remap` would make of the maps for every picture."""
 
     def __post_init__(self) -> None:
         grid = resize_camera(self.camera, self.camera.width * self.fine, self.camera.height * self.fine)
@@ -52,10 +54,16 @@ class LensImage:
         width = int(np.ceil(high[0] * fx + cx)) + 1 + _MARGIN_PX
         height = int(np.ceil(high[1] * fy + cy)) + 1 + _MARGIN_PX
         self.pinhole = Camera(np.array([[fx, 0, cx], [0, fy, cy], [0, 0, 1]]), width, height)
-        self._maps = np.empty((2, grid.height, grid.width), np.float32)
+        self._maps = np.empty((2, grid.height if self.fine == 1 else 0, grid.width), np.float32)
+        shape = grid.height, grid.width
+        self._fixed_maps = np.empty((*shape, 2), np.int16), np.empty(shape, np.uint16)
         for low_row in range(0, grid.height, _ROWS):
             part = rows[low_row : low_row + _ROWS]
-            self._maps[:, part] = np.moveaxis(self._compute_rays(grid, columns, part) * (fx, fy) + (cx, cy), -1, 0)
+            places = (self._compute_rays(grid, columns, part) * (fx, fy) + (cx, cy)).astype(np.float32)
+            x, y = np.ascontiguousarray(np.moveaxis(places, -1, 0))
+            self._fixed_maps[0][part], self._fixed_maps[1][part] = cv2.convertMaps(x, y, cv2.CV_16SC2)
+            if self.fine == 1:
+                self._maps[:, part] = x, y
 
     def _compute_rays(self, grid: Camera, columns: IntArray, rows: IntArray) -> FloatArray:
         """The rays (x, y, 1) of some pixels of a grid without their 1, (rows, columns, 2)."""
@@ -77,11 +85,6 @@ class LensImage:
             size = self.camera.width, len(band) // self.fine
             shown[low : low + _ROWS] = cv2.resize(band, size, interpolation=cv2.INTER_AREA) if self.fine > 1 else band
         return shown
-
-    @cached_property
-    def _fixed_maps(self) -> Any:
-        """Whole pixels and 32nds, as `cv2.remap` would make of the maps for every picture."""
-        return cv2.convertMaps(self._maps[0], self._maps[1], cv2.CV_16SC2)
 
     def nearest(self, pinhole_values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The values (H, W) of a picture of `pinhole`, never mixed, as depth needs it; `fine` must be 1."""

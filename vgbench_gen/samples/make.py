@@ -27,6 +27,7 @@ from vgbench_gen.core.json_text import read_json
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Camera, FloatArray
 from vgbench_gen.executors import Engine, count_step, run
+from vgbench_gen.executors.base import give_back_memory
 from vgbench_gen.samples import FRAMES
 from vgbench_gen.samples.base import Capture, RenderedView, SampleSpec, World
 from vgbench_gen.samples.layout import Layout
@@ -197,6 +198,7 @@ def make_scene(spec: SampleSpec, out: Path, film: Film | None = None) -> MadeSce
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         capture = (film or _render_capture)(spec)
+        give_back_memory()  # a room takes twice as much while it is made
         world = _CountedWorld(capture.world)
         capture = replace(capture, world=cast(World, world))
         _get_layout(spec.dataset).write(capture, spec, temporary)

@@ -248,8 +248,9 @@ class RoomWorld:
                 put_cells(values, some, picture)
         face = spread_cells(cells.face[:-1, :-1])
         inside = slice(None, camera.height), slice(None, camera.width)
-        color, depth, face = (np.ascontiguousarray(part[..., *inside]) for part in (color, depth, face))
-        return color, depth, face
+        color = np.ascontiguousarray(color[:, *inside])  # one by one, which lets go of each before the next
+        depth = np.ascontiguousarray(depth[inside])
+        return color, depth, np.ascontiguousarray(face[inside])
 
     def _look_along(
         self, camera: Camera, facing: Float32, gloss: Float32, rays: Float32

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -114,14 +115,26 @@ def _draw_marker(canvas: ColorArray, mark: Mapping[str, Any], style: StrokeSizes
     """The outline of the mark's shape around its point."""
     u, v = mark["uv"]
     y, x, patch = _cut_patch(canvas, u, v, style.reach)
-    distance = _measure_from_outline((x - u)[None, :] + 0.0, (y - v)[:, None] + 0.0, mark["shape"], style)
-    for half, color in (
-        (style.stroke, _DARK),
-        (style.line / 2 + style.edge, _LIGHT),
-        (style.line / 2, COLORS[mark["color"]]),
+    rows, columns = (slice(at[0] - to + style.reach, at[-1] - to + style.reach + 1) for at, to in ((y, v), (x, u)))
+    channels = patch.transpose(2, 0, 1).astype(np.float64)  # long runs of memory, which numpy is quick on
+    for (cover, rest), color in zip(
+        _cover_strokes(mark["shape"], style), (_DARK, _LIGHT, COLORS[mark["color"]]), strict=True
     ):
-        cover = np.clip(half + 0.5 - distance, 0.0, 1.0)[..., None]
-        patch[:] = np.rint(patch * (1.0 - cover) + np.array(color) * cover)
+        channels *= rest[rows, columns]
+        channels += np.array(color, np.float64)[:, None, None] * cover[rows, columns]
+        np.rint(channels, out=channels)
+    patch[:] = channels.transpose(1, 2, 0)
+
+
+@lru_cache(maxsize=64)
+def _cover_strokes(shape: str, style: StrokeSizes) -> list[tuple[FloatArray, FloatArray]]:
+    """Around a point, the shares of pixels that the dark, the light and the coloured stroke cover, and what they leave
+    of them; (2 reach + 1, 2 reach + 1) each."""
+    off = np.arange(-style.reach, style.reach + 1.0)
+    distance = _measure_from_outline(off[None, :], off[:, None], shape, style)
+    halves = (style.stroke, style.line / 2 + style.edge, style.line / 2)
+    covers = [np.asarray(np.clip(half + 0.5 - distance, 0.0, 1.0)) for half in halves]
+    return [(cover, 1.0 - cover) for cover in covers]
 
 
 def _measure_from_outline(dx: FloatArray, dy: FloatArray, shape: str, style: StrokeSizes) -> FloatArray:

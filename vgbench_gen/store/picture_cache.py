@@ -22,7 +22,7 @@ from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.pictures import Picture
 
 _TIMEOUT_S = 30.0
-_BASES_BYTES = 60 * 10**6  # of decoded bases: 25 frames at the delivered size, 10 at the wide one
+_BASES_BYTES = 100 * 10**6  # of decoded bases: 42 frames at the delivered size, 17 at the wide one
 
 
 class PictureCache:
@@ -52,8 +52,7 @@ class PictureCache:
             with suppress(DatasetError):  # a foreign entry is as good as none
                 if self.media.has(known):
                     return known
-        base = self._load_base(picture.base) if picture.ops else None
-        name = self.media.put(pictures.render(picture, self.media, base), "jpg")
+        name = self.media.put(pictures.render(picture, self.media, self._load_base), "jpg")
         self._remember(key, name)
         return name
 

@@ -20,7 +20,7 @@ import io
 import math
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -106,22 +106,22 @@ def find_size(picture: Picture, base_size: tuple[int, int]) -> tuple[int, int]:
     return base_size
 
 
-def render(picture: Picture, media: MediaStore, base: ColorArray | None = None) -> bytes:
+def render(picture: Picture, media: MediaStore, load: Callable[[str], ColorArray] | None = None) -> bytes:
     """The picture as JPEG bytes, the same for the same picture.
 
     A JPEG base without operations passes through untouched, unless EXIF tells viewers to turn it: coordinates hold
     for the stored pixels, so it is encoded anew without EXIF. Everything else is decoded and encoded once, quality 95.
 
-    base: the decoded base where the caller has it already (many pictures share one).
+    load: gives a decoded base by its name, where the caller keeps some (many pictures share one).
 
     Raises:
         DatasetError: the base is missing, damaged or larger than 64 megapixels, or an operation does not fit it.
     """
-    untouched = not picture.ops and picture.base.endswith(".jpg")
-    data = media.get(picture.base) if base is None or untouched else b""
-    if base is None and not _is_unchanged(picture, data):
-        base = decode(data, picture.base)
-    return render_from(picture, base, data)
+    data = b"" if picture.ops or not picture.base.endswith(".jpg") else media.get(picture.base)
+    if _is_unchanged(picture, data):
+        return data
+    base = load(picture.base) if load else decode(data or media.get(picture.base), picture.base)
+    return encode_jpeg(apply(picture, base))
 
 
 def render_from(picture: Picture, base: ColorArray | None, data: bytes) -> bytes:
