@@ -28,8 +28,8 @@ from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _overlays
 from vgbench_gen.tasks._object_evidence import PairEvidence
 from vgbench_gen.tasks.base import tasks
-from vgbench_gen.tasks.object_distance import LOOKS_APART_BITS, ObjectDistance, _Pair
-from vgbench_gen.tasks.presentation import Margins
+from vgbench_gen.tasks.kind import LOOKS_APART_BITS, Measured
+from vgbench_gen.tasks.object_distance import ObjectDistance
 from vgbench_gen.tasks.records import make_camera_record
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import load_phrasings, render
@@ -307,13 +307,12 @@ def test_drafts_repeat_and_respect_the_limit() -> None:
 @pytest.mark.parametrize(("bits", "alike"), [(LOOKS_APART_BITS - 1, True), (LOOKS_APART_BITS, False)])
 def test_frames_that_look_alike_do_not_show_one_pair_twice(bits: int, alike: bool) -> None:
     """Two cameras a quarter of a circle apart around the objects, whose pictures differ in some bits."""
-    box = SimpleNamespace(world_box=cuboid([0, 0, 0], [1, 1, 1]))
 
     def take(look: int, at: list[float]) -> Any:
         frame = SimpleNamespace(look=look, world_from_camera=make_pose(np.eye(3), np.array(at)))
-        return _Pair(frame, box, box, 1.0, Margins())  # type: ignore[arg-type]
+        return Measured("", (frame,), None, point_m=np.zeros(3))  # type: ignore[arg-type]
 
-    assert take(0, [3, 0, 0]).looks_like(take((1 << bits) - 1, [0, 3, 0])) == alike
+    assert TASK.look_alike(take(0, [3, 0, 0]), take((1 << bits) - 1, [0, 3, 0])) == alike
 
 
 def test_real_captures_give_facts_that_both_routes_confirm(captures: Path) -> None:

@@ -74,6 +74,7 @@ class MetricDepth(ScalarTask):
     category, subcategory = "Depth and Distance", "Absolute"
     category_origin: ClassVar[Mapping[str, str]] = dict.fromkeys(formats, "metric_depth_vqa")
     convention: ClassVar[Mapping[str, str]] = {"depth": "z", "axes": "opencv", "unit": "m", "statistic": "mean"}
+    options_from_pool = True
     options_max = 4  # few rectangles are flat at five depths that lie between the gates `ratio_min` and `ratio_max`
     fact_evidence = FactEvidence
     candidate_evidence = RegionEvidence
@@ -254,10 +255,9 @@ class MetricDepth(ScalarTask):
             raise GeometryError(f"{fact.key}: no point of the cloud projects into the region")
         return median
 
-    def value(self, about: Candidate, fact: Fact) -> float | None:
+    def value(self, seen: RegionEvidence) -> float:
         """Weighted mean of the stored parts of the region."""
-        measured = RegionEvidence.given(about)
-        return None if measured is None else compute_blocks_mean_m(measured)
+        return compute_blocks_mean_m(seen)
 
     def sigma(self, value: float, fact: Fact, noise: SensorNoise) -> float:
         """One error of depth for the whole region."""

@@ -74,6 +74,7 @@ class CameraParameters(ScalarTask):
         "size": "as delivered",
     }
     candidate_draws = 8
+    options_from_pool = True
     options_max = 4  # crops are cut as ladders of four
     fact_evidence = SizeEvidence
     candidate_evidence = CropEvidence
@@ -160,7 +161,7 @@ class CameraParameters(ScalarTask):
         low, high = np.arctan2([-0.5 - centre, side - 0.5 - centre], focal)
         return np.array([np.degrees(high - low)])
 
-    def value(self, about: Candidate, fact: Fact) -> float | None:
+    def evaluate(self, about: Candidate, fact: Fact) -> float | None:
         """From the rays through the two edges of the crop in the base camera."""
         if "rect" not in about.show:
             return None
