@@ -196,7 +196,7 @@ def _redraw(
         difficulty = "stress" if recipe.margins == "recorded" else item.difficulty
         row = row_with_options(item, made, strategy, seed, difficulty, _KeptPictures(item, cache))
         rows.append(make_item_row(row))
-        digests.append(digest_options(turned, task))
+        digests += [] if task.options_recur else [digest_options(turned, task)]
     return replace(entry, rows=tuple(rows), option_digests=tuple(digests))
 
 

@@ -82,12 +82,13 @@ def try_question(fact: Fact, plan: QuestionPlan, task: Task, settings: QuestionS
             other_options = pack_drawn(turned, there, task)
         except QuestionRejectedError as error:
             unpaired_reason = error.reason
+    has_own_options = options is not None and not task.options_recur
     return replace(
         plan,
         unpaired_reason=unpaired_reason,
         options=PackedOptions.pack(options, fact) if options is not None else None,
         other_options=other_options,
-        option_digests=tuple(digest_options(made.options, task) for made in sides) if options is not None else (),
+        option_digests=tuple(digest_options(made.options, task) for made in sides if has_own_options),
         noise_kept=tuple(made.noise_kept for made in sides if made.noise_kept is not None),
     )
 

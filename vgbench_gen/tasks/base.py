@@ -72,6 +72,8 @@ class Task(NoiseTest, Proposals, abc.ABC):
     """Strategies whose sets are none of the kind when they are read from the other side; a partner draws its own."""
     options_max: ClassVar[int] = 6
     """The most options that a question of it can have."""
+    options_recur: ClassVar[bool] = False
+    """Whether many questions have the same options, as labels are; of other tasks no two facts may share a set."""
     pool_size: ClassVar[int] = 12
     """Candidates that are kept with a fact."""
     fact_evidence: ClassVar[type[FactEvidence]]
@@ -108,6 +110,10 @@ class Task(NoiseTest, Proposals, abc.ABC):
     def unit_for(self, fact: Fact) -> str:
         """Unit of this fact's answer; tasks whose kinds of question differ in unit say which."""
         return self.unit
+
+    def count_options(self, wanted: int) -> int:
+        """The options of its multi-choice questions where a recipe wants that many."""
+        return wanted
 
     def rules_for(self, ask: str) -> tuple[ImageRule, ...]:
         """The rules that understand nothing for one sub-kind of the task."""

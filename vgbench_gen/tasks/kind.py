@@ -152,9 +152,15 @@ class Kind(Task):
     def order(self, found: Sequence[Measured], answers: Sequence[Any], rng: np.random.Generator) -> IntArray:
         """Places of `found` in the order in which they are to be asked; answers: as `value` gives them."""
 
-    def balance(self, found: Sequence[Measured], answers: Sequence[Any], order: list[int]) -> list[int]:
-        """The order without what would make one answer likelier than another."""
-        return order
+    def choose(
+        self, view: SceneView, found: Sequence[Measured], answers: Sequence[Any], order: list[int], limit: int
+    ) -> list[int]:
+        """At most `limit` places of `found`, none too much like an earlier one, in that order."""
+        chosen: list[int] = []
+        for k in order:
+            if len(chosen) < limit and not self.is_taken(view, found[k], [found[n] for n in chosen]):
+                chosen.append(k)
+        return chosen
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
         """What `propose` gives, in the order of `order`, without what is too much alike."""
@@ -177,11 +183,8 @@ class Kind(Task):
             if spare > 0:
                 spare -= 1
                 yield one
-        free: list[int] = []
-        for k in self.order(found, answers, rng).tolist():
-            if not self.is_taken(view, found[k], [found[n] for n in free]):
-                free.append(k)
-        for k in self.balance(found, answers, free)[:limit]:
+        order = self.order(found, answers, rng).tolist()
+        for k in self.choose(view, found, answers, order, limit):
             beside = [n for n in range(len(found)) if found[n].frames == found[k].frames]
             others = [beside[i] for i in rng.permutation(len(beside)) if beside[i] != k]
             yield self._make_fact(view, found[k], [self._make_candidate(found[n], answers[n]) for n in (k, *others)])

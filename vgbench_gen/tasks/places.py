@@ -49,8 +49,9 @@ def check_motion(fact: Fact, gates: Gates) -> Problems:
 
 
 class TwoViews(Kind):
-    """Pairs of views that overlap, in random order: which image is the first tells nothing."""
+    """Pairs of views that overlap, each in both orders, of which chance asks one."""
 
+    symmetric = True
     input_modality = "multi-images"
     candidate_evidence = MotionEvidence
     checks = (check_kind, check_motion)
@@ -59,15 +60,15 @@ class TwoViews(Kind):
         """Pairs that pass `Gates.pair`."""
         table, gates = get_pair_table(view), self.gates
         for pair in table.propose_pairs(gates.pair, rng):
-            i, j = (int(k) for k in rng.permutation(pair))
-            frames = view.frames[i], view.frames[j]
-            problem = table.find_problem(i, j, gates.pair)
+            problem = table.find_problem(*pair, gates.pair)
             if problem is not None:
-                yield reject(self, view, f"{frames[0].id}+{frames[1].id}", *problem)
+                yield reject(self, view, "+".join(view.frames[k].id for k in pair), *problem)
                 continue
-            motion = poses.relative_pose(frames[0].world_from_camera, frames[1].world_from_camera)
-            seen = MotionEvidence(motion=motion, pair=table.evidence(i, j))
-            yield Measured("views", frames, seen, ratios=table.margins(i, j, gates).ratios)
+            for i, j in (pair, pair[::-1]):
+                first, second = view.frames[i], view.frames[j]
+                motion = poses.relative_pose(first.world_from_camera, second.world_from_camera)
+                seen = MotionEvidence(motion=motion, pair=table.evidence(i, j))
+                yield Measured("views", (first, second), seen, ratios=table.margins(i, j, gates).ratios)
 
     def is_taken(self, view: SceneView, one: Measured, made: Sequence[Measured]) -> bool:
         """Whether an equal or hardly different pair of views is asked about."""
