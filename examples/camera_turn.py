@@ -13,9 +13,23 @@ from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.kind import Measured
 from vgbench_gen.tasks.label import LabelTask
 from vgbench_gen.tasks.places import MotionEvidence, TwoViews
-from vgbench_gen.tasks.solving import NoSolver
+from vgbench_gen.tasks.solving import Solver, Unread, VisibleQuestion
+from vgbench_gen.tasks.solving.epipolar import match_rays
+from vgbench_gen.tasks.solving.seen import read_cameras
 
 SIDES = np.array([-0.5, 0.5])  # scores of left and right for a turn of 1 degree to the right, which are 1 apart
+
+
+def score_by_flow(seen: VisibleQuestion) -> FloatArray:
+    """What is seen moves to the left where the camera turns to the right."""
+    rays_1, rays_2, _ = match_rays(*seen.images, *read_cameras(seen.context))
+    if not len(rays_1):
+        raise Unread("no matches")
+    to_right = np.median(rays_1[:, 0] - rays_2[:, 0])
+    said = seen.options
+    if seen.form == "judgment":
+        said = [seen.question, "" if "to the right" in seen.question else "to the right"]
+    return np.array([to_right if "to the right" in text else -to_right for text in said])
 
 
 @tasks.register("camera_turn")
@@ -26,7 +40,7 @@ class CameraTurn(TwoViews, LabelTask):
     convention = {"turn": "about y of the first camera", "axes": "opencv"}
     labels = ("left", "right")
     margins = {"gap_min": 10.0}  # degrees, ten times the error of poses
-    solvers = NoSolver("The solver of the relative pose answers this too.")
+    solvers = (Solver("pixels move to the other side", score_by_flow),)
     templates = Path(__file__).with_suffix(".toml")
 
     def value(self, seen: MotionEvidence) -> FloatArray:

@@ -24,7 +24,7 @@ class WiderObject(TwoObjects, LabelTask):
     asked = "which of two framed objects is wider"
     convention = {"width": "largest horizontal extent of the 3D bounding box", "regions": "xyxy_inclusive"}
     labels = ("orange", "blue")
-    margins = {"ratio_min": 1.25}
+    margins = {"ratio_min": 1.2}
     solvers = NoSolver("Classical vision has no sizes from one image without learning.")
     templates = Path(__file__).with_suffix(".toml")
 

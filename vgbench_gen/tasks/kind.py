@@ -20,7 +20,7 @@ from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, IntArray, Rejected
 from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes.view import SceneView, ViewFrame
-from vgbench_gen.store.drawing import COLORS
+from vgbench_gen.store.drawing import COLORS, StrokeSizes
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays
 from vgbench_gen.tasks._object_evidence import ObjectEvidence, compare_with_rect, reveal_object
@@ -44,8 +44,6 @@ _PROPOSALS_FACTOR = 400
 class Measured:
     """What was measured at one place of a scene."""
 
-    key: str
-    """A name of the place, which is unique among those of its frames."""
     frames: tuple[ViewFrame, ...]
     """Frames that are shown, in this order."""
     evidence: Evidence
@@ -59,6 +57,8 @@ class Measured:
     """What is asked about, where other frames may show it too; "" where it is of this place alone."""
     point_m: FloatArray | None = None
     """(3,) where it is in the world, meters; places of one frame that are near each other are not both asked."""
+    key: str = ""
+    """A name of the place among those of its frames; from its marks where it is ""."""
     guess: str = ""
     """The label that a reader of the question without its images would name; see `LabelTask`."""
 
@@ -173,7 +173,7 @@ class Kind(Task):
                 break
             if isinstance(one, Measured):
                 answer = self.value(one.evidence)
-                ratios = {**one.ratios, **self.settle(answer)[1]}
+                ratios = {**one.ratios, **self.settle(answer)[1], **measure_border(one)}
                 name = min(ratios, key=lambda gate: ratios[gate], default="")
                 if not name or ratios[name] >= 1:
                     found.append(one)
@@ -207,7 +207,9 @@ class Kind(Task):
         return (one.frames[0].look ^ other.frames[0].look).bit_count() < LOOKS_APART_BITS
 
     def _make_candidate(self, one: Measured, answer: Any) -> Candidate:
-        return Candidate(one.key, self.settle(answer)[0], show=dict(one.marks), evidence=one.evidence.write())
+        return Candidate(
+            name_candidate(one), self.settle(answer)[0], show=dict(one.marks), evidence=one.evidence.write()
+        )
 
     def _make_fact(self, view: SceneView, one: Measured, candidates: Sequence[Candidate]) -> Fact:
         pool = self.list_pool(candidates[0], candidates[1:])
@@ -220,7 +222,7 @@ class Kind(Task):
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
         """What `second` gives."""
         truth, frames = fact.truth_candidate, tuple(view.frame(frame_id) for frame_id in fact.frame_ids)
-        seen = Measured(truth.key, frames, self.candidate_evidence.of(truth), truth.show)
+        seen = Measured(frames, self.candidate_evidence.of(truth), truth.show)
         return np.atleast_1d(np.asarray(self.second(view, seen), dtype=np.float64))
 
     # --- asking ----------------------------------------------------------------------------------------------------
@@ -270,9 +272,25 @@ class Kind(Task):
         return tuple(WorldBox(o.instance_id, o.label, transform(pose, o.corners_m)) for o in seen)
 
 
+def measure_border(one: Measured) -> dict[str, float]:
+    """How far points are from the border of the image, over how far their marks reach."""
+    camera = one.frames[0].camera
+    points = [place for place in one.marks.values() if len(place) == 2]
+    if not points:
+        return {}
+    inside = min(min(u, v, camera.width - 1 - u, camera.height - 1 - v) for u, v in points)
+    return {"border": min(inside / StrokeSizes.of(*camera.size).reach, 1e3)}
+
+
 def name_place(one: Measured) -> str:
     """Name of a place in its scene, which is the key of its fact."""
-    return "/".join(["+".join(frame.id for frame in one.frames), one.key])
+    return f"{'+'.join(frame.id for frame in one.frames)}/{name_candidate(one)}"
+
+
+def name_candidate(one: Measured) -> str:
+    """Name of a place among those of its frames."""
+    marks = "+".join(",".join(map(str, place)) for place in one.marks.values())
+    return one.key or (f"marks:{marks}" if marks else "frames")
 
 
 def list_objects(seen: Evidence) -> list[ObjectEvidence]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vgbench_gen.core.errors import GeometryError
+from vgbench_gen.core.errors import FrameError, GeometryError
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, IntArray, QuestionType
 from vgbench_gen.distractors.base import OptionSet
@@ -60,25 +60,38 @@ class LabelTask(Kind):
     def choose(
         self, view: SceneView, found: Sequence[Measured], answers: Sequence[Any], order: list[int], limit: int
     ) -> list[int]:
-        """In rounds: of each guess in turn one place of every label, as long as there is one of each."""
+        """In rounds: of each guess in turn one place of every label, as long as there is one of each.
+
+        A place counts where both routes agree, or those that they refuse would tip the balance; the others come last.
+        """
         chosen: list[int] = []
+        refused: list[int] = []
         labels = [int(np.argmax(answer)) for answer in answers]
         guesses = sorted({one.guess for one in found})
-        while guesses:
+        while guesses and len(chosen) < limit:
             for guess in list(guesses):
-                turn: list[int] = []
-                for k in (k for k in order if found[k].guess == guess and k not in chosen):
-                    made = [found[n] for n in (*chosen, *turn)]
-                    if labels[k] not in [labels[n] for n in turn] and not self.is_taken(view, found[k], made):
-                        turn.append(k)
+                turn: dict[int, int] = {}
+                for k in (k for k in order if found[k].guess == guess and labels[k] not in turn):
+                    made = [found[n] for n in (*chosen, *turn.values())]
+                    if k in (*chosen, *refused) or self.is_taken(view, found[k], made):
+                        continue
+                    if self._agrees(view, found[k], labels[k]):
+                        turn[labels[k]] = k
+                    else:
+                        refused.append(k)
                 complete = len(turn) == len(self.labels)
                 if complete or self.symmetric:
-                    chosen += turn
+                    chosen += turn.values()
                 if not complete:
                     guesses.remove(guess)
-                if len(chosen) >= limit:
-                    return chosen[:limit]
-        return chosen
+        return [*chosen[:limit], *refused]
+
+    def _agrees(self, view: SceneView, one: Measured, label: int) -> bool:
+        try:
+            value, kept = self.settle(np.asarray(self.second(view, one), dtype=np.float64))
+        except (GeometryError, FrameError):
+            return False
+        return value[0] == label and kept["decided"] >= SECOND_GAP_SHARE
 
     def list_pool(self, truth: Candidate, others: Sequence[Candidate]) -> tuple[Candidate, ...]:
         """All labels, in their order."""

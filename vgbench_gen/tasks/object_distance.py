@@ -98,13 +98,13 @@ class ObjectDistance(ScalarTask):
             return reject(self, view, f"{frame.id}/{target}", *problem)
         sides = {"a_": a.margins, "b_": b.margins}
         return Measured(
-            f"objects:{target}",
             (frame,),
             PairEvidence(a=a.evidence(), b=b.evidence()),
             {"rect_a": list(a.rect_px), "rect_b": list(b.rect_px)},
             {side + name: ratio for side, found in sides.items() for name, ratio in found.items()} | margins.ratios,
             target,
             (a.world_box.center_m + b.world_box.center_m) / 2,
+            f"objects:{target}",
         )
 
     def look_alike(self, one: Measured, other: Measured) -> bool:

@@ -68,7 +68,7 @@ class TwoViews(Kind):
                 first, second = view.frames[i], view.frames[j]
                 motion = poses.relative_pose(first.world_from_camera, second.world_from_camera)
                 seen = MotionEvidence(motion=motion, pair=table.evidence(i, j))
-                yield Measured("views", (first, second), seen, ratios=table.margins(i, j, gates).ratios)
+                yield Measured((first, second), seen, ratios=table.margins(i, j, gates).ratios)
 
     def is_taken(self, view: SceneView, one: Measured, made: Sequence[Measured]) -> bool:
         """Whether an equal or hardly different pair of views is asked about."""
@@ -140,13 +140,13 @@ class TwoObjects(Kind):
                 margins.ratios |= {side + name: ratio for name, ratio in found.margins.items()}
             up = frame.camera_from_world[:3, :3] @ view.up_world
             yield Measured(
-                f"objects:{target}",
                 (frame,),
                 UprightPairEvidence(a=a.evidence(), b=b.evidence(), up=up),
                 {"a": list(a.rect_px), "b": list(b.rect_px)},
                 margins.ratios,
                 target,
                 (a.world_box.center_m + b.world_box.center_m) / 2,
+                f"objects:{target}",
             )
 
     def list_points(self, view: SceneView, measured: Measured, instance_id: str) -> FloatArray:

@@ -15,7 +15,7 @@ from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.tasks._objects import order_in_strata
 from vgbench_gen.tasks._proposals import move_numbers
 from vgbench_gen.tasks.gates import ScalarGates
-from vgbench_gen.tasks.kind import Kind, Measured
+from vgbench_gen.tasks.kind import Kind, Measured, name_place
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Presentation
 from vgbench_gen.text.numbers import format_fixed
 from vgbench_gen.text.render import fill_word
@@ -80,7 +80,7 @@ class ScalarTask(Kind):
     def order(self, found: Sequence[Measured], answers: Sequence[Any], rng: np.random.Generator) -> IntArray:
         """Strata of the logarithm in turn, new targets before repeated ones: rooms hold little that is very large or
         small, and one constant would be right too often for values drawn as they come."""
-        return order_in_strata(answers, [one.target or one.key for one in found], rng)
+        return order_in_strata(answers, [one.target or name_place(one) for one in found], rng)
 
     def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int] | None:
         """A geometric ladder through the truth, at any place of it and with any step, as far as all may be asked.
