@@ -12,7 +12,7 @@ from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.kind import Measured
 from vgbench_gen.tasks.label import LabelTask
-from vgbench_gen.tasks.places import MotionEvidence, TwoViews
+from vgbench_gen.tasks.places import TwoViews, ViewsEvidence
 from vgbench_gen.tasks.solving import Solver, Unread, VisibleQuestion
 from vgbench_gen.tasks.solving.epipolar import match_rays
 from vgbench_gen.tasks.solving.seen import read_cameras
@@ -43,7 +43,7 @@ class CameraTurn(TwoViews, LabelTask):
     solvers = (Solver("pixels move to the other side", score_by_flow),)
     templates = Path(__file__).with_suffix(".toml")
 
-    def value(self, seen: MotionEvidence) -> FloatArray:
+    def value(self, seen: ViewsEvidence) -> FloatArray:
         """By where the second optical axis points in the frame of the first camera: the third row of R."""
         ahead = seen.motion[..., 2, :3]
         return np.degrees(np.arctan2(ahead[..., 0], ahead[..., 2]))[..., None] * SIDES

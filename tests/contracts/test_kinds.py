@@ -40,7 +40,7 @@ from vgbench_gen.quality.verify import verify_item
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.picture_cache import PictureCache
 from vgbench_gen.tasks.base import Task, tasks
-from vgbench_gen.tasks.kind import Kind
+from vgbench_gen.tasks.kind import QuestionKind
 from vgbench_gen.tasks.label import LabelTask
 from vgbench_gen.tasks.records import make_camera_record
 from vgbench_gen.text.lint import lint
@@ -245,7 +245,7 @@ def test_a_second_route_that_contradicts_sinks_the_draft(name: str, monkeypatch:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_place_below_a_margin_is_rejected_by_name(name: str) -> None:
     task = tasks[name]
-    assert isinstance(task, Kind)
+    assert isinstance(task, QuestionKind)
     strict = {key: 100.0 for key in ("min", "gap_min", "ratio_min") if key in task.margins}
     gates = Gates.model_validate({name: strict | ({"max": 101.0} if "max" in task.margins else {})})
     found = list(task.with_gates(gates).drafts(small_view(), np.random.default_rng(0), 4))

@@ -47,7 +47,7 @@ class Measured:
     frames: tuple[ViewFrame, ...]
     """Frames that are shown, in this order."""
     evidence: Evidence
-    """The numbers from which `Kind.value` computes."""
+    """The numbers from which `QuestionKind.value` computes."""
     marks: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """Slot of the question -> point [u, v] or region [x1, y1, x2, y2] that is drawn on the first image, whole pixels.
     The first is orange, the second blue; kinds put them in random order, or the color tells."""
@@ -66,7 +66,7 @@ class Measured:
 def check_kind(fact: Fact, gates: Gates) -> Problems:
     """The answer by the evidence keeps the limits, and stored objects are cuboids on their drawn rectangles."""
     task, truth = tasks[fact.task].with_gates(gates), fact.truth_candidate
-    assert isinstance(task, Kind)
+    assert isinstance(task, QuestionKind)
     seen = task.candidate_evidence.of(truth)
     camera = read_camera_record(fact.cameras[fact.frame_ids[0]])
     found: Problems = [
@@ -79,7 +79,7 @@ def check_kind(fact: Fact, gates: Gates) -> Problems:
     return found
 
 
-class Kind(Task):
+class QuestionKind(Task):
     """See the module. A task that overrides `drafts` and `recheck` needs none of the four methods."""
 
     margins: ClassVar[Mapping[str, float]] = {}

@@ -13,14 +13,14 @@ from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, IntArray, QuestionType
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.scenes.view import SceneView
-from vgbench_gen.tasks.kind import Kind, Measured
+from vgbench_gen.tasks.kind import Measured, QuestionKind
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Presentation
 from vgbench_gen.text.render import load_labels
 
 SECOND_GAP_SHARE = 0.5  # of the gap between labels: by the second route an answer may be as near to the boundary
 
 
-class LabelTask(Kind):
+class LabelTask(QuestionKind):
     """One of a closed set of words; values are (1,) arrays with the place of the label.
 
     `value` gives scores (..., labels), of which the highest is the answer. By `margins`, the best must be `ratio_min`

@@ -23,7 +23,7 @@ from vgbench_gen.tasks._poses import reveal_pose
 from vgbench_gen.tasks._registration import estimate_second_route
 from vgbench_gen.tasks.base import Problems, Task, reject
 from vgbench_gen.tasks.evidence import ArrayShape, Evidence, FactEvidence, Pose
-from vgbench_gen.tasks.kind import Kind, Measured, check_kind
+from vgbench_gen.tasks.kind import Measured, QuestionKind, check_kind
 from vgbench_gen.tasks.presentation import Margins
 from vgbench_gen.tasks.revealed import Revealed
 from vgbench_gen.tasks.row_evidence import RowEvidence
@@ -32,7 +32,7 @@ RECTS_IOU_MAX = 0.3  # of the rectangles of two objects, which must be told apar
 POINTS_MIN = 100  # measured on an object
 
 
-class MotionEvidence(Evidence):
+class ViewsEvidence(Evidence):
     """What is kept of two views."""
 
     motion: Pose
@@ -43,17 +43,17 @@ class MotionEvidence(Evidence):
 
 def check_motion(fact: Fact, gates: Gates) -> Problems:
     """The stored motion is that between the stored poses."""
-    stored = MotionEvidence.of(fact.truth_candidate).motion
+    stored = ViewsEvidence.of(fact.truth_candidate).motion
     off = np.abs(poses.relative_pose(*FactEvidence.of(fact).list_poses(fact.frame_ids)) - stored).max()
     return [] if off <= 1e-6 else [("motion", f"{fact.key}: {off:.2g} off the motion between the stored poses")]
 
 
-class TwoViews(Kind):
+class TwoViews(QuestionKind):
     """Pairs of views that overlap, each in both orders, of which chance asks one."""
 
     symmetric = True
     input_modality = "multi-images"
-    candidate_evidence = MotionEvidence
+    candidate_evidence = ViewsEvidence
     checks = (check_kind, check_motion)
 
     def propose(self, view: SceneView, rng: np.random.Generator) -> Iterator[Measured | Rejected]:
@@ -67,7 +67,7 @@ class TwoViews(Kind):
             for i, j in (pair, pair[::-1]):
                 first, second = view.frames[i], view.frames[j]
                 motion = poses.relative_pose(first.world_from_camera, second.world_from_camera)
-                seen = MotionEvidence(motion=motion, pair=table.evidence(i, j))
+                seen = ViewsEvidence(motion=motion, pair=table.evidence(i, j))
                 yield Measured((first, second), seen, ratios=table.margins(i, j, gates).ratios)
 
     def is_taken(self, view: SceneView, one: Measured, made: Sequence[Measured]) -> bool:
@@ -91,7 +91,7 @@ class TwoViews(Kind):
 
     def reveal(self, fact: Fact, row: RowEvidence) -> Revealed:
         """Both cameras and the motion between them."""
-        motion, half_deg = MotionEvidence.of(fact.truth_candidate).motion, self.gates.pair.rotation_min_deg / 2
+        motion, half_deg = ViewsEvidence.of(fact.truth_candidate).motion, self.gates.pair.rotation_min_deg / 2
         return super().reveal(fact, row).with_fields(motions=[reveal_pose(motion, half_deg, 15.0)])
 
 
@@ -115,7 +115,7 @@ def pair_objects(
             yield frame, a, b
 
 
-class TwoObjects(Kind):
+class TwoObjects(QuestionKind):
     """Two framed objects of one image in random order, called `a` and `b`."""
 
     needs_objects = True

@@ -15,7 +15,7 @@ from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.tasks._objects import order_in_strata
 from vgbench_gen.tasks._proposals import move_numbers
 from vgbench_gen.tasks.gates import ScalarGates
-from vgbench_gen.tasks.kind import Kind, Measured, name_place
+from vgbench_gen.tasks.kind import Measured, QuestionKind, name_place
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Presentation
 from vgbench_gen.text.numbers import format_fixed
 from vgbench_gen.text.render import fill_word
@@ -27,7 +27,7 @@ _PRINT_SLACK = 1.01  # keeps ratios of rungs above the margin once they are roun
 _SIGMA_DRAWS = 200
 
 
-class ScalarTask(Kind):
+class ScalarTask(QuestionKind):
     """A positive scalar; values are (1,) arrays. `margins` holds `ratio_min` and `ratio_max`, and may hold `gap_min`,
     `min` and `max`."""
 
