@@ -88,6 +88,7 @@ def test_another_world_frame_changes_no_answer(name: str, room: Room) -> None:
     task = tasks[name]
     for fact in room.facts[name]:
         assert task.agreement(fact.second_value, fact) <= 1
+        assert np.array_equal(task.rounded(task.recompute(as_asked(fact))), fact.truth_candidate.value)
         here, there = (task.recheck(fact, view) for view in (small_view(), moved_view()))
         np.testing.assert_allclose(there, here, atol=2e-3, rtol=1e-4)
         moved = _in_world(fact, other_world())
@@ -252,6 +253,16 @@ def test_a_place_below_a_margin_is_rejected_by_name(name: str) -> None:
     assert found
     assert all(isinstance(one, Rejected) for one in found)
     assert {"min", "decided"} & {one.reason for one in found if isinstance(one, Rejected)}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_no_frame_and_no_target_is_asked_about_more_often_than_allowed(name: str) -> None:
+    task = tasks[name]
+    assert isinstance(task, QuestionKind)
+    facts = [f for f in task.drafts(small_view(), np.random.default_rng(3), 40) if isinstance(f, Fact)]
+    asked = Counter(frozenset(fact.frame_ids) for fact in facts)
+    assert max(asked.values()) <= (1 if task.input_modality == "multi-images" else task.per_frame)
+    assert len(facts) < 40
 
 
 @pytest.mark.parametrize("name", [name for name in EXAMPLES if name != "point_distance"])

@@ -25,7 +25,7 @@ from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays
 from vgbench_gen.tasks._object_evidence import ObjectEvidence, compare_with_rect, reveal_object
 from vgbench_gen.tasks._objects import TARGETS_APART_M
-from vgbench_gen.tasks.base import Check, Problems, Task, add_margins, reject, tasks
+from vgbench_gen.tasks.base import Check, OwnGates, Problems, Task, add_margins, reject, tasks
 from vgbench_gen.tasks.evidence import Evidence, FactEvidence
 from vgbench_gen.tasks.presentation import Mark, WorldBox
 from vgbench_gen.tasks.records import make_camera_slots, read_camera_record
@@ -90,7 +90,7 @@ class QuestionKind(Task):
     """The most facts of one target in a scene."""
     fact_evidence: ClassVar[type[FactEvidence]] = FactEvidence
     checks: ClassVar[tuple[Check, ...]] = (check_kind,)
-    _limits: ClassVar[type[TaskGates]]
+    limits: ClassVar[Any]
     _limits_base: ClassVar[type[TaskGates]] = TaskGates
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -101,9 +101,9 @@ class QuestionKind(Task):
                 "__module__": cls.__module__,
                 "__annotations__": dict.fromkeys(cls.margins, float),
             }
-            cls._limits = new_class(
-                f"{cls.__name__}Gates", (cls._limits_base,), {}, lambda given: given.update(fields | dict(cls.margins))
-            )
+            given = fields | dict(cls.margins)
+            kind = new_class(f"{cls.__name__}Gates", (cls._limits_base,), {}, lambda space: space.update(given))
+            cls.limits = OwnGates(kind)
         if hasattr(cls, "name") and not hasattr(cls, "category_origin"):
             cls.category_origin = dict.fromkeys(cls.formats, f"{cls.name}_vqa")
 
@@ -134,11 +134,6 @@ class QuestionKind(Task):
         return None
 
     # --- measuring -------------------------------------------------------------------------------------------------
-
-    @property
-    def limits(self) -> Any:
-        """The gates and margins of this task."""
-        return self.gates.section(self._limits)
 
     @abc.abstractmethod
     def settle(self, answer: Any) -> tuple[FloatArray, Mapping[str, float]]:

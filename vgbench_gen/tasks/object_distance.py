@@ -26,7 +26,7 @@ from vgbench_gen.tasks._object_evidence import PairEvidence, SidesEvidence, chec
 from vgbench_gen.tasks._object_routes import measure_second_corners
 from vgbench_gen.tasks._objects import GatedObject
 from vgbench_gen.tasks._proposals import make_range
-from vgbench_gen.tasks.base import reject, tasks
+from vgbench_gen.tasks.base import OwnGates, reject, tasks
 from vgbench_gen.tasks.gates import DistanceMargins
 from vgbench_gen.tasks.kind import Measured, list_objects
 from vgbench_gen.tasks.places import pair_objects
@@ -68,6 +68,7 @@ class ObjectDistance(ScalarTask):
     candidate_draws = 24
     options_max = 4  # five steps of a ladder do not fit between the gates `ratio_min` and `ratio_max`
     counterpart_kind = "swap"
+    limits = OwnGates(DistanceMargins)
     fact_evidence = SidesEvidence
     candidate_evidence = PairEvidence
     checks = (check_boxes,)
@@ -75,16 +76,11 @@ class ObjectDistance(ScalarTask):
     paper_column = "Distance"
 
     @property
-    def limits(self) -> DistanceMargins:
-        """The task's own gates and margins."""
-        return self.gates.section(DistanceMargins)
-
-    @property
     def ends(self) -> tuple[float, float]:
         return self.limits.min_m, self.limits.max_m
 
     def gap_min(self, fact: Fact) -> float:
-        return self.limits.gap_min_m
+        return float(self.limits.gap_min_m)
 
     def propose(self, view: SceneView, rng: np.random.Generator) -> Iterator[Measured | Rejected]:
         """Pairs of gated objects."""

@@ -21,7 +21,7 @@ from vgbench_gen.geometry import projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks._proposals import make_range, move_numbers
-from vgbench_gen.tasks.base import add_margins, reject, tasks
+from vgbench_gen.tasks.base import OwnGates, add_margins, reject, tasks
 from vgbench_gen.tasks.camera_parameters.crops import (
     compute_output_size,
     keep_determined,
@@ -76,17 +76,13 @@ class CameraParameters(ScalarTask):
     candidate_draws = 8
     options_from_pool = True
     options_max = 4  # crops are cut as ladders of four
+    limits = OwnGates(CameraGates)
     fact_evidence = SizeEvidence
     candidate_evidence = CropEvidence
     checks = (check_crops,)
     solvers = SOLVERS
     paper_column = "Camera"
     any_image_fits = True
-
-    @property
-    def limits(self) -> CameraGates:
-        """The task's own gates and margins."""
-        return self.gates.section(CameraGates)
 
     # --- measuring -------------------------------------------------------------------------------------------------
 
