@@ -28,7 +28,7 @@ from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _overlays
 from vgbench_gen.tasks._object_evidence import PairEvidence
 from vgbench_gen.tasks.base import tasks
-from vgbench_gen.tasks.kind import LOOKS_APART_BITS, Measured
+from vgbench_gen.tasks.kind import LOOKS_APART_BITS, Measured, check_kind
 from vgbench_gen.tasks.object_distance import ObjectDistance
 from vgbench_gen.tasks.records import make_camera_record
 from vgbench_gen.text.numbers import parse_numbers
@@ -108,6 +108,16 @@ def test_each_region_is_named_by_the_colour_it_is_drawn_in() -> None:
     # 159.5 - 300 * 0.8 / 1.85 = 29.8 on the near face, 159.5 - 300 * 0.4 / 2.15 = 103.7 on the far one
     left = parse_numbers(show.slots["region_a"])
     assert np.abs(left - [29.8, 87.1, 103.7, 151.9]).max() <= 0.6
+
+
+def test_each_object_is_marked_by_its_own_rectangle_from_both_sides() -> None:
+    fact = pair_fact()
+    turned = TASK.counterpart(fact)
+    assert turned is not None
+    assert check_kind(fact, Gates()) == check_kind(turned, Gates()) == []
+    show = dict(zip(("rect_a", "rect_b"), (fact.truth_candidate.show[f"rect_{side}"] for side in "ba"), strict=True))
+    wrong = replace(fact, candidates=(replace(fact.truth_candidate, show=show),))
+    assert [name for name, _ in check_kind(wrong, Gates())] == ["drawn_box", "drawn_box"]
 
 
 def test_either_object_may_have_either_colour() -> None:

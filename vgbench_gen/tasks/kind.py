@@ -46,11 +46,12 @@ class Measured:
 
     frames: tuple[ViewFrame, ...]
     """Frames that are shown, in this order."""
-    evidence: Evidence
+    evidence: Any
     """The numbers from which `QuestionKind.value` computes."""
     marks: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """Slot of the question -> point [u, v] or region [x1, y1, x2, y2] that is drawn on the first image, whole pixels.
-    The first is orange, the second blue; kinds put them in random order, or the color tells."""
+    The first by name is orange, the second blue; kinds put them in random order, or the color tells. An object of the
+    evidence has the mark of its field's name, or that name behind `rect_`."""
     ratios: Mapping[str, float] = field(default_factory=dict)
     """Name of a gate -> measured value over its limit; a place with a ratio below 1 is rejected for it."""
     target: str = ""
@@ -74,7 +75,7 @@ def check_kind(fact: Fact, gates: Gates) -> Problems:
         for name, ratio in task.settle(task.value(seen))[1].items()
         if ratio < 1
     ]
-    for stored, rect in zip(list_objects(seen), truth.show.values(), strict=False):
+    for stored, rect in list_objects(truth, seen):
         found += compare_with_rect(f"{truth.key} {stored.instance_id}", stored.corners_m, rect, camera)
     return found
 
@@ -225,7 +226,7 @@ class QuestionKind(Task):
     def pictures(self, fact: Fact) -> tuple[Picture, ...]:
         """What every format of the question shows: the frames, with the marks on the first."""
         ops = []
-        for place, color in zip(fact.truth_candidate.show.values(), MARK_COLORS, strict=False):
+        for (_, place), color in zip(sorted(fact.truth_candidate.show.items()), MARK_COLORS, strict=False):
             point = {"op": "point", "uv": list(place), "color": color, "shape": "circle"}
             ops.append(point if len(place) == 2 else {"op": "region", "rect": list(place), "color": color})
         first, *others = (fact.pictures[frame_id] for frame_id in fact.frame_ids)
@@ -244,7 +245,7 @@ class QuestionKind(Task):
     def reveal(self, fact: Fact, row: RowEvidence) -> Revealed:
         """The cameras and the objects that the question marks."""
         truth, allowed = fact.truth_candidate, getattr(self.limits, "ratio_min", 1.2) ** 0.5
-        found = zip(list_objects(self.candidate_evidence.of(truth)), truth.show.values(), strict=False)
+        found = list_objects(truth, self.candidate_evidence.of(truth))
         return super().reveal(fact, row).with_fields(objects=[reveal_object(one, rect, allowed) for one, rect in found])
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
@@ -256,15 +257,15 @@ class QuestionKind(Task):
         ):
             ends = tuple((float(u), float(v)) for u, v in np.reshape(place, (-1, 2)))
             drawn.append(Mark("point" if len(ends) == 1 else "rect", ends, label))
-        for seen in list_objects(self.candidate_evidence.of(truth)):
+        for seen, _ in list_objects(truth, self.candidate_evidence.of(truth)):
             drawn += _overlays.draw_wireframe(seen.corners_m, camera, seen.label)
         return [drawn, *([] for _ in row.pictures[1:])]
 
     def world_boxes(self, fact: Fact) -> tuple[WorldBox, ...]:
         """The objects that the question marks."""
-        pose = self.stored_poses(fact)[fact.frame_ids[0]]
-        seen = list_objects(self.candidate_evidence.of(fact.truth_candidate))
-        return tuple(WorldBox(o.instance_id, o.label, transform(pose, o.corners_m)) for o in seen)
+        pose, truth = self.stored_poses(fact)[fact.frame_ids[0]], fact.truth_candidate
+        seen = list_objects(truth, self.candidate_evidence.of(truth))
+        return tuple(WorldBox(o.instance_id, o.label, transform(pose, o.corners_m)) for o, _ in seen)
 
 
 def measure_border(one: Measured) -> dict[str, float]:
@@ -288,6 +289,7 @@ def name_candidate(one: Measured) -> str:
     return one.key or (f"marks:{marks}" if marks else "frames")
 
 
-def list_objects(seen: Evidence) -> list[ObjectEvidence]:
-    """The objects among the fields of a record, in the order in which they are marked."""
-    return [value for _, value in seen if isinstance(value, ObjectEvidence)]
+def list_objects(about: Candidate, seen: Evidence) -> list[tuple[ObjectEvidence, Sequence[int]]]:
+    """The objects among the fields of a candidate's evidence, each with the rectangle by which it is marked."""
+    places = {name.removeprefix("rect_"): place for name, place in about.show.items()}
+    return [(value, places[name]) for name, value in seen if isinstance(value, ObjectEvidence)]

@@ -22,13 +22,13 @@ from vgbench_gen.geometry import boxes, projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays
-from vgbench_gen.tasks._object_evidence import PairEvidence, SidesEvidence, check_boxes
+from vgbench_gen.tasks._object_evidence import PairEvidence, SidesEvidence
 from vgbench_gen.tasks._object_routes import measure_second_corners
 from vgbench_gen.tasks._objects import GatedObject
 from vgbench_gen.tasks._proposals import make_range
 from vgbench_gen.tasks.base import OwnGates, reject, tasks
 from vgbench_gen.tasks.gates import DistanceMargins
-from vgbench_gen.tasks.kind import Measured, list_objects
+from vgbench_gen.tasks.kind import Measured
 from vgbench_gen.tasks.places import pair_objects
 from vgbench_gen.tasks.presentation import Margins, Mark
 from vgbench_gen.tasks.records import make_camera_slots, read_camera_record
@@ -71,7 +71,6 @@ class ObjectDistance(ScalarTask):
     limits = OwnGates(DistanceMargins)
     fact_evidence = SidesEvidence
     candidate_evidence = PairEvidence
-    checks = (check_boxes,)
     solvers = NoSolver("Classical vision has no metric distance from one image without learning; cues are reported.")
     paper_column = "Distance"
 
@@ -116,7 +115,7 @@ class ObjectDistance(ScalarTask):
     def second(self, view: SceneView, measured: Measured) -> float:
         """Distance of the centres of corners that the second route finds in the camera frame."""
         (frame,), pair = measured.frames, measured.evidence
-        a, b = (measure_second_corners(frame, view, seen.instance_id).mean(axis=0) for seen in list_objects(pair))
+        a, b = (measure_second_corners(frame, view, seen.instance_id).mean(axis=0) for _, seen in pair)
         return float(np.linalg.norm(a - b))
 
     def value(self, seen: PairEvidence) -> float:
