@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -30,7 +31,7 @@ from tests.quality.invariance_room import (
 )
 from tests.small_room import other_world, small_view
 from vgbench_gen.core.gates import Gates
-from vgbench_gen.core.types import Candidate, Fact, FloatArray, Rejected
+from vgbench_gen.core.types import Candidate, Fact, FloatArray, Item, QuestionType, Rejected
 from vgbench_gen.geometry import homography
 from vgbench_gen.pipeline.measure import measure_task
 from vgbench_gen.pipeline.question import QuestionRejectedError, make_question, presentation_rng
@@ -230,6 +231,33 @@ def test_a_row_with_the_evidence_of_another_place_is_found(name: str, room: Room
     (row,) = question_rows(made, SETTINGS, cache)
     found = verify_item(row, [room.media.get(image) for image in row.images], Gates())
     assert "recomputed" in {problem.check for problem in found}
+
+
+def write_rows(name: str, form: QuestionType, room: Room) -> list[Item]:
+    task, rows = tasks[name], []
+    for fact in room.facts[name]:
+        with suppress(QuestionRejectedError):
+            options = options_of(fact) if form == "multi-choice" else None
+            made = make_question(fact, options, plan_of(fact, form), task, SETTINGS)
+            rows += question_rows(made, SETTINGS, PictureCache(None, room.media))
+    return rows
+
+
+def find_checks(row: Item, room: Room) -> set[str]:
+    return {found.check for found in verify_item(row, [room.media.get(name) for name in row.images], Gates())}
+
+
+def test_words_that_say_another_answer_than_the_evidence_are_found(room: Room) -> None:
+    claim = write_rows("camera_turn", "judgment", room)[0]
+    other = {"to the left": "to the right", "to the right": "to the left"}
+    said = next(words for words in other if words in claim.question)
+    assert find_checks(replace(claim, question=claim.question.replace(said, other[said])), room) == {"claim_text"}
+    choice = write_rows("camera_turn", "multi-choice", room)[0]
+    assert find_checks(replace(choice, options=choice.options[::-1]), room) == {"option_text"}
+    # Points are marked, and the claim is a number all the same.
+    number = write_rows("point_distance", "judgment", room)[0]
+    claimed = f"{number.evidence['claim']['value'][0]:.2f}"
+    assert find_checks(replace(number, question=number.question.replace(claimed, "9.87")), room) == {"claim_text"}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
