@@ -15,7 +15,7 @@ from vgbench_gen.core.types import Item
 
 RECIPE = """
 seed = 5
-facts_per_scene = 2
+facts_per_scene = 3
 tasks = ["relative_depth", "metric_depth", "homography_to_matrix"]
 """
 
