@@ -110,6 +110,7 @@ def room_scene(
             frame._solids = moved
     scene = RoomScene(rendered, objects, depth_kind, dataset)
     scene.solids = rendered[0]._solids
+    scene.up_world = world_from_room[:3, 2]
     return scene
 
 

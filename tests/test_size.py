@@ -19,11 +19,11 @@ MOST_LINES = {
     "geometry": (1342, 1300),
     "scenes": (6957, 6000),
     "store": (2881, 2450),  # strokes around a point that are computed once per shape
-    "tasks": (10850, 8700),
+    "tasks": (11388, 8700),  # bases of kinds, which those to come stand on
     "distractors": (901, 700),
-    "text": (1986, 1700),
-    "pipeline": (6165, 4600),
-    "quality": (5872, 4300),
+    "text": (2069, 1700),  # contexts of standard clauses
+    "pipeline": (6167, 4600),
+    "quality": (5877, 4300),
     "samples": (7532, 7000),  # maps of a lens in bands
     "evaluation": (15120, 11000),
     "agent": (7503, 6300),

@@ -1,4 +1,4 @@
-"""A scene, a build and what every verb made of it, with a loader, a task and a strategy that all come from outside."""
+"""A scene, a build and what every verb made of it, with a loader and a strategy that come from outside."""
 
 from __future__ import annotations
 
@@ -15,11 +15,8 @@ from vgbench_gen.core.types import Item
 
 RECIPE = """
 seed = 5
-facts_per_scene = 2
-tasks = ["relative_depth", "metric_depth", "homography_to_matrix", "point_distance"]
-
-[gates.point_distance]
-min_m = 0.5
+facts_per_scene = 3
+tasks = ["relative_depth", "metric_depth", "homography_to_matrix"]
 """
 
 
@@ -54,7 +51,7 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Outside:
     """Build from a sequence that only the loader from outside reads, and give the result to every verb."""
     home = tmp_path_factory.mktemp("outside")
     scenes, build, far, other = (home / name for name in ("scenes", "build", "far", "other"))
-    for package in ("vgbench-tum", "vgbench-far-apart", "vgbench-point-distance"):
+    for package in ("vgbench-tum", "vgbench-far-apart"):
         install(package, home / "site")
     write_sequence(scenes)
     (home / "recipe.toml").write_text(RECIPE)

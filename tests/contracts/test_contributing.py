@@ -44,6 +44,15 @@ def test_its_entry_points_are_those_that_are_looked_up() -> None:
     assert {group for entries in used for group in entries} <= set(table.values())
 
 
-@pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:vgbench_gen|tests|docs|templates)/[\w/.]+)`", TEXT))))
+def test_examples_that_it_quotes_are_the_files() -> None:
+    quoted = {path: text for path, text in blocks().items() if path.startswith("examples/")}
+    assert quoted
+    for path, text in quoted.items():
+        assert text == (ROOT / path).read_text("utf-8"), path
+
+
+@pytest.mark.parametrize(
+    "path", sorted(set(re.findall(r"`((?:vgbench_gen|tests|docs|templates|examples)/[\w/.]+)`", TEXT)))
+)
 def test_files_that_it_names_are_there(path: str) -> None:
     assert (ROOT / path).exists()

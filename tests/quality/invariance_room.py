@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -37,6 +37,8 @@ PER_TASK = {
     "object_location": 8,
     "homography_to_matrix": 12,
     "point_tracking": 12,
+    "point_distance": 12,
+    "wider_object": 12,
 }
 SCALE = 0.75
 SETTINGS = QuestionSettings(0, "set_first", 0)
@@ -51,11 +53,11 @@ class Room:
         return pictures.apply(picture, pictures.decode(self.media.get(picture.base)))
 
 
-def measured(folder: Path) -> Room:
+def measured(folder: Path, names: Sequence[str] = tuple(NAMES)) -> Room:
     """Facts of every task that can be asked, on the small room, with their base images below a folder."""
     media = MediaStore(folder)
     found = {}
-    for name in NAMES:
+    for name in names:
         task = tasks[name].with_gates(without_lines(Gates()))
         facts, _ = measure_task(task, small_view(), 0, PER_TASK.get(name, 4))
         found[name] = [fact for fact in store_pictures(facts, small_view(), media) if _may_be_asked(fact)]
@@ -93,7 +95,8 @@ def _may_be_asked(fact: Fact) -> bool:
 
 
 def options_of(fact: Fact) -> OptionSet:
-    return strategies["set_first"].options(fact, tasks[fact.task], rng_for(0, "options", fact.key))
+    task = tasks[fact.task]
+    return strategies["set_first"].options(fact, task, rng_for(0, "options", fact.key), task.count_options(4))
 
 
 def plan_of(fact: Fact, form: QuestionType = "multi-choice", side: str = "") -> QuestionPlan:

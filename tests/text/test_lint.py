@@ -103,6 +103,7 @@ def test_options_of_one_form_pass(options: list[str]) -> None:
     [
         (["2.10 m", "2.1 m"], "different decimals"),
         (["2.10 m", "3.20 meters"], "text around the numbers"),
+        (["to the left", "to the right by 3"], "text around the numbers"),
         (["2.10 m", "2.10 m"], "two are equal"),
         (["2.10 m", "12345.10 m"], "lengths 6 to 10"),
         (["[1.00, 2.00]", "[1.00, 1200.00]"], "lengths 4 to 7"),

@@ -179,3 +179,48 @@ def test_words_are_plain_text_with_slots(tmp_path: Path) -> None:
     other.write_text('b = "x"\n', encoding="utf-8")
     with pytest.raises(PhrasingError, match="valid dictionary"):
         render.load_words(other)
+
+
+SHORT = """
+task = "turn"
+context = "{regions} Left is where {{ camera }} says."
+labels = { left = "to the left" }
+states = ["meters"]
+multi-choice = [{LINES}]
+open-ended = "{in_meters}"
+"""
+
+
+def short_file(folder: Path, change: tuple[str, str] = ("", "")) -> Path:
+    path = folder / "turn.toml"
+    lines = ", ".join(f'"Line {k}: where is {{{{ a }}}}?"' for k in range(6))
+    path.write_text(SHORT.replace("{LINES}", lines).replace(*change))
+    return path
+
+
+def test_a_file_in_the_short_form_takes_its_clauses_in_turn(tmp_path: Path) -> None:
+    bank = render.load_task_file(short_file(tmp_path))
+    assert list(bank) == ["multi-choice", "open-ended"]
+    choice, asked = bank["multi-choice"], bank["open-ended"]
+    assert [phrasing.id for phrasing in choice] == [f"turn.multi-choice.{k}" for k in range(1, 7)]
+    assert len({phrasing.context for phrasing in choice}) == 6
+    assert choice[0].states == ("meters", "region_format")
+    assert asked[1].states == ("meters", "two_decimals", "region_format")
+    question, context = render.render(asked[1], {"a": "[1, 2, 3, 4]", "camera": "the camera", "fx_2": "7"})
+    assert question == "Line 1: where is [1, 2, 3, 4]? Give the answer in meters with two decimals."
+    assert context.endswith("sides of a rectangle in pixels. Left is where the camera says.")
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (("{regions}", "{rooms}"), r"unknown clauses \['rooms'\]"),
+        (("Line 3: where is {{ a }}", "Line 3: where is {{ b }}"), r"multi-choice.4, question: found slots \['b'\]"),
+        (("Line 2: where is {{ a }}", "Line 2: where is it"), r"multi-choice.3, question: found no slot \['a'\]"),
+        (('"turn"', '"turns"'), "the name of the file"),
+        (("states", "state"), "state"),
+    ],
+)
+def test_a_short_file_with_a_fault_is_refused(tmp_path: Path, change: tuple[str, str], match: str) -> None:
+    with pytest.raises(PhrasingError, match=match):
+        render.load_task_file(short_file(tmp_path, change))

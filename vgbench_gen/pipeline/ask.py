@@ -217,6 +217,8 @@ def check_plan(fact: Fact, plan: QuestionPlan, task: Task, settings: QuestionSet
     return replace(
         plan,
         fallback=options.fallback if options is not None else "",
-        option_digests=tuple(digest_options(made.options, task) for made in sides) if options is not None else (),
+        option_digests=()
+        if options is None or task.options_recur
+        else tuple(digest_options(made.options, task) for made in sides),
         noise_kept=tuple(made.noise_kept for made in sides if made.noise_kept is not None),
     )

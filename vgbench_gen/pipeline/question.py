@@ -20,7 +20,7 @@ from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe, WordSettings
 from vgbench_gen.quality.noise import measure_kept_share
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks.base import Task
+from vgbench_gen.tasks.base import Task, tasks
 from vgbench_gen.tasks.presentation import Claim
 from vgbench_gen.text import lint
 from vgbench_gen.text.render import Phrasing, fill_word, load_phrasings, render
@@ -72,7 +72,7 @@ class QuestionSettings:
 
     def count_options(self, task: str) -> int:
         """The options of a question of a task."""
-        return self.options_of.get(task, self.options)
+        return tasks[task].count_options(self.options_of.get(task, self.options))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -202,7 +202,7 @@ class Recipe(Config):
 
     def count_options(self, task: str) -> int:
         """The options of a multi-choice question of a task."""
-        return self.options_of.get(task, self.options)
+        return registered_tasks[task].count_options(self.options_of.get(task, self.options))
 
     def with_noise(self, sources: Iterable[str]) -> Recipe:
         """The recipe with the noise that loaders state of these sources, where it says nothing of them itself.

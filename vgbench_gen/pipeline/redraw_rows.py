@@ -161,7 +161,7 @@ def _redraw_rows(
         difficulty = "stress" if recipe.margins == "recorded" else item.difficulty
         row = row_with_options(item, made, strategy, seed, difficulty, _KeptPictures(item, cache))
         rows.append(make_item_row(row))
-        digests.append(digest_options(options, task))
+        digests += [] if task.options_recur else [digest_options(options, task)]
     return replace(entry, rows=tuple(rows), option_digests=tuple(digests))
 
 

@@ -75,7 +75,10 @@ def find_claim_text_problem(item: Item, claimed: Candidate, task: Task) -> str:
     """Why the text is not about the claimed value, or ""."""
     shown = RowEvidence.of(item).shown()
     marks = [op for picture in shown for op in picture.ops if op["op"] == "point" and op["shape"] != CROSSHAIR]
-    if marks:
+    if not task.printed_numbers(claimed.value).size:
+        words = task.printed(claimed.value)
+        return "" if words in item.question else f"the claim {words!r} is not in the question"
+    if marks and claimed.value.size == 2:
         # Points are claimed by their marks: the one that the question names must stand at the claimed pixel.
         right = {name_mark(op) for op in marks if _place(op) == claimed.value.ravel().tolist()}
         named = {name for name in map(name_mark, marks) if re.search(rf"\b{re.escape(name)}\b", item.question)}

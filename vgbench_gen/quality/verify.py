@@ -300,7 +300,9 @@ def _find_option_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str,
         if _shown.is_name(text):
             if not _shown.is_shown(text, option, item, shown):
                 found.append(("option_text", f"{letter} reads {text!r}, which does not show {option.key!r}"))
-        elif not np.array_equal(parse_numbers(text), task.printed_numbers(option.value)):
+        elif not np.array_equal(parse_numbers(text), task.printed_numbers(option.value)) or not (
+            task.printed_numbers(option.value).size or text == task.printed(option.value)
+        ):
             found.append(("option_text", f"{letter} reads {text!r}, value {option.value.tolist()}"))
     wrong = [option for i, option in enumerate(fact.candidates) if i != fact.truth]
     for record, option in zip(item.distractors, wrong, strict=False):

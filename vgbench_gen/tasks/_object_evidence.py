@@ -100,15 +100,6 @@ def check_box(fact: Fact, gates: Gates) -> Problems:
     return compare_with_rect(truth.key, BoxEvidence.of(truth).corners_m, truth.show["rect"], get_camera(fact))
 
 
-def check_boxes(fact: Fact, gates: Gates) -> Problems:
-    """The stored corners of both objects are cuboids and project onto the drawn rectangles."""
-    truth, camera = fact.truth_candidate, get_camera(fact)
-    found: Problems = []
-    for side, seen in dict(PairEvidence.of(truth)).items():
-        found += compare_with_rect(f"{truth.key} {side}", seen.corners_m, truth.show[f"rect_{side}"], camera)
-    return found
-
-
 def reveal_object(stored: ObjectEvidence, rect: Sequence[int], allowed_ratio: float) -> RevealedObject:
     """An object of the only image, with the rectangle [x1, y1, x2, y2] by which it is shown."""
     x1, y1, x2, y2 = rect

@@ -10,12 +10,12 @@ import abc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic
 
 import numpy as np
 
 from vgbench_gen.core.config import parse_config
-from vgbench_gen.core.gates import Gates
+from vgbench_gen.core.gates import Gates, SectionT
 from vgbench_gen.core.registry import Registry
 from vgbench_gen.core.types import LETTERS, BoolArray, Candidate, Fact, FloatArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import FactorPair, OptionSet, compatibility, draw_truth
@@ -36,6 +36,16 @@ Check = Callable[[Fact, Gates], Problems]
 
 SECOND_ROUTE_SHARE = 0.2  # the two routes must agree within a fifth of the margin (docs/validity.md#second-route)
 TRUE_CLAIM_MAX = 0.5  # margins; a true claim farther off may be as near to a neighbour (docs/validity.md#judgments)
+
+
+class OwnGates(Generic[SectionT]):
+    """The gates and margins of a task, as its attribute `limits`."""
+
+    def __init__(self, kind: type[SectionT]) -> None:
+        self.kind = kind
+
+    def __get__(self, task: Task, owner: type[Task]) -> SectionT:
+        return task.gates.section(self.kind)
 
 
 class Task(NoiseTest, Proposals, abc.ABC):
@@ -72,6 +82,8 @@ class Task(NoiseTest, Proposals, abc.ABC):
     """Strategies whose sets are none of the kind when they are read from the other side; a partner draws its own."""
     options_max: ClassVar[int] = 6
     """The most options that a question of it can have."""
+    options_recur: ClassVar[bool] = False
+    """Whether many questions have the same options, as labels are; of other tasks no two facts may share a set."""
     pool_size: ClassVar[int] = 12
     """Candidates that are kept with a fact."""
     fact_evidence: ClassVar[type[FactEvidence]]
@@ -108,6 +120,10 @@ class Task(NoiseTest, Proposals, abc.ABC):
     def unit_for(self, fact: Fact) -> str:
         """Unit of this fact's answer; tasks whose kinds of question differ in unit say which."""
         return self.unit
+
+    def count_options(self, wanted: int) -> int:
+        """The options of its multi-choice questions where a recipe wants that many."""
+        return wanted
 
     def rules_for(self, ask: str) -> tuple[ImageRule, ...]:
         """The rules that understand nothing for one sub-kind of the task."""

@@ -45,7 +45,7 @@ from vgbench_gen.tasks._regions import (
     propose_rects,
     reveal_region,
 )
-from vgbench_gen.tasks.base import add_margins, reject, tasks
+from vgbench_gen.tasks.base import OwnGates, add_margins, reject, tasks
 from vgbench_gen.tasks.evidence import FactEvidence
 from vgbench_gen.tasks.gates import DepthMargins
 from vgbench_gen.tasks.presentation import Mark
@@ -74,17 +74,14 @@ class MetricDepth(ScalarTask):
     category, subcategory = "Depth and Distance", "Absolute"
     category_origin: ClassVar[Mapping[str, str]] = dict.fromkeys(formats, "metric_depth_vqa")
     convention: ClassVar[Mapping[str, str]] = {"depth": "z", "axes": "opencv", "unit": "m", "statistic": "mean"}
+    options_from_pool = True
     options_max = 4  # few rectangles are flat at five depths that lie between the gates `ratio_min` and `ratio_max`
+    limits = OwnGates(DepthMargins)
     fact_evidence = FactEvidence
     candidate_evidence = RegionEvidence
     checks = (check_regions,)
     solvers = NoSolver("Classical vision has no metric depth from one image without learning; cues are reported.")
     paper_column = "Depth"
-
-    @property
-    def limits(self) -> DepthMargins:
-        """The task's own gates and margins."""
-        return self.gates.section(DepthMargins)
 
     def proposal(self, fact: Fact) -> Proposal:
         """Any depth that a region may have."""
@@ -95,7 +92,7 @@ class MetricDepth(ScalarTask):
         return make_range("depth", gates.near_m, far_m, self.decimals)
 
     def gap_min(self, fact: Fact) -> float:
-        return self.limits.gap_min_m
+        return float(self.limits.gap_min_m)
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
         """At most two facts per frame: first about rectangles that several frames share, the others about
@@ -254,10 +251,9 @@ class MetricDepth(ScalarTask):
             raise GeometryError(f"{fact.key}: no point of the cloud projects into the region")
         return median
 
-    def value(self, about: Candidate, fact: Fact) -> float | None:
+    def value(self, seen: RegionEvidence) -> float:
         """Weighted mean of the stored parts of the region."""
-        measured = RegionEvidence.given(about)
-        return None if measured is None else compute_blocks_mean_m(measured)
+        return compute_blocks_mean_m(seen)
 
     def sigma(self, value: float, fact: Fact, noise: SensorNoise) -> float:
         """One error of depth for the whole region."""

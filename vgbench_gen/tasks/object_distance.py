@@ -8,82 +8,41 @@ apart objects usually are that appear so large, so low and so many pixels from e
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
-from vgbench_gen.core.errors import TooFewOptionsError
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import Proposal
 from vgbench_gen.geometry import boxes, projection
-from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays
-from vgbench_gen.tasks._object_evidence import PairEvidence, SidesEvidence, check_boxes, reveal_object
+from vgbench_gen.tasks._object_evidence import PairEvidence, SidesEvidence
 from vgbench_gen.tasks._object_routes import measure_second_corners
-from vgbench_gen.tasks._objects import TARGETS_APART_M, GatedObject, gate_objects, order_in_strata
+from vgbench_gen.tasks._objects import GatedObject
 from vgbench_gen.tasks._proposals import make_range
-from vgbench_gen.tasks.base import add_margins, reject, tasks
+from vgbench_gen.tasks.base import OwnGates, reject, tasks
 from vgbench_gen.tasks.gates import DistanceMargins
-from vgbench_gen.tasks.presentation import ClaimPair, Margins, Mark, WorldBox
+from vgbench_gen.tasks.kind import Measured
+from vgbench_gen.tasks.places import pair_objects
+from vgbench_gen.tasks.presentation import Margins, Mark
 from vgbench_gen.tasks.records import make_camera_slots, read_camera_record
-from vgbench_gen.tasks.revealed import Revealed
 from vgbench_gen.tasks.row_evidence import RowEvidence
-from vgbench_gen.tasks.scalar import FALSE_RATIO_MAX, FALSE_RATIO_MIN, ScalarTask
+from vgbench_gen.tasks.scalar import ScalarTask
 from vgbench_gen.tasks.solving import NoSolver
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import fill_word
 
 COLORS = ("orange", "blue")  # the pair of the palette that all readers tell apart best
-PAIRS_PER_FRAME = 4  # asked about in one frame: few frames show two whole objects, and those often several
-USES_MAX = 3  # of one pair of objects in a scene: its answer is the same from everywhere
 VIEWS_APART_DEG = 8.0  # between two looks at one pair of objects, or one is
 VIEWS_APART_RATIO = 1.25  # times as far away
-LOOKS_APART_BITS = 12  # of 64: frames whose perceptual hashes differ in fewer look alike from wherever they are taken
 PART_OF_MIN = 0.5  # of the smaller box inside the larger one
-_PRINT_SLACK = 1.01  # keeps ratios of rungs above the margin once they are rounded
-_POOL_FACTOR = 8  # measured pairs per wanted fact, for strata to choose from
-_REJECTS_FACTOR = 5
 _OTHER_SIDE = {"rect_a": "rect_b", "rect_b": "rect_a", "a_": "b_", "b_": "a_"}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Pair:
-    """Two objects of one frame and how far apart they are."""
-
-    frame: ViewFrame
-    a: GatedObject
-    """The first object; it comes first in the order of instance ids."""
-    b: GatedObject
-    distance_m: float
-    margins: Margins
-    """Ratios of measured values to limits, filled while the pair is checked."""
-
-    @property
-    def key(self) -> str:
-        """Name of the pair in its scene, made of both instance ids."""
-        return f"{self.a.instance_id}+{self.b.instance_id}"
-
-    @property
-    def middle_m(self) -> FloatArray:
-        """Point (3,) halfway between the centres of both boxes, in the world of the scan, meters."""
-        return (self.a.world_box.center_m + self.b.world_box.center_m) / 2
-
-    def looks_like(self, other: _Pair) -> bool:
-        """Whether two frames look alike, or show these objects from nearly the same side and equally far away."""
-        if (self.frame.look ^ other.frame.look).bit_count() < LOOKS_APART_BITS:
-            return True
-        sights = [pair.frame.world_from_camera[:3, 3] - self.middle_m for pair in (self, other)]
-        ranges_m = [float(np.linalg.norm(sight)) for sight in sights]
-        turn_deg = np.degrees(np.arccos(np.clip(sights[0] @ sights[1] / np.prod(ranges_m), -1, 1)))
-        return bool(turn_deg < VIEWS_APART_DEG and max(ranges_m) < VIEWS_APART_RATIO * min(ranges_m))
 
 
 @tasks.register("object_distance")
@@ -105,90 +64,63 @@ class ObjectDistance(ScalarTask):
     }
     convention: ClassVar[Mapping[str, str]] = {"distance": "box_centers", "unit": "m", "regions": "xyxy_inclusive"}
     needs_objects = True
+    per_frame = 4  # few frames show two whole objects, and those often several
     candidate_draws = 24
     options_max = 4  # five steps of a ladder do not fit between the gates `ratio_min` and `ratio_max`
     counterpart_kind = "swap"
+    limits = OwnGates(DistanceMargins)
     fact_evidence = SidesEvidence
     candidate_evidence = PairEvidence
-    checks = (check_boxes,)
     solvers = NoSolver("Classical vision has no metric distance from one image without learning; cues are reported.")
     paper_column = "Distance"
 
     @property
-    def limits(self) -> DistanceMargins:
-        """The task's own gates and margins."""
-        return self.gates.section(DistanceMargins)
+    def ends(self) -> tuple[float, float]:
+        return self.limits.min_m, self.limits.max_m
 
     def gap_min(self, fact: Fact) -> float:
-        return self.limits.gap_min_m
+        return float(self.limits.gap_min_m)
 
-    def valid(self, candidate: Candidate, fact: Fact) -> bool:
-        """A distance that could have been asked; so that every rung of a ladder may be the true one."""
-        gates = self.limits
-        return candidate.value.shape == (1,) and bool(gates.min_m <= candidate.value[0] <= gates.max_m)
+    def propose(self, view: SceneView, rng: np.random.Generator) -> Iterator[Measured | Rejected]:
+        """Pairs of gated objects."""
+        for pair in pair_objects(self, view, rng):
+            yield pair if isinstance(pair, Rejected) else self._measure(*pair, view)
 
-    def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
-        """Pairs of gated objects, log-distance strata in turn, new pairs of objects before repeated ones."""
-        pairs: list[_Pair] = []
-        spare = _REJECTS_FACTOR * limit
-        for frame in view.distinct_frames(rng):
-            if len(pairs) >= _POOL_FACTOR * limit:
-                break
-            objects = gate_objects(frame, view)
-            if len(objects.found) < 2:
-                if spare > 0:
-                    spare -= 1
-                    counts = dict(sorted(Counter(reason for _, reason, _, _ in objects.dropped).items()))
-                    yield reject(self, view, frame.id, "objects_too_few", len(objects.found), 2, str(counts))
-                continue
-            for a, b in combinations(sorted(objects.found, key=lambda found: found.instance_id), 2):
-                pair = _Pair(frame, a, b, float(np.linalg.norm(a.world_box.center_m - b.world_box.center_m)), Margins())
-                problem = self._problem(pair)
-                if problem is None:
-                    pairs.append(pair)
-                elif spare > 0:
-                    spare -= 1
-                    yield reject(self, view, f"{frame.id}/{pair.key}", *problem)
-        made: list[_Pair] = []
-        for k in order_in_strata([pair.distance_m for pair in pairs], [pair.key for pair in pairs], rng):
-            if len(made) >= limit:
-                return
-            pair = pairs[k]
-            beside = [other for other in made if other.frame is pair.frame]
-            near = any(np.linalg.norm(other.middle_m - pair.middle_m) < TARGETS_APART_M for other in beside)
-            same = [other for other in made if other.key == pair.key]
-            if len(beside) >= PAIRS_PER_FRAME or near or len(same) >= USES_MAX or any(map(pair.looks_like, same)):
-                continue
-            made.append(pair)
-            yield self._fact(pair, [other for other in pairs if other.frame is pair.frame], view, rng)
+    def _measure(self, frame: ViewFrame, a: GatedObject, b: GatedObject, view: SceneView) -> Measured | Rejected:
+        target, margins = f"{a.instance_id}+{b.instance_id}", Margins()
+        problem = self._find_problem(a, b, margins)
+        if problem is not None:
+            return reject(self, view, f"{frame.id}/{target}", *problem)
+        sides = {"a_": a.margins, "b_": b.margins}
+        return Measured(
+            (frame,),
+            PairEvidence(a=a.evidence(), b=b.evidence()),
+            {"rect_a": list(a.rect_px), "rect_b": list(b.rect_px)},
+            {side + name: ratio for side, found in sides.items() for name, ratio in found.items()} | margins.ratios,
+            target,
+            (a.world_box.center_m + b.world_box.center_m) / 2,
+            f"objects:{target}",
+        )
 
-    def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
+    def look_alike(self, one: Measured, other: Measured) -> bool:
+        """Or show these objects from nearly the same side and equally far away."""
+        if super().look_alike(one, other):
+            return True
+        assert one.point_m is not None
+        sights = [place.frames[0].world_from_camera[:3, 3] - one.point_m for place in (one, other)]
+        ranges_m = [float(np.linalg.norm(sight)) for sight in sights]
+        turn_deg = np.degrees(np.arccos(np.clip(sights[0] @ sights[1] / np.prod(ranges_m), -1, 1)))
+        return bool(turn_deg < VIEWS_APART_DEG and max(ranges_m) < VIEWS_APART_RATIO * min(ranges_m))
+
+    def second(self, view: SceneView, measured: Measured) -> float:
         """Distance of the centres of corners that the second route finds in the camera frame."""
-        frame = view.frame(fact.frame_ids[0])
-        pair = PairEvidence.of(fact.truth_candidate)
-        a, b = (measure_second_corners(frame, view, seen.instance_id).mean(axis=0) for seen in (pair.a, pair.b))
-        return np.array([np.linalg.norm(a - b)])
+        (frame,), pair = measured.frames, measured.evidence
+        a, b = (measure_second_corners(frame, view, seen.instance_id).mean(axis=0) for _, seen in pair)
+        return float(np.linalg.norm(a - b))
 
-    def value(self, about: Candidate, fact: Fact) -> float | None:
+    def value(self, seen: PairEvidence) -> float:
         """Between the means of the stored corners."""
-        pair = PairEvidence.given(about)
-        return None if pair is None else float(np.linalg.norm(np.subtract(*pair.centres_m)))
-
-    def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int]:
-        """A geometric ladder through the truth, at any place of it and with any step, as far as all may be asked.
-
-        Raises:
-            TooFewOptionsError: the ladder that was drawn leaves the range of distances.
-        """
-        gates, truth = self.limits, fact.truth_candidate
-        low, high = np.log([_PRINT_SLACK * gates.ratio_min, (gates.ratio_max / _PRINT_SLACK) ** (1 / (count - 1))])
-        rank, step = int(rng.integers(count)), rng.uniform(low, high)
-        values = float(truth.value[0]) * np.exp(step * (np.arange(count) - rank))
-        apart = values[1] - values[0] >= gates.gap_min_m + 10.0**-self.decimals
-        if not (apart and gates.min_m <= values[0] and values[-1] <= gates.max_m):
-            raise TooFewOptionsError("ladder_out_of_range", f"{fact.key}: {values[0]:.2f} to {values[-1]:.2f} m")
-        rungs = [Candidate(f"rung:{k - rank}", self.rounded(values[k : k + 1])) for k in range(count)]
-        return [*rungs[:rank], truth, *rungs[rank + 1 :]], rank
+        return float(np.linalg.norm(np.subtract(*seen.centres_m)))
 
     def read_text_cues(self, fact: Fact, options: Sequence[Candidate]) -> FloatArray:
         """(n, 8) the distance, how far away the pair would have to be to lie so many pixels apart, and what the text
@@ -243,13 +175,6 @@ class ObjectDistance(ScalarTask):
             named[f"region_{side}"] = numbers.format_rect(fact.truth_candidate.show[f"rect_{side}"])
         return named | make_camera_slots(fact.cameras[fact.frame_ids[0]])
 
-    def reveal(self, fact: Fact, row: RowEvidence) -> Revealed:
-        """Both objects."""
-        truth = fact.truth_candidate
-        allowed = self.limits.ratio_min**0.5
-        seen = [reveal_object(one, truth.show[f"rect_{side}"], allowed) for side, one in PairEvidence.of(truth)]
-        return super().reveal(fact, row).with_fields(objects=seen)
-
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """Both boxes and the line between their centres."""
         truth, camera = fact.truth_candidate, fact.cameras[fact.frame_ids[0]]
@@ -260,20 +185,6 @@ class ObjectDistance(ScalarTask):
         uv_px, _ = projection.project(read_camera_record(camera), np.stack(pair.centres_m))
         return [[*drawn, _overlays.draw_span(uv_px, camera, f"{truth.value[0]:.2f} m")]]
 
-    def world_boxes(self, fact: Fact) -> tuple[WorldBox, ...]:
-        """Both objects."""
-        pair, pose = PairEvidence.of(fact.truth_candidate), SidesEvidence.of(fact).poses()[fact.frame_ids[0]]
-        return tuple(WorldBox(o.instance_id, o.label, transform(pose, o.corners_m)) for o in (pair.a, pair.b))
-
-    def claim_pair(self, fact: Fact, rng: np.random.Generator) -> ClaimPair | None:
-        """As for every scalar; None where either number could not be a true one, which would give it away."""
-        twins = super().claim_pair(fact, rng)
-        gates = self.limits
-        if twins is None or twins.false.separation < 1:
-            return None
-        possible = all(gates.min_m <= claim.value[0] <= gates.max_m for claim in (twins.true, twins.false))
-        return twins if possible else None
-
     def counterpart(self, fact: Fact) -> Fact | None:
         """From the second object to the first: the same picture, the objects named in the other order."""
         kept = SidesEvidence.of(fact)
@@ -281,24 +192,17 @@ class ObjectDistance(ScalarTask):
         turned = kept.with_fields(margins=margins, swapped=None if kept.swapped else True)
         return replace(fact, candidates=tuple(map(_exchange_objects, fact.candidates)), evidence=turned.write())
 
-    def draw_false_value(self, fact: Fact, rng: np.random.Generator) -> float | None:
-        # Not from the pool: chosen facts are spread over distances, the pool is as the rooms are, and the difference
-        # would tell true from false.
-        factor = np.exp(rng.uniform(*np.log([FALSE_RATIO_MIN, FALSE_RATIO_MAX])) * (1 if rng.random() < 0.5 else -1))
-        value = float(fact.truth_candidate.value[0]) * float(factor)
-        return value if self.limits.min_m <= value <= self.limits.max_m else None
-
-    def _problem(self, pair: _Pair) -> tuple[str, float, float] | None:
-        gates, margins = self.limits, pair.margins
-        overlap = boxes.rect_iou(pair.a.projected_px, pair.b.projected_px)
-        if not margins.at_least("min", pair.distance_m, gates.min_m):
-            return "distance_near", pair.distance_m, gates.min_m
-        if not margins.at_most("max", pair.distance_m, gates.max_m):
-            return "distance_far", pair.distance_m, gates.max_m
+    def _find_problem(self, a: GatedObject, b: GatedObject, margins: Margins) -> tuple[str, float, float] | None:
+        gates, distance_m = self.limits, float(np.linalg.norm(a.world_box.center_m - b.world_box.center_m))
+        overlap = boxes.rect_iou(a.projected_px, b.projected_px)
+        if not margins.at_least("min", distance_m, gates.min_m):
+            return "distance_near", distance_m, gates.min_m
+        if not margins.at_most("max", distance_m, gates.max_m):
+            return "distance_far", distance_m, gates.max_m
         if not margins.at_most("rects", overlap, gates.rect_iou_max):
             return "rects_overlap", overlap, gates.rect_iou_max
-        shared = boxes.intersection_volume(pair.a.world_box, pair.b.world_box)
-        volumes = [float(found.world_box.size_m.prod()) for found in (pair.a, pair.b)]
+        shared = boxes.intersection_volume(a.world_box, b.world_box)
+        volumes = [float(found.world_box.size_m.prod()) for found in (a, b)]
         part = shared / min(volumes)
         if part >= PART_OF_MIN:
             return "part_of", part, PART_OF_MIN
@@ -306,31 +210,6 @@ class ObjectDistance(ScalarTask):
         if not margins.at_most("boxes", iou, gates.box_iou_max):
             return "boxes_overlap", iou, gates.box_iou_max
         return None
-
-    def _candidate(self, pair: _Pair) -> Candidate:
-        sides = {"a": pair.a, "b": pair.b}
-        return Candidate(
-            f"objects:{pair.key}",
-            self.rounded(np.array([pair.distance_m])),
-            show={f"rect_{side}": list(found.rect_px) for side, found in sides.items()},
-            evidence=PairEvidence(a=pair.a.evidence(), b=pair.b.evidence()).write(),
-        )
-
-    def _fact(self, pair: _Pair, others: Sequence[_Pair], view: SceneView, rng: np.random.Generator) -> Fact:
-        ratios = (
-            {f"a_{name}": value for name, value in pair.a.margins.items()}
-            | {f"b_{name}": value for name, value in pair.b.margins.items()}
-            | pair.margins.ratios
-        )
-        rest = [others[i] for i in rng.permutation(len(others)) if others[i] is not pair][: self.pool_size - 1]
-        truth = self._candidate(pair)
-        fact = self.new_fact(
-            view,
-            (truth, *(self._candidate(other) for other in rest)),
-            frame_ids=(pair.frame.id,),
-            evidence=SidesEvidence(world_from_camera={pair.frame.id: pair.frame.world_from_camera}),
-        )
-        return add_margins(fact, f"{pair.frame.id}/{truth.key}", ratios)
 
 
 def _choose_colors(fact: Fact) -> dict[str, str]:

@@ -41,7 +41,7 @@ from vgbench_gen.tasks._object_evidence import BoxEvidence, check_box, get_camer
 from vgbench_gen.tasks._object_routes import measure_second_corners, order_corners, project_full_rect, solve_into_camera
 from vgbench_gen.tasks._objects import PER_FRAME, TARGETS_APART_M, GatedObject, gate_objects, is_thing, order_in_strata
 from vgbench_gen.tasks._proposals import make_range, move_numbers
-from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Task, add_margins, reject, tasks
+from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, OwnGates, Task, add_margins, reject, tasks
 from vgbench_gen.tasks.evidence import FactEvidence
 from vgbench_gen.tasks.gates import BoxMargins
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation, WorldBox
@@ -86,6 +86,7 @@ class ObjectLocation(Task):
     candidate_draws = 24
     options_max = 4  # two parts with two values each; five depths do not fit below `depth_ratio_max`
     strategy = "factorial"
+    limits = OwnGates(BoxMargins)
     fact_evidence = FactEvidence
     candidate_evidence = BoxEvidence
     checks = (check_box,)
@@ -95,11 +96,6 @@ class ObjectLocation(Task):
     def __init__(self, gates: Gates | None = None) -> None:
         super().__init__(gates)
         self._families: WeakKeyDictionary[Candidate, BoxFamily] = WeakKeyDictionary()  # by the true box
-
-    @property
-    def limits(self) -> BoxMargins:
-        """The task's own gates and margins."""
-        return self.gates.section(BoxMargins)
 
     # --- measuring -------------------------------------------------------------------------------------------------
 

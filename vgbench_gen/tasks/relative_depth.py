@@ -34,7 +34,7 @@ from vgbench_gen.tasks._regions import (
     measure_cloud_medians_m,
     reveal_region,
 )
-from vgbench_gen.tasks.base import Task, add_margins, reject, tasks
+from vgbench_gen.tasks.base import OwnGates, Task, add_margins, reject, tasks
 from vgbench_gen.tasks.evidence import FactEvidence
 from vgbench_gen.tasks.gates import DepthMargins
 from vgbench_gen.tasks.presentation import Mark, Presentation
@@ -140,17 +140,13 @@ class RelativeDepth(Task):
     category_origin: ClassVar[Mapping[str, str]] = {"multi-choice": "relative_depth_vqa"}
     convention: ClassVar[Mapping[str, str]] = {"depth": "z", "axes": "opencv", "unit": "m", "statistic": "median"}
     checks = (check_regions,)
+    limits = OwnGates(DepthMargins)
     fact_evidence = SetsEvidence
     candidate_evidence = RegionEvidence
     candidate_draws = 16
     options_max = DECOYS + 1  # its sets are chosen when scenes are measured, so that places and sizes stay balanced
     solvers = NoSolver("Classical vision has no depth from one image without learning; rules and cues are reported.")
     paper_column = "Depth"
-
-    @property
-    def limits(self) -> DepthMargins:
-        """The task's own gates and margins."""
-        return self.gates.section(DepthMargins)
 
     def rules_for(self, ask: str) -> tuple[ImageRule, ...]:
         """What goes with far regions where the deepest is asked, otherwise what goes with near ones."""

@@ -26,7 +26,7 @@ from vgbench_gen.tasks._noise import measure_mean_gaps_m, perturb_motions
 from vgbench_gen.tasks._pairs import PairTable, Problem, TwoViewEvidence, collect_poses, get_pair_table, thin_rows
 from vgbench_gen.tasks._poses import compare_with_way_back
 from vgbench_gen.tasks._proposals import make_pose
-from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Problems, Task, add_margins, reject, tasks
+from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, OwnGates, Problems, Task, add_margins, reject, tasks
 from vgbench_gen.tasks.evidence import FactEvidence, Points, PosesEvidence, StoredCamera
 from vgbench_gen.tasks.gates import PoseMargins
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation, WorldPoint
@@ -144,6 +144,7 @@ class RelativePose(Task):
     input_modality = "multi-images"
     counterpart_kind = "inverse"
     partner_draws = ("factorial",)  # turned around, two rotations and two translations are two and four
+    limits = OwnGates(PoseMargins)
     fact_evidence = InliersEvidence
     candidate_evidence = MotionEvidence
     checks = (check_motions,)
@@ -157,11 +158,6 @@ class RelativePose(Task):
         "axes": "opencv",
         "unit": "m",
     }
-
-    @property
-    def limits(self) -> PoseMargins:
-        """The task's own gates and margins."""
-        return self.gates.section(PoseMargins)
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
         """One fact per unordered pair; every proposed pair is a fact or a reject."""

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import abc
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from vgbench_gen.core.errors import ConfigError, DatasetError
+from vgbench_gen.core.errors import ConfigError, DatasetError, TooFewOptionsError
 from vgbench_gen.core.noise import SensorNoise
-from vgbench_gen.core.types import Candidate, Fact, FloatArray
+from vgbench_gen.core.rng import rng_for
+from vgbench_gen.core.types import Candidate, Fact, FloatArray, IntArray
 from vgbench_gen.distractors.base import OptionSet
-from vgbench_gen.store.pictures import Picture
+from vgbench_gen.tasks._objects import order_in_strata
 from vgbench_gen.tasks._proposals import move_numbers
-from vgbench_gen.tasks.base import Task
 from vgbench_gen.tasks.gates import ScalarGates
+from vgbench_gen.tasks.kind import Measured, QuestionKind, name_place
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Presentation
 from vgbench_gen.text.numbers import format_fixed
 from vgbench_gen.text.render import fill_word
@@ -23,10 +23,17 @@ from vgbench_gen.text.render import fill_word
 SIGMAS_KEPT = 3.0  # of the truth's error that a true claim bears, so that it passes the noise test
 CLAIM_NOISE_MIN = 0.1  # of the tolerance; a claim that bears less noise than this is not made
 FALSE_RATIO_MIN, FALSE_RATIO_MAX = 1.5, 2.0
+_PRINT_SLACK = 1.01  # keeps ratios of rungs above the margin once they are rounded
+_SIGMA_DRAWS = 200
 
 
-class ScalarTask(Task):
-    """A positive scalar; values are (1,) arrays."""
+class ScalarTask(QuestionKind):
+    """A positive scalar; values are (1,) arrays. `margins` holds `ratio_min` and `ratio_max`, and may hold `gap_min`,
+    `min` and `max`."""
+
+    options_from_pool: ClassVar[bool] = False
+    """Whether options are other measured values; else they are a ladder around the truth, which the image fixes."""
+    _limits_base = ScalarGates
 
     decimals: ClassVar[int] = 2
     """As printed."""
@@ -46,28 +53,52 @@ class ScalarTask(Task):
         return "meters"
 
     @property
-    @abc.abstractmethod
-    def limits(self) -> ScalarGates:
-        """The task's own gates and margins."""
+    def ends(self) -> tuple[float, float]:
+        """The smallest and the largest value that is asked."""
+        return getattr(self.limits, "min", 0.0), getattr(self.limits, "max", np.inf)
 
-    @abc.abstractmethod
-    def value(self, about: Candidate, fact: Fact) -> float | None:
+    def evaluate(self, about: Candidate, fact: Fact) -> float | None:
         """The quantity, unrounded, from a candidate's evidence and the fact's cameras; None for a computed candidate.
 
         Verification recomputes the answer by it, from what a row keeps, and the noise test starts from it.
         """
+        seen = self.candidate_evidence.given(about)
+        return None if seen is None else float(self.value(seen))
 
     def gap_min(self, fact: Fact) -> float:
         """Two options must differ by this much in the task's unit; 0 for none."""
-        return 0.0
+        return float(getattr(self.limits, "gap_min", 0.0))
 
-    @abc.abstractmethod
-    def pictures(self, fact: Fact) -> tuple[Picture, ...]:
-        """What every format of the question shows."""
+    def settle(self, answer: Any) -> tuple[FloatArray, Mapping[str, float]]:
+        """The value to the printed decimals; how far it is inside the range that is asked."""
+        (low, high), value = self.ends, float(answer)
+        return self.rounded(np.array([value])), {
+            "min": value / low if low else 1e3,
+            "max": min(high / value, 1e3) if value > 0 else 1e3,
+        }
 
-    @abc.abstractmethod
-    def slots(self, fact: Fact) -> dict[str, str]:
-        """Slots that every format of the question shares."""
+    def order(self, found: Sequence[Measured], answers: Sequence[Any], rng: np.random.Generator) -> IntArray:
+        """Strata of the logarithm in turn, new targets before repeated ones: rooms hold little that is very large or
+        small, and one constant would be right too often for values drawn as they come."""
+        return order_in_strata(answers, [one.target or name_place(one) for one in found], rng)
+
+    def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int] | None:
+        """A geometric ladder through the truth, at any place of it and with any step, as far as all may be asked.
+
+        Raises:
+            TooFewOptionsError: the ladder that was drawn leaves the range of values.
+        """
+        if self.options_from_pool:
+            return None
+        gates, truth, (least, most) = self.limits, fact.truth_candidate, self.ends
+        low, high = np.log([_PRINT_SLACK * gates.ratio_min, (gates.ratio_max / _PRINT_SLACK) ** (1 / (count - 1))])
+        rank, step = int(rng.integers(count)), rng.uniform(low, high)
+        values = float(truth.value[0]) * np.exp(step * (np.arange(count) - rank))
+        apart = values[1] - values[0] >= self.gap_min(fact) + 10.0**-self.decimals
+        if not (apart and least <= values[0] and values[-1] <= most):
+            raise TooFewOptionsError("ladder_out_of_range", f"{fact.key}: {values[0]:.2f} to {values[-1]:.2f}")
+        rungs = [Candidate(f"rung:{k - rank}", self.rounded(values[k : k + 1])) for k in range(count)]
+        return [*rungs[:rank], truth, *rungs[rank + 1 :]], rank
 
     def metric(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
         """Absolute difference in the task's unit."""
@@ -113,25 +144,28 @@ class ScalarTask(Task):
         return max(off, 0.75) if neither else off
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
-        """Positive and finite."""
-        return candidate.value.shape == (1,) and bool(np.isfinite(candidate.value[0]) and candidate.value[0] > 0)
+        """A positive number that could have been asked, so that every rung of a ladder may be the true one."""
+        low, high = self.ends
+        return candidate.value.shape == (1,) and bool(
+            0 < candidate.value[0] < np.inf and low <= candidate.value[0] <= high
+        )
 
     def proposed(self, fact: Fact, numbers: Sequence[float], rng: np.random.Generator) -> Candidate | None:
         """One number, in the task's unit."""
         return Candidate("", self.rounded(np.array(move_numbers(numbers, rng))))
 
     def exact_value(self, about: Candidate, fact: Fact) -> float:
-        """`value`, or the printed number of a computed candidate."""
-        found = self.value(about, fact)
+        """`evaluate`, or the printed number of a computed candidate."""
+        found = self.evaluate(about, fact)
         return float(about.value[0]) if found is None else found
 
     def recompute(self, fact: Fact) -> FloatArray:
-        """`value` of the truth, as printed.
+        """`evaluate` of the truth, as printed.
 
         Raises:
             DatasetError: the truth keeps nothing that it was measured from.
         """
-        found = self.value(fact.truth_candidate, fact)
+        found = self.evaluate(fact.truth_candidate, fact)
         if found is None:
             remedy = "Take the row as it was published, or build the dataset again."
             raise DatasetError(f"evidence of the truth of {fact.key!r}: found none; expected measurements. {remedy}")
@@ -141,15 +175,26 @@ class ScalarTask(Task):
         """(1,) the value as this fact's kind of question prints it."""
         return self.rounded(np.array([value]))
 
-    @abc.abstractmethod
     def sigma(self, value: float, fact: Fact, noise: SensorNoise) -> float:
-        """Standard deviation of a value of this fact, in the task's unit."""
+        """Standard deviation of a value of this fact, in the task's unit: that of the truth under `disturb`, for larger
+        values more by the square of the ratio, as errors of depth are."""
+        drawn = self._draw_noisy(fact.truth_candidate, noise, rng_for(0, "sigma", self.name, fact.key), _SIGMA_DRAWS)
+        return float(np.std(np.asarray(drawn))) * max(1.0, value / float(fact.truth_candidate.value[0])) ** 2
 
     def noisy_values(
         self, fact: Fact, about: Candidate, noise: SensorNoise, rng: np.random.Generator, n: int
     ) -> FloatArray:
+        drawn = self._draw_noisy(about, noise, rng, n)
+        if drawn is not None:
+            return drawn
         value = self.exact_value(about, fact)
         return value + self.sigma(value, fact, noise) * rng.standard_normal((n, 1))
+
+    def _draw_noisy(self, about: Candidate, noise: SensorNoise, rng: np.random.Generator, n: int) -> FloatArray | None:
+        """(n, 1) values of evidence under errors; None where there is no evidence or the task says `sigma` itself."""
+        seen = self.candidate_evidence.given(about)
+        disturbed = None if seen is None else self.disturb(seen, noise, rng, n)
+        return None if disturbed is None else np.reshape(self.value(disturbed), (n, 1))
 
     def on_scale(self, values: FloatArray, fact: Fact) -> FloatArray:
         """Values where equal differences are equally wrong: logarithms, as ratios tell options apart."""
@@ -208,38 +253,26 @@ class ScalarTask(Task):
         )
         if abs(true_value[0] / truth - 1) > self.claim_tolerance / 2 + 10.0**-self.decimals / truth:
             return None
-        return ClaimPair(
-            self.pictures(fact),
-            self.slots(fact) | {"tolerance": fill_word("tolerance.percent", value=f"{100 * self.claim_tolerance:.0f}")},
-            self._claim(true_value, fact),
-            self._claim(false_value, fact),
-            self.claim_tolerance,
-        )
+        claims = [self._claim(value, fact) for value in (true_value, false_value)]
+        low, high = self.ends
+        if claims[1].separation < 1 or not all(low <= claim.value[0] <= high for claim in claims):
+            return None  # a number that could not be a true one gives its claim away
+        said = {"tolerance": fill_word("tolerance.percent", value=f"{100 * self.claim_tolerance:.0f}")}
+        return ClaimPair(self.pictures(fact), self.slots(fact) | said, claims[0], claims[1], self.claim_tolerance)
 
     def draw_false_value(self, fact: Fact, rng: np.random.Generator) -> float | None:
         """What the false claim is about, before noise; None where nothing would do, and then no judgment is asked.
 
-        Another candidate that keeps the margins and differs by `FALSE_RATIO_MIN` or more, or where none does, the truth
-        times or over a factor between `FALSE_RATIO_MIN` and `FALSE_RATIO_MAX`. Override it where such values would be
-        absurd, or rarer than true ones. False claims must be as likely to be above the truth as below it, and no
+        The truth times or over a factor between `FALSE_RATIO_MIN` and `FALSE_RATIO_MAX`, within the range that is
+        asked. It is not drawn from the pool: chosen facts are spread over values, the pool is as the rooms are, and the
+        difference would tell true from false. False claims must be as likely to be above the truth as below it, and no
         likelier than true ones at any value, or their numbers give them away.
 
-        fact: its pool, with the truth among it.
         rng: draw from this generator alone.
         """
-        truth = fact.truth_candidate
-        margins, ceilings = (table[fact.truth] for table in self.pair_margins(fact.candidates, fact))
-        apart = [
-            float(c.value[0])
-            for i, c in enumerate(fact.candidates)
-            if np.exp(abs(np.log(c.value[0] / truth.value[0]))) >= FALSE_RATIO_MIN
-            and margins[i] >= 1
-            and ceilings[i] <= 1
-        ]
-        if apart:
-            return apart[int(rng.integers(len(apart)))]
-        factor = rng.uniform(FALSE_RATIO_MIN, FALSE_RATIO_MAX)
-        return float(truth.value[0]) * float(factor if rng.random() < 0.5 else 1 / factor)
+        factor = np.exp(rng.uniform(*np.log([FALSE_RATIO_MIN, FALSE_RATIO_MAX])) * (1 if rng.random() < 0.5 else -1))
+        value = float(fact.truth_candidate.value[0]) * float(factor)
+        return value if self.ends[0] <= value <= self.ends[1] else None
 
     def _claim(self, value: FloatArray, fact: Fact, key: str = "") -> Claim:
         truth = fact.truth_candidate

@@ -23,7 +23,7 @@ from vgbench_gen.tasks import _overlays, _poses, _registration
 from vgbench_gen.tasks._noise import is_nearest, measure_mean_gaps_m, perturb_motions
 from vgbench_gen.tasks._pairs import PairTable, Problem, TwoViewEvidence, collect_poses, get_pair_table, thin_rows
 from vgbench_gen.tasks._poses import compare_with_way_back
-from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Problems, Task, add_margins, reject, tasks
+from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, OwnGates, Problems, Task, add_margins, reject, tasks
 from vgbench_gen.tasks.evidence import FactEvidence, Points, PosesEvidence, StoredCamera
 from vgbench_gen.tasks.gates import ViewMargins
 from vgbench_gen.tasks.presentation import Margins, Mark, Presentation, WorldPoint, make_number_slots
@@ -124,17 +124,13 @@ class ViewAfterMotion(Task):
         "axes": "opencv",
         "unit": "m",
     }
+    limits = OwnGates(ViewMargins)
     fact_evidence = SourceEvidence
     candidate_evidence = ViewEvidence
     checks = (check_motions,)
     solvers = SOLVERS
     image_rules = MOST_SIMILAR_IMAGE
     paper_column = "3D-Recon."
-
-    @property
-    def limits(self) -> ViewMargins:
-        """The task's own gates and margins."""
-        return self.gates.section(ViewMargins)
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
         """Sources in random order, at most `_ROUNDS` times each; the pool of one is a window of similar overlap."""

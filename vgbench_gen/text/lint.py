@@ -25,7 +25,7 @@ _LETTERS = re.compile(
     r"\b[Oo]ptions?\s*:|\b(?:[Oo]ption|[Cc]hoice|[Aa]nswer)\s+[A-F]\b|(?:^|\n)\s*\(?[A-F][.:)]\s|\([A-F]\)"
 )
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
-_NAME = re.compile(r"the [a-z]+ [a-z]+")
+_WORDS = re.compile(r"[a-z]+(?: [a-z]+){0,7}")  # names of marks, and labels
 # What readers of replies could take for an option's letter or place. Images bear the numbers in which they are shown.
 _LETTERED = re.compile(r"(?:[a-z]+ ){0,3}(?<!image )(?:[A-Za-z]|[0-9]{1,2})", re.IGNORECASE)
 
@@ -82,12 +82,12 @@ def lint(question: str, context: str, options: Sequence[str] = (), states: Seque
     Looks for unfilled slots, float debris (more than 4 decimals, unless the number has at most 4 significant
     digits), negative zero, exponents, bad spacing, repeated words, options or letters inside question or context,
     conventions not stated, and options that differ in form: wording around the numbers, how many numbers, their
-    decimals, and for scalars a length that differs by more than 2 characters. Names of marks are words alone ("the blue
-    square"): a letter or a number could be taken for another option (`docs/validity.md#marks`). Poses and boxes print
-    each number with fixed decimals, so there no number may be longer than its counterparts by more than that; the whole
-    texts still differ by one character per minus sign. Homographies print significant digits, whose lengths follow from
-    the size of the entries: nothing is asked of them here. Whether length tells the answer is for the audit's rule
-    "longest".
+    decimals, and for scalars a length that differs by more than 2 characters. Labels and names of marks are words
+    alone ("the blue square"): a letter or a number could be taken for another option (`docs/validity.md#marks`). Poses
+    and boxes print each number with fixed decimals, so there no number may be longer than its counterparts by more than
+    that; the whole texts still differ by one character per minus sign. Homographies print significant digits, whose
+    lengths follow from the size of the entries: nothing is asked of them here. Whether length tells the answer is for
+    the audit's rule "longest".
 
     Raises:
         ConfigError: a name in `states` is not known.
@@ -126,7 +126,7 @@ def find_option_problems(options: Sequence[str]) -> list[str]:
         problems.append("options: two are equal")
     if any(_LETTERED.fullmatch(option) for option in options):
         return [*problems, "options: a letter or a number in a name could be taken for another option"]
-    if all(_NAME.fullmatch(option) for option in options):
+    if all(_WORDS.fullmatch(option) for option in options):
         return problems
     if len({_NUMBER.sub("#", option) for option in options}) != 1:
         problems.append("options: the text around the numbers differs")

@@ -2,7 +2,8 @@
 
 A template is plain text with slots `{{ name }}`; statements, filters, attributes and expressions are refused when
 a file is read, so a template file can neither compute nor reach into Python. Files are TOML:
-`tasks/<task>.toml` holds the phrasings per question type, `words.toml` small phrases by table and key.
+`tasks/<task>.toml` holds the phrasings per question type, `words.toml` small phrases by table and key. A file that has
+a `context` is in the short form: lines of questions, and a context where `{name}` is a clause of `clauses.toml`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ MIN_PHRASINGS = 6
 
 _BROUGHT: dict[str, Path] = {}  # task -> its template file, where a package from outside brings it
 _SLOT = re.compile(r"\{\{ ([a-z][a-z0-9_]{0,31}) \}\}")
+_CLAUSE = re.compile(r"(?<!\{)\{([a-z_]{1,32})\}(?!\})")
+_CAMERA_SLOTS = frozenset(f"{name}{n}" for name in ("width", "height", "fx", "fy", "cx", "cy") for n in ("", "_2"))
 
 _Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
 _Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEMPLATE_CHARS)]
@@ -86,6 +89,41 @@ class _TaskFile(_Strict):
     def list_cells(self) -> dict[QuestionType, _Cell]:
         cells = (self.judgment, self.multi_choice, self.open_ended)
         return {form: cell for form, cell in zip(QUESTION_TYPES, cells, strict=True) if cell is not None}
+
+
+_Lines = Annotated[tuple[_Text, ...], Field(min_length=MIN_PHRASINGS)]
+
+
+class _ShortFile(_Strict):
+    """The template file of one task in the short form."""
+
+    task: _Name
+    context: _Text
+    """Shared by all phrasings; each has the wording of its own number of every clause."""
+    states: tuple[_Name, ...] = ()
+    """The conventions that are stated beside those of the clauses."""
+    labels: dict[_Name, _Text] = {}
+    """The words of the labels of a `LabelTask`."""
+    judgment: _Lines | None = None
+    multi_choice: Annotated[_Lines | None, Field(alias="multi-choice")] = None
+    open_ended: Annotated[_Text | None, Field(alias="open-ended")] = None
+    """What the lines of multi-choice questions are followed by where they are open-ended."""
+
+    def list_lines(self) -> dict[QuestionType, list[str]]:
+        choice = list(self.multi_choice or ())
+        asked = [f"{line} {self.open_ended}" for line in choice] if self.open_ended else []
+        return {
+            form: lines
+            for form, lines in zip(QUESTION_TYPES, (list(self.judgment or ()), choice, asked), strict=True)
+            if lines
+        }
+
+
+class _Clause(_Strict):
+    """Sentences that contexts of many tasks share, in several wordings."""
+
+    states: tuple[_Name, ...] = ()
+    texts: _Lines
 
 
 class _WordsFile(_Strict):
@@ -176,7 +214,10 @@ def load_task_file(path: Path) -> dict[QuestionType, tuple[Phrasing, ...]]:
         PhrasingError: not readable, not the expected shape, a template holds more than slots, a slot is not
             allowed or a required one is unused, an id is repeated or misnamed.
     """
-    parsed = _validate(_TaskFile, read_toml(path, PhrasingError), path)
+    data = read_toml(path, PhrasingError)
+    if "context" in data:
+        return _load_short_file(path)
+    parsed = _validate(_TaskFile, data, path)
     if parsed.task != path.stem:
         raise PhrasingError(path, f"task = {parsed.task!r}", f"{path.stem!r}, the name of the file")
     bank: dict[QuestionType, tuple[Phrasing, ...]] = {}
@@ -199,6 +240,48 @@ def load_task_file(path: Path) -> dict[QuestionType, tuple[Phrasing, ...]]:
             for e in cell.phrasings
         )
     return bank
+
+
+def _load_short_file(path: Path) -> dict[QuestionType, tuple[Phrasing, ...]]:
+    parsed = _validate(_ShortFile, read_toml(path, PhrasingError), path)
+    if parsed.task != path.stem:
+        raise PhrasingError(path, f"task = {parsed.task!r}", f"{path.stem!r}, the name of the file")
+    bank: dict[QuestionType, tuple[Phrasing, ...]] = {}
+    for form, lines in parsed.list_lines().items():
+        made, shared = [], find_slot_names(_CLAUSE.sub("", lines[0]), path)
+        for number, line in enumerate(lines):
+            where = f"{path}, {parsed.task}.{form}.{number + 1}"
+            question, asked = _fill_clauses(line, number, where)
+            context, told = _fill_clauses(parsed.context, number, where)
+            _check_slots(f"{where}, question", find_slot_names(question, where), set(shared), set(shared))
+            slots = shared | find_slot_names(context, where) | _CAMERA_SLOTS
+            states = tuple(dict.fromkeys((*parsed.states, *asked, *told)))
+            made.append(
+                Phrasing(where.rpartition(" ")[2], parsed.task, form, question, context, slots, states, str(path))
+            )
+        bank[form] = tuple(made)
+    return bank
+
+
+def _fill_clauses(text: str, number: int, where: str) -> tuple[str, list[str]]:
+    """The text with its clauses, in the wording of that number, and the conventions that they state."""
+    clauses, names = _load_clauses(), _CLAUSE.findall(text)
+    if unknown := set(names) - clauses.keys():
+        raise PhrasingError(where, f"unknown clauses {sorted(unknown)}", f"only {sorted(clauses)}")
+    filled = _CLAUSE.sub(lambda name: clauses[name[1]].texts[number % len(clauses[name[1]].texts)], text)
+    return filled, [state for name in names for state in clauses[name].states]
+
+
+@cache
+def _load_clauses() -> Mapping[str, _Clause]:
+    path = find_templates_root() / "clauses.toml"
+    return {name: _validate(_Clause, clause, path) for name, clause in read_toml(path, PhrasingError).items()}
+
+
+@cache
+def load_labels(task: str) -> Mapping[str, str]:
+    """The words of a task's labels by their keys."""
+    return _validate(_ShortFile, read_toml(_find_task_path(task), PhrasingError), _find_task_path(task)).labels
 
 
 def find_slot_names(template: str, where: object) -> frozenset[str]:

@@ -39,7 +39,7 @@ from vgbench_gen.tasks._homographies.sampler import (
     sample_pool,
 )
 from vgbench_gen.tasks._proposals import move_numbers
-from vgbench_gen.tasks.base import Task, add_margins, reject
+from vgbench_gen.tasks.base import OwnGates, Task, add_margins, reject
 from vgbench_gen.tasks.gates import HomographyGates
 from vgbench_gen.tasks.presentation import Margins
 from vgbench_gen.tasks.revealed import RevealedHomography
@@ -107,6 +107,7 @@ class HomographyTask(Task):
     version = 2
     formats: ClassVar[tuple[QuestionType, ...]] = ("multi-choice",)
     unit = "px"
+    limits = OwnGates(HomographyGates)
     fact_evidence = WarpedImageEvidence
     candidate_evidence = WarpEvidence
     checks = (check_crop, check_warps)
@@ -121,11 +122,6 @@ class HomographyTask(Task):
         "pixel_origin": "centre of the top-left pixel",
         "unit": "px",
     }
-
-    @property
-    def limits(self) -> HomographyGates:
-        """The task's own gates and margins."""
-        return self.gates.section(HomographyGates)
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
         """Up to two facts per frame, each with a crop and a pool of its own."""

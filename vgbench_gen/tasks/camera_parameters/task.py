@@ -21,7 +21,7 @@ from vgbench_gen.geometry import projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks._proposals import make_range, move_numbers
-from vgbench_gen.tasks.base import add_margins, reject, tasks
+from vgbench_gen.tasks.base import OwnGates, add_margins, reject, tasks
 from vgbench_gen.tasks.camera_parameters.crops import (
     compute_output_size,
     keep_determined,
@@ -74,18 +74,15 @@ class CameraParameters(ScalarTask):
         "size": "as delivered",
     }
     candidate_draws = 8
+    options_from_pool = True
     options_max = 4  # crops are cut as ladders of four
+    limits = OwnGates(CameraGates)
     fact_evidence = SizeEvidence
     candidate_evidence = CropEvidence
     checks = (check_crops,)
     solvers = SOLVERS
     paper_column = "Camera"
     any_image_fits = True
-
-    @property
-    def limits(self) -> CameraGates:
-        """The task's own gates and margins."""
-        return self.gates.section(CameraGates)
 
     # --- measuring -------------------------------------------------------------------------------------------------
 
@@ -160,7 +157,7 @@ class CameraParameters(ScalarTask):
         low, high = np.arctan2([-0.5 - centre, side - 0.5 - centre], focal)
         return np.array([np.degrees(high - low)])
 
-    def value(self, about: Candidate, fact: Fact) -> float | None:
+    def evaluate(self, about: Candidate, fact: Fact) -> float | None:
         """From the rays through the two edges of the crop in the base camera."""
         if "rect" not in about.show:
             return None

@@ -28,7 +28,7 @@ from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _poses
 from vgbench_gen.tasks._noise import perturb_motions
 from vgbench_gen.tasks._pairs import PairTable, Problem, collect_poses, get_pair_table
-from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Task, add_margins, reject, tasks
+from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, OwnGates, Task, add_margins, reject, tasks
 from vgbench_gen.tasks.gates import TrackGates
 from vgbench_gen.tasks.point_tracking import rules, track_back, track_decoys, tracked
 from vgbench_gen.tasks.point_tracking.evidence import ImagesEvidence, PlaceEvidence, TrackedEvidence, check_tracks
@@ -79,6 +79,7 @@ class PointTracking(Task):
     counterpart_kind = "back"
     candidate_draws = 40
     options_max = len(SHAPES)  # of marks, none of which may look like another or like the query's
+    limits = OwnGates(TrackGates)
     fact_evidence = ImagesEvidence
     candidate_evidence = PlaceEvidence
     checks = (check_tracks,)
@@ -89,11 +90,6 @@ class PointTracking(Task):
     def __init__(self, gates: Gates | None = None) -> None:
         super().__init__(gates)
         self._sets: WeakKeyDictionary[Fact, dict[int, IntArray]] = WeakKeyDictionary()
-
-    @property
-    def limits(self) -> TrackGates:
-        """The task's own gates and margins."""
-        return self.gates.section(TrackGates)
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
         """One fact per unordered pair, its direction drawn."""

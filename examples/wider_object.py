@@ -1,0 +1,54 @@
+"""Which of two framed objects is wider, by the largest horizontal extent of their boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from vgbench_gen.core.types import FloatArray, Rejected
+from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.tasks.base import tasks
+from vgbench_gen.tasks.kind import Measured
+from vgbench_gen.tasks.label import LabelTask
+from vgbench_gen.tasks.places import TwoObjects, UprightPairEvidence
+from vgbench_gen.tasks.solving import NoSolver
+
+
+@tasks.register("wider_object")
+class WiderObject(TwoObjects, LabelTask):
+    name = "wider_object"
+    category, subcategory = "Size", "Relative"
+    asked = "which of two framed objects is wider"
+    convention = {"width": "largest horizontal extent of the 3D bounding box", "regions": "xyxy_inclusive"}
+    labels = ("orange", "blue")
+    margins = {"ratio_min": 1.2}
+    solvers = NoSolver("Classical vision has no sizes from one image without learning.")
+    templates = Path(__file__).with_suffix(".toml")
+
+    def propose(self, view: SceneView, rng: np.random.Generator) -> Iterator[Measured | Rejected]:
+        """Who only reads takes the wider rectangle, which must be right as often as not."""
+        for one in super().propose(view, rng):
+            if isinstance(one, Measured):
+                wide_px = [x2 - x1 for x1, _, x2, _ in one.marks.values()]
+                one = replace(one, guess=self.labels[int(np.argmax(wide_px))])
+            yield one
+
+    def value(self, seen: UprightPairEvidence) -> FloatArray:
+        """The largest distance between two corners of each box as seen from above."""
+        extents = []
+        for corners_m in (seen.a.corners_m, seen.b.corners_m):
+            flat = corners_m - (corners_m @ seen.up)[..., None] * seen.up
+            extents.append(np.linalg.norm(flat[..., None, :] - flat[..., None, :, :], axis=-1).max(axis=(-2, -1)))
+        return np.stack(extents, axis=-1)
+
+    def second(self, view: SceneView, measured: Measured) -> FloatArray:
+        """The widest span of the measured points of each object over horizontal directions."""
+        level = np.linalg.svd(np.reshape(view.up_world, (1, 3)))[2][1:]
+        turns = np.radians(np.arange(0, 180, 5))
+        directions = np.stack([np.cos(turns), np.sin(turns)], axis=1) @ level
+        objects = (measured.evidence.a, measured.evidence.b)
+        points = [self.list_points(view, measured, found.instance_id) for found in objects]
+        return np.array([np.ptp(cloud @ directions.T, axis=0).max() for cloud in points])

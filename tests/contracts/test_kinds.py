@@ -1,0 +1,316 @@
+"""One contract for every kind of question, the shipped ones and those of `examples/`.
+
+Both routes agree, a row gives its answer again, neither the world's frame nor the size of images matters, every wording
+states what it must, and nothing but the images tells the answer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.example_kinds import EXAMPLES, register_examples
+from tests.lenient import without_lines
+from tests.quality.invariance_room import (
+    NAMES,
+    SCALE,
+    SETTINGS,
+    Room,
+    as_asked,
+    measured,
+    moved_view,
+    options_of,
+    plan_of,
+    smaller_view,
+)
+from tests.small_room import other_world, small_view
+from vgbench_gen.core.gates import Gates
+from vgbench_gen.core.types import Candidate, Fact, FloatArray, Item, QuestionType, Rejected
+from vgbench_gen.geometry import homography
+from vgbench_gen.pipeline.measure import measure_task
+from vgbench_gen.pipeline.question import QuestionRejectedError, make_question, presentation_rng
+from vgbench_gen.pipeline.question_plan import group_id
+from vgbench_gen.pipeline.rows import question_rows
+from vgbench_gen.quality.verify import verify_item
+from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.store.picture_cache import PictureCache
+from vgbench_gen.tasks.base import Task, tasks
+from vgbench_gen.tasks.kind import QuestionKind
+from vgbench_gen.tasks.label import LabelTask
+from vgbench_gen.tasks.records import make_camera_record
+from vgbench_gen.text.lint import lint
+from vgbench_gen.text.render import load_phrasings, render
+
+EVERY = [*NAMES, *EXAMPLES]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kinds() -> Iterator[None]:
+    with register_examples():
+        yield
+
+
+@pytest.fixture(scope="module")
+def room(kinds: None, tmp_path_factory: pytest.TempPathFactory) -> Room:
+    return measured(tmp_path_factory.mktemp("room"), EVERY)
+
+
+# --- facts ---------------------------------------------------------------------------------------------------------
+
+
+def measure(name: str, view: SceneView) -> list[Fact]:
+    return measure_task(tasks[name].with_gates(without_lines(Gates())), view, 1, 5)[0]
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_facts_repeat_and_are_those_of_another_world(name: str) -> None:
+    here, again, there = (measure(name, view) for view in (small_view(), small_view(), moved_view()))
+    assert 2 <= len(here) <= 5
+    assert len({fact.key for fact in here}) == len(here)
+    assert [fact.key for fact in here] == [fact.key for fact in again] == [fact.key for fact in there]
+    for fact, same, moved in zip(here, again, there, strict=True):
+        assert [c.key for c in fact.candidates] == [c.key for c in same.candidates] == [c.key for c in moved.candidates]
+        assert np.array_equal(fact.truth_candidate.value, same.truth_candidate.value)
+        np.testing.assert_allclose(moved.truth_candidate.value, fact.truth_candidate.value, atol=0.011)
+        assert fact.margin >= 1
+
+
+# --- another world frame -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_another_world_frame_changes_no_answer(name: str, room: Room) -> None:
+    task = tasks[name]
+    for fact in room.facts[name]:
+        assert task.agreement(fact.second_value, fact) <= 1
+        assert np.array_equal(task.rounded(task.recompute(as_asked(fact))), fact.truth_candidate.value)
+        here, there = (task.recheck(fact, view) for view in (small_view(), moved_view()))
+        np.testing.assert_allclose(there, here, atol=2e-3, rtol=1e-4)
+        moved = _in_world(fact, other_world())
+        np.testing.assert_allclose(task.recompute(as_asked(moved)), task.recompute(as_asked(fact)), atol=1e-9)
+
+
+def _in_world(fact: Fact, world: FloatArray) -> Fact:
+    def moved(stored: Mapping[str, Any]) -> dict[str, Any]:
+        out = dict(stored)
+        if "world_from_camera" in out:
+            poses = {f: np.reshape(p, (4, 4)) for f, p in out["world_from_camera"].items()}
+            out["world_from_camera"] = {f: (world @ p).ravel().tolist() for f, p in poses.items()}
+        for name in (n for n in out if n.startswith("world_corners")):
+            out[name] = (np.array(out[name]) @ world[:3, :3].T + world[:3, 3]).tolist()
+        return out
+
+    members = tuple(replace(member, evidence=moved(member.evidence)) for member in fact.candidates)
+    return replace(fact, evidence=moved(fact.evidence), candidates=members)
+
+
+# --- another image size --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_another_image_size_scales_pixels_and_leaves_meters(name: str, room: Room) -> None:
+    """The second route on smaller images of the same captures, asked about the same places."""
+    task, view = tasks[name], smaller_view()
+    for fact in room.facts[name]:
+        smaller = _resized(fact)
+        for frame_id, record in smaller.cameras.items():
+            np.testing.assert_allclose(make_camera_record(view.frame(frame_id).camera)["K"], record["K"], atol=1e-9)
+        second = task.recheck(smaller, view)
+        # Marks are whole pixels, so places move by up to half a smaller one.
+        assert task.agreement(second, smaller) <= (3 if name == "camera_parameters" else 1), fact.key
+
+
+def _resized(fact: Fact) -> Fact:
+    """The fact as the images SCALE times as large tell it: edges on edges."""
+    S = np.array([[SCALE, 0, (SCALE - 1) / 2], [0, SCALE, (SCALE - 1) / 2], [0, 0, 1]])
+
+    def pixel(uv: Any) -> list[int]:
+        return [int(np.floor(x + 0.5)) for x in (np.array(uv) + 0.5) * SCALE - 0.5]
+
+    def camera(record: Mapping[str, Any]) -> dict[str, Any]:
+        width, height = round(record["width"] * SCALE), round(record["height"] * SCALE)
+        return {"K": (S @ np.reshape(record["K"], (3, 3))).ravel().tolist(), "width": width, "height": height}
+
+    def member(c: Candidate) -> Candidate:
+        value, show = c.value, dict(c.show)
+        for name in (n for n in show if n.startswith("rect")):
+            show[name] = pixel(show[name]) if "size" not in show else [round(x * SCALE) for x in show[name]]
+        if "size" in show:
+            show["size"] = [round(x * SCALE) for x in show["size"]]
+            value = {"fx": value * SCALE, "fy": value * SCALE, "cx": (value + 0.5) * SCALE - 0.5,
+                     "cy": (value + 0.5) * SCALE - 0.5}.get(fact.ask, value)  # fmt: skip
+        if fact.task in EXAMPLES:
+            show = {name: pixel(place) for name, place in show.items()}
+        if show.get("query") is not None:
+            show["query"] = pixel(show["query"])
+        if fact.task == "point_tracking":
+            value = np.array(pixel(value), dtype=np.float64)
+        if "H" in show:
+            value = homography.normalise_homography(S @ value @ np.linalg.inv(S))
+            show["H"] = value.ravel().tolist()
+        return replace(c, value=value, show=show)
+
+    changed = dict(fact.evidence)
+    if "diagonal_px" in changed:
+        changed["diagonal_px"] *= SCALE
+    if "size" in changed:
+        changed["size"] = [round(x * SCALE) for x in changed["size"]]
+    return replace(
+        fact,
+        candidates=tuple(map(member, fact.candidates)),
+        evidence=changed,
+        cameras={frame_id: camera(record) for frame_id, record in fact.cameras.items()},
+    )
+
+
+# --- words and rows ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_what_a_task_says_of_its_answers_is_said_in_words_of_the_house(name: str) -> None:
+    task = tasks[name]
+    assert all(isinstance(word, str) and word for pair in task.convention.items() for word in pair)
+    assert task.convention.get("axes", "opencv") == "opencv"
+    assert task.convention.get("unit", task.unit) == task.unit
+    assert set(task.category_origin) == set(task.formats)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_wording_of_every_form_is_a_row_that_verification_confirms(name: str, room: Room) -> None:
+    task, cache = tasks[name], PictureCache(None, room.media)
+    for form in task.formats:
+        written: Counter[str] = Counter()
+        for fact in room.facts[name]:
+            options = options_of(fact) if form == "multi-choice" else None
+            try:
+                made = make_question(fact, options, plan_of(fact, form), task, SETTINGS)
+            except QuestionRejectedError:
+                continue
+            for row in question_rows(made, SETTINGS, cache):
+                problems = verify_item(row, [room.media.get(image) for image in row.images], Gates())
+                assert not problems, [str(problem) for problem in problems]
+                written[row.answer] += 1
+            slots, texts = say(task, fact, form)
+            for phrasing in load_phrasings(name, form):
+                assert not lint(*render(phrasing, slots), texts, phrasing.states), phrasing.id
+        assert sum(written.values()) >= 2, form
+        if form == "judgment":
+            assert written["Yes"] == written["No"]
+
+
+def say(task: Task, fact: Fact, form: str) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """Slots of a question, and its options."""
+    rng = presentation_rng(SETTINGS.seed, group_id(fact), "judgment")
+    if form == "multi-choice":
+        shown = task.choice(fact, options_of(fact), rng)
+        return shown.slots, shown.options
+    if form == "open-ended":
+        return task.open_ended(fact).slots, ()
+    twins = task.claim_pair(fact, rng)
+    assert twins is not None
+    return {**twins.slots, **twins.false.slots}, ()
+
+
+# --- kinds on the shared base --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_row_with_the_evidence_of_another_place_is_found(name: str, room: Room) -> None:
+    task, cache = tasks[name], PictureCache(None, room.media)
+    fact = room.facts[name][0]
+    other = next(f for f in room.facts[name] if f.truth_candidate.value != fact.truth_candidate.value)
+    truth = replace(fact.truth_candidate, evidence=other.truth_candidate.evidence)
+    wrong = replace(fact, candidates=tuple(truth if k == fact.truth else c for k, c in enumerate(fact.candidates)))
+    made = make_question(wrong, options_of(wrong), plan_of(wrong), task, SETTINGS, check=False)
+    (row,) = question_rows(made, SETTINGS, cache)
+    found = verify_item(row, [room.media.get(image) for image in row.images], Gates())
+    assert "recomputed" in {problem.check for problem in found}
+
+
+def write_rows(name: str, form: QuestionType, room: Room) -> list[Item]:
+    task, rows = tasks[name], []
+    for fact in room.facts[name]:
+        with suppress(QuestionRejectedError):
+            options = options_of(fact) if form == "multi-choice" else None
+            made = make_question(fact, options, plan_of(fact, form), task, SETTINGS)
+            rows += question_rows(made, SETTINGS, PictureCache(None, room.media))
+    return rows
+
+
+def find_checks(row: Item, room: Room) -> set[str]:
+    return {found.check for found in verify_item(row, [room.media.get(name) for name in row.images], Gates())}
+
+
+def test_words_that_say_another_answer_than_the_evidence_are_found(room: Room) -> None:
+    claim = write_rows("camera_turn", "judgment", room)[0]
+    other = {"to the left": "to the right", "to the right": "to the left"}
+    said = next(words for words in other if words in claim.question)
+    assert find_checks(replace(claim, question=claim.question.replace(said, other[said])), room) == {"claim_text"}
+    choice = write_rows("camera_turn", "multi-choice", room)[0]
+    assert find_checks(replace(choice, options=choice.options[::-1]), room) == {"option_text"}
+    # Points are marked, and the claim is a number all the same.
+    number = write_rows("point_distance", "judgment", room)[0]
+    claimed = f"{number.evidence['claim']['value'][0]:.2f}"
+    assert find_checks(replace(number, question=number.question.replace(claimed, "9.87")), room) == {"claim_text"}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_second_route_that_contradicts_sinks_the_draft(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    task, honest = tasks[name], type(tasks[name]).second  # type: ignore[attr-defined]
+    monkeypatch.setattr(
+        type(task), "second", lambda self, view, seen: np.flip(np.atleast_1d(honest(self, view, seen))) * 1.5
+    )
+    facts, rejects = measure_task(task, small_view(), 1, 5)
+    assert not facts
+    assert "second_route_disagrees" in {reject.reason for reject in rejects}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_place_below_a_margin_is_rejected_by_name(name: str) -> None:
+    task = tasks[name]
+    assert isinstance(task, QuestionKind)
+    strict = {key: 100.0 for key in ("min", "gap_min", "ratio_min") if key in task.margins}
+    gates = Gates.model_validate({name: strict | ({"max": 101.0} if "max" in task.margins else {})})
+    found = list(task.with_gates(gates).drafts(small_view(), np.random.default_rng(0), 4))
+    assert found
+    assert all(isinstance(one, Rejected) for one in found)
+    assert {"min", "decided"} & {one.reason for one in found if isinstance(one, Rejected)}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_no_frame_and_no_target_is_asked_about_more_often_than_allowed(name: str) -> None:
+    task = tasks[name]
+    assert isinstance(task, QuestionKind)
+    facts = [f for f in task.drafts(small_view(), np.random.default_rng(3), 40) if isinstance(f, Fact)]
+    asked = Counter(frozenset(fact.frame_ids) for fact in facts)
+    assert max(asked.values()) <= (1 if task.input_modality == "multi-images" else task.per_frame)
+    assert len(facts) < 40
+
+
+@pytest.mark.parametrize("name", [name for name in EXAMPLES if name != "point_distance"])
+def test_every_label_is_right_equally_often_whatever_a_reader_guesses(name: str) -> None:
+    task = tasks[name]
+    assert isinstance(task, LabelTask)
+    assert task.count_options(4) == len(task.labels) == 2
+    right: Counter[float] = Counter()
+    for seed in range(6):
+        facts = [f for f in task.drafts(small_view(), np.random.default_rng(seed), 8) if isinstance(f, Fact)]
+        right.update(float(fact.truth_candidate.value[0]) for fact in facts)
+    assert sum(right.values()) >= 12
+    assert abs(right[0.0] - right[1.0]) <= (6 if task.symmetric else 0)
+
+
+def test_the_wider_rectangle_is_right_as_often_as_not(room: Room) -> None:
+    task, right = tasks["wider_object"], Counter[bool]()
+    for seed in range(6):
+        for fact in task.drafts(small_view(), np.random.default_rng(seed), 8):
+            if isinstance(fact, Fact):
+                wide_px = [x2 - x1 for x1, _, x2, _ in fact.truth_candidate.show.values()]
+                right[int(np.argmax(wide_px)) == fact.truth_candidate.value[0]] += 1
+    assert right[True] == right[False] >= 6

@@ -1,0 +1,295 @@
+"""A kind of question that says what it measures; how facts are proposed, shown and explained is the same for all.
+
+Such a kind gives `propose`, `value` and `second`, and `disturb` for the noise test. `value` is a pure function of the
+evidence: the first route, the recomputation from a row and the noise test all call it.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from types import new_class
+from typing import Any, ClassVar
+
+import numpy as np
+
+from vgbench_gen.core.gates import Gates, TaskGates
+from vgbench_gen.core.noise import SensorNoise
+from vgbench_gen.core.types import Candidate, Fact, FloatArray, IntArray, Rejected
+from vgbench_gen.geometry.poses import transform
+from vgbench_gen.scenes.view import SceneView, ViewFrame
+from vgbench_gen.store.drawing import COLORS, StrokeSizes
+from vgbench_gen.store.pictures import Picture
+from vgbench_gen.tasks import _overlays
+from vgbench_gen.tasks._object_evidence import ObjectEvidence, compare_with_rect, reveal_object
+from vgbench_gen.tasks._objects import TARGETS_APART_M
+from vgbench_gen.tasks.base import Check, OwnGates, Problems, Task, add_margins, reject, tasks
+from vgbench_gen.tasks.evidence import Evidence, FactEvidence
+from vgbench_gen.tasks.presentation import Mark, WorldBox
+from vgbench_gen.tasks.records import make_camera_slots, read_camera_record
+from vgbench_gen.tasks.revealed import Revealed
+from vgbench_gen.tasks.row_evidence import RowEvidence
+from vgbench_gen.text.numbers import format_point, format_rect
+
+MARK_COLORS = ("orange", "blue", *(color for color in COLORS if color not in ("orange", "blue")))
+LOOKS_APART_BITS = 12  # of 64: frames whose perceptual hashes differ in fewer look alike from wherever they are taken
+_POOL_FACTOR = 8  # measured places per wanted fact, for strata to choose from
+_REJECTS_FACTOR = 5
+_PROPOSALS_FACTOR = 400
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """What was measured at one place of a scene."""
+
+    frames: tuple[ViewFrame, ...]
+    """Frames that are shown, in this order."""
+    evidence: Any
+    """The numbers from which `QuestionKind.value` computes."""
+    marks: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """Slot of the question -> point [u, v] or region [x1, y1, x2, y2] that is drawn on the first image, whole pixels.
+    The first by name is orange, the second blue; kinds put them in random order, or the color tells. An object of the
+    evidence has the mark of its field's name, or that name behind `rect_`."""
+    ratios: Mapping[str, float] = field(default_factory=dict)
+    """Name of a gate -> measured value over its limit; a place with a ratio below 1 is rejected for it."""
+    target: str = ""
+    """What is asked about, where other frames may show it too; "" where it is of this place alone."""
+    point_m: FloatArray | None = None
+    """(3,) where it is in the world, meters; places of one frame that are near each other are not both asked."""
+    key: str = ""
+    """A name of the place among those of its frames; from its marks where it is ""."""
+    guess: str = ""
+    """The label that a reader of the question without its images would name; see `LabelTask`."""
+
+
+def check_kind(fact: Fact, gates: Gates) -> Problems:
+    """The answer by the evidence keeps the limits, and stored objects are cuboids on their drawn rectangles."""
+    task, truth = tasks[fact.task].with_gates(gates), fact.truth_candidate
+    assert isinstance(task, QuestionKind)
+    seen = task.candidate_evidence.of(truth)
+    camera = read_camera_record(fact.cameras[fact.frame_ids[0]])
+    found: Problems = [
+        ("limits", f"{truth.key}: {name} is {ratio:.3f} of what is needed")
+        for name, ratio in task.settle(task.value(seen))[1].items()
+        if ratio < 1
+    ]
+    for stored, rect in list_objects(truth, seen):
+        found += compare_with_rect(f"{truth.key} {stored.instance_id}", stored.corners_m, rect, camera)
+    return found
+
+
+class QuestionKind(Task):
+    """See the module. A task that overrides `drafts` and `recheck` needs none of the four methods."""
+
+    margins: ClassVar[Mapping[str, float]] = {}
+    """Gates and margins by name, which `[gates.<name of the task>]` of a recipe overrides."""
+    per_frame: ClassVar[int] = 2
+    """The most facts of the same frames."""
+    uses_max: ClassVar[int] = 3
+    """The most facts of one target in a scene."""
+    fact_evidence: ClassVar[type[FactEvidence]] = FactEvidence
+    checks: ClassVar[tuple[Check, ...]] = (check_kind,)
+    limits: ClassVar[Any]
+    _limits_base: ClassVar[type[TaskGates]] = TaskGates
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.margins:
+            fields = {
+                "section": cls.name,
+                "__module__": cls.__module__,
+                "__annotations__": dict.fromkeys(cls.margins, float),
+            }
+            given = fields | dict(cls.margins)
+            kind = new_class(f"{cls.__name__}Gates", (cls._limits_base,), {}, lambda space: space.update(given))
+            cls.limits = OwnGates(kind)
+        if hasattr(cls, "name") and not hasattr(cls, "category_origin"):
+            cls.category_origin = dict.fromkeys(cls.formats, f"{cls.name}_vqa")
+
+    # --- what a kind says ------------------------------------------------------------------------------------------
+
+    def propose(self, view: SceneView, rng: np.random.Generator) -> Iterator[Measured | Rejected]:
+        """Places in random order; those that fail a gate as a `Rejected` or with a ratio below 1."""
+        raise TypeError(f"{self.name} proposes nothing: give `propose`")
+
+    def value(self, seen: Any) -> Any:
+        """The answer by the evidence alone, unrounded: a number, or scores of the labels (L,).
+
+        seen: of the type `candidate_evidence`; from `disturb`, every disturbed field has a first axis of n draws, and
+            so has the answer.
+        """
+        raise TypeError(f"{self.name} has no answer by its evidence: give `value`")
+
+    def second(self, view: SceneView, measured: Measured) -> Any:
+        """As `value`, by a second route that shares nothing with the first beyond `geometry/`.
+
+        Raises:
+            GeometryError, FrameError: there is no second route here; the draft is rejected.
+        """
+        raise TypeError(f"{self.name} has no second route: give `second`")
+
+    def disturb(self, seen: Any, noise: SensorNoise, rng: np.random.Generator, n: int) -> Any:
+        """The evidence under n errors, by `model_copy(update=...)`; None where a task says its noise in another way."""
+        return None
+
+    # --- measuring -------------------------------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def settle(self, answer: Any) -> tuple[FloatArray, Mapping[str, float]]:
+        """(the value as printed, name of a limit -> by how much it is kept, at least 1) of what `value` gives."""
+
+    def list_pool(self, truth: Candidate, others: Sequence[Candidate]) -> tuple[Candidate, ...]:
+        """The candidates of a fact; others: of the same frames, in random order."""
+        return (truth, *others[: self.pool_size - 1])
+
+    @abc.abstractmethod
+    def order(self, found: Sequence[Measured], answers: Sequence[Any], rng: np.random.Generator) -> IntArray:
+        """Places of `found` in the order in which they are to be asked; answers: as `value` gives them."""
+
+    def choose(
+        self, view: SceneView, found: Sequence[Measured], answers: Sequence[Any], order: list[int], limit: int
+    ) -> list[int]:
+        """At most `limit` places of `found`, none too much like an earlier one, in that order."""
+        chosen: list[int] = []
+        for k in order:
+            if len(chosen) < limit and not self.is_taken(view, found[k], [found[n] for n in chosen]):
+                chosen.append(k)
+        return chosen
+
+    def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
+        """What `propose` gives, in the order of `order`, without what is too much alike."""
+        found: list[Measured] = []
+        answers: list[Any] = []
+        spare = _REJECTS_FACTOR * limit
+        for one in islice(self.propose(view, rng), _PROPOSALS_FACTOR * limit):
+            new = isinstance(one, Rejected) or not found or one.frames != found[-1].frames
+            if new and len(found) >= _POOL_FACTOR * limit:
+                break
+            if isinstance(one, Measured):
+                answer = self.value(one.evidence)
+                ratios = {**one.ratios, **self.settle(answer)[1], **measure_border(one)}
+                name = min(ratios, key=lambda gate: ratios[gate], default="")
+                if not name or ratios[name] >= 1:
+                    found.append(one)
+                    answers.append(answer)
+                    continue
+                one = reject(self, view, name_place(one), name, ratios[name], 1.0)
+            if spare > 0:
+                spare -= 1
+                yield one
+        order = self.order(found, answers, rng).tolist()
+        for k in self.choose(view, found, answers, order, limit):
+            beside = [n for n in range(len(found)) if found[n].frames == found[k].frames]
+            others = [beside[i] for i in rng.permutation(len(beside)) if beside[i] != k]
+            yield self._make_fact(view, found[k], [self._make_candidate(found[n], answers[n]) for n in (k, *others)])
+
+    def is_taken(self, view: SceneView, one: Measured, made: Sequence[Measured]) -> bool:
+        """Whether a place is too much like those that are asked about already."""
+        beside = [other for other in made if other.frames == one.frames]
+        points = [other.point_m for other in beside if other.point_m is not None]
+        near = one.point_m is not None and any(np.linalg.norm(one.point_m - p) < TARGETS_APART_M for p in points)
+        same = [other for other in made if one.target and other.target == one.target]
+        return (
+            near
+            or len(beside) >= self.per_frame
+            or len(same) >= self.uses_max
+            or any(self.look_alike(one, other) for other in same)
+        )
+
+    def look_alike(self, one: Measured, other: Measured) -> bool:
+        """Whether two places show the same target in frames that look alike."""
+        return (one.frames[0].look ^ other.frames[0].look).bit_count() < LOOKS_APART_BITS
+
+    def _make_candidate(self, one: Measured, answer: Any) -> Candidate:
+        return Candidate(
+            name_candidate(one), self.settle(answer)[0], show=dict(one.marks), evidence=one.evidence.write()
+        )
+
+    def _make_fact(self, view: SceneView, one: Measured, candidates: Sequence[Candidate]) -> Fact:
+        pool = self.list_pool(candidates[0], candidates[1:])
+        poses = {frame.id: frame.world_from_camera for frame in one.frames}
+        fact = self.new_fact(view, pool, frame_ids=tuple(poses), evidence=self.fact_evidence(world_from_camera=poses))
+        truth = next(k for k, candidate in enumerate(pool) if candidate is candidates[0])
+        fact = replace(fact, truth=truth, second_value=candidates[0].value)
+        return add_margins(fact, name_place(one), {**one.ratios, **self.settle(self.value(one.evidence))[1]})
+
+    def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
+        """What `second` gives."""
+        truth, frames = fact.truth_candidate, tuple(view.frame(frame_id) for frame_id in fact.frame_ids)
+        seen = Measured(frames, self.candidate_evidence.of(truth), truth.show)
+        return np.atleast_1d(np.asarray(self.second(view, seen), dtype=np.float64))
+
+    # --- asking ----------------------------------------------------------------------------------------------------
+
+    def pictures(self, fact: Fact) -> tuple[Picture, ...]:
+        """What every format of the question shows: the frames, with the marks on the first."""
+        ops = []
+        for (_, place), color in zip(sorted(fact.truth_candidate.show.items()), MARK_COLORS, strict=False):
+            point = {"op": "point", "uv": list(place), "color": color, "shape": "circle"}
+            ops.append(point if len(place) == 2 else {"op": "region", "rect": list(place), "color": color})
+        first, *others = (fact.pictures[frame_id] for frame_id in fact.frame_ids)
+        return (Picture(first, tuple(ops)), *map(Picture, others))
+
+    def slots(self, fact: Fact) -> dict[str, str]:
+        """Slots that every format of the question shares: marks and cameras."""
+        named = {
+            name: format_point(place) if len(place) == 2 else format_rect(place)
+            for name, place in fact.truth_candidate.show.items()
+        }
+        for number, frame_id in enumerate(fact.frame_ids, 1):
+            named |= make_camera_slots(fact.cameras[frame_id], f"_{number}" if number > 1 else "")
+        return named
+
+    def reveal(self, fact: Fact, row: RowEvidence) -> Revealed:
+        """The cameras and the objects that the question marks."""
+        truth, allowed = fact.truth_candidate, getattr(self.limits, "ratio_min", 1.2) ** 0.5
+        found = list_objects(truth, self.candidate_evidence.of(truth))
+        return super().reveal(fact, row).with_fields(objects=[reveal_object(one, rect, allowed) for one, rect in found])
+
+    def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
+        """The marks, and the boxes of objects."""
+        truth, camera = fact.truth_candidate, fact.cameras[fact.frame_ids[0]]
+        drawn = []
+        for place, label in zip(
+            truth.show.values(), [self.printed(truth.value), *[""] * len(truth.show)], strict=False
+        ):
+            ends = tuple((float(u), float(v)) for u, v in np.reshape(place, (-1, 2)))
+            drawn.append(Mark("point" if len(ends) == 1 else "rect", ends, label))
+        for seen, _ in list_objects(truth, self.candidate_evidence.of(truth)):
+            drawn += _overlays.draw_wireframe(seen.corners_m, camera, seen.label)
+        return [drawn, *([] for _ in row.pictures[1:])]
+
+    def world_boxes(self, fact: Fact) -> tuple[WorldBox, ...]:
+        """The objects that the question marks."""
+        pose, truth = self.stored_poses(fact)[fact.frame_ids[0]], fact.truth_candidate
+        seen = list_objects(truth, self.candidate_evidence.of(truth))
+        return tuple(WorldBox(o.instance_id, o.label, transform(pose, o.corners_m)) for o, _ in seen)
+
+
+def measure_border(one: Measured) -> dict[str, float]:
+    """How far points are from the border of the image, over how far their marks reach."""
+    camera = one.frames[0].camera
+    points = [place for place in one.marks.values() if len(place) == 2]
+    if not points:
+        return {}
+    inside = min(min(u, v, camera.width - 1 - u, camera.height - 1 - v) for u, v in points)
+    return {"border": min(inside / StrokeSizes.of(*camera.size).reach, 1e3)}
+
+
+def name_place(one: Measured) -> str:
+    """Name of a place in its scene, which is the key of its fact."""
+    return f"{'+'.join(frame.id for frame in one.frames)}/{name_candidate(one)}"
+
+
+def name_candidate(one: Measured) -> str:
+    """Name of a place among those of its frames."""
+    marks = "+".join(",".join(map(str, place)) for place in one.marks.values())
+    return one.key or (f"marks:{marks}" if marks else "frames")
+
+
+def list_objects(about: Candidate, seen: Evidence) -> list[tuple[ObjectEvidence, Sequence[int]]]:
+    """The objects among the fields of a candidate's evidence, each with the rectangle by which it is marked."""
+    places = {name.removeprefix("rect_"): place for name, place in about.show.items()}
+    return [(value, places[name]) for name, value in seen if isinstance(value, ObjectEvidence)]

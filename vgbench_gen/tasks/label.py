@@ -1,0 +1,174 @@
+"""Kinds whose answer is one of a few words, such as left or right: options are all of the words, claims name one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from vgbench_gen.core.errors import FrameError, GeometryError
+from vgbench_gen.core.noise import SensorNoise
+from vgbench_gen.core.types import Candidate, Fact, FloatArray, IntArray, QuestionType
+from vgbench_gen.distractors.base import OptionSet
+from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.tasks.kind import Measured, QuestionKind
+from vgbench_gen.tasks.presentation import Claim, ClaimPair, Presentation
+from vgbench_gen.text.render import load_labels
+
+SECOND_GAP_SHARE = 0.5  # of the gap between labels: by the second route an answer may be as near to the boundary
+
+
+class LabelTask(QuestionKind):
+    """One of a closed set of words; values are (1,) arrays with the place of the label.
+
+    `value` gives scores (..., labels), of which the highest is the answer. By `margins`, the best must be `ratio_min`
+    times as high as the next one or `gap_min` higher, so that no answer is near a boundary. Every label is right
+    equally often, also among places with one `Measured.guess`.
+    """
+
+    labels: ClassVar[tuple[str, ...]]
+    """Keys of the words below `labels` in the template file; 2 to 6."""
+    formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice")
+    options_recur = True
+    symmetric: ClassVar[bool] = False
+    """Whether chance decides which label a place has, as for two views in random order; one more of a label than of
+    the others then tells nothing."""
+
+    def count_options(self, wanted: int) -> int:
+        """All labels, however many options a recipe wants."""
+        return len(self.labels)
+
+    def settle(self, answer: Any) -> tuple[FloatArray, Mapping[str, float]]:
+        """The label with the highest score, and by how much it is above the next one."""
+        *_, second, best = np.sort(answer)
+        gates = self.limits
+        by_ratio = hasattr(gates, "ratio_min")
+        kept = np.log(best / second) / np.log(gates.ratio_min) if by_ratio else (best - second) / gates.gap_min
+        return np.array([float(np.argmax(answer))]), {"decided": float(kept)}
+
+    def order(self, found: Sequence[Measured], answers: Sequence[Any], rng: np.random.Generator) -> IntArray:
+        """At random, new targets before repeated ones."""
+        uses: Counter[str] = Counter()
+        chance, turn = rng.permutation(len(found)), np.zeros(len(found))
+        for k in chance:
+            turn[k] = uses[found[k].target]
+            uses[found[k].target] += bool(found[k].target)
+        return chance[np.argsort(turn[chance], kind="stable")]
+
+    def choose(
+        self, view: SceneView, found: Sequence[Measured], answers: Sequence[Any], order: list[int], limit: int
+    ) -> list[int]:
+        """In rounds: of each guess in turn one place of every label, as long as there is one of each.
+
+        A place counts where both routes agree, or those that they refuse would tip the balance; the others come last.
+        """
+        chosen: list[int] = []
+        refused: list[int] = []
+        labels = [int(np.argmax(answer)) for answer in answers]
+        guesses = sorted({one.guess for one in found})
+        while guesses and len(chosen) < limit:
+            for guess in list(guesses):
+                turn: dict[int, int] = {}
+                for k in (k for k in order if found[k].guess == guess and labels[k] not in turn):
+                    made = [found[n] for n in (*chosen, *turn.values())]
+                    if k in (*chosen, *refused) or self.is_taken(view, found[k], made):
+                        continue
+                    if self._agrees(view, found[k], labels[k]):
+                        turn[labels[k]] = k
+                    else:
+                        refused.append(k)
+                complete = len(turn) == len(self.labels)
+                if complete or self.symmetric:
+                    chosen += turn.values()
+                if not complete:
+                    guesses.remove(guess)
+        return [*chosen[:limit], *refused]
+
+    def _agrees(self, view: SceneView, one: Measured, label: int) -> bool:
+        try:
+            value, kept = self.settle(np.asarray(self.second(view, one), dtype=np.float64))
+        except (GeometryError, FrameError):
+            return False
+        return value[0] == label and kept["decided"] >= SECOND_GAP_SHARE
+
+    def list_pool(self, truth: Candidate, others: Sequence[Candidate]) -> tuple[Candidate, ...]:
+        """All labels, in their order."""
+        pool = [Candidate(f"label:{name}", np.array([float(k)])) for k, name in enumerate(self.labels)]
+        pool[int(truth.value[0])] = truth
+        return tuple(pool)
+
+    def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int] | None:
+        """All labels."""
+        return list(fact.candidates), fact.truth
+
+    def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
+        """The label by `second`.
+
+        Raises:
+            GeometryError: by the second route it is too near to another label.
+        """
+        value, kept = self.settle(super().recheck(fact, view))
+        if kept["decided"] < SECOND_GAP_SHARE:
+            share = f"{kept['decided']:.2f} of the gap that is needed between labels"
+            raise GeometryError(f"{fact.key}: by the second route {share}")
+        return value
+
+    def recompute(self, fact: Fact) -> FloatArray:
+        """The label by the stored evidence."""
+        return self.settle(self.value(self.candidate_evidence.of(fact.truth_candidate)))[0]
+
+    def metric(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
+        """0 for the same label, else 1."""
+        return float(a[0] != b[0])
+
+    def rounded(self, value: FloatArray) -> FloatArray:
+        """The label itself."""
+        return value
+
+    def printed(self, value: FloatArray) -> str:
+        """The words of the label."""
+        return load_labels(self.name)[self.labels[int(value[0])]]
+
+    def printed_numbers(self, value: FloatArray) -> FloatArray:
+        """None, as labels are words."""
+        return np.zeros(0)
+
+    def valid(self, candidate: Candidate, fact: Fact) -> bool:
+        """A label of the set."""
+        return candidate.value.shape == (1,) and candidate.value[0] in range(len(self.labels))
+
+    def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
+        """1 between different labels: how far the truth is from each was asked when it was measured."""
+        values = np.array([float(candidate.value[0]) for candidate in candidates])
+        return (values[:, None] != values).astype(np.float64), np.zeros((len(values), len(values)))
+
+    def could_be_true(self, fact: Fact, options: Sequence[Candidate], truth: int) -> list[int]:
+        """The images fix which label is right."""
+        return [truth]
+
+    def noisy_values(
+        self, fact: Fact, about: Candidate, noise: SensorNoise, rng: np.random.Generator, n: int
+    ) -> FloatArray:
+        """(n, 1) labels."""
+        drawn = self.disturb(self.candidate_evidence.of(about), noise, rng, n)
+        return np.array(np.argmax(self.value(drawn), axis=-1)[:, None], dtype=np.float64)
+
+    def gaps(self, values: FloatArray, options: Sequence[Candidate], about: Candidate, fact: Fact) -> FloatArray:
+        """0 where an option is the label, else 1."""
+        return np.array([values[:, 0] != option.value[0] for option in options], dtype=np.float64)
+
+    def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
+        """The words of the labels."""
+        texts = tuple(self.printed(option.value) for option in options.options)
+        return Presentation(self.pictures(fact), self.slots(fact), texts)
+
+    def claim_pair(self, fact: Fact, rng: np.random.Generator) -> ClaimPair | None:
+        """The right label and another one, drawn."""
+        truth, wrong = fact.truth_candidate, [c for k, c in enumerate(fact.candidates) if k != fact.truth]
+        true, false = (
+            Claim({"label": self.printed(one.value)}, one.value, float(one is not truth), one.key)
+            for one in (truth, wrong[int(rng.integers(len(wrong)))])
+        )
+        return ClaimPair(self.pictures(fact), self.slots(fact), true, false, 0.0)

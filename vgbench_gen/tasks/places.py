@@ -1,0 +1,181 @@
+"""Where kinds measure: two views of a scene, or two framed objects of an image."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from vgbench_gen.core.errors import GeometryError
+from vgbench_gen.core.gates import Gates
+from vgbench_gen.core.noise import SensorNoise
+from vgbench_gen.core.types import Fact, FloatArray, Rejected
+from vgbench_gen.geometry import boxes, poses, projection
+from vgbench_gen.scenes.view import SceneView, ViewFrame
+from vgbench_gen.tasks._noise import perturb_motions
+from vgbench_gen.tasks._object_evidence import ObjectEvidence, PairEvidence
+from vgbench_gen.tasks._objects import GatedObject, gate_objects
+from vgbench_gen.tasks._pairs import TwoViewEvidence, get_pair_table
+from vgbench_gen.tasks._poses import reveal_pose
+from vgbench_gen.tasks._registration import estimate_second_route
+from vgbench_gen.tasks.base import Problems, Task, reject
+from vgbench_gen.tasks.evidence import ArrayShape, Evidence, FactEvidence, Pose
+from vgbench_gen.tasks.kind import Measured, QuestionKind, check_kind
+from vgbench_gen.tasks.presentation import Margins
+from vgbench_gen.tasks.revealed import Revealed
+from vgbench_gen.tasks.row_evidence import RowEvidence
+
+RECTS_IOU_MAX = 0.3  # of the rectangles of two objects, which must be told apart
+POINTS_MIN = 100  # measured on an object
+
+
+class ViewsEvidence(Evidence):
+    """What is kept of two views."""
+
+    motion: Pose
+    """The second camera's frame from the first one's, meters."""
+    pair: TwoViewEvidence
+    """What was measured between both."""
+
+
+def check_motion(fact: Fact, gates: Gates) -> Problems:
+    """The stored motion is that between the stored poses."""
+    stored = ViewsEvidence.of(fact.truth_candidate).motion
+    off = np.abs(poses.relative_pose(*FactEvidence.of(fact).list_poses(fact.frame_ids)) - stored).max()
+    return [] if off <= 1e-6 else [("motion", f"{fact.key}: {off:.2g} off the motion between the stored poses")]
+
+
+class TwoViews(QuestionKind):
+    """Pairs of views that overlap, each in both orders, of which chance asks one."""
+
+    symmetric = True
+    input_modality = "multi-images"
+    candidate_evidence = ViewsEvidence
+    checks = (check_kind, check_motion)
+
+    def propose(self, view: SceneView, rng: np.random.Generator) -> Iterator[Measured | Rejected]:
+        """Pairs that pass `Gates.pair`."""
+        table, gates = get_pair_table(view), self.gates
+        for pair in table.propose_pairs(gates.pair, rng):
+            problem = table.find_problem(*pair, gates.pair)
+            if problem is not None:
+                yield reject(self, view, "+".join(view.frames[k].id for k in pair), *problem)
+                continue
+            for i, j in (pair, pair[::-1]):
+                first, second = view.frames[i], view.frames[j]
+                motion = poses.relative_pose(first.world_from_camera, second.world_from_camera)
+                seen = ViewsEvidence(motion=motion, pair=table.evidence(i, j))
+                yield Measured((first, second), seen, ratios=table.margins(i, j, gates).ratios)
+
+    def is_taken(self, view: SceneView, one: Measured, made: Sequence[Measured]) -> bool:
+        """Whether an equal or hardly different pair of views is asked about."""
+        place = {frame.id: k for k, frame in enumerate(view.frames)}
+        (i, j), *used = ([place[frame.id] for frame in measured.frames] for measured in (one, *made))
+        return get_pair_table(view).is_taken(i, j, [(k, m) for k, m in used])
+
+    def register(self, view: SceneView, measured: Measured) -> FloatArray:
+        """(3, 4) the second camera's frame from the first one's by pixels and depth, for a second route.
+
+        Raises:
+            GeometryError: neither matches nor the depth images tell.
+        """
+        first, second = measured.frames
+        return estimate_second_route(first, second, view)
+
+    def disturb(self, seen: Any, noise: SensorNoise, rng: np.random.Generator, n: int) -> Any:
+        """`motion` as (n, 3, 4) under errors of both poses."""
+        return seen.model_copy(update={"motion": perturb_motions(seen.motion, noise, rng, n)})
+
+    def reveal(self, fact: Fact, row: RowEvidence) -> Revealed:
+        """Both cameras and the motion between them."""
+        motion, half_deg = ViewsEvidence.of(fact.truth_candidate).motion, self.gates.pair.rotation_min_deg / 2
+        return super().reveal(fact, row).with_fields(motions=[reveal_pose(motion, half_deg, 15.0)])
+
+
+class UprightPairEvidence(PairEvidence):
+    """What is kept of two objects and of gravity."""
+
+    up: Annotated[FloatArray, ArrayShape(3)]
+    """Unit vector against gravity in the camera's frame."""
+
+
+def pair_objects(
+    task: Task, view: SceneView, rng: np.random.Generator
+) -> Iterator[tuple[ViewFrame, GatedObject, GatedObject] | Rejected]:
+    """Two objects of a frame that may be asked about, in the order of their ids; a reject for a frame with fewer."""
+    for frame in view.distinct_frames(rng):
+        objects = gate_objects(frame, view)
+        if len(objects.found) < 2:
+            counts = dict(sorted(Counter(reason for _, reason, _, _ in objects.dropped).items()))
+            yield reject(task, view, frame.id, "objects_too_few", len(objects.found), 2, str(counts))
+        for a, b in combinations(sorted(objects.found, key=lambda found: found.instance_id), 2):
+            yield frame, a, b
+
+
+class TwoObjects(QuestionKind):
+    """Two framed objects of one image in random order, called `a` and `b`."""
+
+    needs_objects = True
+    per_frame = 4  # few frames show two whole objects, and those often several
+    candidate_evidence: ClassVar[type[Evidence]] = UprightPairEvidence
+
+    def propose(self, view: SceneView, rng: np.random.Generator) -> Iterator[Measured | Rejected]:
+        """Pairs of objects of scenes that know where up is."""
+        if view.up_world is None:
+            yield reject(self, view, view.id, "no_gravity", float("nan"), float("nan"))
+            return
+        for pair in pair_objects(self, view, rng):
+            if isinstance(pair, Rejected):
+                yield pair
+                continue
+            frame, *both = pair
+            target = "+".join(found.instance_id for found in both)
+            a, b = (both[k] for k in rng.permutation(2))
+            margins = Margins()
+            margins.at_most("rects", boxes.rect_iou(a.projected_px, b.projected_px), RECTS_IOU_MAX)
+            for side, found in (("a_", a), ("b_", b)):
+                margins.ratios |= {side + name: ratio for name, ratio in found.margins.items()}
+            up = frame.camera_from_world[:3, :3] @ view.up_world
+            yield Measured(
+                (frame,),
+                UprightPairEvidence(a=a.evidence(), b=b.evidence(), up=up),
+                {"a": list(a.rect_px), "b": list(b.rect_px)},
+                margins.ratios,
+                target,
+                (a.world_box.center_m + b.world_box.center_m) / 2,
+                f"objects:{target}",
+            )
+
+    def list_points(self, view: SceneView, measured: Measured, instance_id: str) -> FloatArray:
+        """(N, 3) points that the frame measured in an object's box, in the world of the scan, for a second route.
+
+        Raises:
+            GeometryError: there is no such object, or too few points are measured on it.
+        """
+        (frame,) = measured.frames
+        box = next((item.box for item in view.objects if item.instance_id == instance_id), None)
+        points = projection.back_project_depth(frame.depth_camera, frame.depth_m)[0]
+        points = poses.transform(frame.world_from_camera, points)
+        inside = np.zeros(0) if box is None else points[boxes.contains(box, points, view.tolerance.absolute_m)]
+        if len(inside) < POINTS_MIN:
+            raise GeometryError(f"{frame.id}: {len(inside)} points are measured on object {instance_id}")
+        return inside
+
+    def disturb(self, seen: Any, noise: SensorNoise, rng: np.random.Generator, n: int) -> Any:
+        """The corners of both boxes as (n, 8, 3) under errors of their centres and sides."""
+        return seen.model_copy(
+            update={
+                side: stored.model_copy(update={"corners_m": _disturb_box(stored, noise, rng, n)})
+                for side, stored in (("a", seen.a), ("b", seen.b))
+            }
+        )
+
+
+def _disturb_box(stored: ObjectEvidence, noise: SensorNoise, rng: np.random.Generator, n: int) -> FloatArray:
+    box = boxes.fit_to_corners(stored.corners_m, "camera")
+    local = (stored.corners_m - box.center_m) @ box.rotation
+    sides, moves = rng.normal(0.0, noise.box_m, (2, n, 1, 3))
+    return np.asarray((local * (1 + sides / box.size_m)) @ box.rotation.T + box.center_m + moves)
