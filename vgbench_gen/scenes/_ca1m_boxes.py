@@ -37,7 +37,7 @@ def read_entries(value: Any, where: object) -> list[dict[str, Any]]:
         value = value["instances"]
     if not isinstance(value, list) or len(value) > _MAX_OBJECTS:
         found = f"{len(value)} entries" if isinstance(value, list) else type(value).__name__
-        raise FrameError(where, found, f"a list of at most {_MAX_OBJECTS} objects", "Get the original capture.")
+        raise FrameError(where, found, f"a list of at most {_MAX_OBJECTS} objects")
     return [entry for entry in value if isinstance(entry, dict)]
 
 

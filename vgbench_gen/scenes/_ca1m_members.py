@@ -72,7 +72,7 @@ class Members:
         """
         size = self._sizes[name]
         if size > max_bytes:
-            raise FrameError(self.where(name), f"{size} bytes", f"at most {max_bytes}", "Get the original capture.")
+            raise FrameError(self.where(name), f"{size} bytes", f"at most {max_bytes}")
         return self._part(name, 0, size)
 
     def json(self, name: str, max_bytes: int = _MAX_SMALL_JSON) -> Any:

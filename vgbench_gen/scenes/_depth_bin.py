@@ -37,7 +37,6 @@ _CHECKPOINT_FRAMES = 64
 _CHUNK_BYTES = 1 << 18
 # Damaged first records must not hide the variant of the others.
 _PROBES = 8
-_AGAIN = "Download depth.bin again; until then the frame is left out."
 
 
 def _convert_to_metres(data: bytes, where: object) -> DepthArray:
@@ -46,7 +45,7 @@ def _convert_to_metres(data: bytes, where: object) -> DepthArray:
         depth: DepthArray = np.frombuffer(data, "<u2").reshape(HEIGHT, WIDTH) * np.float32(0.001)
         return depth
     if len(data) != _F32_BYTES:
-        raise FrameError(where, f"{len(data)} unpacked bytes", f"{_U16_BYTES} or {_F32_BYTES}", _AGAIN)
+        raise FrameError(where, f"{len(data)} unpacked bytes", f"{_U16_BYTES} or {_F32_BYTES}")
     depth = np.frombuffer(data, "<f4").reshape(HEIGHT, WIDTH).astype(np.float32)
     with np.errstate(invalid="ignore"):
         depth[~(np.isfinite(depth) & (depth > 0))] = 0
@@ -129,7 +128,7 @@ def open_depth_bin(path: Path, where: str) -> DepthBin:
         found = "records that are no deflate blocks, and no package lz4 to try them as LZ4"
         raise SceneError(where, found, "the Python package lz4 to be installed", "Install it (pip install lz4).")
     found, packings = f"no 256x192 depth (it begins {head})", "LZ4 records, deflate records or one deflate stream"
-    raise SceneError(where, found, packings, "Download depth.bin again.")
+    raise SceneError(where, found, packings)
 
 
 def _record_table(view: mmap.mmap) -> tuple[npt.NDArray[np.int64], str]:
@@ -175,15 +174,13 @@ class _Framed(DepthBin):
     def read(self, index: int) -> DepthArray:
         where = f"{self._where} record {index}"
         if not 0 <= index < len(self._offsets):
-            raise FrameError(where, f"{len(self._offsets)} records", "one record per video frame", _AGAIN)
+            raise FrameError(where, f"{len(self._offsets)} records", "one record per video frame")
         start, length = (int(v) for v in self._offsets[index])
         block = self._view[start : start + length]
         data = _unpack_lz4(block) if self.variant == "A" else _unpack_deflate(block)
         if data is None:
             kind = "LZ4" if self.variant == "A" else "deflate"
-            raise FrameError(
-                where, f"{length} bytes that do not unpack", f"one {kind} block of a 256x192 frame", _AGAIN
-            )
+            raise FrameError(where, f"{length} bytes that do not unpack", f"one {kind} block of a 256x192 frame")
         return _convert_to_metres(data, where)
 
 
@@ -209,7 +206,7 @@ class _Stream(DepthBin):
         return _convert_to_metres(self._inflate_frame(), f"{self._where} frame {index}")
 
     def _ended(self, index: int, count: int) -> FrameError:
-        return FrameError(f"{self._where} frame {index}", f"{count} frames", "one frame per video frame", _AGAIN)
+        return FrameError(f"{self._where} frame {index}", f"{count} frames", "one frame per video frame")
 
     def _inflate_frame(self) -> bytes:
         """The next frame's bytes; the input position counts only what the inflater has taken in."""
@@ -226,7 +223,7 @@ class _Stream(DepthBin):
         except zlib.error as problem:
             self.count = self._next
             where = f"{self._where} frame {self._next}"
-            self._broken = FrameError(where, f"damaged packing ({problem})", "a deflate stream", _AGAIN)
+            self._broken = FrameError(where, f"damaged packing ({problem})", "a deflate stream")
             raise self._broken from problem
         if missing:
             self.count = self._next

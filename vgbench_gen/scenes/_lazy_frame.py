@@ -91,7 +91,7 @@ class LazyFrame(Frame):
     def _check(self, picture: npt.NDArray[Any], camera: Camera) -> None:
         if picture.shape[:2] != (camera.height, camera.width):
             found = f"{picture.shape[1]}x{picture.shape[0]} pixels"
-            raise FrameError(self.id, found, f"{camera.width}x{camera.height}", "Export the scene again.")
+            raise FrameError(self.id, found, f"{camera.width}x{camera.height}")
 
 
 def make_color_readers(path: Path, size: tuple[int, int]) -> ColorReaders:

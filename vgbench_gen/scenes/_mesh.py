@@ -39,7 +39,6 @@ _TYPES = {
     for name in names
 }
 _ORDERS = {"ascii": "", "binary_little_endian": "<", "binary_big_endian": ">"}
-_REMEDY = "Copy or download the mesh again."
 
 
 @dataclass(slots=True)
@@ -84,7 +83,7 @@ def read_ply(path: Path, max_bytes: int = MAX_PLY_BYTES, *, want_faces: bool = T
 
 def _read_header(file: BinaryIO, path: Path) -> tuple[str, list[_Element]]:
     if file.readline(16).strip() != b"ply":
-        raise SceneError(path, "no 'ply' in the first line", "a PLY mesh", _REMEDY)
+        raise SceneError(path, "no 'ply' in the first line", "a PLY mesh")
     order: str | None = None
     elements: list[_Element] = []
     try:
@@ -100,15 +99,15 @@ def _read_header(file: BinaryIO, path: Path) -> tuple[str, list[_Element]]:
                     elements[-1].properties.append((name, _TYPES[kind], ""))
                 case ["end_header"]:
                     if order is None:
-                        raise SceneError(path, "no format line", "ascii or binary", _REMEDY)
+                        raise SceneError(path, "no format line", "ascii or binary")
                     return order, elements
                 case ["comment" | "obj_info", *_]:
                     pass
                 case words:
-                    raise SceneError(path, f"header line {' '.join(words)[:60]!r}", "a PLY header", _REMEDY)
+                    raise SceneError(path, f"header line {' '.join(words)[:60]!r}", "a PLY header")
     except (KeyError, ValueError, IndexError) as problem:
-        raise SceneError(path, f"a damaged header ({problem!r:.80})", "a PLY header", _REMEDY) from problem
-    raise SceneError(path, "no end_header", f"one in the first {_MAX_HEADER_BYTES} bytes", _REMEDY)
+        raise SceneError(path, f"a damaged header ({problem!r:.80})", "a PLY header") from problem
+    raise SceneError(path, "no end_header", f"one in the first {_MAX_HEADER_BYTES} bytes")
 
 
 def _read_body(
@@ -122,19 +121,19 @@ def _read_body(
         lists = sum(bool(count_kind) for *_, count_kind in element.properties)
         is_face = element.name == "face" and vertices is not None
         if lists and not is_face:
-            raise SceneError(path, f"lists in element {element.name!r}", "vertices, then triangles", _REMEDY)
+            raise SceneError(path, f"lists in element {element.name!r}", "vertices, then triangles")
         least = element.count * (element.row(order).itemsize if order else 2 * len(element.properties))
         # The last row of a text file may lack its line break.
         _check_room(path, element, least - (1 if is_face and not order else 0), size - file.tell())
         if is_face:
             column = element.find("vertex_indices", "vertex_index")
             if column < 0 or lists != 1 or not element.properties[column][2] or element.properties[column][1][0] == "f":
-                raise SceneError(path, "faces without one list of whole vertex numbers", "'vertex_indices'", _REMEDY)
+                raise SceneError(path, "faces without one list of whole vertex numbers", "'vertex_indices'")
             faces = _read_rows(file, path, order, element, [column], np.empty((element.count, 3), np.int64))
         elif element.name == "vertex":
             columns = [element.find(axis) for axis in "xyz"]
             if min(columns) < 0:
-                raise SceneError(path, "a vertex without x, y, z", "x, y and z", _REMEDY)
+                raise SceneError(path, "a vertex without x, y, z", "x, y and z")
             vertices = _read_rows(file, path, order, element, columns, np.empty((element.count, 3), np.float64))
         elif order:
             file.seek(least, os.SEEK_CUR)
@@ -142,7 +141,7 @@ def _read_body(
             for _ in _read_lines(file, path, element.count):
                 pass
     if vertices is None:
-        raise SceneError(path, "no vertices", "an element 'vertex'", _REMEDY)
+        raise SceneError(path, "no vertices", "an element 'vertex'")
     _check_values(path, vertices, faces)
     return vertices, faces
 
@@ -152,7 +151,7 @@ def _read_lines(file: BinaryIO, path: Path, count: int) -> Iterator[str]:
     for _ in range(count):
         line = file.readline(_MAX_LINE_BYTES + 1)
         if len(line) > _MAX_LINE_BYTES:
-            raise SceneError(path, f"a line of more than {_MAX_LINE_BYTES} bytes", "one row in a line", _REMEDY)
+            raise SceneError(path, f"a line of more than {_MAX_LINE_BYTES} bytes", "one row in a line")
         if not line:
             return
         yield line.decode("ascii", "replace")
@@ -160,9 +159,9 @@ def _read_lines(file: BinaryIO, path: Path, count: int) -> Iterator[str]:
 
 def _check_values(path: Path, vertices: FloatArray, faces: IntArray) -> None:
     if not np.isfinite(vertices).all():
-        raise SceneError(path, "vertices that are not finite", "finite coordinates", _REMEDY)
+        raise SceneError(path, "vertices that are not finite", "finite coordinates")
     if len(faces) and (faces.min() < 0 or faces.max() >= len(vertices)):
-        raise SceneError(path, f"vertex number {faces.max()}", f"numbers below {len(vertices)}", _REMEDY)
+        raise SceneError(path, f"vertex number {faces.max()}", f"numbers below {len(vertices)}")
     if (many := _count_at_one_place(vertices, faces)) > _MAX_AT_ONE_PLACE:
         found = f"{many} triangles within a millimeter"
         raise SceneError(path, found, f"at most {_MAX_AT_ONE_PLACE}", "Remove repeated triangles.")
@@ -183,8 +182,7 @@ def _check_room(path: Path, element: _Element, least: int, left: int) -> None:
     if not 0 <= element.count <= MAX_ROWS:
         raise SceneError(path, f"{element.count} of {element.name!r}", f"at most {MAX_ROWS}", "Use the decimated mesh.")
     if least > left:
-        found = f"{element.count} of {element.name!r} but {left} bytes"
-        raise SceneError(path, found, f"at least {least} bytes", _REMEDY)
+        raise SceneError(path, f"{element.count} of {element.name!r} but {left} bytes", f"at least {least} bytes")
 
 
 def _read_rows(
@@ -205,11 +203,11 @@ def _read_rows(
                 lines = _read_lines(file, path, wanted)
                 values = np.loadtxt(lines, np.float64, comments=None, usecols=in_text, ndmin=2)
             except ValueError as problem:
-                raise SceneError(path, f"text that is no number ({problem!s:.80})", element.name, _REMEDY) from problem
+                raise SceneError(path, f"text that is no number ({problem!s:.80})", element.name) from problem
             if is_face:
                 counts, values = values[:, 0], values[:, 1:]
         if len(values) != wanted:
-            raise SceneError(path, f"{start + len(values)} of {element.name!r}", f"{element.count}", _REMEDY)
+            raise SceneError(path, f"{start + len(values)} of {element.name!r}", f"{element.count}")
         if np.any(counts != 3):
             raise SceneError(path, "faces that are no triangles", "3 vertices each", "Triangulate the mesh.")
         out[start : start + wanted] = values

@@ -16,7 +16,6 @@ from vgbench_gen.scenes.plausible import check_camera
 USUAL_COLOR, USUAL_DEPTH = (1296, 968), (640, 480)
 # Principal points of real scans lie within 2 % of the centre; the next common resolution is off by 20 % and more.
 _MAX_OFF_CENTRE = 0.2
-_REMEDY = "Export the scan again."
 
 
 def parse_keys(text: str) -> dict[str, str]:
@@ -47,7 +46,7 @@ def fit_camera(
     zeros = [K[0, 1], K[1, 0], K[2, 0], K[2, 1], K[2, 2] - 1.0]
     if not (np.isfinite(K).all() and K[0, 0] > 0 and K[1, 1] > 0 and np.abs(zeros).max() < 1e-3):
         found = f"{what} intrinsics {K.round(3).tolist()}"
-        raise SceneError(where, found, "[[fx,0,cx],[0,fy,cy],[0,0,1]] with fx, fy > 0", _REMEDY)
+        raise SceneError(where, found, "[[fx,0,cx],[0,fy,cy],[0,0,1]] with fx, fy > 0")
     K[0, 1] = K[1, 0] = 0.0
     K[2] = 0.0, 0.0, 1.0
 

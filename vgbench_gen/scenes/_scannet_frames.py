@@ -47,7 +47,6 @@ from vgbench_gen.scenes.promised import list_files
 _SUBFOLDERS = ("", "frames", "exported", "sens")
 _CPP_FRAME = re.compile(r"frame-(\d{1,9})\.(color|depth|pose)\.(jpg|jpeg|png|pgm|txt)")
 _NUMBERED = re.compile(r"(\d{1,9})\.(jpg|jpeg|png|pgm|txt)", re.IGNORECASE)
-_EXPORT = "Export the scan again."
 
 
 class PixelSource(Protocol):
@@ -190,10 +189,10 @@ def _read_pgm_header(data: bytes, where: object) -> tuple[int, int, int]:
     """(width, height, offset of the samples) of a 16-bit binary PGM (netpbm P5). Raises FrameError."""
     found = re.match(rb"P5(?:\s|#[^\n]*\n)+(\d+)(?:\s|#[^\n]*\n)+(\d+)(?:\s|#[^\n]*\n)+(\d+)\s", data[:1024])
     if found is None:
-        raise FrameError(where, f"bytes that begin {data[:16]!r}", "a binary PGM", _EXPORT)
+        raise FrameError(where, f"bytes that begin {data[:16]!r}", "a binary PGM")
     width, height, most = (int(value) for value in found.groups())
     if most < 256 or most > 65535 or not 0 < width * height <= MAX_PIXELS:
-        raise FrameError(where, f"PGM {width}x{height} up to {most}", "16-bit samples, at most 64 Mpixel", _EXPORT)
+        raise FrameError(where, f"PGM {width}x{height} up to {most}", "16-bit samples, at most 64 Mpixel")
     return width, height, found.end()
 
 
@@ -201,9 +200,9 @@ def _decode_pgm(data: bytes, where: object, size: tuple[int, int]) -> npt.NDArra
     """(h, w) uint16 samples. Raises FrameError if damaged or not of `size` (width, height)."""
     width, height, start = _read_pgm_header(data, where)
     if (width, height) != size:
-        raise FrameError(where, f"{width}x{height} pixels", f"{size[0]}x{size[1]}", _EXPORT)
+        raise FrameError(where, f"{width}x{height} pixels", f"{size[0]}x{size[1]}")
     if len(data) - start < width * height * 2:
-        raise FrameError(where, f"{len(data) - start} sample bytes", f"{width * height * 2}", _EXPORT)
+        raise FrameError(where, f"{len(data) - start} sample bytes", f"{width * height * 2}")
     # Samples of more than 8 bits are big-endian by the netpbm format.
     samples = np.frombuffer(data, ">u2", width * height, start)
     return samples.reshape(height, width).astype(np.uint16)
@@ -252,7 +251,7 @@ def _find_layout(root: Path, variant: str, base: Path, issues: list[Issue]) -> _
     if variant in ("exported", "frames_25k"):
         color_K = _find_first_file(base, *_COLOR_K_NAMES)
         if color_K is None:
-            raise SceneError(base, "no colour intrinsics", _COLOR_K_NAMES[0], _EXPORT)
+            raise SceneError(base, "no colour intrinsics", _COLOR_K_NAMES[0])
         layout = _Layout(variant, color_K, _find_first_file(base, *_DEPTH_K_NAMES))
         for name in ("color", "depth"):
             extrinsic = base / "intrinsic" / f"extrinsic_{name}.txt"
@@ -304,7 +303,7 @@ def open_exported(root: Path, variant: str, base: Path, keys: dict[str, str]) ->
     layout = _find_layout(root, variant, base, issues)
     everything = sorted(layout.color.keys() | layout.depth.keys() | layout.pose.keys())
     if len(everything) > MAX_FRAMES:
-        raise SceneError(base, f"{len(everything)} frames", f"at most {MAX_FRAMES}", _EXPORT)
+        raise SceneError(base, f"{len(everything)} frames", f"at most {MAX_FRAMES}")
     numbers: list[int] = []
     poses: list[FloatArray] = []
     for number in everything:
@@ -324,8 +323,7 @@ def open_exported(root: Path, variant: str, base: Path, keys: dict[str, str]) ->
         numbers.append(number)
     if not numbers:
         why = f" ({issues[0].detail})" if issues else ""
-        found = f"no frame with colour, depth and pose among {len(everything)}{why}"
-        raise SceneError(base, found, "at least one", _EXPORT)
+        raise SceneError(base, f"no frame with colour, depth and pose among {len(everything)}{why}", "at least one")
     frames, color, depth = _make_cameras(root, layout, numbers, keys, issues)
     layout.sizes.append(("cameras", color.K.tolist(), depth.K.tolist(), np.array(poses).tobytes()))
     return Recording(
@@ -371,13 +369,13 @@ def _make_cameras(
         shift = float("nan")
     if not 1 <= shift <= MAX_DEPTH_SHIFT:
         found = f"m_depthShift = {info.get('m_depthShift', '')[:40]}"
-        raise SceneError(layout.color_K, found, f"1 to {MAX_DEPTH_SHIFT:g} (1000 for millimeters)", _EXPORT)
+        raise SceneError(layout.color_K, found, f"1 to {MAX_DEPTH_SHIFT:g} (1000 for millimeters)")
     frames = ExportedFrames(layout, shift)
     size = _read_first_size(numbers, frames.picture_size)
     depth_size = _read_first_size(numbers, frames.depth_picture_size)
     if size is None or depth_size is None:
         where = (layout.depth if size else layout.color)[numbers[0]].parent
-        raise SceneError(where, "no sound picture in the first frames", "JPEG or PNG, depth PNG or PGM", _EXPORT)
+        raise SceneError(where, "no sound picture in the first frames", "JPEG or PNG, depth PNG or PGM")
     frames.color_size, frames.depth_size = size, depth_size
     color = fit_camera("colour", color_K, layout.color_K, stated or USUAL_COLOR, size, issues)
     if depth_K is None:

@@ -205,7 +205,7 @@ class ScanNetPPScene(Scene, abc.ABC):
     def _read_mesh(self, want_faces: bool) -> tuple[FloatArray, IntArray]:
         vertices, faces = read_ply(inside(self.root, self.mesh), want_faces=want_faces)
         if want_faces and not len(faces):
-            raise SceneError(self.mesh, "no faces", "a triangle mesh", "Download the mesh again.")
+            raise SceneError(self.mesh, "no faces", "a triangle mesh")
         return vertices, faces
 
     def _digest(self) -> str:
@@ -508,7 +508,7 @@ def _read_first_size(files: Mapping[str, Path], where: str) -> tuple[int, int]:
             return read_file_header(path).size
         except FrameError as error:
             problems.append(error)
-    raise SceneError(where, str(problems[0]), "JPEG or PNG pictures", "Export the scene again.")
+    raise SceneError(where, str(problems[0]), "JPEG or PNG pictures")
 
 
 def _read_mask(path: Path) -> Mask:

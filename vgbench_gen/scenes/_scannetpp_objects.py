@@ -39,7 +39,6 @@ _MIN_SHARE_INSIDE = 0.95
 _MAX_TILT_COSINE = float(np.cos(np.radians(2.0)))
 _MIN_POINTS_FOR_BOX = 50
 _MIN_SIDE_M = 1e-3
-_REMEDY = "Download the folder scans/ again; until then the scene has no objects."
 
 
 def is_structural(label: str) -> bool:
@@ -65,7 +64,7 @@ def read_objects(
     if not isinstance(groups, list) or len(groups) > _MAX_GROUPS:
         found = "no list" if not isinstance(groups, list) else f"{len(groups)} groups"
         expected = f"a list of at most {_MAX_GROUPS} groups under 'segGroups'"
-        raise SceneError(f"{where}/segments_anno.json", found, expected, _REMEDY)
+        raise SceneError(f"{where}/segments_anno.json", found, expected)
     objects: list[SceneObject] = []
     issues: list[Issue] = []
     taken: set[str] = set()
@@ -99,16 +98,16 @@ def _read_segment_of_vertex(path: Path, count: int, where: str) -> IntArray:
     text = read_bytes(path, where, _MAX_SEGMENTS_BYTES)
     found = re.search(rb'"segIndices"\s*:\s*\[([\s\d,+-]*)\]', text)
     if found is None:
-        raise SceneError(where, "no list of whole numbers under 'segIndices'", "one segment id per vertex", _REMEDY)
+        raise SceneError(where, "no list of whole numbers under 'segIndices'", "one segment id per vertex")
     entries = found[1].count(b",") + 1 if found[1].strip() else 0
     if entries != count:
-        raise SceneError(where, f"{entries} segment ids", f"one for each of {count} mesh vertices", _REMEDY)
+        raise SceneError(where, f"{entries} segment ids", f"one for each of {count} mesh vertices")
     try:
         ids = np.fromstring(found[1].decode("ascii"), np.int64, count=entries, sep=",")
     except ValueError as problem:
-        raise SceneError(where, f"damaged numbers ({problem})", "one segment id per vertex", _REMEDY) from problem
+        raise SceneError(where, f"damaged numbers ({problem})", "one segment id per vertex") from problem
     if len(ids) != count:
-        raise SceneError(where, f"{len(ids)} readable segment ids", f"one for each of {count} vertices", _REMEDY)
+        raise SceneError(where, f"{len(ids)} readable segment ids", f"one for each of {count} vertices")
     return ids
 
 

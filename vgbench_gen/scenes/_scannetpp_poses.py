@@ -31,14 +31,12 @@ _PIECE_BYTES = 1 << 16
 _MAX_CAMERAS = 10_000
 # COLMAP writes unit quaternions with 17 digits; more than this is another file.
 _MAX_NORM_ERROR = 1e-2
-_EXPORT = "Export the COLMAP model as text again, or download it again."
 PHONE_SIZE = (1920, 1440)
 _MAX_FRAMES = 1_000_000
 _MAX_TIME_S = 1e15  # far beyond any clock, also of one that counts microseconds
 # A principal point further from the middle than this share of the image belongs to an image of another size.
 _MAX_OFF_CENTRE = 0.15
 _MAX_SKEW = 1e-3
-_REMEDY = "Download the file again."
 # World of nerfstudio's files: x' = y, y' = x, z' = -z; its own inverse.
 _MESH_FROM_NERFSTUDIO = np.array([[0.0, 1, 0, 0], [1, 0, 0, 0], [0, 0, -1, 0], [0, 0, 0, 1]])
 _OPENGL_FROM_OPENCV = np.diag([1.0, -1.0, -1.0, 1.0])
@@ -161,12 +159,12 @@ def _read_cameras(path: Path, where: str) -> dict[int, Lens]:
                 params = [float(f) for f in fields[4:]]
             except (ValueError, IndexError) as problem:
                 found = line[:80].decode("utf-8", "replace")
-                raise SceneError(at, repr(found), "CAMERA_ID MODEL WIDTH HEIGHT PARAMS[]", _EXPORT) from problem
+                raise SceneError(at, repr(found), "CAMERA_ID MODEL WIDTH HEIGHT PARAMS[]") from problem
             cameras[camera_id] = make_lens(fields[1], width, height, params, at)
             if len(cameras) > _MAX_CAMERAS:
-                raise SceneError(where, f"more than {_MAX_CAMERAS} cameras", "one or a few", _EXPORT)
+                raise SceneError(where, f"more than {_MAX_CAMERAS} cameras", "one or a few")
     if not cameras:
-        raise SceneError(where, "no camera", "at least one camera line", _EXPORT)
+        raise SceneError(where, "no camera", "at least one camera line")
     return cameras
 
 
@@ -198,7 +196,7 @@ def _read_images(path: Path, where: str, model: ColmapModel) -> None:
             observations_next = True
             count += 1
             if count > _MAX_FRAMES:
-                raise SceneError(where, f"more than {_MAX_FRAMES} images", "a model of one scene", _EXPORT)
+                raise SceneError(where, f"more than {_MAX_FRAMES} images", "a model of one scene")
             key = frame_stem(fields[9]) if len(fields) == 10 else ""
             try:
                 pose = _parse_image(fields, key, model.cameras, f"{where} line {number}")
@@ -237,7 +235,7 @@ def read_phone_json(path: Path, where: str) -> Phone:
     content = read_json(path, where)
     if not isinstance(content, Mapping) or not 0 < len(content) <= _MAX_FRAMES:
         found = f"{type(content).__name__} of {len(content)}" if isinstance(content, Mapping | list) else "no object"
-        raise SceneError(where, found, "an object with an entry per frame (frame_000000, ...)", _REMEDY)
+        raise SceneError(where, found, "an object with an entry per frame (frame_000000, ...)")
     phone = Phone()
     for key, entry in content.items():
         if not isinstance(entry, Mapping):
@@ -295,12 +293,12 @@ def read_nerfstudio(path: Path, where: str) -> Nerfstudio:
     """
     content = read_json(path, where)
     if not isinstance(content, Mapping):
-        raise SceneError(where, type(content).__name__, "an object with 'frames'", _REMEDY)
+        raise SceneError(where, type(content).__name__, "an object with 'frames'")
     source = Nerfstudio(lens=_make_nerfstudio_lens(content, where))
     for group in ("frames", "test_frames"):
         frames = content.get(group) or []
         if not isinstance(frames, list) or len(frames) > _MAX_FRAMES:
-            raise SceneError(where, f"no list under {group!r}", "a list of frames", _REMEDY)
+            raise SceneError(where, f"no list under {group!r}", "a list of frames")
         for frame in frames:
             name = frame.get("file_path") if isinstance(frame, Mapping) else None
             if not isinstance(name, str):
@@ -328,5 +326,5 @@ def _make_nerfstudio_lens(content: Mapping[str, Any], where: str) -> Lens:
         names = {"OPENCV": "k1 k2 p1 p2", "OPENCV_FISHEYE": "k1 k2 k3 k4"}.get(model, "")
         params += [float(content.get(name, 0.0)) for name in names.split()]
     except (KeyError, TypeError, ValueError, OverflowError) as problem:
-        raise SceneError(where, f"camera entries with {problem!r:.80}", "fl_x fl_y cx cy w h", _REMEDY) from problem
+        raise SceneError(where, f"camera entries with {problem!r:.80}", "fl_x fl_y cx cy w h") from problem
     return make_lens(model, width, height, params, where)

@@ -154,7 +154,7 @@ class TarIndex:
         if position == 0 and header.startswith(_COMPRESSED):
             raise SceneError(self.path, "a compressed archive", "an uncompressed tar", "Unpack it.")
         if position == 0:
-            raise SceneError(self.path, "no tar header at its beginning", "an uncompressed tar", "Download it again.")
+            raise SceneError(self.path, "no tar header at its beginning", "an uncompressed tar")
         self._note("", "tar_damaged", f"no valid member header at byte {position}; the rest is not read")
 
     def _note(self, name: str, reason: str, detail: str) -> None:

@@ -13,7 +13,6 @@ from vgbench_gen.scenes.plausible import RANGES
 # (half size: 0.25, double size: 0.5); phones and their rectified pictures stay below 0.1.
 _MAX_OFF_CENTRE = 0.2
 _MAX_SKEW_PX = 1e-3
-_GET_ORIGINAL = "Copy or download the file again."
 
 
 def make_pinhole(
@@ -30,7 +29,7 @@ def make_pinhole(
     try:
         camera = Camera(K, width, height)
     except ValueError as problem:
-        raise error(where, str(problem), "a pinhole matrix without skew", _GET_ORIGINAL) from problem
+        raise error(where, str(problem), "a pinhole matrix without skew") from problem
     if not do_sizes_match(K, width, height):
         found = f"principal point ({camera.cx:.1f}, {camera.cy:.1f}), focal {camera.fx:.1f} for {width}x{height} pixels"
         raise error(where, found, "a principal point near the middle", "This K was made for another picture size.")

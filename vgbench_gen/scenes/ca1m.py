@@ -117,8 +117,7 @@ class CA1MFrame(Frame):
         K_name = self._names.get(f"{measurement}/k")
         if K_name is None:
             if abs(actual[0] * self.camera.height / (actual[1] * self.camera.width) - 1) > 0.01:
-                found = f"{actual[0]}x{actual[1]} pixels and no K"
-                raise FrameError(where, found, f"the shape of {self.camera.size}", "Get the original capture.")
+                raise FrameError(where, f"{actual[0]}x{actual[1]} pixels and no K", f"the shape of {self.camera.size}")
             return resize_camera(self.camera, *actual), actual
         K = parse_matrix(self._members.json(K_name), self._members.where(K_name), [(3, 3), (4, 4)])
         camera, repair = choose_camera(K, stated, actual, where)

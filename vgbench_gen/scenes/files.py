@@ -41,8 +41,6 @@ MAX_PICTURE_BYTES = 200_000_000
 MAX_TEXT_BYTES = 1_000_000
 # Cameras append a little padding after the end marker; a torn file lacks the marker altogether.
 _TAIL_BYTES = 4096
-_GET_AGAIN = "Copy, export or download the file again."
-_DAMAGED = "Copy or download the file again; until then the frame is left out."
 
 
 def open_regular(path: Path, where: object, error: type[FormatError] = SceneError) -> BinaryIO:
@@ -123,8 +121,7 @@ def read_json(
     try:
         return parse_json(data, "keep", max_bytes, MAX_JSON_CONTAINERS)
     except ValueError as problem:
-        reason = f"no valid JSON ({str(problem)[:120]})"
-        raise error(where, reason, "a JSON document", "Copy or download the file again.") from problem
+        raise error(where, f"no valid JSON ({str(problem)[:120]})", "a JSON document") from problem
 
 
 _MSVC_FORMS = {"#INF": "inf", "#IND": "nan", "#QNAN": "nan", "#SNAN": "nan"}
@@ -156,11 +153,11 @@ def parse_matrix(
             raise TypeError(f"a {type(value).__name__}")
         numbers = np.array(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as problem:
-        raise error(where, str(problem)[:120], wanted, _GET_AGAIN) from problem
+        raise error(where, str(problem)[:120], wanted) from problem
     for shape in shapes:
         if numbers.size == np.prod(shape):
             return numbers.reshape(shape)
-    raise error(where, f"{numbers.size} numbers", wanted, _GET_AGAIN)
+    raise error(where, f"{numbers.size} numbers", wanted)
 
 
 def compute_source_digest(entries: Iterable[Sequence[object]]) -> str:
@@ -205,12 +202,11 @@ def read_picture_header(data: bytes, where: object) -> PictureHeader:
         header = _parse_jpeg_header(data)
         whole = data.rfind(b"\xff\xd9", -_TAIL_BYTES) >= 0
     else:
-        raise FrameError(where, f"bytes that begin {data[:8].hex() or 'nowhere'}", "a JPEG or PNG picture", _DAMAGED)
+        raise FrameError(where, f"bytes that begin {data[:8].hex() or 'nowhere'}", "a JPEG or PNG picture")
     if header is None or not whole:
-        raise FrameError(where, "a torn picture", "a complete JPEG or PNG", _DAMAGED)
+        raise FrameError(where, "a torn picture", "a complete JPEG or PNG")
     if header.width < 1 or header.height < 1 or header.width * header.height > MAX_PIXELS:
-        found = f"{header.width}x{header.height} pixels"
-        raise FrameError(where, found, f"at most {MAX_PIXELS} pixels", "Get the original file.")
+        raise FrameError(where, f"{header.width}x{header.height} pixels", f"at most {MAX_PIXELS} pixels")
     return header
 
 
@@ -339,7 +335,7 @@ def decode_image_rgb(data: bytes, where: object, size: tuple[int, int] | None = 
     header = _check_size(data, where, size)
     pixels = _decode_image(data, where, color=True)
     if pixels.shape != (header.height, header.width, 3) or pixels.dtype != np.uint8:
-        raise FrameError(where, f"pixels {pixels.shape} {pixels.dtype}", "8-bit RGB as in the header", _DAMAGED)
+        raise FrameError(where, f"pixels {pixels.shape} {pixels.dtype}", "8-bit RGB as in the header")
     return pixels
 
 
@@ -355,7 +351,7 @@ def decode_depth_u16(data: bytes, where: object, size: tuple[int, int] | None = 
     check_depth_header(header, where)
     pixels = _decode_image(data, where, color=False)
     if pixels.shape != (header.height, header.width) or pixels.dtype != np.uint16:
-        raise FrameError(where, f"pixels {pixels.shape} {pixels.dtype}", "16-bit grey as in the header", _DAMAGED)
+        raise FrameError(where, f"pixels {pixels.shape} {pixels.dtype}", "16-bit grey as in the header")
     return pixels
 
 
@@ -384,7 +380,7 @@ def decode_mask_u8(data: bytes, where: object, size: tuple[int, int] | None = No
     else:
         pixels = cv2.cvtColor(_decode_image(data, where, color=True), cv2.COLOR_RGB2GRAY)
     if pixels.shape != (header.height, header.width) or pixels.dtype != np.uint8:
-        raise FrameError(where, f"pixels {pixels.shape} {pixels.dtype}", "8-bit grey as in the header", _DAMAGED)
+        raise FrameError(where, f"pixels {pixels.shape} {pixels.dtype}", "8-bit grey as in the header")
     return np.asarray(pixels, np.uint8)
 
 
@@ -392,7 +388,7 @@ def _decode_image(data: bytes, where: object, *, color: bool) -> npt.NDArray[Any
     if data[:2] == b"\xff\xd8":
         return _decode_jpeg(data, where, "RGB" if color else "GRAY")
     if not _has_whole_chunks(data):
-        raise FrameError(where, "a chunk that reaches beyond the end", "a complete PNG", _DAMAGED)
+        raise FrameError(where, "a chunk that reaches beyond the end", "a complete PNG")
     import cv2
 
     flag = cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION if color else cv2.IMREAD_UNCHANGED
@@ -401,9 +397,9 @@ def _decode_image(data: bytes, where: object, *, color: bool) -> npt.NDArray[Any
     except cv2.error as problem:
         if problem.code == cv2.Error.STS_NO_MEM:
             raise MemoryError(str(where)) from problem
-        raise FrameError(where, f"pixels that do not decode ({problem.err})", "a whole picture", _DAMAGED) from problem
+        raise FrameError(where, f"pixels that do not decode ({problem.err})", "a whole picture") from problem
     if pixels is None:
-        raise FrameError(where, "pixels that do not decode", "a whole picture", _DAMAGED)
+        raise FrameError(where, "pixels that do not decode", "a whole picture")
     return pixels
 
 
@@ -416,16 +412,15 @@ def _decode_jpeg(data: bytes, where: object, colorspace: str) -> npt.NDArray[Any
 
     scans = data.count(b"\xff\xda")  # within pixels, 0xff is followed by 0 or by the number of a restart
     if scans > MAX_JPEG_SCANS:
-        raise FrameError(where, f"a JPEG of {scans} scans", f"at most {MAX_JPEG_SCANS}", "Get the original file.")
+        raise FrameError(where, f"a JPEG of {scans} scans", f"at most {MAX_JPEG_SCANS}")
     if scans == 1 and _has_zeroed_pixels(data):
-        raise FrameError(where, "zeros in the place of pixels", "a whole picture", _DAMAGED)
+        raise FrameError(where, "zeros in the place of pixels", "a whole picture")
     try:
         pixels: npt.NDArray[Any] = simplejpeg.decode_jpeg(data, colorspace, strict=True)
     except ValueError as problem:
-        found = f"pixels that do not decode ({problem})"
-        raise FrameError(where, found, "a whole picture", _DAMAGED) from problem
+        raise FrameError(where, f"pixels that do not decode ({problem})", "a whole picture") from problem
     if colorspace != "RGB":
         return pixels[..., 0]
     if (seam := find_seam(pixels, _find_unit_px(data))) is not None:
-        raise FrameError(where, f"pixels that are off from row {seam[0]} on", "a whole picture", _DAMAGED)
+        raise FrameError(where, f"pixels that are off from row {seam[0]} on", "a whole picture")
     return pixels
