@@ -50,13 +50,11 @@ class LazyFrame(Frame):
     """Whether depth lies on the grid of the distorted image, as sensor depth does and rendered depth does not."""
 
     def color(self) -> ColorArray:
-        """(H, W, 3) uint8 RGB. Raises FrameError."""
         image = self.read_color()
         self._check(image, self.camera)
         return image if self.undistorter is None else self.undistorter.color(image)
 
     def depth_m(self) -> DepthArray:
-        """(h, w) float32 meters, 0 = unknown. Raises FrameError."""
         depth = self.read_depth_m()
         self._check(depth, self.depth_camera)
         if self.undistorter is None or not self.depth_is_distorted:
@@ -64,11 +62,9 @@ class LazyFrame(Frame):
         return np.asarray(self.undistorter.nearest(depth), np.float32)
 
     def encoded_color(self) -> bytes | None:
-        """The file's bytes where they are the picture as it stands."""
         return self.read_encoded() if self.read_encoded is not None and self.undistorter is None else None
 
     def valid_mask(self) -> BoolArray | None:
-        """(H, W) False where people were hidden; None where nothing is. Raises FrameError."""
         if self.read_mask is None:
             return None
         import cv2
@@ -85,7 +81,6 @@ class LazyFrame(Frame):
         return valid
 
     def object_mask(self) -> BoolArray | None:
-        """(H, W) True on the foreground object, or None where the scan has no mask. Raises FrameError."""
         return None if self.read_object_mask is None else self.read_object_mask()
 
     def _check(self, picture: npt.NDArray[Any], camera: Camera) -> None:

@@ -23,25 +23,25 @@ from pathlib import Path
 
 import numpy as np
 
-from vgbench_gen.core.errors import FrameError, PoseError, SceneError
+from vgbench_gen.core.errors import PoseError, SceneError
 from vgbench_gen.core.types import Camera, DepthArray, FloatArray, IntArray
 from vgbench_gen.geometry.cameras import resize_camera
 from vgbench_gen.geometry.poses import rotation_angle_deg
 from vgbench_gen.scenes import _depth_bin
+from vgbench_gen.scenes._cameras import fit_pinhole
 from vgbench_gen.scenes._depth_bin import DepthBin, open_depth_bin
 from vgbench_gen.scenes._lazy_frame import ColorReaders, LazyFrame, Mask, check_aspect, make_color_readers
 from vgbench_gen.scenes._lens import Lens, Undistorter
-from vgbench_gen.scenes._mesh import read_ply
-from vgbench_gen.scenes._render_depth import RENDERED_WIDTH, MeshDepth
+from vgbench_gen.scenes._mesh import RENDERED_WIDTH, MeshDepth, read_ply
 from vgbench_gen.scenes._scannetpp_objects import read_objects
 from vgbench_gen.scenes._scannetpp_poses import (
+    PHONE_SIZE,
     CheckedPose,
     ColmapModel,
     Nerfstudio,
     Phone,
     PhoneRecord,
     frame_stem,
-    make_phone_camera,
     read_model,
     read_nerfstudio,
     read_phone_json,
@@ -53,7 +53,8 @@ from vgbench_gen.scenes.files import (
     decode_depth_u16,
     decode_mask_u8,
     inside,
-    read_file_header,
+    parse_matrix,
+    read_first_size,
     read_picture,
 )
 from vgbench_gen.scenes.promised import list_files, note_missing, note_without, require_frames, try_to_read
@@ -121,7 +122,6 @@ class ScanNetPPScene(Scene, abc.ABC):
             self.resources = self.resources.pop_all()
 
     def close(self) -> None:
-        """Release videos and depth streams."""
         self.resources.close()
 
     @abc.abstractmethod
@@ -226,7 +226,6 @@ class DslrScene(ScanNetPPScene):
     read_from = (*_COLMAP, "nerfstudio/transforms.json", "nerfstudio/transforms_undistorted.json")
 
     def read(self) -> tuple[list[LazyFrame], set[str]]:
-        """See `ScanNetPPScene.read`."""
         colmap = self.read_colmap("poses and lens come from nerfstudio")
         fisheye, pinhole = (self.read_nerfstudio(f"transforms{name}.json") for name in ("", "_undistorted"))
         note_missing(self.issues, [self.folder / "nerfstudio/transforms.json"], "blurred pictures are not left out")
@@ -234,7 +233,9 @@ class DslrScene(ScanNetPPScene):
         if lenses is None:
             found, expected = "no camera for resized_images/", "colmap/cameras.txt or nerfstudio/transforms.json"
             raise SceneError(self.id, found, expected, "Download dslr/colmap.")
-        self.size = _read_first_size(self.pictures, f"{self.id}/{next(iter(self.pictures.values())).parent.name}")
+        self.size = read_first_size(
+            self.pictures.values(), f"{self.id}/{next(iter(self.pictures.values())).parent.name}"
+        )
         renderer = self.read_objects_and_depth(want_depth=True)
         if renderer is None:
             found, expected = "no mesh to render depth from", "one (scenes of nvs_test have none)"
@@ -309,7 +310,6 @@ class IphoneScene(ScanNetPPScene):
     )
 
     def read(self) -> tuple[list[LazyFrame], set[str]]:
-        """See `ScanNetPPScene.read`."""
         self._phone = self._read_phone()
         # Problems with single images matter only where it gives the poses, see `_choose_poses`.
         self._colmap = self.read_colmap("lens distortion and poses of COLMAP are unknown")
@@ -399,7 +399,7 @@ class IphoneScene(ScanNetPPScene):
 
     def _open_color(self) -> tuple[Video | None, tuple[int, int]]:
         if self.pictures:
-            return None, _read_first_size(self.pictures, f"{self.id}/rgb")
+            return None, read_first_size(self.pictures.values(), f"{self.id}/rgb")
         video = self._open_video(_VIDEOS)
         if video is None:
             found = "neither rgb.mkv nor rgb.mp4 nor pictures in rgb/"
@@ -410,7 +410,7 @@ class IphoneScene(ScanNetPPScene):
         """The stream, if there is one, and the size of sensor depth (None: there is no sensor depth)."""
         path = self.folder / "depth.bin"
         stream: DepthBin | None = None
-        size = _read_first_size(self.depths, f"{self.id}/depth") if self.depths else None
+        size = read_first_size(self.depths.values(), f"{self.id}/depth") if self.depths else None
         if path.exists() and size in (None, _DEPTH_SIZE):
             stream = open_depth_bin(inside(self.root, path), f"{self.id}/depth.bin")
             self.resources.callback(stream.close)
@@ -483,7 +483,10 @@ class IphoneScene(ScanNetPPScene):
         if self._colmap is not None:
             return self.fit_lens(self._colmap.find_lens(pose))
         if record.intrinsic is not None:
-            camera, was_rescaled = make_phone_camera(record.intrinsic, self.size, f"{self.id}/{key}")
+            # The json does not say for which size its numbers are: the image's own, or that of the phone's video.
+            K = parse_matrix(record.intrinsic, f"{self.id}/{key}", ((3, 3),), PoseError)
+            sizes = self.size, PHONE_SIZE
+            camera, was_rescaled = fit_pinhole(K, sizes, self.size, f"{self.id}/{key}", PoseError)
             self._was_rescaled |= was_rescaled
             return camera, None
         if self._nerfstudio is not None:
@@ -494,21 +497,6 @@ class IphoneScene(ScanNetPPScene):
 def _find_index(key: str) -> int:
     """Index in the video of "frame_000120"."""
     return int(key.rpartition("_")[2])
-
-
-def _read_first_size(files: Mapping[str, Path], where: str) -> tuple[int, int]:
-    """(width, height) by the header of the first picture that has a sound one.
-
-    Raises:
-        SceneError: none of the first few has.
-    """
-    problems: list[FrameError] = []
-    for path in list(files.values())[:20]:
-        try:
-            return read_file_header(path).size
-        except FrameError as error:
-            problems.append(error)
-    raise SceneError(where, str(problems[0]), "JPEG or PNG pictures")
 
 
 def _read_mask(path: Path) -> Mask:

@@ -100,14 +100,12 @@ def _read_segment_of_vertex(path: Path, count: int, where: str) -> IntArray:
     if found is None:
         raise SceneError(where, "no list of whole numbers under 'segIndices'", "one segment id per vertex")
     entries = found[1].count(b",") + 1 if found[1].strip() else 0
-    if entries != count:
-        raise SceneError(where, f"{entries} segment ids", f"one for each of {count} mesh vertices")
     try:
         ids = np.fromstring(found[1].decode("ascii"), np.int64, count=entries, sep=",")
     except ValueError as problem:
         raise SceneError(where, f"damaged numbers ({problem})", "one segment id per vertex") from problem
     if len(ids) != count:
-        raise SceneError(where, f"{len(ids)} readable segment ids", f"one for each of {count} vertices")
+        raise SceneError(where, f"{len(ids)} segment ids", f"one for each of {count} mesh vertices")
     return ids
 
 

@@ -19,8 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from vgbench_gen.core.errors import PoseError, SceneError
-from vgbench_gen.core.types import Camera, FloatArray
-from vgbench_gen.geometry.cameras import resize_camera
+from vgbench_gen.core.types import FloatArray
 from vgbench_gen.geometry.poses import check_pose, invert, make_pose, quaternion_to_matrix
 from vgbench_gen.scenes._lens import Lens, make_lens
 from vgbench_gen.scenes.base import Issue
@@ -34,9 +33,6 @@ _MAX_NORM_ERROR = 1e-2
 PHONE_SIZE = (1920, 1440)
 _MAX_FRAMES = 1_000_000
 _MAX_TIME_S = 1e15  # far beyond any clock, also of one that counts microseconds
-# A principal point further from the middle than this share of the image belongs to an image of another size.
-_MAX_OFF_CENTRE = 0.15
-_MAX_SKEW = 1e-3
 # World of nerfstudio's files: x' = y, y' = x, z' = -z; its own inverse.
 _MESH_FROM_NERFSTUDIO = np.array([[0.0, 1, 0, 0], [1, 0, 0, 0], [0, 0, -1, 0], [0, 0, 0, 1]])
 _OPENGL_FROM_OPENCV = np.diag([1.0, -1.0, -1.0, 1.0])
@@ -257,32 +253,6 @@ def read_phone_json(path: Path, where: str) -> Phone:
 def _read_either(entry: Mapping[str, Any], name: str) -> Any:
     value = entry.get(name)
     return entry.get(name + "s") if value is None else value
-
-
-def make_phone_camera(intrinsic: Any, size: tuple[int, int], where: object) -> tuple[Camera, bool]:
-    """Camera of an image of `size` from the json's 3x3, and whether it had to be rescaled.
-
-    The json does not say which size its numbers are for; it is the image's own, or that of the phone's video.
-
-    Raises:
-        PoseError: no pinhole matrix, or one for neither size.
-    """
-    try:
-        K = np.array(intrinsic, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        K = np.empty(0)
-    sound = K.shape == (3, 3) and np.isfinite(K).all() and K[0, 0] > 0 and K[1, 1] > 0
-    if not sound or np.abs([K[0, 1], K[1, 0], K[2, 0], K[2, 1], K[2, 2] - 1]).max() > _MAX_SKEW * max(K[0, 0], 1.0):
-        found = f"{str(intrinsic)[:80]}"
-        raise PoseError(where, f"intrinsic {found}", "[[fx, 0, cx], [0, fy, cy], [0, 0, 1]]", "Leave the frame out.")
-    pinhole = np.array([[K[0, 0], 0, K[0, 2]], [0, K[1, 1], K[1, 2]], [0, 0, 1]])
-    for width, height in dict.fromkeys([size, PHONE_SIZE]):
-        centre = (K[:2, 2] + 0.5) / (width, height)
-        if (np.abs(centre - 0.5) <= _MAX_OFF_CENTRE).all():
-            return resize_camera(Camera(pinhole, width, height), *size), (width, height) != size
-    found = f"a principal point at ({K[0, 2]:.1f}, {K[1, 2]:.1f}) for images of {size[0]}x{size[1]}"
-    expected = f"one near the middle of these or of {PHONE_SIZE[0]}x{PHONE_SIZE[1]}"
-    raise PoseError(where, found, expected, "Use images and intrinsics of the same export.")
 
 
 def read_nerfstudio(path: Path, where: str) -> Nerfstudio:

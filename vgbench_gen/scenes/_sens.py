@@ -19,7 +19,14 @@ import numpy.typing as npt
 from vgbench_gen.core.errors import FrameError, SceneError
 from vgbench_gen.core.paths import close_if_raised
 from vgbench_gen.core.types import ColorArray, DepthArray, FloatArray
-from vgbench_gen.scenes.files import MAX_PIXELS, decode_image_rgb, open_regular, read_part, read_picture_header
+from vgbench_gen.scenes.files import (
+    MAX_PIXELS,
+    decode_image_rgb,
+    keep_plain,
+    open_regular,
+    read_part,
+    read_picture_header,
+)
 
 _inflater: ModuleType = zlib
 try:
@@ -140,23 +147,13 @@ class SensFile:
         """(width, height) that the picture itself states; no pixel is decoded. Raises FrameError if damaged."""
         if self.header.color_kind == "raw":
             return self.header.color_size
-        header = read_picture_header(self._read(index, 0), self.where(index))
-        return header.width, header.height
+        return read_picture_header(self._read(index, 0), self.where(index)).size
 
     def encoded_color(self, index: int) -> bytes | None:
-        """JPEG or PNG bytes as recorded, if every viewer shows them as `color` does, else None.
-
-        Raises:
-            FrameError: the bytes are damaged or have another size.
-        """
+        """JPEG or PNG bytes as recorded, if every viewer shows them as `color` does, else None. Raises FrameError."""
         if self.header.color_kind == "raw":
             return None
-        data = self._read(index, 0)
-        header = read_picture_header(data, self.where(index))
-        if (header.width, header.height) != self.color_size:
-            found, expected = f"{header.width}x{header.height} pixels", f"{self.color_size[0]}x{self.color_size[1]}"
-            raise FrameError(self.where(index), found, expected)
-        return data if header.plain else None
+        return keep_plain(self._read(index, 0), self.where(index), self.color_size)
 
     def color(self, index: int) -> ColorArray:
         """(H, W, 3) uint8 RGB of size `color_size`. Raises FrameError if damaged or of another size."""
@@ -232,16 +229,6 @@ def _read_header(handle: int, path: Path) -> SensHeader:
         raise SceneError(path, f"depthShift {shift:g}", f"1 to {MAX_DEPTH_SHIFT:g} (1000 for millimeters)")
     if count > MAX_FRAMES:
         raise SceneError(path, f"{count} frames", f"at most {MAX_FRAMES}")
-    return SensHeader(
-        matrices[0],
-        matrices[1],
-        matrices[2],
-        matrices[3],
-        _COLOR_KINDS[color_code],
-        _DEPTH_KINDS[depth_code],
-        color_size,
-        depth_size,
-        float(shift),
-        count,
-        raw,
-    )
+    kinds = _COLOR_KINDS[color_code], _DEPTH_KINDS[depth_code]
+    cameras = matrices[0], matrices[1], matrices[2], matrices[3]
+    return SensHeader(*cameras, *kinds, color_size, depth_size, float(shift), count, raw)

@@ -57,7 +57,6 @@ class TurnedFrame(Frame):
         self.world_from_camera = rotate_pose_by_quarters(frame.world_from_camera, k)
 
     def color(self) -> ColorArray:
-        """(H, W, 3) uint8 RGB, turned. Raises like the frame's own."""
         import cv2
 
         if not self._k:
@@ -67,26 +66,21 @@ class TurnedFrame(Frame):
         return np.asarray(cv2.rotate(self._frame.color(), turn), dtype=np.uint8)
 
     def depth_m(self) -> DepthArray:
-        """(h, w) float32 meters, turned (a turn about the optical axis leaves z-depth as it is)."""
         turned: DepthArray = self._turned(self._frame.depth_m())
         return turned
 
     def encoded_color(self) -> bytes | None:
-        """None, unless no turn is made: the stored bytes show the unturned picture."""
         return None if self._k else self._frame.encoded_color()
 
     def valid_mask(self) -> BoolArray | None:
-        """(H, W), turned, or None."""
         mask = self._frame.valid_mask()
         return None if mask is None else self._turned(mask)
 
     def object_mask(self) -> BoolArray | None:
-        """(H, W), turned, or None."""
         mask = self._frame.object_mask()
         return None if mask is None else self._turned(mask)
 
     def objects(self) -> Sequence[FrameObject]:
-        """The frame's objects, boxes in the turned camera frame, rectangles in turned pixels."""
         turned_from_camera = make_pose(quarter_turn_rotation(self._k), np.zeros(3))
         width, height = self._frame.camera.size
         return tuple(

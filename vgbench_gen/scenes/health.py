@@ -60,7 +60,6 @@ class CrossView:
     """The median of |predicted - measured| / measured; NaN where the views do not overlap enough to tell."""
     agree: float
     """The share of the compared points within the tolerance of the scene's kind of depth; NaN as for `error`."""
-    compared: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +192,9 @@ def choose_pairs(frames: Sequence[Frame], count: int = MAX_PAIRS) -> list[tuple[
 def compute_depth_statistics(depths: Sequence[DepthArray]) -> tuple[float, float]:
     """Median share of known depth per image, and median of the known depth of all, meters; NaN where there is none."""
     shares = [float(valid_mask(depth).mean()) for depth in depths]
-    values = [depth[valid_mask(depth)] for depth in depths]
-    measured = np.concatenate(values) if values else np.zeros(0)
-    return (float(np.median(shares)) if shares else math.nan), (
-        float(np.median(measured)) if measured.size else math.nan
-    )
+    measured = np.concatenate([np.zeros(0, np.float32), *(depth[valid_mask(depth)] for depth in depths)])
+    share, depth_m = (float(np.median(values)) if len(values) else math.nan for values in (shares, measured))
+    return share, depth_m
 
 
 def cross_view(
@@ -211,8 +208,7 @@ def cross_view(
     Args:
         scene: open scene. pairs: positions of A and B. depths: position -> depth image.
     """
-    errors: dict[str, list[FloatArray]] = {name: [np.zeros(0)] for name in CONVENTIONS}
-    within: dict[str, list[FloatArray]] = {name: [np.zeros(0)] for name in CONVENTIONS}
+    compared = {name: [np.zeros((2, 0))] for name in CONVENTIONS}  # relative errors, and whether within the tolerance
     offered = 0
     tolerance = LASER if scene.depth_kind == "laser" else SENSOR
     for a, b in pairs:
@@ -226,14 +222,13 @@ def cross_view(
             measured = sample_nearest(depths[b], uv).astype(np.float64)
             both = valid_mask(measured) & (z > 0)
             gap = np.abs(z[both] - measured[both])
-            errors[name].append(gap / measured[both])
-            within[name].append((gap <= tolerance.of(measured[both])).astype(np.float64))
+            compared[name].append(np.stack([gap / measured[both], gap <= tolerance.of(measured[both])]))
     results = []
-    for name in CONVENTIONS:
-        error, agree = np.concatenate(errors[name]), np.concatenate(within[name])
+    for name, parts in compared.items():
+        error, agree = np.concatenate(parts, axis=1)
         enough = error.size >= max(_MIN_COMPARED, _MIN_COMPARED_SHARE * offered)
         numbers = (float(np.median(error)), float(agree.mean())) if enough else (math.nan, math.nan)
-        results.append(CrossView(name, *numbers, int(error.size)))
+        results.append(CrossView(name, *numbers))
     return tuple(results)
 
 

@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import Field, StringConstraints
 
-from vgbench_gen.core.config import read_toml
+from vgbench_gen.core.config import Config, load_toml, parse_config, read_toml
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.stand_ins import config_error
 from vgbench_gen.core.types import QUESTION_TYPES, QuestionType
 from vgbench_gen.text.lint import STATES
 
@@ -32,40 +33,23 @@ _Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
 _Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEMPLATE_CHARS)]
 
 
-class PhrasingError(ConfigError):
-    """A template file, or the values given for its slots, break the rules above.
-
-    Args:
-        where: file and phrasing id or key.
-        found: what stands there.
-        expected: what the rules ask for.
-        remedy: what to do, where that says more.
-    """
-
-    def __init__(self, where: object, found: str, expected: str, remedy: str = "") -> None:
-        super().__init__(where, found, expected, remedy)
-        self.where, self.found, self.expected, self.remedy = str(where), found, expected, remedy
-
-    def _word(self) -> str:
-        return f"{self.where}: found {self.found}; expected {self.expected}{self.remedy and f'. {self.remedy}'}"
+def make_phrasing_error(where: object, found: str, expected: str, remedy: str = "Mend that text.") -> ConfigError:
+    """The error of a template file, or of values for its slots, that break the rules above."""
+    return config_error(where, found, expected, remedy)
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False)
-
-
-class _Slots(_Strict):
+class _Slots(Config):
     question: tuple[_Name, ...] = ()
     context: tuple[_Name, ...] = ()
 
 
-class _PhrasingEntry(_Strict):
+class _PhrasingEntry(Config):
     id: Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,40}\.[a-z-]{1,20}\.[1-9][0-9]{0,3}$")]
     question: _Text
     context: _Text
 
 
-class _Cell(_Strict):
+class _Cell(Config):
     """The phrasings of one task and question type, with the slots that each may use and those that it must."""
 
     slots: _Slots
@@ -75,7 +59,7 @@ class _Cell(_Strict):
     phrasings: Annotated[tuple[_PhrasingEntry, ...], Field(min_length=MIN_PHRASINGS)]
 
 
-class _TaskFile(_Strict):
+class _TaskFile(Config):
     """The template file of one task; None for a question type that it has no phrasings of."""
 
     task: _Name
@@ -88,11 +72,8 @@ class _TaskFile(_Strict):
         return {form: cell for form, cell in zip(QUESTION_TYPES, cells, strict=True) if cell is not None}
 
 
-class _WordsFile(_Strict):
+class _WordsFile(Config):
     tables: dict[_Name, dict[_Name, _Text]]
-
-
-_Model = TypeVar("_Model", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +101,13 @@ def find_templates_root() -> Path:
     """Folder of the templates: inside the installed package, else beside it in a source checkout.
 
     Raises:
-        PhrasingError: neither place holds `words.toml`.
+        ConfigError: neither place holds `words.toml`.
     """
     package = Path(__file__).resolve().parent.parent
     for folder in (package / "templates", package.parent / "templates"):
         if (folder / "words.toml").is_file():
             return folder
-    raise PhrasingError(
+    raise make_phrasing_error(
         package, "no templates folder in the package or beside it", "an installation with its templates"
     )
 
@@ -136,12 +117,12 @@ def load_phrasings(task: str, question_type: QuestionType) -> tuple[Phrasing, ..
     """Reviewed phrasings of one task and question type, in file order; read once per process.
 
     Raises:
-        PhrasingError: the file is missing or breaks the rules, or the task is not asked in this way.
+        ConfigError: the file is missing or breaks the rules, or the task is not asked in this way.
     """
     path = _find_task_path(task)
     bank = load_task_file(path)
     if question_type not in bank:
-        raise PhrasingError(path, f"no section [{question_type}]", f"one of {sorted(bank)}")
+        raise make_phrasing_error(path, f"no section [{question_type}]", f"one of {sorted(bank)}")
     return bank[question_type]
 
 
@@ -160,12 +141,12 @@ def bring_task_file(path: Path) -> None:
     """Let a package from outside bring the template file of a task, whose name is that of the file.
 
     Raises:
-        PhrasingError: the task has another file already.
+        ConfigError: the task has another file already.
     """
     shipped = find_templates_root() / "tasks" / path.name
     other = shipped if shipped.is_file() else _BROUGHT.get(path.stem, path)
     if other != path:
-        raise PhrasingError(path, f"a second file for the task {path.stem!r}", f"{other} alone")
+        raise make_phrasing_error(path, f"a second file for the task {path.stem!r}", f"{other} alone")
     _BROUGHT[path.stem] = path
 
 
@@ -173,22 +154,24 @@ def load_task_file(path: Path) -> dict[QuestionType, tuple[Phrasing, ...]]:
     """Read and check one `tasks/<task>.toml`.
 
     Raises:
-        PhrasingError: not readable, not the expected shape, a template holds more than slots, a slot is not
+        ConfigError: not readable, not the expected shape, a template holds more than slots, a slot is not
             allowed or a required one is unused, an id is repeated or misnamed.
     """
-    parsed = _validate(_TaskFile, read_toml(path, PhrasingError), path)
+    parsed = load_toml(path, _TaskFile)
     if parsed.task != path.stem:
-        raise PhrasingError(path, f"task = {parsed.task!r}", f"{path.stem!r}, the name of the file")
+        raise make_phrasing_error(path, f"task = {parsed.task!r}", f"{path.stem!r}, the name of the file")
     bank: dict[QuestionType, tuple[Phrasing, ...]] = {}
     seen: set[str] = set()
     for question_type, cell in parsed.list_cells().items():
         unknown = set(cell.states) - STATES
         if unknown:
-            raise PhrasingError(path, f"{sorted(unknown)} in states of {question_type}", f"of {sorted(STATES)}")
+            raise make_phrasing_error(path, f"{sorted(unknown)} in states of {question_type}", f"of {sorted(STATES)}")
         for entry in cell.phrasings:
             where = f"{path}, {entry.id}"
             if entry.id in seen or not entry.id.startswith(f"{parsed.task}.{question_type}."):
-                raise PhrasingError(where, "a repeated or misplaced id", f"a unique {parsed.task}.{question_type}.<n>")
+                raise make_phrasing_error(
+                    where, "a repeated or misplaced id", f"a unique {parsed.task}.{question_type}.<n>"
+                )
             seen.add(entry.id)
             for part in ("question", "context"):
                 allowed, required = set(getattr(cell.slots, part)), set(getattr(cell.required, part))
@@ -205,14 +188,14 @@ def find_slot_names(template: str, where: object) -> frozenset[str]:
     """Names of the slots in a template.
 
     Raises:
-        PhrasingError: a brace stands anywhere but in a plain slot `{{ name }}`, or the template is too long.
+        ConfigError: a brace stands anywhere but in a plain slot `{{ name }}`, or the template is too long.
     """
     if len(template) > MAX_TEMPLATE_CHARS:
-        raise PhrasingError(where, f"{len(template)} characters", f"at most {MAX_TEMPLATE_CHARS}")
+        raise make_phrasing_error(where, f"{len(template)} characters", f"at most {MAX_TEMPLATE_CHARS}")
     rest = _SLOT.sub("", template)
     if brace := re.search(r"[{}]", rest):
         around = rest[max(0, brace.start() - 10) : brace.start() + 30]
-        raise PhrasingError(where, f"{around!r}", "plain slots {{ name }} and no other braces")
+        raise make_phrasing_error(where, f"{around!r}", "plain slots {{ name }} and no other braces")
     return frozenset(_SLOT.findall(template))
 
 
@@ -222,12 +205,12 @@ def render(phrasing: Phrasing, slots: Mapping[str, str]) -> tuple[str, str]:
     `slots` may hold any slot of the task and question type, also one that this phrasing does not use.
 
     Raises:
-        PhrasingError: a slot is unknown, missing, not a string or too long.
+        ConfigError: a slot is unknown, missing, not a string or too long.
     """
     where = f"{phrasing.source}, {phrasing.id}"
     unknown = set(slots) - phrasing.slots
     if unknown:
-        raise PhrasingError(where, f"unknown slots {sorted(unknown)}", f"only {sorted(phrasing.slots)}")
+        raise make_phrasing_error(where, f"unknown slots {sorted(unknown)}", f"only {sorted(phrasing.slots)}")
     return _fill(phrasing.question, slots, where), _fill(phrasing.context, slots, where)
 
 
@@ -235,7 +218,7 @@ def fill_word(key: str, **slots: str) -> str:
     """Phrase `<table>.<key>` of `words.toml`, with exactly its slots filled.
 
     Raises:
-        PhrasingError: no such phrase, or a slot is unknown, missing, not a string or too long.
+        ConfigError: no such phrase, or a slot is unknown, missing, not a string or too long.
     """
     return fill_phrase(_find_words_path(), key, slots)
 
@@ -252,17 +235,17 @@ def fill_phrase(path: Path, key: str, slots: Mapping[str, str]) -> str:
     if key not in words:
         table = key.partition(".")[0]
         near = sorted(k for k in words if k.startswith(f"{table}.")) or sorted({k.partition(".")[0] for k in words})
-        raise PhrasingError(where, "no such phrase", f"one of {near}")
+        raise make_phrasing_error(where, "no such phrase", f"one of {near}")
     known = find_slot_names(words[key], where)
     if unknown := set(slots) - known:
-        raise PhrasingError(where, f"unknown slots {sorted(unknown)}", f"only {sorted(known)}")
+        raise make_phrasing_error(where, f"unknown slots {sorted(unknown)}", f"only {sorted(known)}")
     return _fill(words[key], slots, where)
 
 
 @cache
 def load_words(path: Path) -> Mapping[str, str]:
-    """Read and check a words file: `<table>.<key>` to phrase. Raises PhrasingError as `load_task_file` does."""
-    tables = _validate(_WordsFile, {"tables": read_toml(path, PhrasingError)}, path).tables
+    """Read and check a words file: `<table>.<key>` to phrase. Raises ConfigError as `load_task_file` does."""
+    tables = parse_config({"tables": read_toml(path)}, _WordsFile, str(path)).tables
     words = {f"{table}.{key}": text for table, entries in tables.items() for key, text in entries.items()}
     for key, text in words.items():
         find_slot_names(text, f"{path}, {key}")
@@ -277,40 +260,31 @@ def _find_words_path() -> Path:
 def _find_task_path(task: str) -> Path:
     known = list_task_names()
     if task not in known:  # also keeps a name such as "../x" from becoming a path
-        raise PhrasingError(find_templates_root() / "tasks", f"no file for the task {task!r}", f"one of {list(known)}")
+        raise make_phrasing_error(
+            find_templates_root() / "tasks", f"no file for the task {task!r}", f"one of {list(known)}"
+        )
     return _BROUGHT.get(task, find_templates_root() / "tasks" / f"{task}.toml")
-
-
-def _validate(model: type[_Model], data: dict[str, Any], path: Path) -> _Model:
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(str(step) for step in first["loc"])
-        if first["type"] == "too_short":
-            found, least = f"{first['ctx']['actual_length']} {first['loc'][-1]} at {place}", first["ctx"]["min_length"]
-            raise PhrasingError(path, found, f"at least {least}") from error
-        found = f"{str(first.get('input'))[:80]!r} at {place}"
-        raise PhrasingError(path, found, f"{first['msg']} ({error.error_count()} problems in all)") from error
 
 
 def _check_slots(where: str, used: frozenset[str], allowed: set[str], required: set[str]) -> None:
     if required - allowed:
-        raise PhrasingError(
+        raise make_phrasing_error(
             where, f"required slots {sorted(required - allowed)}", f"only allowed ones {sorted(allowed)}"
         )
     if used - allowed:
-        raise PhrasingError(where, f"slots {sorted(used - allowed)}", f"only {sorted(allowed)}")
+        raise make_phrasing_error(where, f"slots {sorted(used - allowed)}", f"only {sorted(allowed)}")
     if required - used:
-        raise PhrasingError(where, f"no slot {sorted(required - used)}", f"all of {sorted(required)}")
+        raise make_phrasing_error(where, f"no slot {sorted(required - used)}", f"all of {sorted(required)}")
 
 
 def _fill(template: str, slots: Mapping[str, str], where: str) -> str:
     for name in find_slot_names(template, where):
         if name not in slots:
-            raise PhrasingError(where, f"no value for the slot {name!r}", f"a text for {name!r}")
+            raise make_phrasing_error(where, f"no value for the slot {name!r}", f"a text for {name!r}")
         value: object = slots[name]
         if not isinstance(value, str) or not value or len(value) > MAX_SLOT_CHARS:
             kind = f"{len(value)} characters" if isinstance(value, str) else type(value).__name__
-            raise PhrasingError(where, f"{kind} for the slot {name!r}", f"a text of 1 to {MAX_SLOT_CHARS} characters")
+            raise make_phrasing_error(
+                where, f"{kind} for the slot {name!r}", f"a text of 1 to {MAX_SLOT_CHARS} characters"
+            )
     return _SLOT.sub(lambda slot: slots[slot[1]], template)
