@@ -33,8 +33,6 @@ def read_entries(value: Any, where: object) -> list[dict[str, Any]]:
     Raises:
         FrameError: not a list, or more than 20 000 entries.
     """
-    if isinstance(value, dict) and isinstance(value.get("instances"), list):
-        value = value["instances"]
     if not isinstance(value, list) or len(value) > _MAX_OBJECTS:
         found = f"{len(value)} entries" if isinstance(value, list) else type(value).__name__
         raise FrameError(where, found, f"a list of at most {_MAX_OBJECTS} objects")

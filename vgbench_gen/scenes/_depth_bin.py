@@ -39,13 +39,11 @@ _CHUNK_BYTES = 1 << 18
 _PROBES = 8
 
 
-def _convert_to_metres(data: bytes, where: object) -> DepthArray:
+def _convert_to_metres(data: bytes) -> DepthArray:
     """(192, 256) float32 meters from one unpacked record; what is not a finite positive number becomes 0."""
     if len(data) == _U16_BYTES:
         depth: DepthArray = np.frombuffer(data, "<u2").reshape(HEIGHT, WIDTH) * np.float32(0.001)
         return depth
-    if len(data) != _F32_BYTES:
-        raise FrameError(where, f"{len(data)} unpacked bytes", f"{_U16_BYTES} or {_F32_BYTES}")
     depth = np.frombuffer(data, "<f4").reshape(HEIGHT, WIDTH).astype(np.float32)
     with np.errstate(invalid="ignore"):
         depth[~(np.isfinite(depth) & (depth > 0))] = 0
@@ -158,7 +156,7 @@ def _probe(view: mmap.mmap, offsets: npt.NDArray[np.int64]) -> tuple[str, bool]:
         except ImportError:
             no_lz4 = True
         inflated = _unpack_deflate(block)
-        if inflated is not None and _is_depth(_convert_to_metres(inflated, "")):
+        if inflated is not None and _is_depth(_convert_to_metres(inflated)):
             return "B", False
     return "", no_lz4
 
@@ -181,7 +179,7 @@ class _Framed(DepthBin):
         if data is None:
             kind = "LZ4" if self.variant == "A" else "deflate"
             raise FrameError(where, f"{length} bytes that do not unpack", f"one {kind} block of a 256x192 frame")
-        return _convert_to_metres(data, where)
+        return _convert_to_metres(data)
 
 
 class _Stream(DepthBin):
@@ -203,7 +201,7 @@ class _Stream(DepthBin):
             self._inflater, self._next = inflater.copy(), block * _CHECKPOINT_FRAMES
         while self._next < index:
             self._inflate_frame()
-        return _convert_to_metres(self._inflate_frame(), f"{self._where} frame {index}")
+        return _convert_to_metres(self._inflate_frame())
 
     def _ended(self, index: int, count: int) -> FrameError:
         return FrameError(f"{self._where} frame {index}", f"{count} frames", "one frame per video frame")

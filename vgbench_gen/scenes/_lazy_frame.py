@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,12 +34,10 @@ class LazyFrame(Frame):
     pose_deviation: float
     camera: Camera
     read_color: Callable[[], ColorArray]
-    """Gives RGB of the stored image."""
     read_encoded: Callable[[], bytes | None] | None
     """Gives the bytes of the stored image, or None where viewers show them otherwise than `read_color`."""
     depth_camera: Camera
     read_depth_m: Callable[[], DepthArray]
-    """Gives meters on the stored grid."""
     read_mask: Callable[[], Mask] | None = None
     """Gives 0..255 of any size; below 128 a pixel is hidden."""
     read_object_mask: Callable[[], BoolArray] | None = None
@@ -51,12 +48,10 @@ class LazyFrame(Frame):
 
     def color(self) -> ColorArray:
         image = self.read_color()
-        self._check(image, self.camera)
         return image if self.undistorter is None else self.undistorter.color(image)
 
     def depth_m(self) -> DepthArray:
         depth = self.read_depth_m()
-        self._check(depth, self.depth_camera)
         if self.undistorter is None or not self.depth_is_distorted:
             return depth
         return np.asarray(self.undistorter.nearest(depth), np.float32)
@@ -82,11 +77,6 @@ class LazyFrame(Frame):
 
     def object_mask(self) -> BoolArray | None:
         return None if self.read_object_mask is None else self.read_object_mask()
-
-    def _check(self, picture: npt.NDArray[Any], camera: Camera) -> None:
-        if picture.shape[:2] != (camera.height, camera.width):
-            found = f"{picture.shape[1]}x{picture.shape[0]} pixels"
-            raise FrameError(self.id, found, f"{camera.width}x{camera.height}")
 
 
 def make_color_readers(path: Path, size: tuple[int, int]) -> ColorReaders:

@@ -193,15 +193,9 @@ class Undistorter:
             raise SceneError(where, found, "a lens model valid over the image")
 
     def color(self, image: ColorArray) -> ColorArray:
-        """(H, W, 3) uint8 image of `camera` from one of the lens; bilinear.
-
-        Raises:
-            ValueError: the image has not the lens's size.
-        """
+        """(H, W, 3) uint8 image of `camera` from one of the lens's size; bilinear."""
         import cv2
 
-        if image.shape[:2] != (self.lens.height, self.lens.width):
-            raise ValueError(f"image {image.shape} is not of size {self.lens.width}x{self.lens.height}")
         if self._color_maps is None:
             size, coefficients = (self.lens.width, self.lens.height), np.array(self.lens.distortion)
             make = cv2.fisheye.initUndistortRectifyMap if self.lens.kind == "fisheye" else cv2.initUndistortRectifyMap

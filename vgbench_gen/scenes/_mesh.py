@@ -52,7 +52,6 @@ class _Element:
 
     name: str
     count: int
-    """The number of rows that the header promises."""
     properties: list[tuple[str, str, str]] = field(default_factory=list)
     """Name, type in numpy's short form and, of a list, the type of its length ("" for a plain number)."""
 
@@ -228,8 +227,6 @@ class SegmentMembers:
 
     def of(self, segments: IntArray) -> IntArray:
         """Vertex indices, ascending, of all vertices in any of the segments."""
-        if segments.ndim != 1:
-            raise ValueError("'segments' is no list of numbers")
         wanted = np.unique(segments)
         first = np.searchsorted(self._sorted, wanted, "left")
         length = np.searchsorted(self._sorted, wanted, "right") - first

@@ -69,9 +69,7 @@ class Recording:
     """The frames of one scan before their poses are checked."""
 
     variant: str
-    """The lay-out the frames lie in: "sens", "exported", "frames_25k", "exported_cpp" or "posed_images"."""
     source: SensFile | ExportedFrames
-    """Where the pixels are read from; the caller closes it."""
     numbers: list[int]
     """The numbers of the frames that have colour, depth and a pose."""
     poses: FloatArray
@@ -81,10 +79,8 @@ class Recording:
     color_camera: Camera
     depth_camera: Camera
     total_frames: int
-    """The number of frames in the files, with those that miss a part."""
     issues: list[Issue]
     digest: list[tuple[object, ...]]
-    """Names, sizes and contents of the files, as `compute_source_digest` takes them."""
 
 
 def open_sens(path: Path) -> Recording:

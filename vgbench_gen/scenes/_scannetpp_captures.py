@@ -37,10 +37,7 @@ from vgbench_gen.scenes._scannetpp_objects import read_objects
 from vgbench_gen.scenes._scannetpp_poses import (
     PHONE_SIZE,
     CheckedPose,
-    ColmapModel,
-    Nerfstudio,
-    Phone,
-    PhoneRecord,
+    PoseSource,
     frame_stem,
     read_model,
     read_nerfstudio,
@@ -95,7 +92,6 @@ class ScanNetPPScene(Scene, abc.ABC):
     size: tuple[int, int]
     """Width and height of the colour pictures, in pixels; set by `read` before the first frame is made."""
     masks: Mapping[str, Path]
-    """Pictures of what is hidden, by frame key; set by `read`."""
 
     def __init__(self, ref: SceneRef) -> None:
         self.id, self.split, self.up_world = ref.scene_id, ref.split, _UP.copy()
@@ -128,13 +124,13 @@ class ScanNetPPScene(Scene, abc.ABC):
     def read(self) -> tuple[list[LazyFrame], set[str]]:
         """The usable frames, and the keys of all frames that the capture names. Raises SceneError."""
 
-    def read_colmap(self, without: str) -> ColmapModel | None:
+    def read_colmap(self, without: str) -> PoseSource | None:
         """The model in `colmap/`; None, with an issue that says what the scene lacks then, where there is none."""
         read = partial(read_model, self.folder / "colmap", f"{self.id}/colmap")
         has_files = self._has_files([self.folder / name for name in _COLMAP], without)
         return try_to_read(self.issues, read, without) if has_files else None
 
-    def read_nerfstudio(self, name: str) -> Nerfstudio | None:
+    def read_nerfstudio(self, name: str) -> PoseSource | None:
         """The file `nerfstudio/NAME`; None, with an issue where it is unreadable, if there is none."""
         path = self.folder / "nerfstudio" / name
         if not path.exists():
@@ -142,7 +138,7 @@ class ScanNetPPScene(Scene, abc.ABC):
         read = partial(read_nerfstudio, inside(self.root, path), f"{self.id}/nerfstudio/{name}")
         return try_to_read(self.issues, read, "its poses and its marks of bad frames are unknown")
 
-    def choose_nerfstudio_poses(self, source: Nerfstudio | None, others: str) -> dict[str, CheckedPose]:
+    def choose_nerfstudio_poses(self, source: PoseSource | None, others: str) -> dict[str, CheckedPose]:
         """The sound poses of a scene without the `others`. Raises SceneError where there is no such file."""
         if source is None:
             expected = f"{others} or nerfstudio/transforms.json"
@@ -260,7 +256,7 @@ class DslrScene(ScanNetPPScene):
             self.issues.append(Issue("", "color_missing", f"{len(without)} poses have no picture, e.g. {without[0]}"))
         return frames, {*self.pictures, *poses}
 
-    def _choose_pictures(self, pinhole: Nerfstudio | None) -> Nerfstudio | None:
+    def _choose_pictures(self, pinhole: PoseSource | None) -> PoseSource | None:
         """Undistorted pictures only together with their own camera; a fisheye camera would be wrong for them.
 
         Returns the source of that camera, or None where fisheye pictures are taken.
@@ -268,7 +264,7 @@ class DslrScene(ScanNetPPScene):
         unused = []
         for name, masks in _FLAT.items():
             self.pictures = self.list_pictures(name)
-            if self.pictures and pinhole is not None and pinhole.lens.is_pinhole:
+            if self.pictures and pinhole is not None and pinhole.lenses[None].is_pinhole:
                 self.masks = self.list_pictures(masks)
                 return pinhole
             if self.pictures:
@@ -338,20 +334,20 @@ class IphoneScene(ScanNetPPScene):
             except PoseError as problem:
                 self.issues.append(Issue(key, "intrinsic_invalid", str(problem)))
         self._note_lengths(_find_index(keys[-1]) + 1 if keys else 0)
-        return frames, {*self._phone.records, *poses, *(issue.frame_id for issue in self.issues if issue.frame_id)}
+        return frames, {*self._phone.times_s, *poses, *(issue.frame_id for issue in self.issues if issue.frame_id)}
 
     # -- poses --------------------------------------------------------------------------------------------------
 
-    def _read_phone(self) -> Phone:
+    def _read_phone(self) -> PoseSource:
         path = self.folder / "pose_intrinsic_imu.json"
         if path.exists():
             return read_phone_json(inside(self.root, path), f"{self.id}/{path.name}")
         note_missing(self.issues, [path], "most frames have no pose")
-        return Phone()
+        return PoseSource()
 
     def _choose_poses(self) -> dict[str, CheckedPose]:
         """Poses of the scene's one source, by frame key."""
-        colmap = self._colmap or ColmapModel()
+        colmap = self._colmap or PoseSource()
         if ours := self._phone.poses:
             self._compare(ours, colmap.poses)
             self.issues += self._phone.problems
@@ -436,8 +432,7 @@ class IphoneScene(ScanNetPPScene):
         if self._video is None and key not in self.pictures:
             self.issues.append(Issue(key, "color_missing", "no picture in rgb/"))
             return []
-        record = self._phone.records.get(key, PhoneRecord())
-        camera, undistorter = self._find_camera(key, pose, record)
+        camera, undistorter = self._find_camera(key, pose)
         if depth_size is None:
             assert renderer is not None
             depth_camera, depth = _render_depth(renderer, camera, pose)
@@ -448,7 +443,7 @@ class IphoneScene(ScanNetPPScene):
             return []
         frame = LazyFrame(
             key,
-            record.timestamp_s,
+            self._phone.times_s.get(key),
             pose.world_from_camera,
             pose.deviation,
             camera,
@@ -479,12 +474,12 @@ class IphoneScene(ScanNetPPScene):
             return partial(_read_mask, self.masks[key])
         return None if self._mask_video is None else partial(self._mask_video.grey, _find_index(key))
 
-    def _find_camera(self, key: str, pose: CheckedPose, record: PhoneRecord) -> tuple[Camera, Undistorter | None]:
+    def _find_camera(self, key: str, pose: CheckedPose) -> tuple[Camera, Undistorter | None]:
         if self._colmap is not None:
             return self.fit_lens(self._colmap.find_lens(pose))
-        if record.intrinsic is not None:
+        if (intrinsic := self._phone.intrinsics.get(key)) is not None:
             # The json does not say for which size its numbers are: the image's own, or that of the phone's video.
-            K = parse_matrix(record.intrinsic, f"{self.id}/{key}", ((3, 3),), PoseError)
+            K = parse_matrix(intrinsic, f"{self.id}/{key}", ((3, 3),), PoseError)
             sizes = self.size, PHONE_SIZE
             camera, was_rescaled = fit_pinhole(K, sizes, self.size, f"{self.id}/{key}", PoseError)
             self._was_rescaled |= was_rescaled

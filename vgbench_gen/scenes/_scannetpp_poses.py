@@ -11,7 +11,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -43,7 +43,6 @@ class CheckedPose:
     """A pose that passed the check."""
 
     world_from_camera: FloatArray
-    """The pose after repair, (4, 4)."""
     deviation: float
     """The largest entry of |R^T R - I| before the repair."""
     camera_id: int | None = None
@@ -52,11 +51,19 @@ class CheckedPose:
 
 @dataclass(slots=True, eq=False)
 class PoseSource:
-    """The poses of one file in the frame of the mesh."""
+    """What one file, or one COLMAP model, says of the frames, by their keys; poses are in the frame of the mesh."""
 
     poses: dict[str, CheckedPose] = field(default_factory=dict)
     problems: list[Issue] = field(default_factory=list)
     """Poses that are missing or unsound, which counts where this file gives the poses of the scene."""
+    lenses: dict[int | None, Lens] = field(default_factory=dict)
+    """By the id of the camera in a COLMAP model; None is the one of nerfstudio."""
+    bad: set[str] = field(default_factory=set)
+    """Frames that nerfstudio marks as bad, such as blurred ones."""
+    times_s: dict[str, float | None] = field(default_factory=dict)
+    """Of all frames of the phone's JSON file; None where it states none."""
+    intrinsics: dict[str, Any] = field(default_factory=dict)
+    """Unchecked entries of the phone's JSON file."""
 
     def check(self, key: str, matrix: Any, where: object) -> None:
         """Keep a pose (4, 4), or note what is wrong with it."""
@@ -65,48 +72,12 @@ class PoseSource:
         except PoseError as problem:
             self.problems.append(Issue(key, "pose_invalid", str(problem)))
 
-
-@dataclass(slots=True, eq=False)
-class ColmapModel(PoseSource):
-    """Cameras and registered images of a COLMAP model."""
-
-    cameras: dict[int, Lens] = field(default_factory=dict)
-
     def find_lens(self, pose: CheckedPose) -> Lens:
         """The lens of a frame; that of most images where COLMAP did not register it."""
-        if pose.camera_id is not None:
-            return self.cameras[pose.camera_id]
+        if pose.camera_id in self.lenses:
+            return self.lenses[pose.camera_id]
         used = Counter(registered.camera_id for registered in self.poses.values())
-        return self.cameras[min(self.cameras, key=lambda camera_id: (-used[camera_id], camera_id))]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PhoneRecord:
-    """One frame of the phone's JSON file."""
-
-    timestamp_s: float | None = None
-    intrinsic: Any = None
-    """The unchecked entry `intrinsic`."""
-
-
-@dataclass(slots=True, eq=False)
-class Phone(PoseSource):
-    """The phone's JSON file."""
-
-    records: dict[str, PhoneRecord] = field(default_factory=dict)
-
-
-@dataclass(slots=True, eq=False)
-class Nerfstudio(PoseSource):
-    """One camera and the poses of nerfstudio's file."""
-
-    lens: Lens = field(kw_only=True)
-    bad: set[str] = field(default_factory=set)
-    """Keys of the frames that the file marks as bad, such as blurred ones."""
-
-    def find_lens(self, pose: CheckedPose) -> Lens:
-        """The lens of all frames."""
-        return self.lens
+        return self.lenses[min(self.lenses, key=lambda camera_id: (-used[camera_id], camera_id or 0))]
 
 
 def frame_stem(name: str) -> str:
@@ -114,7 +85,7 @@ def frame_stem(name: str) -> str:
     return name.replace("\\", "/").rpartition("/")[2].partition(".")[0]
 
 
-def read_model(folder: Path, where: str) -> ColmapModel:
+def read_model(folder: Path, where: str) -> PoseSource:
     """Cameras and poses of `folder/cameras.txt` and `folder/images.txt`.
 
     A bad image costs that image and is listed in `problems`; so is a count that differs from the file's header.
@@ -122,7 +93,7 @@ def read_model(folder: Path, where: str) -> ColmapModel:
     Raises:
         SceneError: a file is missing, is no regular file, or `cameras.txt` cannot be understood.
     """
-    model = ColmapModel(cameras=_read_cameras(folder / "cameras.txt", f"{where}/cameras.txt"))
+    model = PoseSource(lenses=_read_cameras(folder / "cameras.txt", f"{where}/cameras.txt"))
     _read_images(folder / "images.txt", f"{where}/images.txt", model)
     return model
 
@@ -143,8 +114,8 @@ def _read_lines(file: BinaryIO) -> Iterator[bytes]:
         yield piece.strip()
 
 
-def _read_cameras(path: Path, where: str) -> dict[int, Lens]:
-    cameras: dict[int, Lens] = {}
+def _read_cameras(path: Path, where: str) -> dict[int | None, Lens]:
+    cameras: dict[int | None, Lens] = {}
     with _open(path, where) as file:
         for number, line in enumerate(_read_lines(file), 1):
             if not line or line.startswith(b"#"):
@@ -172,7 +143,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _read_images(path: Path, where: str, model: ColmapModel) -> None:
+def _read_images(path: Path, where: str, model: PoseSource) -> None:
     repeated: set[str] = set()
     promised, count, observations_next = -1, 0, False
     with _open(path, where) as file:
@@ -195,7 +166,7 @@ def _read_images(path: Path, where: str, model: ColmapModel) -> None:
                 raise SceneError(where, f"more than {_MAX_FRAMES} images", "a model of one scene")
             key = frame_stem(fields[9]) if len(fields) == 10 else ""
             try:
-                pose = _parse_image(fields, key, model.cameras, f"{where} line {number}")
+                pose = _parse_image(fields, key, model.lenses, f"{where} line {number}")
                 if key in model.poses or key in repeated:
                     repeated.add(key)
                     model.poses.pop(key, None)
@@ -209,7 +180,7 @@ def _read_images(path: Path, where: str, model: ColmapModel) -> None:
         model.problems.append(Issue("", "colmap_count", detail))
 
 
-def _parse_image(fields: list[str], key: str, cameras: dict[int, Lens], at: str) -> CheckedPose:
+def _parse_image(fields: list[str], key: str, cameras: Container[int | None], at: str) -> CheckedPose:
     if not key:
         raise ValueError(f"{len(fields)} fields instead of IMAGE_ID QW QX QY QZ TX TY TZ CAMERA_ID NAME")
     numbers = np.array([float(f) for f in fields[1:8]])
@@ -222,7 +193,7 @@ def _parse_image(fields: list[str], key: str, cameras: dict[int, Lens], at: str)
     return CheckedPose(*check_pose(invert(camera_from_world), at), camera_id)
 
 
-def read_phone_json(path: Path, where: str) -> Phone:
+def read_phone_json(path: Path, where: str) -> PoseSource:
     """Poses and records of `pose_intrinsic_imu.json`. Keys may be singular or plural; entries may be null.
 
     Raises:
@@ -232,17 +203,18 @@ def read_phone_json(path: Path, where: str) -> Phone:
     if not isinstance(content, Mapping) or not 0 < len(content) <= _MAX_FRAMES:
         found = f"{type(content).__name__} of {len(content)}" if isinstance(content, Mapping | list) else "no object"
         raise SceneError(where, found, "an object with an entry per frame (frame_000000, ...)")
-    phone = Phone()
+    phone = PoseSource()
     for key, entry in content.items():
         if not isinstance(entry, Mapping):
-            phone.records[key] = PhoneRecord()
+            phone.times_s[key] = None
             phone.problems.append(Issue(key[:40], "pose_missing", f"{where}: the entry is {type(entry).__name__}"))
             continue
         # The plural `poses`/`pose` is never read: it lives in the phone's own world, not in the mesh's.
         stamp, pose = _read_either(entry, "timestamp"), _read_either(entry, "aligned_pose")
         # A comparison, because a whole number of JSON may be too long to become a float.
         timed = isinstance(stamp, int | float) and abs(stamp) < _MAX_TIME_S
-        phone.records[key] = PhoneRecord(float(stamp) if timed else None, _read_either(entry, "intrinsic"))
+        phone.times_s[key] = float(stamp) if timed else None
+        phone.intrinsics[key] = _read_either(entry, "intrinsic")
         if pose is None:
             phone.problems.append(Issue(key, "pose_missing", "no aligned_pose"))
         else:
@@ -255,7 +227,7 @@ def _read_either(entry: Mapping[str, Any], name: str) -> Any:
     return entry.get(name + "s") if value is None else value
 
 
-def read_nerfstudio(path: Path, where: str) -> Nerfstudio:
+def read_nerfstudio(path: Path, where: str) -> PoseSource:
     """Camera, poses and blur marks of a `transforms.json` (or `transforms_undistorted.json`).
 
     Raises:
@@ -264,7 +236,7 @@ def read_nerfstudio(path: Path, where: str) -> Nerfstudio:
     content = read_json(path, where)
     if not isinstance(content, Mapping):
         raise SceneError(where, type(content).__name__, "an object with 'frames'")
-    source = Nerfstudio(lens=_make_nerfstudio_lens(content, where))
+    source = PoseSource(lenses={None: _make_nerfstudio_lens(content, where)})
     for group in ("frames", "test_frames"):
         frames = content.get(group) or []
         if not isinstance(frames, list) or len(frames) > _MAX_FRAMES:

@@ -57,9 +57,7 @@ class SensHeader:
     depth_K: FloatArray
     depth_extrinsic: FloatArray
     color_kind: str
-    """How colour is packed: "raw", "png" or "jpeg"."""
     depth_kind: str
-    """How depth is packed: "raw" or "zlib"."""
     color_size: tuple[int, int]
     depth_size: tuple[int, int]
     depth_shift: float

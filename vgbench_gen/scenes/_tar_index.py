@@ -174,13 +174,8 @@ def _number(field: bytes) -> int:
     """A size field: octal text, or base-256 where the top bit is set; -1 where it is neither."""
     if field[:1] == b"\x80":
         return int.from_bytes(field[1:], "big")
-    text = field.rstrip(b"\0 ").lstrip(b" ")
-    if not text:
-        return 0
-    try:
-        return int(text, 8) if text.isdigit() else -1
-    except ValueError:
-        return -1
+    octal = re.fullmatch(rb" *([0-7]*)[\0 ]*", field)
+    return int(octal[1] or b"0", 8) if octal else -1
 
 
 def _check_checksum(header: bytes) -> bool:

@@ -47,7 +47,7 @@ def turn_upright(frame: Frame, k: int) -> Frame:
 
 
 class TurnedFrame(Frame):
-    """A frame whose pictures are turned by `np.rot90(picture, k)`, everything else along with them."""
+    """A frame whose pictures are turned by `np.rot90(picture, k)`, k = 1 to 3, everything else along with them."""
 
     def __init__(self, frame: Frame, k: int) -> None:
         self._frame, self._k = frame, k % 4
@@ -59,8 +59,6 @@ class TurnedFrame(Frame):
     def color(self) -> ColorArray:
         import cv2
 
-        if not self._k:
-            return self._frame.color()
         # A fifth of the time of `np.rot90`, which reads a column of the picture for each row that it writes.
         turn = (cv2.ROTATE_90_COUNTERCLOCKWISE, cv2.ROTATE_180, cv2.ROTATE_90_CLOCKWISE)[self._k - 1]
         return np.asarray(cv2.rotate(self._frame.color(), turn), dtype=np.uint8)
@@ -68,9 +66,6 @@ class TurnedFrame(Frame):
     def depth_m(self) -> DepthArray:
         turned: DepthArray = self._turned(self._frame.depth_m())
         return turned
-
-    def encoded_color(self) -> bytes | None:
-        return None if self._k else self._frame.encoded_color()
 
     def valid_mask(self) -> BoolArray | None:
         mask = self._frame.valid_mask()

@@ -180,7 +180,6 @@ class PictureHeader:
     channels: int
     """The number of channels as stored; 0 for a palette."""
     bits: int
-    """Bits of one channel."""
     plain: bool
     """Whether it is 8-bit RGB without orientation data, so that every viewer shows what `decode_image_rgb` gives."""
 

@@ -118,8 +118,6 @@ class ScanNet(Loader):
 
     def open(self, ref: SceneRef) -> ScanNetScene:
         folder = ref.path.parent if ref.path.suffix == ".sens" else ref.path
-        if not folder.is_dir():
-            raise SceneError(folder, "no folder", "a scan folder", "Check the path.")
         home = _find_annotation_folder(folder, ref.scene_id)
         path, issues = home / f"{ref.scene_id}.txt", list[Issue]()
         keys = (try_to_read(issues, partial(_read_keys, path), _OWN_AXES) if path.exists() else None) or {}

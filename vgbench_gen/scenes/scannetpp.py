@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from vgbench_gen.core.errors import SceneError
 from vgbench_gen.scenes._scannetpp_captures import MESH_NAME, DslrScene, IphoneScene, ScanNetPPScene
 from vgbench_gen.scenes.base import DatasetInfo, Loader, Scene, SceneRef, loaders
 from vgbench_gen.scenes.licence import find_licence
@@ -70,11 +69,7 @@ class ScanNetPP(Loader):
         yield from sorted(refs, key=lambda ref: ref.scene_id)
 
     def open(self, ref: SceneRef) -> Scene:
-        device = ref.scene_id.rpartition("/")[2]
-        if device not in _CAPTURES or not ref.path.is_dir():
-            found = f"{ref.scene_id!r} at {ref.path}"
-            raise SceneError(ref.path, found, "<scene>/iphone or <scene>/dslr and its folder", "List the scenes again.")
-        scene = _CAPTURES[device](ref)
+        scene = _CAPTURES[ref.scene_id.rpartition("/")[2]](ref)
         scene.licence = find_licence(ref.path, scene.licence)
         return scene
 

@@ -218,10 +218,8 @@ class SceneView:
         return frames
 
     def _gated(self, frames: list[ViewFrame]) -> list[ViewFrame]:
-        if not frames:
-            return []
         gates = self.gates.frame
-        median = float(np.median([frame.sharpness for frame in frames]))
+        median = float(np.median([frame.sharpness for frame in frames] or [0.0]))
         limit = max(gates.sharpness_min, gates.sharpness_of_median_min * median)
         kept = []
         for frame in frames:
@@ -248,8 +246,6 @@ def measure_cycle_errors(a: ViewFrame, b: ViewFrame, view: SceneView) -> tuple[F
     allowed = view.tolerance.of(z_b)
     known = inside & (measured > 0) & (z_b - measured <= 2 * allowed)  # clearly hidden points say nothing
     agree = known & (np.abs(z_b - measured) <= allowed)
-    if not agree.any():
-        return np.zeros(0), 0, int(known.sum())
     # From the exact, not the rounded, pixel of B: rounding would add up to 0.7 px that say nothing about the cameras.
     back, _ = projection.project_world(a.camera, a.world_from_camera, b.points_at(uv_b[agree]))
     errors = np.linalg.norm(back - uv_px[agree], axis=-1)

@@ -57,7 +57,6 @@ class BankEntry(Config):
     ]
     """The id of the template, the language and a number, such as `<template>.de2`."""
     template: str
-    """The id of the shipped phrasing that it rewords."""
     task: str
     type: QuestionType
     language: str

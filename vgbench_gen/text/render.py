@@ -89,9 +89,7 @@ class Phrasing:
     slots: frozenset[str]
     """All names that `render` accepts for this phrasing."""
     states: tuple[str, ...]
-    """The conventions that the filled text must state, by the names that `text.lint` knows."""
     source: str
-    """The file it came from, for messages."""
     paraphrase: str = ""
     """The model that reworded it, "" for shipped ones."""
 
