@@ -65,11 +65,7 @@ class Members:
         return self._sizes
 
     def read(self, name: str, max_bytes: int = MAX_PICTURE_BYTES) -> bytes:
-        """All bytes of a member.
-
-        Raises:
-            FrameError: larger than `max_bytes`, or the file changed since it was indexed.
-        """
+        """All bytes of a member. Raises FrameError."""
         size = self._sizes[name]
         if size > max_bytes:
             raise FrameError(self.where(name), f"{size} bytes", f"at most {max_bytes}")

@@ -91,11 +91,7 @@ class DepthBin(abc.ABC):
 
     @abc.abstractmethod
     def read(self, index: int) -> DepthArray:
-        """The depth of video frame `index`, (192, 256) float32 meters; 0 where it is unknown.
-
-        Raises:
-            FrameError: the record is damaged or the file ends before it.
-        """
+        """The depth of video frame `index`, (192, 256) float32 meters; 0 where it is unknown. Raises FrameError."""
 
     def close(self) -> None:
         """Release the file."""

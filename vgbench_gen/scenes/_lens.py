@@ -86,11 +86,7 @@ class Lens:
 
 
 def make_lens(model: str, width: int, height: int, params: Sequence[float], where: object) -> Lens:
-    """Lens of a COLMAP camera: model name and parameters as in `cameras.txt`.
-
-    Raises:
-        SceneError: unknown model, wrong number of parameters, or values no lens has.
-    """
+    """Lens of a COLMAP camera: model name and parameters as in `cameras.txt`. Raises SceneError."""
     if model not in _MODELS:
         known = ", ".join(_MODELS)
         raise SceneError(where, f"camera model {model[:40]!r}", f"one of {known}", "Undistort to one of these models.")

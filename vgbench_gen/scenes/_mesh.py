@@ -4,6 +4,7 @@ depth rendered from them (`docs/formats.md#undistortion`)."""
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,9 +15,10 @@ import numpy.typing as npt
 
 from vgbench_gen.core.errors import SceneError
 from vgbench_gen.core.types import Camera, DepthArray, FloatArray, IntArray
-from vgbench_gen.scenes.files import open_regular
+from vgbench_gen.scenes.files import open_regular, read_bytes
 
 MAX_PLY_BYTES = 300_000_000
+_MAX_SEGMENTS_BYTES = 120_000_000
 # One row of the result takes 24 bytes, so vertices and faces together stay below 600 MB.
 MAX_ROWS = 25_000_000
 _MAX_HEADER_BYTES = 64_000
@@ -216,6 +218,32 @@ def _read_rows(
             raise SceneError(path, "faces that are no triangles", "3 vertices each", "Triangulate the mesh.")
         out[start : start + wanted] = values
     return out
+
+
+def read_segments(path: Path, where: object, count: int, scan_id: str = "") -> IntArray:
+    """(V,) segment id of each of `count` vertices, which the list `segIndices` of a JSON file gives.
+
+    The list has an entry per vertex, millions of them: read as text of numbers, as Python objects it would take many
+    times its size.
+
+    Raises:
+        SceneError: no list of whole numbers, another count, or the file says to be of another scan than `scan_id`.
+    """
+    text = read_bytes(path, where, _MAX_SEGMENTS_BYTES)
+    found = re.search(rb'"segIndices"\s*:\s*\[([\s\d,+-]*)\]', text)
+    scan = re.search(rb'"sceneId"\s*:\s*"([^"]*)"', text)
+    if scan_id and scan and not scan[1].endswith(scan_id.encode()):
+        raise SceneError(where, f"sceneId {scan[1].decode('utf-8', 'replace')!r:.80}", f"{scan_id} (with any prefix)")
+    if found is None or re.search(rb"\d{19}", found[1]):
+        raise SceneError(where, "no list of whole numbers under 'segIndices'", "one segment id per vertex")
+    entries = found[1].count(b",") + 1 if found[1].strip() else 0
+    try:
+        ids = np.fromstring(found[1].decode("ascii"), np.int64, count=entries, sep=",")
+    except ValueError as problem:
+        raise SceneError(where, f"damaged numbers ({problem})", "one segment id per vertex") from problem
+    if len(ids) != count:
+        raise SceneError(where, f"{len(ids)} segment ids", f"one for each of {count} mesh vertices")
+    return ids
 
 
 class SegmentMembers:

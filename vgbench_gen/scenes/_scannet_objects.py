@@ -17,7 +17,7 @@ from vgbench_gen.core.errors import GeometryError, SceneError
 from vgbench_gen.core.types import FloatArray, IntArray
 from vgbench_gen.geometry.boxes import contains, fit_gravity_aligned_box
 from vgbench_gen.geometry.poses import transform
-from vgbench_gen.scenes._mesh import SegmentMembers, read_ply
+from vgbench_gen.scenes._mesh import SegmentMembers, read_ply, read_segments
 from vgbench_gen.scenes.base import Issue, SceneObject
 from vgbench_gen.scenes.files import inside, read_json
 from vgbench_gen.scenes.promised import note_missing, try_to_read
@@ -79,12 +79,8 @@ def _make_objects(
 ) -> Iterator[SceneObject]:
     mesh, segs_path, aggregation_path = (inside(folder, path) for path in paths)
     groups = _read_groups(aggregation_path, scan_id, paths[1].name, issues)
-    segs = _read_segments(segs_path, scan_id)
     vertices, _ = read_ply(mesh, want_faces=False)
-    if len(segs) != len(vertices):
-        found = f"{len(segs)} segIndices for {len(vertices)} vertices of {paths[0].name}"
-        raise SceneError(segs_path, found, "one per vertex")
-    vertices_of = SegmentMembers(segs)
+    vertices_of = SegmentMembers(read_segments(segs_path, segs_path, len(vertices), scan_id))
     left = 4 * len(vertices)
     for instance_id, label, segments in groups:
         members = vertices_of.of(segments)
@@ -101,21 +97,6 @@ def _make_objects(
             issues.append(Issue("", "object_without_box", f"object {instance_id} ({label}): {problem}"))
             continue
         yield SceneObject(instance_id, label, box, points[contains(box, points, _POINT_MARGIN_M)], "surface")
-
-
-def _check_scan(document: dict[str, Any], path: Path, scan_id: str) -> None:
-    named = document.get("sceneId", scan_id)
-    if not (isinstance(named, str) and named.endswith(scan_id)):
-        raise SceneError(path, f"sceneId {named!r:.80}", f"{scan_id} (with any prefix)")
-
-
-def _read_segments(path: Path, scan_id: str) -> IntArray:
-    document = read_json(path, path)
-    values = document.get("segIndices") if isinstance(document, dict) else None
-    if not isinstance(values, list):
-        raise SceneError(path, "no list 'segIndices'", "one segment number per vertex")
-    _check_scan(document, path, scan_id)
-    return _check_whole_numbers(values, path, "segIndices")
 
 
 def _check_whole_numbers(values: list[Any], path: Path, what: str) -> IntArray:
@@ -135,7 +116,9 @@ def _read_groups(path: Path, scan_id: str, segs_name: str, issues: list[Issue]) 
     groups = document.get("segGroups") if isinstance(document, dict) else None
     if not isinstance(groups, list) or len(groups) > _MAX_GROUPS:
         raise SceneError(path, "no usable list 'segGroups'", f"a list of at most {_MAX_GROUPS} objects")
-    _check_scan(document, path, scan_id)
+    named = document.get("sceneId", scan_id)
+    if not (isinstance(named, str) and named.endswith(scan_id)):
+        raise SceneError(path, f"sceneId {named!r:.80}", f"{scan_id} (with any prefix)")
     partner = document.get("segmentsFile", segs_name)
     if not (isinstance(partner, str) and partner.endswith(segs_name)):
         raise SceneError(path, f"segmentsFile {partner!r:.80}", f"{segs_name} (with any prefix)")

@@ -228,11 +228,7 @@ def _read_either(entry: Mapping[str, Any], name: str) -> Any:
 
 
 def read_nerfstudio(path: Path, where: str) -> PoseSource:
-    """Camera, poses and blur marks of a `transforms.json` (or `transforms_undistorted.json`).
-
-    Raises:
-        SceneError: unreadable, or of another shape.
-    """
+    """Camera, poses and blur marks of a `transforms.json` (or `transforms_undistorted.json`). Raises SceneError."""
     content = read_json(path, where)
     if not isinstance(content, Mapping):
         raise SceneError(where, type(content).__name__, "an object with 'frames'")

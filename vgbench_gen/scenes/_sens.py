@@ -180,11 +180,7 @@ class SensFile:
 
 
 def inflate(data: bytes, size: int, where: object) -> bytes:
-    """Inflate a zlib stream that must give exactly `size` bytes; never takes memory for more.
-
-    Raises:
-        FrameError: no zlib stream, a torn one, a wrong checksum, or another number of bytes.
-    """
+    """Inflate a zlib stream that must give exactly `size` bytes; never takes memory for more. Raises FrameError."""
     stream = _inflater.decompressobj()
     try:
         # One byte more than wanted lets a stream of the right size run to its checksum and exposes a longer one.

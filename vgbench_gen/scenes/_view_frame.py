@@ -110,11 +110,7 @@ class ViewFrame:
 
     @cached_property
     def listed(self) -> Mapping[str, FrameObject]:
-        """The loader's list of what the frame shows, by instance id; empty where it has none.
-
-        Raises:
-            FrameError: the list cannot be read.
-        """
+        """The loader's list of what the frame shows, by instance id; empty where it has none. Raises FrameError."""
         return {entry.instance_id: entry for entry in self._frame.objects()}
 
     @property

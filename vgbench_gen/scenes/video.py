@@ -16,13 +16,12 @@ import numpy.typing as npt
 
 from vgbench_gen.core.errors import FrameError, SceneError, escape_surrogates
 from vgbench_gen.core.types import ColorArray
-from vgbench_gen.scenes.files import open_regular
+from vgbench_gen.scenes.files import MAX_PIXELS, open_regular
 
 # As FFmpeg calls its readers of these containers; none of them opens a second file.
 READERS = "matroska,webm,mov,mp4,m4a,3gp,3g2,mj2,avi"
 OPTIONS = {"format_whitelist": READERS, "protocol_whitelist": "file"}
 HEAD_BYTES = 12
-_MAX_PIXELS = 64_000_000
 
 
 def is_video(head: bytes) -> bool:
@@ -55,9 +54,9 @@ class Video:
         self.width = int(capture.get(cv2.CAP_PROP_FRAME_WIDTH))
         self.height = int(capture.get(cv2.CAP_PROP_FRAME_HEIGHT))
         self.count = max(0, int(min(capture.get(cv2.CAP_PROP_FRAME_COUNT), 1 << 31)))
-        if not 0 < self.width * self.height <= _MAX_PIXELS:
+        if not 0 < self.width * self.height <= MAX_PIXELS:
             self.close()
-            raise SceneError(where, f"{self.width}x{self.height} pixels", f"1 to {_MAX_PIXELS} pixels")
+            raise SceneError(where, f"{self.width}x{self.height} pixels", f"1 to {MAX_PIXELS} pixels")
 
     def _open(self) -> Any:
         import cv2

@@ -33,7 +33,7 @@ from vgbench_gen.text.render import (
     list_question_types,
     list_task_names,
     load_phrasings,
-    make_phrasing_error,
+    phrasing_error,
 )
 
 MAX_PER_CELL = 8  # wordings of one task, type and language (docs/validity.md#conventions-in-every-question)
@@ -147,12 +147,12 @@ def load_bank(path: Path, missing_ok: bool = False) -> Bank:
         where = f"{path}, {entry.id}"
         find_language(entry.language)
         if entry.id in seen:
-            raise make_phrasing_error(where, "this id twice", "every id once")
+            raise phrasing_error(where, "this id twice", "every id once")
         seen.add(entry.id)
         if not entry.template.startswith(f"{entry.task}.{entry.type}."):
-            raise make_phrasing_error(where, f"template = {entry.template!r}", f"one of {entry.task}.{entry.type}")
+            raise phrasing_error(where, f"template = {entry.template!r}", f"one of {entry.task}.{entry.type}")
         if not re.fullmatch(rf"{re.escape(entry.template)}\.{entry.language}[0-9]+", entry.id):
-            raise make_phrasing_error(where, "an id that does not fit", f"{entry.template}.{entry.language}<n>")
+            raise phrasing_error(where, "an id that does not fit", f"{entry.template}.{entry.language}<n>")
         original = known.get(entry.template)
         if original is None or entry.digest != digest_template(original):
             stale.append(entry)
@@ -161,7 +161,7 @@ def load_bank(path: Path, missing_ok: bool = False) -> Bank:
         cells[entry.task, entry.type, entry.language] += 1
         if cells[entry.task, entry.type, entry.language] > MAX_PER_CELL:
             cell = f"{entry.task}, {entry.type}, {entry.language}"
-            raise make_phrasing_error(where, f"more than {MAX_PER_CELL} wordings of {cell}", f"at most {MAX_PER_CELL}")
+            raise phrasing_error(where, f"more than {MAX_PER_CELL} wordings of {cell}", f"at most {MAX_PER_CELL}")
         good.append(entry)
     return Bank(path, tuple(sorted(good, key=_order)), tuple(sorted(stale, key=_order)))
 
@@ -245,10 +245,10 @@ def _check_entry(entry: BankEntry, original: Phrasing, where: str) -> None:
         names = find_slot_names(getattr(entry, part), f"{where}, {part}")
         wanted = find_slot_names(getattr(original, part), original.source)
         if names != wanted:
-            raise make_phrasing_error(f"{where}, {part}", f"placeholders {sorted(names)}", f"exactly {sorted(wanted)}")
+            raise phrasing_error(f"{where}, {part}", f"placeholders {sorted(names)}", f"exactly {sorted(wanted)}")
     old = Original(Text(original.question, original.context), original.states, entry.language)
     for problem in find_lint_problems(entry.text, old):
-        raise make_phrasing_error(where, str(problem), "a text that the lint passes; edit or remove it")
+        raise phrasing_error(where, str(problem), "a text that the lint passes; edit or remove it")
 
 
 def _order(entry: BankEntry) -> tuple[str, str, int, str, int]:

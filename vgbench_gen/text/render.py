@@ -33,7 +33,7 @@ _Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
 _Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEMPLATE_CHARS)]
 
 
-def make_phrasing_error(where: object, found: str, expected: str, remedy: str = "Mend that text.") -> ConfigError:
+def phrasing_error(where: object, found: str, expected: str, remedy: str = "Mend that text.") -> ConfigError:
     """The error of a template file, or of values for its slots, that break the rules above."""
     return config_error(where, found, expected, remedy)
 
@@ -105,7 +105,7 @@ def find_templates_root() -> Path:
     for folder in (package / "templates", package.parent / "templates"):
         if (folder / "words.toml").is_file():
             return folder
-    raise make_phrasing_error(
+    raise phrasing_error(
         package, "no templates folder in the package or beside it", "an installation with its templates"
     )
 
@@ -120,7 +120,7 @@ def load_phrasings(task: str, question_type: QuestionType) -> tuple[Phrasing, ..
     path = _find_task_path(task)
     bank = load_task_file(path)
     if question_type not in bank:
-        raise make_phrasing_error(path, f"no section [{question_type}]", f"one of {sorted(bank)}")
+        raise phrasing_error(path, f"no section [{question_type}]", f"one of {sorted(bank)}")
     return bank[question_type]
 
 
@@ -144,7 +144,7 @@ def bring_task_file(path: Path) -> None:
     shipped = find_templates_root() / "tasks" / path.name
     other = shipped if shipped.is_file() else _BROUGHT.get(path.stem, path)
     if other != path:
-        raise make_phrasing_error(path, f"a second file for the task {path.stem!r}", f"{other} alone")
+        raise phrasing_error(path, f"a second file for the task {path.stem!r}", f"{other} alone")
     _BROUGHT[path.stem] = path
 
 
@@ -157,19 +157,17 @@ def load_task_file(path: Path) -> dict[QuestionType, tuple[Phrasing, ...]]:
     """
     parsed = load_toml(path, _TaskFile)
     if parsed.task != path.stem:
-        raise make_phrasing_error(path, f"task = {parsed.task!r}", f"{path.stem!r}, the name of the file")
+        raise phrasing_error(path, f"task = {parsed.task!r}", f"{path.stem!r}, the name of the file")
     bank: dict[QuestionType, tuple[Phrasing, ...]] = {}
     seen: set[str] = set()
     for question_type, cell in parsed.list_cells().items():
         unknown = set(cell.states) - STATES
         if unknown:
-            raise make_phrasing_error(path, f"{sorted(unknown)} in states of {question_type}", f"of {sorted(STATES)}")
+            raise phrasing_error(path, f"{sorted(unknown)} in states of {question_type}", f"of {sorted(STATES)}")
         for entry in cell.phrasings:
             where = f"{path}, {entry.id}"
             if entry.id in seen or not entry.id.startswith(f"{parsed.task}.{question_type}."):
-                raise make_phrasing_error(
-                    where, "a repeated or misplaced id", f"a unique {parsed.task}.{question_type}.<n>"
-                )
+                raise phrasing_error(where, "a repeated or misplaced id", f"a unique {parsed.task}.{question_type}.<n>")
             seen.add(entry.id)
             for part in ("question", "context"):
                 allowed, required = set(getattr(cell.slots, part)), set(getattr(cell.required, part))
@@ -189,11 +187,11 @@ def find_slot_names(template: str, where: object) -> frozenset[str]:
         ConfigError: a brace stands anywhere but in a plain slot `{{ name }}`, or the template is too long.
     """
     if len(template) > MAX_TEMPLATE_CHARS:
-        raise make_phrasing_error(where, f"{len(template)} characters", f"at most {MAX_TEMPLATE_CHARS}")
+        raise phrasing_error(where, f"{len(template)} characters", f"at most {MAX_TEMPLATE_CHARS}")
     rest = _SLOT.sub("", template)
     if brace := re.search(r"[{}]", rest):
         around = rest[max(0, brace.start() - 10) : brace.start() + 30]
-        raise make_phrasing_error(where, f"{around!r}", "plain slots {{ name }} and no other braces")
+        raise phrasing_error(where, f"{around!r}", "plain slots {{ name }} and no other braces")
     return frozenset(_SLOT.findall(template))
 
 
@@ -208,7 +206,7 @@ def render(phrasing: Phrasing, slots: Mapping[str, str]) -> tuple[str, str]:
     where = f"{phrasing.source}, {phrasing.id}"
     unknown = set(slots) - phrasing.slots
     if unknown:
-        raise make_phrasing_error(where, f"unknown slots {sorted(unknown)}", f"only {sorted(phrasing.slots)}")
+        raise phrasing_error(where, f"unknown slots {sorted(unknown)}", f"only {sorted(phrasing.slots)}")
     return _fill(phrasing.question, slots, where), _fill(phrasing.context, slots, where)
 
 
@@ -233,10 +231,10 @@ def fill_phrase(path: Path, key: str, slots: Mapping[str, str]) -> str:
     if key not in words:
         table = key.partition(".")[0]
         near = sorted(k for k in words if k.startswith(f"{table}.")) or sorted({k.partition(".")[0] for k in words})
-        raise make_phrasing_error(where, "no such phrase", f"one of {near}")
+        raise phrasing_error(where, "no such phrase", f"one of {near}")
     known = find_slot_names(words[key], where)
     if unknown := set(slots) - known:
-        raise make_phrasing_error(where, f"unknown slots {sorted(unknown)}", f"only {sorted(known)}")
+        raise phrasing_error(where, f"unknown slots {sorted(unknown)}", f"only {sorted(known)}")
     return _fill(words[key], slots, where)
 
 
@@ -258,31 +256,27 @@ def _find_words_path() -> Path:
 def _find_task_path(task: str) -> Path:
     known = list_task_names()
     if task not in known:  # also keeps a name such as "../x" from becoming a path
-        raise make_phrasing_error(
-            find_templates_root() / "tasks", f"no file for the task {task!r}", f"one of {list(known)}"
-        )
+        raise phrasing_error(find_templates_root() / "tasks", f"no file for the task {task!r}", f"one of {list(known)}")
     return _BROUGHT.get(task, find_templates_root() / "tasks" / f"{task}.toml")
 
 
 def _check_slots(where: str, used: frozenset[str], allowed: set[str], required: set[str]) -> None:
     if required - allowed:
-        raise make_phrasing_error(
+        raise phrasing_error(
             where, f"required slots {sorted(required - allowed)}", f"only allowed ones {sorted(allowed)}"
         )
     if used - allowed:
-        raise make_phrasing_error(where, f"slots {sorted(used - allowed)}", f"only {sorted(allowed)}")
+        raise phrasing_error(where, f"slots {sorted(used - allowed)}", f"only {sorted(allowed)}")
     if required - used:
-        raise make_phrasing_error(where, f"no slot {sorted(required - used)}", f"all of {sorted(required)}")
+        raise phrasing_error(where, f"no slot {sorted(required - used)}", f"all of {sorted(required)}")
 
 
 def _fill(template: str, slots: Mapping[str, str], where: str) -> str:
     for name in find_slot_names(template, where):
         if name not in slots:
-            raise make_phrasing_error(where, f"no value for the slot {name!r}", f"a text for {name!r}")
+            raise phrasing_error(where, f"no value for the slot {name!r}", f"a text for {name!r}")
         value: object = slots[name]
         if not isinstance(value, str) or not value or len(value) > MAX_SLOT_CHARS:
             kind = f"{len(value)} characters" if isinstance(value, str) else type(value).__name__
-            raise make_phrasing_error(
-                where, f"{kind} for the slot {name!r}", f"a text of 1 to {MAX_SLOT_CHARS} characters"
-            )
+            raise phrasing_error(where, f"{kind} for the slot {name!r}", f"a text of 1 to {MAX_SLOT_CHARS} characters")
     return _SLOT.sub(lambda slot: slots[slot[1]], template)
