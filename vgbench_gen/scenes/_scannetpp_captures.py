@@ -148,14 +148,17 @@ class ScanNetPPScene(Scene, abc.ABC):
         return source.poses
 
     def read_objects_and_depth(self, want_depth: bool) -> MeshDepth | None:
-        """Read the objects of `scans/`; the renderer, if it is wanted and there is a mesh.
+        """Read the objects of `scans/`; the renderer of the mesh, if that is wanted.
 
         Raises:
-            SceneError: the mesh is damaged and depth was to come from it.
+            SceneError: depth is to come from the mesh, and it is damaged or not there.
         """
         if not self.mesh.exists():
-            if not want_depth:  # scenes without a mesh have no sensor depth either
-                note_missing(self.issues, [self.mesh], _NO_OBJECTS)
+            if want_depth:
+                expected = "one, as there is no sensor depth (scenes of nvs_test have none)"
+                remedy = "Download the mesh, or leave this scene out."
+                raise SceneError(self.mesh, "no mesh to render depth from", expected, remedy)
+            note_missing(self.issues, [self.mesh], _NO_OBJECTS)
             return None
         read_mesh = partial(self._read_mesh, want_depth)
         mesh = read_mesh() if want_depth else try_to_read(self.issues, read_mesh, _NO_OBJECTS)
@@ -183,6 +186,11 @@ class ScanNetPPScene(Scene, abc.ABC):
         if lens not in self._undistorters:
             self._undistorters[lens] = Undistorter(lens, f"{self.id}/colmap/cameras.txt")
         return self._undistorters[lens].camera, self._undistorters[lens]
+
+    def find_mask(self, key: str) -> Callable[[], Mask] | None:
+        """What reads the mask of a frame; None where it has none."""
+        path = self.masks.get(key)
+        return None if path is None else lambda: decode_mask_u8(read_picture(path), path)
 
     def list_pictures(self, name: str, without: str = "") -> dict[str, Path]:
         """Pictures of one folder by frame key. What is left out becomes an issue, as of `list_files`."""
@@ -229,13 +237,9 @@ class DslrScene(ScanNetPPScene):
         if lenses is None:
             found, expected = "no camera for resized_images/", "colmap/cameras.txt or nerfstudio/transforms.json"
             raise SceneError(self.id, found, expected, "Download dslr/colmap.")
-        self.size = read_first_size(
-            self.pictures.values(), f"{self.id}/{next(iter(self.pictures.values())).parent.name}"
-        )
+        self.size = read_first_size(self.pictures.values(), self.folder)
         renderer = self.read_objects_and_depth(want_depth=True)
-        if renderer is None:
-            found, expected = "no mesh to render depth from", "one (scenes of nvs_test have none)"
-            raise SceneError(self.mesh, found, expected, "Download the mesh, or leave this scene out.")
+        assert renderer is not None
         if colmap is not None and colmap.poses:
             poses = colmap.poses
             self.issues += colmap.problems
@@ -288,7 +292,7 @@ class DslrScene(ScanNetPPScene):
             camera,
             *make_color_readers(self.pictures[key], self.size),
             *_render_depth(renderer, camera, pose),
-            read_mask=partial(_read_mask, self.masks[key]) if key in self.masks else None,
+            self.find_mask(key),
             undistorter=undistorter,
         )
 
@@ -323,10 +327,6 @@ class IphoneScene(ScanNetPPScene):
         if depth_size is None and self.split != "test":  # of which some have none
             note_missing(self.issues, [self.folder / "depth.bin"], "nor depth/: depth is rendered from the mesh")
         renderer = self.read_objects_and_depth(depth_size is None)
-        if depth_size is None and renderer is None:
-            found = f"neither depth.bin nor depth/ nor {self.mesh}"
-            expected, remedy = "one of them (scenes of nvs_test have none)", "Download one, or leave this scene out."
-            raise SceneError(f"{self.id}: {self.folder}", found, expected, remedy)
         frames: list[LazyFrame] = []
         for key in (keys := self._choose_keys(poses)):
             try:
@@ -433,10 +433,9 @@ class IphoneScene(ScanNetPPScene):
             self.issues.append(Issue(key, "color_missing", "no picture in rgb/"))
             return []
         camera, undistorter = self._find_camera(key, pose)
-        if depth_size is None:
-            assert renderer is not None
+        if renderer is not None:
             depth_camera, depth = _render_depth(renderer, camera, pose)
-        elif (found := self._find_depth(key, depth_size)) is not None:
+        elif depth_size is not None and (found := self._find_depth(key, depth_size)) is not None:
             depth_camera, depth = resize_camera(camera, *depth_size), found
         else:
             self.issues.append(Issue(key, "depth_missing", "no record in depth.bin and no picture in depth/"))
@@ -450,7 +449,7 @@ class IphoneScene(ScanNetPPScene):
             *self._find_color(key),
             depth_camera,
             depth,
-            self._find_mask(key),
+            self.find_mask(key),
             undistorter=undistorter,
             depth_is_distorted=depth_size is not None,
         )
@@ -469,10 +468,9 @@ class IphoneScene(ScanNetPPScene):
             return partial(stream.read, index)
         return None
 
-    def _find_mask(self, key: str) -> Callable[[], Mask] | None:
-        if key in self.masks:
-            return partial(_read_mask, self.masks[key])
-        return None if self._mask_video is None else partial(self._mask_video.grey, _find_index(key))
+    def find_mask(self, key: str) -> Callable[[], Mask] | None:
+        video = self._mask_video
+        return super().find_mask(key) if video is None else partial(video.grey, _find_index(key))
 
     def _find_camera(self, key: str, pose: CheckedPose) -> tuple[Camera, Undistorter | None]:
         if self._colmap is not None:
@@ -492,10 +490,6 @@ class IphoneScene(ScanNetPPScene):
 def _find_index(key: str) -> int:
     """Index in the video of "frame_000120"."""
     return int(key.rpartition("_")[2])
-
-
-def _read_mask(path: Path) -> Mask:
-    return decode_mask_u8(read_picture(path), path)
 
 
 def _read_png_depth(path: Path, size: tuple[int, int]) -> DepthArray:

@@ -74,7 +74,7 @@ def read_bytes(path: Path, where: object, max_bytes: int, error: type[FormatErro
         if size > max_bytes:
             raise error(where, f"{size} bytes", f"at most {max_bytes}", "This is not such a file; get the original.")
         try:
-            return file.read(max_bytes)
+            return file.read(size)
         except OSError as problem:
             reason = problem.strerror or str(problem)
             raise error(where, reason, "a readable file", "Check the disk and copy the file again.") from problem
