@@ -12,7 +12,7 @@ from vgbench_gen.core.errors import FormatError, FrameError, SceneError
 from vgbench_gen.core.types import Camera, FloatArray
 from vgbench_gen.geometry.cameras import resize_camera, rotate_camera_by_quarters
 from vgbench_gen.scenes.base import Issue
-from vgbench_gen.scenes.plausible import RANGES, check_camera
+from vgbench_gen.scenes.plausible import check_camera
 
 # A principal point further from the middle than this share of the picture means that K belongs to another size
 # (half size: 0.25, double size: 0.5); phones and their rectified pictures stay below 0.1.
@@ -42,17 +42,6 @@ def make_pinhole(
         found = f"principal point ({camera.cx:.1f}, {camera.cy:.1f}) for {width}x{height} pixels"
         raise error(where, found, "a principal point near the middle", "This K was made for another picture size.")
     return camera
-
-
-def do_sizes_match(K: FloatArray, width: int, height: int) -> bool:
-    """Whether K can belong to a picture of this size: principal point near the middle, field of view 6 to 157 deg."""
-    limits = RANGES["focal length over the longer side"]
-    focal = K[0, 0] / max(width, height), K[1, 1] / max(width, height)
-    return bool(
-        _measure_off_centre(K, (width, height)) <= _MAX_OFF_CENTRE
-        and limits.low <= min(focal)
-        and max(focal) <= limits.high
-    )
 
 
 def _measure_off_centre(K: FloatArray, size: tuple[int, int]) -> float:
@@ -94,7 +83,7 @@ def choose_camera(
     if made_for is None or made_for == actual:
         return make_pinhole(K, *actual, where, error), ""
     if made_for == actual[::-1]:
-        if do_sizes_match(K, *actual):
+        if _measure_off_centre(K, actual) <= _MAX_OFF_CENTRE:
             return make_pinhole(K, *actual, where, error), "size_swapped"
         return rotate_camera_by_quarters(make_pinhole(K, *made_for, where, error), 1), "k_turned"
     if min(made_for) > 0 and abs(actual[0] * made_for[1] / (actual[1] * made_for[0]) - 1) < 0.01:

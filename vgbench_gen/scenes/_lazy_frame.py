@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -81,19 +80,18 @@ class LazyFrame(Frame):
 
 def make_color_readers(path: Path, size: tuple[int, int]) -> ColorReaders:
     """`LazyFrame.read_color` and `LazyFrame.read_encoded` of a picture file of this (width, height)."""
-    return partial(_read_color, path, size), partial(_read_plain, path, size)
-
-
-def _read_color(path: Path, size: tuple[int, int]) -> ColorArray:
-    return decode_image_rgb(read_picture(path), path, size)
-
-
-def _read_plain(path: Path, size: tuple[int, int]) -> bytes | None:
-    return keep_plain(read_picture(path), path, size)
+    return (
+        lambda: decode_image_rgb(read_picture(path), path, size),
+        lambda: keep_plain(read_picture(path), path, size),
+    )
 
 
 def check_aspect(
-    size: tuple[int, int], reference: tuple[int, int], where: object, error: type[FormatError] = SceneError
+    size: tuple[int, int],
+    reference: tuple[int, int],
+    where: object,
+    error: type[FormatError] = SceneError,
+    most: float = _MAX_ASPECT_ERROR,
 ) -> None:
     """Refuse a size of another shape than the reference: it is another crop or orientation, not another scale.
 
@@ -101,6 +99,6 @@ def check_aspect(
         FormatError: (of type `error`).
     """
     ratio = size[0] * reference[1] / (size[1] * reference[0])
-    if not abs(ratio - 1.0) <= _MAX_ASPECT_ERROR:
+    if not abs(ratio - 1.0) <= most:
         expected = f"the shape of {reference[0]}x{reference[1]}"
         raise error(where, f"{size[0]}x{size[1]} pixels", expected, "Use files of the same export.")

@@ -310,7 +310,11 @@ class IphoneScene(ScanNetPPScene):
     )
 
     def read(self) -> tuple[list[LazyFrame], set[str]]:
-        self._phone = self._read_phone()
+        path, self._phone = self.folder / "pose_intrinsic_imu.json", PoseSource()
+        if path.exists():
+            self._phone = read_phone_json(inside(self.root, path), f"{self.id}/{path.name}")
+        else:
+            note_missing(self.issues, [path], "most frames have no pose")
         # Problems with single images matter only where it gives the poses, see `_choose_poses`.
         self._colmap = self.read_colmap("lens distortion and poses of COLMAP are unknown")
         self._nerfstudio = self.read_nerfstudio("transforms.json")
@@ -318,7 +322,13 @@ class IphoneScene(ScanNetPPScene):
         # Not everybody makes the masks.
         self.masks = self.list_pictures("rgb_masks", _NO_MASKS if (self.folder / "rgb_masks").exists() else "")
         poses = self._choose_poses()
-        self._video, self.size = self._open_color()
+        if self.pictures:
+            self._video, self.size = None, read_first_size(self.pictures.values(), f"{self.id}/rgb")
+        elif (video := self._open_video(_VIDEOS)) is not None:
+            self._video, self.size = video, (video.width, video.height)
+        else:
+            found = "neither rgb.mkv nor rgb.mp4 nor pictures in rgb/"
+            raise SceneError(f"{self.id}: {self.folder}", found, "one of them", "Download rgb.mkv.")
         self._mask_video = None if self.masks else self._open_video(_MASK_VIDEOS)
         if self._video is not None and self._mask_video is None and not self.masks:
             note_missing(self.issues, [self.folder / _MASK_VIDEOS[0]], _NO_MASKS)
@@ -335,15 +345,6 @@ class IphoneScene(ScanNetPPScene):
                 self.issues.append(Issue(key, "intrinsic_invalid", str(problem)))
         self._note_lengths(_find_index(keys[-1]) + 1 if keys else 0)
         return frames, {*self._phone.times_s, *poses, *(issue.frame_id for issue in self.issues if issue.frame_id)}
-
-    # -- poses --------------------------------------------------------------------------------------------------
-
-    def _read_phone(self) -> PoseSource:
-        path = self.folder / "pose_intrinsic_imu.json"
-        if path.exists():
-            return read_phone_json(inside(self.root, path), f"{self.id}/{path.name}")
-        note_missing(self.issues, [path], "most frames have no pose")
-        return PoseSource()
 
     def _choose_poses(self) -> dict[str, CheckedPose]:
         """Poses of the scene's one source, by frame key."""
@@ -382,8 +383,6 @@ class IphoneScene(ScanNetPPScene):
             detail = f"aligned_pose and COLMAP differ by {gap_m:.3f} m and {gap_deg:.2f} degrees on median"
             self.issues.append(Issue("", "pose_sources_disagree", detail))
 
-    # -- pixels -------------------------------------------------------------------------------------------------
-
     def _open_video(self, names: tuple[str, ...]) -> Video | None:
         path = next((self.folder / name for name in names if (self.folder / name).exists()), None)
         if path is None:
@@ -392,15 +391,6 @@ class IphoneScene(ScanNetPPScene):
         video = Video(path, f"{self.id}/{path.name}")
         self.resources.callback(video.close)
         return video
-
-    def _open_color(self) -> tuple[Video | None, tuple[int, int]]:
-        if self.pictures:
-            return None, read_first_size(self.pictures.values(), f"{self.id}/rgb")
-        video = self._open_video(_VIDEOS)
-        if video is None:
-            found = "neither rgb.mkv nor rgb.mp4 nor pictures in rgb/"
-            raise SceneError(f"{self.id}: {self.folder}", found, "one of them", "Download rgb.mkv.")
-        return video, (video.width, video.height)
 
     def _open_depth(self) -> tuple[DepthBin | None, tuple[int, int] | None]:
         """The stream, if there is one, and the size of sensor depth (None: there is no sensor depth)."""
@@ -423,8 +413,6 @@ class IphoneScene(ScanNetPPScene):
         if stream is not None and stream.note:
             self.issues.append(Issue("", "depth_bin_odd", f"{self.id}/depth.bin: {stream.note}"))
 
-    # -- one frame ----------------------------------------------------------------------------------------------
-
     def _make_frames(
         self, key: str, pose: CheckedPose, depth_size: tuple[int, int] | None, renderer: MeshDepth | None
     ) -> list[LazyFrame]:
@@ -433,6 +421,11 @@ class IphoneScene(ScanNetPPScene):
             self.issues.append(Issue(key, "color_missing", "no picture in rgb/"))
             return []
         camera, undistorter = self._find_camera(key, pose)
+        color: ColorReaders
+        if self._video is not None:
+            color = partial(self._video.rgb, _find_index(key)), None
+        else:
+            color = make_color_readers(self.pictures[key], self.size)
         if renderer is not None:
             depth_camera, depth = _render_depth(renderer, camera, pose)
         elif depth_size is not None and (found := self._find_depth(key, depth_size)) is not None:
@@ -446,7 +439,7 @@ class IphoneScene(ScanNetPPScene):
             pose.world_from_camera,
             pose.deviation,
             camera,
-            *self._find_color(key),
+            *color,
             depth_camera,
             depth,
             self.find_mask(key),
@@ -455,15 +448,11 @@ class IphoneScene(ScanNetPPScene):
         )
         return [frame]
 
-    def _find_color(self, key: str) -> ColorReaders:
-        if self._video is not None:
-            return partial(self._video.rgb, _find_index(key)), None
-        return make_color_readers(self.pictures[key], self.size)
-
     def _find_depth(self, key: str, size: tuple[int, int]) -> Callable[[], DepthArray] | None:
         index, stream = _find_index(key), self._stream
         if key in self.depths:
-            return partial(_read_png_depth, self.depths[key], size)
+            path = self.depths[key]
+            return lambda: decode_depth_u16(read_picture(path), path, size) * np.float32(0.001)
         if stream is not None and (stream.count is None or index < stream.count):
             return partial(stream.read, index)
         return None
@@ -490,11 +479,6 @@ class IphoneScene(ScanNetPPScene):
 def _find_index(key: str) -> int:
     """Index in the video of "frame_000120"."""
     return int(key.rpartition("_")[2])
-
-
-def _read_png_depth(path: Path, size: tuple[int, int]) -> DepthArray:
-    depth: DepthArray = decode_depth_u16(read_picture(path), path, size) * np.float32(0.001)
-    return depth
 
 
 def _render_depth(renderer: MeshDepth, camera: Camera, pose: CheckedPose) -> tuple[Camera, Callable[[], DepthArray]]:

@@ -80,10 +80,12 @@ class TarIndex:
             self._note("", "tar_truncated", f"the archive ends at byte {self.size_bytes} without its end mark")
             return None
         if not any(header):
-            self._finish(position)
+            rest = self.size_bytes - position
+            if rest > 1 << 20:  # an archive ends with zeros up to 10 KiB; a preallocated, unfinished download with more
+                self._note("", "tar_truncated", f"end mark at byte {position}, but {rest} bytes follow")
             return None
         size = _number(header[124:136])
-        if not _check_checksum(header) or size < 0:
+        if _number(header[148:156]) != sum(header[:148]) + 8 * 32 + sum(header[156:]) or size < 0:
             self._damaged(position, header)
             return None
         payload = position + _BLOCK
@@ -129,11 +131,6 @@ class TarIndex:
         if len(self.members) > _MAX_MEMBERS:
             raise SceneError(self.path, f"more than {_MAX_MEMBERS} members", "one capture", "Not a capture archive.")
 
-    def _finish(self, position: int) -> None:
-        rest = self.size_bytes - position
-        if rest > 1 << 20:  # an archive ends with zeros up to 10 KiB; a preallocated, unfinished download with more
-            self._note("", "tar_truncated", f"end mark at byte {position}, but {rest} bytes follow")
-
     def _damaged(self, position: int, header: bytes) -> None:
         if position == 0 and header.startswith(_COMPRESSED):
             raise SceneError(self.path, "a compressed archive", "an uncompressed tar", "Unpack it.")
@@ -160,11 +157,6 @@ def _number(field: bytes) -> int:
         return int.from_bytes(field[1:], "big")
     octal = re.fullmatch(rb" *([0-7]*)[\0 ]*", field)
     return int(octal[1] or b"0", 8) if octal else -1
-
-
-def _check_checksum(header: bytes) -> bool:
-    stated = _number(header[148:156])
-    return stated == sum(header[:148]) + 8 * 32 + sum(header[156:])
 
 
 def _name(header: bytes) -> str:

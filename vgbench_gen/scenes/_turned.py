@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from vgbench_gen.core.types import BoolArray, ColorArray, DepthArray, FloatArray
 from vgbench_gen.geometry.boxes import transform_box
 from vgbench_gen.geometry.cameras import (
+    Rect,
     count_upright_turns,
     quarter_turn_rotation,
     rotate_camera_by_quarters,
@@ -78,15 +80,16 @@ class TurnedFrame(Frame):
     def objects(self) -> Sequence[FrameObject]:
         turned_from_camera = make_pose(quarter_turn_rotation(self._k), np.zeros(3))
         width, height = self._frame.camera.size
+
+        def turn(rect: Rect | None) -> Rect | None:
+            return None if rect is None else rotate_rect_by_quarters(rect, width, height, self._k)
+
         return tuple(
-            FrameObject(
-                item.instance_id,
-                item.label,
-                transform_box(item.box, turned_from_camera, item.box.frame),
-                None if item.rendered_px is None else rotate_rect_by_quarters(item.rendered_px, width, height, self._k),
-                None
-                if item.projected_px is None
-                else rotate_rect_by_quarters(item.projected_px, width, height, self._k),
+            replace(
+                item,
+                box=transform_box(item.box, turned_from_camera, item.box.frame),
+                rendered_px=turn(item.rendered_px),
+                projected_px=turn(item.projected_px),
             )
             for item in self._frame.objects()
         )

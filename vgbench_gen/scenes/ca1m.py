@@ -24,6 +24,7 @@ from vgbench_gen.geometry.poses import angle_between_deg, check_pose
 from vgbench_gen.scenes._ca1m_boxes import read_frame_objects, read_world_objects
 from vgbench_gen.scenes._ca1m_members import Members
 from vgbench_gen.scenes._cameras import choose_camera
+from vgbench_gen.scenes._lazy_frame import check_aspect
 from vgbench_gen.scenes.base import (
     DatasetInfo,
     DepthKind,
@@ -109,8 +110,7 @@ class CA1MFrame(Frame):
         stated = self._size_entry(entry, issues)
         K_name = self._names.get(f"{measurement}/k")
         if K_name is None:
-            if abs(actual[0] * self.camera.height / (actual[1] * self.camera.width) - 1) > 0.01:
-                raise FrameError(where, f"{actual[0]}x{actual[1]} pixels and no K", f"the shape of {self.camera.size}")
+            check_aspect(actual, self.camera.size, f"{where}, without K", FrameError, 0.01)
             return resize_camera(self.camera, *actual), actual
         K = parse_matrix(self._members.json(K_name), self._members.where(K_name), [(3, 3), (4, 4)])
         camera, repair = choose_camera(K, stated, actual, where)

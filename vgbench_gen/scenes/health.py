@@ -131,7 +131,12 @@ def summarise_health(scene: Scene, variant: str = "") -> SceneHealth:
     except FrameError as error:
         warn.append(f"colour of frame {scene.frames[wanted[len(wanted) // 2]].id} is unreadable: {error}")
     coverage, median_m = compute_depth_statistics(list(depths.values()))
-    bad += _find_depth_faults(coverage, median_m) if depths else [f"no depth could be read; {'; '.join(warn[:1])}"]
+    if not depths:
+        bad.append(f"no depth could be read; {'; '.join(warn[:1])}")
+    elif coverage <= MIN_COVERAGE:
+        bad.append(f"depth covers {coverage:.1%} of the image; wrong decoding?")
+    elif not DEPTH_RANGE_M[0] <= median_m <= DEPTH_RANGE_M[1]:
+        bad.append(f"median depth {median_m:.3g} m; wrong unit or decoding?")
     views = cross_view(scene, [pair for pair in pairs if pair[0] in depths and pair[1] in depths], depths)
     fits, pose_bad, pose_warn = _judge_poses(views, len(pairs))
     up = find_orientation(scene)
@@ -273,14 +278,6 @@ def _judge_poses(views: Sequence[CrossView], pairs: int) -> tuple[tuple[str, ...
     if fits:
         return fits, [f"views that should overlap do not{hint}"], []
     return (), [], ["poses unchecked: no pair of views overlaps" if pairs else "poses unchecked: one frame only"]
-
-
-def _find_depth_faults(coverage: float, median_m: float) -> list[str]:
-    if coverage <= MIN_COVERAGE:
-        return [f"depth covers {coverage:.1%} of the image; wrong decoding?"]
-    if not DEPTH_RANGE_M[0] <= median_m <= DEPTH_RANGE_M[1]:
-        return [f"median depth {median_m:.3g} m; wrong unit or decoding?"]
-    return []
 
 
 def _collect_frame_remarks(scene: Scene, issues: Mapping[str, int]) -> list[str]:

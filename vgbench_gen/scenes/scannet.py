@@ -119,8 +119,9 @@ class ScanNet(Loader):
     def open(self, ref: SceneRef) -> ScanNetScene:
         folder = ref.path.parent if ref.path.suffix == ".sens" else ref.path
         home = _find_annotation_folder(folder, ref.scene_id)
-        path, issues = home / f"{ref.scene_id}.txt", list[Issue]()
-        keys = (try_to_read(issues, partial(_read_keys, path), _OWN_AXES) if path.exists() else None) or {}
+        path, issues, keys = home / f"{ref.scene_id}.txt", list[Issue](), dict[str, str]()
+        if path.exists():
+            keys = parse_keys(try_to_read(issues, lambda: read_text(inside(home, path), path), _OWN_AXES) or "")
         sens, exported = _find_sens_file(folder), find_exported_variant(folder)
         if sens is not None:
             recording = open_sens(inside(folder, sens))
@@ -169,10 +170,6 @@ def _read_alignment(path: Path, keys: dict[str, str], promised: bool, issues: li
     if promised and not any(str(path) in issue.detail for issue in issues):
         issues.append(Issue("", LOST[0], f"{path}: no axisAlignment; {_OWN_AXES}"))
     return np.eye(4)
-
-
-def _read_keys(path: Path) -> dict[str, str]:
-    return parse_keys(read_text(inside(path.parent, path), path))
 
 
 def _find_annotation_folder(folder: Path, scan_id: str) -> Path:

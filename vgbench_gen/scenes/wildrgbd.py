@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from vgbench_gen.core.errors import FormatError, FrameError, PoseError, SceneError
-from vgbench_gen.core.types import BoolArray, DepthArray, FloatArray
+from vgbench_gen.core.types import BoolArray, FloatArray
 from vgbench_gen.geometry.cameras import resize_camera
 from vgbench_gen.geometry.poses import check_pose
 from vgbench_gen.scenes._cameras import choose_camera
-from vgbench_gen.scenes._lazy_frame import LazyFrame, make_color_readers
+from vgbench_gen.scenes._lazy_frame import LazyFrame, check_aspect, make_color_readers
 from vgbench_gen.scenes.base import DatasetInfo, DepthKind, Frame, Issue, Loader, Scene, SceneObject, SceneRef, loaders
 from vgbench_gen.scenes.files import (
     check_depth_header,
@@ -111,8 +111,7 @@ class WildRGBDScene(Scene):
         check_depth_header(depth_header, depth)
         camera, repair = choose_camera(K, made_for, actual, color)
         size = depth_header.size
-        if abs(size[0] * actual[1] / (size[1] * actual[0]) - 1) > 0.01:
-            raise FrameError(depth, f"{size[0]}x{size[1]} pixels", f"{actual[0]}x{actual[1]} as {color}", _GET_ORIGINAL)
+        check_aspect(size, actual, depth, FrameError, 0.01)
         if repair:
             self.issues.append(Issue(str(number), repair, f"picture {actual}, metadata {made_for}"))
         return LazyFrame(
@@ -122,7 +121,7 @@ class WildRGBDScene(Scene):
             camera,
             *make_color_readers(color, actual),
             camera if size == actual else resize_camera(camera, *size),
-            partial(_read_depth_m, depth, size),
+            lambda: decode_depth_m(read_picture(depth), depth, size, MAX_DEPTH_M),
         )
 
     def _list(self, category: Path, kind: str, digest: list[tuple[object, ...]]) -> dict[int, Path]:
@@ -131,10 +130,6 @@ class WildRGBDScene(Scene):
         found = index_by_number(sizes, ".png", ".jpg", ".jpeg")
         digest += [(f"{kind}/{name}", sizes[name]) for name in found.values()]
         return {number: self._folder / kind / name for number, name in sorted(found.items())}
-
-
-def _read_depth_m(path: Path, size: tuple[int, int]) -> DepthArray:
-    return decode_depth_m(read_picture(path), path, size, MAX_DEPTH_M)
 
 
 def _read_mask(path: Path, size: tuple[int, int]) -> BoolArray:

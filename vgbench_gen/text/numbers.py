@@ -33,7 +33,7 @@ def format_fixed(x: float, decimals: int) -> str:
     """
     text = f"{_check_finite(x):.{decimals}f}"
     # Looked at here: a set of poses or boxes prints a hundred numbers, and a call takes as long as printing one.
-    return _drop_negative_zero(text) if text[0] == "-" else text
+    return text[1:] if text[0] == "-" and not text.strip("-0.") else text
 
 
 def format_significant(x: float, digits: int = 4) -> str:
@@ -137,10 +137,6 @@ def _check_finite(x: float) -> float:
     if not abs(value) < _LARGEST:  # NaN fails this too
         raise ValueError(f"cannot print {value}: numbers must be finite and below {_LARGEST:g}")
     return value
-
-
-def _drop_negative_zero(text: str) -> str:
-    return text[1:] if text.startswith("-") and not text.strip("-0.") else text
 
 
 def format_value(value: Any) -> str:
