@@ -254,7 +254,19 @@ class DslrScene(ScanNetPPScene):
             elif key in bad:
                 self.issues.append(Issue(key, "marked_bad", "is_bad in nerfstudio"))
             else:
-                frames.append(self._make_frame(key, poses[key], lenses.find_lens(poses[key]), renderer))
+                camera, undistorter = self.fit_lens(lenses.find_lens(poses[key]))
+                frame = LazyFrame(
+                    key,
+                    None,
+                    poses[key].world_from_camera,
+                    poses[key].deviation,
+                    camera,
+                    *make_color_readers(self.pictures[key], self.size),
+                    *_render_depth(renderer, camera, poses[key]),
+                    self.find_mask(key),
+                    undistorter=undistorter,
+                )
+                frames.append(frame)
         if without := [key for key in poses if key not in self.pictures]:
             # Hidden test views have poses but no pictures, so this is no fault of single frames.
             self.issues.append(Issue("", "color_missing", f"{len(without)} poses have no picture, e.g. {without[0]}"))
@@ -281,20 +293,6 @@ class DslrScene(ScanNetPPScene):
             expected = f"resized_images/, or {'/ or '.join(_FLAT)}/ with nerfstudio/transforms_undistorted.json"
             raise SceneError(f"{self.id}: {self.folder}", found, expected, "Download one of them.")
         return None
-
-    def _make_frame(self, key: str, pose: CheckedPose, lens: Lens, renderer: MeshDepth) -> LazyFrame:
-        camera, undistorter = self.fit_lens(lens)
-        return LazyFrame(
-            key,
-            None,
-            pose.world_from_camera,
-            pose.deviation,
-            camera,
-            *make_color_readers(self.pictures[key], self.size),
-            *_render_depth(renderer, camera, pose),
-            self.find_mask(key),
-            undistorter=undistorter,
-        )
 
 
 class IphoneScene(ScanNetPPScene):

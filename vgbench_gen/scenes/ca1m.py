@@ -158,7 +158,7 @@ class CA1MScene(Scene):
         self.licence = find_licence(ref.path, LICENCE)
         self.issues = list(members.issues)
         self.total_frames = len(members.frames)
-        self.source_digest = compute_source_digest(members.sizes().items())
+        self.source_digest = compute_source_digest(members.sizes.items())
         self.frames: Sequence[Frame] = self._open_frames()
         self.objects: Sequence[SceneObject] = ()
         without = [frame_id for frame_id, names in members.frames.items() if "wide/instances" not in names]

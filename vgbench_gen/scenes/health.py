@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from vgbench_gen.core.errors import FrameError
-from vgbench_gen.core.types import DepthArray, FloatArray
+from vgbench_gen.core.types import DepthArray
 from vgbench_gen.geometry.cameras import up_in_camera
 from vgbench_gen.geometry.poses import invert, relative_pose, rotation_angle_deg, transform
 from vgbench_gen.geometry.projection import back_project_depth, project, sample_nearest, valid_mask
@@ -146,7 +146,11 @@ def summarise_health(scene: Scene, variant: str = "") -> SceneHealth:
     without_pose = {issue.frame_id for issue in scene.issues if "pose" in issue.reason and issue.frame_id}
     lost = [issue.detail for issue in scene.issues if issue.reason in LOST]
     lost[_MAX_LOST:] = [f"{len(lost) - _MAX_LOST} more files"] if len(lost) > _MAX_LOST else []
-    warn = pose_warn + _collect_frame_remarks(scene, issues) + lost + warn
+    if 2 * len(scene.frames) < scene.total_frames:
+        pose_warn.append(f"only {len(scene.frames)} of {scene.total_frames} frames are usable")
+    if 2 * (doubtful := issues.get("gravity_disagrees", 0)) > len(scene.frames):
+        pose_warn.append(f"gravity and poses disagree in {doubtful} frames")
+    warn = pose_warn + lost + warn
     bad += pose_bad
     verdict = "bad: " + "; ".join(bad + lost) if bad else "warn: " + "; ".join(warn) if warn else "ok"
     return SceneHealth(
@@ -221,8 +225,11 @@ def cross_view(
         stride = max(1, math.isqrt(depths[a].size // _POINTS_PER_FRAME))
         points, _ = back_project_depth(first.depth_camera, depths[a], stride)
         offered += len(points)
+        poses = first.world_from_camera, second.world_from_camera
         for name in CONVENTIONS:
-            b_from_a = _format_relative(first.world_from_camera, second.world_from_camera, name)
+            world_from = [invert(pose) if "inverse" in name else pose for pose in poses]
+            flip = _FLIP if "OpenGL" in name else np.eye(4)
+            b_from_a = relative_pose(world_from[0] @ flip, world_from[1] @ flip)
             uv, z = project(second.depth_camera, transform(b_from_a, points))
             measured = sample_nearest(depths[b], uv).astype(np.float64)
             both = valid_mask(measured) & (z > 0)
@@ -250,14 +257,6 @@ def find_orientation(scene: Scene) -> str:
     return "upright" if y < 0 else "upside down"
 
 
-def _format_relative(world_from_a: FloatArray, world_from_b: FloatArray, convention: str) -> FloatArray:
-    if "inverse" in convention:
-        world_from_a, world_from_b = invert(world_from_a), invert(world_from_b)
-    if "OpenGL" in convention:
-        world_from_a, world_from_b = world_from_a @ _FLIP, world_from_b @ _FLIP
-    return relative_pose(world_from_a, world_from_b)
-
-
 def _judge_poses(views: Sequence[CrossView], pairs: int) -> tuple[tuple[str, ...], list[str], list[str]]:
     """Conventions that would fit instead, what is bad, what is doubtful."""
     stated = views[0].error
@@ -278,13 +277,3 @@ def _judge_poses(views: Sequence[CrossView], pairs: int) -> tuple[tuple[str, ...
     if fits:
         return fits, [f"views that should overlap do not{hint}"], []
     return (), [], ["poses unchecked: no pair of views overlaps" if pairs else "poses unchecked: one frame only"]
-
-
-def _collect_frame_remarks(scene: Scene, issues: Mapping[str, int]) -> list[str]:
-    remarks = []
-    if 2 * len(scene.frames) < scene.total_frames:
-        remarks.append(f"only {len(scene.frames)} of {scene.total_frames} frames are usable")
-    doubtful = issues.get("gravity_disagrees", 0)
-    if 2 * doubtful > len(scene.frames):
-        remarks.append(f"gravity and poses disagree in {doubtful} frames")
-    return remarks

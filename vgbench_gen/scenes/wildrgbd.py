@@ -66,9 +66,9 @@ class WildRGBDScene(Scene):
         self.up_world: FloatArray | None = None
         self.depth_kind: DepthKind = "sensor"
         self.licence = find_licence(folder, LICENCE)
-        metadata = _refuse_outside(category_folder, folder / "metadata")
+        metadata = inside(category_folder, folder / "metadata")
         K, made_for = read_intrinsics(read_json(metadata, metadata, _MAX_METADATA_BYTES), metadata)
-        poses_path = _refuse_outside(category_folder, folder / "cam_poses.txt")
+        poses_path = inside(category_folder, folder / "cam_poses.txt")
         poses, seen, issues = read_poses(poses_path)
         self.issues += issues
         digest: list[tuple[object, ...]] = [(path.name, read_picture(path)) for path in (metadata, poses_path)]
@@ -282,10 +282,3 @@ def _find_category(scene: Path) -> tuple[Path, str]:
     """Category folder and its name: `<category>/scenes/<scene>`, or the parent where `scenes` was left out."""
     folder = scene.parent.parent if scene.parent.name == "scenes" else scene.parent
     return folder, folder.name
-
-
-def _refuse_outside(category: Path, path: Path) -> Path:
-    """The path itself, after refusing a link that leaves the category."""
-    if path.is_symlink():
-        inside(category, path)
-    return path
