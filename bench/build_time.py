@@ -7,8 +7,8 @@ import time
 from bench.session import Built, Session
 from bench.table import Row
 from vgbench_gen.core.errors import FrameError, SceneError
-from vgbench_gen.scenes._keyframes import choose_keyframes
 from vgbench_gen.scenes.base import loaders
+from vgbench_gen.scenes.view import choose_keyframes
 from vgbench_gen.store import pictures
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.media import MediaStore

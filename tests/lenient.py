@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from vgbench_gen.core.gates import Gates
+from vgbench_gen.core.gates import Gates, TaskGates
 from vgbench_gen.tasks.gates import CameraGates
 
 
 def without_lines(gates: Gates) -> Gates:
     """The same gates, but cameras are asked about whatever the lines of an image say."""
-    return gates.with_section(CameraGates(undecided_max=1e9))
+    return replace_section(gates, CameraGates(undecided_max=1e9))
+
+
+def replace_section(gates: Gates, own: TaskGates) -> Gates:
+    """The same gates with those of one task replaced."""
+    return gates.model_copy(update={own.section: own})

@@ -152,7 +152,7 @@ def bad(change: str) -> npt.NDArray[np.float64]:
     return pose
 
 
-TAIL = " Leave this frame out, or export its pose again."
+TAIL = " Copy, download or export it again; until then the frame is left out."
 RIGID = "; expected a finite rigid 4x4 transform." + TAIL
 
 

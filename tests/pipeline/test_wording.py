@@ -28,7 +28,6 @@ from vgbench_gen.store.provenance import dataset_fingerprint, read_manifest
 from vgbench_gen.text.bank import Bank, accept_entries, add_wordings, find_origin, load_bank, load_shipped, save_bank
 from vgbench_gen.text.marks import compile_mark_names
 from vgbench_gen.text.paraphrase.rounds import Asker
-from vgbench_gen.text.render import PhrasingError
 
 TASKS = ("metric_depth", "point_tracking", "relative_depth")
 Capture = pytest.CaptureFixture[str]
@@ -160,7 +159,7 @@ def test_banks_are_checked_when_they_are_read(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match=re.escape(said)):
             load_bank(path)
     path.write_text(whole + whole.partition("\n\n")[2].join(["\n", ""]))
-    with pytest.raises(PhrasingError, match="this id twice"):
+    with pytest.raises(ConfigError, match="this id twice"):
         load_bank(path)
     with pytest.raises(ConfigError, match="no such file"):
         load_bank(tmp_path / "other.toml")

@@ -56,7 +56,7 @@ def test_poses_equal_pycolmaps(tmp_path: Path, points: str) -> None:
         np.testing.assert_allclose(model.poses[image.name[:8]].world_from_camera, expected, atol=1e-12)
     for key, pose in zip(KEYS, POSES.values(), strict=True):
         np.testing.assert_allclose(model.poses[key].world_from_camera, pose, atol=1e-12)
-    np.testing.assert_allclose(model.cameras[1].K, writer.PHONE_K, atol=1e-12)
+    np.testing.assert_allclose(model.lenses[1].K, writer.PHONE_K, atol=1e-12)
 
 
 def test_names_lose_their_folder_and_long_lines_are_passed_over(tmp_path: Path) -> None:

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from vgbench_gen.core.errors import FrameError, SceneError
-from vgbench_gen.scenes._jpeg_seams import find_seam
 from vgbench_gen.scenes.files import (
     compute_source_digest,
     decode_depth_u16,
     decode_image_rgb,
     decode_mask_u8,
+    find_seam,
     inside,
     parse_matrix,
     read_json,

@@ -6,7 +6,7 @@ import numpy as np
 
 from tests.scenes import scannetpp_writer as writer
 from vgbench_gen.core.types import Camera
-from vgbench_gen.scenes._render_depth import MeshDepth
+from vgbench_gen.scenes._mesh import MeshDepth
 
 CAMERA = Camera(np.array([[90.0, 0, 40.25], [0, 95.0, 28.5], [0, 0, 1]]), 80, 60)
 

@@ -203,7 +203,7 @@ def test_pictures_of_another_size_rescale_the_intrinsics(tmp_path: Path) -> None
 
     # Made for neither.
     (folder / "intrinsic/intrinsic_color.txt").write_text(text(K * 8 * np.array([[1.0], [1.0], [1 / 8]])))
-    with pytest.raises(SceneError, match="another resolution"):
+    with pytest.raises(SceneError, match="another picture size"):
         opened(folder)
 
 

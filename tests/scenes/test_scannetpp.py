@@ -17,8 +17,7 @@ from scipy.spatial.transform import Rotation
 from tests.scenes import scannetpp_writer as writer
 from vgbench_gen.core.errors import FrameError, SceneError
 from vgbench_gen.geometry.boxes import contains
-from vgbench_gen.scenes._mesh import read_ply
-from vgbench_gen.scenes._render_depth import MeshDepth
+from vgbench_gen.scenes._mesh import MeshDepth, read_ply
 from vgbench_gen.scenes._scannetpp_objects import read_objects
 from vgbench_gen.scenes.base import Frame, Scene, SceneRef
 from vgbench_gen.scenes.scannetpp import ScanNetPP

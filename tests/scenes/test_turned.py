@@ -86,7 +86,7 @@ def test_masks_boxes_and_rectangles_turn_along(k: int) -> None:
     inside = color[y1 : y2 + 1, x1 : x2 + 1].reshape(-1, 3)
     assert (inside.min(0)[:2].tolist(), inside.max(0)[:2].tolist()) == ([10, 20], [30, 25])
     assert item.projected_px is None
-    assert (turned.encoded_color(), TurnedFrame(Plain(), 4).encoded_color()) == (None, b"jpeg")
+    assert turned.encoded_color() is None
     frame = Plain()
     assert turn_upright(frame, 0) is frame
 

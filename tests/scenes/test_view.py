@@ -17,8 +17,7 @@ from vgbench_gen.core.types import ColorArray, FloatArray
 from vgbench_gen.geometry.poses import make_pose
 from vgbench_gen.geometry.visibility import VISIBLE, classify
 from vgbench_gen.scenes import view as view_module
-from vgbench_gen.scenes._keyframes import choose_keyframes
-from vgbench_gen.scenes.view import SceneView, make_delivered_camera
+from vgbench_gen.scenes.view import SceneView, choose_keyframes, make_delivered_camera
 
 
 def decode(data: bytes) -> ColorArray:

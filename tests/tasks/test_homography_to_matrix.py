@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tests.lenient import replace_section
 from tests.scene_factory import room_scene
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import rng_for
@@ -325,7 +326,7 @@ def test_the_second_picture_is_the_first_one_warped(view: SceneView, facts: list
 
 
 def test_a_frame_without_corners_is_rejected_with_its_count(view: SceneView) -> None:
-    strict = HomographyToMatrix(Gates().with_section(HomographyGates(keypoints_min=10**6)))
+    strict = HomographyToMatrix(replace_section(Gates(), HomographyGates(keypoints_min=10**6)))
     drafts = list(strict.drafts(view, rng_for(0, "r"), 10))
     assert len(drafts) == 2 * len(view.frames)
     for draft in drafts:
@@ -335,7 +336,7 @@ def test_a_frame_without_corners_is_rejected_with_its_count(view: SceneView) -> 
 
 
 def test_a_crop_that_leaves_no_room_is_rejected(view: SceneView) -> None:
-    whole = HomographyToMatrix(Gates().with_section(HomographyGates(crop_share=0.95)))
+    whole = HomographyToMatrix(replace_section(Gates(), HomographyGates(crop_share=0.95)))
     drafts = list(whole.drafts(view, rng_for(0, "r"), 10))
     assert {draft.reason for draft in drafts if isinstance(draft, Rejected)} == {"warps_border"}
     assert not any(isinstance(draft, Fact) for draft in drafts)

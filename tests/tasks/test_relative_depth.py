@@ -7,6 +7,7 @@ import cv2
 import numpy as np
 import pytest
 
+from tests.lenient import replace_section
 from tests.scene_factory import render
 from tests.small_room import small_room, small_view
 from vgbench_gen.core.errors import GeometryError
@@ -168,7 +169,7 @@ def test_breaking_either_route_sinks_the_draft(facts: list[Fact]) -> None:
 
 def test_what_cannot_be_asked_says_why() -> None:
     gates = Gates()
-    strict = gates.with_section(DepthMargins(order_gap_min_m=9.0))
+    strict = replace_section(gates, DepthMargins(order_gap_min_m=9.0))
     drafts = list(RelativeDepth(strict).drafts(small_view(), np.random.default_rng(0), 10))
     assert {d.reason for d in drafts if isinstance(d, Rejected)} == {"no_option_set"}
     assert not [d for d in drafts if isinstance(d, Fact)]

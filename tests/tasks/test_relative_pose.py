@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 from scipy.spatial.transform import Rotation
 
+from tests.lenient import replace_section
 from tests.tasks.two_view_scenes import (
     drawn,
     posed,
@@ -332,7 +333,7 @@ def test_a_factorial_set_turned_around_is_none_and_its_partner_draws_its_own() -
 
 def test_margins_come_from_the_gates() -> None:
     fact = drawn(TASK, room_view())[0][0]
-    loose = RelativePose(Gates().with_section(PoseMargins(rotation_gap_min_deg=5.0, reprojection_gap_min_d=2.0)))
+    loose = RelativePose(replace_section(Gates(), PoseMargins(rotation_gap_min_deg=5.0, reprojection_gap_min_d=2.0)))
     pairs = itertools.combinations(fact.candidates, 2)
     a, b = next((a, b) for a, b in pairs if 0.1 < TASK.margin_ratio(a, b, fact) < 3)
     assert loose.margin_ratio(a, b, fact) > TASK.margin_ratio(a, b, fact)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from tests.lenient import replace_section
 from tests.tasks.two_view_scenes import drawn, room_view, with_pictures, with_truth_value
 from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.gates import Gates
@@ -164,7 +165,7 @@ def test_captures_give_facts_where_their_paths_allow_it(captures: Path) -> None:
     with loader.open(ref) as scene:
         view = SceneView(scene, Gates())
         rejects = drawn(TASK, view)[1]
-        loose = ViewAfterMotion(Gates().with_section(ViewMargins(overlap_min=0.2, overlap_spread_max=0.5)))
+        loose = ViewAfterMotion(replace_section(Gates(), ViewMargins(overlap_min=0.2, overlap_spread_max=0.5)))
         facts = drawn(loose, view)[0]
         agreed = [fact for fact in facts if loose.agreement(loose.recheck(fact, view), fact) <= 1]
     assert all(r.reason in {"no_option_set", "few_alike"} or r.reason.startswith("views_") for r in rejects)

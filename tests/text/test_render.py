@@ -8,7 +8,7 @@ import pytest
 
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.text import render
-from vgbench_gen.text.render import Phrasing, PhrasingError
+from vgbench_gen.text.render import Phrasing
 
 
 def task_file(folder: Path, question: str = "How far is {{ thing }}?", context: str = "In {{ unit }}.") -> Path:
@@ -60,17 +60,17 @@ def test_fills_question_and_context(tmp_path: Path) -> None:
     ],
 )
 def test_refuses_everything_but_plain_slots(tmp_path: Path, hostile: str) -> None:
-    with pytest.raises(PhrasingError, match="plain slots") as caught:
+    with pytest.raises(ConfigError, match="plain slots") as caught:
         render.load_task_file(task_file(tmp_path, hostile))
     assert isinstance(caught.value, ConfigError)
-    assert "toy.toml, toy.judgment.3" in caught.value.where
-    with pytest.raises(PhrasingError, match="plain slots"):
+    assert "toy.toml, toy.judgment.3" in str(caught.value)
+    with pytest.raises(ConfigError, match="plain slots"):
         render.load_task_file(task_file(tmp_path, context="In {{ unit }}." + hostile))
 
 
 def test_refuses_a_hostile_phrasing_built_by_hand() -> None:
     bad = Phrasing("x", "toy", "judgment", "{{ ''.__class__ }}", "c", frozenset(), (), "memory")
-    with pytest.raises(PhrasingError, match="plain slots"):
+    with pytest.raises(ConfigError, match="plain slots"):
         render.render(bad, {})
 
 
@@ -85,7 +85,7 @@ def test_refuses_a_hostile_phrasing_built_by_hand() -> None:
     ],
 )
 def test_refuses_slots_and_lengths_at_load(tmp_path: Path, question: str, match: str) -> None:
-    with pytest.raises(PhrasingError, match=match):
+    with pytest.raises(ConfigError, match=match):
         render.load_task_file(task_file(tmp_path, question))
 
 
@@ -104,7 +104,7 @@ def test_refuses_slots_and_lengths_at_load(tmp_path: Path, question: str, match:
     ],
 )
 def test_refuses_wrong_values(tmp_path: Path, slots: dict[str, str], match: str) -> None:
-    with pytest.raises(PhrasingError, match=match):
+    with pytest.raises(ConfigError, match=match):
         render.render(third(tmp_path), slots)
 
 
@@ -115,7 +115,7 @@ def test_refuses_wrong_values(tmp_path: Path, slots: dict[str, str], match: str)
         ("toy.judgment.4", "toy.multi-choice.4", "repeated or misplaced id"),
         ("toy.judgment.4", "nonsense", "judgment.phrasings.3.id"),
         ('task = "toy"', 'task = "boy"', "the name of the file"),
-        ('task = "toy"', 'task = "toy"\nmood = "good"', "Extra inputs"),
+        ('task = "toy"', 'task = "toy"\nmood = "good"', "unknown key 'mood'"),
         ("states = ", "shades = ", "judgment"),
         ('states = ["unit"]', 'states = ["unit", "mood"]', r"toy\.toml: found \['mood'\] in states of judgment"),
         (
@@ -131,7 +131,7 @@ def test_refuses_files_of_the_wrong_shape(tmp_path: Path, old: str, new: str, ma
     text = path.read_text(encoding="utf-8")
     assert old in text
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
-    with pytest.raises(PhrasingError, match=match):
+    with pytest.raises(ConfigError, match=match):
         render.load_task_file(path)
 
 
@@ -139,20 +139,20 @@ def test_refuses_too_few_phrasings_and_unreadable_files(tmp_path: Path) -> None:
     path = task_file(tmp_path)
     text = path.read_text(encoding="utf-8")
     path.write_text(text[: text.index('[[judgment.phrasings]]\nid = "toy.judgment.6"')], encoding="utf-8")
-    with pytest.raises(PhrasingError, match=r"toy\.toml: found 5 phrasings .* expected at least 6"):
+    with pytest.raises(ConfigError, match=r"toy\.toml: .*phrasings: found .* at least 6"):
         render.load_task_file(path)
-    with pytest.raises(PhrasingError, match="no such file"):
+    with pytest.raises(ConfigError, match="no such file"):
         render.load_task_file(tmp_path / "absent.toml")
     path.write_text("[")
-    with pytest.raises(PhrasingError, match="no valid TOML"):
+    with pytest.raises(ConfigError, match="no valid TOML"):
         render.load_task_file(path)
 
 
 def test_unknown_tasks_and_types() -> None:
     for name in ("metric_deepness", "../words", "/etc/passwd"):
-        with pytest.raises(PhrasingError, match="no file for the task"):
+        with pytest.raises(ConfigError, match="no file for the task"):
             render.load_phrasings(name, "judgment")
-    with pytest.raises(PhrasingError, match=r"no section \[open-ended\]"):
+    with pytest.raises(ConfigError, match=r"no section \[open-ended\]"):
         render.load_phrasings("relative_depth", "open-ended")
 
 
@@ -166,18 +166,18 @@ def test_words() -> None:
         ("option.image", {}, "no value for the slot 'n'"),
         ("option.image", {"n": "1", "m": "2"}, r"unknown slots \['m'\]"),
     ):
-        with pytest.raises(PhrasingError, match=match):
+        with pytest.raises(ConfigError, match=match):
             render.fill_word(key, **slots)
 
 
 def test_words_are_plain_text_with_slots(tmp_path: Path) -> None:
     path = tmp_path / "words.toml"
     path.write_text("[a]\nb = \"{{ ''.__class__ }}\"\n", encoding="utf-8")
-    with pytest.raises(PhrasingError, match=r"a\.b.*plain slots"):
+    with pytest.raises(ConfigError, match=r"a\.b.*plain slots"):
         render.load_words(path)
     other = tmp_path / "flat.toml"
     other.write_text('b = "x"\n', encoding="utf-8")
-    with pytest.raises(PhrasingError, match="valid dictionary"):
+    with pytest.raises(ConfigError, match="expected an object"):
         render.load_words(other)
 
 
@@ -222,5 +222,5 @@ def test_a_file_in_the_short_form_takes_its_clauses_in_turn(tmp_path: Path) -> N
     ],
 )
 def test_a_short_file_with_a_fault_is_refused(tmp_path: Path, change: tuple[str, str], match: str) -> None:
-    with pytest.raises(PhrasingError, match=match):
+    with pytest.raises(ConfigError, match=match):
         render.load_task_file(short_file(tmp_path, change))

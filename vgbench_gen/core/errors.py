@@ -37,12 +37,14 @@ class FormatError(VGBenchError):
         where: file (and record, member or line) the problem is in.
         found: what stands there.
         expected: what the format asks for.
-        remedy: what the user can do about it.
+        remedy: what the user can do about it; that of the class where nothing is said.
     """
 
-    def __init__(self, where: object, found: str, expected: str, remedy: str) -> None:
+    remedy = "Copy, download or export it again."
+
+    def __init__(self, where: object, found: str, expected: str, remedy: str | None = None) -> None:
         super().__init__(where, found, expected, remedy)
-        self.where, self.found, self.expected, self.remedy = str(where), found, expected, remedy
+        self.where, self.found, self.expected, self.remedy = str(where), found, expected, remedy or self.remedy
 
     def _word(self) -> str:
         return f"{self.where}: found {self.found}; expected {self.expected}. {self.remedy}"
@@ -50,6 +52,8 @@ class FormatError(VGBenchError):
 
 class FrameError(FormatError):
     """One frame cannot be used; the scene goes on without it."""
+
+    remedy = "Copy, download or export it again; until then the frame is left out."
 
 
 class SceneError(FormatError):

@@ -230,10 +230,6 @@ class Gates(Config):
         found = (self.__pydantic_extra__ or {}).get(kind.section)
         return found if isinstance(found, kind) else _load_shipped(kind)
 
-    def with_section(self, gates: TaskGates) -> Gates:
-        """The same gates with those of one task replaced."""
-        return self.model_copy(update={gates.section: gates})
-
     @classmethod
     def sections(cls) -> dict[str, type[Config]]:
         """The models of all gates of tasks imported so far, by their section."""

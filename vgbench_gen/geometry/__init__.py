@@ -37,32 +37,8 @@ Quarter turns
     k = 1, camera axes by `turned_from_camera = [[0, 1, 0], [-1, 0, 0], [0, 0, 1]]`. Image, depth, masks, K, pose
     and boxes turn together or not at all.
 Resizing
-    Edge-aligned: `cx' = (cx + 0.5) * W' / W - 0.5`. Exception: see ScanNet below.
+    Edge-aligned: `cx' = (cx + 0.5) * W' / W - 0.5`. Exception: ScanNet depth, whose K follows a
+    corner-centre rule, so that it keeps its own K and pixels move between the two through both (`cameras.map_pixels`).
 
-What datasets do differently on disk (loaders convert, nothing behind them does)
---------------------------------------------------------------------------------
-ScanNet
-    Poses are camera-to-world with our axes; lost tracking is a matrix of -inf. Depth was warped into the colour
-    camera: same centre and axes, but its K follows a *corner-centre* rule (cx_d = cx_c * (Wd - 1) / (Wc - 1)), so
-    depth keeps its own K and pixels move between the two through both K (`cameras.map_pixels`). Stored extrinsics
-    between the two are not applied. Depth unit: value / depthShift.
-ScanNet++, iPhone
-    "aligned_pose" is camera-to-world in the mesh's world with our axes; `pose` is in ARKit's own world. Images keep
-    the sensor's orientation, so captures held upright look turned by 90 degrees; the turn comes from the pose. Depth
-    (256 x 192, mm) sees what colour sees: its K is the colour K resized.
-ScanNet++, DSLR
-    Fisheye images; undistorted before use. No depth shipped.
-COLMAP models (both of ScanNet++)
-    Poses are world-to-camera, quaternion (w, x, y, z). The centre of the first pixel is (0.5, 0.5): subtract 0.5
-    from cx and cy.
-nerfstudio transforms.json (ScanNet++ DSLR)
-    Camera-to-world M with OpenGL camera axes (x right, y up, z back) *and* a permuted world x' = y, y' = x, z' = -z:
-    `world_from_camera = P @ M @ diag(1, -1, -1, 1)`, P = [[0,1,0,0],[1,0,0,0],[0,0,-1,0],[0,0,0,1]].
-CA-1M
-    Every frame was turned upright by itself: width and height may swap within one capture, and K, pose, depth and
-    boxes are given for the turned frame. Poses are camera-to-world in the laser scanner's z-up world. Objects come
-    once per frame in that camera's frame and once in the world. Depth in mm.
-WildRGB-D
-    K is written column by column; poses are camera-to-world in a SLAM world of metric scale whose axes and gravity
-    mean nothing. Depth in mm at the size of the image.
+What datasets do differently on disk says `docs/formats.md`; loaders convert, and nothing behind them does.
 """

@@ -36,10 +36,14 @@ def apply(H: npt.ArrayLike, uv: npt.ArrayLike) -> FloatArray:
     Raises:
         GeometryError: see `normalise_homography`.
     """
-    uv_ = np.asarray(uv, dtype=np.float64)
-    mapped = np.concatenate([uv_, np.ones((*uv_.shape[:-1], 1))], axis=-1) @ normalise_homography(H).T
+    return _map(normalise_homography(H), np.asarray(uv, dtype=np.float64))
+
+
+def _map(Hs: FloatArray, uv: FloatArray) -> FloatArray:
+    """Where each of Hs (..., 3, 3) sends pixels (..., 2); `nan` where the third coordinate is not above 0."""
+    mapped = np.concatenate([uv, np.ones((*uv.shape[:-1], 1))], axis=-1) @ np.swapaxes(Hs, -1, -2)
     w = mapped[..., 2:]
-    return mapped[..., :2] / np.where(w > 0, w, np.nan)
+    return np.asarray(mapped[..., :2] / np.where(w > 0, w, np.nan))
 
 
 def fit_to_points(src: npt.ArrayLike, dst: npt.ArrayLike) -> FloatArray:
@@ -91,10 +95,7 @@ def corner_moves_px(Hs: npt.ArrayLike, width: int, height: int) -> FloatArray:
     `inf` where it sends a corner beyond infinity.
     """
     corners = image_corners(width, height)
-    homogeneous = np.concatenate([corners, np.ones((4, 1))], axis=1)
-    mapped = homogeneous @ np.swapaxes(np.asarray(Hs, dtype=np.float64), -1, -2)
-    w = mapped[..., 2]
-    apart = mapped[..., :2] / np.where(w > 0, w, np.nan)[..., None] - corners
+    apart = _map(np.asarray(Hs, dtype=np.float64), corners) - corners
     moves = np.hypot(apart[..., 0], apart[..., 1]).mean(axis=-1)
     return np.where(np.isfinite(moves), moves, np.inf)
 
@@ -183,11 +184,7 @@ def find_sources(Hs: npt.ArrayLike, width: int, height: int) -> FloatArray:
     `nan` where a corner shows what lies beyond infinity, seen from the source's pixel (0, 0). All other pixels of the
     target show what lies between.
     """
-    src_from_dst = np.linalg.inv(np.asarray(Hs, dtype=np.float64))
-    homogeneous = np.concatenate([image_corners(width, height), np.ones((4, 1))], axis=1)
-    mapped = homogeneous @ np.swapaxes(src_from_dst, -1, -2)
-    w = mapped[..., 2:]  # one over the denominator of the way there
-    return np.asarray(mapped[..., :2] / np.where(w > 0, w, np.nan))
+    return _map(np.linalg.inv(np.asarray(Hs, dtype=np.float64)), image_corners(width, height))
 
 
 def measure_enlargements(Hs: npt.ArrayLike, uv: npt.ArrayLike) -> FloatArray:

@@ -14,7 +14,6 @@ DETERMINANT_RANGE = (0.95, 1.05)
 LAST_ROW_TOLERANCE = 1e-3
 MAX_TRANSLATION_M = 1e4
 _EXPECTED = "a finite rigid 4x4 transform"
-_REMEDY = "Leave this frame out, or export its pose again."
 
 
 def measure_orthonormality_deviation(R: npt.ArrayLike) -> FloatArray:
@@ -54,28 +53,28 @@ def check_pose(matrix: npt.ArrayLike, where: object) -> tuple[FloatArray, float]
     try:
         pose = np.array(matrix, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise PoseError(where, "something that is not a matrix of numbers", _EXPECTED, _REMEDY) from error
+        raise PoseError(where, "something that is not a matrix of numbers", _EXPECTED) from error
     if pose.shape != (4, 4):
-        raise PoseError(where, f"an array of shape {pose.shape}", _EXPECTED, _REMEDY)
+        raise PoseError(where, f"an array of shape {pose.shape}", _EXPECTED)
     finite = np.isfinite(pose)
     if not finite.all():
         if np.isneginf(pose).all():
-            raise PoseError(where, "a pose of -inf only (lost tracking)", _EXPECTED, _REMEDY)
-        raise PoseError(where, f"{int((~finite).sum())} of 16 numbers not finite", _EXPECTED, _REMEDY)
+            raise PoseError(where, "a pose of -inf only (lost tracking)", _EXPECTED)
+        raise PoseError(where, f"{int((~finite).sum())} of 16 numbers not finite", _EXPECTED)
     if np.abs(pose[3] - (0.0, 0.0, 0.0, 1.0)).max() > LAST_ROW_TOLERANCE:
         row = ", ".join(f"{value:g}" for value in pose[3])
-        raise PoseError(where, f"last row ({row})", "last row (0, 0, 0, 1) within 0.001", _REMEDY)
+        raise PoseError(where, f"last row ({row})", "last row (0, 0, 0, 1) within 0.001")
     with np.errstate(over="ignore", invalid="ignore"):
         deviation = float(measure_orthonormality_deviation(pose[:3, :3]))
         determinant = float(np.linalg.det(pose[:3, :3]))
     if not deviation < MAX_DEVIATION:
-        raise PoseError(where, f"max |R^T R - I| = {deviation:.3g}", f"less than {MAX_DEVIATION:g}", _REMEDY)
+        raise PoseError(where, f"max |R^T R - I| = {deviation:.3g}", f"less than {MAX_DEVIATION:g}")
     low, high = DETERMINANT_RANGE
     if not low < determinant < high:
-        raise PoseError(where, f"det R = {determinant:.3f}", f"between {low:g} and {high:g}", _REMEDY)
+        raise PoseError(where, f"det R = {determinant:.3f}", f"between {low:g} and {high:g}")
     if np.abs(pose[:3, 3]).max() > MAX_TRANSLATION_M:
         found = f"a translation of {np.abs(pose[:3, 3]).max():.3g} m"
-        raise PoseError(where, found, f"at most {MAX_TRANSLATION_M:g} m", _REMEDY)
+        raise PoseError(where, found, f"at most {MAX_TRANSLATION_M:g} m")
     pose[:3, :3] = find_nearest_rotation(pose[:3, :3])
     pose[3] = (0.0, 0.0, 0.0, 1.0)
     return pose, deviation

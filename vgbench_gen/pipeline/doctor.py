@@ -224,8 +224,8 @@ def estimate(refs: Sequence[SceneRef], recipe: Recipe) -> BuildEstimate:
     Scenes that cannot be opened count nothing; the build will drop them.
     """
     from vgbench_gen.pipeline.measure import list_tasks
-    from vgbench_gen.scenes._keyframes import choose_keyframes
     from vgbench_gen.scenes.opening import lay_to_scene, open_scene
+    from vgbench_gen.scenes.view import choose_keyframes
 
     keyframes, seconds, most = 0.0, 0.0, 0
     for dataset in sorted({ref.dataset for ref in refs}):

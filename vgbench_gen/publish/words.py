@@ -15,7 +15,7 @@ _SLOT = re.compile(r"\{\{ ([a-z_]+) \}\}")
 
 
 def load_word(key: str, **slots: str) -> str:
-    """Phrase `<table>.<key>` of `cards/words.toml`. Raises PhrasingError as `text.render.fill_phrase` does."""
+    """Phrase `<table>.<key>` of `cards/words.toml`. Raises ConfigError as `text.render.fill_phrase` does."""
     return fill_phrase(_find_path("words.toml"), key, slots)
 
 

@@ -28,16 +28,10 @@ _UNNAMED = "object"
 
 
 def read_entries(value: Any, where: object) -> list[dict[str, Any]]:
-    """The list of one file. Entries that are no JSON objects stay out.
-
-    Raises:
-        FrameError: not a list, or more than 20 000 entries.
-    """
-    if isinstance(value, dict) and isinstance(value.get("instances"), list):
-        value = value["instances"]
+    """The list of one file. Entries that are no JSON objects stay out. Raises FrameError."""
     if not isinstance(value, list) or len(value) > _MAX_OBJECTS:
         found = f"{len(value)} entries" if isinstance(value, list) else type(value).__name__
-        raise FrameError(where, found, f"a list of at most {_MAX_OBJECTS} objects", "Get the original capture.")
+        raise FrameError(where, found, f"a list of at most {_MAX_OBJECTS} objects")
     return [entry for entry in value if isinstance(entry, dict)]
 
 
@@ -89,11 +83,7 @@ def make_upright(box: OrientedBox) -> OrientedBox | None:
 
 
 def read_world_objects(value: Any, where: str) -> tuple[list[SceneObject], list[Issue]]:
-    """Objects of `world.gt/instances.json` with gravity-aligned boxes, and what was left out.
-
-    Raises:
-        FrameError: the file is no list of objects.
-    """
+    """Objects of `world.gt/instances.json` with gravity-aligned boxes, and what was left out. Raises FrameError."""
     found: dict[str, SceneObject] = {}
     issues: list[Issue] = []
     for position, entry in enumerate(read_entries(value, where)):

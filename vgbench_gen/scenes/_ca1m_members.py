@@ -32,7 +32,7 @@ class Members:
 
     frames: timestamp as written -> measurement ("wide/image", "gt/rt", …, lower case, without extension) -> name.
     world: measurement -> name for the entries of "world".
-    video_id: the top folder. issues: what was refused or is missing at the end.
+    sizes: name -> bytes of all members. video_id: the top folder. issues: what was refused or is missing at the end.
 
     Grouping follows the official reader (`apple/ml-cubifyanything: cubifyanything/dataset.py`): the part before
     the first "." is the key, the part up to the next one the measurement.
@@ -45,13 +45,13 @@ class Members:
         self.path = path
         self.issues: list[Issue] = []
         self._tar: TarIndex | None = None
-        self._sizes: dict[str, int] = {}
+        self.sizes: dict[str, int] = {}
         self._top = path.resolve()  # a relative "." has no name
         if path.is_dir():
             self._scan_folder()
         else:
             self._tar = TarIndex(path)
-            self._sizes = {name: size for name, (_, size) in self._tar.members.items()}
+            self.sizes = {name: size for name, (_, size) in self._tar.members.items()}
             self.issues += self._tar.issues
         with close_if_raised(self.close):
             self._group()
@@ -60,19 +60,11 @@ class Members:
         """A member as errors name it."""
         return f"{self.path}:{name}"
 
-    def sizes(self) -> dict[str, int]:
-        """Name -> bytes of all members of the capture."""
-        return self._sizes
-
     def read(self, name: str, max_bytes: int = MAX_PICTURE_BYTES) -> bytes:
-        """All bytes of a member.
-
-        Raises:
-            FrameError: larger than `max_bytes`, or the file changed since it was indexed.
-        """
-        size = self._sizes[name]
+        """All bytes of a member. Raises FrameError."""
+        size = self.sizes[name]
         if size > max_bytes:
-            raise FrameError(self.where(name), f"{size} bytes", f"at most {max_bytes}", "Get the original capture.")
+            raise FrameError(self.where(name), f"{size} bytes", f"at most {max_bytes}")
         return self._part(name, 0, size)
 
     def json(self, name: str, max_bytes: int = _MAX_SMALL_JSON) -> Any:
@@ -85,7 +77,7 @@ class Members:
         Raises:
             FrameError: not a whole JPEG or PNG, or too many pixels.
         """
-        size = self._sizes[name]
+        size = self.sizes[name]
         head = self._part(name, 0, min(size, 64))
         return read_picture_header(head + self._part(name, max(size - 16, len(head)), 16), self.where(name))
 
@@ -95,7 +87,7 @@ class Members:
             self._tar.close()
 
     def _part(self, name: str, start: int, count: int) -> bytes:
-        wanted = max(min(count, self._sizes[name] - start), 0)
+        wanted = max(min(count, self.sizes[name] - start), 0)
         if self._tar is not None:
             return self._tar.read(name, start, wanted)
         with open_regular(self._top.parent / name, self.where(name), FrameError) as file:
@@ -125,12 +117,12 @@ class Members:
                 if entry.is_dir() and depth < 3:
                     stack.append((Path(entry.path), name, depth + 1))
                 elif entry.is_file():
-                    self._sizes[name] = entry.stat().st_size
-            if len(self._sizes) > _MAX_FILES:
+                    self.sizes[name] = entry.stat().st_size
+            if len(self.sizes) > _MAX_FILES:
                 raise SceneError(self.path, f"more than {_MAX_FILES} files", "one capture", "Not a capture folder.")
 
     def _group(self) -> None:
-        tops = sorted({name.split("/", 1)[0] for name in self._sizes if "/" in name})
+        tops = sorted({name.split("/", 1)[0] for name in self.sizes if "/" in name})
         name = self.path.stem if self._tar is not None else self._top.name
         named = [top for top in tops if top in name.split("-")]
         if len(named) != 1:
@@ -140,9 +132,9 @@ class Members:
             remedy = f"Rename it to {renamed}." if len(tops) == 1 else "Download the capture again."
             raise SceneError(self.path, found, "members of the video whose number is in the name", remedy)
         self.video_id = named[0]
-        self._sizes = {name: size for name, size in self._sizes.items() if name.startswith(self.video_id + "/")}
+        self.sizes = {name: size for name, size in self.sizes.items() if name.startswith(self.video_id + "/")}
         groups: defaultdict[str, dict[str, str]] = defaultdict(dict)
-        for name in self._sizes:
+        for name in self.sizes:
             key, _, rest = name[len(self.video_id) + 1 :].partition(".")
             groups[key][rest.partition(".")[0].lower()] = name
         self.world = groups.pop("world", {})

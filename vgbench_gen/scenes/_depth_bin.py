@@ -37,16 +37,13 @@ _CHECKPOINT_FRAMES = 64
 _CHUNK_BYTES = 1 << 18
 # Damaged first records must not hide the variant of the others.
 _PROBES = 8
-_AGAIN = "Download depth.bin again; until then the frame is left out."
 
 
-def _convert_to_metres(data: bytes, where: object) -> DepthArray:
+def _convert_to_metres(data: bytes) -> DepthArray:
     """(192, 256) float32 meters from one unpacked record; what is not a finite positive number becomes 0."""
     if len(data) == _U16_BYTES:
         depth: DepthArray = np.frombuffer(data, "<u2").reshape(HEIGHT, WIDTH) * np.float32(0.001)
         return depth
-    if len(data) != _F32_BYTES:
-        raise FrameError(where, f"{len(data)} unpacked bytes", f"{_U16_BYTES} or {_F32_BYTES}", _AGAIN)
     depth = np.frombuffer(data, "<f4").reshape(HEIGHT, WIDTH).astype(np.float32)
     with np.errstate(invalid="ignore"):
         depth[~(np.isfinite(depth) & (depth > 0))] = 0
@@ -94,11 +91,7 @@ class DepthBin(abc.ABC):
 
     @abc.abstractmethod
     def read(self, index: int) -> DepthArray:
-        """The depth of video frame `index`, (192, 256) float32 meters; 0 where it is unknown.
-
-        Raises:
-            FrameError: the record is damaged or the file ends before it.
-        """
+        """The depth of video frame `index`, (192, 256) float32 meters; 0 where it is unknown. Raises FrameError."""
 
     def close(self) -> None:
         """Release the file."""
@@ -129,7 +122,7 @@ def open_depth_bin(path: Path, where: str) -> DepthBin:
         found = "records that are no deflate blocks, and no package lz4 to try them as LZ4"
         raise SceneError(where, found, "the Python package lz4 to be installed", "Install it (pip install lz4).")
     found, packings = f"no 256x192 depth (it begins {head})", "LZ4 records, deflate records or one deflate stream"
-    raise SceneError(where, found, packings, "Download depth.bin again.")
+    raise SceneError(where, found, packings)
 
 
 def _record_table(view: mmap.mmap) -> tuple[npt.NDArray[np.int64], str]:
@@ -159,7 +152,7 @@ def _probe(view: mmap.mmap, offsets: npt.NDArray[np.int64]) -> tuple[str, bool]:
         except ImportError:
             no_lz4 = True
         inflated = _unpack_deflate(block)
-        if inflated is not None and _is_depth(_convert_to_metres(inflated, "")):
+        if inflated is not None and _is_depth(_convert_to_metres(inflated)):
             return "B", False
     return "", no_lz4
 
@@ -175,16 +168,14 @@ class _Framed(DepthBin):
     def read(self, index: int) -> DepthArray:
         where = f"{self._where} record {index}"
         if not 0 <= index < len(self._offsets):
-            raise FrameError(where, f"{len(self._offsets)} records", "one record per video frame", _AGAIN)
+            raise FrameError(where, f"{len(self._offsets)} records", "one record per video frame")
         start, length = (int(v) for v in self._offsets[index])
         block = self._view[start : start + length]
         data = _unpack_lz4(block) if self.variant == "A" else _unpack_deflate(block)
         if data is None:
             kind = "LZ4" if self.variant == "A" else "deflate"
-            raise FrameError(
-                where, f"{length} bytes that do not unpack", f"one {kind} block of a 256x192 frame", _AGAIN
-            )
-        return _convert_to_metres(data, where)
+            raise FrameError(where, f"{length} bytes that do not unpack", f"one {kind} block of a 256x192 frame")
+        return _convert_to_metres(data)
 
 
 class _Stream(DepthBin):
@@ -206,10 +197,10 @@ class _Stream(DepthBin):
             self._inflater, self._next = inflater.copy(), block * _CHECKPOINT_FRAMES
         while self._next < index:
             self._inflate_frame()
-        return _convert_to_metres(self._inflate_frame(), f"{self._where} frame {index}")
+        return _convert_to_metres(self._inflate_frame())
 
     def _ended(self, index: int, count: int) -> FrameError:
-        return FrameError(f"{self._where} frame {index}", f"{count} frames", "one frame per video frame", _AGAIN)
+        return FrameError(f"{self._where} frame {index}", f"{count} frames", "one frame per video frame")
 
     def _inflate_frame(self) -> bytes:
         """The next frame's bytes; the input position counts only what the inflater has taken in."""
@@ -226,7 +217,7 @@ class _Stream(DepthBin):
         except zlib.error as problem:
             self.count = self._next
             where = f"{self._where} frame {self._next}"
-            self._broken = FrameError(where, f"damaged packing ({problem})", "a deflate stream", _AGAIN)
+            self._broken = FrameError(where, f"damaged packing ({problem})", "a deflate stream")
             raise self._broken from problem
         if missing:
             self.count = self._next

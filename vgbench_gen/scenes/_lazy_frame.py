@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,12 +33,10 @@ class LazyFrame(Frame):
     pose_deviation: float
     camera: Camera
     read_color: Callable[[], ColorArray]
-    """Gives RGB of the stored image."""
     read_encoded: Callable[[], bytes | None] | None
     """Gives the bytes of the stored image, or None where viewers show them otherwise than `read_color`."""
     depth_camera: Camera
     read_depth_m: Callable[[], DepthArray]
-    """Gives meters on the stored grid."""
     read_mask: Callable[[], Mask] | None = None
     """Gives 0..255 of any size; below 128 a pixel is hidden."""
     read_object_mask: Callable[[], BoolArray] | None = None
@@ -50,25 +46,19 @@ class LazyFrame(Frame):
     """Whether depth lies on the grid of the distorted image, as sensor depth does and rendered depth does not."""
 
     def color(self) -> ColorArray:
-        """(H, W, 3) uint8 RGB. Raises FrameError."""
         image = self.read_color()
-        self._check(image, self.camera)
         return image if self.undistorter is None else self.undistorter.color(image)
 
     def depth_m(self) -> DepthArray:
-        """(h, w) float32 meters, 0 = unknown. Raises FrameError."""
         depth = self.read_depth_m()
-        self._check(depth, self.depth_camera)
         if self.undistorter is None or not self.depth_is_distorted:
             return depth
         return np.asarray(self.undistorter.nearest(depth), np.float32)
 
     def encoded_color(self) -> bytes | None:
-        """The file's bytes where they are the picture as it stands."""
         return self.read_encoded() if self.read_encoded is not None and self.undistorter is None else None
 
     def valid_mask(self) -> BoolArray | None:
-        """(H, W) False where people were hidden; None where nothing is. Raises FrameError."""
         if self.read_mask is None:
             return None
         import cv2
@@ -85,30 +75,23 @@ class LazyFrame(Frame):
         return valid
 
     def object_mask(self) -> BoolArray | None:
-        """(H, W) True on the foreground object, or None where the scan has no mask. Raises FrameError."""
         return None if self.read_object_mask is None else self.read_object_mask()
-
-    def _check(self, picture: npt.NDArray[Any], camera: Camera) -> None:
-        if picture.shape[:2] != (camera.height, camera.width):
-            found = f"{picture.shape[1]}x{picture.shape[0]} pixels"
-            raise FrameError(self.id, found, f"{camera.width}x{camera.height}", "Export the scene again.")
 
 
 def make_color_readers(path: Path, size: tuple[int, int]) -> ColorReaders:
     """`LazyFrame.read_color` and `LazyFrame.read_encoded` of a picture file of this (width, height)."""
-    return partial(_read_color, path, size), partial(_read_plain, path, size)
-
-
-def _read_color(path: Path, size: tuple[int, int]) -> ColorArray:
-    return decode_image_rgb(read_picture(path), path, size)
-
-
-def _read_plain(path: Path, size: tuple[int, int]) -> bytes | None:
-    return keep_plain(read_picture(path), path, size)
+    return (
+        lambda: decode_image_rgb(read_picture(path), path, size),
+        lambda: keep_plain(read_picture(path), path, size),
+    )
 
 
 def check_aspect(
-    size: tuple[int, int], reference: tuple[int, int], where: object, error: type[FormatError] = SceneError
+    size: tuple[int, int],
+    reference: tuple[int, int],
+    where: object,
+    error: type[FormatError] = SceneError,
+    most: float = _MAX_ASPECT_ERROR,
 ) -> None:
     """Refuse a size of another shape than the reference: it is another crop or orientation, not another scale.
 
@@ -116,6 +99,6 @@ def check_aspect(
         FormatError: (of type `error`).
     """
     ratio = size[0] * reference[1] / (size[1] * reference[0])
-    if not abs(ratio - 1.0) <= _MAX_ASPECT_ERROR:
+    if not abs(ratio - 1.0) <= most:
         expected = f"the shape of {reference[0]}x{reference[1]}"
         raise error(where, f"{size[0]}x{size[1]} pixels", expected, "Use files of the same export.")

@@ -45,7 +45,6 @@ _BORDER_STEP_PX = 4.0
 _ZOOM = (0.2, 5.0)
 # `cv2.projectPoints` makes derivatives with the pixels, 300 bytes a point: a mask of a phone has 2.8 million.
 _POINTS_AT_ONCE = 1 << 16
-_REMEDY = "Export the COLMAP model as text again, or download it again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,23 +86,19 @@ class Lens:
 
 
 def make_lens(model: str, width: int, height: int, params: Sequence[float], where: object) -> Lens:
-    """Lens of a COLMAP camera: model name and parameters as in `cameras.txt`.
-
-    Raises:
-        SceneError: unknown model, wrong number of parameters, or values no lens has.
-    """
+    """Lens of a COLMAP camera: model name and parameters as in `cameras.txt`. Raises SceneError."""
     if model not in _MODELS:
         known = ", ".join(_MODELS)
         raise SceneError(where, f"camera model {model[:40]!r}", f"one of {known}", "Undistort to one of these models.")
     kind, names = _MODELS[model]
     if len(params) != len(names.split()):
-        raise SceneError(where, f"{len(params)} parameters", f"{model}: {names}", _REMEDY)
+        raise SceneError(where, f"{len(params)} parameters", f"{model}: {names}")
     value = dict(zip(names.split(), params, strict=True))
     fx, fy = value.get("f", value.get("fx", 0.0)), value.get("f", value.get("fy", 0.0))
     sound = all(map(math.isfinite, params)) and 0 < width < 1 << 15 and 0 < height < 1 << 15 and fx > 0 and fy > 0
     if not sound:
         found = f"{width}x{height} with {[float(p) for p in params]}"
-        raise SceneError(where, found, "finite values, positive focal lengths, sides below 32768", _REMEDY)
+        raise SceneError(where, found, "finite values, positive focal lengths, sides below 32768")
     distortion = tuple(float(value.get(name, 0.0)) for name in _ORDER[kind].split())
     check_plausible("distortion coefficient", distortion, where, SceneError)
     return Lens(kind, width, height, float(fx), float(fy), value["cx"] - 0.5, value["cy"] - 0.5, distortion)
@@ -169,7 +164,7 @@ class Undistorter:
         misfit = next((i for i in range(len(zooms) - 1, -1, -1) if not self._fits(zooms[i], border)), -1)
         if misfit == len(zooms) - 1:
             found = f"{self.lens.kind} coefficients {self.lens.distortion} at {self.lens.width}x{self.lens.height}"
-            raise SceneError(where, found, "a lens a pinhole image can be cut from", "Check cameras.txt.")
+            raise SceneError(where, found, "a lens a pinhole image can be cut from")
         if misfit < 0:
             return float(zooms[0])
         bad, good = float(zooms[misfit]), float(zooms[misfit + 1])
@@ -191,18 +186,12 @@ class Undistorter:
         area = right[..., 0] * down[..., 1] - right[..., 1] * down[..., 0]
         if not (area > 0).all():
             found = f"{self.lens.kind} coefficients {self.lens.distortion}, which fold the image over"
-            raise SceneError(where, found, "a lens model valid over the image", "Check cameras.txt.")
+            raise SceneError(where, found, "a lens model valid over the image")
 
     def color(self, image: ColorArray) -> ColorArray:
-        """(H, W, 3) uint8 image of `camera` from one of the lens; bilinear.
-
-        Raises:
-            ValueError: the image has not the lens's size.
-        """
+        """(H, W, 3) uint8 image of `camera` from one of the lens's size; bilinear."""
         import cv2
 
-        if image.shape[:2] != (self.lens.height, self.lens.width):
-            raise ValueError(f"image {image.shape} is not of size {self.lens.width}x{self.lens.height}")
         if self._color_maps is None:
             size, coefficients = (self.lens.width, self.lens.height), np.array(self.lens.distortion)
             make = cv2.fisheye.initUndistortRectifyMap if self.lens.kind == "fisheye" else cv2.initUndistortRectifyMap

@@ -17,7 +17,7 @@ from vgbench_gen.core.errors import GeometryError, SceneError
 from vgbench_gen.core.types import FloatArray, IntArray
 from vgbench_gen.geometry.boxes import contains, fit_gravity_aligned_box
 from vgbench_gen.geometry.poses import transform
-from vgbench_gen.scenes._mesh import SegmentMembers, read_ply
+from vgbench_gen.scenes._mesh import SegmentMembers, read_ply, read_segments
 from vgbench_gen.scenes.base import Issue, SceneObject
 from vgbench_gen.scenes.files import inside, read_json
 from vgbench_gen.scenes.promised import note_missing, try_to_read
@@ -34,7 +34,6 @@ _POINT_MARGIN_M = 0.01
 _MIN_POINTS = 20
 _MAX_GROUPS = 5000
 _WITHOUT = "no objects from this mesh"
-_REMEDY = "Download the annotation files of this scan again."
 
 
 def is_annotated(folder: Path, scan_id: str) -> bool:
@@ -80,18 +79,14 @@ def _make_objects(
 ) -> Iterator[SceneObject]:
     mesh, segs_path, aggregation_path = (inside(folder, path) for path in paths)
     groups = _read_groups(aggregation_path, scan_id, paths[1].name, issues)
-    segs = _read_segments(segs_path, scan_id)
     vertices, _ = read_ply(mesh, want_faces=False)
-    if len(segs) != len(vertices):
-        found = f"{len(segs)} segIndices for {len(vertices)} vertices of {paths[0].name}"
-        raise SceneError(segs_path, found, "one per vertex", _REMEDY)
-    vertices_of = SegmentMembers(segs)
+    vertices_of = SegmentMembers(read_segments(segs_path, segs_path, len(vertices), scan_id))
     left = 4 * len(vertices)
     for instance_id, label, segments in groups:
         members = vertices_of.of(segments)
         left -= len(members)
         if left < 0:
-            raise SceneError(aggregation_path, "groups that share most of the mesh", "separate objects", _REMEDY)
+            raise SceneError(aggregation_path, "groups that share most of the mesh", "separate objects")
         if len(members) < _MIN_POINTS:
             issues.append(Issue("", "object_too_small", f"object {instance_id} ({label}): {len(members)} vertices"))
             continue
@@ -104,31 +99,15 @@ def _make_objects(
         yield SceneObject(instance_id, label, box, points[contains(box, points, _POINT_MARGIN_M)], "surface")
 
 
-def _check_scan(document: dict[str, Any], path: Path, scan_id: str) -> None:
-    named = document.get("sceneId", scan_id)
-    if not (isinstance(named, str) and named.endswith(scan_id)):
-        raise SceneError(path, f"sceneId {named!r:.80}", f"{scan_id} (with any prefix)", _REMEDY)
-
-
-def _read_segments(path: Path, scan_id: str) -> IntArray:
-    document = read_json(path, path)
-    values = document.get("segIndices") if isinstance(document, dict) else None
-    if not isinstance(values, list):
-        raise SceneError(path, "no list 'segIndices'", "one segment number per vertex", _REMEDY)
-    _check_scan(document, path, scan_id)
-    return _check_whole_numbers(values, path, "segIndices")
-
-
 def _check_whole_numbers(values: list[Any], path: Path, what: str) -> IntArray:
     # Types first: one long text among the numbers would make numpy take its length for every entry.
     kinds = set(map(type, values))
     if not kinds <= {int}:
-        found = f"{what} of {', '.join(sorted(kind.__name__ for kind in kinds))}"
-        raise SceneError(path, found, "whole numbers", _REMEDY)
+        raise SceneError(path, f"{what} of {', '.join(sorted(kind.__name__ for kind in kinds))}", "whole numbers")
     try:
         return np.array(values, np.int64)
     except OverflowError as problem:
-        raise SceneError(path, f"{what} beyond 64 bits", "whole numbers", _REMEDY) from problem
+        raise SceneError(path, f"{what} beyond 64 bits", "whole numbers") from problem
 
 
 def _read_groups(path: Path, scan_id: str, segs_name: str, issues: list[Issue]) -> list[tuple[str, str, IntArray]]:
@@ -136,11 +115,13 @@ def _read_groups(path: Path, scan_id: str, segs_name: str, issues: list[Issue]) 
     document = read_json(path, path)
     groups = document.get("segGroups") if isinstance(document, dict) else None
     if not isinstance(groups, list) or len(groups) > _MAX_GROUPS:
-        raise SceneError(path, "no usable list 'segGroups'", f"a list of at most {_MAX_GROUPS} objects", _REMEDY)
-    _check_scan(document, path, scan_id)
+        raise SceneError(path, "no usable list 'segGroups'", f"a list of at most {_MAX_GROUPS} objects")
+    named = document.get("sceneId", scan_id)
+    if not (isinstance(named, str) and named.endswith(scan_id)):
+        raise SceneError(path, f"sceneId {named!r:.80}", f"{scan_id} (with any prefix)")
     partner = document.get("segmentsFile", segs_name)
     if not (isinstance(partner, str) and partner.endswith(segs_name)):
-        raise SceneError(path, f"segmentsFile {partner!r:.80}", f"{segs_name} (with any prefix)", _REMEDY)
+        raise SceneError(path, f"segmentsFile {partner!r:.80}", f"{segs_name} (with any prefix)")
     kept: list[tuple[str, str, IntArray]] = []
     sets: dict[bytes, str] = {}
     ids: set[str] = set()

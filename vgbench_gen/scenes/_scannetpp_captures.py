@@ -23,25 +23,22 @@ from pathlib import Path
 
 import numpy as np
 
-from vgbench_gen.core.errors import FrameError, PoseError, SceneError
+from vgbench_gen.core.errors import PoseError, SceneError
 from vgbench_gen.core.types import Camera, DepthArray, FloatArray, IntArray
 from vgbench_gen.geometry.cameras import resize_camera
 from vgbench_gen.geometry.poses import rotation_angle_deg
 from vgbench_gen.scenes import _depth_bin
+from vgbench_gen.scenes._cameras import fit_pinhole
 from vgbench_gen.scenes._depth_bin import DepthBin, open_depth_bin
 from vgbench_gen.scenes._lazy_frame import ColorReaders, LazyFrame, Mask, check_aspect, make_color_readers
 from vgbench_gen.scenes._lens import Lens, Undistorter
-from vgbench_gen.scenes._mesh import read_ply
-from vgbench_gen.scenes._render_depth import RENDERED_WIDTH, MeshDepth
+from vgbench_gen.scenes._mesh import RENDERED_WIDTH, MeshDepth, read_ply
 from vgbench_gen.scenes._scannetpp_objects import read_objects
 from vgbench_gen.scenes._scannetpp_poses import (
+    PHONE_SIZE,
     CheckedPose,
-    ColmapModel,
-    Nerfstudio,
-    Phone,
-    PhoneRecord,
+    PoseSource,
     frame_stem,
-    make_phone_camera,
     read_model,
     read_nerfstudio,
     read_phone_json,
@@ -53,7 +50,8 @@ from vgbench_gen.scenes.files import (
     decode_depth_u16,
     decode_mask_u8,
     inside,
-    read_file_header,
+    parse_matrix,
+    read_first_size,
     read_picture,
 )
 from vgbench_gen.scenes.promised import list_files, note_missing, note_without, require_frames, try_to_read
@@ -94,7 +92,6 @@ class ScanNetPPScene(Scene, abc.ABC):
     size: tuple[int, int]
     """Width and height of the colour pictures, in pixels; set by `read` before the first frame is made."""
     masks: Mapping[str, Path]
-    """Pictures of what is hidden, by frame key; set by `read`."""
 
     def __init__(self, ref: SceneRef) -> None:
         self.id, self.split, self.up_world = ref.scene_id, ref.split, _UP.copy()
@@ -121,20 +118,19 @@ class ScanNetPPScene(Scene, abc.ABC):
             self.resources = self.resources.pop_all()
 
     def close(self) -> None:
-        """Release videos and depth streams."""
         self.resources.close()
 
     @abc.abstractmethod
     def read(self) -> tuple[list[LazyFrame], set[str]]:
         """The usable frames, and the keys of all frames that the capture names. Raises SceneError."""
 
-    def read_colmap(self, without: str) -> ColmapModel | None:
+    def read_colmap(self, without: str) -> PoseSource | None:
         """The model in `colmap/`; None, with an issue that says what the scene lacks then, where there is none."""
         read = partial(read_model, self.folder / "colmap", f"{self.id}/colmap")
         has_files = self._has_files([self.folder / name for name in _COLMAP], without)
         return try_to_read(self.issues, read, without) if has_files else None
 
-    def read_nerfstudio(self, name: str) -> Nerfstudio | None:
+    def read_nerfstudio(self, name: str) -> PoseSource | None:
         """The file `nerfstudio/NAME`; None, with an issue where it is unreadable, if there is none."""
         path = self.folder / "nerfstudio" / name
         if not path.exists():
@@ -142,7 +138,7 @@ class ScanNetPPScene(Scene, abc.ABC):
         read = partial(read_nerfstudio, inside(self.root, path), f"{self.id}/nerfstudio/{name}")
         return try_to_read(self.issues, read, "its poses and its marks of bad frames are unknown")
 
-    def choose_nerfstudio_poses(self, source: Nerfstudio | None, others: str) -> dict[str, CheckedPose]:
+    def choose_nerfstudio_poses(self, source: PoseSource | None, others: str) -> dict[str, CheckedPose]:
         """The sound poses of a scene without the `others`. Raises SceneError where there is no such file."""
         if source is None:
             expected = f"{others} or nerfstudio/transforms.json"
@@ -152,14 +148,17 @@ class ScanNetPPScene(Scene, abc.ABC):
         return source.poses
 
     def read_objects_and_depth(self, want_depth: bool) -> MeshDepth | None:
-        """Read the objects of `scans/`; the renderer, if it is wanted and there is a mesh.
+        """Read the objects of `scans/`; the renderer of the mesh, if that is wanted.
 
         Raises:
-            SceneError: the mesh is damaged and depth was to come from it.
+            SceneError: depth is to come from the mesh, and it is damaged or not there.
         """
         if not self.mesh.exists():
-            if not want_depth:  # scenes without a mesh have no sensor depth either
-                note_missing(self.issues, [self.mesh], _NO_OBJECTS)
+            if want_depth:
+                expected = "one, as there is no sensor depth (scenes of nvs_test have none)"
+                remedy = "Download the mesh, or leave this scene out."
+                raise SceneError(self.mesh, "no mesh to render depth from", expected, remedy)
+            note_missing(self.issues, [self.mesh], _NO_OBJECTS)
             return None
         read_mesh = partial(self._read_mesh, want_depth)
         mesh = read_mesh() if want_depth else try_to_read(self.issues, read_mesh, _NO_OBJECTS)
@@ -188,6 +187,11 @@ class ScanNetPPScene(Scene, abc.ABC):
             self._undistorters[lens] = Undistorter(lens, f"{self.id}/colmap/cameras.txt")
         return self._undistorters[lens].camera, self._undistorters[lens]
 
+    def find_mask(self, key: str) -> Callable[[], Mask] | None:
+        """What reads the mask of a frame; None where it has none."""
+        path = self.masks.get(key)
+        return None if path is None else lambda: decode_mask_u8(read_picture(path), path)
+
     def list_pictures(self, name: str, without: str = "") -> dict[str, Path]:
         """Pictures of one folder by frame key. What is left out becomes an issue, as of `list_files`."""
         found: dict[str, Path] = {}
@@ -205,7 +209,7 @@ class ScanNetPPScene(Scene, abc.ABC):
     def _read_mesh(self, want_faces: bool) -> tuple[FloatArray, IntArray]:
         vertices, faces = read_ply(inside(self.root, self.mesh), want_faces=want_faces)
         if want_faces and not len(faces):
-            raise SceneError(self.mesh, "no faces", "a triangle mesh", "Download the mesh again.")
+            raise SceneError(self.mesh, "no faces", "a triangle mesh")
         return vertices, faces
 
     def _digest(self) -> str:
@@ -226,7 +230,6 @@ class DslrScene(ScanNetPPScene):
     read_from = (*_COLMAP, "nerfstudio/transforms.json", "nerfstudio/transforms_undistorted.json")
 
     def read(self) -> tuple[list[LazyFrame], set[str]]:
-        """See `ScanNetPPScene.read`."""
         colmap = self.read_colmap("poses and lens come from nerfstudio")
         fisheye, pinhole = (self.read_nerfstudio(f"transforms{name}.json") for name in ("", "_undistorted"))
         note_missing(self.issues, [self.folder / "nerfstudio/transforms.json"], "blurred pictures are not left out")
@@ -234,11 +237,9 @@ class DslrScene(ScanNetPPScene):
         if lenses is None:
             found, expected = "no camera for resized_images/", "colmap/cameras.txt or nerfstudio/transforms.json"
             raise SceneError(self.id, found, expected, "Download dslr/colmap.")
-        self.size = _read_first_size(self.pictures, f"{self.id}/{next(iter(self.pictures.values())).parent.name}")
+        self.size = read_first_size(self.pictures.values(), self.folder)
         renderer = self.read_objects_and_depth(want_depth=True)
-        if renderer is None:
-            found, expected = "no mesh to render depth from", "one (scenes of nvs_test have none)"
-            raise SceneError(self.mesh, found, expected, "Download the mesh, or leave this scene out.")
+        assert renderer is not None
         if colmap is not None and colmap.poses:
             poses = colmap.poses
             self.issues += colmap.problems
@@ -253,13 +254,25 @@ class DslrScene(ScanNetPPScene):
             elif key in bad:
                 self.issues.append(Issue(key, "marked_bad", "is_bad in nerfstudio"))
             else:
-                frames.append(self._make_frame(key, poses[key], lenses.find_lens(poses[key]), renderer))
+                camera, undistorter = self.fit_lens(lenses.find_lens(poses[key]))
+                frame = LazyFrame(
+                    key,
+                    None,
+                    poses[key].world_from_camera,
+                    poses[key].deviation,
+                    camera,
+                    *make_color_readers(self.pictures[key], self.size),
+                    *_render_depth(renderer, camera, poses[key]),
+                    self.find_mask(key),
+                    undistorter=undistorter,
+                )
+                frames.append(frame)
         if without := [key for key in poses if key not in self.pictures]:
             # Hidden test views have poses but no pictures, so this is no fault of single frames.
             self.issues.append(Issue("", "color_missing", f"{len(without)} poses have no picture, e.g. {without[0]}"))
         return frames, {*self.pictures, *poses}
 
-    def _choose_pictures(self, pinhole: Nerfstudio | None) -> Nerfstudio | None:
+    def _choose_pictures(self, pinhole: PoseSource | None) -> PoseSource | None:
         """Undistorted pictures only together with their own camera; a fisheye camera would be wrong for them.
 
         Returns the source of that camera, or None where fisheye pictures are taken.
@@ -267,7 +280,7 @@ class DslrScene(ScanNetPPScene):
         unused = []
         for name, masks in _FLAT.items():
             self.pictures = self.list_pictures(name)
-            if self.pictures and pinhole is not None and pinhole.lens.is_pinhole:
+            if self.pictures and pinhole is not None and pinhole.lenses[None].is_pinhole:
                 self.masks = self.list_pictures(masks)
                 return pinhole
             if self.pictures:
@@ -280,20 +293,6 @@ class DslrScene(ScanNetPPScene):
             expected = f"resized_images/, or {'/ or '.join(_FLAT)}/ with nerfstudio/transforms_undistorted.json"
             raise SceneError(f"{self.id}: {self.folder}", found, expected, "Download one of them.")
         return None
-
-    def _make_frame(self, key: str, pose: CheckedPose, lens: Lens, renderer: MeshDepth) -> LazyFrame:
-        camera, undistorter = self.fit_lens(lens)
-        return LazyFrame(
-            key,
-            None,
-            pose.world_from_camera,
-            pose.deviation,
-            camera,
-            *make_color_readers(self.pictures[key], self.size),
-            *_render_depth(renderer, camera, pose),
-            read_mask=partial(_read_mask, self.masks[key]) if key in self.masks else None,
-            undistorter=undistorter,
-        )
 
 
 class IphoneScene(ScanNetPPScene):
@@ -309,8 +308,11 @@ class IphoneScene(ScanNetPPScene):
     )
 
     def read(self) -> tuple[list[LazyFrame], set[str]]:
-        """See `ScanNetPPScene.read`."""
-        self._phone = self._read_phone()
+        path, self._phone = self.folder / "pose_intrinsic_imu.json", PoseSource()
+        if path.exists():
+            self._phone = read_phone_json(inside(self.root, path), f"{self.id}/{path.name}")
+        else:
+            note_missing(self.issues, [path], "most frames have no pose")
         # Problems with single images matter only where it gives the poses, see `_choose_poses`.
         self._colmap = self.read_colmap("lens distortion and poses of COLMAP are unknown")
         self._nerfstudio = self.read_nerfstudio("transforms.json")
@@ -318,7 +320,13 @@ class IphoneScene(ScanNetPPScene):
         # Not everybody makes the masks.
         self.masks = self.list_pictures("rgb_masks", _NO_MASKS if (self.folder / "rgb_masks").exists() else "")
         poses = self._choose_poses()
-        self._video, self.size = self._open_color()
+        if self.pictures:
+            self._video, self.size = None, read_first_size(self.pictures.values(), f"{self.id}/rgb")
+        elif (video := self._open_video(_VIDEOS)) is not None:
+            self._video, self.size = video, (video.width, video.height)
+        else:
+            found = "neither rgb.mkv nor rgb.mp4 nor pictures in rgb/"
+            raise SceneError(f"{self.id}: {self.folder}", found, "one of them", "Download rgb.mkv.")
         self._mask_video = None if self.masks else self._open_video(_MASK_VIDEOS)
         if self._video is not None and self._mask_video is None and not self.masks:
             note_missing(self.issues, [self.folder / _MASK_VIDEOS[0]], _NO_MASKS)
@@ -327,10 +335,6 @@ class IphoneScene(ScanNetPPScene):
         if depth_size is None and self.split != "test":  # of which some have none
             note_missing(self.issues, [self.folder / "depth.bin"], "nor depth/: depth is rendered from the mesh")
         renderer = self.read_objects_and_depth(depth_size is None)
-        if depth_size is None and renderer is None:
-            found = f"neither depth.bin nor depth/ nor {self.mesh}"
-            expected, remedy = "one of them (scenes of nvs_test have none)", "Download one, or leave this scene out."
-            raise SceneError(f"{self.id}: {self.folder}", found, expected, remedy)
         frames: list[LazyFrame] = []
         for key in (keys := self._choose_keys(poses)):
             try:
@@ -338,20 +342,11 @@ class IphoneScene(ScanNetPPScene):
             except PoseError as problem:
                 self.issues.append(Issue(key, "intrinsic_invalid", str(problem)))
         self._note_lengths(_find_index(keys[-1]) + 1 if keys else 0)
-        return frames, {*self._phone.records, *poses, *(issue.frame_id for issue in self.issues if issue.frame_id)}
-
-    # -- poses --------------------------------------------------------------------------------------------------
-
-    def _read_phone(self) -> Phone:
-        path = self.folder / "pose_intrinsic_imu.json"
-        if path.exists():
-            return read_phone_json(inside(self.root, path), f"{self.id}/{path.name}")
-        note_missing(self.issues, [path], "most frames have no pose")
-        return Phone()
+        return frames, {*self._phone.times_s, *poses, *(issue.frame_id for issue in self.issues if issue.frame_id)}
 
     def _choose_poses(self) -> dict[str, CheckedPose]:
         """Poses of the scene's one source, by frame key."""
-        colmap = self._colmap or ColmapModel()
+        colmap = self._colmap or PoseSource()
         if ours := self._phone.poses:
             self._compare(ours, colmap.poses)
             self.issues += self._phone.problems
@@ -386,8 +381,6 @@ class IphoneScene(ScanNetPPScene):
             detail = f"aligned_pose and COLMAP differ by {gap_m:.3f} m and {gap_deg:.2f} degrees on median"
             self.issues.append(Issue("", "pose_sources_disagree", detail))
 
-    # -- pixels -------------------------------------------------------------------------------------------------
-
     def _open_video(self, names: tuple[str, ...]) -> Video | None:
         path = next((self.folder / name for name in names if (self.folder / name).exists()), None)
         if path is None:
@@ -397,20 +390,11 @@ class IphoneScene(ScanNetPPScene):
         self.resources.callback(video.close)
         return video
 
-    def _open_color(self) -> tuple[Video | None, tuple[int, int]]:
-        if self.pictures:
-            return None, _read_first_size(self.pictures, f"{self.id}/rgb")
-        video = self._open_video(_VIDEOS)
-        if video is None:
-            found = "neither rgb.mkv nor rgb.mp4 nor pictures in rgb/"
-            raise SceneError(f"{self.id}: {self.folder}", found, "one of them", "Download rgb.mkv.")
-        return video, (video.width, video.height)
-
     def _open_depth(self) -> tuple[DepthBin | None, tuple[int, int] | None]:
         """The stream, if there is one, and the size of sensor depth (None: there is no sensor depth)."""
         path = self.folder / "depth.bin"
         stream: DepthBin | None = None
-        size = _read_first_size(self.depths, f"{self.id}/depth") if self.depths else None
+        size = read_first_size(self.depths.values(), f"{self.id}/depth") if self.depths else None
         if path.exists() and size in (None, _DEPTH_SIZE):
             stream = open_depth_bin(inside(self.root, path), f"{self.id}/depth.bin")
             self.resources.callback(stream.close)
@@ -427,8 +411,6 @@ class IphoneScene(ScanNetPPScene):
         if stream is not None and stream.note:
             self.issues.append(Issue("", "depth_bin_odd", f"{self.id}/depth.bin: {stream.note}"))
 
-    # -- one frame ----------------------------------------------------------------------------------------------
-
     def _make_frames(
         self, key: str, pose: CheckedPose, depth_size: tuple[int, int] | None, renderer: MeshDepth | None
     ) -> list[LazyFrame]:
@@ -436,54 +418,55 @@ class IphoneScene(ScanNetPPScene):
         if self._video is None and key not in self.pictures:
             self.issues.append(Issue(key, "color_missing", "no picture in rgb/"))
             return []
-        record = self._phone.records.get(key, PhoneRecord())
-        camera, undistorter = self._find_camera(key, pose, record)
-        if depth_size is None:
-            assert renderer is not None
+        camera, undistorter = self._find_camera(key, pose)
+        color: ColorReaders
+        if self._video is not None:
+            color = partial(self._video.rgb, _find_index(key)), None
+        else:
+            color = make_color_readers(self.pictures[key], self.size)
+        if renderer is not None:
             depth_camera, depth = _render_depth(renderer, camera, pose)
-        elif (found := self._find_depth(key, depth_size)) is not None:
+        elif depth_size is not None and (found := self._find_depth(key, depth_size)) is not None:
             depth_camera, depth = resize_camera(camera, *depth_size), found
         else:
             self.issues.append(Issue(key, "depth_missing", "no record in depth.bin and no picture in depth/"))
             return []
         frame = LazyFrame(
             key,
-            record.timestamp_s,
+            self._phone.times_s.get(key),
             pose.world_from_camera,
             pose.deviation,
             camera,
-            *self._find_color(key),
+            *color,
             depth_camera,
             depth,
-            self._find_mask(key),
+            self.find_mask(key),
             undistorter=undistorter,
             depth_is_distorted=depth_size is not None,
         )
         return [frame]
 
-    def _find_color(self, key: str) -> ColorReaders:
-        if self._video is not None:
-            return partial(self._video.rgb, _find_index(key)), None
-        return make_color_readers(self.pictures[key], self.size)
-
     def _find_depth(self, key: str, size: tuple[int, int]) -> Callable[[], DepthArray] | None:
         index, stream = _find_index(key), self._stream
         if key in self.depths:
-            return partial(_read_png_depth, self.depths[key], size)
+            path = self.depths[key]
+            return lambda: decode_depth_u16(read_picture(path), path, size) * np.float32(0.001)
         if stream is not None and (stream.count is None or index < stream.count):
             return partial(stream.read, index)
         return None
 
-    def _find_mask(self, key: str) -> Callable[[], Mask] | None:
-        if key in self.masks:
-            return partial(_read_mask, self.masks[key])
-        return None if self._mask_video is None else partial(self._mask_video.grey, _find_index(key))
+    def find_mask(self, key: str) -> Callable[[], Mask] | None:
+        video = self._mask_video
+        return super().find_mask(key) if video is None else partial(video.grey, _find_index(key))
 
-    def _find_camera(self, key: str, pose: CheckedPose, record: PhoneRecord) -> tuple[Camera, Undistorter | None]:
+    def _find_camera(self, key: str, pose: CheckedPose) -> tuple[Camera, Undistorter | None]:
         if self._colmap is not None:
             return self.fit_lens(self._colmap.find_lens(pose))
-        if record.intrinsic is not None:
-            camera, was_rescaled = make_phone_camera(record.intrinsic, self.size, f"{self.id}/{key}")
+        if (intrinsic := self._phone.intrinsics.get(key)) is not None:
+            # The json does not say for which size its numbers are: the image's own, or that of the phone's video.
+            K = parse_matrix(intrinsic, f"{self.id}/{key}", ((3, 3),), PoseError)
+            sizes = self.size, PHONE_SIZE
+            camera, was_rescaled = fit_pinhole(K, sizes, self.size, f"{self.id}/{key}", PoseError)
             self._was_rescaled |= was_rescaled
             return camera, None
         if self._nerfstudio is not None:
@@ -494,30 +477,6 @@ class IphoneScene(ScanNetPPScene):
 def _find_index(key: str) -> int:
     """Index in the video of "frame_000120"."""
     return int(key.rpartition("_")[2])
-
-
-def _read_first_size(files: Mapping[str, Path], where: str) -> tuple[int, int]:
-    """(width, height) by the header of the first picture that has a sound one.
-
-    Raises:
-        SceneError: none of the first few has.
-    """
-    problems: list[FrameError] = []
-    for path in list(files.values())[:20]:
-        try:
-            return read_file_header(path).size
-        except FrameError as error:
-            problems.append(error)
-    raise SceneError(where, str(problems[0]), "JPEG or PNG pictures", "Export the scene again.")
-
-
-def _read_mask(path: Path) -> Mask:
-    return decode_mask_u8(read_picture(path), path)
-
-
-def _read_png_depth(path: Path, size: tuple[int, int]) -> DepthArray:
-    depth: DepthArray = decode_depth_u16(read_picture(path), path, size) * np.float32(0.001)
-    return depth
 
 
 def _render_depth(renderer: MeshDepth, camera: Camera, pose: CheckedPose) -> tuple[Camera, Callable[[], DepthArray]]:

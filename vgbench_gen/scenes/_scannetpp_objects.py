@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from vgbench_gen.core.errors import GeometryError, SceneError
-from vgbench_gen.core.types import FloatArray, IntArray, OrientedBox
+from vgbench_gen.core.types import FloatArray, OrientedBox
 from vgbench_gen.geometry.boxes import contains, fit_gravity_aligned_box
 from vgbench_gen.geometry.poses import find_nearest_rotation, measure_orthonormality_deviation
-from vgbench_gen.scenes._mesh import SegmentMembers
+from vgbench_gen.scenes._mesh import SegmentMembers, read_segments
 from vgbench_gen.scenes.base import Issue, SceneObject
-from vgbench_gen.scenes.files import read_bytes, read_json
+from vgbench_gen.scenes.files import read_json
 
 # Parts of the building and bookkeeping words: nothing one would ask the place or size of.
 STRUCTURAL = frozenset(
@@ -31,7 +31,6 @@ STRUCTURAL = frozenset(
 )
 _BUILDING_PART = re.compile(r"(^|.*\W)(walls?|floors?|ceilings?)$|^(remove|split)\b.*")
 
-_MAX_SEGMENTS_BYTES = 120_000_000
 _MAX_GROUPS = 20_000
 _BOX_MARGIN_M = 0.05
 # Share of an object's vertices that must lie in its box (plus margin); scans leave some strays.
@@ -39,7 +38,6 @@ _MIN_SHARE_INSIDE = 0.95
 _MAX_TILT_COSINE = float(np.cos(np.radians(2.0)))
 _MIN_POINTS_FOR_BOX = 50
 _MIN_SIDE_M = 1e-3
-_REMEDY = "Download the folder scans/ again; until then the scene has no objects."
 
 
 def is_structural(label: str) -> bool:
@@ -57,15 +55,13 @@ def read_objects(
     Raises:
         SceneError: a file is missing or not what it should be, or does not fit the mesh.
     """
-    members = SegmentMembers(
-        _read_segment_of_vertex(scans / "segments.json", len(vertices_m), f"{where}/segments.json")
-    )
+    members = SegmentMembers(read_segments(scans / "segments.json", f"{where}/segments.json", len(vertices_m)))
     anno = read_json(scans / "segments_anno.json", f"{where}/segments_anno.json")
     groups = anno.get("segGroups") if isinstance(anno, Mapping) else None
     if not isinstance(groups, list) or len(groups) > _MAX_GROUPS:
         found = "no list" if not isinstance(groups, list) else f"{len(groups)} groups"
         expected = f"a list of at most {_MAX_GROUPS} groups under 'segGroups'"
-        raise SceneError(f"{where}/segments_anno.json", found, expected, _REMEDY)
+        raise SceneError(f"{where}/segments_anno.json", found, expected)
     objects: list[SceneObject] = []
     issues: list[Issue] = []
     taken: set[str] = set()
@@ -88,28 +84,6 @@ def read_objects(
             issues.append(Issue("", "object_box", f"{at} ({label}): {remark}"))
         objects.append(SceneObject(instance_id, label, box, points, "surface" if remark else "annotated"))
     return objects, issues
-
-
-def _read_segment_of_vertex(path: Path, count: int, where: str) -> IntArray:
-    """(V,) segment id of each vertex.
-
-    The list has an entry per vertex, millions of them: read as text of numbers, as Python objects it would take
-    many times its size.
-    """
-    text = read_bytes(path, where, _MAX_SEGMENTS_BYTES)
-    found = re.search(rb'"segIndices"\s*:\s*\[([\s\d,+-]*)\]', text)
-    if found is None:
-        raise SceneError(where, "no list of whole numbers under 'segIndices'", "one segment id per vertex", _REMEDY)
-    entries = found[1].count(b",") + 1 if found[1].strip() else 0
-    if entries != count:
-        raise SceneError(where, f"{entries} segment ids", f"one for each of {count} mesh vertices", _REMEDY)
-    try:
-        ids = np.fromstring(found[1].decode("ascii"), np.int64, count=entries, sep=",")
-    except ValueError as problem:
-        raise SceneError(where, f"damaged numbers ({problem})", "one segment id per vertex", _REMEDY) from problem
-    if len(ids) != count:
-        raise SceneError(where, f"{len(ids)} readable segment ids", f"one for each of {count} vertices", _REMEDY)
-    return ids
 
 
 def _box(obb: Mapping[str, Any], points: FloatArray, up_world: FloatArray) -> tuple[OrientedBox, str]:

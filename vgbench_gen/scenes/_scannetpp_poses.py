@@ -11,7 +11,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,8 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from vgbench_gen.core.errors import PoseError, SceneError
-from vgbench_gen.core.types import Camera, FloatArray
-from vgbench_gen.geometry.cameras import resize_camera
+from vgbench_gen.core.types import FloatArray
 from vgbench_gen.geometry.poses import check_pose, invert, make_pose, quaternion_to_matrix
 from vgbench_gen.scenes._lens import Lens, make_lens
 from vgbench_gen.scenes.base import Issue
@@ -31,14 +30,9 @@ _PIECE_BYTES = 1 << 16
 _MAX_CAMERAS = 10_000
 # COLMAP writes unit quaternions with 17 digits; more than this is another file.
 _MAX_NORM_ERROR = 1e-2
-_EXPORT = "Export the COLMAP model as text again, or download it again."
 PHONE_SIZE = (1920, 1440)
 _MAX_FRAMES = 1_000_000
 _MAX_TIME_S = 1e15  # far beyond any clock, also of one that counts microseconds
-# A principal point further from the middle than this share of the image belongs to an image of another size.
-_MAX_OFF_CENTRE = 0.15
-_MAX_SKEW = 1e-3
-_REMEDY = "Download the file again."
 # World of nerfstudio's files: x' = y, y' = x, z' = -z; its own inverse.
 _MESH_FROM_NERFSTUDIO = np.array([[0.0, 1, 0, 0], [1, 0, 0, 0], [0, 0, -1, 0], [0, 0, 0, 1]])
 _OPENGL_FROM_OPENCV = np.diag([1.0, -1.0, -1.0, 1.0])
@@ -49,7 +43,6 @@ class CheckedPose:
     """A pose that passed the check."""
 
     world_from_camera: FloatArray
-    """The pose after repair, (4, 4)."""
     deviation: float
     """The largest entry of |R^T R - I| before the repair."""
     camera_id: int | None = None
@@ -58,11 +51,19 @@ class CheckedPose:
 
 @dataclass(slots=True, eq=False)
 class PoseSource:
-    """The poses of one file in the frame of the mesh."""
+    """What one file, or one COLMAP model, says of the frames, by their keys; poses are in the frame of the mesh."""
 
     poses: dict[str, CheckedPose] = field(default_factory=dict)
     problems: list[Issue] = field(default_factory=list)
     """Poses that are missing or unsound, which counts where this file gives the poses of the scene."""
+    lenses: dict[int | None, Lens] = field(default_factory=dict)
+    """By the id of the camera in a COLMAP model; None is the one of nerfstudio."""
+    bad: set[str] = field(default_factory=set)
+    """Frames that nerfstudio marks as bad, such as blurred ones."""
+    times_s: dict[str, float | None] = field(default_factory=dict)
+    """Of all frames of the phone's JSON file; None where it states none."""
+    intrinsics: dict[str, Any] = field(default_factory=dict)
+    """Unchecked entries of the phone's JSON file."""
 
     def check(self, key: str, matrix: Any, where: object) -> None:
         """Keep a pose (4, 4), or note what is wrong with it."""
@@ -71,48 +72,12 @@ class PoseSource:
         except PoseError as problem:
             self.problems.append(Issue(key, "pose_invalid", str(problem)))
 
-
-@dataclass(slots=True, eq=False)
-class ColmapModel(PoseSource):
-    """Cameras and registered images of a COLMAP model."""
-
-    cameras: dict[int, Lens] = field(default_factory=dict)
-
     def find_lens(self, pose: CheckedPose) -> Lens:
         """The lens of a frame; that of most images where COLMAP did not register it."""
-        if pose.camera_id is not None:
-            return self.cameras[pose.camera_id]
+        if pose.camera_id in self.lenses:
+            return self.lenses[pose.camera_id]
         used = Counter(registered.camera_id for registered in self.poses.values())
-        return self.cameras[min(self.cameras, key=lambda camera_id: (-used[camera_id], camera_id))]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PhoneRecord:
-    """One frame of the phone's JSON file."""
-
-    timestamp_s: float | None = None
-    intrinsic: Any = None
-    """The unchecked entry `intrinsic`."""
-
-
-@dataclass(slots=True, eq=False)
-class Phone(PoseSource):
-    """The phone's JSON file."""
-
-    records: dict[str, PhoneRecord] = field(default_factory=dict)
-
-
-@dataclass(slots=True, eq=False)
-class Nerfstudio(PoseSource):
-    """One camera and the poses of nerfstudio's file."""
-
-    lens: Lens = field(kw_only=True)
-    bad: set[str] = field(default_factory=set)
-    """Keys of the frames that the file marks as bad, such as blurred ones."""
-
-    def find_lens(self, pose: CheckedPose) -> Lens:
-        """The lens of all frames."""
-        return self.lens
+        return self.lenses[min(self.lenses, key=lambda camera_id: (-used[camera_id], camera_id or 0))]
 
 
 def frame_stem(name: str) -> str:
@@ -120,7 +85,7 @@ def frame_stem(name: str) -> str:
     return name.replace("\\", "/").rpartition("/")[2].partition(".")[0]
 
 
-def read_model(folder: Path, where: str) -> ColmapModel:
+def read_model(folder: Path, where: str) -> PoseSource:
     """Cameras and poses of `folder/cameras.txt` and `folder/images.txt`.
 
     A bad image costs that image and is listed in `problems`; so is a count that differs from the file's header.
@@ -128,7 +93,7 @@ def read_model(folder: Path, where: str) -> ColmapModel:
     Raises:
         SceneError: a file is missing, is no regular file, or `cameras.txt` cannot be understood.
     """
-    model = ColmapModel(cameras=_read_cameras(folder / "cameras.txt", f"{where}/cameras.txt"))
+    model = PoseSource(lenses=_read_cameras(folder / "cameras.txt", f"{where}/cameras.txt"))
     _read_images(folder / "images.txt", f"{where}/images.txt", model)
     return model
 
@@ -149,8 +114,8 @@ def _read_lines(file: BinaryIO) -> Iterator[bytes]:
         yield piece.strip()
 
 
-def _read_cameras(path: Path, where: str) -> dict[int, Lens]:
-    cameras: dict[int, Lens] = {}
+def _read_cameras(path: Path, where: str) -> dict[int | None, Lens]:
+    cameras: dict[int | None, Lens] = {}
     with _open(path, where) as file:
         for number, line in enumerate(_read_lines(file), 1):
             if not line or line.startswith(b"#"):
@@ -161,12 +126,12 @@ def _read_cameras(path: Path, where: str) -> dict[int, Lens]:
                 params = [float(f) for f in fields[4:]]
             except (ValueError, IndexError) as problem:
                 found = line[:80].decode("utf-8", "replace")
-                raise SceneError(at, repr(found), "CAMERA_ID MODEL WIDTH HEIGHT PARAMS[]", _EXPORT) from problem
+                raise SceneError(at, repr(found), "CAMERA_ID MODEL WIDTH HEIGHT PARAMS[]") from problem
             cameras[camera_id] = make_lens(fields[1], width, height, params, at)
             if len(cameras) > _MAX_CAMERAS:
-                raise SceneError(where, f"more than {_MAX_CAMERAS} cameras", "one or a few", _EXPORT)
+                raise SceneError(where, f"more than {_MAX_CAMERAS} cameras", "one or a few")
     if not cameras:
-        raise SceneError(where, "no camera", "at least one camera line", _EXPORT)
+        raise SceneError(where, "no camera", "at least one camera line")
     return cameras
 
 
@@ -178,7 +143,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _read_images(path: Path, where: str, model: ColmapModel) -> None:
+def _read_images(path: Path, where: str, model: PoseSource) -> None:
     repeated: set[str] = set()
     promised, count, observations_next = -1, 0, False
     with _open(path, where) as file:
@@ -198,10 +163,10 @@ def _read_images(path: Path, where: str, model: ColmapModel) -> None:
             observations_next = True
             count += 1
             if count > _MAX_FRAMES:
-                raise SceneError(where, f"more than {_MAX_FRAMES} images", "a model of one scene", _EXPORT)
+                raise SceneError(where, f"more than {_MAX_FRAMES} images", "a model of one scene")
             key = frame_stem(fields[9]) if len(fields) == 10 else ""
             try:
-                pose = _parse_image(fields, key, model.cameras, f"{where} line {number}")
+                pose = _parse_image(fields, key, model.lenses, f"{where} line {number}")
                 if key in model.poses or key in repeated:
                     repeated.add(key)
                     model.poses.pop(key, None)
@@ -215,7 +180,7 @@ def _read_images(path: Path, where: str, model: ColmapModel) -> None:
         model.problems.append(Issue("", "colmap_count", detail))
 
 
-def _parse_image(fields: list[str], key: str, cameras: dict[int, Lens], at: str) -> CheckedPose:
+def _parse_image(fields: list[str], key: str, cameras: Container[int | None], at: str) -> CheckedPose:
     if not key:
         raise ValueError(f"{len(fields)} fields instead of IMAGE_ID QW QX QY QZ TX TY TZ CAMERA_ID NAME")
     numbers = np.array([float(f) for f in fields[1:8]])
@@ -228,7 +193,7 @@ def _parse_image(fields: list[str], key: str, cameras: dict[int, Lens], at: str)
     return CheckedPose(*check_pose(invert(camera_from_world), at), camera_id)
 
 
-def read_phone_json(path: Path, where: str) -> Phone:
+def read_phone_json(path: Path, where: str) -> PoseSource:
     """Poses and records of `pose_intrinsic_imu.json`. Keys may be singular or plural; entries may be null.
 
     Raises:
@@ -237,18 +202,19 @@ def read_phone_json(path: Path, where: str) -> Phone:
     content = read_json(path, where)
     if not isinstance(content, Mapping) or not 0 < len(content) <= _MAX_FRAMES:
         found = f"{type(content).__name__} of {len(content)}" if isinstance(content, Mapping | list) else "no object"
-        raise SceneError(where, found, "an object with an entry per frame (frame_000000, ...)", _REMEDY)
-    phone = Phone()
+        raise SceneError(where, found, "an object with an entry per frame (frame_000000, ...)")
+    phone = PoseSource()
     for key, entry in content.items():
         if not isinstance(entry, Mapping):
-            phone.records[key] = PhoneRecord()
+            phone.times_s[key] = None
             phone.problems.append(Issue(key[:40], "pose_missing", f"{where}: the entry is {type(entry).__name__}"))
             continue
         # The plural `poses`/`pose` is never read: it lives in the phone's own world, not in the mesh's.
         stamp, pose = _read_either(entry, "timestamp"), _read_either(entry, "aligned_pose")
         # A comparison, because a whole number of JSON may be too long to become a float.
         timed = isinstance(stamp, int | float) and abs(stamp) < _MAX_TIME_S
-        phone.records[key] = PhoneRecord(float(stamp) if timed else None, _read_either(entry, "intrinsic"))
+        phone.times_s[key] = float(stamp) if timed else None
+        phone.intrinsics[key] = _read_either(entry, "intrinsic")
         if pose is None:
             phone.problems.append(Issue(key, "pose_missing", "no aligned_pose"))
         else:
@@ -261,46 +227,16 @@ def _read_either(entry: Mapping[str, Any], name: str) -> Any:
     return entry.get(name + "s") if value is None else value
 
 
-def make_phone_camera(intrinsic: Any, size: tuple[int, int], where: object) -> tuple[Camera, bool]:
-    """Camera of an image of `size` from the json's 3x3, and whether it had to be rescaled.
-
-    The json does not say which size its numbers are for; it is the image's own, or that of the phone's video.
-
-    Raises:
-        PoseError: no pinhole matrix, or one for neither size.
-    """
-    try:
-        K = np.array(intrinsic, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        K = np.empty(0)
-    sound = K.shape == (3, 3) and np.isfinite(K).all() and K[0, 0] > 0 and K[1, 1] > 0
-    if not sound or np.abs([K[0, 1], K[1, 0], K[2, 0], K[2, 1], K[2, 2] - 1]).max() > _MAX_SKEW * max(K[0, 0], 1.0):
-        found = f"{str(intrinsic)[:80]}"
-        raise PoseError(where, f"intrinsic {found}", "[[fx, 0, cx], [0, fy, cy], [0, 0, 1]]", "Leave the frame out.")
-    pinhole = np.array([[K[0, 0], 0, K[0, 2]], [0, K[1, 1], K[1, 2]], [0, 0, 1]])
-    for width, height in dict.fromkeys([size, PHONE_SIZE]):
-        centre = (K[:2, 2] + 0.5) / (width, height)
-        if (np.abs(centre - 0.5) <= _MAX_OFF_CENTRE).all():
-            return resize_camera(Camera(pinhole, width, height), *size), (width, height) != size
-    found = f"a principal point at ({K[0, 2]:.1f}, {K[1, 2]:.1f}) for images of {size[0]}x{size[1]}"
-    expected = f"one near the middle of these or of {PHONE_SIZE[0]}x{PHONE_SIZE[1]}"
-    raise PoseError(where, found, expected, "Use images and intrinsics of the same export.")
-
-
-def read_nerfstudio(path: Path, where: str) -> Nerfstudio:
-    """Camera, poses and blur marks of a `transforms.json` (or `transforms_undistorted.json`).
-
-    Raises:
-        SceneError: unreadable, or of another shape.
-    """
+def read_nerfstudio(path: Path, where: str) -> PoseSource:
+    """Camera, poses and blur marks of a `transforms.json` (or `transforms_undistorted.json`). Raises SceneError."""
     content = read_json(path, where)
     if not isinstance(content, Mapping):
-        raise SceneError(where, type(content).__name__, "an object with 'frames'", _REMEDY)
-    source = Nerfstudio(lens=_make_nerfstudio_lens(content, where))
+        raise SceneError(where, type(content).__name__, "an object with 'frames'")
+    source = PoseSource(lenses={None: _make_nerfstudio_lens(content, where)})
     for group in ("frames", "test_frames"):
         frames = content.get(group) or []
         if not isinstance(frames, list) or len(frames) > _MAX_FRAMES:
-            raise SceneError(where, f"no list under {group!r}", "a list of frames", _REMEDY)
+            raise SceneError(where, f"no list under {group!r}", "a list of frames")
         for frame in frames:
             name = frame.get("file_path") if isinstance(frame, Mapping) else None
             if not isinstance(name, str):
@@ -328,5 +264,5 @@ def _make_nerfstudio_lens(content: Mapping[str, Any], where: str) -> Lens:
         names = {"OPENCV": "k1 k2 p1 p2", "OPENCV_FISHEYE": "k1 k2 k3 k4"}.get(model, "")
         params += [float(content.get(name, 0.0)) for name in names.split()]
     except (KeyError, TypeError, ValueError, OverflowError) as problem:
-        raise SceneError(where, f"camera entries with {problem!r:.80}", "fl_x fl_y cx cy w h", _REMEDY) from problem
+        raise SceneError(where, f"camera entries with {problem!r:.80}", "fl_x fl_y cx cy w h") from problem
     return make_lens(model, width, height, params, where)

@@ -19,7 +19,14 @@ import numpy.typing as npt
 from vgbench_gen.core.errors import FrameError, SceneError
 from vgbench_gen.core.paths import close_if_raised
 from vgbench_gen.core.types import ColorArray, DepthArray, FloatArray
-from vgbench_gen.scenes.files import MAX_PIXELS, decode_image_rgb, open_regular, read_part, read_picture_header
+from vgbench_gen.scenes.files import (
+    MAX_PIXELS,
+    decode_image_rgb,
+    keep_plain,
+    open_regular,
+    read_part,
+    read_picture_header,
+)
 
 _inflater: ModuleType = zlib
 try:
@@ -36,8 +43,6 @@ _MAX_NAME_BYTES = 4096
 _RECORD = struct.Struct("<64sQQQQ")
 _COLOR_KINDS = {0: "raw", 1: "png", 2: "jpeg"}
 _DEPTH_KINDS = {0: "raw", 1: "zlib"}
-_REMEDY = "Download the .sens file again."
-_FRAME_REMEDY = "The file is damaged: download the .sens again; until then the frame is left out."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,9 +57,7 @@ class SensHeader:
     depth_K: FloatArray
     depth_extrinsic: FloatArray
     color_kind: str
-    """How colour is packed: "raw", "png" or "jpeg"."""
     depth_kind: str
-    """How depth is packed: "raw" or "zlib"."""
     color_size: tuple[int, int]
     depth_size: tuple[int, int]
     depth_shift: float
@@ -108,7 +111,7 @@ class SensFile:
             if color_bytes > most_color or depth_bytes > most_depth:
                 found = f"{color_bytes} colour and {depth_bytes} depth bytes"
                 expected = f"at most {most_color} and {most_depth} for these picture sizes"
-                raise SceneError(f"{self.path}, frame {number}", found, expected, _REMEDY)
+                raise SceneError(f"{self.path}, frame {number}", found, expected)
             at += _RECORD.size
             if at + color_bytes + depth_bytes > self.size_bytes:
                 break
@@ -118,7 +121,7 @@ class SensFile:
             at += color_bytes + depth_bytes
         if not table:
             found = f"no complete frame ({header.frame_count} promised, {self.size_bytes} bytes)"
-            raise SceneError(self.path, found, "at least one", _REMEDY)
+            raise SceneError(self.path, found, "at least one")
         if len(table) < header.frame_count:
             self.shortfall = f"{self.path} ends after {len(table)} of {header.frame_count} frames; download it again"
         self.poses: FloatArray = np.frombuffer(b"".join(heads), "<f4").reshape(-1, 4, 4).astype(np.float64)
@@ -142,23 +145,13 @@ class SensFile:
         """(width, height) that the picture itself states; no pixel is decoded. Raises FrameError if damaged."""
         if self.header.color_kind == "raw":
             return self.header.color_size
-        header = read_picture_header(self._read(index, 0), self.where(index))
-        return header.width, header.height
+        return read_picture_header(self._read(index, 0), self.where(index)).size
 
     def encoded_color(self, index: int) -> bytes | None:
-        """JPEG or PNG bytes as recorded, if every viewer shows them as `color` does, else None.
-
-        Raises:
-            FrameError: the bytes are damaged or have another size.
-        """
+        """JPEG or PNG bytes as recorded, if every viewer shows them as `color` does, else None. Raises FrameError."""
         if self.header.color_kind == "raw":
             return None
-        data = self._read(index, 0)
-        header = read_picture_header(data, self.where(index))
-        if (header.width, header.height) != self.color_size:
-            found, expected = f"{header.width}x{header.height} pixels", f"{self.color_size[0]}x{self.color_size[1]}"
-            raise FrameError(self.where(index), found, expected, _FRAME_REMEDY)
-        return data if header.plain else None
+        return keep_plain(self._read(index, 0), self.where(index), self.color_size)
 
     def color(self, index: int) -> ColorArray:
         """(H, W, 3) uint8 RGB of size `color_size`. Raises FrameError if damaged or of another size."""
@@ -168,7 +161,7 @@ class SensFile:
         width, height = self.color_size
         if len(data) != width * height * 3:
             expected = f"{width * height * 3} for {width}x{height} RGB"
-            raise FrameError(self.where(index), f"{len(data)} raw colour bytes", expected, _FRAME_REMEDY)
+            raise FrameError(self.where(index), f"{len(data)} raw colour bytes", expected)
         return np.frombuffer(data, np.uint8).reshape(height, width, 3).copy()
 
     def depth_units(self, index: int) -> npt.NDArray[np.uint16]:
@@ -178,7 +171,7 @@ class SensFile:
             data = inflate(data, width * height * 2, self.where(index))
         elif len(data) != width * height * 2:
             expected = f"{width * height * 2} for {width}x{height}"
-            raise FrameError(self.where(index), f"{len(data)} raw depth bytes", expected, _FRAME_REMEDY)
+            raise FrameError(self.where(index), f"{len(data)} raw depth bytes", expected)
         return np.frombuffer(data, "<u2").reshape(height, width)
 
     def depth_m(self, index: int) -> DepthArray:
@@ -187,64 +180,49 @@ class SensFile:
 
 
 def inflate(data: bytes, size: int, where: object) -> bytes:
-    """Inflate a zlib stream that must give exactly `size` bytes; never takes memory for more.
-
-    Raises:
-        FrameError: no zlib stream, a torn one, a wrong checksum, or another number of bytes.
-    """
+    """Inflate a zlib stream that must give exactly `size` bytes; never takes memory for more. Raises FrameError."""
     stream = _inflater.decompressobj()
     try:
         # One byte more than wanted lets a stream of the right size run to its checksum and exposes a longer one.
         out: bytes = stream.decompress(data, size + 1)
     except (zlib.error, _inflater.error) as problem:
-        raise FrameError(where, f"depth that does not inflate ({problem})", "zlib", _FRAME_REMEDY) from problem
+        raise FrameError(where, f"depth that does not inflate ({problem})", "zlib") from problem
     if len(out) != size or not stream.eof:
         found = f"{'more than ' if len(out) > size else ''}{min(len(out), size)} depth bytes"
-        raise FrameError(where, found if len(out) != size else "a torn zlib stream", f"{size} bytes", _FRAME_REMEDY)
+        raise FrameError(where, found if len(out) != size else "a torn zlib stream", f"{size} bytes")
     return out
 
 
 def _read_header(handle: int, path: Path) -> SensHeader:
     start = os.pread(handle, 12, 0)
     if len(start) < 12:
-        raise SceneError(path, f"{len(start)} bytes", "a .sens header", _REMEDY)
+        raise SceneError(path, f"{len(start)} bytes", "a .sens header")
     version, name_bytes = struct.unpack("<IQ", start)
     if version not in (3, 4):
         raise SceneError(path, f"version {version}", "version 3 or 4 of the .sens format", "Download the v2 release.")
     if name_bytes > _MAX_NAME_BYTES:
-        raise SceneError(path, f"a sensor name of {name_bytes} bytes", f"at most {_MAX_NAME_BYTES}", _REMEDY)
+        raise SceneError(path, f"a sensor name of {name_bytes} bytes", f"at most {_MAX_NAME_BYTES}")
     length = 12 + name_bytes + 4 * 64 + 36
     raw = os.pread(handle, length, 0)
     if len(raw) < length:
-        raise SceneError(path, f"{len(raw)} bytes", f"a header of {length}", _REMEDY)
+        raise SceneError(path, f"{len(raw)} bytes", f"a header of {length}")
     matrices = np.frombuffer(raw, "<f4", 64, 12 + name_bytes).reshape(4, 4, 4).astype(np.float64)
     color_code, depth_code, *sizes, shift, count = struct.unpack_from("<iiIIIIfQ", raw, 12 + name_bytes + 256)
     color_size, depth_size = (sizes[0], sizes[1]), (sizes[2], sizes[3])
     for what, (width, height) in (("colour", color_size), ("depth", depth_size)):
         if width < 1 or height < 1 or width * height > MAX_PIXELS:
-            expected = f"1 to {MAX_PIXELS} pixels"
-            raise SceneError(path, f"a {what} size of {width}x{height}", expected, _REMEDY)
+            raise SceneError(path, f"a {what} size of {width}x{height}", f"1 to {MAX_PIXELS} pixels")
     if color_code not in _COLOR_KINDS:
-        raise SceneError(path, f"colour compression {color_code}", "0 raw, 1 PNG or 2 JPEG", _REMEDY)
+        raise SceneError(path, f"colour compression {color_code}", "0 raw, 1 PNG or 2 JPEG")
     if depth_code == 2:
         remedy = "Export the scan with the official C++ tool and use the exported folder."
         raise SceneError(path, "OCCI depth, which needs a proprietary decoder", "raw or zlib depth", remedy)
     if depth_code not in _DEPTH_KINDS:
-        raise SceneError(path, f"depth compression {depth_code}", "0 raw or 1 zlib", _REMEDY)
+        raise SceneError(path, f"depth compression {depth_code}", "0 raw or 1 zlib")
     if not 1 <= shift <= MAX_DEPTH_SHIFT:
-        raise SceneError(path, f"depthShift {shift:g}", f"1 to {MAX_DEPTH_SHIFT:g} (1000 for millimeters)", _REMEDY)
+        raise SceneError(path, f"depthShift {shift:g}", f"1 to {MAX_DEPTH_SHIFT:g} (1000 for millimeters)")
     if count > MAX_FRAMES:
-        raise SceneError(path, f"{count} frames", f"at most {MAX_FRAMES}", _REMEDY)
-    return SensHeader(
-        matrices[0],
-        matrices[1],
-        matrices[2],
-        matrices[3],
-        _COLOR_KINDS[color_code],
-        _DEPTH_KINDS[depth_code],
-        color_size,
-        depth_size,
-        float(shift),
-        count,
-        raw,
-    )
+        raise SceneError(path, f"{count} frames", f"at most {MAX_FRAMES}")
+    kinds = _COLOR_KINDS[color_code], _DEPTH_KINDS[depth_code]
+    cameras = matrices[0], matrices[1], matrices[2], matrices[3]
+    return SensHeader(*cameras, *kinds, color_size, depth_size, float(shift), count, raw)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from vgbench_gen.core.errors import SceneError
@@ -25,24 +24,6 @@ _MAX_NOTES = 100
 _READ_AHEAD = 4 * _BLOCK  # a header and the small JSON after it often come with one read
 _COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"(\xb5/\xfd", b"7z\xbc\xaf", b"Rar!")
 _KINDS = {b"1": "hard link", b"2": "symbolic link", b"3": "device", b"4": "device", b"6": "pipe"}
-
-
-@dataclass(slots=True)
-class _Override:
-    """What extended headers say of the member that follows them."""
-
-    path: str = ""
-    size: int = -1
-    """Its size in bytes; -1 where they do not say."""
-
-    def read(self, kind: bytes, record: bytes) -> None:
-        """Take over a GNU long name ("L") or the records of a pax header ("x"); others change nothing."""
-        if kind == b"L":
-            self.path = record.rstrip(b"\0").decode("utf-8", "replace")
-        elif kind == b"x":
-            pax = _parse_pax(record)
-            self.path = pax.get("path", self.path)
-            self.size = int(pax["size"]) if re.fullmatch(r"[0-9]{1,18}", pax.get("size", "")) else self.size
 
 
 class TarIndex:
@@ -87,11 +68,11 @@ class TarIndex:
 
     def _walk(self) -> None:
         position: int | None = 0
-        override = _Override()
+        self._stated = dict[str, str]()  # what extended headers say of the member that follows them
         while position is not None:
-            position = self._read_at(position, override)
+            position = self._read_at(position)
 
-    def _read_at(self, position: int, override: _Override) -> int | None:
+    def _read_at(self, position: int) -> int | None:
         """Read the header at a byte and what belongs to it; the next header's byte, None at the end or at damage."""
         ahead = os.pread(self._file.fileno(), _READ_AHEAD, min(position, self.size_bytes))
         header = ahead[:_BLOCK]
@@ -99,15 +80,17 @@ class TarIndex:
             self._note("", "tar_truncated", f"the archive ends at byte {self.size_bytes} without its end mark")
             return None
         if not any(header):
-            self._finish(position)
+            rest = self.size_bytes - position
+            if rest > 1 << 20:  # an archive ends with zeros up to 10 KiB; a preallocated, unfinished download with more
+                self._note("", "tar_truncated", f"end mark at byte {position}, but {rest} bytes follow")
             return None
         size = _number(header[124:136])
-        if not _check_checksum(header) or size < 0:
+        if _number(header[148:156]) != sum(header[:148]) + 8 * 32 + sum(header[156:]) or size < 0:
             self._damaged(position, header)
             return None
         payload = position + _BLOCK
         if header[156:157] not in b"LxgK":
-            return self._take_member(header, payload, size, override)
+            return self._take_member(header, payload, size)
         if size > _MAX_EXTENDED:
             self._note("", "tar_damaged", f"extended header of {size} bytes at byte {position}")
             return None
@@ -116,14 +99,17 @@ class TarIndex:
             record = os.pread(self._file.fileno(), size, payload)
         if len(record) < size:
             return self.size_bytes  # reading there finds the end and says so
-        override.read(header[156:157], record)
+        if header[156:157] == b"L":  # a GNU long name
+            self._stated["path"] = record.rstrip(b"\0").decode("utf-8", "replace")
+        elif header[156:157] == b"x":
+            self._stated |= _parse_pax(record)
         return _end_of(payload, size)
 
-    def _take_member(self, header: bytes, payload: int, size: int, override: _Override) -> int | None:
+    def _take_member(self, header: bytes, payload: int, size: int) -> int | None:
         """Keep a file; note what is neither file nor folder. As `_read_at`."""
-        kind, name = header[156:157], override.path or _name(header)
-        size = override.size if override.size >= 0 else size
-        override.path, override.size = "", -1
+        kind, name = header[156:157], self._stated.get("path") or _name(header)
+        size = int(stated) if re.fullmatch(r"[0-9]{1,18}", stated := self._stated.get("size", "")) else size
+        self._stated = {}
         if kind in (b"0", b"\0", b"7"):
             if payload + size > self.size_bytes:
                 self._note(name, "tar_truncated", f"{size} bytes declared, {self.size_bytes - payload} left")
@@ -145,16 +131,11 @@ class TarIndex:
         if len(self.members) > _MAX_MEMBERS:
             raise SceneError(self.path, f"more than {_MAX_MEMBERS} members", "one capture", "Not a capture archive.")
 
-    def _finish(self, position: int) -> None:
-        rest = self.size_bytes - position
-        if rest > 1 << 20:  # an archive ends with zeros up to 10 KiB; a preallocated, unfinished download with more
-            self._note("", "tar_truncated", f"end mark at byte {position}, but {rest} bytes follow")
-
     def _damaged(self, position: int, header: bytes) -> None:
         if position == 0 and header.startswith(_COMPRESSED):
             raise SceneError(self.path, "a compressed archive", "an uncompressed tar", "Unpack it.")
         if position == 0:
-            raise SceneError(self.path, "no tar header at its beginning", "an uncompressed tar", "Download it again.")
+            raise SceneError(self.path, "no tar header at its beginning", "an uncompressed tar")
         self._note("", "tar_damaged", f"no valid member header at byte {position}; the rest is not read")
 
     def _note(self, name: str, reason: str, detail: str) -> None:
@@ -174,18 +155,8 @@ def _number(field: bytes) -> int:
     """A size field: octal text, or base-256 where the top bit is set; -1 where it is neither."""
     if field[:1] == b"\x80":
         return int.from_bytes(field[1:], "big")
-    text = field.rstrip(b"\0 ").lstrip(b" ")
-    if not text:
-        return 0
-    try:
-        return int(text, 8) if text.isdigit() else -1
-    except ValueError:
-        return -1
-
-
-def _check_checksum(header: bytes) -> bool:
-    stated = _number(header[148:156])
-    return stated == sum(header[:148]) + 8 * 32 + sum(header[156:])
+    octal = re.fullmatch(rb" *([0-7]*)[\0 ]*", field)
+    return int(octal[1] or b"0", 8) if octal else -1
 
 
 def _name(header: bytes) -> str:

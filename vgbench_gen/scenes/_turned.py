@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from vgbench_gen.core.types import BoolArray, ColorArray, DepthArray, FloatArray
 from vgbench_gen.geometry.boxes import transform_box
 from vgbench_gen.geometry.cameras import (
+    Rect,
     count_upright_turns,
     quarter_turn_rotation,
     rotate_camera_by_quarters,
@@ -47,7 +49,7 @@ def turn_upright(frame: Frame, k: int) -> Frame:
 
 
 class TurnedFrame(Frame):
-    """A frame whose pictures are turned by `np.rot90(picture, k)`, everything else along with them."""
+    """A frame whose pictures are turned by `np.rot90(picture, k)`, k = 1 to 3, everything else along with them."""
 
     def __init__(self, frame: Frame, k: int) -> None:
         self._frame, self._k = frame, k % 4
@@ -57,47 +59,37 @@ class TurnedFrame(Frame):
         self.world_from_camera = rotate_pose_by_quarters(frame.world_from_camera, k)
 
     def color(self) -> ColorArray:
-        """(H, W, 3) uint8 RGB, turned. Raises like the frame's own."""
         import cv2
 
-        if not self._k:
-            return self._frame.color()
         # A fifth of the time of `np.rot90`, which reads a column of the picture for each row that it writes.
         turn = (cv2.ROTATE_90_COUNTERCLOCKWISE, cv2.ROTATE_180, cv2.ROTATE_90_CLOCKWISE)[self._k - 1]
         return np.asarray(cv2.rotate(self._frame.color(), turn), dtype=np.uint8)
 
     def depth_m(self) -> DepthArray:
-        """(h, w) float32 meters, turned (a turn about the optical axis leaves z-depth as it is)."""
         turned: DepthArray = self._turned(self._frame.depth_m())
         return turned
 
-    def encoded_color(self) -> bytes | None:
-        """None, unless no turn is made: the stored bytes show the unturned picture."""
-        return None if self._k else self._frame.encoded_color()
-
     def valid_mask(self) -> BoolArray | None:
-        """(H, W), turned, or None."""
         mask = self._frame.valid_mask()
         return None if mask is None else self._turned(mask)
 
     def object_mask(self) -> BoolArray | None:
-        """(H, W), turned, or None."""
         mask = self._frame.object_mask()
         return None if mask is None else self._turned(mask)
 
     def objects(self) -> Sequence[FrameObject]:
-        """The frame's objects, boxes in the turned camera frame, rectangles in turned pixels."""
         turned_from_camera = make_pose(quarter_turn_rotation(self._k), np.zeros(3))
         width, height = self._frame.camera.size
+
+        def turn(rect: Rect | None) -> Rect | None:
+            return None if rect is None else rotate_rect_by_quarters(rect, width, height, self._k)
+
         return tuple(
-            FrameObject(
-                item.instance_id,
-                item.label,
-                transform_box(item.box, turned_from_camera, item.box.frame),
-                None if item.rendered_px is None else rotate_rect_by_quarters(item.rendered_px, width, height, self._k),
-                None
-                if item.projected_px is None
-                else rotate_rect_by_quarters(item.projected_px, width, height, self._k),
+            replace(
+                item,
+                box=transform_box(item.box, turned_from_camera, item.box.frame),
+                rendered_px=turn(item.rendered_px),
+                projected_px=turn(item.projected_px),
             )
             for item in self._frame.objects()
         )

@@ -87,7 +87,7 @@ class ViewFrame:
         images = {self.camera.size: color}
         if self.wide_camera.size not in images:
             images[self.wide_camera.size] = _resize_to(native, self.wide_camera)
-        self.grey = _convert_to_grey(color)
+        self.grey = _shrink(np.asarray(cv2.cvtColor(color, cv2.COLOR_RGB2GRAY), dtype=np.uint8), GREY_WIDTH)
         # Wide images are kept now as well: to come back for some means to decode a video once more from its start.
         self._slots = {
             size: spool.put(_encode_png(image))
@@ -99,7 +99,8 @@ class ViewFrame:
         self.depth_m = np.array(decode_depth(frame, depth_kind))
         mask = frame.valid_mask()
         if mask is not None:
-            self.depth_m[~_mask_at_depth(mask, self.depth_m.shape)] = 0
+            size = self.depth_m.shape[1], self.depth_m.shape[0]
+            self.depth_m[cv2.resize(mask.astype(np.uint8), size, interpolation=cv2.INTER_NEAREST) == 0] = 0
         self.depth_m.flags.writeable = False
         self.depth_valid = float(np.count_nonzero(self.depth_m) / self.depth_m.size)
 
@@ -110,11 +111,7 @@ class ViewFrame:
 
     @cached_property
     def listed(self) -> Mapping[str, FrameObject]:
-        """The loader's list of what the frame shows, by instance id; empty where it has none.
-
-        Raises:
-            FrameError: the list cannot be read.
-        """
+        """The loader's list of what the frame shows, by instance id; empty where it has none. Raises FrameError."""
         return {entry.instance_id: entry for entry in self._frame.objects()}
 
     @property
@@ -272,10 +269,6 @@ def _shrink_color(color: ColorArray) -> ColorArray:
     return np.asarray(cv2.resize(color, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
 
 
-def _convert_to_grey(color: ColorArray) -> ColorArray:
-    return _shrink(np.asarray(cv2.cvtColor(color, cv2.COLOR_RGB2GRAY), dtype=np.uint8), GREY_WIDTH)
-
-
 def _shrink(grey: ColorArray, width: int) -> ColorArray:
     """The image shrunk to at most `width` columns."""
     if grey.shape[1] <= width:
@@ -293,8 +286,3 @@ def _encode_png(color: ColorArray) -> bytes:
     if not done:
         raise ValueError(f"PNG encoder refused an image of shape {color.shape}")
     return data.tobytes()
-
-
-def _mask_at_depth(mask: BoolArray, shape: tuple[int, ...]) -> BoolArray:
-    small = cv2.resize(mask.astype(np.uint8), (shape[1], shape[0]), interpolation=cv2.INTER_NEAREST)
-    return np.asarray(small, dtype=np.uint8) > 0

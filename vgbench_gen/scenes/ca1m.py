@@ -23,7 +23,8 @@ from vgbench_gen.geometry.cameras import resize_camera
 from vgbench_gen.geometry.poses import angle_between_deg, check_pose
 from vgbench_gen.scenes._ca1m_boxes import read_frame_objects, read_world_objects
 from vgbench_gen.scenes._ca1m_members import Members
-from vgbench_gen.scenes._values import choose_camera
+from vgbench_gen.scenes._cameras import choose_camera
+from vgbench_gen.scenes._lazy_frame import check_aspect
 from vgbench_gen.scenes.base import (
     DatasetInfo,
     DepthKind,
@@ -83,22 +84,15 @@ class CA1MFrame(Frame):
         return decode_image_rgb(self._members.read(name), self._members.where(name), self.camera.size)
 
     def encoded_color(self) -> bytes | None:
-        """The PNG as stored, where it is 8-bit RGB."""
         name = self._names["wide/image"]
         return keep_plain(self._members.read(name), self._members.where(name), self.camera.size)
 
     def depth_m(self) -> DepthArray:
-        """Laser depth (h, w) float32 meters; 0 where the laser saw nothing or more than 10 m. See `Frame.depth_m`."""
         name = self._names["gt/depth"]
         where, size = self._members.where(name), self.depth_camera.size
         return decode_depth_m(self._members.read(name), where, size, MAX_DEPTH_M)
 
     def objects(self) -> Sequence[FrameObject]:
-        """The frame's own list, boxes in its camera frame. Read anew at every call.
-
-        Raises:
-            FrameError: the list is no JSON list of objects.
-        """
         name = self._names.get("wide/instances")
         if name is None:
             return ()
@@ -116,9 +110,7 @@ class CA1MFrame(Frame):
         stated = self._size_entry(entry, issues)
         K_name = self._names.get(f"{measurement}/k")
         if K_name is None:
-            if abs(actual[0] * self.camera.height / (actual[1] * self.camera.width) - 1) > 0.01:
-                found = f"{actual[0]}x{actual[1]} pixels and no K"
-                raise FrameError(where, found, f"the shape of {self.camera.size}", "Get the original capture.")
+            check_aspect(actual, self.camera.size, f"{where}, without K", FrameError, 0.01)
             return resize_camera(self.camera, *actual), actual
         K = parse_matrix(self._members.json(K_name), self._members.where(K_name), [(3, 3), (4, 4)])
         camera, repair = choose_camera(K, stated, actual, where)
@@ -166,7 +158,7 @@ class CA1MScene(Scene):
         self.licence = find_licence(ref.path, LICENCE)
         self.issues = list(members.issues)
         self.total_frames = len(members.frames)
-        self.source_digest = compute_source_digest(members.sizes().items())
+        self.source_digest = compute_source_digest(members.sizes.items())
         self.frames: Sequence[Frame] = self._open_frames()
         self.objects: Sequence[SceneObject] = ()
         without = [frame_id for frame_id, names in members.frames.items() if "wide/instances" not in names]
@@ -234,7 +226,7 @@ class CA1M(Loader):
     laser_only = True
 
     def discover(self, root: Path) -> Iterator[SceneRef]:
-        """See `Loader.discover`. `root` may be one archive. Beside an archive, its extracted members do not count."""
+        # Beside an archive, its extracted members do not count.
         refs = sorted(self._all(root), key=lambda ref: (ref.scene_id, ref.path.is_dir()))
         archives = {ref.scene_id for ref in refs if not ref.path.is_dir()}
         yield from (ref for ref in refs if not ref.path.is_dir() or ref.scene_id not in archives)

@@ -7,7 +7,9 @@ where, what was found, what was expected and what to do.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
+import math
 import os
 import re
 import struct
@@ -26,7 +28,6 @@ from vgbench_gen.core.paths import open_file
 from vgbench_gen.core.stand_ins import HEAD_BYTES as STAND_IN_BYTES
 from vgbench_gen.core.stand_ins import describe_stand_in
 from vgbench_gen.core.types import ColorArray, DepthArray, FloatArray
-from vgbench_gen.scenes._jpeg_seams import find_seam
 
 # A picture of this size needs 192 MB as RGB; no sensor of the four datasets comes near it.
 MAX_PIXELS = 64_000_000
@@ -41,8 +42,6 @@ MAX_PICTURE_BYTES = 200_000_000
 MAX_TEXT_BYTES = 1_000_000
 # Cameras append a little padding after the end marker; a torn file lacks the marker altogether.
 _TAIL_BYTES = 4096
-_GET_AGAIN = "Copy, export or download the file again."
-_DAMAGED = "Copy or download the file again; until then the frame is left out."
 
 
 def open_regular(path: Path, where: object, error: type[FormatError] = SceneError) -> BinaryIO:
@@ -75,7 +74,7 @@ def read_bytes(path: Path, where: object, max_bytes: int, error: type[FormatErro
         if size > max_bytes:
             raise error(where, f"{size} bytes", f"at most {max_bytes}", "This is not such a file; get the original.")
         try:
-            return file.read(max_bytes)
+            return file.read(size)
         except OSError as problem:
             reason = problem.strerror or str(problem)
             raise error(where, reason, "a readable file", "Check the disk and copy the file again.") from problem
@@ -123,8 +122,7 @@ def read_json(
     try:
         return parse_json(data, "keep", max_bytes, MAX_JSON_CONTAINERS)
     except ValueError as problem:
-        reason = f"no valid JSON ({str(problem)[:120]})"
-        raise error(where, reason, "a JSON document", "Copy or download the file again.") from problem
+        raise error(where, f"no valid JSON ({str(problem)[:120]})", "a JSON document") from problem
 
 
 _MSVC_FORMS = {"#INF": "inf", "#IND": "nan", "#QNAN": "nan", "#SNAN": "nan"}
@@ -156,11 +154,11 @@ def parse_matrix(
             raise TypeError(f"a {type(value).__name__}")
         numbers = np.array(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as problem:
-        raise error(where, str(problem)[:120], wanted, _GET_AGAIN) from problem
+        raise error(where, str(problem)[:120], wanted) from problem
     for shape in shapes:
         if numbers.size == np.prod(shape):
             return numbers.reshape(shape)
-    raise error(where, f"{numbers.size} numbers", wanted, _GET_AGAIN)
+    raise error(where, f"{numbers.size} numbers", wanted)
 
 
 def compute_source_digest(entries: Iterable[Sequence[object]]) -> str:
@@ -173,16 +171,15 @@ def compute_source_digest(entries: Iterable[Sequence[object]]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PictureHeader:
-    """What a JPEG or PNG says about itself before any pixel is decoded; sizes in pixels."""
+    """What a JPEG, PNG or PGM says about itself before any pixel is decoded; sizes in pixels."""
 
     kind: str
-    """The format: "jpeg" or "png"."""
+    """The format: "jpeg", "png" or "pgm"."""
     width: int
     height: int
     channels: int
     """The number of channels as stored; 0 for a palette."""
     bits: int
-    """Bits of one channel."""
     plain: bool
     """Whether it is 8-bit RGB without orientation data, so that every viewer shows what `decode_image_rgb` gives."""
 
@@ -193,10 +190,10 @@ class PictureHeader:
 
 
 def read_picture_header(data: bytes, where: object) -> PictureHeader:
-    """Read the header of JPEG (ISO 10918-1 frame header) or PNG (W3C IHDR) bytes.
+    """Read the header of JPEG (ISO 10918-1 frame header), PNG (W3C IHDR) or binary PGM (netpbm P5) bytes.
 
     Raises:
-        FrameError: neither of the two, torn at either end, or more than 64 million pixels.
+        FrameError: none of the three, torn at either end, or more than 64 million pixels.
     """
     if data[:8] == b"\x89PNG\r\n\x1a\n":
         header = _parse_png_header(data)
@@ -204,13 +201,16 @@ def read_picture_header(data: bytes, where: object) -> PictureHeader:
     elif data[:2] == b"\xff\xd8":
         header = _parse_jpeg_header(data)
         whole = data.rfind(b"\xff\xd9", -_TAIL_BYTES) >= 0
+    elif found := _PGM_HEAD.match(data[:1024]):
+        width, height, most = (int(value) for value in found.groups())
+        header = PictureHeader("pgm", width, height, 1, 16 if 256 <= most < 1 << 16 else 8, False)
+        whole = len(data) - found.end() >= width * height * header.bits // 8
     else:
-        raise FrameError(where, f"bytes that begin {data[:8].hex() or 'nowhere'}", "a JPEG or PNG picture", _DAMAGED)
+        raise FrameError(where, f"bytes that begin {data[:8].hex() or 'nowhere'}", "a JPEG or PNG picture")
     if header is None or not whole:
-        raise FrameError(where, "a torn picture", "a complete JPEG or PNG", _DAMAGED)
+        raise FrameError(where, "a torn picture", "a complete JPEG or PNG")
     if header.width < 1 or header.height < 1 or header.width * header.height > MAX_PIXELS:
-        found = f"{header.width}x{header.height} pixels"
-        raise FrameError(where, found, f"at most {MAX_PIXELS} pixels", "Get the original file.")
+        raise FrameError(where, f"{header.width}x{header.height} pixels", f"at most {MAX_PIXELS} pixels")
     return header
 
 
@@ -229,12 +229,28 @@ def read_file_header(path: Path) -> PictureHeader:
 
 
 def check_depth_header(header: PictureHeader, where: object) -> None:
-    """Refuse what cannot hold millimeters: all but 16-bit grey PNG. Raises FrameError."""
-    if (header.kind, header.channels, header.bits) != ("png", 1, 16):
+    """Refuse what cannot hold millimeters: all but 16-bit grey PNG and PGM. Raises FrameError."""
+    if header.kind == "jpeg" or (header.channels, header.bits) != (1, 16):
         found = f"a {header.bits}-bit {header.kind} of {header.channels} channels"
         raise FrameError(where, found, "a 16-bit grey PNG", "Export depth without conversion to 8 bits.")
 
 
+def read_first_size(paths: Iterable[Path], where: object) -> tuple[int, int]:
+    """(width, height) of the first sound picture among a few; a torn first one must not cost the scene.
+
+    Raises:
+        SceneError: none of them is sound.
+    """
+    problems: list[FrameError] = []
+    for path in itertools.islice(paths, 20):
+        try:
+            return read_file_header(path).size
+        except FrameError as error:
+            problems.append(error)
+    raise SceneError(where, f"no sound picture ({problems[0]})", "JPEG or PNG pictures, depth as PNG or PGM")
+
+
+_PGM_HEAD = re.compile(rb"P5(?:\s|#[^\n]*\n)+(\d{1,6})(?:\s|#[^\n]*\n)+(\d{1,6})(?:\s|#[^\n]*\n)+(\d{1,6})\s")
 _PNG_CHANNELS = {0: 1, 2: 3, 3: 0, 4: 2, 6: 4}
 
 
@@ -324,7 +340,7 @@ def _check_size(data: bytes, where: object, size: tuple[int, int] | None) -> Pic
     header = read_picture_header(data, where)
     if size is not None and header.size != size:
         found, expected = f"{header.width}x{header.height} pixels", f"{size[0]}x{size[1]}"
-        raise FrameError(where, found, expected, "Picture and camera must belong together; export the scene again.")
+        raise FrameError(where, found, expected)
     return header
 
 
@@ -337,26 +353,20 @@ def decode_image_rgb(data: bytes, where: object, size: tuple[int, int] | None = 
         FrameError: damaged, torn, too large, or of another size.
     """
     header = _check_size(data, where, size)
-    pixels = _decode_image(data, where, color=True)
-    if pixels.shape != (header.height, header.width, 3) or pixels.dtype != np.uint8:
-        raise FrameError(where, f"pixels {pixels.shape} {pixels.dtype}", "8-bit RGB as in the header", _DAMAGED)
-    return pixels
+    return _decode_image(data, where, (header.height, header.width, 3), np.uint8)
 
 
 def decode_depth_u16(data: bytes, where: object, size: tuple[int, int] | None = None) -> npt.NDArray[np.uint16]:
-    """(h, w) uint16 of a 16-bit grey PNG, values as stored.
+    """(h, w) uint16 of a 16-bit grey PNG or PGM, values as stored.
 
-    size: (width, height) the picture must have; checked on the header, before anything is decoded.
+    size: as of `decode_image_rgb`.
 
     Raises:
         FrameError: damaged, torn, too large, of another size, or not 16-bit grey (8 bits cannot hold millimeters).
     """
     header = _check_size(data, where, size)
     check_depth_header(header, where)
-    pixels = _decode_image(data, where, color=False)
-    if pixels.shape != (header.height, header.width) or pixels.dtype != np.uint16:
-        raise FrameError(where, f"pixels {pixels.shape} {pixels.dtype}", "16-bit grey as in the header", _DAMAGED)
-    return pixels
+    return _decode_image(data, where, (header.height, header.width), np.uint16)
 
 
 def decode_depth_m(data: bytes, where: object, size: tuple[int, int], most_m: float) -> DepthArray:
@@ -370,8 +380,7 @@ def decode_depth_m(data: bytes, where: object, size: tuple[int, int], most_m: fl
 def keep_plain(data: bytes, where: object, size: tuple[int, int]) -> bytes | None:
     """The bytes of a picture of this size if every viewer shows them as `decode_image_rgb` does, else None. Raises
     FrameError."""
-    header = read_picture_header(data, where)
-    return data if header.plain and header.size == size else None
+    return data if _check_size(data, where, size).plain else None
 
 
 def decode_mask_u8(data: bytes, where: object, size: tuple[int, int] | None = None) -> npt.NDArray[np.uint8]:
@@ -380,19 +389,31 @@ def decode_mask_u8(data: bytes, where: object, size: tuple[int, int] | None = No
 
     header = _check_size(data, where, size)
     if header.channels == 1 and header.bits == 8:
-        pixels = _decode_image(data, where, color=False)
+        return _decode_image(data, where, (header.height, header.width), np.uint8)
+    rgb = _decode_image(data, where, (header.height, header.width, 3), np.uint8)
+    return np.asarray(cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY), np.uint8)
+
+
+def _decode_image(data: bytes, where: object, shape: tuple[int, ...], kind: type[np.generic]) -> npt.NDArray[Any]:
+    """Pixels of this shape, RGB where it has three axes, and of this type. Raises FrameError where they are others."""
+    if data[:2] == b"P5":
+        head = _PGM_HEAD.match(data[:1024])
+        # Samples of more than 8 bits are big-endian by the netpbm format.
+        pixels = np.frombuffer(data, ">u2", math.prod(shape[:2]), head.end() if head else 0)
+        pixels = pixels.reshape(shape[:2]).astype(np.uint16)
+    elif data[:2] == b"\xff\xd8":
+        pixels = _decode_jpeg(data, where, "RGB" if len(shape) == 3 else "GRAY")
     else:
-        pixels = cv2.cvtColor(_decode_image(data, where, color=True), cv2.COLOR_RGB2GRAY)
-    if pixels.shape != (header.height, header.width) or pixels.dtype != np.uint8:
-        raise FrameError(where, f"pixels {pixels.shape} {pixels.dtype}", "8-bit grey as in the header", _DAMAGED)
-    return np.asarray(pixels, np.uint8)
+        pixels = _decode_png(data, where, color=len(shape) == 3)
+    if pixels.shape != shape or pixels.dtype != kind:
+        expected = f"{shape} {kind.__name__} as in the header"
+        raise FrameError(where, f"pixels {pixels.shape} {pixels.dtype}", expected)
+    return pixels
 
 
-def _decode_image(data: bytes, where: object, *, color: bool) -> npt.NDArray[Any]:
-    if data[:2] == b"\xff\xd8":
-        return _decode_jpeg(data, where, "RGB" if color else "GRAY")
+def _decode_png(data: bytes, where: object, *, color: bool) -> npt.NDArray[Any]:
     if not _has_whole_chunks(data):
-        raise FrameError(where, "a chunk that reaches beyond the end", "a complete PNG", _DAMAGED)
+        raise FrameError(where, "a chunk that reaches beyond the end", "a complete PNG")
     import cv2
 
     flag = cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION if color else cv2.IMREAD_UNCHANGED
@@ -401,9 +422,9 @@ def _decode_image(data: bytes, where: object, *, color: bool) -> npt.NDArray[Any
     except cv2.error as problem:
         if problem.code == cv2.Error.STS_NO_MEM:
             raise MemoryError(str(where)) from problem
-        raise FrameError(where, f"pixels that do not decode ({problem.err})", "a whole picture", _DAMAGED) from problem
+        raise FrameError(where, f"pixels that do not decode ({problem.err})", "a whole picture") from problem
     if pixels is None:
-        raise FrameError(where, "pixels that do not decode", "a whole picture", _DAMAGED)
+        raise FrameError(where, "pixels that do not decode", "a whole picture")
     return pixels
 
 
@@ -416,16 +437,53 @@ def _decode_jpeg(data: bytes, where: object, colorspace: str) -> npt.NDArray[Any
 
     scans = data.count(b"\xff\xda")  # within pixels, 0xff is followed by 0 or by the number of a restart
     if scans > MAX_JPEG_SCANS:
-        raise FrameError(where, f"a JPEG of {scans} scans", f"at most {MAX_JPEG_SCANS}", "Get the original file.")
+        raise FrameError(where, f"a JPEG of {scans} scans", f"at most {MAX_JPEG_SCANS}")
     if scans == 1 and _has_zeroed_pixels(data):
-        raise FrameError(where, "zeros in the place of pixels", "a whole picture", _DAMAGED)
+        raise FrameError(where, "zeros in the place of pixels", "a whole picture")
     try:
         pixels: npt.NDArray[Any] = simplejpeg.decode_jpeg(data, colorspace, strict=True)
     except ValueError as problem:
-        found = f"pixels that do not decode ({problem})"
-        raise FrameError(where, found, "a whole picture", _DAMAGED) from problem
+        raise FrameError(where, f"pixels that do not decode ({problem})", "a whole picture") from problem
     if colorspace != "RGB":
         return pixels[..., 0]
     if (seam := find_seam(pixels, _find_unit_px(data))) is not None:
-        raise FrameError(where, f"pixels that are off from row {seam[0]} on", "a whole picture", _DAMAGED)
+        raise FrameError(where, f"pixels that are off from row {seam[0]} on", "a whole picture")
     return pixels
+
+
+_LEAST_UNITS = 16  # of a row; the mean over fewer blocks is the texture's as often as not
+_MARGIN = 1 / 16  # of a row: a step along all but so much of it may be an edge along all of it, as of a black bar
+_MOST = 40.0  # of one step, so that no single edge makes a mean
+_STEP = 25.0  # of 4,800 whole pictures, drawn on and warped ones among them, 16 is the most
+_ROWS = np.array([-5, -2, 1, 4])  # about a border: its own step, and the steps of the picture above and below
+
+
+def find_seam(pixels: npt.NDArray[np.uint8], unit_px: tuple[int, int]) -> tuple[int, int] | None:
+    """Row and column (pixels) from which on the picture is off; None where there is no such place.
+
+    Args:
+        pixels: (H, W, C). unit_px: width and height of what the file codes at once (MCU), a block or four.
+    """
+    import cv2
+
+    width, height = unit_px
+    count = pixels.shape[1] // width
+    borders = np.arange(height, pixels.shape[0] - int(_ROWS[-1]), height)
+    if count < _LEAST_UNITS or len(borders) < 2:
+        return None
+    about = np.ascontiguousarray(pixels[(borders[:, None] + _ROWS).ravel(), : count * width])
+    means = cv2.resize(about, (count, len(about)), interpolation=cv2.INTER_AREA)
+    steps = np.diff(means.reshape(len(borders), len(_ROWS), count, -1).astype(np.float32), axis=1)
+    step, beside = steps[:, 1], np.abs(steps[:, ::2]).max(axis=1)
+    # What of a border's step no edge nearby explains.
+    excess = np.sign(step) * np.clip(np.abs(step) - beside, 0, _MOST)
+    sums = np.cumsum(excess, axis=1)
+    least = max(int(count * _MARGIN), 2)
+    at = np.arange(least, count - least)
+    left = sums[:, at - 1] / at[:, None]
+    right = (sums[:, -1:] - sums[:, at - 1]) / (count - at)[:, None]
+    begin, end = right[:-1], left[1:]  # of a seam: the right of one border and the left of the next
+    seam = np.where(begin * end > 0, np.minimum(np.abs(begin), np.abs(end)), 0)
+    seam -= np.maximum(np.abs(left[:-1]), np.abs(right[1:]))
+    row, column, _ = np.unravel_index(int(np.argmax(seam)), seam.shape)
+    return (int(borders[row]), int(at[column]) * width) if seam[row, column, _] > _STEP else None

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from vgbench_gen.core.errors import FrameError
-from vgbench_gen.core.types import DepthArray, FloatArray
+from vgbench_gen.core.types import DepthArray
 from vgbench_gen.geometry.cameras import up_in_camera
 from vgbench_gen.geometry.poses import invert, relative_pose, rotation_angle_deg, transform
 from vgbench_gen.geometry.projection import back_project_depth, project, sample_nearest, valid_mask
@@ -60,7 +60,6 @@ class CrossView:
     """The median of |predicted - measured| / measured; NaN where the views do not overlap enough to tell."""
     agree: float
     """The share of the compared points within the tolerance of the scene's kind of depth; NaN as for `error`."""
-    compared: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +131,12 @@ def summarise_health(scene: Scene, variant: str = "") -> SceneHealth:
     except FrameError as error:
         warn.append(f"colour of frame {scene.frames[wanted[len(wanted) // 2]].id} is unreadable: {error}")
     coverage, median_m = compute_depth_statistics(list(depths.values()))
-    bad += _find_depth_faults(coverage, median_m) if depths else [f"no depth could be read; {'; '.join(warn[:1])}"]
+    if not depths:
+        bad.append(f"no depth could be read; {'; '.join(warn[:1])}")
+    elif coverage <= MIN_COVERAGE:
+        bad.append(f"depth covers {coverage:.1%} of the image; wrong decoding?")
+    elif not DEPTH_RANGE_M[0] <= median_m <= DEPTH_RANGE_M[1]:
+        bad.append(f"median depth {median_m:.3g} m; wrong unit or decoding?")
     views = cross_view(scene, [pair for pair in pairs if pair[0] in depths and pair[1] in depths], depths)
     fits, pose_bad, pose_warn = _judge_poses(views, len(pairs))
     up = find_orientation(scene)
@@ -142,7 +146,11 @@ def summarise_health(scene: Scene, variant: str = "") -> SceneHealth:
     without_pose = {issue.frame_id for issue in scene.issues if "pose" in issue.reason and issue.frame_id}
     lost = [issue.detail for issue in scene.issues if issue.reason in LOST]
     lost[_MAX_LOST:] = [f"{len(lost) - _MAX_LOST} more files"] if len(lost) > _MAX_LOST else []
-    warn = pose_warn + _collect_frame_remarks(scene, issues) + lost + warn
+    if 2 * len(scene.frames) < scene.total_frames:
+        pose_warn.append(f"only {len(scene.frames)} of {scene.total_frames} frames are usable")
+    if 2 * (doubtful := issues.get("gravity_disagrees", 0)) > len(scene.frames):
+        pose_warn.append(f"gravity and poses disagree in {doubtful} frames")
+    warn = pose_warn + lost + warn
     bad += pose_bad
     verdict = "bad: " + "; ".join(bad + lost) if bad else "warn: " + "; ".join(warn) if warn else "ok"
     return SceneHealth(
@@ -193,11 +201,9 @@ def choose_pairs(frames: Sequence[Frame], count: int = MAX_PAIRS) -> list[tuple[
 def compute_depth_statistics(depths: Sequence[DepthArray]) -> tuple[float, float]:
     """Median share of known depth per image, and median of the known depth of all, meters; NaN where there is none."""
     shares = [float(valid_mask(depth).mean()) for depth in depths]
-    values = [depth[valid_mask(depth)] for depth in depths]
-    measured = np.concatenate(values) if values else np.zeros(0)
-    return (float(np.median(shares)) if shares else math.nan), (
-        float(np.median(measured)) if measured.size else math.nan
-    )
+    measured = np.concatenate([np.zeros(0, np.float32), *(depth[valid_mask(depth)] for depth in depths)])
+    share, depth_m = (float(np.median(values)) if len(values) else math.nan for values in (shares, measured))
+    return share, depth_m
 
 
 def cross_view(
@@ -211,8 +217,7 @@ def cross_view(
     Args:
         scene: open scene. pairs: positions of A and B. depths: position -> depth image.
     """
-    errors: dict[str, list[FloatArray]] = {name: [np.zeros(0)] for name in CONVENTIONS}
-    within: dict[str, list[FloatArray]] = {name: [np.zeros(0)] for name in CONVENTIONS}
+    compared = {name: [np.zeros((2, 0))] for name in CONVENTIONS}  # relative errors, and whether within the tolerance
     offered = 0
     tolerance = LASER if scene.depth_kind == "laser" else SENSOR
     for a, b in pairs:
@@ -220,20 +225,22 @@ def cross_view(
         stride = max(1, math.isqrt(depths[a].size // _POINTS_PER_FRAME))
         points, _ = back_project_depth(first.depth_camera, depths[a], stride)
         offered += len(points)
+        poses = first.world_from_camera, second.world_from_camera
         for name in CONVENTIONS:
-            b_from_a = _format_relative(first.world_from_camera, second.world_from_camera, name)
+            world_from = [invert(pose) if "inverse" in name else pose for pose in poses]
+            flip = _FLIP if "OpenGL" in name else np.eye(4)
+            b_from_a = relative_pose(world_from[0] @ flip, world_from[1] @ flip)
             uv, z = project(second.depth_camera, transform(b_from_a, points))
             measured = sample_nearest(depths[b], uv).astype(np.float64)
             both = valid_mask(measured) & (z > 0)
             gap = np.abs(z[both] - measured[both])
-            errors[name].append(gap / measured[both])
-            within[name].append((gap <= tolerance.of(measured[both])).astype(np.float64))
+            compared[name].append(np.stack([gap / measured[both], gap <= tolerance.of(measured[both])]))
     results = []
-    for name in CONVENTIONS:
-        error, agree = np.concatenate(errors[name]), np.concatenate(within[name])
+    for name, parts in compared.items():
+        error, agree = np.concatenate(parts, axis=1)
         enough = error.size >= max(_MIN_COMPARED, _MIN_COMPARED_SHARE * offered)
         numbers = (float(np.median(error)), float(agree.mean())) if enough else (math.nan, math.nan)
-        results.append(CrossView(name, *numbers, int(error.size)))
+        results.append(CrossView(name, *numbers))
     return tuple(results)
 
 
@@ -248,14 +255,6 @@ def find_orientation(scene: Scene) -> str:
     if abs(x) > abs(y):
         return "sideways"
     return "upright" if y < 0 else "upside down"
-
-
-def _format_relative(world_from_a: FloatArray, world_from_b: FloatArray, convention: str) -> FloatArray:
-    if "inverse" in convention:
-        world_from_a, world_from_b = invert(world_from_a), invert(world_from_b)
-    if "OpenGL" in convention:
-        world_from_a, world_from_b = world_from_a @ _FLIP, world_from_b @ _FLIP
-    return relative_pose(world_from_a, world_from_b)
 
 
 def _judge_poses(views: Sequence[CrossView], pairs: int) -> tuple[tuple[str, ...], list[str], list[str]]:
@@ -278,21 +277,3 @@ def _judge_poses(views: Sequence[CrossView], pairs: int) -> tuple[tuple[str, ...
     if fits:
         return fits, [f"views that should overlap do not{hint}"], []
     return (), [], ["poses unchecked: no pair of views overlaps" if pairs else "poses unchecked: one frame only"]
-
-
-def _find_depth_faults(coverage: float, median_m: float) -> list[str]:
-    if coverage <= MIN_COVERAGE:
-        return [f"depth covers {coverage:.1%} of the image; wrong decoding?"]
-    if not DEPTH_RANGE_M[0] <= median_m <= DEPTH_RANGE_M[1]:
-        return [f"median depth {median_m:.3g} m; wrong unit or decoding?"]
-    return []
-
-
-def _collect_frame_remarks(scene: Scene, issues: Mapping[str, int]) -> list[str]:
-    remarks = []
-    if 2 * len(scene.frames) < scene.total_frames:
-        remarks.append(f"only {len(scene.frames)} of {scene.total_frames} frames are usable")
-    doubtful = issues.get("gravity_disagrees", 0)
-    if 2 * doubtful > len(scene.frames):
-        remarks.append(f"gravity and poses disagree in {doubtful} frames")
-    return remarks

@@ -17,7 +17,7 @@ from typing import get_args
 import numpy as np
 
 from vgbench_gen.core.errors import DefectError, FrameError, SceneError, VGBenchError
-from vgbench_gen.core.types import BoolArray, DepthArray
+from vgbench_gen.core.types import DepthArray
 from vgbench_gen.scenes import base
 from vgbench_gen.scenes.plausible import (
     MAX_IMPLAUSIBLE_SHARE,
@@ -154,15 +154,11 @@ def decode_depth(frame: base.Frame, kind: base.DepthKind = "laser") -> DepthArra
     limits = RANGES[f"depth of a {kind}"]
     strange = ~((depth >= limits.low) & (depth <= limits.high))
     if strange.any():
-        check_plausible(f"depth of a {kind}", [_find_typical(depth, strange)], f"depth of frame {frame.id}")
+        many = np.count_nonzero(strange) > MAX_IMPLAUSIBLE_SHARE * np.count_nonzero(depth)
+        typical = float(np.median(depth[strange].astype(np.float64))) if many else 0.0
+        check_plausible(f"depth of a {kind}", [typical], f"depth of frame {frame.id}")
         depth = np.where(strange, np.float32(0), depth)
     return depth
-
-
-def _find_typical(depth: DepthArray, strange: BoolArray) -> float:
-    """A value that stands for all: one of the strange ones where they are too many, else 0."""
-    many = np.count_nonzero(strange) > MAX_IMPLAUSIBLE_SHARE * np.count_nonzero(depth)
-    return float(np.median(depth[strange].astype(np.float64))) if many else 0.0
 
 
 def _find_missing(made: base.Scene | base.Frame, contract: type) -> None:

@@ -85,3 +85,16 @@ def list_files(root: Path, folder: Path, issues: list[Issue], without: str = "")
     if without and not sizes:
         issues.append(Issue("", LOST[0], f"{folder}: no file in such a folder; {without}"))
     return dict(sorted(sizes.items()))
+
+
+def index_by_number(names: Iterable[str], *suffixes: str) -> dict[int, str]:
+    """Frame number -> file name for names like `00012.png` that end in one of the suffixes (lower case, with the dot).
+
+    Of two names for one number the padded (longer) one counts.
+    """
+    found: dict[int, str] = {}
+    for name in sorted(names, key=lambda name: (-len(name), name)):
+        stem, _, suffix = name.rpartition(".")
+        if f".{suffix.lower()}" in suffixes and stem.isascii() and stem.isdecimal() and len(stem) < 19:
+            found.setdefault(int(stem), name)
+    return found

@@ -17,22 +17,21 @@ from vgbench_gen.core.errors import FormatError, SceneError
 from vgbench_gen.core.paths import close_if_raised
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.geometry.poses import check_pose
+from vgbench_gen.scenes._cameras import parse_keys
 from vgbench_gen.scenes._lazy_frame import LazyFrame
-from vgbench_gen.scenes._scannet_cameras import parse_keys
 from vgbench_gen.scenes._scannet_frames import Recording, find_exported_variant, open_exported, open_sens
 from vgbench_gen.scenes._scannet_objects import is_annotated, read_objects
 from vgbench_gen.scenes.base import DatasetInfo, Issue, Loader, Scene, SceneRef, loaders
 from vgbench_gen.scenes.files import compute_source_digest, inside, parse_matrix, read_text
 from vgbench_gen.scenes.licence import find_licence
 from vgbench_gen.scenes.promised import LOST, require_frames, try_to_read
-from vgbench_gen.scenes.walk import estimate_bytes, read_split_list, walk
+from vgbench_gen.scenes.walk import estimate_bytes, find_split, walk
 
 LICENCE = "scannet-tou"
 _SCAN_ID = re.compile(r"scene\d{4}_\d{2}")
 # Where one scan is on disk in several lay-outs, the least processed one is read.
 _PREFERENCE = ("sens", "exported", "exported_cpp", "frames_25k", "posed_images", "")
 _DERIVED = ("frames_25k", "posed_images", "")
-_SPLITS = ("train", "val", "test")
 _LIST_FOLDERS = ("", "Tasks/Benchmark", "splits", "meta_data")
 _OWN_AXES = "the scan keeps its own axes"
 _UP: FloatArray = np.array([0.0, 0.0, 1.0])
@@ -65,7 +64,6 @@ class ScanNetScene(Scene):
         )
 
     def close(self) -> None:
-        """Release the file; frames cannot be read afterwards."""
         self._source.close()
 
 
@@ -100,7 +98,6 @@ class ScanNet(Loader):
     info = INFO
 
     def discover(self, root: Path) -> Iterator[SceneRef]:
-        """Scans below `root`, sorted by id, each in its least processed lay-out first; follows no link out of it."""
         found: dict[str, list[SceneRef]] = {}
         lists: dict[Path, dict[str, str]] = {}
         for folder, entries in walk(root.resolve()):
@@ -108,7 +105,11 @@ class ScanNet(Loader):
                 continue
             entries.clear()
             variant, size_bytes = _find_variant(folder)
-            ref = SceneRef(self.dataset, folder.name, folder, variant, _split(folder, lists), size_bytes)
+            places = (above / below for above in folder.parents[:4] for below in _LIST_FOLDERS)
+            split = find_split(folder.name, places, "scannetv2_*.txt", lists)
+            if split == "unknown" and folder.parent.name in ("scans_test", "scannet_frames_test"):
+                split = "test"
+            ref = SceneRef(self.dataset, folder.name, folder, variant, split, size_bytes)
             found.setdefault(folder.name, []).append(ref)
         for name in sorted(found):
             first, *others = sorted(found[name], key=lambda ref: _PREFERENCE.index(ref.variant))
@@ -116,17 +117,11 @@ class ScanNet(Loader):
             yield from [first, *(ref for ref in others if ref.variant not in _DERIVED or ref.variant == first.variant)]
 
     def open(self, ref: SceneRef) -> ScanNetScene:
-        """Open one scan folder (or its `.sens` file); decodes no pixels.
-
-        Raises:
-            SceneError: no frames, a damaged stream, or intrinsics that cannot be used.
-        """
         folder = ref.path.parent if ref.path.suffix == ".sens" else ref.path
-        if not folder.is_dir():
-            raise SceneError(folder, "no folder", "a scan folder", "Check the path.")
         home = _find_annotation_folder(folder, ref.scene_id)
-        path, issues = home / f"{ref.scene_id}.txt", list[Issue]()
-        keys = (try_to_read(issues, partial(_read_keys, path), _OWN_AXES) if path.exists() else None) or {}
+        path, issues, keys = home / f"{ref.scene_id}.txt", list[Issue](), dict[str, str]()
+        if path.exists():
+            keys = parse_keys(try_to_read(issues, lambda: read_text(inside(home, path), path), _OWN_AXES) or "")
         sens, exported = _find_sens_file(folder), find_exported_variant(folder)
         if sens is not None:
             recording = open_sens(inside(folder, sens))
@@ -177,10 +172,6 @@ def _read_alignment(path: Path, keys: dict[str, str], promised: bool, issues: li
     return np.eye(4)
 
 
-def _read_keys(path: Path) -> dict[str, str]:
-    return parse_keys(read_text(inside(path.parent, path), path))
-
-
 def _find_annotation_folder(folder: Path, scan_id: str) -> Path:
     """Where `<scanId>.txt` and the mesh lie: the folder itself, or that of the scan beside a derived set."""
     home = folder.parent.parent
@@ -203,23 +194,3 @@ def _find_variant(folder: Path) -> tuple[str, int]:
         return "", 0
     variant, base = exported
     return variant, estimate_bytes(base / "color" if (base / "color").is_dir() else base)
-
-
-def _split(folder: Path, lists: dict[Path, dict[str, str]]) -> str:
-    """Split by the official lists if they lie in a folder above, else by the name of the parent folder."""
-    for above in folder.parents[:4]:
-        if above not in lists:
-            lists[above] = _read_lists(above)
-        if folder.name in lists[above]:
-            return lists[above][folder.name]
-    return "test" if folder.parent.name in ("scans_test", "scannet_frames_test") else "unknown"
-
-
-def _read_lists(folder: Path) -> dict[str, str]:
-    out: dict[str, str] = {}
-    for below in _LIST_FOLDERS:
-        for split in _SPLITS:
-            path = folder / below / f"scannetv2_{split}.txt"
-            if path.is_file() and not path.is_symlink():
-                out |= dict.fromkeys(read_split_list(path).split(), split)
-    return out

@@ -11,11 +11,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from vgbench_gen.core.errors import SceneError
 from vgbench_gen.scenes._scannetpp_captures import MESH_NAME, DslrScene, IphoneScene, ScanNetPPScene
 from vgbench_gen.scenes.base import DatasetInfo, Loader, Scene, SceneRef, loaders
 from vgbench_gen.scenes.licence import find_licence
-from vgbench_gen.scenes.walk import estimate_bytes, is_folder, read_split_list, stays_inside, walk
+from vgbench_gen.scenes.walk import estimate_bytes, find_split, is_folder, stays_inside, walk
 
 _CAPTURES: dict[str, type[ScanNetPPScene]] = {"dslr": DslrScene, "iphone": IphoneScene}
 _SCENE_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,63}")
@@ -51,7 +50,6 @@ class ScanNetPP(Loader):
     info = INFO
 
     def discover(self, root: Path) -> Iterator[SceneRef]:
-        """One reference per device of each scene, sorted by id; opens the split lists only."""
         refs: list[SceneRef] = []
         splits: dict[Path, dict[str, str]] = {}
         root = root.resolve()
@@ -64,18 +62,14 @@ class ScanNetPP(Loader):
                 folder = scene / device.name
                 if (device.is_symlink() and not stays_inside(root, folder)) or _is_empty(folder):
                     continue
-                name, split = f"{scene.name}/{device.name}", _split(scene, splits)
+                name, places = f"{scene.name}/{device.name}", (above / "splits" for above in scene.parents[:2])
+                split = find_split(scene.name, places, "*.txt", splits)
                 size_bytes = _measure_size_bytes(scene, folder)
                 refs.append(SceneRef(self.dataset, name, folder, device.name, split, size_bytes))
         yield from sorted(refs, key=lambda ref: ref.scene_id)
 
     def open(self, ref: SceneRef) -> Scene:
-        """Open one scene. Raises SceneError."""
-        device = ref.scene_id.rpartition("/")[2]
-        if device not in _CAPTURES or not ref.path.is_dir():
-            found = f"{ref.scene_id!r} at {ref.path}"
-            raise SceneError(ref.path, found, "<scene>/iphone or <scene>/dslr and its folder", "List the scenes again.")
-        scene = _CAPTURES[device](ref)
+        scene = _CAPTURES[ref.scene_id.rpartition("/")[2]](ref)
         scene.licence = find_licence(ref.path, scene.licence)
         return scene
 
@@ -92,31 +86,3 @@ def _measure_size_bytes(scene: Path, folder: Path) -> int:
     files = [*(folder / name for name in _STREAMS), scene / "scans" / MESH_NAME]
     total = sum(path.stat().st_size for path in files if path.is_file())
     return total + sum(estimate_bytes(folder / name) for name in _PICTURE_FOLDERS)
-
-
-def _split(scene: Path, known: dict[Path, dict[str, str]]) -> str:
-    """Split of a scene by the lists of `splits/`, a sibling of its folder or of `data/`."""
-    for above in (scene.parent, scene.parent.parent):
-        folder = above / "splits"
-        if folder not in known:
-            known[folder] = _read_splits(folder)
-        if scene.name in known[folder]:
-            return known[folder][scene.name]
-    return "unknown"
-
-
-def _read_splits(folder: Path) -> dict[str, str]:
-    """Scene name to split. A scene listed for testing anywhere is a test scene, then one for validation."""
-    found: dict[str, str] = {}
-    if not folder.is_dir():
-        return found
-    of_list: dict[str, list[Path]] = {"train": [], "val": [], "test": []}  # later ones win
-    for path in sorted(folder.glob("*.txt"))[:100]:
-        words = path.stem.split("_")
-        split: str = next((s for s in ("test", "val", "train") if s in words), "")
-        if split:
-            of_list[split].append(path)
-    for name, paths in of_list.items():
-        for path in paths:
-            found.update((line.strip(), name) for line in read_split_list(path).splitlines() if line.strip())
-    return found

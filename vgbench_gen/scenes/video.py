@@ -16,14 +16,12 @@ import numpy.typing as npt
 
 from vgbench_gen.core.errors import FrameError, SceneError, escape_surrogates
 from vgbench_gen.core.types import ColorArray
-from vgbench_gen.scenes.files import open_regular
+from vgbench_gen.scenes.files import MAX_PIXELS, open_regular
 
 # As FFmpeg calls its readers of these containers; none of them opens a second file.
 READERS = "matroska,webm,mov,mp4,m4a,3gp,3g2,mj2,avi"
 OPTIONS = {"format_whitelist": READERS, "protocol_whitelist": "file"}
 HEAD_BYTES = 12
-_MAX_PIXELS = 64_000_000
-_REMEDY = "Download the video again and compare its size with the original."
 
 
 def is_video(head: bytes) -> bool:
@@ -56,10 +54,9 @@ class Video:
         self.width = int(capture.get(cv2.CAP_PROP_FRAME_WIDTH))
         self.height = int(capture.get(cv2.CAP_PROP_FRAME_HEIGHT))
         self.count = max(0, int(min(capture.get(cv2.CAP_PROP_FRAME_COUNT), 1 << 31)))
-        if not 0 < self.width * self.height <= _MAX_PIXELS:
+        if not 0 < self.width * self.height <= MAX_PIXELS:
             self.close()
-            found = f"{self.width}x{self.height} pixels"
-            raise SceneError(where, found, f"1 to {_MAX_PIXELS} pixels", _REMEDY)
+            raise SceneError(where, f"{self.width}x{self.height} pixels", f"1 to {MAX_PIXELS} pixels")
 
     def _open(self) -> Any:
         import cv2
@@ -67,7 +64,7 @@ class Video:
         self.close()
         with open_regular(self.path, self.where) as file:
             if not is_video(head := file.read(HEAD_BYTES)):
-                raise SceneError(self.where, f"a file that begins with {head!r}", "a video (mkv or mp4)", _REMEDY)
+                raise SceneError(self.where, f"a file that begins with {head!r}", "a video (mkv or mp4)")
         if escape_surrogates(str(self.path)) != str(self.path):
             # OpenCV ends the whole process at it.
             raise SceneError(self.where, "a path that is no UTF-8", "one that is", "Rename the folder.")
@@ -75,7 +72,7 @@ class Video:
         # The OpenCV backends other than FFmpeg would take the path for a device, a stream or an image pattern.
         capture = cv2.VideoCapture(str(self.path.absolute()), cv2.CAP_FFMPEG)
         if not capture.isOpened():
-            raise SceneError(self.where, "a file FFmpeg cannot open", "a video (mkv or mp4)", _REMEDY)
+            raise SceneError(self.where, "a file FFmpeg cannot open", "a video (mkv or mp4)")
         # Phones write a display turn into mp4; the intrinsics are those of the stored pixels.
         capture.set(cv2.CAP_PROP_ORIENTATION_AUTO, 0)
         self._capture, self._next = capture, 0
@@ -112,14 +109,13 @@ class Video:
         done, frame = self._capture.retrieve()
         if not done or frame is None or frame.dtype != np.uint8 or frame.shape != (self.height, self.width, 3):
             found = "nothing" if frame is None else f"pixels {frame.shape} {frame.dtype}"
-            where = f"{self.where} frame {index}"
-            raise FrameError(where, found, f"an 8-bit frame of {self.width}x{self.height}", _REMEDY)
+            raise FrameError(f"{self.where} frame {index}", found, f"an 8-bit frame of {self.width}x{self.height}")
         bgr: npt.NDArray[np.uint8] = frame
         return bgr
 
     def _short(self, index: int) -> FrameError:
         where = f"{self.where} frame {index}"
-        return FrameError(where, f"a video of {self.length} frames", f"at least {index + 1} frames", _REMEDY)
+        return FrameError(where, f"a video of {self.length} frames", f"at least {index + 1} frames")
 
     def close(self) -> None:
         """Release the file; it is opened again on the next use."""

@@ -8,12 +8,11 @@ from functools import cached_property
 import numpy as np
 
 from vgbench_gen.core.errors import FrameError
-from vgbench_gen.core.gates import Gates
+from vgbench_gen.core.gates import FrameGates, Gates
 from vgbench_gen.core.rng import rng_for
-from vgbench_gen.core.types import BoolArray, FloatArray, Rejected
+from vgbench_gen.core.types import BoolArray, FloatArray, IntArray, Rejected
 from vgbench_gen.geometry import poses, projection, visibility
 from vgbench_gen.geometry.overlap import compute_pairwise_overlap
-from vgbench_gen.scenes._keyframes import choose_keyframes, turn_and_shift
 from vgbench_gen.scenes._view_frame import (
     GREY_WIDTH,
     Float32Array,
@@ -29,6 +28,7 @@ __all__ = [
     "Float32Array",
     "SceneView",
     "ViewFrame",
+    "choose_keyframes",
     "make_delivered_camera",
     "make_delivered_color",
     "measure_cycle_errors",
@@ -218,10 +218,8 @@ class SceneView:
         return frames
 
     def _gated(self, frames: list[ViewFrame]) -> list[ViewFrame]:
-        if not frames:
-            return []
         gates = self.gates.frame
-        median = float(np.median([frame.sharpness for frame in frames]))
+        median = float(np.median([frame.sharpness for frame in frames] or [0.0]))
         limit = max(gates.sharpness_min, gates.sharpness_of_median_min * median)
         kept = []
         for frame in frames:
@@ -248,9 +246,40 @@ def measure_cycle_errors(a: ViewFrame, b: ViewFrame, view: SceneView) -> tuple[F
     allowed = view.tolerance.of(z_b)
     known = inside & (measured > 0) & (z_b - measured <= 2 * allowed)  # clearly hidden points say nothing
     agree = known & (np.abs(z_b - measured) <= allowed)
-    if not agree.any():
-        return np.zeros(0), 0, int(known.sum())
     # From the exact, not the rounded, pixel of B: rounding would add up to 0.7 px that say nothing about the cameras.
     back, _ = projection.project_world(a.camera, a.world_from_camera, b.points_at(uv_b[agree]))
     errors = np.linalg.norm(back - uv_px[agree], axis=-1)
     return errors[np.isfinite(errors)], int(agree.sum()), int(known.sum())
+
+
+def choose_keyframes(frames: Sequence[Frame], gates: FrameGates) -> IntArray:
+    """Frames at least a turn or a shift apart from the last kept one, thinned by farthest point to the maximum."""
+    if not frames:
+        return np.zeros(0, dtype=np.int64)
+    world_from_camera = np.stack([frame.world_from_camera for frame in frames])
+    kept = [0]
+    for i in range(1, len(frames)):
+        if _compute_distance(world_from_camera[kept[-1]], world_from_camera[i : i + 1], gates)[0] >= 1:
+            kept.append(i)
+    if len(kept) <= gates.max_keyframes:
+        return np.array(kept, dtype=np.int64)
+    pool = world_from_camera[kept]
+    chosen = [0]
+    nearest = _compute_distance(pool[0], pool, gates)
+    while len(chosen) < gates.max_keyframes:
+        chosen.append(int(np.argmax(nearest)))
+        nearest = np.minimum(nearest, _compute_distance(pool[chosen[-1]], pool, gates))
+    indices: IntArray = np.array(kept, dtype=np.int64)[np.sort(chosen)]
+    return indices
+
+
+def _compute_distance(pose: FloatArray, others: FloatArray, gates: FrameGates) -> FloatArray:
+    turn_deg, shift_m = turn_and_shift(pose, others)
+    distance: FloatArray = np.maximum(turn_deg / gates.keyframe_turn_deg, shift_m / gates.keyframe_shift_m)
+    return distance
+
+
+def turn_and_shift(pose: FloatArray, others: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Angles, degrees, and distances, meters, (N,) each, between one pose (4, 4) and others (N, 4, 4)."""
+    turn_deg = poses.rotation_angle_deg(np.swapaxes(pose[:3, :3], -1, -2) @ others[:, :3, :3])
+    return turn_deg, np.asarray(np.linalg.norm(others[:, :3, 3] - pose[:3, 3], axis=-1))

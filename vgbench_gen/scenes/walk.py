@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -91,15 +91,32 @@ def estimate_bytes(folder: Path) -> int:
     return 0
 
 
-def read_split_list(path: Path) -> str:
-    """The text of a list of scans; "" where it cannot be read, which is named: the scans are there all the same."""
-    if path.is_file() and not path.stat().st_size:
-        return ""  # a list of none
-    try:
-        return read_text(path, path)
-    except SceneError as problem:
-        tell_once(path, f"{problem.found}, so the split of its scans is unknown. {problem.remedy}")
-        return ""
+def find_split(name: str, folders: Iterable[Path], pattern: str, known: dict[Path, dict[str, str]]) -> str:
+    """Split of a scan by the first of these folders with a list that names it, or "unknown".
+
+    pattern: of the names of lists, whose words between "_" say the split; a scan that any list of a folder holds out
+    for testing is a test scan, then one for validation. known: filled with what was read.
+    """
+    for folder in folders:
+        if folder not in known:
+            known[folder] = _read_split_lists(folder, pattern)
+        if name in known[folder]:
+            return known[folder][name]
+    return "unknown"
+
+
+def _read_split_lists(folder: Path, pattern: str) -> dict[str, str]:
+    paths = [path for path in sorted(folder.glob(pattern))[:100] if path.is_file()]
+    found: dict[str, str] = {}
+    for split in ("train", "val", "test"):  # later ones win
+        for path in paths:
+            if split not in path.stem.split("_") or not path.stat().st_size:
+                continue
+            try:
+                found |= dict.fromkeys(read_text(path, path).split(), split)
+            except SceneError as problem:  # the scans are there all the same
+                tell_once(path, f"{problem.found}, so the split of its scans is unknown. {problem.remedy}")
+    return found
 
 
 def stays_inside(root: Path, path: Path) -> bool:

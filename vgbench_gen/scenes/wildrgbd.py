@@ -1,8 +1,8 @@
 """WildRGB-D: folders of PNG pictures around one object, `<category>/scenes/<scene_dir>/`.
 
-Source: `wildrgbd/wildrgbd: README.md, wildrgbd_generate_point_cloud.py`. Depth comes from a phone's LiDAR at some
-256x192 resolution and was enlarged to the size of the picture, so its edges are soft. The world is that of a SLAM
-run: metric, but which way is up is unknown.
+Source: `wildrgbd/wildrgbd: README.md, wildrgbd_generate_point_cloud.py`; how lists key their scenes is not documented,
+so every form in use is understood. Depth comes from a phone's LiDAR at some 256x192 resolution and was enlarged to the
+size of the picture, so its edges are soft. The world is that of a SLAM run: metric, but which way is up is unknown.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from vgbench_gen.core.errors import FrameError, SceneError
-from vgbench_gen.core.types import BoolArray, DepthArray, FloatArray
+from vgbench_gen.core.errors import FormatError, FrameError, PoseError, SceneError
+from vgbench_gen.core.types import BoolArray, FloatArray
 from vgbench_gen.geometry.cameras import resize_camera
-from vgbench_gen.scenes._lazy_frame import LazyFrame, make_color_readers
-from vgbench_gen.scenes._values import choose_camera
-from vgbench_gen.scenes._wildrgbd_lists import index_by_number, read_poses, read_splits
+from vgbench_gen.geometry.poses import check_pose
+from vgbench_gen.scenes._cameras import choose_camera
+from vgbench_gen.scenes._lazy_frame import LazyFrame, check_aspect, make_color_readers
 from vgbench_gen.scenes.base import DatasetInfo, DepthKind, Frame, Issue, Loader, Scene, SceneObject, SceneRef, loaders
 from vgbench_gen.scenes.files import (
     check_depth_header,
@@ -28,12 +28,13 @@ from vgbench_gen.scenes.files import (
     decode_mask_u8,
     inside,
     parse_matrix,
+    read_bytes,
     read_file_header,
     read_json,
     read_picture,
 )
 from vgbench_gen.scenes.licence import find_licence
-from vgbench_gen.scenes.promised import list_files, note_without, require_frames
+from vgbench_gen.scenes.promised import index_by_number, list_files, note_without, require_frames, try_to_read
 from vgbench_gen.scenes.walk import is_regular, walk
 
 MAX_DEPTH_M = 5.0
@@ -41,6 +42,11 @@ MAX_DEPTH_M = 5.0
 LICENCE = "mit"
 _MASK_ABOVE = 128
 _MAX_METADATA_BYTES = 1_000_000
+_LISTS = ("nvs_list.json", "camera_eval_list.json")
+_SPLITS = ("train", "val", "test")  # the last one wins: a scene that any list holds out must not be trained on
+_MAX_LIST_BYTES = 4_000_000
+_MAX_POSE_BYTES = 16_000_000
+_NUMBERS = 17
 # A pose line takes some 200 bytes, the three pictures of a frame some 0.5 MB: enough to order scenes by size.
 _BYTES_PER_POSE_BYTE = 2_500
 _GET_ORIGINAL = "Unpack the category again (large ones are split archives that must be joined first)."
@@ -60,9 +66,9 @@ class WildRGBDScene(Scene):
         self.up_world: FloatArray | None = None
         self.depth_kind: DepthKind = "sensor"
         self.licence = find_licence(folder, LICENCE)
-        metadata = _refuse_outside(category_folder, folder / "metadata")
+        metadata = inside(category_folder, folder / "metadata")
         K, made_for = read_intrinsics(read_json(metadata, metadata, _MAX_METADATA_BYTES), metadata)
-        poses_path = _refuse_outside(category_folder, folder / "cam_poses.txt")
+        poses_path = inside(category_folder, folder / "cam_poses.txt")
         poses, seen, issues = read_poses(poses_path)
         self.issues += issues
         digest: list[tuple[object, ...]] = [(path.name, read_picture(path)) for path in (metadata, poses_path)]
@@ -105,8 +111,7 @@ class WildRGBDScene(Scene):
         check_depth_header(depth_header, depth)
         camera, repair = choose_camera(K, made_for, actual, color)
         size = depth_header.size
-        if abs(size[0] * actual[1] / (size[1] * actual[0]) - 1) > 0.01:
-            raise FrameError(depth, f"{size[0]}x{size[1]} pixels", f"{actual[0]}x{actual[1]} as {color}", _GET_ORIGINAL)
+        check_aspect(size, actual, depth, FrameError, 0.01)
         if repair:
             self.issues.append(Issue(str(number), repair, f"picture {actual}, metadata {made_for}"))
         return LazyFrame(
@@ -116,19 +121,15 @@ class WildRGBDScene(Scene):
             camera,
             *make_color_readers(color, actual),
             camera if size == actual else resize_camera(camera, *size),
-            partial(_read_depth_m, depth, size),
+            lambda: decode_depth_m(read_picture(depth), depth, size, MAX_DEPTH_M),
         )
 
     def _list(self, category: Path, kind: str, digest: list[tuple[object, ...]]) -> dict[int, Path]:
         """Frame number -> file of one sub-folder; links that leave the category are refused."""
         sizes = list_files(category, self._folder / kind, self.issues, f"no frame has {kind}")
-        found = index_by_number(name for name in sizes if name.lower().endswith((".png", ".jpg", ".jpeg")))
+        found = index_by_number(sizes, ".png", ".jpg", ".jpeg")
         digest += [(f"{kind}/{name}", sizes[name]) for name in found.values()]
         return {number: self._folder / kind / name for number, name in sorted(found.items())}
-
-
-def _read_depth_m(path: Path, size: tuple[int, int]) -> DepthArray:
-    return decode_depth_m(read_picture(path), path, size, MAX_DEPTH_M)
 
 
 def _read_mask(path: Path, size: tuple[int, int]) -> BoolArray:
@@ -162,6 +163,72 @@ def read_intrinsics(value: Any, where: Path) -> tuple[FloatArray, tuple[int, int
     return K, (int(size[0]), int(size[1]))  # type: ignore[arg-type]
 
 
+def read_splits(category: Path, issues: list[Issue]) -> dict[str, str]:
+    """The split of each scene folder that `nvs_list.json` or `camera_eval_list.json` names; each may be absent."""
+    splits: dict[str, str] = {}
+    lists = []
+    for path in filter(Path.exists, (category / name for name in _LISTS)):
+        read = partial(read_json, inside(category, path), path, _MAX_LIST_BYTES)
+        lists.append(try_to_read(issues, read, "the splits that it states are unknown"))
+    for split in _SPLITS:
+        for names in (found.get(split) for found in lists if isinstance(found, dict)):
+            if isinstance(names, list):
+                named = (name.replace("\\", "/").strip() for name in names if isinstance(name, str))
+                splits.update((name.rstrip("/").rpartition("/")[2], split) for name in named)
+    return splits
+
+
+def read_poses(path: Path) -> tuple[dict[int, tuple[FloatArray, float]], set[int], list[Issue]]:
+    """Poses of `cam_poses.txt`: a frame number and 16 row-major numbers per line (or any whole number of such runs).
+
+    Returns:
+        Frame number -> (world_from_camera (4, 4), deviation before repair); all numbers that occur; what was left out.
+
+    Raises:
+        SceneError: the file is missing, unreadable or larger than 16 MB.
+    """
+    text = read_bytes(path, path, _MAX_POSE_BYTES).decode("utf-8-sig", "replace")
+    poses: dict[int, tuple[FloatArray, float]] = {}
+    seen: set[int] = set()
+    issues: list[Issue] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        where = f"{path}:{number}"
+        words = line.replace(",", " ").split()
+        if not words or words[0].startswith("#"):
+            continue
+        if len(words) % _NUMBERS:
+            detail = f"{where}: found {len(words)} words; expected a frame number and 16 numbers"
+            issues.append(Issue("", "pose_line_unusable", detail))
+            continue
+        for start in range(0, len(words), _NUMBERS):
+            _parse_pose(words[start : start + _NUMBERS], where, poses, seen, issues)
+    return poses, seen, issues
+
+
+def _parse_pose(
+    words: list[str],
+    where: str,
+    poses: dict[int, tuple[FloatArray, float]],
+    seen: set[int],
+    issues: list[Issue],
+) -> None:
+    frame = ""
+    try:
+        stated = float(words[0])
+        if not stated.is_integer() or stated < 0:
+            raise FrameError(where, words[0], "a whole frame number", "The line is left out.")
+        key, frame = int(stated), str(int(stated))
+        if key in seen:
+            poses.pop(key, None)  # which of the two is right cannot be known
+            raise FrameError(where, f"frame {key} again", "one pose per frame", "The frame is left out.")
+        seen.add(key)
+        poses[key] = check_pose(parse_matrix(" ".join(words[1:]), where, [(4, 4)]), where)
+    except PoseError as error:
+        issues.append(Issue(frame, "bad_pose", str(error)))
+    except (FormatError, ValueError) as error:
+        issues.append(Issue(frame, "pose_line_unusable", str(error)))
+
+
 INFO = DatasetInfo(
     title="WildRGB-D",
     licence="MIT",
@@ -187,7 +254,7 @@ class WildRGBD(Loader):
     info = INFO
 
     def discover(self, root: Path) -> Iterator[SceneRef]:
-        """See `Loader.discover`. A folder with only one of the two files is listed too; opening it says what lacks."""
+        # A folder with only one of the two files is listed too; opening it says what lacks.
         found: list[SceneRef] = []
         splits: dict[Path, dict[str, str]] = {}
         for folder, entries in walk(root):
@@ -208,7 +275,6 @@ class WildRGBD(Loader):
         yield from sorted(found, key=lambda ref: ref.scene_id)
 
     def open(self, ref: SceneRef) -> WildRGBDScene:
-        """See `Loader.open`."""
         return WildRGBDScene(ref)
 
 
@@ -216,10 +282,3 @@ def _find_category(scene: Path) -> tuple[Path, str]:
     """Category folder and its name: `<category>/scenes/<scene>`, or the parent where `scenes` was left out."""
     folder = scene.parent.parent if scene.parent.name == "scenes" else scene.parent
     return folder, folder.name
-
-
-def _refuse_outside(category: Path, path: Path) -> Path:
-    """The path itself, after refusing a link that leaves the category."""
-    if path.is_symlink():
-        inside(category, path)
-    return path

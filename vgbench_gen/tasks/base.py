@@ -366,7 +366,7 @@ def admit(task: Task) -> None:
     Raises:
         TypeError: the task declares no records of its evidence, no checks, or neither solvers nor the reason why it has
             none.
-        PhrasingError: the task brings templates and another file has its name.
+        ConfigError: the task brings templates and another file has its name.
     """
     where = f"task {task.name!r} ({type(task).__module__})"
     for name in ("fact_evidence", "candidate_evidence"):

@@ -29,11 +29,11 @@ from vgbench_gen.text.paraphrase.rules import find_language
 from vgbench_gen.text.render import (
     MAX_TEMPLATE_CHARS,
     Phrasing,
-    PhrasingError,
     find_slot_names,
     list_question_types,
     list_task_names,
     load_phrasings,
+    phrasing_error,
 )
 
 MAX_PER_CELL = 8  # wordings of one task, type and language (docs/validity.md#conventions-in-every-question)
@@ -57,7 +57,6 @@ class BankEntry(Config):
     ]
     """The id of the template, the language and a number, such as `<template>.de2`."""
     template: str
-    """The id of the shipped phrasing that it rewords."""
     task: str
     type: QuestionType
     language: str
@@ -134,9 +133,8 @@ def load_bank(path: Path, missing_ok: bool = False) -> Bank:
     """Read and check a bank file.
 
     Raises:
-        ConfigError: no such file (an empty bank with `missing_ok`), no TOML, a key that is wrong.
-        PhrasingError: an entry is misnamed, repeated, one too many, has other placeholders than its template, or its
-            text fails the lint.
+        ConfigError: no such file (an empty bank with `missing_ok`), no TOML, a key that is wrong; an entry is misnamed,
+            repeated, one too many, has other placeholders than its template, or its text fails the lint.
     """
     if missing_ok and not path.exists():
         return Bank(path)
@@ -149,12 +147,12 @@ def load_bank(path: Path, missing_ok: bool = False) -> Bank:
         where = f"{path}, {entry.id}"
         find_language(entry.language)
         if entry.id in seen:
-            raise PhrasingError(where, "this id twice", "every id once")
+            raise phrasing_error(where, "this id twice", "every id once")
         seen.add(entry.id)
         if not entry.template.startswith(f"{entry.task}.{entry.type}."):
-            raise PhrasingError(where, f"template = {entry.template!r}", f"one of {entry.task}.{entry.type}")
+            raise phrasing_error(where, f"template = {entry.template!r}", f"one of {entry.task}.{entry.type}")
         if not re.fullmatch(rf"{re.escape(entry.template)}\.{entry.language}[0-9]+", entry.id):
-            raise PhrasingError(where, "an id that does not fit", f"{entry.template}.{entry.language}<n>")
+            raise phrasing_error(where, "an id that does not fit", f"{entry.template}.{entry.language}<n>")
         original = known.get(entry.template)
         if original is None or entry.digest != digest_template(original):
             stale.append(entry)
@@ -163,7 +161,7 @@ def load_bank(path: Path, missing_ok: bool = False) -> Bank:
         cells[entry.task, entry.type, entry.language] += 1
         if cells[entry.task, entry.type, entry.language] > MAX_PER_CELL:
             cell = f"{entry.task}, {entry.type}, {entry.language}"
-            raise PhrasingError(where, f"more than {MAX_PER_CELL} wordings of {cell}", f"at most {MAX_PER_CELL}")
+            raise phrasing_error(where, f"more than {MAX_PER_CELL} wordings of {cell}", f"at most {MAX_PER_CELL}")
         good.append(entry)
     return Bank(path, tuple(sorted(good, key=_order)), tuple(sorted(stale, key=_order)))
 
@@ -247,10 +245,10 @@ def _check_entry(entry: BankEntry, original: Phrasing, where: str) -> None:
         names = find_slot_names(getattr(entry, part), f"{where}, {part}")
         wanted = find_slot_names(getattr(original, part), original.source)
         if names != wanted:
-            raise PhrasingError(f"{where}, {part}", f"placeholders {sorted(names)}", f"exactly {sorted(wanted)}")
+            raise phrasing_error(f"{where}, {part}", f"placeholders {sorted(names)}", f"exactly {sorted(wanted)}")
     old = Original(Text(original.question, original.context), original.states, entry.language)
     for problem in find_lint_problems(entry.text, old):
-        raise PhrasingError(where, str(problem), "a text that the lint passes; edit or remove it")
+        raise phrasing_error(where, str(problem), "a text that the lint passes; edit or remove it")
 
 
 def _order(entry: BankEntry) -> tuple[str, str, int, str, int]:

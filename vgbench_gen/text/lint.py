@@ -8,7 +8,7 @@ from its template file. `lint` is run on every item, on reworded texts above all
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.text.numbers import count_decimals, keep_digits, number_tokens
@@ -138,16 +138,11 @@ def find_option_problems(options: Sequence[str]) -> list[str]:
         problems.append("options: numbers with different decimals")
     # A lone number is as long as its text allows; its unit is part of the text.
     alike = [tuple(options)] if len(by_place) == 1 else by_place if same_decimals else []
-    return problems + _find_length_problems(alike)
-
-
-def _find_length_problems(rows: Iterable[Sequence[str]]) -> list[str]:
-    """The first row of texts whose lengths differ too much."""
-    for texts in rows:
-        lengths = [len(text) for text in texts]
-        if max(lengths) - min(lengths) > MAX_LENGTH_DIFFERENCE:
-            return [f"options: lengths {min(lengths)} to {max(lengths)} differ by more than {MAX_LENGTH_DIFFERENCE}"]
-    return []
+    for texts in alike:
+        low, high = min(map(len, texts)), max(map(len, texts))
+        if high - low > MAX_LENGTH_DIFFERENCE:
+            return [*problems, f"options: lengths {low} to {high} differ by more than {MAX_LENGTH_DIFFERENCE}"]
+    return problems
 
 
 def _find_text_problems(text: str) -> list[str]:

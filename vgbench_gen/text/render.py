@@ -13,12 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import Field, StringConstraints
 
-from vgbench_gen.core.config import read_toml
+from vgbench_gen.core.config import Config, load_toml, parse_config, read_toml
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.stand_ins import config_error
 from vgbench_gen.core.types import QUESTION_TYPES, QuestionType
 from vgbench_gen.text.lint import STATES
 
@@ -35,40 +36,23 @@ _Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
 _Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEMPLATE_CHARS)]
 
 
-class PhrasingError(ConfigError):
-    """A template file, or the values given for its slots, break the rules above.
-
-    Args:
-        where: file and phrasing id or key.
-        found: what stands there.
-        expected: what the rules ask for.
-        remedy: what to do, where that says more.
-    """
-
-    def __init__(self, where: object, found: str, expected: str, remedy: str = "") -> None:
-        super().__init__(where, found, expected, remedy)
-        self.where, self.found, self.expected, self.remedy = str(where), found, expected, remedy
-
-    def _word(self) -> str:
-        return f"{self.where}: found {self.found}; expected {self.expected}{self.remedy and f'. {self.remedy}'}"
+def phrasing_error(where: object, found: str, expected: str, remedy: str = "Mend that text.") -> ConfigError:
+    """The error of a template file, or of values for its slots, that break the rules above."""
+    return config_error(where, found, expected, remedy)
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False)
-
-
-class _Slots(_Strict):
+class _Slots(Config):
     question: tuple[_Name, ...] = ()
     context: tuple[_Name, ...] = ()
 
 
-class _PhrasingEntry(_Strict):
+class _PhrasingEntry(Config):
     id: Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,40}\.[a-z-]{1,20}\.[1-9][0-9]{0,3}$")]
     question: _Text
     context: _Text
 
 
-class _Cell(_Strict):
+class _Cell(Config):
     """The phrasings of one task and question type, with the slots that each may use and those that it must."""
 
     slots: _Slots
@@ -78,7 +62,7 @@ class _Cell(_Strict):
     phrasings: Annotated[tuple[_PhrasingEntry, ...], Field(min_length=MIN_PHRASINGS)]
 
 
-class _TaskFile(_Strict):
+class _TaskFile(Config):
     """The template file of one task; None for a question type that it has no phrasings of."""
 
     task: _Name
@@ -94,7 +78,7 @@ class _TaskFile(_Strict):
 _Lines = Annotated[tuple[_Text, ...], Field(min_length=MIN_PHRASINGS)]
 
 
-class _ShortFile(_Strict):
+class _ShortFile(Config):
     """The template file of one task in the short form."""
 
     task: _Name
@@ -102,7 +86,7 @@ class _ShortFile(_Strict):
     """Shared by all phrasings; each has the wording of its own number of every clause."""
     states: tuple[_Name, ...] = ()
     """The conventions that are stated beside those of the clauses."""
-    labels: dict[_Name, _Text] = {}
+    labels: dict[_Name, _Text] = Field(default_factory=dict)
     """The words of the labels of a `LabelTask`."""
     judgment: _Lines | None = None
     multi_choice: Annotated[_Lines | None, Field(alias="multi-choice")] = None
@@ -119,18 +103,15 @@ class _ShortFile(_Strict):
         }
 
 
-class _Clause(_Strict):
+class _Clause(Config):
     """Sentences that contexts of many tasks share, in several wordings."""
 
     states: tuple[_Name, ...] = ()
     texts: _Lines
 
 
-class _WordsFile(_Strict):
+class _WordsFile(Config):
     tables: dict[_Name, dict[_Name, _Text]]
-
-
-_Model = TypeVar("_Model", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +127,7 @@ class Phrasing:
     slots: frozenset[str]
     """All names that `render` accepts for this phrasing."""
     states: tuple[str, ...]
-    """The conventions that the filled text must state, by the names that `text.lint` knows."""
     source: str
-    """The file it came from, for messages."""
     paraphrase: str = ""
     """The model that reworded it, "" for shipped ones."""
 
@@ -158,13 +137,13 @@ def find_templates_root() -> Path:
     """Folder of the templates: inside the installed package, else beside it in a source checkout.
 
     Raises:
-        PhrasingError: neither place holds `words.toml`.
+        ConfigError: neither place holds `words.toml`.
     """
     package = Path(__file__).resolve().parent.parent
     for folder in (package / "templates", package.parent / "templates"):
         if (folder / "words.toml").is_file():
             return folder
-    raise PhrasingError(
+    raise phrasing_error(
         package, "no templates folder in the package or beside it", "an installation with its templates"
     )
 
@@ -174,12 +153,12 @@ def load_phrasings(task: str, question_type: QuestionType) -> tuple[Phrasing, ..
     """Reviewed phrasings of one task and question type, in file order; read once per process.
 
     Raises:
-        PhrasingError: the file is missing or breaks the rules, or the task is not asked in this way.
+        ConfigError: the file is missing or breaks the rules, or the task is not asked in this way.
     """
     path = _find_task_path(task)
     bank = load_task_file(path)
     if question_type not in bank:
-        raise PhrasingError(path, f"no section [{question_type}]", f"one of {sorted(bank)}")
+        raise phrasing_error(path, f"no section [{question_type}]", f"one of {sorted(bank)}")
     return bank[question_type]
 
 
@@ -198,12 +177,12 @@ def bring_task_file(path: Path) -> None:
     """Let a package from outside bring the template file of a task, whose name is that of the file.
 
     Raises:
-        PhrasingError: the task has another file already.
+        ConfigError: the task has another file already.
     """
     shipped = find_templates_root() / "tasks" / path.name
     other = shipped if shipped.is_file() else _BROUGHT.get(path.stem, path)
     if other != path:
-        raise PhrasingError(path, f"a second file for the task {path.stem!r}", f"{other} alone")
+        raise phrasing_error(path, f"a second file for the task {path.stem!r}", f"{other} alone")
     _BROUGHT[path.stem] = path
 
 
@@ -211,25 +190,25 @@ def load_task_file(path: Path) -> dict[QuestionType, tuple[Phrasing, ...]]:
     """Read and check one `tasks/<task>.toml`.
 
     Raises:
-        PhrasingError: not readable, not the expected shape, a template holds more than slots, a slot is not
+        ConfigError: not readable, not the expected shape, a template holds more than slots, a slot is not
             allowed or a required one is unused, an id is repeated or misnamed.
     """
-    data = read_toml(path, PhrasingError)
+    data = read_toml(path)
     if "context" in data:
         return _load_short_file(path)
-    parsed = _validate(_TaskFile, data, path)
+    parsed = parse_config(data, _TaskFile, str(path))
     if parsed.task != path.stem:
-        raise PhrasingError(path, f"task = {parsed.task!r}", f"{path.stem!r}, the name of the file")
+        raise phrasing_error(path, f"task = {parsed.task!r}", f"{path.stem!r}, the name of the file")
     bank: dict[QuestionType, tuple[Phrasing, ...]] = {}
     seen: set[str] = set()
     for question_type, cell in parsed.list_cells().items():
         unknown = set(cell.states) - STATES
         if unknown:
-            raise PhrasingError(path, f"{sorted(unknown)} in states of {question_type}", f"of {sorted(STATES)}")
+            raise phrasing_error(path, f"{sorted(unknown)} in states of {question_type}", f"of {sorted(STATES)}")
         for entry in cell.phrasings:
             where = f"{path}, {entry.id}"
             if entry.id in seen or not entry.id.startswith(f"{parsed.task}.{question_type}."):
-                raise PhrasingError(where, "a repeated or misplaced id", f"a unique {parsed.task}.{question_type}.<n>")
+                raise phrasing_error(where, "a repeated or misplaced id", f"a unique {parsed.task}.{question_type}.<n>")
             seen.add(entry.id)
             for part in ("question", "context"):
                 allowed, required = set(getattr(cell.slots, part)), set(getattr(cell.required, part))
@@ -243,9 +222,9 @@ def load_task_file(path: Path) -> dict[QuestionType, tuple[Phrasing, ...]]:
 
 
 def _load_short_file(path: Path) -> dict[QuestionType, tuple[Phrasing, ...]]:
-    parsed = _validate(_ShortFile, read_toml(path, PhrasingError), path)
+    parsed = load_toml(path, _ShortFile)
     if parsed.task != path.stem:
-        raise PhrasingError(path, f"task = {parsed.task!r}", f"{path.stem!r}, the name of the file")
+        raise phrasing_error(path, f"task = {parsed.task!r}", f"{path.stem!r}, the name of the file")
     bank: dict[QuestionType, tuple[Phrasing, ...]] = {}
     for form, lines in parsed.list_lines().items():
         made, shared = [], find_slot_names(_CLAUSE.sub("", lines[0]), path)
@@ -267,7 +246,7 @@ def _fill_clauses(text: str, number: int, where: str) -> tuple[str, list[str]]:
     """The text with its clauses, in the wording of that number, and the conventions that they state."""
     clauses, names = _load_clauses(), _CLAUSE.findall(text)
     if unknown := set(names) - clauses.keys():
-        raise PhrasingError(where, f"unknown clauses {sorted(unknown)}", f"only {sorted(clauses)}")
+        raise phrasing_error(where, f"unknown clauses {sorted(unknown)}", f"only {sorted(clauses)}")
     filled = _CLAUSE.sub(lambda name: clauses[name[1]].texts[number % len(clauses[name[1]].texts)], text)
     return filled, [state for name in names for state in clauses[name].states]
 
@@ -275,27 +254,27 @@ def _fill_clauses(text: str, number: int, where: str) -> tuple[str, list[str]]:
 @cache
 def _load_clauses() -> Mapping[str, _Clause]:
     path = find_templates_root() / "clauses.toml"
-    return {name: _validate(_Clause, clause, path) for name, clause in read_toml(path, PhrasingError).items()}
+    return {name: parse_config(clause, _Clause, f"{path}, {name}") for name, clause in read_toml(path).items()}
 
 
 @cache
 def load_labels(task: str) -> Mapping[str, str]:
     """The words of a task's labels by their keys."""
-    return _validate(_ShortFile, read_toml(_find_task_path(task), PhrasingError), _find_task_path(task)).labels
+    return load_toml(_find_task_path(task), _ShortFile).labels
 
 
 def find_slot_names(template: str, where: object) -> frozenset[str]:
     """Names of the slots in a template.
 
     Raises:
-        PhrasingError: a brace stands anywhere but in a plain slot `{{ name }}`, or the template is too long.
+        ConfigError: a brace stands anywhere but in a plain slot `{{ name }}`, or the template is too long.
     """
     if len(template) > MAX_TEMPLATE_CHARS:
-        raise PhrasingError(where, f"{len(template)} characters", f"at most {MAX_TEMPLATE_CHARS}")
+        raise phrasing_error(where, f"{len(template)} characters", f"at most {MAX_TEMPLATE_CHARS}")
     rest = _SLOT.sub("", template)
     if brace := re.search(r"[{}]", rest):
         around = rest[max(0, brace.start() - 10) : brace.start() + 30]
-        raise PhrasingError(where, f"{around!r}", "plain slots {{ name }} and no other braces")
+        raise phrasing_error(where, f"{around!r}", "plain slots {{ name }} and no other braces")
     return frozenset(_SLOT.findall(template))
 
 
@@ -305,12 +284,12 @@ def render(phrasing: Phrasing, slots: Mapping[str, str]) -> tuple[str, str]:
     `slots` may hold any slot of the task and question type, also one that this phrasing does not use.
 
     Raises:
-        PhrasingError: a slot is unknown, missing, not a string or too long.
+        ConfigError: a slot is unknown, missing, not a string or too long.
     """
     where = f"{phrasing.source}, {phrasing.id}"
     unknown = set(slots) - phrasing.slots
     if unknown:
-        raise PhrasingError(where, f"unknown slots {sorted(unknown)}", f"only {sorted(phrasing.slots)}")
+        raise phrasing_error(where, f"unknown slots {sorted(unknown)}", f"only {sorted(phrasing.slots)}")
     return _fill(phrasing.question, slots, where), _fill(phrasing.context, slots, where)
 
 
@@ -318,7 +297,7 @@ def fill_word(key: str, **slots: str) -> str:
     """Phrase `<table>.<key>` of `words.toml`, with exactly its slots filled.
 
     Raises:
-        PhrasingError: no such phrase, or a slot is unknown, missing, not a string or too long.
+        ConfigError: no such phrase, or a slot is unknown, missing, not a string or too long.
     """
     return fill_phrase(_find_words_path(), key, slots)
 
@@ -335,17 +314,17 @@ def fill_phrase(path: Path, key: str, slots: Mapping[str, str]) -> str:
     if key not in words:
         table = key.partition(".")[0]
         near = sorted(k for k in words if k.startswith(f"{table}.")) or sorted({k.partition(".")[0] for k in words})
-        raise PhrasingError(where, "no such phrase", f"one of {near}")
+        raise phrasing_error(where, "no such phrase", f"one of {near}")
     known = find_slot_names(words[key], where)
     if unknown := set(slots) - known:
-        raise PhrasingError(where, f"unknown slots {sorted(unknown)}", f"only {sorted(known)}")
+        raise phrasing_error(where, f"unknown slots {sorted(unknown)}", f"only {sorted(known)}")
     return _fill(words[key], slots, where)
 
 
 @cache
 def load_words(path: Path) -> Mapping[str, str]:
-    """Read and check a words file: `<table>.<key>` to phrase. Raises PhrasingError as `load_task_file` does."""
-    tables = _validate(_WordsFile, {"tables": read_toml(path, PhrasingError)}, path).tables
+    """Read and check a words file: `<table>.<key>` to phrase. Raises ConfigError as `load_task_file` does."""
+    tables = parse_config({"tables": read_toml(path)}, _WordsFile, str(path)).tables
     words = {f"{table}.{key}": text for table, entries in tables.items() for key, text in entries.items()}
     for key, text in words.items():
         find_slot_names(text, f"{path}, {key}")
@@ -360,40 +339,27 @@ def _find_words_path() -> Path:
 def _find_task_path(task: str) -> Path:
     known = list_task_names()
     if task not in known:  # also keeps a name such as "../x" from becoming a path
-        raise PhrasingError(find_templates_root() / "tasks", f"no file for the task {task!r}", f"one of {list(known)}")
+        raise phrasing_error(find_templates_root() / "tasks", f"no file for the task {task!r}", f"one of {list(known)}")
     return _BROUGHT.get(task, find_templates_root() / "tasks" / f"{task}.toml")
-
-
-def _validate(model: type[_Model], data: dict[str, Any], path: Path) -> _Model:
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(str(step) for step in first["loc"])
-        if first["type"] == "too_short":
-            found, least = f"{first['ctx']['actual_length']} {first['loc'][-1]} at {place}", first["ctx"]["min_length"]
-            raise PhrasingError(path, found, f"at least {least}") from error
-        found = f"{str(first.get('input'))[:80]!r} at {place}"
-        raise PhrasingError(path, found, f"{first['msg']} ({error.error_count()} problems in all)") from error
 
 
 def _check_slots(where: str, used: frozenset[str], allowed: set[str], required: set[str]) -> None:
     if required - allowed:
-        raise PhrasingError(
+        raise phrasing_error(
             where, f"required slots {sorted(required - allowed)}", f"only allowed ones {sorted(allowed)}"
         )
     if used - allowed:
-        raise PhrasingError(where, f"slots {sorted(used - allowed)}", f"only {sorted(allowed)}")
+        raise phrasing_error(where, f"slots {sorted(used - allowed)}", f"only {sorted(allowed)}")
     if required - used:
-        raise PhrasingError(where, f"no slot {sorted(required - used)}", f"all of {sorted(required)}")
+        raise phrasing_error(where, f"no slot {sorted(required - used)}", f"all of {sorted(required)}")
 
 
 def _fill(template: str, slots: Mapping[str, str], where: str) -> str:
     for name in find_slot_names(template, where):
         if name not in slots:
-            raise PhrasingError(where, f"no value for the slot {name!r}", f"a text for {name!r}")
+            raise phrasing_error(where, f"no value for the slot {name!r}", f"a text for {name!r}")
         value: object = slots[name]
         if not isinstance(value, str) or not value or len(value) > MAX_SLOT_CHARS:
             kind = f"{len(value)} characters" if isinstance(value, str) else type(value).__name__
-            raise PhrasingError(where, f"{kind} for the slot {name!r}", f"a text of 1 to {MAX_SLOT_CHARS} characters")
+            raise phrasing_error(where, f"{kind} for the slot {name!r}", f"a text of 1 to {MAX_SLOT_CHARS} characters")
     return _SLOT.sub(lambda slot: slots[slot[1]], template)

@@ -57,7 +57,6 @@ class WordingProblem:
     """Why a rewording is refused."""
 
     reason: str
-    """The reason, one of `REASONS`."""
     part: str
     """The part that is meant, "question" or "context"; empty for the whole."""
     detail: str
@@ -71,11 +70,8 @@ class Original:
     """What is to be reworded."""
 
     text: Text
-    """The question and context in English."""
     states: tuple[str, ...] = ()
-    """The conventions that the text must state, by the names of the lint."""
     language: str = "en"
-    """The code of the language of the rewording."""
     filled: bool = False
     """Whether numbers stand in the text instead of placeholders, so that their order counts."""
     samples: tuple[Mapping[str, str], ...] = ({},)

@@ -33,7 +33,7 @@ def make_reword_request(original: Original, n: int, failures: Sequence[Failure],
         question_slots=_format_list(text.question),
         context_slots=_format_list(text.context),
         fence=rules.load_prompts().fence,
-        text=_format_json(text),
+        text=json.dumps(_record(text), ensure_ascii=False, indent=1),
         format=rules.load_prompts().formats["rewordings"],
     )
     if failures:
@@ -73,7 +73,7 @@ def make_judge_request(original: Original, proposed: Text, base: Settings) -> Re
         update={
             "system": rules.fill_prompt("judge_system"),
             "max_tokens": limit,
-            "temperature": _choose_cold_temperature(base),
+            "temperature": None if base.temperature is None else 0.0,
             "stage": "judge",
         }
     )
@@ -124,10 +124,6 @@ def _find_json(reply: str) -> Any:
     return found
 
 
-def _choose_cold_temperature(base: Settings) -> float | None:
-    return None if base.temperature is None else 0.0
-
-
 def _format_list(text: str) -> str:
     names = list(dict.fromkeys(match.group() for match in rules.SLOT.finditer(text)))
     return json.dumps(names)
@@ -135,7 +131,3 @@ def _format_list(text: str) -> str:
 
 def _record(text: Text) -> dict[str, str]:
     return {"question": text.question, "context": text.context}
-
-
-def _format_json(text: Text) -> str:
-    return json.dumps(_record(text), ensure_ascii=False, indent=1)

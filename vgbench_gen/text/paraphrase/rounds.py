@@ -27,16 +27,13 @@ class Asker:
     """Who is asked for rewordings and how."""
 
     backend: Backend
-    """The model that rewords."""
     judge: Backend | None
     """The model that says whether the meaning is the same; None asks nobody."""
     n: int = 8
-    """How many rewordings one request asks for."""
     settings: Settings = field(default_factory=lambda: Settings(temperature=0.8, max_tokens=MAX_TOKENS))
     """The settings of requests for rewordings, which may get shorter answers than `max_tokens`; the judge answers at
     temperature 0."""
     retries: int = RETRIES
-    """How many times what failed is asked again."""
 
 
 @dataclass(slots=True)
@@ -49,12 +46,9 @@ class RewordCounts:
     rounds: int = 0
     """Requests for rewordings that got a reply."""
     proposed: int = 0
-    """Rewordings that were checked."""
     accepted: int = 0
     judged: int = 0
-    """Requests to the judge."""
     cached: int = 0
-    """Replies that came from the cache."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     usd: float = 0.0

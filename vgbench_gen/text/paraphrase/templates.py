@@ -26,7 +26,6 @@ class BankReport:
     """What came of rewording the templates."""
 
     language: str = "en"
-    """The code of the language of the rewordings."""
     cells: dict[str, RewordCounts] = field(default_factory=dict)
     """What happened to the templates of each cell, by "task/type"."""
     full: list[str] = field(default_factory=list)
