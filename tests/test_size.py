@@ -22,7 +22,7 @@ MOST_LINES = {
     "tasks": (11388, 8700),  # bases of kinds, which those to come stand on
     "distractors": (901, 700),
     "text": (1977, 1700),  # contexts of standard clauses
-    "pipeline": (6167, 4600),
+    "pipeline": (6188, 4600),
     "quality": (5877, 4300),
     "samples": (7532, 7000),  # maps of a lens in bands
     "evaluation": (15120, 11000),
@@ -32,7 +32,7 @@ MOST_LINES = {
     "importers": (3078, 2750),
     "report": (4841, 4000),
     "publish": (4479, 3900),
-    "cli": (4868, 3900),
+    "cli": (4869, 3900),
 }
 
 

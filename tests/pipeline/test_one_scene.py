@@ -5,19 +5,25 @@ from __future__ import annotations
 import errno
 import os
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.scenes import ca1m_writer, wildrgbd_writer
 from vgbench_gen.cli.main import main
+from vgbench_gen.core.types import Fact
+from vgbench_gen.pipeline import measure as measure_module
 from vgbench_gen.pipeline.build import measure
 from vgbench_gen.pipeline.measure import SceneReport, read_reports, shard_path
 from vgbench_gen.pipeline.recipe import load_recipe
 from vgbench_gen.scenes.base import SceneRef
 from vgbench_gen.scenes.opening import RAISE_DEFECTS
+from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.scenes.wildrgbd import WildRGBD, WildRGBDScene
+from vgbench_gen.store.schema import REJECTS
+from vgbench_gen.store.shards import read_shard
+from vgbench_gen.tasks.relative_depth import RelativeDepth
 
 QUICK = load_recipe("default").model_copy(update={"tasks": ("relative_depth",)})
 
@@ -122,6 +128,32 @@ def test_a_defect_costs_its_scene_and_leaves_a_traceback(
     found = {report.scene_id: report.rejects for report in read_reports(out)}
     assert found["box/bad"] == {"scene/defect": 1}
     assert "box/scenes_000" in found
+
+
+def test_a_defect_of_a_task_costs_its_own_questions(
+    two_scenes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(self: RelativeDepth, view: SceneView, *_: object) -> Iterator[Fact]:
+        if view.id.endswith("bad"):
+            raise ZeroDivisionError("seven of nothing")
+        yield from ()
+
+    monkeypatch.delenv(RAISE_DEFECTS)
+    monkeypatch.setattr(RelativeDepth, "drafts", fail)
+    monkeypatch.setattr(measure_module, "find_scene_problem", lambda view: None)
+    recipe, out = load_recipe("default"), tmp_path / "out"
+    reports = measure(recipe.model_copy(update={"tasks": ("relative_depth", "metric_depth")}), two_scenes, out)
+    bad, good = sorted(reports, key=lambda report: report.scene_id)
+    assert (bad.raised, bad.error, bad.issues) == (True, "", {"defect of relative_depth": 1})
+    assert not good.raised
+    assert bad.rejects.pop("relative_depth/defect") == 1
+    assert (bad.rejects, bad.facts) == (good.rejects, good.facts)
+    assert any(name.startswith("metric_depth/") for name in bad.rejects)
+    (found,) = [
+        r for r in read_shard(shard_path(out, "rejects", "wildrgbd", "box/bad"), REJECTS) if r.reason == "defect"
+    ]
+    assert "ZeroDivisionError: seven of nothing. This is a defect of vgbench-gen" in found.detail
+    assert "seven of nothing" in (out / "rejects" / "wildrgbd" / "box__bad.log").read_text()
 
 
 def test_tests_see_defects(two_scenes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

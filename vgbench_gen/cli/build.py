@@ -181,7 +181,8 @@ def _check(report: BuildReport, out: Path, scenes: list[Path], workers: int, tho
         print(draw_example(out), flush=True)
         holds &= check_dataset(out, scenes, workers)
         if lost:
-            print(f"lost {len(lost)} of {len(report.scenes)} scenes ({', '.join(lost)}): run again to try them again.")
+            some = f"{len(lost)} of {len(report.scenes)} scenes, wholly or one task of them"
+            print(f"lost {some} ({', '.join(lost)}): run again to try them again.")
         print("\n".join(["", *list_places(out)]))
     elif report.composed.total and not as_json:
         print(f"next: {format_command('vgbench', 'browse', out)}")

@@ -124,7 +124,7 @@ def measure_scene(job: MeasureJob) -> SceneReport:
             report.issues = dict(sorted(Counter(issue.reason for issue in scene.issues).items()))
             report.total_frames, report.objects = scene.total_frames, len(scene.objects)
             if not _reuse(job, report, media):
-                facts, rejects = _measure(scene, job.recipe, media, report)
+                facts, rejects = _measure(scene, job, media, report)
                 _write(job, report, facts, rejects)
     except VGBenchError as error:
         report.error, report.raised, report.key = str(error), True, ""
@@ -182,7 +182,10 @@ def _reuse(job: MeasureJob, report: SceneReport, media: MediaStore) -> bool:
     return True
 
 
-def _measure(scene: Scene, recipe: Recipe, media: MediaStore, report: SceneReport) -> tuple[list[Fact], list[Rejected]]:
+def _measure(
+    scene: Scene, job: MeasureJob, media: MediaStore, report: SceneReport
+) -> tuple[list[Fact], list[Rejected]]:
+    recipe = job.recipe
     # What the recipe takes from other sources alone would be measured for nothing.
     wanted = [task for task in list_tasks(recipe) if scene.dataset in recipe.only_from.get(task.name, (scene.dataset,))]
     view = SceneView(scene, recipe.gates, wide=any(task.cuts_crops for task in wanted))
@@ -196,13 +199,29 @@ def _measure(scene: Scene, recipe: Recipe, media: MediaStore, report: SceneRepor
     else:
         for task in wanted:
             began = time.monotonic()
-            kept, dropped = measure_task(task, view, recipe.seed, recipe.find_most_facts(task.name))
+            try:
+                with lay_to_scene(job.ref):
+                    kept, dropped = measure_task(task, view, recipe.seed, recipe.find_most_facts(task.name))
+            except DefectError as error:  # costs the scene this task alone
+                kept, dropped = [], [_reject_task(task, job, error)]
+                report.issues[f"defect of {task.name}"] = 1
+                report.raised, report.key = True, ""
             report.task_seconds[task.name] = time.monotonic() - began
             facts += kept
             rejects += dropped
         facts = store_pictures(facts, view, media)
     view.close()
     return facts, rejects
+
+
+def _reject_task(task: Task, job: MeasureJob, error: DefectError) -> Rejected:
+    owner = type(task).__module__
+    where = "vgbench-gen" if owner.startswith("vgbench_gen.") else f"the package of the task ({owner})"
+    found = " ".join(f"{type(error.__cause__).__name__}: {error.__cause__}".split())[:200]
+    detail = (
+        f"{found}. This is a defect of {where}, please report it. {_write_traceback(job, error)} has its traceback."
+    )
+    return Rejected(task.name, job.ref.dataset, job.ref.scene_id, "", "defect", detail=detail)
 
 
 def find_scene_problem(view: SceneView) -> Rejected | None:

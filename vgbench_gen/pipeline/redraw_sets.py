@@ -199,7 +199,9 @@ def list_redraws(rows: Sequence[Row], out: Path, recipe: Recipe, settings: Redra
     """
     places: dict[str, list[int]] = defaultdict(list)
     for k, row in enumerate(rows):
-        if row["question_type"] == CHOICE and (not settings.tasks or row["task"] in settings.tasks):
+        # All labels are options of a question about labels, whatever is drawn.
+        wanted = row["task"] in (settings.tasks or (row["task"],)) and not tasks[row["task"]].options_recur
+        if row["question_type"] == CHOICE and wanted:
             places[row["group_id"]].append(k)
     firsts = [rows[members[0]] for members in places.values()]
     strategy = _assign_strategies(firsts, settings)
