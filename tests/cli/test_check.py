@@ -98,7 +98,7 @@ def with_a_lost_scene(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (with_a_red_line, r"1 bar fell"),
         (with_a_wrong_answer, r"built, but not verified"),
-        (with_a_lost_scene, r"lost 1 of 2 scenes \(ca1m [^)]+\): run again"),
+        (with_a_lost_scene, r"lost 1 of 2 scenes, wholly or one task of them \(ca1m [^)]+\): run again"),
     ],
 )
 def test_whatever_is_wrong_everything_is_told_and_the_status_is_1(

@@ -185,13 +185,13 @@ def test_the_closing_sentence_says_what_could_have_been_seen() -> None:
     large = [seen("a", 900, 5.0), seen("b", 800, 9.04), seen("b", 800, 12.0), seen("a", 60, 30.0, "release")]
     few = [seen("c", 799, 20.0), seen("d", 10, math.inf)]
     assert describe_power(AuditReport(lines=large)) == [
-        "A leak in the text would have been seen from 5.0 to 9.0 points above chance in 2 cells of task and question type."
+        "A leak in the text would have been seen from 5.0 to 9.0 points above chance in 2 cells of task and type."
     ]
     assert describe_power(AuditReport(lines=few)) == [
-        "2 cells of task and question type with fewer than 800 in the pool: their text is not judged."
+        "2 cells of task and type with fewer than 800 in the pool: their text is not judged."
     ]
     (both,) = describe_power(AuditReport(lines=[*large[:1], *few[:1]]))
     assert both.startswith(
-        "A leak in the text would have been seen from 5.0 points above chance in 1 cell of task and question type; 1"
+        "A leak in the text would have been seen from 5.0 points above chance in 1 cell of task and type; 1"
     )
     assert describe_power(AuditReport()) == []

@@ -183,13 +183,11 @@ def describe_power(report: AuditReport) -> list[str]:
         ends = " to ".join(dict.fromkeys(f"{end:.1f}" for end in (min(enough), max(enough))))
         kinds = "1 cell" if len(enough) == 1 else f"{len(enough)} cells"
         told.append(
-            f"A leak in the text would have been seen from {ends} points above chance in {kinds} of task and question type"
+            f"A leak in the text would have been seen from {ends} points above chance in {kinds} of task and type"
         )
     if few := len(found) - len(enough):
         kinds = "1 cell" if few == 1 else f"{few} cells"
-        told.append(
-            f"{kinds} of task and question type with fewer than {CONCLUSIVE} in the pool: their text is not judged"
-        )
+        told.append(f"{kinds} of task and type with fewer than {CONCLUSIVE} in the pool: their text is not judged")
     return [f"{'; '.join(told)}."] if told else []
 
 
