@@ -19,11 +19,11 @@ MOST_LINES = {
     "geometry": (1314, 1300),
     "scenes": (6415, 6000),
     "store": (2881, 2450),  # strokes around a point that are computed once per shape
-    "tasks": (11388, 8700),  # bases of kinds, which those to come stand on
+    "tasks": (11460, 8700),  # bases of kinds, which those to come stand on, and what they refuse in a kind from outside
     "distractors": (901, 700),
     "text": (1977, 1700),  # contexts of standard clauses
     "pipeline": (6167, 4600),
-    "quality": (5877, 4300),
+    "quality": (5903, 4300),  # labels of both routes in words, with the scores behind them
     "samples": (7532, 7000),  # maps of a lens in bands
     "evaluation": (15120, 11000),
     "agent": (7503, 6300),
@@ -32,7 +32,7 @@ MOST_LINES = {
     "importers": (3078, 2750),
     "report": (4841, 4000),
     "publish": (4479, 3900),
-    "cli": (4868, 3900),
+    "cli": (4871, 3900),  # kinds from outside are loaded before their templates are listed
 }
 
 
