@@ -18,6 +18,7 @@ import numpy as np
 from vgbench_gen.core.errors import PluginError
 from vgbench_gen.core.gates import Gates, TaskGates
 from vgbench_gen.core.noise import SensorNoise
+from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, IntArray, Rejected
 from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes.view import SceneView, ViewFrame
@@ -220,7 +221,7 @@ class QuestionKind(Task):
 
     def _check_draws(self, seen: Any) -> None:
         """One draw without an error must give what the evidence gives, or the noise test would judge other numbers."""
-        drawn = self.disturb(seen, _NO_NOISE, np.random.default_rng(0), 1)
+        drawn = self.disturb(seen, _NO_NOISE, rng_for(0, "draws", self.name), 1)
         if drawn is None:
             return
         plain, once = (np.asarray(self.value(one), dtype=np.float64) for one in (seen, drawn))
