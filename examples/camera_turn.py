@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from vgbench_gen.core.types import FloatArray
+from vgbench_gen.core.types import FloatArray, Rejected
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.kind import Measured
@@ -39,9 +41,18 @@ class CameraTurn(TwoViews, LabelTask):
     asked = "whether the camera turned to the left or to the right"
     convention = {"turn": "about y of the first camera", "axes": "opencv"}
     labels = ("left", "right")
-    margins = {"gap_min": 10.0}  # degrees, ten times the error of poses
+    margins = {"gap_min": 10.0, "turn_share_min": 0.5}  # degrees, ten times the error of poses; of the whole rotation
     solvers = (Solver("pixels move to the other side", score_by_flow),)
     templates = Path(__file__).with_suffix(".toml")
+
+    def propose(self, view: SceneView, rng: np.random.Generator) -> Iterator[Measured | Rejected]:
+        """Rotations that are mostly such a turn: to nod or to roll is none."""
+        for one in super().propose(view, rng):
+            if isinstance(one, Measured):
+                whole_deg = np.degrees(Rotation.from_matrix(one.evidence.motion[:3, :3]).magnitude())
+                share = np.ptp(self.value(one.evidence)) / whole_deg
+                one = replace(one, ratios={**one.ratios, "turn_share": float(share / self.limits.turn_share_min)})
+            yield one
 
     def value(self, seen: ViewsEvidence) -> FloatArray:
         """By where the second optical axis points in the frame of the first camera: the third row of R."""

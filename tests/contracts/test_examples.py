@@ -62,8 +62,10 @@ def built(tmp_path_factory: pytest.TempPathFactory, raw_room: Path) -> Built:
     assert told[0].status == 0, told[0].errors
     firsts = {items[0].task: items[0].id for items in map(Built(home, {}, told[1]).list_items, EXAMPLES)}
     shows: list[list[str | Path]] = [["show", id_, out, "--out", home / f"{name}.png"] for name, id_ in firsts.items()]
-    shown = vgbench(home / "site", *shows)
-    by_verb = {"build": told[0]} | {one.arguments[0]: one for one in told[2:] if one.arguments[0] != "verify"}
+    dry, *shown = vgbench(home / "site", ["paraphrase", "--task", "camera_turn", "--dry-run"], *shows)
+    by_verb = {"build": told[0], "paraphrase": dry} | {
+        one.arguments[0]: one for one in told[2:] if one.arguments[0] != "verify"
+    }
     return Built(
         home, by_verb | {"verify": told[2], "verify again": told[5]} | dict(zip(firsts, shown, strict=True)), told[1]
     )
@@ -75,6 +77,7 @@ def test_every_verb_takes_them(built: Built) -> None:
     count = sum(len(built.list_items(name)) for name in EXAMPLES)
     assert f"{count} of {count} items agree (100.00 %), by evidence and raw scenes" in built.told["verify"].out
     assert f"{count} of {count} items agree (100.00 %)" in built.told["verify again"].out
+    assert "did the camera turn" in built.told["paraphrase"].out.lower()
     assert f"baseline:truth: {count} replies, right {count}," in built.told["score"].out
 
 

@@ -10,10 +10,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from tests.example_kinds import EXAMPLES, register_examples
 from tests.lenient import without_lines
@@ -30,6 +32,8 @@ from tests.quality.invariance_room import (
     smaller_view,
 )
 from tests.small_room import other_world, small_view
+from vgbench_gen.core import gates
+from vgbench_gen.core.errors import PluginError, VGBenchError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, Item, QuestionType, Rejected
 from vgbench_gen.geometry import homography
@@ -37,15 +41,18 @@ from vgbench_gen.pipeline.measure import measure_task
 from vgbench_gen.pipeline.question import QuestionRejectedError, make_question, presentation_rng
 from vgbench_gen.pipeline.question_plan import group_id
 from vgbench_gen.pipeline.rows import question_rows
+from vgbench_gen.quality.explain import _list_numbers
 from vgbench_gen.quality.verify import verify_item
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.picture_cache import PictureCache
-from vgbench_gen.tasks.base import Task, tasks
+from vgbench_gen.tasks.base import Task, admit, tasks
 from vgbench_gen.tasks.kind import QuestionKind
 from vgbench_gen.tasks.label import LabelTask
 from vgbench_gen.tasks.records import make_camera_record
+from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
+from vgbench_gen.text import render as render_module
 from vgbench_gen.text.lint import lint
-from vgbench_gen.text.render import load_phrasings, render
+from vgbench_gen.text.render import load_labels, load_phrasings, render
 
 EVERY = [*NAMES, *EXAMPLES]
 
@@ -276,8 +283,8 @@ def test_a_place_below_a_margin_is_rejected_by_name(name: str) -> None:
     task = tasks[name]
     assert isinstance(task, QuestionKind)
     strict = {key: 100.0 for key in ("min", "gap_min", "ratio_min") if key in task.margins}
-    gates = Gates.model_validate({name: strict | ({"max": 101.0} if "max" in task.margins else {})})
-    found = list(task.with_gates(gates).drafts(small_view(), np.random.default_rng(0), 4))
+    limits = Gates.model_validate({name: strict | ({"max": 101.0} if "max" in task.margins else {})})
+    found = list(task.with_gates(limits).drafts(small_view(), np.random.default_rng(0), 4))
     assert found
     assert all(isinstance(one, Rejected) for one in found)
     assert {"min", "decided"} & {one.reason for one in found if isinstance(one, Rejected)}
@@ -304,6 +311,135 @@ def test_every_label_is_right_equally_often_whatever_a_reader_guesses(name: str)
         right.update(float(fact.truth_candidate.value[0]) for fact in facts)
     assert sum(right.values()) >= 12
     assert abs(right[0.0] - right[1.0]) <= (6 if task.symmetric else 0)
+
+
+def derive_kind(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, **data: Any) -> Task:
+    """An example under another name, with other class data and a template file of its own."""
+    base = type(tasks[name])
+    for module, kept in ((gates, "_SECTIONS"), (render_module, "_BROUGHT")):
+        monkeypatch.setattr(module, kept, dict(getattr(module, kept)))
+    load_labels.cache_clear()
+    words = base.templates.read_text("utf-8").replace(f'task = "{name}"', 'task = "other_kind"')  # type: ignore[union-attr]
+    (folder / "other_kind.toml").write_text(words, "utf-8")
+    given = {"name": "other_kind", "templates": folder / "other_kind.toml", **data}
+    kind = type("OtherKind", (base,), given)
+    return kind()  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"labels": ()}, "found labels []; expected 2 to 6 different keys of"),
+        ({"labels": ("left", "up")}, "found labels ['left', 'up']"),
+        ({"category": ""}, "found no category;"),
+        ({"convention": ""}, "found no convention;"),
+        ({"margins": {"gp_min": 10.0}}, "found margins ['gp_min']; expected either ratio_min or gap_min"),
+        ({"margins": {"gap_min": 10.0, "ratio_min": 1.2}}, "found margins ['gap_min', 'ratio_min']"),
+    ],
+)
+def test_class_data_that_does_not_hold_together_is_refused_in_one_line(
+    data: dict[str, Any], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admit(derive_kind("camera_turn", tmp_path, monkeypatch))
+    with pytest.raises(TypeError, match="other_kind") as refused:
+        admit(derive_kind("camera_turn", tmp_path, monkeypatch, **data))
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def lose_draws(self: Any, seen: Any) -> FloatArray:
+    return np.array([np.ptp(found.corners_m @ seen.up, axis=-1) for found in (seen.a, seen.b)])
+
+
+def lose_up(self: Any, seen: Any) -> FloatArray:
+    return lose_draws(self, seen).T + (np.ndim(seen.a.corners_m) == 3)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (lose_draws, "found shape (2, 1) of `value` for one draw; expected (1, 2), draws first"),
+        (lose_up, "by `value` for one draw without noise; expected ["),
+        (lambda self, seen: lose_draws(self, seen) - 9, "expected positive ones under `ratio_min`"),
+        (lambda self, seen: lose_draws(self, seen)[:1], "found scores of shape (1,); expected (2,)"),
+    ],
+)
+def test_a_value_that_does_not_serve_is_an_error_that_says_why(
+    value: Any, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = tasks["wider_object"]
+    monkeypatch.setattr(type(task), "value", value)
+    monkeypatch.setattr(type(task), "_agrees", lambda *_: True)
+    with pytest.raises(VGBenchError, match="wider_object") as refused:
+        list(task.drafts(small_view(), np.random.default_rng(0), 4))
+    assert said in str(refused.value)
+
+
+def test_a_second_route_by_ratio_without_positive_scores_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = tasks["wider_object"]
+    monkeypatch.setattr(type(task), "second", lambda *_: np.array([0.0, 1.0]))
+    _, rejects = measure_task(task, small_view(), 1, 5)
+    assert any("expected positive ones" in reject.detail for reject in rejects if reject.reason == "no_second_route")
+
+
+def test_a_guess_that_is_no_label_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    task, honest = tasks["wider_object"], type(tasks["wider_object"]).propose  # type: ignore[attr-defined]
+
+    def propose(self: Any, view: SceneView, rng: np.random.Generator) -> Iterator[Any]:
+        for one in honest(self, view, rng):
+            yield one if isinstance(one, Rejected) else replace(one, guess="red")
+
+    monkeypatch.setattr(type(task), "propose", propose)
+    with pytest.raises(PluginError, match="found the guess 'red'; expected one of orange, blue"):
+        list(task.drafts(small_view(), np.random.default_rng(0), 4))
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_answer_stands_at_the_mark_that_it_names_or_at_the_foot(name: str, room: Room) -> None:
+    for row in write_rows(name, "multi-choice", room):
+        fact = rebuild_fact(row)
+        truth, marks = fact.truth_candidate, tasks[name].overlay(fact, RowEvidence.of(row))[0]
+        (said,) = (mark for mark in marks if mark.label == tasks[name].printed(truth.value))
+        if name != "wider_object":
+            assert said.points_px[0][1] > fact.cameras[fact.frame_ids[0]]["height"] - 10
+        else:
+            named = truth.show["ab"["blue" in said.label]]
+            assert said.points_px == (tuple(named[:2]), tuple(named[2:]))
+
+
+@pytest.mark.parametrize("name", [name for name in EXAMPLES if name != "point_distance"])
+def test_labels_are_shown_in_words_with_the_numbers_behind_them(name: str, room: Room) -> None:
+    task = tasks[name]
+    for form in task.formats:
+        for row in write_rows(name, form, room):
+            fact, lines = rebuild_fact(row), _list_numbers(row)
+            word = task.printed(fact.truth_candidate.value)
+            assert lines[:2] == [f"first route:  {word}", f"second route: {word}"]
+            scores = task.value(task.candidate_evidence.of(fact.truth_candidate))  # type: ignore[attr-defined]
+            told = next(line for line in lines if line.startswith("scores"))
+            assert f"{word} {max(scores):.3f}" in told
+            assert not any("margins from the truth" in line for line in lines)
+
+
+def test_two_objects_of_a_scene_are_asked_about_once() -> None:
+    for seed in range(4):
+        facts = [
+            f
+            for f in tasks["wider_object"].drafts(small_view(), np.random.default_rng(seed), 40)
+            if isinstance(f, Fact)
+        ]
+        pairs = Counter(f.truth_candidate.key for f in facts)
+        assert max(pairs.values()) == 1
+
+
+def test_a_gate_of_a_kind_alone_rejects_by_its_name() -> None:
+    task = tasks["camera_turn"].with_gates(Gates.model_validate({"camera_turn": {"turn_share_min": 0.97}}))
+    found = list(task.drafts(small_view(), np.random.default_rng(0), 8))
+    assert "turn_share" in {one.reason for one in found if isinstance(one, Rejected)}
+    for fact in (one for one in found if isinstance(one, Fact)):
+        motion = np.reshape(fact.truth_candidate.evidence["motion"], (4, 4))
+        turn_deg = abs(np.degrees(np.arctan2(motion[2, 0], motion[2, 2])))
+        assert turn_deg >= 0.97 * np.degrees(Rotation.from_matrix(motion[:3, :3]).magnitude()) - 1e-9
 
 
 def test_the_wider_rectangle_is_right_as_often_as_not(room: Room) -> None:

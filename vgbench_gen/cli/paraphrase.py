@@ -80,6 +80,9 @@ def paraphrase(
     Running again goes on where it stopped: replies are kept in FILE.replies.sqlite unless --cache names another file.
     Exits 1 if nothing could be reworded, requests failed, or the budget was spent.
     """
+    from vgbench_gen.tasks.base import tasks
+
+    tasks.names()  # kinds from outside bring their templates
     if accept or accept_all:
         _accept_entries(bank, None if accept_all else accept or [])
         return

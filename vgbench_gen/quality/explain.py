@@ -13,6 +13,7 @@ from PIL import Image, ImageDraw, ImageFont
 from vgbench_gen.core.types import ALPHABET, ColorArray, Item
 from vgbench_gen.store import pictures
 from vgbench_gen.tasks.base import tasks
+from vgbench_gen.tasks.label import LabelTask
 from vgbench_gen.tasks.presentation import Mark
 from vgbench_gen.tasks.row_evidence import UNREADABLE, RowEvidence, rebuild_fact
 
@@ -154,6 +155,41 @@ def _list_numbers(item: Item) -> list[str]:
     row = RowEvidence.found(item)
     if row is None:
         return [f"{item.source} {item.scene_id} · {item.task} {item.ask} · {item.id}"]
+    known = item.task in tasks and isinstance(tasks[item.task], LabelTask)
+    lines = _list_labels(item, row) if known else _list_values(item, row)
+    margins = sorted(row.margins.items())
+    lines.append(
+        "what was measured over what is required, 1 being just enough: "
+        + ", ".join(f"{name} {value:g}" for name, value in margins)
+    )
+    paired = f" · pair {item.pair_id} {row.side}".rstrip() if item.pair_id else ""
+    lines.append(
+        f"{item.source} {item.scene_id} frames {', '.join(item.frame_ids)} · {item.task} {item.ask} · "
+        f"{item.difficulty} · {item.id}{paired}"
+    )
+    return lines
+
+
+def _list_labels(item: Item, row: RowEvidence) -> list[str]:
+    """The labels of both routes in words, and the scores behind the first one."""
+    task = tasks[item.task]
+    assert isinstance(task, LabelTask)
+    try:
+        lines = [
+            f"first route:  {task.printed(row.truth.value)}",
+            f"second route: {task.printed(row.second_value)}",
+        ]
+        if row.claim is not None:
+            lines.append(f"claim: {task.printed(row.claim.value)}")
+        seen = task.candidate_evidence.of(rebuild_fact(item).truth_candidate)
+        words = ", ".join(f"{task.printed(np.array([k]))} {score:.3f}" for k, score in enumerate(task.value(seen)))
+        return [*lines, f"scores of the first route, of which the highest is the answer: {words}"]
+    except UNREADABLE:
+        return _list_values(item, row)
+
+
+def _list_values(item: Item, row: RowEvidence) -> list[str]:
+    """The numbers of both routes, and how far off what was offered is."""
     lines = [
         f"first route:  {_format_numbers(row.truth.value)} {item.unit}",
         f"second route: {_format_numbers(row.second_value)} {item.unit}",
@@ -165,16 +201,6 @@ def _list_numbers(item: Item) -> list[str]:
         parts = item.error_parts[ALPHABET.index(letter)] if item.error_parts else ""
         wrong = f" (wrong: {parts.replace('+', ', ').replace('_', ' ')})" if parts else ""
         lines.append(f"{letter}: {distractor.separation:.2f} margins from the truth{wrong}")
-    margins = sorted(row.margins.items())
-    lines.append(
-        "what was measured over what is required, 1 being just enough: "
-        + ", ".join(f"{name} {value:g}" for name, value in margins)
-    )
-    paired = f" · pair {item.pair_id} {row.side}".rstrip() if item.pair_id else ""
-    lines.append(
-        f"{item.source} {item.scene_id} frames {', '.join(item.frame_ids)} · {item.task} {item.ask} · "
-        f"{item.difficulty} · {item.id}{paired}"
-    )
     return lines
 
 

@@ -113,6 +113,16 @@ class Task(NoiseTest, Proposals, abc.ABC):
     def __init__(self, gates: Gates | None = None) -> None:
         self.gates = gates or Gates()
 
+    def check_class_data(self) -> None:
+        """Refuse a class without what its rows state; words are at hand.
+
+        Raises:
+            TypeError: what was found, what is expected and what to do.
+        """
+        for name in ("category", "subcategory", "convention", "formats"):
+            if getattr(self, name, "") in ("", ()):
+                raise TypeError(f"found no {name}; expected class data of this name. Give `{name}` in the class")
+
     def with_gates(self, gates: Gates) -> Task:
         """The same task under other gates."""
         return type(self)(gates)
@@ -365,7 +375,7 @@ def admit(task: Task) -> None:
 
     Raises:
         TypeError: the task declares no records of its evidence, no checks, or neither solvers nor the reason why it has
-            none.
+            none, or `Task.check_class_data` refuses it.
         ConfigError: the task brings templates and another file has its name.
     """
     where = f"task {task.name!r} ({type(task).__module__})"
@@ -378,6 +388,10 @@ def admit(task: Task) -> None:
         raise TypeError(f"{where} declares no solver; name some in `solvers`, or NoSolver('why there is none')")
     if task.templates is not None:
         bring_task_file(task.templates)
+    try:
+        task.check_class_data()
+    except TypeError as error:
+        raise TypeError(f"{where}: {error}") from error
 
 
 tasks: Registry[Task] = Registry("task", "vgbench_gen.tasks", admit)

@@ -15,8 +15,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from vgbench_gen.core.errors import PluginError
 from vgbench_gen.core.gates import Gates, TaskGates
 from vgbench_gen.core.noise import SensorNoise
+from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, IntArray, Rejected
 from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes.view import SceneView, ViewFrame
@@ -35,6 +37,7 @@ from vgbench_gen.text.numbers import format_point, format_rect
 
 MARK_COLORS = ("orange", "blue", *(color for color in COLORS if color not in ("orange", "blue")))
 LOOKS_APART_BITS = 12  # of 64: frames whose perceptual hashes differ in fewer look alike from wherever they are taken
+_NO_NOISE = SensorNoise(depth_m=0, depth_per_m=0, turn_deg=0, shift_m=0, focal=0, box_m=0)
 _POOL_FACTOR = 8  # measured places per wanted fact, for strata to choose from
 _REJECTS_FACTOR = 5
 _PROPOSALS_FACTOR = 400
@@ -210,10 +213,26 @@ class QuestionKind(Task):
     def _make_fact(self, view: SceneView, one: Measured, candidates: Sequence[Candidate]) -> Fact:
         pool = self.list_pool(candidates[0], candidates[1:])
         poses = {frame.id: frame.world_from_camera for frame in one.frames}
+        self._check_draws(one.evidence)
         fact = self.new_fact(view, pool, frame_ids=tuple(poses), evidence=self.fact_evidence(world_from_camera=poses))
         truth = next(k for k, candidate in enumerate(pool) if candidate is candidates[0])
         fact = replace(fact, truth=truth, second_value=candidates[0].value)
         return add_margins(fact, name_place(one), {**one.ratios, **self.settle(self.value(one.evidence))[1]})
+
+    def _check_draws(self, seen: Any) -> None:
+        """One draw without an error must give what the evidence gives, or the noise test would judge other numbers."""
+        drawn = self.disturb(seen, _NO_NOISE, rng_for(0, "draws", self.name), 1)
+        if drawn is None:
+            return
+        plain, once = (np.asarray(self.value(one), dtype=np.float64) for one in (seen, drawn))
+        if once.shape != (1, *plain.shape):
+            found, expected = f"shape {once.shape} of `value` for one draw", f"{(1, *plain.shape)}, draws first"
+        elif not np.allclose(once[0], plain, rtol=1e-6, atol=1e-6):
+            found, expected = f"{once[0].tolist()} by `value` for one draw without noise", f"{plain.tolist()}"
+        else:
+            return
+        remedy = "Count axes from the end in `value` (axis=-1), and give `disturb` a first axis of draws."
+        raise PluginError(f"task {self.name!r}: found {found}; expected {expected}. {remedy}")
 
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
         """What `second` gives."""
@@ -249,17 +268,21 @@ class QuestionKind(Task):
         return super().reveal(fact, row).with_fields(objects=[reveal_object(one, rect, allowed) for one, rect in found])
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
-        """The marks, and the boxes of objects."""
+        """The marks, the boxes of objects, and the answer: at the mark it is about, else at the foot of the image."""
         truth, camera = fact.truth_candidate, fact.cameras[fact.frame_ids[0]]
-        drawn = []
-        for place, label in zip(
-            truth.show.values(), [self.printed(truth.value), *[""] * len(truth.show)], strict=False
-        ):
+        answer, about, drawn = self.printed(truth.value), self.find_answer_mark(truth), []
+        for name, place in truth.show.items():
             ends = tuple((float(u), float(v)) for u, v in np.reshape(place, (-1, 2)))
-            drawn.append(Mark("point" if len(ends) == 1 else "rect", ends, label))
+            drawn.append(Mark("point" if len(ends) == 1 else "rect", ends, answer if name == about else ""))
+        if not about:
+            drawn.append(Mark("line", ((4.0, camera["height"] - 4.0),), answer))
         for seen, _ in list_objects(truth, self.candidate_evidence.of(truth)):
             drawn += _overlays.draw_wireframe(seen.corners_m, camera, seen.label)
         return [drawn, *([] for _ in row.pictures[1:])]
+
+    def find_answer_mark(self, truth: Candidate) -> str:
+        """The name of the mark that the answer is about: the only one; "" where there are several or none."""
+        return next(iter(truth.show)) if len(truth.show) == 1 else ""
 
     def world_boxes(self, fact: Fact) -> tuple[WorldBox, ...]:
         """The objects that the question marks."""

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vgbench_gen.core.errors import FrameError, GeometryError
+from vgbench_gen.core.errors import FrameError, GeometryError, PluginError
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, IntArray, QuestionType
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.scenes.view import SceneView
-from vgbench_gen.tasks.kind import Measured, QuestionKind
+from vgbench_gen.tasks.kind import MARK_COLORS, Measured, QuestionKind
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Presentation
 from vgbench_gen.text.render import load_labels
 
@@ -41,12 +41,44 @@ class LabelTask(QuestionKind):
         return len(self.labels)
 
     def settle(self, answer: Any) -> tuple[FloatArray, Mapping[str, float]]:
-        """The label with the highest score, and by how much it is above the next one."""
-        *_, second, best = np.sort(answer)
-        gates = self.limits
+        """The label with the highest score, and by how much it is above the next one.
+
+        Raises:
+            GeometryError: there is not one score for each label, or one by ratio is not positive.
+        """
+        gates, scores = self.limits, np.asarray(answer, dtype=np.float64)
         by_ratio = hasattr(gates, "ratio_min")
+        if scores.shape != (len(self.labels),):
+            expected = f"({len(self.labels)},), one for each label"
+            raise GeometryError(f"task {self.name!r}: found scores of shape {scores.shape}; expected {expected}.")
+        if by_ratio and not (scores > 0).all():
+            raise GeometryError(
+                f"task {self.name!r}: found scores {scores.tolist()}; expected positive ones under `ratio_min`. Take "
+                "`gap_min` for scores that may be zero or negative."
+            )
+        *_, second, best = np.sort(scores)
         kept = np.log(best / second) / np.log(gates.ratio_min) if by_ratio else (best - second) / gates.gap_min
-        return np.array([float(np.argmax(answer))]), {"decided": float(kept)}
+        return np.array([float(np.argmax(scores))]), {"decided": float(kept)}
+
+    def check_class_data(self) -> None:
+        """Beside what every task has: labels with words, and one margin between scores."""
+        super().check_class_data()
+        words, labels = load_labels(self.name), getattr(self, "labels", ())
+        if not 2 <= len(labels) <= 6 or len(set(labels)) < len(labels) or not set(labels) <= set(words):
+            raise TypeError(
+                f"found labels {list(labels)}; expected 2 to 6 different keys of {self.templates}, whose table labels "
+                f"has {sorted(words)}. Name each in `labels`, and give each its words there"
+            )
+        if sum(hasattr(getattr(self, "limits", None), name) for name in ("ratio_min", "gap_min")) != 1:
+            raise TypeError(
+                f"found margins {sorted(self.margins)}; expected either ratio_min or gap_min among them, by which the "
+                "best score must be above the next one. Give one in `margins`"
+            )
+
+    def find_answer_mark(self, truth: Candidate) -> str:
+        """The mark that the label names, by its slot or its color; "" where it names none."""
+        label, marks = self.labels[int(truth.value[0])], zip(sorted(truth.show), MARK_COLORS, strict=False)
+        return next((name for name, color in marks if label in (name, color)), "")
 
     def order(self, found: Sequence[Measured], answers: Sequence[Any], rng: np.random.Generator) -> IntArray:
         """At random, new targets before repeated ones."""
@@ -68,6 +100,9 @@ class LabelTask(QuestionKind):
         refused: list[int] = []
         labels = [int(np.argmax(answer)) for answer in answers]
         guesses = sorted({one.guess for one in found})
+        if unknown := set(guesses) - {"", *self.labels}:
+            expected = f"one of {', '.join(self.labels)}, or an empty one"
+            raise PluginError(f"task {self.name!r}: found the guess {min(unknown)!r}; expected {expected}.")
         while guesses and len(chosen) < limit:
             for guess in list(guesses):
                 turn: dict[int, int] = {}

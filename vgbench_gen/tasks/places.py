@@ -120,6 +120,7 @@ class TwoObjects(QuestionKind):
 
     needs_objects = True
     per_frame = 4  # few frames show two whole objects, and those often several
+    uses_max = 1  # from elsewhere the same two objects are the same question
     candidate_evidence: ClassVar[type[Evidence]] = UprightPairEvidence
 
     def propose(self, view: SceneView, rng: np.random.Generator) -> Iterator[Measured | Rejected]:
