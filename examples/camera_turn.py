@@ -1,7 +1,5 @@
 """Whether the camera turned to the left or to the right between two images of a scene."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -28,9 +26,7 @@ def score_by_flow(seen: VisibleQuestion) -> FloatArray:
     if not len(rays_1):
         raise Unread("no matches")
     to_right = np.median(rays_1[:, 0] - rays_2[:, 0])
-    said = seen.options
-    if seen.form == "judgment":
-        said = [seen.question, "" if "to the right" in seen.question else "to the right"]
+    said = seen.options or [seen.question, "" if "to the right" in seen.question else "to the right"]
     return np.array([to_right if "to the right" in text else -to_right for text in said])
 
 
@@ -60,6 +56,5 @@ class CameraTurn(TwoViews, LabelTask):
         return np.degrees(np.arctan2(ahead[..., 0], ahead[..., 2]))[..., None] * SIDES
 
     def second(self, view: SceneView, measured: Measured) -> FloatArray:
-        """By Euler angles of the rotation that pixels and depth give without the poses."""
-        first_from_second = Rotation.from_matrix(self.register(view, measured)[:, :3].T)
-        return first_from_second.as_euler("YXZ", degrees=True)[0] * SIDES
+        """By Euler angles of `first_from_second`, which pixels and depth give without the poses."""
+        return Rotation.from_matrix(self.register(view, measured)[:, :3].T).as_euler("YXZ", degrees=True)[0] * SIDES

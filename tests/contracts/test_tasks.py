@@ -22,7 +22,7 @@ from vgbench_gen.text.render import load_phrasings
 PACKAGE = Path(vgbench_gen.__file__).parent
 EVERY = tasks.names()
 # Modules of the room that other rooms may import.
-OPEN = ("base", "evidence", "presentation", "records", "revealed", "row_evidence", "solving")
+OPEN = ("base", "evidence", "label", "presentation", "records", "revealed", "row_evidence", "solving")
 _BY_KEY = r"""\bevidence(\["|\['|\.get\(|\.pop\()"""
 # Others call some things of their own as we call our questions; these words are theirs.
 THEIR_WORDS = {
@@ -73,6 +73,7 @@ def test_a_task_that_leaves_one_out_is_refused_by_name(left_out: str, said: str)
     }
     kept = {} if left_out == "all" else {name: value for name, value in declared.items() if name != left_out}
     members = dict.fromkeys(Task.__abstractmethods__, lambda self: None) | {"name": "half", "__module__": "elsewhere"}
+    members |= {"category": "a", "subcategory": "b", "convention": {}, "formats": ("multi-choice",)}
     with pytest.raises(TypeError, match=f"'half'.*elsewhere.*{said}"):
         registry.register("half")(type("Half", (Task,), members | kept))
     registry.register("half")(type("Half", (Task,), members | declared))
