@@ -72,7 +72,8 @@ def test_a_task_that_leaves_one_out_is_refused_by_name(left_out: str, said: str)
         "solvers": NoSolver("None is known."),
     }
     kept = {} if left_out == "all" else {name: value for name, value in declared.items() if name != left_out}
-    members = dict.fromkeys(Task.__abstractmethods__, lambda self: None) | {"name": "half", "__module__": "elsewhere"}
+    members: dict[str, object] = dict.fromkeys(Task.__abstractmethods__, lambda self: None)
+    members |= {"name": "half", "__module__": "elsewhere"}
     members |= {"category": "a", "subcategory": "b", "convention": {}, "formats": ("multi-choice",)}
     with pytest.raises(TypeError, match=f"'half'.*elsewhere.*{said}"):
         registry.register("half")(type("Half", (Task,), members | kept))
