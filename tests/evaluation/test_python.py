@@ -106,6 +106,7 @@ def test_a_model_that_never_replied_has_no_accuracy(built: Path, tmp_path: Path)
 
 
 def test_bars_are_shown_in_terminals_alone(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)  # another test may have run a notebook
     for terminal in (False, True):
         monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal, raising=False)
         for wanted in (False, True):

@@ -162,9 +162,8 @@ def test_what_has_no_other_side_costs_only_the_pair() -> None:
     assert len(plan.chosen) == 300
     assert {e.row % 5 for e in plan.chosen if e.paired} == {0}
     wanted = 300 * VGBENCH.pairs / 2
-    assert (
-        wanted - 3 <= pair_counts(plan.chosen)["relative_depth/multi-choice"] <= wanted
-    )  # the last scenes may lack some
+    # The last scenes may lack some, and half a pair is rounded.
+    assert wanted - 3 <= pair_counts(plan.chosen)["relative_depth/multi-choice"] <= wanted + 0.5
 
 
 def test_a_fact_gives_way_to_one_of_its_level() -> None:
