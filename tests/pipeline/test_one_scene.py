@@ -12,6 +12,7 @@ import pytest
 
 from tests.scenes import ca1m_writer, wildrgbd_writer
 from vgbench_gen.cli.main import main
+from vgbench_gen.core.errors import GeometryError, PluginError
 from vgbench_gen.core.types import Fact
 from vgbench_gen.pipeline import measure as measure_module
 from vgbench_gen.pipeline.build import measure
@@ -130,12 +131,20 @@ def test_a_defect_costs_its_scene_and_leaves_a_traceback(
     assert "box/scenes_000" in found
 
 
-def test_a_defect_of_a_task_costs_its_own_questions(
-    two_scenes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ZeroDivisionError("seven of nothing"), "ZeroDivisionError: seven of nothing. This is a defect of vgbench-gen"),
+        (PluginError("its value is wrong"), "its value is wrong"),
+        (GeometryError("a score below zero"), "a score below zero"),
+    ],
+)
+def test_a_task_that_fails_costs_its_own_questions(
+    error: Exception, said: str, two_scenes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(self: RelativeDepth, view: SceneView, *_: object) -> Iterator[Fact]:
         if view.id.endswith("bad"):
-            raise ZeroDivisionError("seven of nothing")
+            raise error
         yield from ()
 
     monkeypatch.delenv(RAISE_DEFECTS)
@@ -149,11 +158,12 @@ def test_a_defect_of_a_task_costs_its_own_questions(
     assert bad.rejects.pop("relative_depth/defect") == 1
     assert (bad.rejects, bad.facts) == (good.rejects, good.facts)
     assert any(name.startswith("metric_depth/") for name in bad.rejects)
-    (found,) = [
-        r for r in read_shard(shard_path(out, "rejects", "wildrgbd", "box/bad"), REJECTS) if r.reason == "defect"
-    ]
-    assert "ZeroDivisionError: seven of nothing. This is a defect of vgbench-gen" in found.detail
-    assert "seven of nothing" in (out / "rejects" / "wildrgbd" / "box__bad.log").read_text()
+    rejects = read_shard(shard_path(out, "rejects", "wildrgbd", "box/bad"), REJECTS)
+    (found,) = [reject for reject in rejects if reject.reason == "defect"]
+    assert found.detail.startswith(said)
+    log = out / "rejects" / "wildrgbd" / "box__bad.log"
+    assert log.is_file() == isinstance(error, ZeroDivisionError)
+    assert not log.is_file() or "seven of nothing" in log.read_text()
 
 
 def test_tests_see_defects(two_scenes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

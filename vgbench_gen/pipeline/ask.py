@@ -59,7 +59,7 @@ def ask_facts(
         DatasetError: a shard cannot be read.
     """
     drawn = choose_draws(plans, folder, recipe, settings, engine)
-    return refuse_shared_sets(map_plans(_check_job, drawn, folder, recipe, settings, engine))
+    return refuse_shared_sets(map_plans(_check_job, drawn, folder, recipe, settings, engine, few=FEW))
 
 
 def ask_facts_at_hand(facts: Sequence[Fact], tasks: Sequence[Task], recipe: Recipe) -> list[QuestionPlan]:
@@ -112,7 +112,7 @@ def choose_draws(
         for k, plan in enumerate(plans)
         if not plan.rejection_reason and is_balanced(by_name[plan.task], plan.question_type, settings)
     ]
-    described = map_plans(_describe_draws, [plans[k] for k in several], folder, recipe, settings, engine)
+    described = map_plans(_describe_draws, [plans[k] for k in several], folder, recipe, settings, engine, few=FEW)
     cells: dict[tuple[str, str, str], list[tuple[int, IntArray, CandidateSets]]] = defaultdict(list)
     for k, found in zip(several, described, strict=True):
         if found is not None:

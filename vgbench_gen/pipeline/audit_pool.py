@@ -18,7 +18,7 @@ from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import QuestionType
 from vgbench_gen.executors import Engine
 from vgbench_gen.pipeline.ask import ask_facts
-from vgbench_gen.pipeline.facts import FactsJob, map_plans, read_plans
+from vgbench_gen.pipeline.facts import FEW, FactsJob, map_plans, read_plans
 from vgbench_gen.pipeline.measure import list_tasks, name_tasks, shard_path
 from vgbench_gen.pipeline.plan import deal_letters
 from vgbench_gen.pipeline.question import QuestionRejectedError, QuestionSettings, ask_as_planned, make_question
@@ -93,7 +93,7 @@ def fill_pool(
             wanted.append(plan)
     wanted = deal_letters(wanted, recipe.seed)
     for plan, (questions, seconds) in zip(
-        wanted, map_plans(_ask_job, wanted, folder, recipe, settings, engine, progress), strict=True
+        wanted, map_plans(_ask_job, wanted, folder, recipe, settings, engine, progress, few=FEW), strict=True
     ):
         pool.questions.setdefault((plan.task, plan.question_type), []).extend(questions)
         pool.seconds += seconds

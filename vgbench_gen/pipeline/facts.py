@@ -25,7 +25,7 @@ from vgbench_gen.tasks.base import Task
 
 Outcome = TypeVar("Outcome")
 
-FEW = 400  # questions that this process works on itself: workers take longer to start
+FEW = 400  # questions that are asked or drawn sooner than workers start; pictures take longer
 CHUNK = 128  # most questions per job, so that one rich scene does not keep a single worker busy at the end
 _IN_POOL = "candidates.list.element"
 _PLAN_COLUMNS = (
@@ -65,6 +65,8 @@ def map_plans(
     settings: QuestionSettings,
     engine: Engine,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    *,
+    few: int = 0,
 ) -> list[Outcome]:
     """What `work` gives for each question, in their order, whoever did it.
 
@@ -77,6 +79,7 @@ def map_plans(
         recipe, settings: under which they are asked.
         engine: where the work runs.
         progress: called with (questions done, questions).
+        few: questions that this process works on itself, where workers would take longer to start.
 
     Raises:
         DatasetError: a shard cannot be read.
@@ -84,7 +87,7 @@ def map_plans(
     chunks = cut_by_scene([(plan.source, plan.scene_id, plan.frame) for plan in plans])
     jobs = [FactsJob(folder, recipe, settings, tuple(plans[k] for k in chunk), not engine.address) for chunk in chunks]
     outcomes: dict[int, Outcome] = {}
-    for index, found in run(work, jobs, engine if len(plans) > FEW else Engine(), [folder]):
+    for index, found in run(work, jobs, engine if len(plans) > few else Engine(), [folder]):
         outcomes.update(zip(chunks[index], found, strict=True))
         progress(len(outcomes), len(plans))
     return [outcomes[k] for k in range(len(plans))]

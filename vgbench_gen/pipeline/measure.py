@@ -16,6 +16,7 @@ from vgbench_gen.core.errors import (
     DefectError,
     FrameError,
     GeometryError,
+    PluginError,
     VGBenchError,
     escape_surrogates,
 )
@@ -202,7 +203,7 @@ def _measure(
             try:
                 with lay_to_scene(job.ref):
                     kept, dropped = measure_task(task, view, recipe.seed, recipe.find_most_facts(task.name))
-            except DefectError as error:  # costs the scene this task alone
+            except (DefectError, GeometryError, PluginError) as error:  # costs the scene this task alone
                 kept, dropped = [], [_reject_task(task, job, error)]
                 report.issues[f"defect of {task.name}"] = 1
                 report.raised, report.key = True, ""
@@ -214,13 +215,14 @@ def _measure(
     return facts, rejects
 
 
-def _reject_task(task: Task, job: MeasureJob, error: DefectError) -> Rejected:
-    owner = type(task).__module__
-    where = "vgbench-gen" if owner.startswith("vgbench_gen.") else f"the package of the task ({owner})"
-    found = " ".join(f"{type(error.__cause__).__name__}: {error.__cause__}".split())[:200]
-    detail = (
-        f"{found}. This is a defect of {where}, please report it. {_write_traceback(job, error)} has its traceback."
-    )
+def _reject_task(task: Task, job: MeasureJob, error: VGBenchError) -> Rejected:
+    detail = str(error)
+    if isinstance(error, DefectError):
+        owner = type(task).__module__
+        where = "vgbench-gen" if owner.startswith("vgbench_gen.") else f"the package of the task ({owner})"
+        found = " ".join(f"{type(error.__cause__).__name__}: {error.__cause__}".split())[:200]
+        log = _write_traceback(job, error)
+        detail = f"{found}. This is a defect of {where}, please report it. {log} holds its traceback."
     return Rejected(task.name, job.ref.dataset, job.ref.scene_id, "", "defect", detail=detail)
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import cv2
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from vgbench_gen.core.types import ALPHABET, ColorArray, Item
+from vgbench_gen.core.types import ALPHABET, ColorArray, FloatArray, Item
 from vgbench_gen.store import pictures
 from vgbench_gen.tasks.base import tasks
-from vgbench_gen.tasks.label import LabelTask
 from vgbench_gen.tasks.presentation import Mark
 from vgbench_gen.tasks.row_evidence import UNREADABLE, RowEvidence, rebuild_fact
 
@@ -155,8 +155,7 @@ def _list_numbers(item: Item) -> list[str]:
     row = RowEvidence.found(item)
     if row is None:
         return [f"{item.source} {item.scene_id} · {item.task} {item.ask} · {item.id}"]
-    known = item.task in tasks and isinstance(tasks[item.task], LabelTask)
-    lines = _list_labels(item, row) if known else _list_values(item, row)
+    lines = _list_values(item, row)
     margins = sorted(row.margins.items())
     lines.append(
         "what was measured over what is required, 1 being just enough: "
@@ -170,33 +169,27 @@ def _list_numbers(item: Item) -> list[str]:
     return lines
 
 
-def _list_labels(item: Item, row: RowEvidence) -> list[str]:
-    """The labels of both routes in words, and the scores behind the first one."""
-    task = tasks[item.task]
-    assert isinstance(task, LabelTask)
-    try:
-        lines = [
-            f"first route:  {task.printed(row.truth.value)}",
-            f"second route: {task.printed(row.second_value)}",
-        ]
-        if row.claim is not None:
-            lines.append(f"claim: {task.printed(row.claim.value)}")
-        seen = task.candidate_evidence.of(rebuild_fact(item).truth_candidate)
-        words = ", ".join(f"{task.printed(np.array([k]))} {score:.3f}" for k, score in enumerate(task.value(seen)))
-        return [*lines, f"scores of the first route, of which the highest is the answer: {words}"]
-    except UNREADABLE:
-        return _list_values(item, row)
+def find_words(item: Item, value: FloatArray) -> str:
+    """The words that a value of the row's task stands for; "" for numbers, and for tasks that are not known here."""
+    return tasks[item.task].find_words(value) if item.task in tasks else ""
 
 
 def _list_values(item: Item, row: RowEvidence) -> list[str]:
-    """The numbers of both routes, and how far off what was offered is."""
-    lines = [
-        f"first route:  {_format_numbers(row.truth.value)} {item.unit}",
-        f"second route: {_format_numbers(row.second_value)} {item.unit}",
-    ]
+    """The values of both routes, and how far off what was offered is."""
+
+    def tell(value: FloatArray) -> str:
+        return find_words(item, value) or f"{_format_numbers(value)} {item.unit}"
+
+    lines = [f"first route:  {tell(row.truth.value)}", f"second route: {tell(row.second_value)}"]
+    is_word = bool(find_words(item, row.truth.value))
     if row.claim is not None:
-        told = f"{row.claim.separation:.2f} margins from the truth"
-        lines.append(f"claim: {_format_numbers(row.claim.value)}, {told}")
+        off = "" if is_word else f", {row.claim.separation:.2f} margins from the truth"
+        lines.append(f"claim: {find_words(item, row.claim.value) or _format_numbers(row.claim.value)}{off}")
+    if is_word:
+        with suppress(*UNREADABLE):
+            scores = tasks[item.task].list_scores(rebuild_fact(item))
+            lines.append("scores: " + ", ".join(f"{words} {score:.3f}" for words, score in scores.items()))
+        return lines
     for letter, distractor in zip((k for k in ALPHABET if k != item.answer), item.distractors, strict=False):
         parts = item.error_parts[ALPHABET.index(letter)] if item.error_parts else ""
         wrong = f" (wrong: {parts.replace('+', ', ').replace('_', ' ')})" if parts else ""

@@ -10,7 +10,7 @@ import numpy as np
 
 from vgbench_gen.core.rng import format_canonical_json
 from vgbench_gen.core.types import ALPHABET, Item
-from vgbench_gen.quality.explain import find_overlay
+from vgbench_gen.quality.explain import find_overlay, find_words
 from vgbench_gen.report.site import replace_non_finite
 from vgbench_gen.store.pictures import find_size
 from vgbench_gen.tasks.base import tasks
@@ -95,16 +95,19 @@ def _is_drawable(mark: Mark) -> bool:
 def _list_numbers(item: Item) -> list[tuple[str, str]]:
     row = RowEvidence.found(item)
     unit = f" {item.unit}" if item.unit else ""
+    words = find_words(item, np.array(item.answer_value))
+    again = "" if row is None else find_words(item, row.second_value) or format_value(row.second_value.tolist()) + unit
     found = [
-        ("Answer value", format_value(_reshape_answer(item)) + unit),
-        ("Second route", "" if row is None else format_value(row.second_value.tolist()) + unit),
+        ("Answer value", words or format_value(_reshape_answer(item)) + unit),
+        ("Second route", again),
         ("Tolerance", f"{item.tolerance:g}" if item.tolerance else ""),
         ("Smallest margin", "" if row is None else f"{row.margin:g}"),
     ]
     if row is None:
         return found
     if row.claim is not None:
-        found.append(("Claimed value", format_value(row.claim.value.tolist()) + unit))
+        claimed = find_words(item, row.claim.value) or format_value(row.claim.value.tolist()) + unit
+        found.append(("Claimed value", claimed))
         found.append(("Claim holds", "yes" if row.claim.holds else "no"))
         found.append(("Claim's separation over margin", _format_plain(row.claim.separation)))
     found += [
@@ -218,6 +221,9 @@ def list_measured(item: Item) -> Measured:
 
 def _tell_truth(item: Item, row: RowEvidence, measured: Measured) -> Iterator[str]:
     unit = f" {item.unit}" if item.unit else ""
+    if words := find_words(item, row.second_value):
+        yield f"Measured again by another route: {words}."
+        return
     if len(item.answer_value) == 1:
         yield f"Measured: {_format(item.answer_value[0])}{unit}."
     second = row.second_value.tolist()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vgbench_gen.core.types import ALPHABET, Item
-from vgbench_gen.quality.explain import find_overlay
+from vgbench_gen.quality.explain import find_overlay, find_words
 from vgbench_gen.quality.review.lines import CANNOT_TELL, CONFIDENCES, FLAGS, VERDICTS
 from vgbench_gen.quality.review.queue import list_items
 from vgbench_gen.quality.review.session import Assignment, ReviewSession
@@ -196,11 +196,12 @@ def list_evidence(item: Item) -> list[tuple[str, str]]:
     unit = f" {item.unit}" if item.unit else ""
     rows: list[tuple[str, str]] = []
     if row is not None:  # rows of other programs have none
-        rows.append(("First route", format_value(row.truth.value.tolist()) + unit))
-        rows.append(("Second route", format_value(row.second_value.tolist()) + unit))
+        for name, value in (("First route", row.truth.value), ("Second route", row.second_value)):
+            rows.append((name, find_words(item, value) or format_value(value.tolist()) + unit))
         if row.claim is not None:
             told = f"{row.claim.separation:.2f} margins from the truth"
-            rows.append(("Claim", f"{format_value(row.claim.value.tolist())}{unit}, {told}"))
+            claimed = find_words(item, row.claim.value) or format_value(row.claim.value.tolist()) + unit
+            rows.append(("Claim", f"{claimed}, {told}"))
     if item.tolerance:
         rows.append(("Tolerance", f"{item.tolerance:g}"))
     for n, distractor in enumerate(item.distractors, 1):

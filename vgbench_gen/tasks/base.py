@@ -221,6 +221,14 @@ class Task(NoiseTest, Proposals, abc.ABC):
     def printed(self, value: FloatArray) -> str:
         """The value as an option text."""
 
+    def find_words(self, value: FloatArray) -> str:
+        """The words that a value stands for; "" where it stands for itself."""
+        return ""
+
+    def list_scores(self, fact: Fact) -> dict[str, float]:
+        """Words -> score, where the highest one decides the answer of a fact, as read back from a row; else empty."""
+        return {}
+
     def printed_numbers(self, value: FloatArray) -> FloatArray:
         """The numbers of `printed` in the order in which they stand there."""
         return self.rounded(value).ravel()

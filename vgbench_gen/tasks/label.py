@@ -166,6 +166,16 @@ class LabelTask(QuestionKind):
         """The words of the label."""
         return load_labels(self.name)[self.labels[int(value[0])]]
 
+    def find_words(self, value: FloatArray) -> str:
+        """The words of the label; "" for a number that is none."""
+        is_label = value.size == 1 and value.ravel()[0] in range(len(self.labels))
+        return self.printed(value.ravel()) if is_label else ""
+
+    def list_scores(self, fact: Fact) -> dict[str, float]:
+        """What `value` gives of each label."""
+        scores = self.value(self.candidate_evidence.of(fact.truth_candidate))
+        return {self.printed(np.array([k])): float(score) for k, score in enumerate(scores)}
+
     def printed_numbers(self, value: FloatArray) -> FloatArray:
         """None, as labels are words."""
         return np.zeros(0)
