@@ -7,13 +7,18 @@ import shutil
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.pipeline.same_bytes import content, leftovers, small_recipe
 from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.types import LETTERS, Item
+from vgbench_gen.pipeline import redraw_rows
+from vgbench_gen.pipeline.question import QuestionRejectedError
+from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.redraw import RedrawReport, redraw
+from vgbench_gen.pipeline.redraw_rows import Redraw
 from vgbench_gen.pipeline.redraw_sets import RedrawSettings, deal_row_letters
 from vgbench_gen.pipeline.rows import row_with_words
 from vgbench_gen.quality.verify import verify_item, verify_set
@@ -96,6 +101,23 @@ def test_workers_change_nothing_and_all_is_there(
     assert not list(tmp_path.glob(".*"))
     # Facts and images lie beside the rows, so everything that works on a build works on it.
     assert redraw(out, settings(0), tmp_path / "back").fingerprint == dataset_fingerprint(load(reference[0]))
+
+
+@pytest.mark.parametrize(("strategy", "draws"), [("set_first", [3, 0, 1, 2, 4, 5]), ("llm", [3]), ("", [3])])
+def test_draws_are_tried_until_one_may_be_asked_but_those_of_a_model(
+    strategy: str, draws: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[int] = []
+
+    def refuse(fact: Any, draw: int, *_: Any) -> None:
+        tried.append(draw)
+        raise QuestionRejectedError("noise")
+
+    monkeypatch.setattr(redraw_rows, "_redraw_rows", refuse)
+    plan = QuestionPlan("metric_depth", "ca1m", "val", "s", "g", "multi-choice", draw=3)
+    nothing: Any = None
+    outcome = redraw_rows._redraw(Any, Redraw(plan, strategy), (), nothing, nothing, nothing)
+    assert (tried, outcome.rejection_reason) == (draws, "noise")
 
 
 def test_what_a_strategy_cannot_ask_keeps_its_options(reference: Reference, tmp_path: Path) -> None:
