@@ -14,7 +14,8 @@ from vgbench_gen.pipeline import audit_pool
 from vgbench_gen.pipeline.audit_pool import Pool, fill_pool
 from vgbench_gen.pipeline.audit_steps import keep_one_per_truth
 from vgbench_gen.pipeline.build import read_built_recipe
-from vgbench_gen.pipeline.question_plan import ASKED
+from vgbench_gen.pipeline.question import QuestionSettings
+from vgbench_gen.pipeline.question_plan import ASKED, read_questions, write_questions
 from vgbench_gen.quality.questions import Question, read_question
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.provenance import read_manifest
@@ -76,6 +77,18 @@ def test_a_folder_without_its_questions_asks_them_anew(audited: Path, release: l
     assert {c: [q.id for q in m] for c, m in found.questions.items()} == {
         c: [q.id for q in m] for c, m in expected.questions.items()
     }
+
+
+def test_a_pool_asks_nothing_that_was_refused(audited: Path, tmp_path: Path) -> None:
+    shutil.copytree(audited / "facts", tmp_path / "facts")
+    shutil.copy(audited / "manifest.json", tmp_path)
+    choosing = QuestionSettings.of(read_built_recipe(audited)).choosing
+    asked = [plan for plan, outcome in read_questions(audited, choosing) or [] if outcome == ASKED]
+    outcomes = ("cell_full", "noise", "pair_took_place", "unbalanced", "asked_otherwise", "option_set_taken")
+    told = [(plan, outcomes[k % len(outcomes)]) for k, plan in enumerate(asked)]
+    write_questions(tmp_path, told, choosing)
+    found = {(q.group, q.form) for members in pooled(tmp_path, [], most=10_000).questions.values() for q in members}
+    assert found == {plan.key for plan, outcome in told if outcome in outcomes[::2]} != set()
 
 
 def test_a_pool_is_cut_at_its_size(audited: Path, release: list[Question]) -> None:

@@ -115,8 +115,8 @@ def test_draws_are_tried_until_one_may_be_asked_but_those_of_a_model(
 
     monkeypatch.setattr(redraw_rows, "_redraw_rows", refuse)
     plan = QuestionPlan("metric_depth", "ca1m", "val", "s", "g", "multi-choice", draw=3)
-    nothing: Any = None
-    outcome = redraw_rows._redraw(Any, Redraw(plan, strategy), (), nothing, nothing, nothing)
+    some: Any = object()
+    outcome = redraw_rows._redraw(some, Redraw(plan, strategy), (), some, some, some)
     assert (tried, outcome.rejection_reason) == (draws, "noise")
 
 
