@@ -79,10 +79,11 @@ def build(
 ) -> None:
     """Turn raw scenes into a dataset: measure every scene, then compose the questions.
 
-    What was measured before and still holds is reused, so an interrupted build goes on where it stopped. Prints what
-    each task got from each source and why cells are empty. Where the facts cannot fill the recipe's totals, says which,
-    by how many and what would help, writes no question and exits 1; also if no question came out, a scene could not be
-    read, its workers died twice, or --check finds an answer that does not agree or a bar of the audit that fell.
+    What was measured before and still holds is reused, so an interrupted build goes on where it stopped. Prints totals
+    per task; what each gave from each source, and why cells are empty, stands in build.log. Where the facts cannot fill
+    the recipe's totals, says which, by how many and what would help, writes no question and exits 1; also if no
+    question came out, a scene could not be read, a task failed at one, its workers died twice, or --check finds an
+    answer that does not agree or a bar of the audit that fell.
     """
     from vgbench_gen.core.errors import ConfigError
     from vgbench_gen.pipeline import build as pipeline

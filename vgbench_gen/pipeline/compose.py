@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from vgbench_gen.pipeline.ask import ask_facts
 from vgbench_gen.pipeline.facts import FactsJob, list_fact_shards, map_plans, read_plans
 from vgbench_gen.pipeline.measure import SceneReport, list_tasks, name_tasks, shard_path
 from vgbench_gen.pipeline.plan import Plan, choose, difficulty_counts, letter_counts, list_forms, pair_counts
-from vgbench_gen.pipeline.question import QuestionRejectedError, QuestionSettings, ask_as_planned, make_question
+from vgbench_gen.pipeline.question import QuestionSettings, ask_as_planned, make_question
 from vgbench_gen.pipeline.question_plan import ASKED, QuestionPlan, write_questions
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.rows import question_rows
@@ -88,20 +89,15 @@ def compose(
     if report.short and not allow_short:
         raise QuotasNotMet(count_missing_items(plan), plan.targets.total, report.short, report.advice)
     written = map_plans(_write_job, plan.chosen, out, recipe, settings, engine, progress)
-    outcomes = list(plan.unchosen)
-    rows: list[Row] = []
-    for entry, made in zip(plan.chosen, written, strict=True):
-        outcomes.append((entry, made if isinstance(made, str) else ASKED))
-        for row in () if isinstance(made, str) else made:
-            rows.append({**row, "index": len(rows), "index_origin": len(rows)})
-    firsts = [(entry, outcome) for entry, outcome in outcomes if not entry.side]
-    write_questions(out, firsts, settings.choosing)
+    rows = [{**row, "index": k, "index_origin": k} for k, row in enumerate(chain.from_iterable(written))]
+    asked = [(entry, ASKED) for entry in plan.chosen if not entry.side]
+    write_questions(out, [*asked, *plan.unchosen], settings.choosing)
     write_item_rows(out / "items", rows, MediaStore(out / "media"))
     report.total = len(rows)
     report.fingerprint = rows_fingerprint(rows)
     cells = Counter(f"{row['task']}/{row['question_type']}/{row['source']}" for row in rows)
     report.items = dict(sorted(cells.items()))
-    unasked = Counter(f"{entry.cell}/{outcome}" for entry, outcome in outcomes if outcome != ASKED)
+    unasked = Counter(f"{entry.cell}/{reason}" for entry, reason in plan.unchosen)
     report.unasked = dict(sorted(unasked.items()))
     return report
 
@@ -120,22 +116,18 @@ def _report_on(
     return report
 
 
-def _write_job(job: FactsJob) -> list[list[Row] | str]:
-    """Per question its rows, or the reason why there are none."""
+def _write_job(job: FactsJob) -> list[list[Row]]:
+    """The rows of each question."""
     # Rows rather than items: their evidence is text, which takes an eighth of the memory of the objects in it.
     media = MediaStore(job.folder / "media")
     cache = PictureCache(job.folder / "pictures.sqlite" if job.shares_disk else None, media)
     tasks, facts = name_tasks(job.recipe), job.read_facts()
-    outcomes: list[list[Row] | str] = []
+    written: list[list[Row]] = []
     with media.batch():
         for plan in job.plans:
             task = tasks[plan.task]
-            try:
-                fact, options = ask_as_planned(facts[plan.row], plan, task, job.settings)
-                made = make_question(fact, options, plan, task, job.settings, check=False)  # asking checked it
-            except QuestionRejectedError as error:
-                outcomes.append(error.reason)
-            else:
-                outcomes.append([make_item_row(row) for row in question_rows(made, job.settings, cache)])
+            fact, options = ask_as_planned(facts[plan.row], plan, task, job.settings)
+            made = make_question(fact, options, plan, task, job.settings, check=False)  # asking checked it
+            written.append([make_item_row(row) for row in question_rows(made, job.settings, cache)])
     cache.close()
-    return outcomes
+    return written
