@@ -83,7 +83,7 @@ class CameraGates(ScalarGates):
 
 
 class DepthMargins(ScalarGates):
-    """How far apart the depths of regions must be, for both tasks that ask about them.
+    """How far apart the depths of regions must be where a depth is asked.
     `docs/constants.md#depth-of-regions` gives the reason of each number."""
 
     section = "depths"
@@ -94,13 +94,6 @@ class DepthMargins(ScalarGates):
     """Smallest difference between two options where a depth in meters is asked, meters."""
     ratio_max: float = 3.0
     """Largest ratio of the largest to the smallest option where a depth in meters is asked."""
-    order_ratio_min: float = 1.15
-    """Smallest ratio between the asked depth and every other depth of a set where the deepest or nearest region is
-    asked."""
-    order_gap_min_m: float = 0.25
-    """Smallest difference between these depths, meters."""
-    order_ratio_max: float = 4.0
-    """Largest ratio of two depths of one set of regions where the deepest or nearest is asked."""
 
 
 class DistanceMargins(ScalarGates):
