@@ -11,7 +11,6 @@ import pytest
 from scipy import stats
 from scipy.spatial.transform import Rotation
 
-from tests.lenient import replace_section
 from tests.tasks.two_view_scenes import (
     drawn,
     posed,
@@ -32,8 +31,8 @@ from vgbench_gen.scenes.base import loaders
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _poses, _registration
 from vgbench_gen.tasks._pairs import get_pair_table
-from vgbench_gen.tasks.gates import PoseMargins
 from vgbench_gen.tasks.relative_pose import RelativePose, measure_claim_errors
+from vgbench_gen.tasks.solving.images import match_descriptors
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import load_phrasings, render
 
@@ -167,14 +166,14 @@ def test_matches_pass_the_ratio_test_both_ways() -> None:
         second = min(np.sort(row)[1], np.sort(column)[1])
         if np.argmin(column) == i and row[j] <= 0.8 * second:
             expected.append((i, j))
-    assert _registration._match_one_way(a, b).tolist() == [list(pair) for pair in expected]
+    assert match_descriptors(a, b, 0.8, both_ways=True).tolist() == [list(pair) for pair in expected]
     assert 5 < len(expected) < 40
 
 
 def test_a_pool_holds_gated_pairs_of_like_size_only() -> None:
     view, gates = room_view(), Gates()
     table = get_pair_table(view)
-    within = gates.section(PoseMargins).matched_within
+    within = TASK.limits.matched_within
     ids = {frame.id: k for k, frame in enumerate(view.frames)}
     pools = [[[ids[i] for i in c.frame_ids] for c in fact.candidates] for fact in drawn(TASK, view)[0]]
     assert pools
@@ -333,7 +332,7 @@ def test_a_factorial_set_turned_around_is_none_and_its_partner_draws_its_own() -
 
 def test_margins_come_from_the_gates() -> None:
     fact = drawn(TASK, room_view())[0][0]
-    loose = RelativePose(replace_section(Gates(), PoseMargins(rotation_gap_min_deg=5.0, reprojection_gap_min_d=2.0)))
+    loose = RelativePose(Gates.model_validate({"relative_pose": {"rotation_gap_min_deg": 5.0, "image_gap_min_d": 2.0}}))
     pairs = itertools.combinations(fact.candidates, 2)
     a, b = next((a, b) for a, b in pairs if 0.1 < TASK.margin_ratio(a, b, fact) < 3)
     assert loose.margin_ratio(a, b, fact) > TASK.margin_ratio(a, b, fact)
