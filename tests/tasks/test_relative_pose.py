@@ -290,7 +290,7 @@ def test_choice_shows_the_truth_and_prints_the_options() -> None:
 
 def test_no_rank_of_size_tells_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
     view = room_view()
-    monkeypatch.setattr(_registration, "estimate_essential_rotation", lambda *_: None)  # slow, and after the draw
+    monkeypatch.setattr(_registration, "estimate_essential_motion", lambda *_: None)  # slow, and after the draw
     larger, seen = Counter[str](), 0
     for seed in range(36):
         for fact in drawn(TASK, view, seed, limit=3)[0]:

@@ -17,6 +17,7 @@ from vgbench_gen.core.types import FloatArray, IntArray
 from vgbench_gen.geometry import poses, projection
 from vgbench_gen.scenes.view import GREY_WIDTH, SceneView, ViewFrame
 from vgbench_gen.tasks._pairs import get_edges
+from vgbench_gen.tasks.solving.epipolar import estimate_motion
 from vgbench_gen.tasks.solving.images import match_descriptors
 
 RATIO_MAX = 0.8  # nearest over second nearest descriptor (Lowe 2004)
@@ -41,21 +42,13 @@ def match_features(first: ViewFrame, second: ViewFrame) -> IntArray:
     return cached[second]
 
 
-def estimate_essential_rotation(first: ViewFrame, second: ViewFrame) -> tuple[FloatArray, int] | None:
-    """(R second_from_first, inliers) of the essential matrix of the matches, or None where fewer than
-    `INLIERS_BELIEVED` of them fit one."""
+def estimate_essential_motion(first: ViewFrame, second: ViewFrame) -> tuple[FloatArray, int] | None:
+    """`estimate_motion` of the matches, or None where fewer than `INLIERS_BELIEVED` of them fit."""
     pairs = match_features(first, second)
-    if len(pairs) < INLIERS_BELIEVED:
-        return None
     a = _normalise_pixels(first, first.features[0][pairs[:, 0]])
     b = _normalise_pixels(second, second.features[0][pairs[:, 1]])
     threshold = INLIER_PX_AT_640 / 2 / GREY_WIDTH * second.camera.width / second.camera.fx
-    # Plain RANSAC was up to 9 degrees off on exact images with 130 inliers; local optimisation mends that.
-    E, mask = cv2.findEssentialMat(a, b, np.eye(3), method=cv2.USAC_ACCURATE, prob=0.9999, threshold=threshold)
-    if E is None or E.shape != (3, 3):
-        return None
-    inliers, R, _, _ = cv2.recoverPose(E, a, b, np.eye(3), mask=mask)
-    return (np.asarray(R, dtype=np.float64), int(inliers)) if inliers >= INLIERS_BELIEVED else None
+    return estimate_motion(a, b, threshold, INLIERS_BELIEVED)
 
 
 def estimate_pnp_pose(first: ViewFrame, second: ViewFrame, view: SceneView) -> tuple[FloatArray, int, float] | None:

@@ -146,15 +146,16 @@ class MotionTask(EvidenceTask):
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """Points that both images show, in the second one where the true motion puts them."""
-        truth = fact.truth_candidate
-        first, second = (fact.cameras[frame_id] for frame_id in self.find_frames(fact, truth))
-        points_m = self.list_overlay_points(fact)
-        on_first, on_second = _overlays.draw_moved_points(points_m, truth.value, first, second)
-        return [on_first, *(on_second if option is truth else [] for option in self.list_shown(fact))]
+        on_first, on_second, _ = self._move_points(fact)
+        return [on_first, *(on_second if option is fact.truth_candidate else [] for option in self.list_shown(fact))]
 
     def world_points(self, fact: Fact) -> tuple[WorldPoint, ...]:
         """The points of `overlay`."""
+        marks, _, points_m = self._move_points(fact)
+        placed = poses.transform(self.list_poses(fact, fact.truth_candidate)[0], points_m)
+        return tuple(WorldPoint(mark.label, point_m) for mark, point_m in zip(marks, placed, strict=True))
+
+    def _move_points(self, fact: Fact) -> tuple[list[Mark], list[Mark], FloatArray]:
         truth = fact.truth_candidate
         first, second = (fact.cameras[frame_id] for frame_id in self.find_frames(fact, truth))
-        points_m, pose = self.list_overlay_points(fact), self.list_poses(fact, truth)[0]
-        return _overlays.place_moved_points(points_m, truth.value, first, second, pose)
+        return _overlays.draw_moved_points(self.list_overlay_points(fact), truth.value, first, second)

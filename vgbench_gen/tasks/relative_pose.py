@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-import cv2
 import numpy as np
 
 from vgbench_gen.core.noise import SensorNoise
@@ -30,7 +29,7 @@ from vgbench_gen.tasks.motions import MotionTask
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Presentation
 from vgbench_gen.tasks.records import make_camera_slots, read_camera_record
 from vgbench_gen.tasks.solving import Solver, Unread, VisibleQuestion
-from vgbench_gen.tasks.solving.epipolar import match_rays, measure_support
+from vgbench_gen.tasks.solving.epipolar import estimate_motion, match_rays, measure_support
 from vgbench_gen.tasks.solving.seen import read_cameras, read_motions
 from vgbench_gen.text.numbers import format_fixed
 from vgbench_gen.text.render import fill_word
@@ -84,27 +83,14 @@ def score_by_matches(seen: VisibleQuestion) -> FloatArray:
 def _score_claim(claims: list[FloatArray], x_1: FloatArray, x_2: FloatArray, tolerance: float) -> FloatArray:
     if len(claims) != 1:
         raise Unread(f"{len(claims)} claimed motions")
-    found = _estimate_motion(x_1, x_2, tolerance)
-    if found is None:
+    estimate = estimate_motion(x_1, x_2, tolerance * _ESTIMATE_SHARE, _MATCHES_MIN)
+    if estimate is None:
         return np.zeros(2)
-    claim = claims[0]
+    found, claim = estimate[0], claims[0]
     turn_deg = float(rotation_angle_deg(found[:, :3] @ claim[:, :3].T))
     direction_deg = float(angle_between_deg(found[:, 3], claim[:, 3]))
     off = max(turn_deg / _CLAIM_TURN_DEG, direction_deg / _CLAIM_DIRECTION_DEG)
     return np.array([1.0, off])  # Yes wins where the claim is off by less than the limit
-
-
-def _estimate_motion(x_1: FloatArray, x_2: FloatArray, tolerance: float) -> FloatArray | None:
-    """[R|t] (3, 4) with |t| = 1 by the five-point method with local optimisation, or None."""
-    if len(x_1) < _MATCHES_MIN:
-        return None
-    E, mask = cv2.findEssentialMat(
-        x_1, x_2, np.eye(3), method=cv2.USAC_ACCURATE, prob=0.9999, threshold=tolerance * _ESTIMATE_SHARE
-    )
-    if E is None or E.shape != (3, 3):
-        return None
-    inliers, R, t, _ = cv2.recoverPose(E, x_1, x_2, np.eye(3), mask=mask)
-    return np.concatenate([R, np.reshape(t, (3, 1))], axis=1) if inliers >= _MATCHES_MIN else None
 
 
 SOLVERS = (Solver("matches under the stated motion", score_by_matches, 75.0),)
@@ -168,15 +154,11 @@ class RelativePose(MotionTask):
             yield reject(self, view, key, *draft) if isinstance(draft, tuple) else draft
 
     def _find_problem(self, table: PairTable, i: int, j: int, view: SceneView) -> Problem | None:
-        margins, turn, shift = (
-            self.limits,
-            float(table.rotation_deg[i, j]),
-            float(table.baseline_m[i, j]),
-        )
-        if shift > margins.norm_max_m:
-            return "translation_long", shift, margins.norm_max_m
-        if turn > margins.rotation_max_deg:
-            return "rotation_large", turn, margins.rotation_max_deg
+        gates, turn, shift = self.limits, float(table.rotation_deg[i, j]), float(table.baseline_m[i, j])
+        if shift > gates.norm_max_m:
+            return "translation_long", shift, gates.norm_max_m
+        if turn > gates.rotation_max_deg:
+            return "rotation_large", turn, gates.rotation_max_deg
         return table.find_problem(i, j, view.gates.pair, planes=True)
 
     def _choose_pool(
@@ -220,9 +202,9 @@ class RelativePose(MotionTask):
             return "no_option_set", float(len(pool)), 4.0
         i, j = pool[drawn.truth]
         gates, turn = self.limits, table.relative[i, j, :3, :3]
-        found = _registration.estimate_essential_rotation(view.frames[i], view.frames[j])
+        found = _registration.estimate_essential_motion(view.frames[i], view.frames[j])
         if found is not None:
-            off = float(poses.rotation_angle_deg(found[0] @ turn.T))
+            off = float(rotation_angle_deg(found[0][:, :3] @ turn.T))
             if off > gates.pnp_rotation_max_deg:
                 return "essential_rotation", off, gates.pnp_rotation_max_deg
         used.append((i, j))

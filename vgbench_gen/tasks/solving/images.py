@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import cv2
 import numpy as np
@@ -167,7 +168,7 @@ class Image:
         return self.find_features(side).uv[pairs[:, 0]], other.find_features(side).uv[pairs[:, 1]]
 
 
-def match_descriptors(a: FloatArray, b: FloatArray, ratio_max: float, both_ways: bool) -> IntArray:
+def match_descriptors(a: Any, b: Any, ratio_max: float, both_ways: bool) -> IntArray:
     """(M, 2) rows of two tables of descriptors (N, 128) that are nearest to each other and much nearer than any other
     row of the second table, and where `both_ways` than any other of the first."""
     if min(len(a), len(b)) < 2:
