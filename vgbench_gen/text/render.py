@@ -238,7 +238,7 @@ def _load_short_file(path: Path) -> dict[QuestionType, tuple[Phrasing, ...]]:
             where = f"{path}, {parsed.task}.{form}.{number + 1}"
             question, asked = _fill_clauses(line, number, where)
             context, told = _fill_clauses(whole, number, where)
-            _check_slots(f"{where}, question", find_slot_names(question, where), shared | some, set(shared))
+            _check_slots(f"{where}, question", find_slot_names(question, where), set(shared) | some, set(shared))
             slots = shared | some | find_slot_names(context, where) | _CAMERA_SLOTS
             states = tuple(dict.fromkeys((*parsed.states, *asked, *told)))
             made.append(
