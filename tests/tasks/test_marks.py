@@ -23,7 +23,7 @@ from vgbench_gen.tasks._regions import find_frame_regions
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.evidence import Evidence
 from vgbench_gen.tasks.kind import Measured
-from vgbench_gen.tasks.marks import RULES, MarksTask, Place, make_rules
+from vgbench_gen.tasks.marks import RULES, MarkedPlace, MarksTask, make_rules
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.solving import NoSolver
 
@@ -56,7 +56,7 @@ def task() -> Iterator[MarksTask]:
         checks = ()
         solvers = NoSolver("None.")
 
-        def find_places(self, frame: ViewFrame, view: SceneView) -> tuple[Sequence[Place], Mapping[str, int]]:
+        def find_places(self, frame: ViewFrame, view: SceneView) -> tuple[Sequence[MarkedPlace], Mapping[str, int]]:
             assert view.up_world is not None
             found, dropped = find_frame_regions(frame, view)
             return [Spot(one.rect_px, one.point_m, float(one.point_m @ view.up_world)) for one in found], dropped

@@ -34,7 +34,6 @@ from vgbench_gen.tasks._pairs import get_pair_table
 from vgbench_gen.tasks.relative_pose import RelativePose, measure_claim_errors
 from vgbench_gen.tasks.solving.images import match_descriptors
 from vgbench_gen.text.numbers import parse_numbers
-from vgbench_gen.text.render import load_phrasings, render
 
 TASK = RelativePose()
 
@@ -78,11 +77,9 @@ def test_truth_carries_scene_points_from_the_first_image_to_the_second() -> None
         assert len(uv) == len(points)
 
 
-def test_drafts_repeat_and_every_option_keeps_the_rules() -> None:
+def test_every_option_keeps_the_rules() -> None:
     view = room_view()
     facts, rejects = drawn(TASK, view)
-    again, _ = drawn(TASK, view)
-    assert [f.key for f in facts] == [f.key for f in again]
     pairs = [tuple(sorted(f.truth_candidate.frame_ids)) for f in facts]
     assert len(set(pairs)) == len(pairs)
     assert {r.reason for r in rejects} & {"overlap_high", "parallax_large", "translation_long"}
@@ -247,11 +244,6 @@ def test_twins_keep_their_tolerance_and_show_the_same_pixels() -> None:
         assert np.linalg.norm(t - truth[:, 3]) <= 0.05
         assert measure_claim_errors(truth[None], twins.false.value)[0] >= 2
         assert twins.true.separation < 0.5 < 1 <= twins.false.separation
-        slots = {**twins.slots, **twins.true.slots}
-        for phrasing in load_phrasings("relative_pose", "judgment"):
-            question, context = render(phrasing, slots)
-            assert twins.true.slots["rotation"] in question
-            assert "fx" in context
 
 
 def test_true_and_false_claims_are_off_and_rounded_by_one_law() -> None:
@@ -284,8 +276,6 @@ def test_choice_shows_the_truth_and_prints_the_options() -> None:
     assert len(set(shown.options)) == 4
     read = parse_numbers(shown.options[options.truth])
     assert np.array_equal(read[:9].reshape(3, 3), fact.truth_candidate.value[:, :3])
-    for phrasing in load_phrasings("relative_pose", "multi-choice"):
-        render(phrasing, shown.slots)
 
 
 def test_no_rank_of_size_tells_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:

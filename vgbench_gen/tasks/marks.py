@@ -44,7 +44,7 @@ _LEAST_WEIGHT = 1e-12
 IMAGES_MIN = 12  # whose sets are weighed together
 
 
-class Place(Protocol):
+class MarkedPlace(Protocol):
     """A place of an image that may be marked."""
 
     @property
@@ -63,7 +63,7 @@ class Place(Protocol):
 class _Sets:
     """The sets of places that may be asked about in one frame."""
 
-    found: list[tuple[Place, Any]]
+    found: list[tuple[MarkedPlace, Any]]
     """Places of the frame with their evidence, no two of the same score."""
     scores: FloatArray
     """(n,) what they are compared by."""
@@ -94,7 +94,7 @@ class MarksTask(EvidenceTask):
     options_max = DECOYS + 1  # its sets are chosen when scenes are measured, so that places and sizes stay balanced
 
     @abc.abstractmethod
-    def find_places(self, frame: ViewFrame, view: SceneView) -> tuple[Sequence[Place], Mapping[str, int]]:
+    def find_places(self, frame: ViewFrame, view: SceneView) -> tuple[Sequence[MarkedPlace], Mapping[str, int]]:
         """(places of a frame that may be marked, how many each gate dropped)."""
 
     def find_ends(self, seen: Any) -> tuple[float, float]:
@@ -131,7 +131,7 @@ class MarksTask(EvidenceTask):
         self, frames: Sequence[ViewFrame], view: SceneView, ask: str, rng: np.random.Generator
     ) -> Iterator[tuple[str, _Sets | Rejected]]:
         """Frame ids, each with its sets and weights that balance them over all the frames, or why it has none."""
-        asked: dict[str, tuple[list[tuple[Place, Any]], FloatArray, IntArray]] = {}
+        asked: dict[str, tuple[list[tuple[MarkedPlace, Any]], FloatArray, IntArray]] = {}
         differs: list[FloatArray] = []
         for frame in frames:
             places, dropped = self.find_places(frame, view)
@@ -327,7 +327,7 @@ class MarksTask(EvidenceTask):
         return Presentation((Picture(fact.pictures[frame_id], tuple(listed)),), slots, tuple(map(name_mark, ops)))
 
 
-def _measure_grey(frame: ViewFrame, place: Place) -> float:
+def _measure_grey(frame: ViewFrame, place: MarkedPlace) -> float:
     scale = frame.grey.shape[1] / frame.camera.width
     x1, y1, x2, y2 = np.round((np.array(place.rect_px) + [0, 0, 1, 1]) * scale).astype(int).tolist()
     return round(float(frame.grey[y1:y2, x1:x2].mean()), 1)

@@ -24,7 +24,7 @@ from vgbench_gen.tasks._regions import (
 )
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.kind import Measured
-from vgbench_gen.tasks.marks import MarksTask, Place, make_rules
+from vgbench_gen.tasks.marks import MarkedPlace, MarksTask, make_rules
 from vgbench_gen.tasks.presentation import Mark
 from vgbench_gen.tasks.revealed import Revealed
 from vgbench_gen.tasks.row_evidence import RowEvidence
@@ -61,7 +61,7 @@ class RelativeDepth(MarksTask):
         """What goes with far regions where the deepest is asked, otherwise what goes with near ones."""
         return _DEEP if ask == "deepest" else _NEAR
 
-    def find_places(self, frame: ViewFrame, view: SceneView) -> tuple[Sequence[Place], Mapping[str, int]]:
+    def find_places(self, frame: ViewFrame, view: SceneView) -> tuple[Sequence[MarkedPlace], Mapping[str, int]]:
         """The gated regions."""
         return find_frame_regions(frame, view)
 
