@@ -7,7 +7,6 @@ import cv2
 import numpy as np
 import pytest
 
-from tests.lenient import replace_section
 from tests.scene_factory import render
 from tests.small_room import small_room, small_view
 from vgbench_gen.core.errors import GeometryError
@@ -19,10 +18,8 @@ from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.drawing import COLORS
 from vgbench_gen.store.pictures import decode
 from vgbench_gen.tasks import _balance
-from vgbench_gen.tasks.gates import DepthMargins
 from vgbench_gen.tasks.records import make_camera_record
 from vgbench_gen.tasks.relative_depth import RelativeDepth
-from vgbench_gen.tasks.scalar import read_evidence_rect
 
 TASK = RelativeDepth()
 
@@ -49,7 +46,7 @@ def test_the_truth_is_extreme_in_the_analytic_room(facts: list[Fact]) -> None:
         exact = render(frame.camera, frame.world_from_camera, scene.solids, shade=False)[0]
         medians, lows, highs = [], [], []
         for candidate in fact.candidates:
-            x1, y1, x2, y2 = read_evidence_rect(candidate.show)
+            x1, y1, x2, y2 = candidate.show["rect"]
             low, median, high = np.quantile(exact[y1 : y2 + 1, x1 : x2 + 1], [0.1, 0.5, 0.9])
             medians.append(median)
             lows.append(low)
@@ -70,7 +67,7 @@ def test_nothing_about_its_place_tells_the_truth() -> None:
     for seed in range(16):
         for fact in facts_of(small_view(), seed):
             options = asked(fact, seed)
-            rects = np.array([read_evidence_rect(option.show) for option in options.options], dtype=np.float64)
+            rects = np.array([option.show["rect"] for option in options.options], dtype=np.float64)
             told = standing(rects[np.argsort(np.arange(4) != options.truth, kind="stable")])
             ranks[fact.ask].append(told)
     for of_ask in ranks.values():
@@ -147,7 +144,7 @@ def test_targets_on_one_frame_are_apart(facts: list[Fact]) -> None:
     view = small_view()
     points: dict[str, list[np.ndarray]] = {}
     for fact in facts:
-        x1, y1, x2, y2 = read_evidence_rect(fact.truth_candidate.show)
+        x1, y1, x2, y2 = fact.truth_candidate.show["rect"]
         at = view.frame(fact.frame_ids[0]).points_at(np.array([[(x1 + x2) / 2, (y1 + y2) / 2]]))[0]
         points.setdefault(fact.frame_ids[0], []).append(at)
     pairs = [p for p in points.values() if len(p) == 2]
@@ -158,7 +155,7 @@ def test_targets_on_one_frame_are_apart(facts: list[Fact]) -> None:
 def test_breaking_either_route_sinks_the_draft(facts: list[Fact]) -> None:
     fact = next(f for f in facts if f.ask == "deepest")
     swapped = replace(fact, truth=1)
-    with pytest.raises(GeometryError, match="region 0 is the deepest, not 1"):
+    with pytest.raises(GeometryError, match="by the second route 0 is the deepest, not 1"):
         TASK.recheck(swapped, small_view())
     assert isinstance(confirm_draft(TASK, swapped, small_view()), Rejected)
     first, second, *others = fact.candidates
@@ -168,8 +165,7 @@ def test_breaking_either_route_sinks_the_draft(facts: list[Fact]) -> None:
 
 
 def test_what_cannot_be_asked_says_why() -> None:
-    gates = Gates()
-    strict = replace_section(gates, DepthMargins(order_gap_min_m=9.0))
+    strict = Gates.model_validate({"relative_depth": {"gap_min": 9.0}})
     drafts = list(RelativeDepth(strict).drafts(small_view(), np.random.default_rng(0), 10))
     assert {d.reason for d in drafts if isinstance(d, Rejected)} == {"no_option_set"}
     assert not [d for d in drafts if isinstance(d, Fact)]

@@ -11,7 +11,6 @@ import pytest
 from scipy import stats
 from scipy.spatial.transform import Rotation
 
-from tests.lenient import replace_section
 from tests.tasks.two_view_scenes import (
     drawn,
     posed,
@@ -32,10 +31,9 @@ from vgbench_gen.scenes.base import loaders
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _poses, _registration
 from vgbench_gen.tasks._pairs import get_pair_table
-from vgbench_gen.tasks.gates import PoseMargins
 from vgbench_gen.tasks.relative_pose import RelativePose, measure_claim_errors
+from vgbench_gen.tasks.solving.images import match_descriptors
 from vgbench_gen.text.numbers import parse_numbers
-from vgbench_gen.text.render import load_phrasings, render
 
 TASK = RelativePose()
 
@@ -79,11 +77,9 @@ def test_truth_carries_scene_points_from_the_first_image_to_the_second() -> None
         assert len(uv) == len(points)
 
 
-def test_drafts_repeat_and_every_option_keeps_the_rules() -> None:
+def test_every_option_keeps_the_rules() -> None:
     view = room_view()
     facts, rejects = drawn(TASK, view)
-    again, _ = drawn(TASK, view)
-    assert [f.key for f in facts] == [f.key for f in again]
     pairs = [tuple(sorted(f.truth_candidate.frame_ids)) for f in facts]
     assert len(set(pairs)) == len(pairs)
     assert {r.reason for r in rejects} & {"overlap_high", "parallax_large", "translation_long"}
@@ -167,14 +163,14 @@ def test_matches_pass_the_ratio_test_both_ways() -> None:
         second = min(np.sort(row)[1], np.sort(column)[1])
         if np.argmin(column) == i and row[j] <= 0.8 * second:
             expected.append((i, j))
-    assert _registration._match_one_way(a, b).tolist() == [list(pair) for pair in expected]
+    assert match_descriptors(a, b, 0.8, both_ways=True).tolist() == [list(pair) for pair in expected]
     assert 5 < len(expected) < 40
 
 
 def test_a_pool_holds_gated_pairs_of_like_size_only() -> None:
     view, gates = room_view(), Gates()
     table = get_pair_table(view)
-    within = gates.section(PoseMargins).matched_within
+    within = TASK.limits.matched_within
     ids = {frame.id: k for k, frame in enumerate(view.frames)}
     pools = [[[ids[i] for i in c.frame_ids] for c in fact.candidates] for fact in drawn(TASK, view)[0]]
     assert pools
@@ -248,11 +244,6 @@ def test_twins_keep_their_tolerance_and_show_the_same_pixels() -> None:
         assert np.linalg.norm(t - truth[:, 3]) <= 0.05
         assert measure_claim_errors(truth[None], twins.false.value)[0] >= 2
         assert twins.true.separation < 0.5 < 1 <= twins.false.separation
-        slots = {**twins.slots, **twins.true.slots}
-        for phrasing in load_phrasings("relative_pose", "judgment"):
-            question, context = render(phrasing, slots)
-            assert twins.true.slots["rotation"] in question
-            assert "fx" in context
 
 
 def test_true_and_false_claims_are_off_and_rounded_by_one_law() -> None:
@@ -285,13 +276,11 @@ def test_choice_shows_the_truth_and_prints_the_options() -> None:
     assert len(set(shown.options)) == 4
     read = parse_numbers(shown.options[options.truth])
     assert np.array_equal(read[:9].reshape(3, 3), fact.truth_candidate.value[:, :3])
-    for phrasing in load_phrasings("relative_pose", "multi-choice"):
-        render(phrasing, shown.slots)
 
 
 def test_no_rank_of_size_tells_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
     view = room_view()
-    monkeypatch.setattr(_registration, "estimate_essential_rotation", lambda *_: None)  # slow, and after the draw
+    monkeypatch.setattr(_registration, "estimate_essential_motion", lambda *_: None)  # slow, and after the draw
     larger, seen = Counter[str](), 0
     for seed in range(36):
         for fact in drawn(TASK, view, seed, limit=3)[0]:
@@ -333,7 +322,7 @@ def test_a_factorial_set_turned_around_is_none_and_its_partner_draws_its_own() -
 
 def test_margins_come_from_the_gates() -> None:
     fact = drawn(TASK, room_view())[0][0]
-    loose = RelativePose(replace_section(Gates(), PoseMargins(rotation_gap_min_deg=5.0, reprojection_gap_min_d=2.0)))
+    loose = RelativePose(Gates.model_validate({"relative_pose": {"rotation_gap_min_deg": 5.0, "image_gap_min_d": 2.0}}))
     pairs = itertools.combinations(fact.candidates, 2)
     a, b = next((a, b) for a, b in pairs if 0.1 < TASK.margin_ratio(a, b, fact) < 3)
     assert loose.margin_ratio(a, b, fact) > TASK.margin_ratio(a, b, fact)

@@ -175,11 +175,11 @@ def test_golden_questions() -> None:
         "[[1.020, -0.1000, 20.50],\n [0.000, 0.9800, -5.250],\n [0.0001234, 0.000, 1.000]]\n"
         "Which of the images 2 to 5 is the result?"
     )
-    assert context.startswith("Five images are shown, numbered 1 to 5 in order: image 1 is the source,")
+    assert context.startswith("Five images are shown, numbered 1 to 5 in order: image 1 is the first image,")
     question, context = filled(render.load_phrasings("relative_pose", "judgment")[0])
     assert question == (
         "Is the relative pose (R, t) from the first camera to the second equal to\nR =\n"
         "[[0.866, -0.500, 0.000],\n [0.500, 0.866, 0.000],\n [0.000, 0.000, 1.000]]\nt = [0.25, 0.00, 0.10]\n"
         "to within 5.0 degrees in rotation and 0.10 meters in translation?"
     )
-    assert "the second image is 800 x 601 pixels with fx = 711, fy = 712" in context
+    assert "the second is 800 x 601 pixels with fx = 711, fy = 712" in context

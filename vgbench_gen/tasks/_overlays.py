@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.geometry import boxes, homography, projection
-from vgbench_gen.geometry.poses import transform
 from vgbench_gen.tasks import _poses
-from vgbench_gen.tasks.presentation import Mark, WorldPoint
+from vgbench_gen.tasks.presentation import Mark
 from vgbench_gen.tasks.records import read_camera_record
 
 _SHOWN = 8  # numbered points: enough to judge by eye, few enough to read
@@ -21,36 +19,15 @@ _CLEAR = 0.08  # of the image height: two labels so far below one another do not
 
 def draw_moved_points(
     points_m: FloatArray, value: FloatArray, first: Mapping[str, Any], second: Mapping[str, Any]
-) -> tuple[list[Mark], list[Mark]]:
+) -> tuple[list[Mark], list[Mark], FloatArray]:
     """Marks on the first and the second image: the same numbered points of the first camera's frame (N, 3), in the
-    second image where the answer [R|t] (3, 4) puts them; points that leave an image are left out."""
-    chosen = choose_moved_points(points_m, value, first, second)
-    uv_1, _ = projection.project(read_camera_record(first), points_m[chosen])
-    uv_2, _ = projection.project(read_camera_record(second), _poses.move_points(value, points_m[chosen]))
-    return _number_points(uv_1), _number_points(uv_2)
-
-
-def choose_moved_points(
-    points_m: FloatArray, value: FloatArray, first: Mapping[str, Any], second: Mapping[str, Any]
-) -> npt.NDArray[np.intp]:
-    """Which of the points (N, 3) `draw_moved_points` numbers, in that order."""
+    second image where the answer [R|t] (3, 4) puts them; and these points. Those that leave an image are left out."""
     camera_1, camera_2 = read_camera_record(first), read_camera_record(second)
     uv_1, _ = projection.project(camera_1, points_m)
     uv_2, _ = projection.project(camera_2, _poses.move_points(value, points_m))
     both = np.flatnonzero(projection.is_in_image(camera_1, uv_1) & projection.is_in_image(camera_2, uv_2))
-    return both[np.unique(np.linspace(0, max(len(both) - 1, 0), _SHOWN).astype(int))] if len(both) else both
-
-
-def place_moved_points(
-    points_m: FloatArray,
-    value: FloatArray,
-    first: Mapping[str, Any],
-    second: Mapping[str, Any],
-    world_from_first: FloatArray,
-) -> tuple[WorldPoint, ...]:
-    """What `draw_moved_points` numbers, in the world, where the first camera has the pose (4, 4)."""
-    chosen = points_m[choose_moved_points(points_m, value, first, second)]
-    return tuple(WorldPoint(str(n + 1), point) for n, point in enumerate(transform(world_from_first, chosen)))
+    shown = both[np.unique(np.linspace(0, max(len(both) - 1, 0), _SHOWN).astype(int))] if len(both) else both
+    return _number_points(uv_1[shown]), _number_points(uv_2[shown]), points_m[shown]
 
 
 def draw_wireframe(corners_m: FloatArray, camera: Mapping[str, Any], label: str = "", right: bool = True) -> list[Mark]:

@@ -7,7 +7,6 @@ the pose files' motion as its start only.
 
 from __future__ import annotations
 
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import cv2
@@ -18,13 +17,15 @@ from vgbench_gen.core.types import FloatArray, IntArray
 from vgbench_gen.geometry import poses, projection
 from vgbench_gen.scenes.view import GREY_WIDTH, SceneView, ViewFrame
 from vgbench_gen.tasks._pairs import get_edges
-from vgbench_gen.tasks.gates import PoseMargins
+from vgbench_gen.tasks.solving.epipolar import estimate_motion
+from vgbench_gen.tasks.solving.images import match_descriptors
 
 RATIO_MAX = 0.8  # nearest over second nearest descriptor (Lowe 2004)
 INLIER_PX_AT_640 = 3.0
 # Real pairs with 15 to 60 inliers came within 1.3 degrees and 4 cm where those were most of the matches; a small
 # share is a repeated pattern.
 _PNP_INLIERS_MIN, _PNP_SHARE_MIN = 15, 0.4
+INLIERS_BELIEVED = 60  # agreeing matches from which their motion is believed whatever their share
 _ITERATIONS = 12
 _CONVERGED = 1e-4  # radians and meters; two hundred times below what the routes may differ by
 _MIN_POINTS = 60
@@ -37,43 +38,17 @@ def match_features(first: ViewFrame, second: ViewFrame) -> IntArray:
     """(M, 2) indices into both frames' features: ratio test and nearest neighbour in both directions."""
     cached = _MATCHES.setdefault(first, WeakKeyDictionary())
     if second not in cached:
-        cached[second] = _match_one_way(first.features[1], second.features[1])
+        cached[second] = match_descriptors(first.features[1], second.features[1], RATIO_MAX, both_ways=True)
     return cached[second]
 
 
-def _match_one_way(a: Any, b: Any) -> IntArray:
-    if min(len(a), len(b)) < 2:
-        return np.zeros((0, 2), dtype=np.int64)
-    distance = (a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1)[None] - 2 * (a @ b.T)
-    rows = np.arange(len(a))
-    best = distance.argmin(axis=1)
-    mutual = distance.argmin(axis=0)[best] == rows
-    pairs = np.stack([rows, best], axis=1)[mutual]
-    limit = RATIO_MAX**2
-    near = distance[pairs[:, 0], pairs[:, 1]]
-    distance[pairs[:, 0], pairs[:, 1]] = np.inf  # the smallest that is left is the second nearest
-    second_there = distance[pairs[:, 0]].min(axis=1)
-    second_back = distance.min(axis=0)[pairs[:, 1]]
-    keep = (near <= limit * second_there) & (near <= limit * second_back)
-    found: IntArray = pairs[keep]
-    return found
-
-
-def estimate_essential_rotation(first: ViewFrame, second: ViewFrame, inliers_min: int) -> tuple[FloatArray, int] | None:
-    """(R second_from_first, inliers) of the essential matrix of the matches, or None where fewer than
-    `inliers_min` of them fit one."""
+def estimate_essential_motion(first: ViewFrame, second: ViewFrame) -> tuple[FloatArray, int] | None:
+    """`estimate_motion` of the matches, or None where fewer than `INLIERS_BELIEVED` of them fit."""
     pairs = match_features(first, second)
-    if len(pairs) < max(8, inliers_min):
-        return None
     a = _normalise_pixels(first, first.features[0][pairs[:, 0]])
     b = _normalise_pixels(second, second.features[0][pairs[:, 1]])
     threshold = INLIER_PX_AT_640 / 2 / GREY_WIDTH * second.camera.width / second.camera.fx
-    # Plain RANSAC was up to 9 degrees off on exact images with 130 inliers; local optimisation mends that.
-    E, mask = cv2.findEssentialMat(a, b, np.eye(3), method=cv2.USAC_ACCURATE, prob=0.9999, threshold=threshold)
-    if E is None or E.shape != (3, 3):
-        return None
-    inliers, R, _, _ = cv2.recoverPose(E, a, b, np.eye(3), mask=mask)
-    return (np.asarray(R, dtype=np.float64), int(inliers)) if inliers >= inliers_min else None
+    return estimate_motion(a, b, threshold, INLIERS_BELIEVED)
 
 
 def estimate_pnp_pose(first: ViewFrame, second: ViewFrame, view: SceneView) -> tuple[FloatArray, int, float] | None:
@@ -172,8 +147,7 @@ def estimate_second_route(first: ViewFrame, second: ViewFrame, view: SceneView) 
     found = estimate_pnp_pose(first, second, view)
     if found is not None:
         pose, inliers, share = found
-        enough = view.gates.section(PoseMargins).pnp_inliers_min
-        if inliers >= enough or (inliers >= _PNP_INLIERS_MIN and share >= _PNP_SHARE_MIN):
+        if inliers >= INLIERS_BELIEVED or (inliers >= _PNP_INLIERS_MIN and share >= _PNP_SHARE_MIN):
             return pose
     start = poses.relative_pose(first.world_from_camera, second.world_from_camera)
     return register_depth(first, second, start, view)

@@ -83,7 +83,7 @@ class CameraGates(ScalarGates):
 
 
 class DepthMargins(ScalarGates):
-    """How far apart the depths of regions must be, for both tasks that ask about them.
+    """How far apart the depths of regions must be where a depth is asked.
     `docs/constants.md#depth-of-regions` gives the reason of each number."""
 
     section = "depths"
@@ -94,13 +94,6 @@ class DepthMargins(ScalarGates):
     """Smallest difference between two options where a depth in meters is asked, meters."""
     ratio_max: float = 3.0
     """Largest ratio of the largest to the smallest option where a depth in meters is asked."""
-    order_ratio_min: float = 1.15
-    """Smallest ratio between the asked depth and every other depth of a set where the deepest or nearest region is
-    asked."""
-    order_gap_min_m: float = 0.25
-    """Smallest difference between these depths, meters."""
-    order_ratio_max: float = 4.0
-    """Largest ratio of two depths of one set of regions where the deepest or nearest is asked."""
 
 
 class DistanceMargins(ScalarGates):
@@ -153,34 +146,6 @@ class HomographyGates(TaskGates):
     diagonal)."""
 
 
-class PoseMargins(TaskGates):
-    """How far apart the motions between two cameras must be in one set of options, and how large they may be.
-    `docs/constants.md#relative-pose` gives the reason of each number."""
-
-    section = "pose"
-
-    rotation_gap_min_deg: float = 15.0
-    """Smallest angle between the rotations of two options, degrees, unless their directions of translation differ
-    enough."""
-    direction_gap_min_deg: float = 30.0
-    """Smallest angle between the directions of translation of two options whose rotations are alike, degrees."""
-    direction_norm_min_m: float = 0.2
-    """Length of a translation, meters, below which its direction is noise and does not count."""
-    reprojection_gap_min_d: float = 8.0
-    """Smallest median distance in the image between points moved by one option and by another, D% (per cent of the
-    image diagonal)."""
-    rotation_max_deg: float = 60.0
-    """Largest rotation of an option, degrees."""
-    norm_max_m: float = 2.0
-    """Largest translation of an option, meters."""
-    matched_within: float = 0.30
-    """Largest relative difference of angles, and of lengths of translations, between the motions of one set."""
-    pnp_rotation_max_deg: float = 3.0
-    """Largest angle between the true rotation and the one that a registration finds from the images alone, degrees."""
-    pnp_inliers_min: int = 60
-    """Number of agreeing matches from which that registration is believed."""
-
-
 class TrackGates(TaskGates):
     """Which points may be followed from one image to the other. `docs/constants.md#point-tracking` gives the reason of
     each number."""
@@ -197,28 +162,3 @@ class TrackGates(TaskGates):
     cycle_max_px_at_640: float = 1.0
     """Largest distance from its start at which a point ends when both depth images lead it there and back, pixels of an
     image 640 wide."""
-
-
-class ViewMargins(TaskGates):
-    """Which motions lead to views that can be told apart. `docs/constants.md#view-after-motion` gives the reason of
-    each number."""
-
-    section = "view"
-
-    motion_min_deg: float = 10.0
-    """Smallest rotation from the source to the view that is asked, degrees, unless the camera moves by
-    `motion_min_m`."""
-    motion_min_m: float = 0.25
-    """Smallest shift of the camera from the source to the view that is asked, meters, unless it turns by
-    `motion_min_deg`."""
-    rotation_gap_min_deg: float = 8.0
-    """Smallest rotation between two options, degrees, unless they are `shift_gap_min_m` apart."""
-    shift_gap_min_m: float = 0.2
-    """Smallest distance between the cameras of two options, meters, unless they differ by `rotation_gap_min_deg`."""
-    image_gap_min_d: float = 8.0
-    """Smallest median distance in the image between where two options show the points of the source, D% (per cent of
-    the image diagonal)."""
-    overlap_min: float = 0.30
-    """Smallest overlap of an option with the source, the smaller of both visible fractions."""
-    overlap_spread_max: float = 0.30
-    """Largest difference between the overlaps that two options of a set have with the source."""

@@ -83,17 +83,12 @@ def check_kind(fact: Fact, gates: Gates) -> Problems:
     return found
 
 
-class QuestionKind(Task):
-    """See the module. A task that overrides `drafts` and `recheck` needs none of the four methods."""
+class EvidenceTask(Task):
+    """A task whose answer is computed by `value` from what it keeps, and whose margins are class data."""
 
     margins: ClassVar[Mapping[str, float]] = {}
     """Gates and margins by name, which `[gates.<name of the task>]` of a recipe overrides."""
-    per_frame: ClassVar[int] = 2
-    """The most facts of the same frames."""
-    uses_max: ClassVar[int] = 3
-    """The most facts of one target in a scene."""
     fact_evidence: ClassVar[type[FactEvidence]] = FactEvidence
-    checks: ClassVar[tuple[Check, ...]] = (check_kind,)
     limits: ClassVar[Any]
     _limits_base: ClassVar[type[TaskGates]] = TaskGates
 
@@ -110,12 +105,6 @@ class QuestionKind(Task):
             cls.limits = OwnGates(kind)
         if hasattr(cls, "name") and not hasattr(cls, "category_origin"):
             cls.category_origin = dict.fromkeys(cls.formats, f"{cls.name}_vqa")
-
-    # --- what a kind says ------------------------------------------------------------------------------------------
-
-    def propose(self, view: SceneView, rng: np.random.Generator) -> Iterator[Measured | Rejected]:
-        """Places in random order; those that fail a gate as a `Rejected` or with a ratio below 1."""
-        raise TypeError(f"{self.name} proposes nothing: give `propose`")
 
     def value(self, seen: Any) -> Any:
         """The answer by the evidence alone, unrounded: a number, or scores of the labels (L,).
@@ -136,6 +125,35 @@ class QuestionKind(Task):
     def disturb(self, seen: Any, noise: SensorNoise, rng: np.random.Generator, n: int) -> Any:
         """The evidence under n errors, by `model_copy(update=...)`; None where a task says its noise in another way."""
         return None
+
+    def _check_draws(self, seen: Any) -> None:
+        """One draw without an error must give what the evidence gives, or the noise test would judge other numbers."""
+        drawn = self.disturb(seen, _NO_NOISE, rng_for(0, "draws", self.name), 1)
+        if drawn is None:
+            return
+        plain, once = (np.asarray(self.value(one), dtype=np.float64) for one in (seen, drawn))
+        if once.shape != (1, *plain.shape):
+            found, expected = f"shape {once.shape} of `value` for one draw", f"{(1, *plain.shape)}, draws first"
+        elif not np.allclose(once[0], plain, rtol=1e-6, atol=1e-6):
+            found, expected = f"{once[0].tolist()} by `value` for one draw without noise", f"{plain.tolist()}"
+        else:
+            return
+        remedy = "Count axes from the end in `value` (axis=-1), and give `disturb` a first axis of draws."
+        raise PluginError(f"task {self.name!r}: found {found}; expected {expected}. {remedy}")
+
+
+class QuestionKind(EvidenceTask):
+    """See the module."""
+
+    per_frame: ClassVar[int] = 2
+    """The most facts of the same frames."""
+    uses_max: ClassVar[int] = 3
+    """The most facts of one target in a scene."""
+    checks: ClassVar[tuple[Check, ...]] = (check_kind,)
+
+    def propose(self, view: SceneView, rng: np.random.Generator) -> Iterator[Measured | Rejected]:
+        """Places in random order; those that fail a gate as a `Rejected` or with a ratio below 1."""
+        raise TypeError(f"{self.name} proposes nothing: give `propose`")
 
     # --- measuring -------------------------------------------------------------------------------------------------
 
@@ -218,21 +236,6 @@ class QuestionKind(Task):
         truth = next(k for k, candidate in enumerate(pool) if candidate is candidates[0])
         fact = replace(fact, truth=truth, second_value=candidates[0].value)
         return add_margins(fact, name_place(one), {**one.ratios, **self.settle(self.value(one.evidence))[1]})
-
-    def _check_draws(self, seen: Any) -> None:
-        """One draw without an error must give what the evidence gives, or the noise test would judge other numbers."""
-        drawn = self.disturb(seen, _NO_NOISE, rng_for(0, "draws", self.name), 1)
-        if drawn is None:
-            return
-        plain, once = (np.asarray(self.value(one), dtype=np.float64) for one in (seen, drawn))
-        if once.shape != (1, *plain.shape):
-            found, expected = f"shape {once.shape} of `value` for one draw", f"{(1, *plain.shape)}, draws first"
-        elif not np.allclose(once[0], plain, rtol=1e-6, atol=1e-6):
-            found, expected = f"{once[0].tolist()} by `value` for one draw without noise", f"{plain.tolist()}"
-        else:
-            return
-        remedy = "Count axes from the end in `value` (axis=-1), and give `disturb` a first axis of draws."
-        raise PluginError(f"task {self.name!r}: found {found}; expected {expected}. {remedy}")
 
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
         """What `second` gives."""

@@ -10,31 +10,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-import cv2
 import numpy as np
 
-from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.noise import SensorNoise
-from vgbench_gen.core.types import Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
+from vgbench_gen.core.types import Camera, Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import FactorPair, OptionSet, Proposal, compatibility
 from vgbench_gen.geometry import poses
 from vgbench_gen.geometry.poses import angle_between_deg, rotation_angle_deg
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks import _overlays, _poses, _registration
+from vgbench_gen.tasks import _poses, _registration
 from vgbench_gen.tasks._noise import measure_mean_gaps_m, perturb_motions
 from vgbench_gen.tasks._pairs import PairTable, Problem, TwoViewEvidence, collect_poses, get_pair_table, thin_rows
-from vgbench_gen.tasks._poses import compare_with_way_back
 from vgbench_gen.tasks._proposals import make_pose
-from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, OwnGates, Problems, Task, add_margins, reject, tasks
+from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, add_margins, reject, tasks
 from vgbench_gen.tasks.evidence import FactEvidence, Points, PosesEvidence, StoredCamera
-from vgbench_gen.tasks.gates import PoseMargins
-from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation, WorldPoint
+from vgbench_gen.tasks.motions import MotionTask
+from vgbench_gen.tasks.presentation import Claim, ClaimPair, Presentation
 from vgbench_gen.tasks.records import make_camera_slots, read_camera_record
-from vgbench_gen.tasks.revealed import Revealed
-from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.solving import Solver, Unread, VisibleQuestion
-from vgbench_gen.tasks.solving.epipolar import match_rays, measure_support
+from vgbench_gen.tasks.solving.epipolar import estimate_motion, match_rays, measure_support
 from vgbench_gen.tasks.solving.seen import read_cameras, read_motions
 from vgbench_gen.text.numbers import format_fixed
 from vgbench_gen.text.render import fill_word
@@ -58,17 +53,6 @@ class MotionEvidence(PosesEvidence):
     """Of the second image, in which options must stand apart."""
     pair: TwoViewEvidence | None = None
     """What was measured between both frames."""
-
-
-def check_motions(fact: Fact, gates: Gates) -> Problems:
-    """Each option is the motion between its own two frames."""
-    found: Problems = []
-    for option in fact.candidates:
-        stored = MotionEvidence.of(option)
-        if stored.poses():
-            there, back = stored.list_poses(option.frame_ids)
-            found += compare_with_way_back(option, poses.relative_pose(back, there))
-    return found
 
 
 _ESTIMATE_SHARE = 0.4  # of the tolerance: an estimate is not rounded
@@ -99,27 +83,14 @@ def score_by_matches(seen: VisibleQuestion) -> FloatArray:
 def _score_claim(claims: list[FloatArray], x_1: FloatArray, x_2: FloatArray, tolerance: float) -> FloatArray:
     if len(claims) != 1:
         raise Unread(f"{len(claims)} claimed motions")
-    found = _estimate_motion(x_1, x_2, tolerance)
-    if found is None:
+    estimate = estimate_motion(x_1, x_2, tolerance * _ESTIMATE_SHARE, _MATCHES_MIN)
+    if estimate is None:
         return np.zeros(2)
-    claim = claims[0]
+    found, claim = estimate[0], claims[0]
     turn_deg = float(rotation_angle_deg(found[:, :3] @ claim[:, :3].T))
     direction_deg = float(angle_between_deg(found[:, 3], claim[:, 3]))
     off = max(turn_deg / _CLAIM_TURN_DEG, direction_deg / _CLAIM_DIRECTION_DEG)
     return np.array([1.0, off])  # Yes wins where the claim is off by less than the limit
-
-
-def _estimate_motion(x_1: FloatArray, x_2: FloatArray, tolerance: float) -> FloatArray | None:
-    """[R|t] (3, 4) with |t| = 1 by the five-point method with local optimisation, or None."""
-    if len(x_1) < _MATCHES_MIN:
-        return None
-    E, mask = cv2.findEssentialMat(
-        x_1, x_2, np.eye(3), method=cv2.USAC_ACCURATE, prob=0.9999, threshold=tolerance * _ESTIMATE_SHARE
-    )
-    if E is None or E.shape != (3, 3):
-        return None
-    inliers, R, t, _ = cv2.recoverPose(E, x_1, x_2, np.eye(3), mask=mask)
-    return np.concatenate([R, np.reshape(t, (3, 1))], axis=1) if inliers >= _MATCHES_MIN else None
 
 
 SOLVERS = (Solver("matches under the stated motion", score_by_matches, 75.0),)
@@ -134,30 +105,30 @@ _FALSE_CLAIM_MIN = 2.0  # a false claim misses the stated tolerance at least twi
 
 
 @tasks.register("relative_pose")
-class RelativePose(Task):
+class RelativePose(MotionTask):
     """See the module. Values are (3, 4) [R|t], second_from_first, as printed."""
 
     name = "relative_pose"
     version = 4
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice")
-    unit = "m"
-    input_modality = "multi-images"
     counterpart_kind = "inverse"
     partner_draws = ("factorial",)  # turned around, two rotations and two translations are two and four
-    limits = OwnGates(PoseMargins)
+    margins: ClassVar[Mapping[str, float]] = {
+        "rotation_gap_min_deg": 15.0,  # between the rotations of two options, or
+        "direction_gap_min_deg": 30.0,  # between the directions of their translations
+        "direction_norm_min_m": 0.2,  # of a translation, below which its direction is noise
+        "image_gap_min_d": 8.0,  # median, between points moved by one option and by another, D%
+        "rotation_max_deg": 60.0,
+        "norm_max_m": 2.0,
+        "matched_within": 0.30,  # relative difference of angles, and of lengths, in one set
+        "pnp_rotation_max_deg": 3.0,  # from the rotation that matches alone give
+    }
     fact_evidence = InliersEvidence
     candidate_evidence = MotionEvidence
-    checks = (check_motions,)
     solvers = SOLVERS
     paper_column = "Pose-Est."
     category, subcategory = "Camera and Image Transformation", "3D Camera Pose"
     category_origin: ClassVar[Mapping[str, str]] = dict.fromkeys(formats, "pose_estimation_vqa")
-    convention: ClassVar[Mapping[str, str]] = {
-        "pose": "second_from_first",
-        "equation": "X2 = R X1 + t",
-        "axes": "opencv",
-        "unit": "m",
-    }
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
         """One fact per unordered pair; every proposed pair is a fact or a reject."""
@@ -183,15 +154,11 @@ class RelativePose(Task):
             yield reject(self, view, key, *draft) if isinstance(draft, tuple) else draft
 
     def _find_problem(self, table: PairTable, i: int, j: int, view: SceneView) -> Problem | None:
-        margins, turn, shift = (
-            self.limits,
-            float(table.rotation_deg[i, j]),
-            float(table.baseline_m[i, j]),
-        )
-        if shift > margins.norm_max_m:
-            return "translation_long", shift, margins.norm_max_m
-        if turn > margins.rotation_max_deg:
-            return "rotation_large", turn, margins.rotation_max_deg
+        gates, turn, shift = self.limits, float(table.rotation_deg[i, j]), float(table.baseline_m[i, j])
+        if shift > gates.norm_max_m:
+            return "translation_long", shift, gates.norm_max_m
+        if turn > gates.rotation_max_deg:
+            return "rotation_large", turn, gates.rotation_max_deg
         return table.find_problem(i, j, view.gates.pair, planes=True)
 
     def _choose_pool(
@@ -235,9 +202,9 @@ class RelativePose(Task):
             return "no_option_set", float(len(pool)), 4.0
         i, j = pool[drawn.truth]
         gates, turn = self.limits, table.relative[i, j, :3, :3]
-        found = _registration.estimate_essential_rotation(view.frames[i], view.frames[j], gates.pnp_inliers_min)
+        found = _registration.estimate_essential_motion(view.frames[i], view.frames[j])
         if found is not None:
-            off = float(poses.rotation_angle_deg(found[0] @ turn.T))
+            off = float(rotation_angle_deg(found[0][:, :3] @ turn.T))
             if off > gates.pnp_rotation_max_deg:
                 return "essential_rotation", off, gates.pnp_rotation_max_deg
         used.append((i, j))
@@ -259,49 +226,37 @@ class RelativePose(Task):
         value = self.rounded(table.relative[i, j, :3])
         return Candidate(f"frames:{first.id}-{second.id}", value, (first.id, second.id), {}, evidence.write())
 
-    def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
-        """From matches and depth, or from the two depth images; never from the product of the pose files."""
-        first, second = (view.frame(frame_id) for frame_id in fact.truth_candidate.frame_ids)
-        return _registration.estimate_second_route(first, second, view)
+    def find_frames(self, fact: Fact, candidate: Candidate) -> tuple[str, ...]:
+        """Of the candidate itself."""
+        return candidate.frame_ids
 
-    def recompute(self, fact: Fact) -> FloatArray:
-        """By quaternions and camera centres."""
-        return _poses.compute_by_quaternions(*_list_poses(fact.truth_candidate))
+    def list_poses(self, fact: Fact, candidate: Candidate) -> list[FloatArray]:
+        """As the candidate keeps them."""
+        return MotionEvidence.of(candidate).list_poses(candidate.frame_ids)
 
-    def metric(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
-        """Mean distance, meters, between where both poses put the points that the truth's frames share."""
-        return _poses.measure_mean_displacement_m(a, b, MotionEvidence.of(fact.truth_candidate).points_m)
+    def find_seen(self, fact: Fact, candidate: Candidate) -> tuple[FloatArray, Camera]:
+        """Of the candidate itself, as its frames are its own."""
+        stored = MotionEvidence.of(candidate)
+        return stored.points_m, stored.camera_2
 
-    def rounded(self, value: FloatArray) -> FloatArray:
-        """R to three decimals, t to two."""
-        return _poses.round_as_printed(value)
-
-    def printed(self, value: FloatArray) -> str:
-        """R row by row, then t."""
-        return _poses.print_pose(value)
-
-    def printed_numbers(self, value: FloatArray) -> FloatArray:
-        """R row by row, then t."""
-        printed = self.rounded(value)
-        return np.concatenate([printed[:, :3].ravel(), printed[:, 3]])
-
-    def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
-        """Clear in rotation or in direction of translation, and visible in the image of the first of a pair, all over
-        their margins. There is no ceiling."""
-        gates, values = self.limits, np.stack([candidate.value for candidate in candidates])
-        turns, directions = self._compare_parts(values)
-        shifts = [_measure_shifts_d(candidate, values) for candidate in candidates]
-        apart = np.minimum(np.maximum(turns, directions), np.stack(shifts) / gates.reprojection_gap_min_d)
-        return apart, np.zeros_like(apart)
-
-    def _compare_parts(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(n, n) angles between the rotations and between the translations of motions (n, 3, 4), over their margins."""
+    def compare_parts(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """By the angles between rotations and between translations; of short ones the direction does not count."""
         gates = self.limits
         turns = _poses.compare_all(_poses.measure_rotation_between_deg, values) / gates.rotation_gap_min_deg
         long = np.linalg.norm(values[:, :, 3], axis=-1) >= gates.direction_norm_min_m
         directions = _poses.compare_all(_poses.measure_direction_between_deg, values) / gates.direction_gap_min_deg
         directions[~(long[:, None] & long)] = 0.0
         return turns, directions
+
+    def compare_translations(self, value: FloatArray, second: FloatArray) -> float:
+        """By what the margin of directions is at the end of the translation."""
+        chord_m = 2 * np.linalg.norm(value[:, 3]) * np.sin(np.radians(self.limits.direction_gap_min_deg) / 2)
+        needed_m = max(SECOND_TRANSLATION_MIN_M / SECOND_ROUTE_SHARE, float(chord_m))
+        return float(np.linalg.norm(value[:, 3] - second[:, 3])) / needed_m
+
+    def allow_direction_deg(self, motion: FloatArray) -> float:
+        """Half the margin."""
+        return float(self.limits.direction_gap_min_deg) / 2
 
     def factor_pairs(self, fact: Fact, rng: np.random.Generator) -> Iterator[FactorPair]:
         """Rotation and translation of another motion of the pool, each combined with the other part of the truth.
@@ -310,7 +265,7 @@ class RelativePose(Task):
         they are (`docs/validity.md#relative-pose`). The inverse of the truth, which anybody could find by computing,
         is left out.
         """
-        turns, directions = self._compare_parts(np.stack([candidate.value for candidate in fact.candidates]))
+        turns, directions = self.compare_parts(np.stack([candidate.value for candidate in fact.candidates]))
         unlike = (turns[fact.truth] >= 1) & (directions[fact.truth] >= 1)
         truth = fact.truth_candidate
         for place in rng.permutation(np.flatnonzero(unlike)).tolist():
@@ -322,24 +277,10 @@ class RelativePose(Task):
         """A rotation within print precision, and within the ceilings."""
         value, gates = candidate.value, self.limits
         return (
-            _poses.is_pose(value)
+            super().valid(candidate, fact)
             and _poses.measure_rotation_between_deg(value, np.eye(3, 4)) <= gates.rotation_max_deg
             and float(np.linalg.norm(value[:, 3])) <= gates.norm_max_m
         )
-
-    def agreement(self, second: FloatArray, fact: Fact) -> float:
-        """Rotation, translation and reprojection must each agree within a fifth of their margin."""
-        gates, truth = self.limits, fact.truth_candidate
-        norm = float(np.linalg.norm(truth.value[:, 3]))
-        chord = 2 * norm * np.sin(np.radians(gates.direction_gap_min_deg) / 2)
-        allowed_m = max(SECOND_TRANSLATION_MIN_M, SECOND_ROUTE_SHARE * chord)
-        gaps = (
-            _poses.measure_rotation_between_deg(truth.value, second)
-            / (SECOND_ROUTE_SHARE * gates.rotation_gap_min_deg),
-            float(np.linalg.norm(truth.value[:, 3] - second[:, 3])) / allowed_m,
-            float(_measure_shifts_d(truth, second[None])[0]) / (SECOND_ROUTE_SHARE * gates.reprojection_gap_min_d),
-        )
-        return float(max(gaps))
 
     def proposal(self, fact: Fact) -> Proposal:
         """Rotation vector and translation: numbers of which all are a pose, as those of a matrix are not."""
@@ -359,14 +300,13 @@ class RelativePose(Task):
 
     def could_be_true(self, fact: Fact, options: Sequence[Candidate], truth: int) -> list[int]:
         """Those that are the motion between two frames; a computed one is not."""
-        stored = [MotionEvidence.given(option) for option in options]
-        return [k for k, motion in enumerate(stored) if motion is not None and motion.poses()]
+        return [k for k, option in enumerate(options) if option.frame_ids]
 
     def noisy_values(
         self, fact: Fact, about: Candidate, noise: SensorNoise, rng: np.random.Generator, n: int
     ) -> FloatArray:
         """See `NoiseTest`; of the stored motion, not of the printed one."""
-        return perturb_motions(_read_motion(about), noise, rng, n)
+        return perturb_motions(self.read_motion(fact, about), noise, rng, n)
 
     def gaps(self, values: FloatArray, options: Sequence[Candidate], about: Candidate, fact: Fact) -> FloatArray:
         """See `NoiseTest` and `metric`, by the points that the frames of `about` share."""
@@ -376,28 +316,6 @@ class RelativePose(Task):
     def claim_errors(self, values: FloatArray, claimed: FloatArray, fact: Fact) -> FloatArray | None:
         """See `NoiseTest` and `measure_claim_errors`."""
         return measure_claim_errors(values, claimed)
-
-    def reveal(self, fact: Fact, row: RowEvidence) -> Revealed:
-        """How the second camera stands to the first."""
-        seen = _poses.reveal_pose(
-            poses.relative_pose(*_list_poses(fact.truth_candidate)),
-            self.limits.rotation_gap_min_deg / 2,
-            self.limits.direction_gap_min_deg / 2,
-        )
-        return super().reveal(fact, row).with_fields(motions=[seen])
-
-    def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
-        """Points both views see, where the true pose puts them."""
-        truth = fact.truth_candidate
-        first, second = (fact.cameras[frame_id] for frame_id in truth.frame_ids)
-        return list(_overlays.draw_moved_points(MotionEvidence.of(truth).points_m, truth.value, first, second))
-
-    def world_points(self, fact: Fact) -> tuple[WorldPoint, ...]:
-        """The points of `overlay`."""
-        truth = fact.truth_candidate
-        first, second = (fact.cameras[frame_id] for frame_id in truth.frame_ids)
-        points_m, pose = MotionEvidence.of(truth).points_m, self.stored_poses(fact)[truth.frame_ids[0]]
-        return _overlays.place_moved_points(points_m, truth.value, first, second, pose)
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """The truth's two frames; the options are printed poses."""
@@ -420,7 +338,7 @@ class RelativePose(Task):
         values = [
             self.rounded(
                 _poses.perturb_pose(
-                    _read_motion(one), 0.48 * CLAIM_ROTATION_DEG, 0.5 * CLAIM_TRANSLATION_M - 0.009, rng
+                    self.read_motion(fact, one)[:3], 0.48 * CLAIM_ROTATION_DEG, 0.5 * CLAIM_TRANSLATION_M - 0.009, rng
                 )
             )
             for one in chosen
@@ -466,7 +384,7 @@ class RelativePose(Task):
             camera = read_camera_record(fact.cameras[first])
         if camera is None:
             return None
-        of_first, of_second = _list_poses(candidate)
+        of_first, of_second = self.list_poses(fact, candidate)
         moved = poses.transform(poses.relative_pose(of_first, of_second), stored.points_m)
         turned = stored.with_fields(points_m=np.round(moved, 3), camera_1=stored.camera_2, camera_2=camera)
         value = self.rounded(poses.relative_pose(of_second, of_first)[:3])
@@ -501,19 +419,3 @@ def measure_claim_errors(values: FloatArray, claimed: FloatArray) -> FloatArray:
     turns_deg = np.degrees(2 * np.arcsin(np.minimum(chords, 1.0)))
     shifts_m = np.linalg.norm(values[:, :, 3] - claimed[:, 3], axis=1)
     return np.asarray(np.maximum(turns_deg / CLAIM_ROTATION_DEG, shifts_m / CLAIM_TRANSLATION_M))
-
-
-def _measure_shifts_d(candidate: Candidate, values: FloatArray) -> FloatArray:
-    """(n,) how far motions (n, 3, 4) put the points of a candidate from where it puts them, D% of its second image."""
-    stored = MotionEvidence.of(candidate)
-    return _poses.measure_median_shifts_d(stored.camera_2, candidate.value, values, stored.points_m)
-
-
-def _read_motion(candidate: Candidate) -> FloatArray:
-    """(3, 4) motion of a candidate before it was rounded."""
-    return poses.relative_pose(*_list_poses(candidate))[:3]
-
-
-def _list_poses(candidate: Candidate) -> list[FloatArray]:
-    """(4, 4) `world_from_camera` of both frames of a measured motion."""
-    return MotionEvidence.of(candidate).list_poses(candidate.frame_ids)

@@ -12,24 +12,20 @@ from typing import Annotated, ClassVar
 import numpy as np
 from pydantic import Strict
 
-from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.noise import SensorNoise
-from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray, QuestionType, Rejected
+from vgbench_gen.core.types import BoolArray, Camera, Candidate, Fact, FloatArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.geometry import poses, projection, visibility
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks import _overlays, _poses, _registration
+from vgbench_gen.tasks import _poses
 from vgbench_gen.tasks._noise import is_nearest, measure_mean_gaps_m, perturb_motions
 from vgbench_gen.tasks._pairs import PairTable, Problem, TwoViewEvidence, collect_poses, get_pair_table, thin_rows
-from vgbench_gen.tasks._poses import compare_with_way_back
-from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, OwnGates, Problems, Task, add_margins, reject, tasks
+from vgbench_gen.tasks.base import add_margins, reject, tasks
 from vgbench_gen.tasks.evidence import FactEvidence, Points, PosesEvidence, StoredCamera
-from vgbench_gen.tasks.gates import ViewMargins
-from vgbench_gen.tasks.presentation import Margins, Mark, Presentation, WorldPoint, make_number_slots
+from vgbench_gen.tasks.motions import MotionTask
+from vgbench_gen.tasks.presentation import Margins, Presentation, make_number_slots
 from vgbench_gen.tasks.records import make_camera_slots
-from vgbench_gen.tasks.revealed import Revealed
-from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.solving import Image, Solver, Unread, VisibleQuestion
 from vgbench_gen.tasks.solving.epipolar import match_rays, measure_support
 from vgbench_gen.tasks.solving.rules import MOST_SIMILAR_IMAGE
@@ -53,16 +49,6 @@ class ViewEvidence(PosesEvidence):
     """What was measured between the source and the view."""
     seen_points: Annotated[tuple[int, ...], Strict(False)] | None = None
     """Places in `SourceEvidence.points_m` of the points that the view sees as well; None where it is not known."""
-
-
-def check_motions(fact: Fact, gates: Gates) -> Problems:
-    """Each option is the motion from the source to its own frame."""
-    (source,) = SourceEvidence.of(fact).list_poses(fact.frame_ids)
-    found: Problems = []
-    for option in fact.candidates:
-        (view,) = ViewEvidence.of(option).list_poses(option.frame_ids)
-        found += compare_with_way_back(option, poses.relative_pose(view, source))
-    return found
 
 
 _SIDE = 300  # tells five images apart as often as 400 does (99 of 100), in half the time
@@ -108,26 +94,26 @@ _ROUNDS = 3  # facts per source frame, each with another true frame
 
 
 @tasks.register("view_after_motion")
-class ViewAfterMotion(Task):
+class ViewAfterMotion(MotionTask):
     """See the module. Values are (3, 4) [R|t], second_from_source, as printed."""
 
     name = "view_after_motion"
     version = 5
     formats: ClassVar[tuple[QuestionType, ...]] = ("multi-choice",)
-    unit = "m"
-    input_modality = "multi-images"
     category, subcategory = "Camera and Image Transformation", "2D Transformation"
     category_origin: ClassVar[Mapping[str, str]] = dict.fromkeys(formats, "reconstruction_vqa")
-    convention: ClassVar[Mapping[str, str]] = {
-        "pose": "second_from_first",
-        "equation": "X2 = R X1 + t",
-        "axes": "opencv",
-        "unit": "m",
+    margins: ClassVar[Mapping[str, float]] = {
+        "motion_min_deg": 10.0,  # from the source to the view that is asked, or
+        "motion_min_m": 0.25,
+        "rotation_gap_min_deg": 8.0,  # between two options, or
+        "shift_gap_min_m": 0.2,
+        "image_gap_min_d": 8.0,  # median, between where two options show the points of the source, D%
+        "overlap_min": 0.30,  # with the source
+        "overlap_spread_max": 0.30,  # of the options of a set
     }
-    limits = OwnGates(ViewMargins)
+    inside = True
     fact_evidence = SourceEvidence
     candidate_evidence = ViewEvidence
-    checks = (check_motions,)
     solvers = SOLVERS
     image_rules = MOST_SIMILAR_IMAGE
     paper_column = "3D-Recon."
@@ -248,55 +234,48 @@ class ViewAfterMotion(Task):
         value = self.rounded(table.relative[source, j, :3])
         return Candidate(f"frame:{frame.id}", value, (frame.id,), {}, evidence)
 
-    def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
-        """From matches and depth, or from the two depth images; never from the product of the pose files."""
-        source, frame = view.frame(fact.frame_ids[0]), view.frame(fact.truth_candidate.frame_ids[0])
-        return _registration.estimate_second_route(source, frame, view)
+    def find_frames(self, fact: Fact, candidate: Candidate) -> tuple[str, ...]:
+        """The source and the view."""
+        return (*fact.frame_ids, *candidate.frame_ids)
 
-    def recompute(self, fact: Fact) -> FloatArray:
-        """By quaternions and camera centres."""
+    def list_poses(self, fact: Fact, candidate: Candidate) -> list[FloatArray]:
+        """As the fact and the candidate keep them."""
         (source,) = SourceEvidence.of(fact).list_poses(fact.frame_ids)
-        (view,) = ViewEvidence.of(fact.truth_candidate).list_poses(fact.truth_candidate.frame_ids)
-        return _poses.compute_by_quaternions(source, view)
+        return [source, *ViewEvidence.of(candidate).list_poses(candidate.frame_ids)]
 
-    def metric(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
-        """Mean distance, meters, between where both motions put the points that the source sees."""
-        return _poses.measure_mean_displacement_m(a, b, SourceEvidence.of(fact).points_m)
+    def find_seen(self, fact: Fact, candidate: Candidate) -> tuple[FloatArray, Camera]:
+        """What the source sees."""
+        return SourceEvidence.of(fact).points_m, ViewEvidence.of(candidate).camera
 
-    def rounded(self, value: FloatArray) -> FloatArray:
-        """R to three decimals, t to two."""
-        return _poses.round_as_printed(value)
+    def compare_parts(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """By the turn and the place of the second camera."""
+        gates = self.limits
+        turns = _poses.compare_all(_poses.measure_rotation_between_deg, values) / gates.rotation_gap_min_deg
+        return turns, _poses.compare_all(_poses.measure_centre_distance_m, values) / gates.shift_gap_min_m
 
-    def printed(self, value: FloatArray) -> str:
-        """R row by row, then t; options of this task are images."""
-        return _poses.print_pose(value)
+    def compare_translations(self, value: FloatArray, second: FloatArray) -> float:
+        """By the place of the second camera."""
+        return _poses.measure_centre_distance_m(value, second) / float(self.limits.shift_gap_min_m)
 
     def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
-        """Two views stand apart in turn or place of the camera, and in the image of the first of a pair, all over their
-        margins. The ceiling is on the difference in overlap with the source, so that overlap does not tell."""
-        gates, values = self.limits, np.stack([candidate.value for candidate in candidates])
-        turns = _poses.compare_all(_poses.measure_rotation_between_deg, values) / gates.rotation_gap_min_deg
-        places = _poses.compare_all(_poses.measure_centre_distance_m, values) / gates.shift_gap_min_m
-        shifts = [_measure_shifts_d(candidate, values, fact) for candidate in candidates]
+        """The ceiling is on the difference in overlap with the source, so that overlap does not tell."""
         overlaps = np.array([ViewEvidence.of(candidate).pair.overlap for candidate in candidates])
-        apart = np.minimum(np.maximum(turns, places), np.stack(shifts) / gates.image_gap_min_d)
-        return apart, np.abs(overlaps[:, None] - overlaps) / gates.overlap_spread_max
+        wide = np.abs(overlaps[:, None] - overlaps) / self.limits.overlap_spread_max
+        return super().pair_margins(candidates, fact)[0], wide
 
-    def valid(self, candidate: Candidate, fact: Fact) -> bool:
-        """A rotation within print precision."""
-        return _poses.is_pose(candidate.value)
+    def allow_direction_deg(self, motion: FloatArray) -> float:
+        """What half the margin is from the source's place."""
+        shift_m = max(float(np.linalg.norm(motion[:3, 3])), 1e-6)
+        return float(np.degrees(np.arctan(self.limits.shift_gap_min_m / 2 / shift_m)))
 
-    def agreement(self, second: FloatArray, fact: Fact) -> float:
-        """Turn, place and image shift must each agree within a fifth of their margin."""
-        gates, truth = self.limits, fact.truth_candidate
-        return (
-            max(
-                _poses.measure_rotation_between_deg(truth.value, second) / gates.rotation_gap_min_deg,
-                _poses.measure_centre_distance_m(truth.value, second) / gates.shift_gap_min_m,
-                float(_measure_shifts_d(truth, second[None], fact)[0]) / gates.image_gap_min_d,
-            )
-            / SECOND_ROUTE_SHARE
-        )
+    def list_shown(self, fact: Fact) -> Sequence[Candidate]:
+        """All of them."""
+        return fact.candidates
+
+    def list_overlay_points(self, fact: Fact) -> FloatArray:
+        """Points that the true view sees as well, or all where that is not known."""
+        points_m, seen = SourceEvidence.of(fact).points_m, ViewEvidence.of(fact.truth_candidate).seen_points
+        return points_m if seen is None else points_m[[k for k in seen if 0 <= k < len(points_m)]]
 
     def best_stays(
         self,
@@ -309,40 +288,11 @@ class ViewAfterMotion(Task):
     ) -> BoolArray:
         """(count,) whether the printed motion stays nearest to the one that leads to the true image, when all images
         were taken from places a little elsewhere."""
-        (source,) = SourceEvidence.of(fact).list_poses(fact.frame_ids)
-        stored = [ViewEvidence.of(option).list_poses(option.frame_ids) for option in options]
-        motions = poses.relative_pose(source, np.concatenate(stored))
+        motions = [self.read_motion(fact, option) for option in options]
         noisy = np.concatenate([perturb_motions(motion, noise, rng, count) for motion in motions])
         points = thin_rows(SourceEvidence.of(fact).points_m, _NOISE_POINTS)
         gaps_m = measure_mean_gaps_m(noisy, options[truth].value[None], points)
         return is_nearest(gaps_m.reshape(len(options), count), truth)
-
-    def reveal(self, fact: Fact, row: RowEvidence) -> Revealed:
-        """How the camera of each view stands to that of the source."""
-        (source,) = SourceEvidence.of(fact).list_poses(fact.frame_ids)
-        seen = []
-        for place, option in enumerate(fact.candidates, start=1):
-            (view,) = ViewEvidence.of(option).list_poses(option.frame_ids)
-            motion = poses.relative_pose(source, view)
-            shift_m = max(float(np.linalg.norm(motion[:3, 3])), 1e-6)
-            allowed_deg = float(np.degrees(np.arctan(self.limits.shift_gap_min_m / 2 / shift_m)))
-            seen.append(_poses.reveal_pose(motion, self.limits.rotation_gap_min_deg / 2, allowed_deg, place))
-        return super().reveal(fact, row).with_fields(motions=seen)
-
-    def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
-        """Points that both see, and on the true candidate where the motion puts them."""
-        truth = fact.truth_candidate
-        source, frame = fact.cameras[fact.frame_ids[0]], fact.cameras[truth.frame_ids[0]]
-        points_m = _list_shared_points(fact)
-        on_source, on_truth = _overlays.draw_moved_points(points_m, truth.value, source, frame)
-        return [on_source, *(on_truth if option is truth else [] for option in fact.candidates)]
-
-    def world_points(self, fact: Fact) -> tuple[WorldPoint, ...]:
-        """The points of `overlay`."""
-        truth, seen = fact.truth_candidate, SourceEvidence.of(fact)
-        source, frame = fact.cameras[fact.frame_ids[0]], fact.cameras[truth.frame_ids[0]]
-        (pose,) = seen.list_poses(fact.frame_ids)
-        return _overlays.place_moved_points(_list_shared_points(fact), truth.value, source, frame, pose)
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """The source, then the candidates in the order of the options."""
@@ -351,18 +301,6 @@ class ViewAfterMotion(Task):
         slots = _poses.make_slots(fact.truth_candidate.value) | make_camera_slots(fact.cameras[fact.frame_ids[0]])
         pictures = tuple(Picture(fact.pictures[frame_id]) for frame_id in shown)
         return Presentation(pictures, slots | make_number_slots(len(texts)), texts)
-
-
-def _list_shared_points(fact: Fact) -> FloatArray:
-    """(n, 3) points of the source that the true view sees as well, or all where that is not known."""
-    points_m, seen = SourceEvidence.of(fact).points_m, ViewEvidence.of(fact.truth_candidate).seen_points
-    return points_m if seen is None else points_m[[k for k in seen if 0 <= k < len(points_m)]]
-
-
-def _measure_shifts_d(candidate: Candidate, values: FloatArray, fact: Fact) -> FloatArray:
-    """(n,) how far motions (n, 3, 4) put the points of the source from where a candidate puts them, D% of its image."""
-    points_m, camera = SourceEvidence.of(fact).points_m, ViewEvidence.of(candidate).camera
-    return _poses.measure_median_shifts_d(camera, candidate.value, values, points_m, inside=True)
 
 
 def _look_up_overlap(table: PairTable, i: int, j: int) -> float:

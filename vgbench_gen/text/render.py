@@ -84,8 +84,12 @@ class _ShortFile(Config):
     task: _Name
     context: _Text
     """Shared by all phrasings; each has the wording of its own number of every clause."""
+    judgment_context: str = ""
+    """What the context of judgments says besides."""
     states: tuple[_Name, ...] = ()
     """The conventions that are stated beside those of the clauses."""
+    slots: tuple[_Name, ...] = ()
+    """Slots that only some wordings use."""
     labels: dict[_Name, _Text] = Field(default_factory=dict)
     """The words of the labels of a `LabelTask`."""
     judgment: _Lines | None = None
@@ -227,13 +231,15 @@ def _load_short_file(path: Path) -> dict[QuestionType, tuple[Phrasing, ...]]:
         raise phrasing_error(path, f"task = {parsed.task!r}", f"{path.stem!r}, the name of the file")
     bank: dict[QuestionType, tuple[Phrasing, ...]] = {}
     for form, lines in parsed.list_lines().items():
-        made, shared = [], find_slot_names(_CLAUSE.sub("", lines[0]), path)
+        made, some = [], set(parsed.slots)
+        shared = find_slot_names(_CLAUSE.sub("", lines[0]), path) - some
+        whole = f"{parsed.context} {parsed.judgment_context}".strip() if form == "judgment" else parsed.context
         for number, line in enumerate(lines):
             where = f"{path}, {parsed.task}.{form}.{number + 1}"
             question, asked = _fill_clauses(line, number, where)
-            context, told = _fill_clauses(parsed.context, number, where)
-            _check_slots(f"{where}, question", find_slot_names(question, where), set(shared), set(shared))
-            slots = shared | find_slot_names(context, where) | _CAMERA_SLOTS
+            context, told = _fill_clauses(whole, number, where)
+            _check_slots(f"{where}, question", find_slot_names(question, where), set(shared) | some, set(shared))
+            slots = shared | some | find_slot_names(context, where) | _CAMERA_SLOTS
             states = tuple(dict.fromkeys((*parsed.states, *asked, *told)))
             made.append(
                 Phrasing(where.rpartition(" ")[2], parsed.task, form, question, context, slots, states, str(path))

@@ -6,6 +6,7 @@ same direction by another length tie, and the tasks keep such options apart (`do
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
 
 from vgbench_gen.core.types import FloatArray
@@ -26,6 +27,21 @@ def match_rays(
     unit_px = max(*a.size, *b.size) / side
     tolerance = _TOLERANCE_PX * unit_px / np.sqrt(K_a[0, 0] * K_b[0, 0])
     return (uv_a - K_a[:2, 2]) / np.diag(K_a)[:2], (uv_b - K_b[:2, 2]) / np.diag(K_b)[:2], float(tolerance)
+
+
+def estimate_motion(
+    x_1: FloatArray, x_2: FloatArray, tolerance: float, inliers_min: int
+) -> tuple[FloatArray, int] | None:
+    """([R|t] (3, 4) with |t| = 1, inliers) of matched rays (M, 2) by the five-point method, or None where fewer than
+    `inliers_min` fit one essential matrix."""
+    if len(x_1) < inliers_min:
+        return None
+    # Plain RANSAC was up to 9 degrees off on exact images with 130 inliers; local optimisation mends that.
+    E, mask = cv2.findEssentialMat(x_1, x_2, np.eye(3), method=cv2.USAC_ACCURATE, prob=0.9999, threshold=tolerance)
+    if E is None or E.shape != (3, 3):
+        return None
+    inliers, R, t, _ = cv2.recoverPose(E, x_1, x_2, np.eye(3), mask=mask)
+    return (np.concatenate([R, np.reshape(t, (3, 1))], axis=1), int(inliers)) if inliers >= inliers_min else None
 
 
 def measure_support(motion: FloatArray, x_1: FloatArray, x_2: FloatArray, tolerance: float) -> float:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import cv2
 import numpy as np
 
-from vgbench_gen.core.types import BoolArray, ColorArray, FloatArray, IntArray
+from vgbench_gen.core.types import ColorArray, FloatArray, IntArray
 from vgbench_gen.store.pictures import decode, read_image_size
 
 RATIO_MAX = 0.85  # nearest over second nearest descriptor; geometry weeds out what this lets through
@@ -157,9 +158,8 @@ class Image:
     def match(self, other: Image, side: int) -> IntArray:
         """(M, 2) indices of features of this and the other image: mutual nearest neighbours that pass the ratio."""
         if (other, side) not in self._matches:
-            self._matches[other, side] = _match_one_way(
-                self.find_features(side).descriptors, other.find_features(side).descriptors
-            )
+            ours, theirs = (image.find_features(side).descriptors for image in (self, other))
+            self._matches[other, side] = match_descriptors(ours, theirs, RATIO_MAX, both_ways=False)
         return self._matches[other, side]
 
     def match_pixels(self, other: Image, side: int) -> tuple[FloatArray, FloatArray]:
@@ -168,14 +168,17 @@ class Image:
         return self.find_features(side).uv[pairs[:, 0]], other.find_features(side).uv[pairs[:, 1]]
 
 
-def _match_one_way(a: FloatArray, b: FloatArray) -> IntArray:
+def match_descriptors(a: Any, b: Any, ratio_max: float, both_ways: bool) -> IntArray:
+    """(M, 2) rows of two tables of descriptors (N, 128) that are nearest to each other and much nearer than any other
+    row of the second table, and where `both_ways` than any other of the first."""
     if min(len(a), len(b)) < 2:
         return np.zeros((0, 2), dtype=np.int64)
-    alike = a @ b.T
-    best = alike.argmax(axis=1)
-    rows = np.flatnonzero(alike.argmax(axis=0)[best] == np.arange(len(a)))
-    top = np.partition(alike[rows], -2, axis=1)[:, -2:]
-    # Unit vectors: the squared distance is 2 - 2 cos.
-    near, second = np.maximum(1 - top[:, 1], 0.0), np.maximum(1 - top[:, 0], 1e-12)
-    keep: BoolArray = near <= RATIO_MAX**2 * second
+    distance = (a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1)[None] - 2 * (a @ b.T)
+    best = distance.argmin(axis=1)
+    rows = np.flatnonzero(distance.argmin(axis=0)[best] == np.arange(len(a)))
+    near = distance[rows, best[rows]]
+    distance[rows, best[rows]] = np.inf  # the smallest that is left is the second nearest
+    keep = near <= ratio_max**2 * distance[rows].min(axis=1)
+    if both_ways:
+        keep &= near <= ratio_max**2 * distance.min(axis=0)[best[rows]]
     return np.stack([rows[keep], best[rows[keep]]], axis=1).astype(np.int64)
