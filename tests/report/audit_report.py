@@ -31,7 +31,7 @@ def count(kind: Kind, cell: tuple[str, str], value: float = 0.0, **more: Any) ->
 
 
 def report() -> AuditReport:
-    leaks = {"p": 0.0001, "items": (OUTSIDE, INSIDE), "detail": "leans on depth, size 0, x"}
+    leaks: dict[str, Any] = {"p": 0.0001, "items": (OUTSIDE, INSIDE), "detail": "leans on depth, size 0, x"}
     findings = [
         accuracy("text", HOLDS, 51.2, 53.0, "holds", name="linear"),
         accuracy("rule", HOLDS, 50.8, 53.0, "holds", name="longest"),

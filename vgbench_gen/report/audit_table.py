@@ -75,7 +75,7 @@ def format_number(value: float, unit: str) -> str:
 
 
 def format_limits(found: Finding) -> list[str]:
-    """What guessing gives and what is allowed, as far as there is such; of a figure that is not judged, what it lacks."""
+    """What guessing gives and what is allowed, where there is such; of a figure that is not judged, what it lacks."""
     if found.verdict == "not judged":
         return [f"{found.n} of {found.needed} questions"] if found.n < found.needed else []
     ends = {"chance": found.chance, "at least" if found.kind == "solver" else "at most": found.limit}
@@ -158,16 +158,16 @@ def format_lines(report: AuditReport, page: str, width: int = WIDTH, everything:
     wrap = partial(textwrap.wrap, width=width, subsequent_indent="    ", break_on_hyphens=False)
     need = describe_need(report)
     told = [
-        wrap(f"{VERDICTS[found.verdict]}: {name_cell(found)}: {describe(found)}")
+        f"{VERDICTS[found.verdict]}: {name_cell(found)}: {describe(found)}"
         for found in sort_findings(report.findings if everything else report.fell)
     ]
     shown = len(told)
-    while not everything and sum(map(len, told[:shown])) + (shown < len(told)) > _FELL_LINES:
+    while not everything and sum(len(wrap(line)) for line in told[:shown]) + (shown < len(told)) > _FELL_LINES:
         shown -= 1
-    table = wrap(need) if need else _format_cells(report.findings, width)
+    table = [need] if need else _format_cells(report.findings, width)
     more = [f"… and {len(told) - shown} more that fell"] if shown < len(told) else []
-    notes = map(wrap, report.notes)
-    return [*wrap(summarise(report)), *table, *chain(*told[:shown]), *more, *chain(*notes), f"all figures: {page}"]
+    lines = [summarise(report), *table, *told[:shown], *more, *report.notes]
+    return [*chain(*map(wrap, lines)), f"all figures: {page}"]
 
 
 def _format_cells(findings: Iterable[Finding], width: int) -> list[str]:
@@ -200,7 +200,9 @@ def as_record(found: Finding) -> dict[str, Any]:
 
 
 def read_record(record: Mapping[str, Any]) -> Finding:
-    """The figure that `as_record` wrote. Raises TypeError or ValueError where it is none."""
+    """The figure that `as_record` wrote. Raises TypeError, KeyError or ValueError where it is none."""
+    if record["kind"] not in NAMES or record["verdict"] not in VERDICTS:
+        raise ValueError(f"found a {record['kind']} that {record['verdict']}")
     numbers = {name: math.nan if record.get(name) is None else float(record[name]) for name in _NUMBERS}
     return Finding(**{**record, **numbers, "items": tuple(record.get("items", ()))})
 
