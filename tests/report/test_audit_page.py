@@ -78,10 +78,7 @@ def test_of_what_fell_at_most_fifteen_lines_and_with_all_every_figure() -> None:
     lines = format_lines(report(), "page", 160, everything=True)
     words = [line.partition(":")[0] for line in lines]
     assert [words.count(word) for word in ("fell", "not judged", "holds", "no limit")] == [2, 3, 12, 1]
-    assert (
-        "not judged: object_location/multi-choice: text-only accuracy (forest): not judged: 155 of 800 questions"
-        in (lines)
-    )
+    assert "not judged: object_location/multi-choice: text-only accuracy (forest), 155 of 800 questions" in (lines)
 
 
 def test_a_set_in_which_no_cell_can_be_judged_says_what_it_takes() -> None:
@@ -126,7 +123,7 @@ def test_what_luck_cannot_move_comes_first_then_what_is_most_surely_beyond_its_l
          "0 broken or missing partners, at most 0"),
         (Finding("text", n=9, detail="no numbers"), "text-only accuracy: no numbers"),
         (Finding("control", "random", n=900, needed=800, verdict="not judged"),
-         "accuracy of the learners (random): not judged"),
+         "accuracy of the learners (random)"),
     ],
 )  # fmt: skip
 def test_a_figure_in_words(found: Finding, said: str) -> None:
@@ -156,8 +153,8 @@ def test_the_files_hold_every_figure(page: Path) -> None:
         "c" * 24 + ",0.220000",
     ]
     assert as_json(report()) == as_json(report())
-    for spoiled in ({"kind": "blind"}, {"verdict": "red"}, {"bar": "<= 28"}):
-        with pytest.raises((TypeError, ValueError)):
+    for spoiled in ({"kind": "blind"}, {"verdict": "red"}, {"n": "many"}, {"name": 3}):
+        with pytest.raises(ValueError, match="validation error"):
             read_record(found["findings"][0] | spoiled)
 
 

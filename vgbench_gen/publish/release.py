@@ -305,11 +305,12 @@ def _audit(folder: Path, questions: int) -> Sequence[Finding] | None:
         return None
     try:
         found = read_json(path)
-        figures = [read_record(record) for record in found["findings"]]
+        items, figures = found["items"], [read_record(record) for record in found["findings"]]
     except (ValueError, KeyError, TypeError) as error:
-        raise dataset_error(path, f"no audit ({error})", "what `vgbench audit` wrote", "Audit it again.") from error
-    if found["items"] != questions:
-        raise dataset_error(path, f"an audit of {found['items']} questions", f"{questions}", "Audit it again.")
+        name = type(error).__name__
+        raise dataset_error(path, f"no audit ({name})", "what `vgbench audit` writes", "Audit it again.") from error
+    if items != questions:
+        raise dataset_error(path, f"an audit of {items} questions", f"{questions}", "Audit it again.")
     return figures
 
 

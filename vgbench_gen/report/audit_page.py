@@ -6,7 +6,6 @@ import json
 import math
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from vgbench_gen.core.types import ALPHABET
 from vgbench_gen.pipeline.audit import AuditReport
@@ -17,10 +16,8 @@ from vgbench_gen.report.header import AUDIT, PageHeader, refresh_headers
 from vgbench_gen.report.site import make_environment, make_inline_style
 from vgbench_gen.store.files import write_bytes
 
-GALLERY = "../gallery/index.html"
 _LISTED = 8  # questions behind a figure that the page spells out
 _LINKED = 60  # that one link carries; addresses must stay short enough for every browser
-_BINS = 20
 _TONES = {"fell": "red", "not judged": "few", "holds": "green", "reported": ""}  # classes of audit.css
 
 
@@ -52,7 +49,7 @@ def make_page(report: AuditReport, header: str = "") -> str:
     kinds, cells = table.arrange_cells(report.findings)
     need = table.describe_need(report)
     rows = [
-        (_name_cell(cell), [_make_figure(figures[kind]) if kind in figures else None for kind in kinds])
+        (cell, [_make_figure(figures[kind]) if kind in figures else None for kind in kinds])
         for cell, figures in cells.items()
     ]
     return (
@@ -76,10 +73,6 @@ def make_page(report: AuditReport, header: str = "") -> str:
     )
 
 
-def _name_cell(cell: str) -> str:
-    return cell.replace("_", " ").replace("/", ", ")
-
-
 def _make_figure(found: Finding) -> dict[str, Any]:
     """A figure in words and as places on an axis; a figure that is not judged has no value and no places."""
     value = "" if found.verdict == "not judged" else table.format_number(found.value, found.unit)
@@ -89,7 +82,7 @@ def _make_figure(found: Finding) -> dict[str, Any]:
         "verdict": table.VERDICTS[found.verdict],
         "tone": _TONES[found.verdict],
         "words": table.describe(found),
-        "cell": _name_cell(table.name_cell(found)),
+        "cell": table.name_cell(found),
         "value": f"{value} %" if value and found.unit == "%" else value,
         "told": table.format_limits(found),
         "marks": marks if plotted else {},
@@ -105,24 +98,13 @@ def _make_fallen(found: Finding, report: AuditReport) -> dict[str, Any]:
     """A figure with the questions behind it; those of the dataset come first, as they have pictures to look at."""
     inside = [name for name in found.items if name in report.inside]
     listed = [*inside, *(name for name in found.items if name not in report.inside)][:_LISTED]
-    return _make_figure(found) | {
-        "total": len(found.items),
-        "inside": min(len(inside), _LINKED),
-        "href": f"{GALLERY}#ids={quote(','.join(inside[:_LINKED]), safe=',')}" if inside else "",
-        "questions": [
-            {
-                "id": name,
-                "text": report.texts.get(name, ""),
-                "href": f"{GALLERY}#item={quote(name, safe='')}" if name in report.inside else "",
-            }
-            for name in listed
-        ],
-    }
+    questions = [(name, report.texts.get(name, ""), name in report.inside) for name in listed]
+    return _make_figure(found) | {"total": len(found.items), "inside": inside[:_LINKED], "questions": questions}
 
 
 def plot_distributions(report: AuditReport) -> list[dict[str, Any]]:
     """Places of the right answer per cell, its rank by size, and the bias scores of the dataset's questions."""
-    found: list[dict[str, Any] | None] = []
+    charts = []
     for kind, title, names in (
         ("letters", "Right letter per cell of the dataset", ALPHABET),
         ("yes_no", "Right answer of judgments", ("yes", "no")),
@@ -130,9 +112,7 @@ def plot_distributions(report: AuditReport) -> list[dict[str, Any]]:
     ):
         cells = sorted(report.tallies.get(kind, {}).items())
         bars = [make_bar(cell.replace("_", " "), counts) for cell, counts in cells]
-        most = max((len(counts) for _, counts in cells), default=0)
-        chart = make_bars(title, bars, names[:most], alike=True)
-        found.append(chart if chart["rows"] else None)
+        charts.append(make_bars(title, bars, names[: max((len(counts) for _, counts in cells), default=0)], alike=True))
     title = "Bias score: share that text-only learners give to the right answer (chance: the text tells nothing)"
-    found.append(make_histogram(title, "", list(report.bias.values()), _BINS, (0.0, 1.0)))
-    return [chart for chart in found if chart]
+    scores = make_histogram(title, "", list(report.bias.values()), 20, (0.0, 1.0))
+    return [*(chart for chart in charts if chart["rows"]), *([scores] if scores else [])]

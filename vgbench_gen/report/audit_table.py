@@ -83,15 +83,12 @@ def format_limits(found: Finding) -> list[str]:
 
 
 def describe(found: Finding) -> str:
-    """The figure in plain words, without its cell."""
+    """The figure in plain words, without its cell and verdict."""
     what = NAMES[found.kind][1] + (f" ({found.name.replace('_', ' ')})" if found.name else "")
-    if found.verdict == "not judged":
-        return ": ".join([f"{what}: not judged", *format_limits(found)])
     value, low, high = (format_number(end, found.unit) for end in (found.value, found.low, found.high))
-    if value:
-        what = (
-            f"{value} {what}" if found.unit == "count" else f"{what} {value} %" + (f" [{low}, {high}]" if low else "")
-        )
+    if value and found.verdict != "not judged":
+        interval = f" [{low}, {high}]" if low and high else ""
+        what = f"{value} {what}" if found.unit == "count" else f"{what} {value} %{interval}"
     return ", ".join([what, *format_limits(found)]) + (f": {found.detail}" if found.detail else "")
 
 
@@ -200,11 +197,12 @@ def as_record(found: Finding) -> dict[str, Any]:
 
 
 def read_record(record: Mapping[str, Any]) -> Finding:
-    """The figure that `as_record` wrote. Raises TypeError, KeyError or ValueError where it is none."""
-    if record["kind"] not in NAMES or record["verdict"] not in VERDICTS:
-        raise ValueError(f"found a {record['kind']} that {record['verdict']}")
-    numbers = {name: math.nan if record.get(name) is None else float(record[name]) for name in _NUMBERS}
-    return Finding(**{**record, **numbers, "items": tuple(record.get("items", ()))})
+    """The figure that `as_record` wrote. Raises TypeError or ValueError where it is none."""
+    from pydantic import TypeAdapter
+
+    plain = dict(record)
+    none = {name: math.nan for name in _NUMBERS if plain.get(name) is None}
+    return TypeAdapter(Finding).validate_python(plain | none)
 
 
 def format_csv(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
