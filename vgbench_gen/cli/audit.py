@@ -58,7 +58,7 @@ def audit(
 ) -> None:
     """Measure what a dataset gives away without looking, and whether looking solves it.
 
-    At most nine figures per task and question type, each beside its limit: text-only learners, rules, solvers on right
+    At most eight figures per task and question type, each beside its limit: text-only learners, rules, solvers on right
     and on wrong images, right answers, repeats, wording, scenes. Prints a line for each task and question type, the
     worst first, and what fell; writes index.html, audit.json, audit.csv and bias.csv. Exits 1 if a figure fell.
     """
