@@ -119,8 +119,8 @@ def test_what_luck_cannot_move_comes_first_then_what_is_most_surely_beyond_its_l
     [
         (accuracy("solver", HOLDS, 91.0, 85.0, "holds", name="a_b"),
          "accuracy of the solver (a b) 91.0 % [88.5, 93.5], chance 50, at least 85"),
-        (Finding("partners", n=9, value=0.0, limit=0.0, unit="count", verdict="holds"),
-         "0 broken or missing partners, at most 0"),
+        (Finding("partners", "broken", n=9, value=0.0, limit=0.0, unit="count", verdict="holds"),
+         "0 partners (broken), at most 0"),
         (Finding("text", n=9, detail="no numbers"), "text-only accuracy: no numbers"),
         (Finding("control", "random", n=900, needed=800, verdict="not judged"),
          "accuracy of the learners (random)"),
@@ -206,6 +206,13 @@ def test_in_a_browser(page: Path, open_page: OpenPage, width: int, height: int) 
     assert shown.evaluate("getComputedStyle(document.querySelector('.verdict')).borderLeftWidth") == "6px"
     assert watched.overflow_px() == 0
     assert not watched.foreign
+
+
+def test_a_figure_of_a_task_stands_in_all_its_cells() -> None:
+    share = Finding("scene share", task="a", n=60, value=5.0, limit=3.0, verdict="fell")
+    texts = [Finding("text", task=task, form="judgment", n=5, value=50.0) for task in ("b", "a")]
+    assert make_table([*texts, share])[1] == [["a/judgment", "50", "5.0 fell"], ["b/judgment", "50", ""]]
+    assert make_table([share])[1] == [["a", "5.0 fell"]]
 
 
 def test_a_figure_has_no_number_where_it_has_none() -> None:

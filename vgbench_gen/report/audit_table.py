@@ -29,7 +29,7 @@ NAMES: Mapping[Kind, tuple[str, str]] = {  # the head of a column, and what is m
     "wording": ("wording", "defects of wording"),
     "scene share": ("fullest scene", "share of the fullest scene"),
     "evidence": ("evidence", "answers that do not hold by their evidence"),
-    "partners": ("partners", "broken or missing partners"),
+    "partners": ("partners", "partners"),
     "control": ("control", "accuracy of the learners"),
 }
 TEXT: tuple[Kind, ...] = ("text", "rule")  # what only many questions can judge
@@ -51,17 +51,22 @@ def _rank(found: Finding) -> tuple[Any, ...]:
 
 
 def arrange_cells(findings: Iterable[Finding]) -> tuple[list[Kind], dict[str, dict[Kind, Finding]]]:
-    """(kinds that some cell has, cell -> kind -> figure), the cell with the worst figure first; without `is_whole`."""
+    """(kinds that some cell has, cell -> kind -> figure), the cell with the worst figure first; without `is_whole`.
+
+    A figure of a task stands in all its cells.
+    """
+    ranked = [found for found in sort_findings(findings) if not is_whole(found)]
+    names = {found.task: [name_cell(one) for one in ranked if one.form and one.task == found.task] for found in ranked}
     cells: dict[str, dict[Kind, Finding]] = {}
-    for found in sort_findings(findings):
-        if not is_whole(found):
-            cells.setdefault(name_cell(found), {}).setdefault(found.kind, found)
+    for found in ranked:
+        for name in [name_cell(found)] if found.form else names[found.task] or [found.task]:
+            cells.setdefault(name, {}).setdefault(found.kind, found)
     return [kind for kind in NAMES if any(kind in figures for figures in cells.values())], cells
 
 
 def is_whole(found: Finding) -> bool:
-    """Whether the figure is about the set or the audit as a whole, and not about one task and question type."""
-    return not (found.task and found.form) or found.kind not in CELL_KINDS
+    """Whether the figure is about the set or the audit as a whole, and not about a task."""
+    return not found.task or found.kind not in CELL_KINDS
 
 
 def name_cell(found: Finding) -> str:
