@@ -20,6 +20,8 @@ learners on shuffled answers."""
 CELL_KINDS: tuple[Kind, ...] = (
     "text", "rule", "image rule", "answers", "repeats", "wording", "solver", "wrong image", "scene share"
 )  # fmt: skip
+AT_LEAST: frozenset[Kind] = frozenset({"solver", "partners"})
+"""Kinds whose limit is the smallest allowed value; of all others it is the largest."""
 Verdict = Literal["fell", "not judged", "holds", "reported"]
 
 NEEDED = 800  # questions of a task and form from which a leak of five points over a chance of 25 % is seen
@@ -51,7 +53,7 @@ class Finding:
     chance: float = math.nan
     """What guessing gives, in `unit`; NaN where that has no meaning."""
     limit: float = math.nan
-    """The largest allowed value, of a solver the smallest one; NaN where nothing is required."""
+    """The largest allowed value (`AT_LEAST`: the smallest); NaN where nothing is required."""
     unit: Literal["%", "count"] = "%"
     """Per cent of the questions, or a number of them."""
     p: float = math.nan

@@ -192,5 +192,5 @@ def audit_partners(questions: Sequence[Question], required: bool) -> Finding:
         return replace(line, detail=f"{len(broken)} partners stand alone or in another cell").judge(False)
     if not required:
         return line
-    line = replace(line, needed=NEEDED, detail=f"at least {PAIRS_MIN:g} % are wanted")
+    line = replace(line, needed=NEEDED, limit=PAIRS_MIN)
     return replace(line, verdict="not judged") if may < NEEDED else line.judge(share >= PAIRS_MIN)
