@@ -14,7 +14,7 @@ from vgbench_gen import pipeline
 from vgbench_gen.cli.main import main
 from vgbench_gen.pipeline import audit as audits
 from vgbench_gen.pipeline import build as builds
-from vgbench_gen.pipeline.audit import AuditLine, AuditReport
+from vgbench_gen.pipeline.audit import AuditReport
 from vgbench_gen.quality import verify
 from vgbench_gen.quality.findings import Finding
 
@@ -57,21 +57,20 @@ def test_a_build_that_holds_ends_with_status_0_and_says_where_to_look(
     assert lines[begin + 1].endswith("by evidence and raw scenes (" + lines[begin + 1].split()[0] + " items)")
     told = lines[begin + 3 : look - 1]
     assert 2 <= len(told) <= 15
-    assert "no bar fell" in told[0]
+    assert told[0].endswith("none fell")
+    assert "No cell has enough questions to judge its text" in told[1]
     assert told[-1] == f"all figures: {out}/audit/index.html"
     named = [line.split()[0] for line in lines[look + 1 :] if line.startswith("  ")]
     assert len(named) == 4
     assert all(Path(name).exists() for name in named)
 
 
-def with_a_red_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def with_a_figure_that_fell(monkeypatch: pytest.MonkeyPatch) -> None:
     judge = audits.audit
 
     def audit(*args: Any, **settings: Any) -> AuditReport:
         report = judge(*args, **settings)
-        report.lines.append(
-            AuditLine("set", Finding("duplicates", "identical", value=2.0, unit="count", verdict="red"))
-        )
+        report.findings.append(Finding("repeats", value=2.0, limit=0.0, unit="count", verdict="fell"))
         return report
 
     monkeypatch.setattr(audits, "audit", audit)
@@ -96,7 +95,7 @@ def with_a_lost_scene(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (with_a_red_line, r"1 bar fell"),
+        (with_a_figure_that_fell, r"fell: all questions: 2 questions that repeat another, at most 0"),
         (with_a_wrong_answer, r"built, but not verified"),
         (with_a_lost_scene, r"lost 1 of 2 scenes, wholly or one task of them \(ca1m [^)]+\): run again"),
     ],

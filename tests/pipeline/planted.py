@@ -135,6 +135,53 @@ def rewritten(build: Path, out: Path, change: dict[str, Item]) -> Path:
     return out
 
 
-def red(report: AuditReport, audit: str) -> set[str]:
-    """Names of the red lines of one family."""
-    return {line.finding.name for line in report.fell if line.finding.audit == audit}
+def most_alike(questions: list[Question]) -> list[Question]:
+    """In every third question the truth is the middle of its options."""
+    return [
+        replace(question, truth=sorted(range(4), key=lambda k: float(question.options[k].split()[0]))[1])
+        if k % 3 == 0
+        else question
+        for k, question in enumerate(questions)
+    ]
+
+
+def ordered(questions: list[Question]) -> list[Question]:
+    """The truth is the first option of a source, and the last one of another: letters are even over both."""
+    found = []
+    for k, question in enumerate(questions):
+        options, place = list(question.options), 0 if k % 4 < 2 else 3
+        options[place], options[question.truth] = options[question.truth], options[place]
+        scene = f"{'scannet' if place == 0 else 'ca1m'}/scene{k % SCENES:04d}"
+        context = f"The image is {640 + place} x 480 pixels."
+        found.append(replace(question, options=tuple(options), truth=place, scene=scene, context=context))
+    return found
+
+
+def worded(questions: list[Question]) -> list[Question]:
+    """A false claim asks for the mean depth, a true one for the depth."""
+    return [
+        replace(question, question=question.question.replace("the depth", "the mean depth"))
+        if question.truth
+        else question
+        for question in questions
+    ]
+
+
+def usual_sizes(questions: list[Question]) -> list[Question]:
+    """Each question names one of four things, whose true size hardly varies."""
+    rng = rng_for(1, "planted", "sizes")
+    found = []
+    for k, question in enumerate(questions):
+        thing, usual = (("a mug", 0.1), ("a chair", 0.9), ("a sofa", 2.0), ("a book", 0.25))[k % 4]
+        step, rank = rng.uniform(1.3, 1.7), int(rng.integers(4))
+        values = usual * rng.uniform(0.9, 1.1) * step ** (np.arange(4) - rank)
+        order = rng.permutation(4)
+        options = tuple(f"{values[i]:.2f} m" for i in order)
+        text = f"How long is {thing} in region [{k}, 20, 90, 95], in meters?"
+        found.append(replace(question, question=text, options=options, truth=int(np.flatnonzero(order == rank)[0])))
+    return found
+
+
+def fallen(report: AuditReport) -> set[str]:
+    """Kinds of the figures that fell."""
+    return {finding.kind for finding in report.fell}

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.pipeline import planted
 from vgbench_gen.pipeline import audit_pool
 from vgbench_gen.pipeline.audit_pool import Pool, fill_pool
-from vgbench_gen.pipeline.audit_steps import keep_one_per_truth
 from vgbench_gen.pipeline.build import read_built_recipe
 from vgbench_gen.pipeline.question import QuestionSettings
 from vgbench_gen.pipeline.question_plan import ASKED, read_questions, write_questions
@@ -94,12 +91,3 @@ def test_a_pool_asks_nothing_that_was_refused(audited: Path, tmp_path: Path) -> 
 def test_a_pool_is_cut_at_its_size(audited: Path, release: list[Question]) -> None:
     found = pooled(audited, release, most=3)
     assert {len(members) for members in found.questions.values()} <= {2, 3, 4}
-
-
-def test_tests_of_distributions_see_a_truth_once() -> None:
-    a, b = planted.choices(4)[:2]
-    yes, no, *_ = planted.claims(4)
-    again = replace(a, id="again", options=a.options[::-1])
-    third = replace(yes, id="third", twin="another claim")
-    assert keep_one_per_truth([a, again, b]) == (a, b)
-    assert keep_one_per_truth([yes, no, third]) == (yes, no)

@@ -51,12 +51,15 @@ def write_build(
     }
     write_manifest(folder, manifest)
     lines = [
-        finding("rule", "medoid", "red", [items[0].id], task="metric_depth", form="multi-choice"),
-        finding("letters", "even", "green", []),
+        finding("rule", "medoid", "fell", [items[0].id], task="metric_depth", form="multi-choice"),
+        finding("answers", "yes", "holds", [], task="relative_depth", form="judgment"),
+        finding("partners", "", "holds", [], unit="count"),
     ]
-    plain = [{**line, "where": "pool", "high": None} for line in lines]
+    plain = [{**line, "high": None} for line in lines]
     (folder / "audit").mkdir()
-    (folder / "audit" / "audit.json").write_text(json.dumps({"items": 8, "findings": plain}))
+    (folder / "audit" / "audit.json").write_text(
+        json.dumps({"items": 8, "cells": {"a": {}, "b": {}}, "findings": plain})
+    )
     (folder / "audit" / "index.html").write_text("<p>the audit</p>")
     return folder
 

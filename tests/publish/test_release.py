@@ -250,3 +250,21 @@ def test_the_card_has_models_and_programs_that_are_named_with_what_their_scores_
         find_unpublished(tmp_path, ["other"])
     with pytest.raises(ConfigError, match=rf"baseline:blind: .*not in the last comparison.*Run `{again}` first"):
         find_unpublished(tmp_path, ["baseline:blind"])
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"items": 7, "findings": []},
+        {"items": 8, "findings": [{"audit": "letters", "bar": "0"}]},
+        {"items": 8, "findings": [3]},
+        {"items": 8, "findings": None},
+        {"findings": []},
+        [],
+    ],
+)
+def test_an_audit_of_something_else_is_refused(written: object, tmp_path: Path) -> None:
+    build = write_build(tmp_path / "build")
+    (build / "audit" / "audit.json").write_text(json.dumps(written))
+    with pytest.raises(DatasetError, match=r"audit\.json: found (no|an) audit.*Audit it again"):
+        publish(build, tmp_path / "out")

@@ -8,58 +8,59 @@ import pytest
 
 from tests.quality.conftest import Rows
 from tests.quality.text_questions import question
-from vgbench_gen.quality.duplicates import audit_duplicates
-from vgbench_gen.quality.findings import Finding
+from vgbench_gen.quality.duplicates import find_repeats
 from vgbench_gen.quality.questions import Question, read_question
 
 REGION = "What is the mean depth in meters of the region [1, 2, 30, 40]?"
 
 
-def red(questions: list[Question], others: list[Question] | None = None) -> dict[str, Finding]:
-    return {line.name: line for line in audit_duplicates(questions, others or ()) if line.fell}
+def repeats(questions: list[Question], others: list[Question] | None = None) -> dict[str, list[str]]:
+    return {name: ids for name, ids in find_repeats(questions, others or ()).items() if ids}
 
 
 def test_our_own_rows_are_clean(rows: Rows) -> None:
     asked = [read_question(item) for item in rows.items]
     # Two depths of one frame may share a pool of four regions here; a build keeps groups apart.
-    assert set(red(asked)) <= {"option sets"}
+    assert set(repeats(asked)) <= {"same options"}
 
 
 def test_identical_questions_in_any_order_of_pictures_and_spacing() -> None:
     a = question("a", question=REGION, images=("x", "y"))
-    assert red([a, replace(a, id="b", question=REGION.replace(" ", "  "))])["identical"].items == ("b",)
-    assert "identical" in red([a, replace(a, id="b", group="g2", images=("y", "x"))])
-    assert not red([a, replace(a, id="b", group="g2", images=("x", "z"))])
-    assert not red([a, replace(a, id="b", group="g2", context="Region 2.")])
-    assert red([a, a])["ids"].value == 1
+    assert repeats([a, replace(a, id="b", question=REGION.replace(" ", "  "))])["identical"] == ["b"]
+    assert "identical" in repeats([a, replace(a, id="b", group="g2", images=("y", "x"))])
+    assert not repeats([a, replace(a, id="b", group="g2", images=("x", "z"))])
+    assert not repeats([a, replace(a, id="b", group="g2", context="Region 2.")])
+    assert repeats([a, a])["same id"] == ["a"]
 
 
 def test_declared_partners_may_exchange_pictures_but_not_repeat() -> None:
     a = question("a", question="Which pose?", images=("x", "y"), pair="p")
-    assert not red([a, replace(a, id="b", images=("y", "x"))])
-    assert "identical" in red([a, replace(a, id="b")])
+    assert not repeats([a, replace(a, id="b", images=("y", "x"))])
+    assert "identical" in repeats([a, replace(a, id="b")])
 
 
 def test_the_same_question_in_other_words() -> None:
     a = question("a", question=REGION)
     other = "Region [1, 2, 30, 40]: give its mean depth in meters."
-    assert red([a, question("b", question=other, images=a.images)])["reworded"].items == ("b",)
-    assert not red([a, question("b", question=other.replace("40", "41"), images=a.images)])
-    assert not red([a, question("b", question=other, images=("else.jpg",))])
-    assert not red([a, question("b", question=other, images=a.images, group=a.group)])
+    assert repeats([a, question("b", question=other, images=a.images)])["reworded"] == ["b"]
+    assert not repeats([a, question("b", question=other.replace("40", "41"), images=a.images)])
+    assert not repeats([a, question("b", question=other, images=("else.jpg",))])
+    assert not repeats([a, question("b", question=other, images=a.images, group=a.group)])
     # Without numbers, words must agree.
     chair = question("c", question="Is the chair left of the table in this room?", images=("r.jpg",))
-    assert "reworded" in red([chair, replace(chair, id="d", group="", question=chair.question.replace("this", "the"))])
-    assert not red([chair, replace(chair, id="d", group="", question="Is the lamp above the bed?")])
+    assert "reworded" in repeats(
+        [chair, replace(chair, id="d", group="", question=chair.question.replace("this", "the"))]
+    )
+    assert not repeats([chair, replace(chair, id="d", group="", question="Is the lamp above the bed?")])
 
 
 def test_option_sets_that_return() -> None:
     a = question("a", ["1.10 m", "2.20 m", "3.30 m", "4.40 m"], 0)
     b = question("b", a.options[::-1], 2)
-    assert red([a, b])["option sets"].items == ("b",)
-    assert not red([a, replace(b, pair="p", group=a.group)])
-    assert not red([a, replace(b, task="other")])
-    assert not red([question("c", ["image 2", "image 3"], 0), question("d", ["image 2", "image 3"], 1)])
+    assert repeats([a, b])["same options"] == ["b"]
+    assert not repeats([a, replace(b, pair="p", group=a.group)])
+    assert not repeats([a, replace(b, task="other")])
+    assert not repeats([question("c", ["image 2", "image 3"], 0), question("d", ["image 2", "image 3"], 1)])
 
 
 @pytest.mark.parametrize("pictured", [True, False])
@@ -67,8 +68,8 @@ def test_against_another_set(pictured: bool) -> None:
     text = f"{REGION} The image measures 640 x 480 pixels with fx = 500.1, fy = 501.2, cx = 320 and cy = 240."
     mine = question("a", question=text)
     theirs = replace(mine, id="z", images=mine.images if pictured else ("renamed.png",))
-    found = red([mine], [theirs])
-    assert found["text in another set"].items == ("a",)
+    found = repeats([mine], [theirs])
+    assert found["text in another set"] == ["a"]
     assert ("in another set" in found) is pictured
     short = question("b", question="How deep is it?", images=("b.jpg",))
-    assert not red([short], [replace(short, images=("c.jpg",))])
+    assert not repeats([short], [replace(short, images=("c.jpg",))])

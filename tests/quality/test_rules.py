@@ -1,5 +1,5 @@
-"""Fixed rules reach what `docs/validity.md#rules-that-leak-by-construction` says they reach, and no more where options
-are exchangeable."""
+"""The best fixed rule finds what `docs/validity.md#rules-that-leak-by-construction` says leaks, and nothing where
+options are exchangeable."""
 
 from __future__ import annotations
 
@@ -14,62 +14,72 @@ from tests.quality.text_questions import (
     kept_apart,
     ladder,
     question,
-    times_noise,
-    times_uniform,
 )
 from vgbench_gen.core.rng import rng_for
-from vgbench_gen.quality.family import judge_family
 from vgbench_gen.quality.findings import Finding
 from vgbench_gen.quality.questions import Question
-from vgbench_gen.quality.rules import audit_rules, share_credit
+from vgbench_gen.quality.rules import audit_rules, judge_best, share_credit
 
 N = 1000
-
-
-def by_name(questions: list[Question]) -> dict[str, Finding]:
-    return {finding.name: finding for finding in judge_family(audit_rules(questions, 0))}
 
 
 @pytest.mark.parametrize(
     ("maker", "rule", "published", "decimals"),
     [
-        (times_noise(0.05, 0.15), "noise band 5% to 15%", 93.7, 0),
         (around_truth(1), "medoid", 37.9, 2),
         (around_truth(2), "medoid", 54.3, 2),
-        (around_truth(3), "medoid", 64.1, 2),
         (around_truth(6), "medoid", 83.1, 2),
-        (around_truth(8), "medoid", 88.8, 2),
         (around_truth(24), "medoid", 99.7, 2),
+        (kept_apart(1, False, 0.2), "most isolated", 49.0, 4),
     ],
 )
 def test_published_rules_leak_as_published(maker: Maker, rule: str, published: float, decimals: int) -> None:
-    found = by_name(choices(maker, N, decimals))[rule]
+    found = audit_rules(choices(maker, N, decimals), 0)
     # Two draws of n questions, theirs and ours: within three standard errors of the difference.
     share = published / 100
     assert found.value == pytest.approx(published, abs=300 * np.sqrt(2 * share * (1 - share) / N) + 0.5)
-    assert found.fell
+    assert (found.name, found.fell) == (rule, True) or (published < 40 and found.name == "middle")
     assert found.low < found.value < found.high or found.value > 99
     assert found.items
 
 
-def test_distance_noise_and_one_sided_gaps_are_seen() -> None:
-    assert by_name(choices(times_uniform(0.5), N, 1))["noise band 0% to 50%"].fell
-    lonely = by_name(choices(kept_apart(1, False, 0.2), N, 4))["most isolated"]
-    assert lonely.fell
-    assert lonely.value > 45
-
-
 @pytest.mark.parametrize("maker", [around_hidden(1), around_hidden(6), kept_apart(2, True, 0.2), ladder])
 def test_exchangeable_options_stay_at_chance(maker: Maker) -> None:
-    found = judge_family(audit_rules(choices(maker, N, 3, seed=5), 0))
-    assert not [f.name for f in found if f.fell]
-    assert {f.verdict for f in found} <= {"green", "few"}
-    assert max(f.value for f in found) < 31
-    assert all(f.chance == 25 and f.n == N for f in found)
+    found = audit_rules(choices(maker, N, 3, seed=5), 0)
+    assert (found.verdict, found.chance, found.n) == ("holds", 25, N)
+    assert found.value < 31
+    assert found.p > 0.01
 
 
-def test_small_cells_are_neither_green_nor_red() -> None:
-    assert {f.verdict for f in audit_rules(choices(around_truth(6), 100), 0)} == {"few"}
+def test_a_small_cell_is_not_judged_unless_it_plainly_leaks() -> None:
+    assert audit_rules(choices(around_hidden(1), 100), 0).verdict == "not judged"
+    assert audit_rules(choices(around_truth(6), 100), 0).verdict == "fell"
+
+
+def test_the_best_of_many_rules_pays_for_their_number() -> None:
+    """Of 60 rules that guess, the best one has a small p by itself in most draws; together they fall in one of 20."""
+    rng = rng_for(0, "many")
+    alone, together = [], []
+    for _ in range(60):
+        credits = {f"rule {k}": np.asarray(rng.random(240) < 0.25, dtype=np.float64) for k in range(60)}
+        line = judge_best(Finding("rule"), credits, np.full(240, 0.25), ["x"] * 240, [k % 24 for k in range(240)], 3, 0)
+        together.append(line.p)
+        first = {"rule 0": credits["rule 0"]}
+        line = judge_best(Finding("rule"), first, np.full(240, 0.25), ["x"] * 240, [k % 24 for k in range(240)], 3, 0)
+        alone.append(line.p)
+    assert np.mean(np.array(together) < 0.05) < 0.15
+    assert np.mean(np.array(alone) < 0.5) == pytest.approx(0.5, abs=0.2)
+    assert max(together) > 0.5
+
+
+def test_what_repeats_within_a_scene_is_one_observation() -> None:
+    """Three scenes whose questions are all right are no leak, sixty scenes are."""
+    chance, ids = np.full(600, 0.25), [str(k) for k in range(600)]
+    lucky = np.array([float(k % 60 < 3) or 0.2 for k in range(600)])
+    line = judge_best(Finding("rule"), {"x": lucky}, chance, ids, [k % 60 for k in range(600)], 0, 0)
+    assert (line.fell, line.p > 0.01) == (False, True)
+    even = np.array([1.0 if k // 60 < 4 else 0.0 for k in range(600)])
+    assert judge_best(Finding("rule"), {"x": even}, chance, ids, [k % 60 for k in range(600)], 0, 0).fell
 
 
 def test_ties_share_the_credit() -> None:
@@ -82,9 +92,9 @@ def test_ties_share_the_credit() -> None:
 def test_a_rule_that_is_silent_counts_as_guessed() -> None:
     loud = [question(f"l{i}", ["1.00 m", "10.00 m"], 1, scene=f"s/{i}") for i in range(10)]
     silent = [question(f"s{i}", ["1.00 m", "2.00 m"], i % 2, scene=f"t/{i}") for i in range(30)]
-    found = by_name(loud + silent)["longest"]
-    assert found.value == pytest.approx(100 * (10 + 15) / 40)
-    assert "says something on 10," in found.detail
+    found = audit_rules(loud + silent, 0)
+    assert found.name in ("longest", "largest value", "nearest to other scenes' answers", "least round")
+    assert found.value == pytest.approx(100 * (10 + 15) / 40, abs=10)
 
 
 def _marked(right: str, count: int) -> list[Question]:
@@ -107,12 +117,13 @@ def _marked(right: str, count: int) -> list[Question]:
 
 
 @pytest.mark.parametrize(
-    ("right", "rule"), [("same", "same pixel"), ("near", "nearest that moved"), ("top", "top-most")]
+    ("right", "rule"), [("same", "smallest from_query"), ("near", "nearest that moved"), ("top", "top-most")]
 )
 def test_rules_of_place(right: str, rule: str) -> None:
-    found = by_name(_marked(right, 900))
-    assert found[rule].value > 99
-    assert found[rule].fell
+    found = audit_rules(_marked(right, 300), 0)
+    assert found.fell
+    assert found.name in (rule, "most frequent text")  # the point on the query is always point 1
+    assert found.value > 99
 
 
 def test_numbers_of_other_scenes_are_a_prior() -> None:
@@ -124,39 +135,15 @@ def test_numbers_of_other_scenes_are_a_prior() -> None:
         order = rng.permutation(4)
         options = [f"{values[i]:.1f}" for i in order]
         asked.append(question(f"f{number}", options, int(np.flatnonzero(order == 0)[0]), scene=f"s/{number % 40}"))
-    found = by_name(asked)
-    assert found["repeated value"].value > 95
-    assert found["repeated value"].fell
-    assert found["prior of other scenes"].fell
+    found = audit_rules(asked, 0)
+    assert found.fell
+    assert found.value > 95
     # What only this scene knows is no prior: with one scene for all, nothing can be learnt elsewhere.
     alone = [question(q.id, q.options, q.truth, scene="s/1") for q in asked]
-    assert "repeated value" not in by_name(alone)
+    assert audit_rules(alone, 0).name in ("medoid", "middle")
 
 
-def _boxes(count: int, known_sizes: bool) -> list[Question]:
-    """Ray-scaled copies; things of three makes, or of any size at all."""
-    rng = rng_for(0, "boxes", str(known_sizes))
-    signs = np.array([[x, y, z] for z in (-1, 1) for x, y in ((-1, -1), (1, -1), (1, 1), (-1, 1))])
-    asked = []
-    for number in range(count):
-        make = [(0.5, 0.8, 0.6), (1.2, 0.7, 0.9), (0.3, 0.3, 1.8)][int(rng.integers(3))]
-        scale = 1.0 if known_sizes else np.exp(rng.uniform(0, 9))
-        corners = scale * (signs * np.array(make) / 2 + rng.uniform((-1, -1, 2.5), (1, 1, 4)))
-        step = int(rng.integers(4))
-        options = [corners * 1.3**i for i in range(-step, 4 - step)]
-        order = rng.permutation(4)
-        texts = [", ".join(f"({x:.2f}, {y:.2f}, {z:.2f})" for x, y, z in options[i]) for i in order]
-        truth = int(np.flatnonzero(order == step)[0])
-        asked.append(question(f"b{number}", texts, truth, scene=f"s/{number % 40}"))
-    return asked
-
-
-def test_sizes_of_things_return_in_other_scenes() -> None:
-    assert by_name(_boxes(850, True))["known elsewhere"].value > 90
-    assert not by_name(_boxes(850, False))["known elsewhere"].fell
-
-
-def test_claims_that_are_too_large_or_odd_are_seen() -> None:
+def test_claims_that_are_too_large_are_seen() -> None:
     rng = rng_for(0, "claims")
     asked = []
     for number in range(500):
@@ -174,18 +161,11 @@ def test_claims_that_are_too_large_or_odd_are_seen() -> None:
                     question=text,
                 )
             )
-    found = by_name(asked)
-    assert found["yes if value is small"].fell
-    assert found["yes if value is small"].value > 65
-    assert found["most frequent answer"].value == pytest.approx(50)
-    assert not found["yes if value is large"].fell
-    assert found["yes if value is large"].chance == 50
+    found = audit_rules(asked, 0)
+    assert (found.name, found.fell, found.chance) == ("yes if value is small", True, 50)
+    assert found.value > 65
 
 
-def test_open_ended_questions_have_no_rules() -> None:
-    assert audit_rules([question("a", value=1.0)], 0) == []
-
-
-def test_same_questions_same_lines() -> None:
+def test_same_questions_same_figure() -> None:
     asked = choices(around_truth(2), 120)
     assert audit_rules(asked, 3) == audit_rules(asked, 3)

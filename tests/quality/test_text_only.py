@@ -16,13 +16,9 @@ from tests.quality.text_questions import (
 )
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.quality._learners import make_rows, predict_out_of_fold, score_credit, split_folds
-from vgbench_gen.quality.findings import Finding
+from vgbench_gen.quality._values import read_claim
 from vgbench_gen.quality.questions import Question, group_by_scene
-from vgbench_gen.quality.text_only import audit_text_only, format_leak_bar, join_claim_pairs, misses_bar
-
-
-def lines(questions: list[Question], seed: int = 0) -> dict[str, Finding]:
-    return {f.name: f for f in audit_text_only(questions, seed).findings if not f.source or f.source == "s"}
+from vgbench_gen.quality.text_only import audit_control, audit_text_only, join_claim_pairs
 
 
 def _claims(pairs: int, factor: float, debris: bool = False) -> list[Question]:
@@ -50,37 +46,35 @@ def _claims(pairs: int, factor: float, debris: bool = False) -> list[Question]:
 
 def test_the_published_camera_rule_is_broken() -> None:
     asked = choices(times_noise(0.05, 0.15), 800, 0)
-    asked = [replace(q, source="a" if i % 8 else "b") for i, q in enumerate(asked)]
     result = audit_text_only(asked, 0)
-    found = {f.name: f for f in result.findings if not f.source}
-    assert found["forest"].value > 88  # 93.7 by the rule that made them
-    assert found["forest"].fell
-    assert found["forest"].low > 80
-    assert "leans on" in found["forest"].detail
-    assert found["random answers"].verdict == "green"
+    found = result.finding
+    assert (found.name, found.fell) == ("forest", True)
+    assert found.value > 88  # 93.7 by the rule that made them
+    assert found.low > 80
+    assert "leans on" in found.detail
+    assert found.detail.count(", ") == 4
     assert set(result.scores) == {q.id for q in asked}
     assert np.mean(list(result.scores.values())) > 0.6
-    worst = found["forest"].items
-    assert result.scores[worst[0]] >= result.scores[worst[-1]]
-    assert result.scores[worst[0]] > 0.9
-    parts = [f for f in result.findings if f.source]
-    assert [(f.source, f.n, f.verdict) for f in parts] == [("a", 700, "reported"), ("b", 100, "reported")]
-    assert min(f.value for f in parts) > 80
+    assert result.scores[found.items[0]] >= result.scores[found.items[-1]]
+    assert result.scores[found.items[0]] > 0.9
+    assert audit_control(asked, 0).verdict == "holds"
 
 
 def test_the_published_distance_rule_leaks_as_published() -> None:
-    found = lines(choices(times_uniform(0.5), 500, 1))
-    assert found["forest"].value == pytest.approx(57.4, abs=8)
-    assert found["forest"].verdict == "few"
+    found = audit_text_only(choices(times_uniform(0.5), 500, 1), 0).finding
+    assert found.value == pytest.approx(57.4, abs=8)
+    assert found.fell  # so plain a leak is one in a small cell too
 
 
 def test_exchangeable_options_stay_at_chance() -> None:
     asked = choices(around_hidden(1), 800, seed=2)
     result = audit_text_only(asked, 0)
-    found = {f.name: f for f in result.findings}
-    assert {found[name].verdict for name in ("forest", "linear", "random answers")} == {"green"}
-    assert found["random answers"].value == pytest.approx(25, abs=2)
+    assert result.finding.verdict == "holds"
+    control = audit_control(asked, 0)
+    assert control.verdict == "holds"
+    assert control.value == pytest.approx(25, abs=2)
     assert np.mean(list(result.scores.values())) == pytest.approx(0.25, abs=0.02)
+    assert audit_text_only(asked[:200], 0).finding.verdict == "not judged"
 
 
 def test_words_of_the_right_option_are_seen() -> None:
@@ -91,25 +85,34 @@ def test_words_of_the_right_option_are_seen() -> None:
         options = [f"the {rng.choice(['red', 'blue', 'green'])} chair" for _ in range(4)]
         options[truth] = f"the {rng.choice(['red', 'large'])} chair"
         asked.append(question(f"w{number}", options, truth, scene=f"s/{number % 30}"))
-    found = lines(asked)
-    assert found["linear"].value > 45
-    assert found["linear"].verdict == "few"
+    found = audit_text_only(asked, 0).finding
+    assert (found.name, found.fell) == ("linear", True)
+    assert found.value > 45
 
 
-def test_fair_claims_are_green() -> None:
-    fair = lines(_claims(400, 1.0))
-    assert fair["forest"].verdict == fair["claim number"].verdict == "green"
-    assert fair["forest"].chance == 50
+def test_fair_claims_hold() -> None:
+    found = audit_text_only(_claims(400, 1.0), 0).finding
+    assert (found.verdict, found.chance) == ("holds", 50)
 
 
 def test_claims_that_end_in_a_telling_digit() -> None:
-    telling = lines(_claims(60, 1.0, debris=True))
-    assert telling["forest"].value > 95
-    assert telling["claim number"].value > 95
-    assert telling["which twin"].value > 95
-    assert telling["which twin"].verdict == "reported"
-    assert telling["which twin"].n == 60
-    assert telling["random answers"].value == pytest.approx(50, abs=12)
+    found = audit_text_only(_claims(60, 1.0, debris=True), 0).finding
+    assert found.value > 95
+    assert found.fell
+
+
+def test_twins_that_only_tell_by_each_other() -> None:
+    """The larger claim of a pair is true, though each claim by itself says little."""
+    rng, asked = rng_for(0, "by each other"), []
+    for number in range(300):
+        small = float(np.exp(rng.uniform(0, 4)))
+        for answer, claim in enumerate((1.4 * small, small)):
+            text = f"Is it within 10 percent of {claim:.2f} meters?"
+            one = question(f"j{number}{answer}", ["Yes", "No"], answer, form="judgment", question=text)
+            asked.append(replace(one, scene=f"s/{number % 40}", twin=f"w{number}"))
+    found = audit_text_only(asked, 0).finding
+    assert (found.name, found.fell) == ("forest on both claims of twins", True)
+    assert found.value > 95
 
 
 def test_a_scene_stays_in_one_fold_and_so_do_twins() -> None:
@@ -144,10 +147,11 @@ def test_open_ended_numbers_are_predicted_from_the_text() -> None:
         y = int(rng.integers(100, 900))
         text = f"How deep is [10, {y - 50}, 90, {y}] in meters? The image is 1000 x 1000 pixels."
         asked.append(question(f"d{number}", question=text, value=900 / y, unit="m", scene=f"s/{number % 20}"))
-    found = lines(asked)["forest, number"]
+    found = audit_text_only(asked, 0).finding
     assert found.verdict == "reported"
     assert found.value > 80
-    assert lines([replace(q, value=-1.0) for q in asked])["forest, number"].verdict == "skipped"
+    assert 10 < found.chance < 60  # of the best constant
+    assert np.isnan(audit_text_only([replace(q, value=-1.0) for q in asked], 0).finding.value)
 
 
 def test_too_little_to_learn_from_is_said() -> None:
@@ -155,28 +159,19 @@ def test_too_little_to_learn_from_is_said() -> None:
     one_scene = [replace(q, scene="s/1") for q in choices(around_hidden(1), 40)]
     for asked in (few, one_scene):
         result = audit_text_only(asked, 0)
-        assert [f.verdict for f in result.findings] == ["skipped"]
+        assert result.finding.verdict == audit_control(asked, 0).verdict == "not judged"
         assert not result.scores
 
 
 def test_twins_become_one_question() -> None:
     pair = join_claim_pairs(_claims(3, 2.0)[:5])
     assert len(pair) == 2
-    assert [q.truth for q in pair] == [0, 0]
+    assert [q.options[q.truth] for q in pair] == [read_claim(q).text for q in _claims(3, 2.0)[:4:2]]
     assert all(option not in q.question for q in pair for option in q.options)
-
-
-def test_a_bar_is_missed_by_the_point_or_by_the_upper_end() -> None:
-    line = Finding("blind", "x", value=29.0, high=30.0, chance=25.0)
-    assert misses_bar(line)
-    assert not misses_bar(replace(line, value=27.0))
-    assert misses_bar(replace(line, value=27.0, high=31.5))
-    assert not misses_bar(line, points=5.0, upper=None)
-    assert format_leak_bar(25.0) == "<= 28.0, upper <= 31.0, or p >= 0.05 (Holm)"
 
 
 def test_same_seed_same_result() -> None:
     asked = choices(times_noise(0.05, 0.15), 24, 0)
     first, second = audit_text_only(asked, 1), audit_text_only(asked, 1)
-    assert first.findings == second.findings
+    assert first.finding == second.finding
     assert first.scores == second.scores

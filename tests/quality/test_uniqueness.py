@@ -10,7 +10,6 @@ import pytest
 from tests.store.examples import textured
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import FloatArray
-from vgbench_gen.quality.findings import Finding
 from vgbench_gen.quality.questions import Question
 from vgbench_gen.quality.uniqueness import (
     ItemAppearance,
@@ -36,15 +35,14 @@ def sight(name: str, frames: dict[str, FloatArray], **changes: object) -> ItemAp
     return replace(base, **changes)  # type: ignore[arg-type]
 
 
-def count(lines: list[Finding], name: str) -> float:
-    return next(line.value for line in lines if line.name == name)
+def count(found: dict[str, list[str]], name: str) -> int:
+    return len(found.get(f"near by {name}", []))
 
 
 @pytest.mark.parametrize(("x_m", "turn_deg", "pairs"), [(0.1, 2.0, 1), (0.2, 2.0, 0), (0.1, 6.0, 0), (0.0, 0.0, 1)])
 def test_frames_of_two_groups_differ_in_place_or_direction(x_m: float, turn_deg: float, pairs: int) -> None:
-    lines = find_near_duplicates([sight("a", {"1": pose(0)}), sight("b", {"2": pose(x_m, turn_deg)})], Gates())
-    assert count(lines, "pose") == pairs
-    assert next(line.verdict for line in lines if line.name == "pose") == ("red" if pairs else "green")
+    found = find_near_duplicates([sight("a", {"1": pose(0)}), sight("b", {"2": pose(x_m, turn_deg)})], Gates())
+    assert found == ({"near by pose": ["b"]} if pairs else {})
 
 
 def test_pairs_of_frames_are_compared_in_both_orders() -> None:
@@ -87,9 +85,9 @@ def questions(per_scene: list[int]) -> list[Question]:
 def test_the_fullest_scene() -> None:
     even, heavy = questions([10] * 30), questions([10] * 29 + [40])
     (line,) = audit_scene_shares(even, {"ca1m": 30}, 0.03, 1.5, True)
-    assert (line.verdict, round(line.value, 1)) == ("green", 3.3)
+    assert (line.verdict, round(line.value, 1), round(line.limit, 1)) == ("holds", 3.3, 5.0)
     (line,) = audit_scene_shares(heavy, {"ca1m": 30}, 0.03, 1.5, True)
-    assert (line.verdict, line.detail, len(line.items)) == ("red", "ca1m/29", 40)
+    assert (line.verdict, line.name, len(line.items)) == ("fell", "ca1m/29", 40)
     (line,) = audit_scene_shares(heavy, {"ca1m": 30}, 0.03, 1.5, False)
     assert line.verdict == "reported"
 
@@ -98,13 +96,14 @@ def test_partners() -> None:
     asked = questions([800])
     paired = [replace(q, pair=f"p{k // 2}") if k < 80 else q for k, q in enumerate(asked)]
     claims: list[Question] = [replace(q, form="judgment", id=f"claim {q.id}") for q in asked]
-    share, broken = audit_partners([*paired, *claims], True)  # claims have twins and need no partner
-    assert (share.verdict, share.n, share.value, broken.verdict) == ("green", 800, 10.0, "green")
-    share, broken = audit_partners([*paired[1:], replace(asked[-1], id="one more")], True)
-    assert (share.verdict, broken.verdict, broken.items) == ("red", "red", ("0-1",))
-    assert audit_partners(asked, False)[0].verdict == "reported"
+    line = audit_partners([*paired, *claims], True)  # claims have twins and need no partner
+    assert (line.verdict, line.n, line.value) == ("holds", 800, 10.0)
+    assert audit_partners([*paired[2:], *asked[-2:]], True).verdict == "fell"
+    alone = audit_partners([*paired[1:], replace(asked[-1], id="one more")], True)
+    assert (alone.verdict, alone.items) == ("fell", ("0-1",))
+    assert audit_partners(asked, False).verdict == "reported"
 
 
 def test_a_share_of_partners_that_a_handful_of_scenes_cannot_reach() -> None:
-    assert audit_partners(questions([799]), True)[0].verdict == "few"
-    assert audit_partners(questions([800]), True)[0].verdict == "red"
+    assert audit_partners(questions([799]), True).verdict == "not judged"
+    assert audit_partners(questions([800]), True).verdict == "fell"

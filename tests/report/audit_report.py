@@ -1,123 +1,68 @@
-"""A report with a line of every kind, and text that would do harm if it were not escaped."""
+"""A report with figures of every kind and verdict, and text that would do harm if it were not escaped."""
 
 from __future__ import annotations
 
-from vgbench_gen.pipeline.audit import AuditLine, AuditReport
-from vgbench_gen.quality.findings import Finding, Verdict
+from typing import Any
+
+from vgbench_gen.pipeline.audit import AuditReport
+from vgbench_gen.quality.findings import Finding, Kind, Verdict
 
 EVIL = '<script>alert(1)</script><img src=x onerror=alert(2)> "quoted" & \' {{ 7 * 7 }}'
 INSIDE, OUTSIDE = "a" * 24, "b" * 24
+LEAKS, HOLDS = ("metric_depth", "multi-choice"), ("point_tracking", "judgment")
+SMALL, OPEN = ("object_location", "multi-choice"), ("metric_depth", "open-ended")
 
 
-def _classifiers(chance: float) -> list[tuple[str, float, Verdict]]:
-    return [("forest", chance + 9, "red"), ("linear", chance + 1, "green")]
+def accuracy(
+    kind: Kind, cell: tuple[str, str], value: float, limit: float, verdict: Verdict, n: int = 1200, **more: Any
+) -> Finding:
+    """A figure in per cent with an interval of five points, judged from 800 questions."""
+    chance = 50.0 if cell[1] == "judgment" else 25.0
+    ends = {"low": value - 2.5, "high": value + 2.5}
+    settings = {"n": n, "needed": 800, "value": value, "chance": chance, "limit": limit, "p": 0.2} | ends | more
+    return Finding(kind, task=cell[0], form=cell[1], verdict=verdict, **settings)
+
+
+def count(kind: Kind, cell: tuple[str, str], value: float = 0.0, **more: Any) -> Finding:
+    """A number of questions of which none is allowed."""
+    verdict: Verdict = "fell" if value else "holds"
+    task, form = cell
+    return Finding(kind, task=task, form=form, n=400, value=value, limit=0.0, unit="count", verdict=verdict, **more)
 
 
 def report() -> AuditReport:
-    cells = [("metric_depth", "multi-choice"), ("point_tracking", "judgment")]
-    lines = [
-        AuditLine(
-            "pool",
-            Finding(
-                "blind",
-                name,
-                task,
-                form,
-                n=1200,
-                value=value,
-                low=value - 2.5,
-                high=value + 2.5,
-                chance=chance,
-                bar=f"<= {chance + 3:.1f}, upper <= {chance + 6:.1f}",
-                verdict=verdict,
-                items=(OUTSIDE, INSIDE),
-            ),
-        )
-        for (task, form), chance in zip(cells, (25.0, 50.0), strict=True)
-        for name, value, verdict in _classifiers(chance)
-    ]
-    lines += [
-        AuditLine(
-            "release",
-            Finding(
-                "rule",
-                "medoid",
-                *cells[0],
-                n=58,
-                value=31.0,
-                low=20.0,
-                high=44.0,
-                chance=25.0,
-                bar="<= 28.0, upper <= 31.0",
-                verdict="few",
-            ),
-        ),
-        AuditLine(
-            "pool",
-            Finding(
-                "exchange",
-                "value",
-                *cells[0],
-                n=1200,
-                value=1.4,
-                unit="KS",
-                bar="<= 4, or p >= 0.05 (Holm)",
-                verdict="green",
-            ),
-        ),
-        AuditLine(
-            "set",
-            Finding(
-                "duplicates",
-                "identical",
-                n=1258,
-                value=2.0,
-                unit="count",
-                bar="0",
-                verdict="red",
-                detail=EVIL,
-                items=(INSIDE,),
-            ),
-        ),
-        AuditLine(
-            "solvers",
-            Finding(
-                "solver",
-                "features",
-                *cells[1],
-                n=100,
-                value=91.0,
-                low=84.0,
-                high=95.0,
-                chance=50.0,
-                bar=">= 85.0",
-                verdict="green",
-            ),
-        ),
-        AuditLine(
-            "solvers",
-            Finding(
-                "wrong image",
-                "features",
-                *cells[1],
-                n=400,
-                value=51.0,
-                low=46.0,
-                high=56.0,
-                chance=50.0,
-                bar="47.0 to 53.0",
-                verdict="green",
-            ),
-        ),
-        AuditLine("set", Finding("partners", "share", n=1258, verdict="skipped", detail="no partners are known")),
+    leaks: dict[str, Any] = {"p": 0.0001, "items": (OUTSIDE, INSIDE), "detail": "leans on depth, size 0, x"}
+    findings = [
+        accuracy("text", HOLDS, 51.2, 53.0, "holds", name="linear"),
+        accuracy("rule", HOLDS, 50.8, 53.0, "holds", name="longest"),
+        accuracy("solver", HOLDS, 91.0, 85.0, "holds", n=100, needed=50, name="features"),
+        accuracy("wrong image", HOLDS, 51.0, 53.0, "holds", n=400, needed=100, name="features"),
+        count("repeats", HOLDS),
+        count("wording", HOLDS),
+        accuracy("text", SMALL, 31.0, 28.0, "not judged", n=155, name="forest"),
+        accuracy("rule", SMALL, 30.0, 28.0, "not judged", n=155, name="medoid"),
+        accuracy("image rule", SMALL, 26.0, 31.0, "holds", needed=100, name="top-most"),
+        count("repeats", SMALL),
+        accuracy("text", LEAKS, 34.0, 28.0, "fell", name="forest", **leaks),
+        accuracy("rule", LEAKS, 26.0, 28.0, "holds", name="medoid"),
+        accuracy("answers", LEAKS, 26.4, 27.0, "holds", name="most frequent letter"),
+        count("repeats", LEAKS, 2.0, detail=EVIL, items=(INSIDE,)),
+        accuracy("text", OPEN, 31.0, float("nan"), "reported", name="forest, number"),
+        Finding("scene share", task=OPEN[0], form=OPEN[1], n=400, value=2.45, limit=3.0, verdict="holds"),
+        Finding("partners", n=1258, value=0.0, limit=0.0, unit="count", verdict="holds"),
+        Finding("control", "answers drawn at random", n=60, needed=800, verdict="not judged"),
     ]
     return AuditReport(
         dataset=EVIL,
         items=1258,
-        lines=lines,
+        findings=findings,
+        cells={
+            "/".join(cell): {"questions": 400, "judged": 155 if cell == SMALL else 1200, "scenes": 60}
+            for cell in (LEAKS, HOLDS, SMALL, OPEN)
+        },
         bias={INSIDE: 0.71, "c" * 24: 0.22},
         notes=["A note."],
-        texts={INSIDE: EVIL, OUTSIDE: "A question of the pool?"},
+        texts={INSIDE: EVIL, OUTSIDE: "A question that could be asked?"},
         inside={INSIDE},
         tallies={"letters": {"metric_depth/multi-choice": [14, 15, 15, 14]}, "yes_no": {}, "ranks": {}},
     )

@@ -67,20 +67,28 @@ def write_looked(folder: Path) -> Looked:
     return Looked(folder, items, len(rows.items))
 
 
-def finding(audit: str, name: str, verdict: str, items: list[str], **cell: str) -> dict[str, object]:
-    numbers = {"n": 900, "value": 41.25, "low": 38.0, "high": float("nan"), "chance": 25.0}
-    words = {"unit": "%", "bar": "<= 28.0", "detail": "", "task": "", "form": "", "source": ""}
-    return {"audit": audit, "name": name, "verdict": verdict, "items": items, **numbers, **words, **cell}
+def finding(kind: str, name: str, verdict: str, items: list[str], **cell: str) -> dict[str, object]:
+    numbers = {
+        "n": 900,
+        "needed": 800,
+        "value": 41.25,
+        "low": 38.0,
+        "high": float("nan"),
+        "chance": 25.0,
+        "limit": 28.0,
+    }
+    words = {"unit": "%", "detail": "", "task": "", "form": ""}
+    return {"kind": kind, "name": name, "verdict": verdict, "items": items, **numbers, **words, **cell}
 
 
 def write_verdicts(folder: Path, looked: Looked) -> None:
-    """An audit with a red and a green line, and two reviewers, beside the dataset (or a copy) in `folder`."""
+    """An audit with figures that fell and others, and two reviewers, beside the dataset (or a copy) in `folder`."""
     ids = [item.id for item in looked.items]
     lines = [
-        finding("rule", "medoid/odd name", "red", [*ids[:3], "not here"], task="metric_depth", form="multi-choice"),
-        finding("blind", HOSTILE, "green", [ids[2], ids[5], ids[-1]]),
+        finding("rule", "medoid/odd name", "fell", [*ids[:3], "not here"], task="metric_depth", form="multi-choice"),
+        finding("text", HOSTILE, "holds", [ids[2], ids[5], ids[-1]]),
         finding("rule", "longest", "reported", [ids[7]], task="metric_depth", form="multi-choice"),
-        finding("letters", "none named", "red", []),
+        finding("answers", "none named", "fell", []),
     ]
     (folder / "audit").mkdir(exist_ok=True)
     (folder / "audit" / "audit.json").write_text(json.dumps({"findings": lines}))

@@ -1,4 +1,4 @@
-"""The table, the files and the page of an audit."""
+"""The lines, the files and the page of an audit."""
 
 from __future__ import annotations
 
@@ -7,25 +7,27 @@ import html
 import io
 import json
 import math
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.browser import OpenPage
-from tests.report.audit_report import EVIL, INSIDE, OUTSIDE, report
-from vgbench_gen.pipeline.audit import AuditLine, AuditReport, Where
+from tests.report.audit_report import EVIL, HOLDS, INSIDE, LEAKS, OUTSIDE, SMALL, accuracy, count, report
+from vgbench_gen.pipeline.audit import AuditReport
 from vgbench_gen.quality.findings import Finding
-from vgbench_gen.report.audit_page import make_headline, make_page, write_audit
+from vgbench_gen.report.audit_page import make_page, write_audit
 from vgbench_gen.report.audit_table import (
     as_json,
-    describe_power,
-    format_brief_lines,
-    format_table_lines,
-    make_rows,
-    merge_fallen,
+    describe,
+    describe_need,
+    format_lines,
+    make_table,
+    read_record,
+    sort_findings,
 )
+
+SENTENCE = "1258 questions in 4 cells: 12 of 17 figures hold, 3 not judged for want of questions, 2 fell"
 
 
 @pytest.fixture
@@ -33,94 +35,127 @@ def page(tmp_path: Path) -> Path:
     return write_audit(report(), tmp_path / "audit")
 
 
-def test_the_table_begins_with_what_fell() -> None:
-    printed = format_table_lines(report(), 140)
-    assert [line.split()[0] for line in printed[1:4]] == ["RED", "RED", "RED"]
-    assert "34.0 %" in printed[1]
-    assert "[31.5, 36.5]" in printed[1]
-    assert "<= 28.0, upper <= 31.0" in printed[1]
-    assert any("3 bars fell" in line for line in printed)
-    assert len(make_rows(report().lines)) == len(report().lines)
-
-
-def test_a_summary_of_a_line_for_each_fallen_bar() -> None:
-    head, *fallen = report().summary().splitlines()
-    counts = Counter(line.finding.verdict for line in report().lines)
-    assert head.endswith(
-        f"1258 questions, {len(report().lines)} figures ({counts['green']} green, {counts['red']} red, "
-        f"{counts['few']} few, {counts['skipped']} skipped)"
+def test_a_sentence_a_line_for_each_cell_and_what_fell() -> None:
+    lines = format_lines(replace(report(), dataset="set"), "audit/index.html", 160)
+    assert lines[0] == f"set: {SENTENCE}"
+    begin = next(k for k, line in enumerate(lines) if line.startswith("metric_depth/multi-choice"))
+    assert lines[begin].split() == ["metric_depth/multi-choice", "34", "[32,", "36]", "fell", "26", "26", "2", "fell"]
+    cells = ["metric_depth/multi-choice", "point_tracking/judgment", "metric_depth/open-ended"]
+    assert [line.split()[0] for line in lines[begin : begin + 3]] == cells
+    assert lines[begin + 3].split(maxsplit=1) == ["object_location/multi-choice", "not judged: 155 of 800 questions"]
+    repeats, text, *end = lines[begin + 4 :]
+    assert repeats.startswith("fell: metric_depth/multi-choice: 2 questions that repeat another, at most 0: <script>")
+    assert text == (
+        "fell: metric_depth/multi-choice: text-only accuracy (forest) 34.0 % [31.5, 36.5], chance 25, at most 28: "
+        "leans on depth, size 0, x"
     )
-    assert len(fallen) == 3
-    assert "34.0 % (31.5 to 36.5), n 1200, chance 25.0, bar <= 28.0, upper <= 31.0" in fallen[0]
-    # The questions behind a line are no part of it: 200 ids would hide what it says.
-    assert all(OUTSIDE not in line and INSIDE not in line for line in fallen)
+    assert end == ["A note.", "all figures: audit/index.html"]
+    assert not any(INSIDE in line or OUTSIDE in line for line in lines)  # 200 ids would hide what a line says
 
 
-def test_in_brief_what_fell_and_where_the_rest_stands() -> None:
-    summary, heads, *rows, note, last = format_brief_lines(report(), "audit/index.html", 140)
-    assert "3 bars fell" in summary
-    assert heads.split()[0] == "verdict"
-    assert [row.split()[0] for row in rows] == ["RED"] * 3
-    assert (note, last) == ("A note.", "all figures: audit/index.html")
+def test_a_narrow_screen_lacks_the_last_columns_first() -> None:
+    whole = replace(report(), dataset="set")
+    for width in (60, 80, 100, 160):
+        lines = format_lines(whole, "page", width)
+        assert max(map(len, lines)) <= width
+        heads = " ".join(lines).partition("metric_depth")[0].split("cell ")[-1].split()
+        there = [word in heads for word in ("text", "solver", "wrong", "repeats", "wording")]
+        assert there == sorted(there, reverse=True)
+        assert there[0]
 
 
-def test_in_brief_it_is_never_more_than_fifteen_lines() -> None:
+def test_of_what_fell_at_most_fifteen_lines_and_with_all_every_figure() -> None:
     whole = report()
-    red = next(line for line in whole.lines if line.finding.fell)
-    tested = replace(red.finding, audit="exchange", unit="KS", value=20)
-    whole.lines = [replace(red, finding=replace(red.finding, name=f"rule {k}")) for k in range(40)]
-    whole.lines += [replace(red, finding=replace(tested, name=f"quantity {k}")) for k in range(30)]
-    whole.notes = [f"Note {k}." for k in range(9)]
-    assert len(format_brief_lines(whole, "page", 80)) <= 15
-    lines = format_brief_lines(whole, "page", 140)
-    assert len(lines) == 15
-    rows = [line for line in lines if line.startswith("RED")]
-    # 40 rules have a row each, the tests of one cell share one; what has no room is counted.
-    (left,) = (int(line.split()[2]) for line in lines if line.startswith("… and"))
-    shown = sum(1 + row.more for row in merge_fallen(whole)[: len(rows)])
-    assert shown + left == 70
-    assert len(merge_fallen(whole)) == 41
+    fell = next(found for found in whole.findings if found.fell)
+    whole.findings = [replace(fell, task=f"task{k}", detail="x " * 40 * (k % 2)) for k in range(40)]
+    for width in (80, 140):
+        lines = format_lines(whole, "page", width)
+        begin = next(k for k, line in enumerate(lines) if line.startswith("fell: "))
+        told = lines[begin : lines.index("A note.")]
+        assert len(told) <= 15
+        assert sum(line.startswith("fell: ") for line in told) + int(told[-1].split()[2]) == 40
+        assert sum(line.startswith("fell: ") for line in format_lines(whole, "page", width, everything=True)) == 40
+    lines = format_lines(report(), "page", 160, everything=True)
+    words = [line.partition(":")[0] for line in lines]
+    assert [words.count(word) for word in ("fell", "not judged", "holds", "no limit")] == [2, 3, 12, 1]
+    assert "not judged: object_location/multi-choice: text-only accuracy (forest), 155 of 800 questions" in (lines)
 
 
-def test_in_brief_a_green_set_has_no_table() -> None:
-    green = report()
-    green.lines = [line for line in green.lines if not line.finding.fell]
-    assert format_brief_lines(green, "page")[1:] == ["A note.", "all figures: page"]
+def test_a_set_in_which_no_cell_can_be_judged_says_what_it_takes() -> None:
+    demo = replace(report(), dataset="demo", notes=[])
+    demo.findings = [replace(found, n=40, verdict="not judged") if found.needed == 800 else found
+                     for found in demo.findings if found.verdict != "reported"]  # fmt: skip
+    demo.cells = {"/".join(LEAKS): {"questions": 20, "judged": 40, "scenes": 5},
+                  "/".join(SMALL): {"questions": 3, "judged": 9, "scenes": 5},
+                  "/".join(HOLDS): {"questions": 0, "judged": 0, "scenes": 0}}  # fmt: skip
+    need = "No cell has enough questions to judge its text: that takes 800 of a task and question type"
+    assert describe_need(demo) == f"{need}, as about 100 to 440 scenes like these give."
+    lines = format_lines(demo, "page", 200)
+    assert [lines[1], lines[-1]] == [describe_need(demo), "page".join(["all figures: ", ""])]
+    assert lines[2].startswith("fell: ")
+    assert len(lines) == 4
+    assert describe_need(replace(demo, cells={})) == f"{need}."
+    text = make_page(replace(demo, findings=[found for found in demo.findings if not found.fell]))
+    assert '<p class="verdict few">' in text
+    assert need in text
+    assert describe_need(report()) == describe_need(AuditReport()) == ""
+
+
+def test_what_luck_cannot_move_comes_first_then_what_is_most_surely_beyond_its_limit() -> None:
+    sure = accuracy("rule", LEAKS, 29.0, 28.0, "fell", p=1e-6)
+    far = accuracy("rule", HOLDS, 60.0, 53.0, "fell", p=5e-4)
+    weak = accuracy("solver", HOLDS, 60.0, 85.0, "fell", p=1e-6)
+    counted, small = count("repeats", LEAKS, 1.0), accuracy("text", SMALL, 40.0, 28.0, "not judged")
+    holds = [accuracy("rule", SMALL, 25.0, 28.0, "holds", p=p) for p in (0.01, 0.9)]
+    ranked = [counted, weak, sure, far, small, *holds]
+    assert sort_findings(reversed(ranked)) == ranked
+    # Of several figures of a kind the worst stands in the table.
+    heads, ((cell, *row),) = make_table([holds[1], replace(holds[0], value=27.4)])
+    assert (heads, cell, row) == (["cell", "best rule"], "object_location/multi-choice", ["27"])
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (accuracy("solver", HOLDS, 91.0, 85.0, "holds", name="a_b"),
+         "accuracy of the solver (a b) 91.0 % [88.5, 93.5], chance 50, at least 85"),
+        (Finding("partners", "broken", n=9, value=0.0, limit=0.0, unit="count", verdict="holds"),
+         "0 partners (broken), at most 0"),
+        (Finding("text", n=9, detail="no numbers"), "text-only accuracy: no numbers"),
+        (Finding("control", "random", n=900, needed=800, verdict="not judged"),
+         "accuracy of the learners (random)"),
+    ],
+)  # fmt: skip
+def test_a_figure_in_words(found: Finding, said: str) -> None:
+    assert describe(found) == said
 
 
 def test_the_files_hold_every_figure(page: Path) -> None:
+    assert sorted(path.name for path in page.parent.iterdir()) == ["audit.csv", "audit.json", "bias.csv", "index.html"]
     found = json.loads((page.parent / "audit.json").read_text("utf-8"))
-    assert found["verdicts"] == {"red": 3, "few": 1, "green": 5, "reported": 0, "skipped": 1}
-    first = found["findings"][0]
-    assert (first["audit"], first["value"], first["items"]) == ("blind", 34.0, [OUTSIDE, INSIDE])
-    skipped = found["findings"][-1]
-    assert skipped["value"] is None  # NaN is no JSON
+    assert found["verdicts"] == {"fell": 2, "not judged": 3, "holds": 12, "reported": 1}
+    assert found["cells"] == report().cells
+    assert found["findings"][-1]["value"] is None  # NaN is no JSON
+    # What is read back is what was written, also where it is no number.
+    assert repr([read_record(record) for record in found["findings"]]) == repr(report().findings)
     lines = list(csv.DictReader(io.StringIO((page.parent / "audit.csv").read_text("utf-8"))))
     assert len(lines) == len(found["findings"])
-    assert lines[0]["items"] == f"{OUTSIDE} {INSIDE}"
+    fell = next(line for line in lines if line["verdict"] == "fell")
+    assert (fell["kind"], fell["value"], fell["limit"], fell["items"]) == (
+        "text",
+        "34.0",
+        "28.0",
+        f"{OUTSIDE} {INSIDE}",
+    )
     assert (page.parent / "bias.csv").read_text().splitlines() == [
         "id,bias",
         f"{INSIDE},0.710000",
         "c" * 24 + ",0.220000",
     ]
     assert as_json(report()) == as_json(report())
-
-
-def test_a_set_that_is_too_small_to_judge_is_not_called_good() -> None:
-    whole = report()
-    unfallen = [line for line in whole.lines if not line.finding.fell]
-    few = next(line for line in whole.lines if line.finding.verdict == "few")
-    boxes, printed = {}, {}
-    for n in (5, 6):  # beside one that is few and five green ones
-        whole.lines = [*unfallen, *[few] * (n - 1)]
-        boxes[n] = make_page(whole).split('<p class="verdict')[1].split("</p>")[0]
-        printed[n] = [*format_brief_lines(whole, "page"), *format_table_lines(whole)]
-    assert boxes[5].startswith(" green")
-    assert "too few" not in " ".join([boxes[5], *printed[5]])
-    told = "6 of 11 checks are inconclusive: not enough questions."
-    assert boxes[6].startswith(f' "><b>{told}</b>')
-    assert (printed[6][1], printed[6].count(told)) == (told, 2)
-    assert make_page(report()).count('class="verdict red"') == 1
+    for spoiled in ({"kind": "blind"}, {"verdict": "red"}, {"n": "many"}, {"name": 3}):
+        with pytest.raises(ValueError, match="validation error"):
+            read_record(found["findings"][0] | spoiled)
 
 
 def test_the_page_is_inert_and_asks_for_nothing(page: Path) -> None:
@@ -132,66 +167,54 @@ def test_the_page_is_inert_and_asks_for_nothing(page: Path) -> None:
     assert "default-src 'none'" in html.unescape(text)
     assert "http:" not in text
     assert "nan" not in text
+    assert make_page(report()) == make_page(report())
+
+
+def test_a_page_of_nothing_and_of_what_holds() -> None:
+    assert '<p class="verdict green">' in make_page(AuditReport("set"))
+    green = replace(report(), findings=[found for found in report().findings if not found.fell])
+    text = make_page(green)
+    assert '<p class="verdict green">' in text
+    assert "What fell" not in text
 
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
 def test_in_a_browser(page: Path, open_page: OpenPage, width: int, height: int) -> None:
     watched = open_page(page.as_uri(), width=width, height=height)
     shown = watched.page
-    assert shown.locator(".verdict.red").inner_text().endswith("3 bars fell")
-    assert shown.locator("#fallen + table tbody tr").count() == 3
-    behind = shown.locator("#fallen + table tbody tr").first.locator("details")
+    assert shown.locator(".verdict.red").inner_text().endswith(SENTENCE)
+    table = shown.locator("table")
+    rows = table.locator("tbody tr")
+    assert [name.inner_text() for name in rows.locator("th").all()] == [
+        *("metric depth, multi-choice", "object location, multi-choice", "point tracking, judgment"),
+        "metric depth, open-ended",
+    ]
+    leak = rows.first.locator("td").first
+    assert leak.inner_text().split() == ["34.0", "%", "fell", "chance", "25", "·", "at", "most", "28"]
+    assert "[31.5, 36.5]" in (leak.locator("svg[role=img]").get_attribute("aria-label") or "")
+    scarce = rows.nth(1).locator("td").first  # no number and no plot where nothing is judged
+    assert scarce.inner_text().split() == ["not", "judged", "155", "of", "800", "questions"]
+    assert scarce.locator("svg").count() == 0
+    # Questions of the dataset lead to the gallery; others stand here in words.
+    behind = shown.locator("#fallen + ul > li").nth(1).locator("details")
     behind.locator("summary").click()
-    # Questions of the dataset lead to the gallery; those of the pool stand here in words.
     assert behind.locator("li a").count() == 1
-    link = behind.locator("li a").first
-    assert link.get_attribute("href") == f"../gallery/index.html#item={INSIDE}"
-    assert "A question of the pool?" in behind.inner_text()
+    assert behind.locator("li a").first.get_attribute("href") == f"../gallery/index.html#item={INSIDE}"
+    assert "A question that could be asked?" in behind.inner_text()
     assert EVIL.split()[0] in behind.inner_text()
-    assert shown.locator(".headline tbody tr").count() == 2
-    assert "the middle value" in shown.locator(".headline thead").inner_text() or width < 760
+    assert shown.locator("#whole + ul > li").count() == 2
     assert shown.evaluate("getComputedStyle(document.querySelector('.verdict')).borderLeftWidth") == "6px"
-    assert watched.overflow_px() == 0
-    shown.get_by_role("link", name="All 10 figures").click()
-    assert shown.locator("figure svg[role=img]").count() >= 4
-    # Labels stand whole, beside their marks or above them.
-    labels = shown.locator(".rows li > span:first-child")
-    assert "metric depth · multi-choice · forest" in labels.all_inner_texts()
-    assert labels.evaluate_all("all => all.every(one => one.scrollWidth <= one.clientWidth + 1)")
     assert watched.overflow_px() == 0
     assert not watched.foreign
 
 
-def test_the_headline_shows_what_says_most_against_a_task() -> None:
-    found = make_headline(report())
-    assert found is not None
-    assert [measure["title"] for measure in found["measures"]] == ["Text only", "No skill", "Solver", "Wrong image"]
-    first = next(line.finding for line in report().lines if line.finding.audit == "blind")
-    # Far above chance on few questions says less than somewhat above it on many.
-    lucky = replace(first, name="lucky", n=12, value=60.0, low=20.0, high=90.0, verdict="few")
-    more = replace(report(), lines=[*report().lines, AuditLine("pool", lucky)])
-    again = make_headline(more)
-    assert again is not None
-    for shown in (found, again):
-        cell = next(row for row in shown["rows"] if row["task"] == "metric depth")["cells"][0]
-        assert (cell["value"], cell["verdict"], cell["chance"]) == ("34", "red", "25.0%")
-    assert make_headline(replace(report(), lines=[])) is None
+def test_a_figure_of_a_task_stands_in_all_its_cells() -> None:
+    share = Finding("scene share", task="a", n=60, value=5.0, limit=3.0, verdict="fell")
+    texts = [Finding("text", task=task, form="judgment", n=5, value=50.0) for task in ("b", "a")]
+    assert make_table([*texts, share])[1] == [["a/judgment", "50", "5.0 fell"], ["b/judgment", "50", ""]]
+    assert make_table([share])[1] == [["a", "5.0 fell"]]
 
 
-def test_the_closing_sentence_says_what_could_have_been_seen() -> None:
-    def seen(task: str, n: int, points: float, where: Where = "pool") -> AuditLine:
-        return AuditLine(where, Finding("blind", "forest", task, "multi-choice", n=n, seen=points))
-
-    large = [seen("a", 900, 5.0), seen("b", 800, 9.04), seen("b", 800, 12.0), seen("a", 60, 30.0, "release")]
-    few = [seen("c", 799, 20.0), seen("d", 10, math.inf)]
-    assert describe_power(AuditReport(lines=large)) == [
-        "A leak in the text would have been seen from 5.0 to 9.0 points above chance in 2 cells of task and type."
-    ]
-    assert describe_power(AuditReport(lines=few)) == [
-        "2 cells of task and type with fewer than 800 in the pool: their text is not judged."
-    ]
-    (both,) = describe_power(AuditReport(lines=[*large[:1], *few[:1]]))
-    assert both.startswith(
-        "A leak in the text would have been seen from 5.0 points above chance in 1 cell of task and type; 1"
-    )
-    assert describe_power(AuditReport()) == []
+def test_a_figure_has_no_number_where_it_has_none() -> None:
+    heads, (row,) = make_table([Finding("text", task="a", form="judgment", n=5, value=math.nan)])
+    assert (heads, row) == (["cell", "text only"], ["a/judgment", ""])

@@ -176,16 +176,16 @@ def test_image_names_are_not_paths(looked: Looked, tmp_path: Path) -> None:
 def test_verdicts(looked: Looked, site: Path, tmp_path: Path) -> None:
     _, verdicts = read_data(site / "gallery" / "data" / "verdicts.js")
     last = len(looked.items) - 1
-    assert [(v["audit"], v["verdict"], v["items"]) for v in verdicts["audit"]] == [
-        ("rule", "red", [0, 1, 2]),
-        ("blind", "green", [2, 5, last]),
+    assert [(v["kind"], v["verdict"], v["items"]) for v in verdicts["audit"]] == [
+        ("rule", "fell", [0, 1, 2]),
+        ("text", "holds", [2, 5, last]),
         ("rule", "reported", [7]),
     ]
     assert verdicts["audit"][0]["high"] is None
     said = [(r["row"], r["reviewer"], r["verdict"], r["flags"], r["note"]) for r in verdicts["reviews"]]
     assert said == [(0, "ann", "invalid", ["occluded"], HOSTILE), (1, "ann", "valid", [], "")]
     (tmp_path / "audit").mkdir()
-    (tmp_path / "audit" / "audit.json").write_text(json.dumps([finding("a", "b", "red", [])]))
+    (tmp_path / "audit" / "audit.json").write_text(json.dumps([finding("a", "b", "fell", [])]))
     shutil.copytree(looked.folder / "items", tmp_path / "items")
     with pytest.raises(DatasetError, match=r"audit\.json.*vgbench audit"):
         make_gallery(tmp_path)

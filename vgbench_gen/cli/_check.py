@@ -20,19 +20,19 @@ def check_dataset(dataset: Path, scenes: list[Path], workers: int) -> bool:
         workers: processes, 0 for all cores.
 
     Returns:
-        whether every answer agrees and no bar of the audit fell.
+        whether every answer agrees and no figure of the audit fell.
 
     Raises:
         DatasetError: the dataset cannot be read.
     """
     from vgbench_gen.cli._screen import find_width
-    from vgbench_gen.report.audit_table import format_brief_lines
+    from vgbench_gen.report.audit_table import format_lines
 
     verified = verify_dataset(dataset, scenes, workers)
     holds = not verified.problems
     print("\n".join(["", "built and verified" if holds else "built, but not verified", *verified.format_lines(), ""]))
     report = audit_into(dataset / "audit", dataset, verified=verified.problems, workers=workers)
-    print("\n".join(format_brief_lines(report, f"{dataset}/audit/index.html", find_width())))
+    print("\n".join(format_lines(report, f"{dataset}/audit/index.html", find_width())))
     return holds and not report.fell
 
 
@@ -59,7 +59,7 @@ def list_places(dataset: Path) -> list[str]:
     places = {
         _EXAMPLE: "one question, drawn with the numbers behind its answer",
         "items/": 'the questions with their images: datasets.load_dataset("parquet", …)',
-        "audit/index.html": "what the audit found, in short; figures.html beside it has every figure",
+        "audit/index.html": "what the audit found, by task and question type",
         "manifest.json": "what was made from what",
     }
     width = max(map(len, places)) + len(f"{dataset}/")

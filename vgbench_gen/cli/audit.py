@@ -1,4 +1,4 @@
-"""`vgbench audit`: shortcuts, leaks, duplicates and solvers, each beside its bar."""
+"""`vgbench audit`: shortcuts, leaks, repeats and solvers, each beside its limit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    add_verb(app, "audit", audit, "Look", "vgbench audit build/vgbench --workers 2 --only blind,rules")
+    add_verb(app, "audit", audit, "Look", "vgbench audit build/vgbench --workers 2 --only text,rule")
 
 
 def audit(
@@ -39,7 +39,7 @@ def audit(
         Path | None,
         typer.Option("--out", metavar="FOLDER", help="Where to write; DATASET/audit, or NAME-audit beside a file."),
     ] = None,
-    only: Annotated[str, typer.Option("--only", metavar="A,B", help="Families of audits instead of all.")] = "",
+    only: Annotated[str, typer.Option("--only", metavar="A,B", help="Kinds of figures instead of all.")] = "",
     against: Annotated[
         list[Path] | None,
         typer.Option("--against", metavar="OTHER", help="A dataset that must share no question; may be repeated."),
@@ -53,17 +53,17 @@ def audit(
         int, typer.Option("--solver-items", metavar="N", min=0, help="Most questions per task and form for solvers.")
     ] = 0,
     workers: Workers = 0,
-    everything: Annotated[bool, typer.Option("--all", help="Print every figure, not the fallen ones alone.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Print every figure, not those that fell alone.")] = False,
     as_json: bool = False,
 ) -> None:
     """Measure what a dataset gives away without looking, and whether looking solves it.
 
-    Text-only classifiers and rules per task and form, letters, twins, duplicates, item checks and solvers, each beside
-    its bar. Prints which bars fell, worst first, in at most 15 lines; writes audit.json, audit.csv, bias.csv and
-    index.html, the summary, beside figures.html, which has every figure. Exits 1 if a bar fell.
+    At most eight figures per task and question type, each beside its limit: text-only learners, rules, solvers on right
+    and on wrong images, right answers, repeats, wording, scenes. Prints a line for each task and question type, the
+    worst first, and what fell; writes index.html, audit.json, audit.csv and bias.csv. Exits 1 if a figure fell.
     """
     from vgbench_gen.report.audit_table import as_json as in_json
-    from vgbench_gen.report.audit_table import format_brief_lines, format_table_lines
+    from vgbench_gen.report.audit_table import format_lines
 
     notes, questions = _read_published(dataset)
     folder = out or (dataset / "audit" if dataset.is_dir() else dataset.with_name(f"{dataset.stem}-audit"))
@@ -82,8 +82,8 @@ def audit(
     if as_json:
         print_json(in_json(report) | {"cpu_seconds": {k: round(v, 2) for k, v in report.seconds.items()}})
     else:
-        page, width = f"{folder}/index.html", find_width()
-        print("\n".join(format_table_lines(report, width) if everything else format_brief_lines(report, page, width)))
+        page = f"{folder}/index.html"
+        print("\n".join(format_lines(report, page, find_width(), everything)))
         spent = ", ".join(f"{part} {seconds:.0f}" for part, seconds in report.seconds.items())
         print(f"CPU seconds: {spent}. Written: {page}, audit.json, audit.csv, bias.csv")
     if report.fell:

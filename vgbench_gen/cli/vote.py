@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vgbench_gen.cli._options import MAX_SEED, BenchmarkName, DatasetFolder, ModelNames, Workers, count_workers
+from vgbench_gen.cli._options import MAX_SEED, BenchmarkName, DatasetFolder, ModelNames, Workers
 from vgbench_gen.cli._screen import find_width, print_json, progress_bars, shorten_start
 from vgbench_gen.cli._verbs import add_verb
+from vgbench_gen.cli.audit import audit_into
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.lines import format_command
 
@@ -128,7 +129,7 @@ def vote(
                     f"{parted} pairs are chosen by half: the other is not hard, or one answer would be too frequent"
                 )
         if audit and kind.builds_datasets:
-            found = _audit(folder, count_workers(workers))
+            found = audit_into(folder / "audit", folder, solvers=False, workers=workers)
             report = report | {"audit": _describe_fallen(found)}
             lines += _audit_lines(found, folder)
     scored, voters = len(result.fresh), len(result.panel)
@@ -190,34 +191,14 @@ def _ask(source: Source, panel: tuple[str, ...]) -> None:
                 raise ConfigError(f"{run.spec}: {sum(run.failed.values())} questions could not be answered.")
 
 
-def _audit(folder: Path, workers: int) -> AuditReport:
-    from vgbench_gen.pipeline.audit import audit
-    from vgbench_gen.report.audit_page import write_audit
-
-    with progress_bars("step") as progress:
-        found = audit(folder, solvers=False, workers=workers, progress=progress)
-    found.dataset = folder.resolve().name
-    write_audit(found, folder / "audit", folder)
-    return found
-
-
 def _describe_fallen(found: AuditReport) -> dict[str, Any]:
-    return {
-        "lines": len(found.lines),
-        "fell": [
-            {"audit": f.audit, "name": f.name, "task": f.task, "form": f.form, "source": f.source, "n": f.n,
-             "value": f.value if f.value == f.value else None, "bar": f.bar}
-            for f in (line.finding for line in found.fell)
-        ],
-    }  # fmt: skip
+    from vgbench_gen.report.audit_table import as_record, count_verdicts
+
+    return {"verdicts": count_verdicts(found.findings), "fell": [as_record(figure) for figure in found.fell]}
 
 
 def _audit_lines(found: AuditReport, folder: Path) -> list[str]:
-    lines = [
-        f"audited again: {len(found.fell)} of {len(found.lines)} figures beyond their bar; {folder}/audit/index.html"
-    ]
-    for line in found.fell:
-        f = line.finding
-        place = " ".join(part for part in (f.task, f.form, f.source) if part)
-        lines.append(f"  {f.audit} {f.name}: {place or 'all'}, {f.value:.4g} {f.unit} of {f.n}, bar {f.bar}")
-    return lines
+    from vgbench_gen.report.audit_table import describe, name_cell, sort_findings, summarise_figures
+
+    fell = [f"  {name_cell(figure)}: {describe(figure)}" for figure in sort_findings(found.fell)]
+    return [f"audited again: {summarise_figures(found.findings)}; {folder}/audit/index.html", *fell]

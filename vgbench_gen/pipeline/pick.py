@@ -38,7 +38,7 @@ class Levels:
 
 
 class Spread:
-    """Keeps open-ended answers apart, so that no constant is right often (`docs/validity.md#best-constant`).
+    """Keeps open-ended answers apart, so that no constant is right often (`docs/validity.md#audit`).
 
     Answers are compared by ratio: a guess is right for those within `ratio` of it (delta = 1.25).
     """

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.executors import Engine, run
-from vgbench_gen.pipeline.audit_steps import CellJob, StepFindings, judge_cell
+from vgbench_gen.pipeline.audit import TextJob, judge_text
 from vgbench_gen.pipeline.plan import count_letters
 from vgbench_gen.pipeline.subset import require_new, write_subset
 from vgbench_gen.quality.questions import Question, find_clusters, group_by_cell, read_question
@@ -99,12 +99,12 @@ def choose(
     most, report = int(share * len(questions)), PruneReport()
     for number in range(1, rounds + 1):
         cells = [tuple(members) for members in group_by_cell(left).values() if members[0].form != "open-ended"]
-        jobs = [CellJob("release", members, ("blind",), number) for members in cells]
-        results: dict[int, StepFindings] = {}
-        for index, judged in run(judge_cell, jobs, engine):
-            results[index] = judged
+        jobs = [TextJob(members, ("text",), number) for members in cells]
+        results: dict[int, Mapping[str, float]] = {}
+        for index, (_, scores) in run(judge_text, jobs, engine):
+            results[index] = scores
             progress((number - 1) * len(jobs) + len(results), rounds * len(jobs))
-        bias = {name: score for index in range(len(jobs)) for name, score in results[index].bias.items()}
+        bias = {name: score for index in range(len(jobs)) for name, score in results[index].items()}
         if not bias:
             break
         report.means.append(sum(bias.values()) / len(bias))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from vgbench_gen.core.types import QUESTION_TYPES
@@ -17,7 +16,7 @@ from vgbench_gen.publish.release import ALL, HARD, TRAIN, Release, list_tasks_in
 from vgbench_gen.publish.rows_without_images import RowsWithoutImages
 from vgbench_gen.publish.words import fill_page, format_table, info_of, load_word, name_of, share, title_of
 from vgbench_gen.quality.findings import Finding
-from vgbench_gen.report.audit_table import ORDER, format_value, name_cell
+from vgbench_gen.report.audit_table import describe, make_table, name_cell, sort_findings, summarise_figures
 from vgbench_gen.store.schema import PUBLISHED
 from vgbench_gen.tasks.base import tasks as registered
 from vgbench_gen.text.render import find_templates_root
@@ -206,47 +205,17 @@ def _format_origins(release: Release) -> str:
     return format_table(heads, rows, right=[1, 2, 3])
 
 
-def _format_audit(report: Mapping[str, Any] | None) -> str:
-    """The section on the audit; `report` is what `vgbench audit` wrote as JSON, None where none was made."""
-    if report is None:
+def _format_audit(found: Sequence[Finding] | None) -> str:
+    """The section on the audit, from its figures; None where none was made."""
+    if found is None:
         return load_word("audit.none")
-    found = [_read_finding(record) for record in report["findings"]]
-    groups: dict[tuple[str, str], list[Finding]] = {}
-    for record, finding in zip(report["findings"], found, strict=True):
-        groups.setdefault((str(record["where"]), finding.audit), []).append(finding)
-    rows = [
-        (name_of("audits", audit), where, len(members), *(_count_verdicts(members, verdict) for verdict in ORDER))
-        for (where, audit), members in sorted(groups.items())
+    heads, rows = make_table(found)
+    blocks = [load_word("audit.intro", cells=f"{len(rows):,}", figures=summarise_figures(found))]
+    blocks += [format_table(heads, rows), load_word("audit.legend")] if rows else []
+    fell = [
+        f"- {_escape_markdown(f'{name_cell(each)}: {describe(each)}')}" for each in sort_findings(found) if each.fell
     ]
-    red = [finding for finding in found if finding.fell]
-    fell = load_word("audit.some_fell", count=str(len(red))) if red else load_word("audit.none_fell")
-    judged = sum(finding.verdict in ("green", "red") for finding in found)
-    heads = ("what was looked at", "on", "figures", "fell", "few", "passed", "no bar", "not possible")
-    blocks = [
-        load_word("audit.intro", figures=f"{len(found):,}", judged=f"{judged:,}", fell=fell),
-        format_table(heads, rows, right=range(2, 8)),
-        load_word("audit.legend"),
-    ]
-    if red:
-        columns = ("what fell", "where", "figure", "bar", "questions")
-        blocks += [load_word("audit.red"), format_table(columns, map(_format_red_row, red), right=[4])]
-    return "\n\n".join(blocks)
-
-
-def _count_verdicts(findings: Sequence[Finding], verdict: str) -> object:
-    return sum(finding.verdict == verdict for finding in findings) or ""
-
-
-def _format_red_row(found: Finding) -> tuple[object, ...]:
-    what = f"{name_of('audits', found.audit)}: {found.name}"
-    return what, name_cell(found), format_value(found), found.bar, found.n
-
-
-def _read_finding(record: Mapping[str, Any]) -> Finding:
-    plain = {name: value for name, value in record.items() if name not in ("where", "items")}
-    for name in ("value", "low", "high", "chance", "p", "seen"):
-        plain[name] = math.nan if plain.get(name) is None else float(plain[name])
-    return Finding(**plain)
+    return "\n\n".join([*blocks, *([load_word("audit.fell"), "\n".join(fell)] if fell else [])])
 
 
 def _format_columns() -> str:

@@ -33,7 +33,7 @@ FORMAT = 1
 CARD = "README.md"
 RECIPE = "recipe.toml"
 TRAIN_MANIFEST = "train-manifest.json"
-AUDIT = ("audit.json", "index.html", "figures.html")
+AUDIT = ("audit.json", "index.html")
 SECTION = "published"
 # A folder of this machine in a text such as a scene's error; what follows the last slash says enough.
 _LOCAL = re.compile(r"(?<![\w.:/~-])~?/(?:[^\s/:,;'\"]+/)+")

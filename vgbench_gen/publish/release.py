@@ -21,6 +21,8 @@ from vgbench_gen.core.text_files import read_names
 from vgbench_gen.core.types import Item
 from vgbench_gen.pipeline.subset import find_absent_partners
 from vgbench_gen.publish.hard import Vote, read_own_vote, vote_of
+from vgbench_gen.quality.findings import Finding
+from vgbench_gen.report.audit_table import read_record
 from vgbench_gen.store.dataset import Dataset, load
 from vgbench_gen.store.files import dataset_error
 from vgbench_gen.store.provenance import MANIFEST, dataset_fingerprint, read_manifest
@@ -147,8 +149,8 @@ class Release:
     sets: tuple[RowSet, ...]
     """What is published, the benchmark first."""
     options: Options
-    audit: Mapping[str, Any] | None
-    """The audit's report as JSON, None where none was made."""
+    audit: Sequence[Finding] | None
+    """The figures of the audit, None where none was made."""
     vote: Vote | None = None
     """The vote by which the hard questions among them were chosen, or all of them; None where there was none."""
 
@@ -297,18 +299,19 @@ def _check_apart(test: RowSet, train: RowSet) -> None:
         raise ConfigError(f"--train {train.home}: found {found}; expected other scenes. Build it from other scans.")
 
 
-def _audit(folder: Path, questions: int) -> Mapping[str, Any] | None:
+def _audit(folder: Path, questions: int) -> Sequence[Finding] | None:
     path = folder / "audit" / "audit.json"
     if not path.is_file():
         return None
     try:
         found = read_json(path)
-        fits = found["items"] == questions and isinstance(found["findings"], list)
+        items, figures = found["items"], [read_record(record) for record in found["findings"]]
     except (ValueError, KeyError, TypeError) as error:
-        raise dataset_error(path, f"no audit ({error})", "what `vgbench audit` wrote", "Audit it again.") from error
-    if not fits:
-        raise dataset_error(path, f"an audit of {found['items']} questions", f"{questions}", "Audit it again.")
-    return dict(found)
+        name = type(error).__name__
+        raise dataset_error(path, f"no audit ({name})", "what `vgbench audit` writes", "Audit it again.") from error
+    if items != questions:
+        raise dataset_error(path, f"an audit of {items} questions", f"{questions}", "Audit it again.")
+    return figures
 
 
 def list_tasks_in_order(counts: Counts) -> Sequence[str]:

@@ -143,13 +143,13 @@ def fit_forest(trees: int, share: float, state: int) -> Any:
 
 
 def name_important_features(rows: LearnerRows, seed: int) -> str:
-    """The three quantities that a forest uses most, where it finds something; what to look at in the sampler."""
+    """The five quantities that a forest uses most; what to look at in the sampler."""
     model = fit_forest(TREES, SHARE, state_of(seed, "leans on")).fit(rows.X, rows.right)
     weight: dict[str, float] = {}
     for name, importance in zip(rows.names, model.feature_importances_, strict=True):
         quantity = name.partition(": ")[0]
         weight[quantity] = weight.get(quantity, 0.0) + float(importance)
-    most = sorted(weight, key=lambda quantity: -weight[quantity])[:3]
+    most = sorted(weight, key=lambda quantity: -weight[quantity])[:5]
     return ", ".join(f"{quantity} {weight[quantity]:.0%}" for quantity in most)
 
 

@@ -7,48 +7,33 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import replace
 
 from vgbench_gen.quality import _values
-from vgbench_gen.quality.findings import MAX_ITEMS, Finding
 from vgbench_gen.quality.questions import Question
 
 _ENOUGH_NUMBERS = 4  # from here on the numbers of a text (a region, a camera) tell questions on one picture apart
 _ALIKE = 0.8  # share of common words from which texts without numbers ask the same
 
 
-def audit_duplicates(questions: Sequence[Question], others: Sequence[Question] = ()) -> list[Finding]:
-    """Four lines on the set itself, two more against `others`; each asks for 0 and counts questions too many.
+def find_repeats(questions: Sequence[Question], others: Sequence[Question] = ()) -> dict[str, list[str]]:
+    """Ids of the questions that are too many, by kind of repeat.
 
     identical: same pictures (in any order), question and context. reworded: same pictures in the same order, task,
     form, quantity and numbers, in other words. option sets: the same options, numbers among them, under another truth.
-    ids: one id twice. Partners (twins, consistency pairs) and questions that share a group are no duplicates, except
-    word for word.
+    ids: one id twice. in another set, text in another set: of `others`. Partners (twins, consistency pairs) and
+    questions that share a group are no repeats, except word for word.
     """
-    lines = [
-        _make_finding("identical", questions, _find_repeats(questions, _make_identity_key)),
-        _make_finding("reworded", questions, _find_reworded(questions)),
-        _make_finding("option sets", questions, _find_reused(questions)),
-        _make_finding("ids", questions, _find_repeats(questions, lambda q: q.id)),
-    ]
-    if others:
-        pictured = {_make_identity_key(q) for q in others if q.images}
-        texts = {key for q in others if (key := _make_text_key(q)) is not None}
-        lines.append(
-            _make_finding(
-                "in another set", questions, [q for q in questions if q.images and _make_identity_key(q) in pictured]
-            )
-        )
-        lines.append(
-            _make_finding("text in another set", questions, [q for q in questions if _make_text_key(q) in texts])
-        )
-    return lines
-
-
-def _make_finding(name: str, questions: Sequence[Question], found: Iterable[Question]) -> Finding:
-    ids = tuple(dict.fromkeys(q.id for q in found))
-    line = Finding(audit="duplicates", name=name, n=len(questions), value=float(len(ids)), unit="count", bar="0")
-    return replace(line, items=ids[:MAX_ITEMS]).judge(not ids, conclusive=1)
+    pictured = {_make_identity_key(q) for q in others if q.images}
+    texts = {key for q in others if (key := _make_text_key(q)) is not None}
+    found = {
+        "identical": _find_repeats(questions, _make_identity_key),
+        "reworded": _find_reworded(questions),
+        "same options": _find_reused(questions),
+        "same id": _find_repeats(questions, lambda q: q.id),
+        "in another set": [q for q in questions if q.images and _make_identity_key(q) in pictured],
+        "text in another set": [q for q in questions if _make_text_key(q) in texts],
+    }
+    return {name: list(dict.fromkeys(q.id for q in members)) for name, members in found.items()}
 
 
 def _group_by_key(questions: Iterable[Question], key: Callable[[Question], Hashable | None]) -> list[list[Question]]:

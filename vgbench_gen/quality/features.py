@@ -55,23 +55,17 @@ def make_option_table(questions: Sequence[Question]) -> FeatureTable:
     return columns.make_table(question, np.concatenate([np.arange(c) for c in counts]).astype(np.int64))
 
 
-def make_claim_table(questions: Sequence[Question], number_only: bool = False) -> FeatureTable:
-    """Features of the claims of judgments; `number_only` keeps the numbers claimed and what they mean together."""
+def make_claim_table(questions: Sequence[Question]) -> FeatureTable:
+    """Features of the claims of judgments."""
     sets, claimed = list_claim_sets(questions)
     columns = _Columns(len(questions))
     for block in make_blocks(questions, sets):
-        n = len(block.rows)
-        if number_only:
-            chosen = {name: c for name, c in block.columns.items() if name not in _BESIDE} | _list_entries(block)
-        else:
-            chosen = _describe_block(block)
-        for name, values in chosen.items():
-            columns.put(name, block.rows, values[np.arange(n), claimed[block.rows]])
+        for name, values in _describe_block(block).items():
+            columns.put(name, block.rows, values[np.arange(len(block.rows)), claimed[block.rows]])
     everyone = np.arange(len(questions))
     columns.put("claimed", everyone, claimed.astype(np.float64))
     for name, values in _describe_questions(questions).items():
-        if not number_only or name == "ask":
-            columns.put(name, everyone, values)
+        columns.put(name, everyone, values)
     return columns.make_table(everyone, claimed)
 
 
@@ -82,12 +76,6 @@ def make_question_table(questions: Sequence[Question]) -> FeatureTable:
     for name, values in _describe_questions(questions).items():
         columns.put(name, everyone, values)
     return columns.make_table(everyone, np.full(len(questions), -1))
-
-
-# Not of the claimed number itself: where it falls in relation to what the question or other marks say.
-_BESIDE = frozenset(
-    {"projection", "projection_area", "off_centre", "from_query", "dx", "dy", "words", "shared_words", "length"}
-)
 
 
 class _Columns:

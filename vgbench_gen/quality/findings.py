@@ -1,99 +1,92 @@
-"""One line of an audit: what was measured on which questions, against which bar (`docs/validity.md#audit`)."""
+"""One figure of an audit: what was measured on which questions, and what is allowed (`docs/validity.md#audit`)."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
-Verdict = Literal["green", "red", "few", "reported", "skipped"]
+from vgbench_gen.core.types import FloatArray
+from vgbench_gen.quality.intervals import Clusters
 
-CONCLUSIVE = 800  # questions of a task and form from which an interval is narrow enough to judge
+Kind = Literal[
+    "text", "rule", "image rule", "answers", "repeats", "wording", "solver", "wrong image", "scene share",
+    "evidence", "partners", "control",
+]  # fmt: skip
+"""Of a task and form: what learners make of the text, the best fixed rule on the text, the best one on the images, how
+the right answers are spread, questions that repeat others, defects of texts, solvers on the right and on the wrong
+images, the fullest scene. Of the whole set: answers that do not hold by their evidence, broken or missing partners, and
+learners on shuffled answers."""
+CELL_KINDS: tuple[Kind, ...] = (
+    "text", "rule", "image rule", "answers", "repeats", "wording", "solver", "wrong image", "scene share"
+)  # fmt: skip
+AT_LEAST: frozenset[Kind] = frozenset({"solver", "partners"})
+"""Kinds whose limit is the smallest allowed value; of all others it is the largest."""
+Verdict = Literal["fell", "not judged", "holds", "reported"]
 
-
-@dataclass(frozen=True, slots=True)
-class ChanceTest:
-    """How surely a figure misses its bar, before it is judged among others (`quality.family`)."""
-
-    p: float
-    """One-sided p of "no more than chance", or of "no more than the bar allows" (`beyond`), of this figure alone."""
-    error: float = float("nan")
-    """The standard error of the figure, in its unit; NaN where an excess has no meaning."""
-    clusters: int = 0
-    """The number of scenes behind the figure."""
-    allowed: float = 0.0
-    """Points over chance that the bar allows."""
-    beyond: bool = False
-    """Whether the test asks for more than the bar allows, rather than for more than chance."""
+NEEDED = 800  # questions of a task and form from which a leak of five points over a chance of 25 % is seen
+LEVEL = 0.001  # an audit tests some fifty figures; with this, one falls by luck in one of twenty audits
+MAX_ITEMS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One measured value beside its bar."""
+    """One measured value and what is allowed."""
 
-    audit: str
-    """The family of the audit, such as "blind", "rule", "letters" or "solver"."""
-    name: str
-    """What exactly was measured, such as "medoid" or "forest"."""
+    kind: Kind
+    name: str = ""
+    """The learner, rule, solver or check that gives the value, the worst where several were tried."""
     task: str = ""
-    """The task of the questions, "" for all tasks."""
+    """The task of the questions, "" for all."""
     form: str = ""
-    """The question type, "" for all types."""
-    source: str = ""
-    """The scan dataset of the questions, "" for all datasets."""
+    """The question type, "" for all."""
     n: int = 0
-    """The number of questions that were judged."""
-    value: float = float("nan")
+    """The number of questions that were looked at."""
+    needed: int = 0
+    """The number of questions from which the figure is judged."""
+    value: float = math.nan
     """The measured value in `unit`; NaN where there is none."""
-    low: float = float("nan")
+    low: float = math.nan
     """The lower end of the 95 % interval of the value; NaN where there is no interval."""
-    high: float = float("nan")
-    """The upper end of the 95 % interval of the value; NaN where there is no interval."""
-    unit: str = "%"
-    """The unit of all values: "%" of questions, "count", or "KS", which is the largest distance of two distribution
-    functions in points from 0 to 100."""
-    chance: float = float("nan")
+    high: float = math.nan
+    """The upper end of that interval."""
+    chance: float = math.nan
     """What guessing gives, in `unit`; NaN where that has no meaning."""
-    bar: str = ""
-    """The bar in words, such as "<= 28.0, upper <= 31.0"; "" where nothing is required."""
+    limit: float = math.nan
+    """The largest allowed value (`AT_LEAST`: the smallest); NaN where nothing is required."""
+    unit: Literal["%", "count"] = "%"
+    """Per cent of the questions, or a number of them."""
+    p: float = math.nan
+    """How likely luck alone gives such a value where no more than chance is true (of a solver: no less than its limit);
+    NaN where there is no luck."""
     verdict: Verdict = "reported"
-    """"green" or "red" by the bar, "few" where there are too few questions to conclude, "reported" where there is no
-    bar, and "skipped" where the data lack what the audit needs."""
+    """"fell" where the limit is passed, "not judged" below `needed` questions, "reported" where nothing is required."""
     detail: str = ""
-    """What else there is to say, above all why a line was skipped."""
-    items: tuple[str, ...] = field(default=())
-    """Ids of the questions behind the line, the worst first, at most `MAX_ITEMS`."""
-    p: float = float("nan")
-    """The p of its test, corrected over all figures of the audit; NaN where there is no test, or too few questions."""
-    seen: float = float("nan")
-    """The smallest excess over chance, in points, at which the bar would have fallen; infinite where not even a
-    perfect score would do, NaN where that has no meaning."""
-    test: ChanceTest | None = None
-    """What `p` and `seen` are made of; no part of the written report."""
+    """What else there is to say, such as the quantities that tell most."""
+    items: tuple[str, ...] = ()
+    """Ids of the questions behind the figure, the worst first, at most `MAX_ITEMS`."""
 
     @property
     def fell(self) -> bool:
-        """Whether a bar fell."""
-        return self.verdict == "red"
+        """Whether the limit is passed."""
+        return self.verdict == "fell"
 
-    def __str__(self) -> str:
-        """The line in words, without the questions behind it."""
-        cell = " ".join(part for part in (self.task, self.form, self.source) if part)
-        said = f"{self.verdict}: {self.audit} {self.name}" + (f" of {cell}" if cell else "")
-        if not math.isnan(self.value):
-            said += f": {self.value:.1f} {self.unit}"
-        if not math.isnan(self.low):
-            said += f" ({self.low:.1f} to {self.high:.1f})"
-        told = [f"n {self.n}"] + [f"chance {self.chance:.1f}"] * (not math.isnan(self.chance))
-        return f"{said}, {', '.join([*told, *([f'bar {self.bar}'] if self.bar else [])])}"
-
-    def judge(self, holds: bool, conclusive: int = CONCLUSIVE, test: ChanceTest | None = None) -> Finding:
-        """The same line with its verdict; below `conclusive` questions it is neither green nor red.
-
-        A line with a `test` is judged by its bar alone here, and among all figures of the audit by `judge_family`.
-        """
-        verdict: Verdict = "few" if self.n < conclusive else "green" if holds else "red"
-        return replace(self, verdict=verdict, test=test)
+    def judge(self, holds: bool) -> Finding:
+        """The same figure with its verdict. Where luck plays a part (`p`), a limit is passed only beyond luck, whatever
+        the number of questions; that nothing is wrong takes `needed` of them."""
+        sure = math.isnan(self.p) or self.p < LEVEL
+        verdict: Verdict = "fell" if not holds and sure else "not judged" if self.n < self.needed else "holds"
+        return replace(self, verdict=verdict)
 
 
-MAX_ITEMS = 200
+def measure_accuracy(line: Finding, clusters: Clusters, credit: FloatArray, chance: FloatArray) -> Finding:
+    """The figure with accuracy, interval and chance in per cent, of credits (n,) beside those of guessing (n,)."""
+    low, high = clusters.interval(credit)
+    return replace(
+        line,
+        n=len(credit),
+        value=100 * float(credit.mean()),
+        low=100 * low,
+        high=100 * high,
+        chance=100 * float(chance.mean()),
+    )

@@ -16,6 +16,7 @@ from vgbench_gen.core.types import FloatArray
 
 CONFIDENCE = 0.95
 _DRAWS = 2000
+_SIGNS = 9999  # tells p below 0.001 from above it
 _FEWEST_DRAWS, _MOST_WEIGHTS = 400, 8_000_000  # 32 MB; with thousands of clusters the ends hardly move
 _LEVELS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
 
@@ -103,6 +104,22 @@ class Clusters:
         else:
             p_clusters = float(scipy.stats.t.sf(gain / spread, self.count - 1))
         return max(p_binomial, p_clusters)
+
+    def test_rules(self, excess: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """(rules,) one-sided p of "no better than chance", each for the family of all rules.
+
+        excess: (rules, n) credit over that of guessing. Whole scenes change the sign of what they add, alike for all
+        rules (wild cluster bootstrap, Cameron, Gelbach and Miller 2008), and each t is compared with the largest one
+        under such signs (Westfall and Young 1993); so trying many rules is paid for, and what repeats within a scene
+        is one observation.
+        """
+        sums = np.stack([self._sum_clusters(row) for row in excess])
+        spread = np.sqrt((sums**2).sum(axis=1))
+        scaled = np.where(spread[:, None] > 1e-9, sums / np.maximum(spread, 1e-9)[:, None], 0.0)
+        signs = rng.choice((-1.0, 1.0), size=(self.count, _SIGNS))
+        largest = (scaled @ signs).max(axis=0)
+        above = (largest[None] >= scaled.sum(axis=1)[:, None] - 1e-9).sum(axis=1)
+        return np.asarray((1 + above) / (1 + _SIGNS))
 
     def _measure_spread(self, excess: FloatArray) -> float:
         """Standard deviation of the sum of `excess` (n,) over redrawn scenes; 0 for one scene."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import FloatArray, Item
 from vgbench_gen.geometry.poses import rotation_angle_deg
-from vgbench_gen.quality.findings import MAX_ITEMS, Finding
+from vgbench_gen.quality.findings import MAX_ITEMS, NEEDED, Finding
 from vgbench_gen.quality.questions import Question
 from vgbench_gen.store import pictures
 from vgbench_gen.tasks.base import tasks
@@ -86,32 +86,18 @@ def describe_appearance(item: Item, images: Sequence[bytes]) -> ItemAppearance:
     )
 
 
-def find_near_duplicates(sights: Iterable[ItemAppearance], gates: Gates) -> list[Finding]:
-    """Groups of one task and scene that ask nearly the same: by pose, by look, and by target on one frame."""
+def find_near_duplicates(sights: Iterable[ItemAppearance], gates: Gates) -> dict[str, list[str]]:
+    """Ids of the questions that ask nearly what another one of their task and scene asks: by pose, by look, and by
+    target on one frame."""
     buckets: dict[tuple[str, str, str], list[ItemAppearance]] = defaultdict(list)
     for sight in sights:
         buckets[sight.task, sight.source, sight.scene_id].append(sight)
-    tasks = sorted({task for task, _, _ in buckets})
-    count = Counter(task for (task, _, _), members in buckets.items() for _ in members)
-    found: dict[tuple[str, str], list[str]] = defaultdict(list)
-    pairs: Counter[tuple[str, str]] = Counter()
-    posed: Counter[str] = Counter()
-    for (task, _, _), members in sorted(buckets.items()):
-        posed[task] += sum(set(sight.frames) <= set(sight.poses) for sight in members)
+    found: dict[str, dict[str, None]] = defaultdict(dict)
+    for _, members in sorted(buckets.items()):
         # One of each group: twins and other forms of one truth are no duplicates of it.
-        groups = list({sight.group: sight for sight in members}.values())
-        for name, a, b in _pair_near_duplicates(groups, gates):
-            pairs[task, name] += 1
-            found[task, name] += [a.id, b.id]
-    lines = []
-    for task in tasks:
-        for name in ("pose", "look", "target"):
-            ids = tuple(dict.fromkeys(found[task, name]))[:MAX_ITEMS]
-            detail = f"stored poses for {posed[task]} of {count[task]}" if name == "pose" else ""
-            line = Finding("near duplicates", name, task, n=count[task], value=float(pairs[task, name]), unit="count",
-                           bar="= 0", detail=detail, items=ids)  # fmt: skip
-            lines.append(line.judge(not pairs[task, name], 1))
-    return lines
+        for name, _, later in _pair_near_duplicates(list({one.group: one for one in members}.values()), gates):
+            found[f"near by {name}"][later.id] = None
+    return {name: list(ids) for name, ids in found.items()}
 
 
 def _pair_near_duplicates(
@@ -169,46 +155,42 @@ def audit_scene_shares(
     lines = []
     for task in sorted({question.task for question in questions}):
         members = [question for question in questions if question.task == task]
-        counts = Counter((question.source, question.scene) for question in members)
-        over: list[tuple[float, str, str]] = []
-        for (source, scene), count in counts.items():
+        over: list[tuple[float, int, int, str]] = []
+        for (source, scene), count in Counter((question.source, question.scene) for question in members).items():
+            allowed = max(share, fair / max(scenes.get(source, 1), 1)) * len(members)
             # Never less than one pair of twins, as the planner has it.
-            most = max(2, int(max(share, fair / max(scenes.get(source, 1), 1)) * len(members) + 1e-9))
-            over.append((count / min(most, len(members)), scene, source))
-        worst, scene, source = max(over)
-        top = 100 * counts[source, scene] / len(members)
-        limit = 100 * max(share, fair / max(scenes.get(source, 1), 1))
-        ids = tuple(question.id for question in members if question.scene == scene)[:MAX_ITEMS]
-        line = Finding("scene share", "fullest", task, source=source, n=len(members), value=top,
-                       bar=f"<= {min(limit, 100):.1f}" if required else "", detail=scene, items=ids)  # fmt: skip
-        lines.append(line.judge(worst <= 1, 1) if required else line)
+            most = min(max(2, int(allowed + 1e-9)), len(members))
+            over.append((count / most, count, most, scene))
+        worst, held, most, fullest = max(over)
+        ids = tuple(question.id for question in members if question.scene == fullest)[:MAX_ITEMS]
+        line = Finding("scene share", fullest, task, n=len(members), value=100 * held / len(members), items=ids)
+        lines.append(replace(line, limit=100 * most / len(members)).judge(worst <= 1) if required else line)
     return lines
 
 
-def audit_partners(questions: Sequence[Question], required: bool) -> list[Finding]:
-    """Share of questions with a consistency partner, and partners that stand alone or in another task.
+def audit_partners(questions: Sequence[Question], required: bool) -> Finding:
+    """Share of questions with a consistency partner; partners that stand alone or in another cell make it fall.
 
     The share is of choices and open-ended questions: a build pairs no claims, whose partners are their twins. Below
-    `CONCLUSIVE` of them it is "few", since a handful of scenes cannot give every task its pairs.
+    `NEEDED` of them it is not judged, since a handful of scenes cannot give every task its pairs.
 
-    required: whether the set is meant to have them; a set without any is then red.
+    required: whether the set is meant to have them.
     """
     paired: dict[str, list[Question]] = defaultdict(list)
     for question in questions:
         if question.pair:
             paired[question.pair].append(question)
-    count = sum(map(len, paired.values()))
     may = sum(question.form != "judgment" or bool(question.pair) for question in questions)
-    share = 100 * count / may if may else 0.0
-    line = Finding("partners", "share", n=may, value=share, bar=f">= {PAIRS_MIN:.0f}" if required else "")
-    lines = [line.judge(share >= PAIRS_MIN) if required else line]
+    share = 100 * sum(map(len, paired.values())) / may if may else 0.0
     broken = [
         members[0].id
         for members in paired.values()
         if len({q.cell for q in members}) != 1 or len(members) != (4 if members[0].form == "judgment" else 2)
     ]
-    lines.append(
-        Finding("partners", "broken", n=count, value=float(len(broken)), unit="count", bar="= 0",
-                items=tuple(broken[:MAX_ITEMS])).judge(not broken, 0)
-    )  # fmt: skip
-    return lines
+    line = Finding("partners", "questions with a partner", n=may, value=share, items=tuple(broken[:MAX_ITEMS]))
+    if broken:
+        return replace(line, detail=f"{len(broken)} partners stand alone or in another cell").judge(False)
+    if not required:
+        return line
+    line = replace(line, needed=NEEDED, limit=PAIRS_MIN)
+    return replace(line, verdict="not judged") if may < NEEDED else line.judge(share >= PAIRS_MIN)

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from vgbench_gen.quality import _values
-from vgbench_gen.quality.findings import MAX_ITEMS, Finding
 from vgbench_gen.quality.questions import Question
 from vgbench_gen.text.numbers import count_decimals, keep_digits
 
@@ -42,14 +40,9 @@ _MEASURED = re.compile(
 )
 
 
-def audit_wording(questions: Sequence[Question], _others: Sequence[Question] = ()) -> list[Finding]:
-    """One finding per defect over all questions; each asks for 0. Audits share this signature; `_others` is unused."""
-    lines = []
-    for name, defect in DEFECTS.items():
-        ids = [q.id for q in questions if defect(q)]
-        line = Finding(audit="wording", name=name, n=len(questions), value=float(len(ids)), unit="count", bar="0")
-        lines.append(replace(line, items=tuple(ids[:MAX_ITEMS])).judge(not ids, conclusive=1))
-    return lines
+def find_defects(questions: Sequence[Question]) -> dict[str, list[str]]:
+    """Ids of the questions that have a defect, by its name."""
+    return {name: [q.id for q in questions if defect(q)] for name, defect in DEFECTS.items()}
 
 
 def _join_all_text(question: Question) -> str:

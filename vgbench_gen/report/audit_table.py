@@ -1,199 +1,185 @@
-"""An audit in lines of text: every figure as a table, or what fell in a few lines."""
+"""An audit in words and files: a sentence, a line for each cell, what fell, and every figure as JSON and CSV."""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
 import math
-import re
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from itertools import chain
 from typing import Any
 
 from vgbench_gen.core.columns import WIDTH, format_columns
 from vgbench_gen.core.lines import guard_formula
-from vgbench_gen.pipeline.audit import AuditLine, AuditReport, Where
-from vgbench_gen.quality.findings import CONCLUSIVE, Finding
+from vgbench_gen.pipeline.audit import AuditReport
+from vgbench_gen.quality.findings import AT_LEAST, CELL_KINDS, Finding, Kind, Verdict
 
-ORDER = {"red": 0, "few": 1, "green": 2, "reported": 3, "skipped": 4}
-# The text of the bar in full stands in the files; a screen is narrow.
-_OR_P = re.compile(r",? or p >= [0-9.]+ \(Holm\)")
-BRIEF_LINES = 15
-_BRIEF_NOTES = 5
-_HEADS = ("verdict", "value", "95 % interval", "chance", "bar", "n", "on", "what")
-_RIGHT = ("value", "chance", "n")
-_DROP = ("on", "n", "95 % interval", "chance")  # where the screen is narrow; the page has them
-
-
-@dataclass(frozen=True, slots=True)
-class AuditRow:
-    """The lines of one family of figures and cell, as one row."""
-
-    where: Where
-    """Which questions the row is about: "pool", "release", "set" or "solvers", as in `AuditLine`."""
-    worst: Finding
-    """The figure to look at first."""
-    more: int
-    """How many other figures the row stands for."""
+NAMES: Mapping[Kind, tuple[str, str]] = {  # the head of a column, and what is measured
+    "text": ("text only", "text-only accuracy"),
+    "rule": ("best rule", "accuracy of the best fixed rule"),
+    "image rule": ("best image rule", "accuracy of the best rule on the images"),
+    "solver": ("solver", "accuracy of the solver"),
+    "wrong image": ("wrong image", "accuracy of the solver with another question's images"),
+    "answers": ("right answers", "right answers"),
+    "repeats": ("repeats", "questions that repeat another"),
+    "wording": ("wording", "defects of wording"),
+    "scene share": ("fullest scene", "share of the fullest scene"),
+    "evidence": ("evidence", "answers that do not hold by their evidence"),
+    "partners": ("partners", "partners"),
+    "control": ("control", "accuracy of the learners"),
+}
+TEXT: tuple[Kind, ...] = ("text", "rule")  # what only many questions can judge
+VERDICTS: Mapping[Verdict, str] = {"fell": "fell", "not judged": "not judged", "holds": "holds", "reported": "no limit"}
+_FELL_LINES = 15
+_NUMBERS = ("value", "low", "high", "chance", "limit", "p")
 
 
-def make_rows(lines: Iterable[AuditLine]) -> list[AuditRow]:
-    """One row per line, worst first."""
-    return [AuditRow(line.where, line.finding, 0) for line in sorted(lines, key=_rank)]
+def sort_findings(findings: Iterable[Finding]) -> list[Finding]:
+    """The worst first: by verdict, then by how surely a figure is beyond its limit, then by how far."""
+    return sorted(findings, key=_rank)
 
 
-def merge_fallen(report: AuditReport) -> list[AuditRow]:
-    """The bars that fell, worst first: one row per figure, but of tests of distributions one per cell.
+def _rank(found: Finding) -> tuple[Any, ...]:
+    surely = (0.0 if found.fell else 1.0) if math.isnan(found.p) else found.p
+    beyond = found.value - found.limit
+    far = 0.0 if math.isnan(beyond) else beyond if found.kind in AT_LEAST else -beyond
+    return [*VERDICTS].index(found.verdict), surely, far, [*NAMES].index(found.kind), name_cell(found), found.name
 
-    One leak moves many quantities at once; a row per cell says it, and the files hold each.
+
+def arrange_cells(findings: Iterable[Finding]) -> tuple[list[Kind], dict[str, dict[Kind, Finding]]]:
+    """(kinds that some cell has, cell -> kind -> figure), the cell with the worst figure first; without `is_whole`.
+
+    A figure of a task stands in all its cells.
     """
-    groups: dict[tuple[str, ...], list[AuditLine]] = {}
-    for line in sorted(report.fell, key=_rank_fallen):
-        found = line.finding
-        which = ("", "") if found.unit == "KS" else (found.name, found.source)
-        groups.setdefault((line.where, found.audit, found.task, found.form, *which), []).append(line)
-    return [AuditRow(members[0].where, members[0].finding, len(members) - 1) for members in groups.values()]
+    ranked = [found for found in sort_findings(findings) if not is_whole(found)]
+    names = {found.task: [name_cell(one) for one in ranked if one.form and one.task == found.task] for found in ranked}
+    cells: dict[str, dict[Kind, Finding]] = {}
+    for found in ranked:
+        for name in [name_cell(found)] if found.form else names[found.task] or [found.task]:
+            cells.setdefault(name, {}).setdefault(found.kind, found)
+    return [kind for kind in NAMES if any(kind in figures for figures in cells.values())], cells
 
 
-def _rank_fallen(line: AuditLine) -> tuple[Any, ...]:
-    """What luck cannot move first, then by how surely a bar fell."""
-    found = line.finding
-    return 0.0 if math.isnan(found.p) else found.p, -measure_badness(found), *_rank(line)
-
-
-def _rank(line: AuditLine) -> tuple[Any, ...]:
-    found = line.finding
-    return (
-        ORDER[found.verdict],
-        ("pool", "set", "solvers", "release").index(line.where),
-        found.audit,
-        found.task,
-        found.form,
-        -measure_badness(found),
-        found.name,
-        found.source,
-    )
-
-
-def measure_badness(found: Finding) -> float:
-    """How far a figure is on the wrong side, comparable within one family and cell."""
-    if math.isnan(found.value):
-        return -math.inf
-    if found.bar.startswith(">="):
-        return -found.value
-    return found.value - (0.0 if math.isnan(found.chance) else found.chance)
+def is_whole(found: Finding) -> bool:
+    """Whether the figure is about the set or the audit as a whole, and not about a task."""
+    return not found.task or found.kind not in CELL_KINDS
 
 
 def name_cell(found: Finding) -> str:
-    """Task, question type and source, "all" where the line is about all of them."""
-    return " ".join(filter(None, (found.task, found.form, found.source))) or "all"
+    """Task and question type, "all questions" where the figure is about all of them."""
+    return "/".join(filter(None, (found.task, found.form))) or "all questions"
 
 
-def format_value(found: Finding) -> str:
-    """The value in its unit; "" where there is none."""
-    suffix = {"%": " %", "KS": " points"}.get(found.unit, "")
-    return number(found.value, found.unit) + ("" if math.isnan(found.value) else suffix)
+def format_number(value: float, unit: str) -> str:
+    """A figure as its unit is read: whole counts, else one decimal; "" where there is none."""
+    return "" if math.isnan(value) else f"{value:.{int(unit == '%')}f}"
 
 
-def format_interval(found: Finding) -> str:
-    """The interval, "" where there is none."""
-    if math.isnan(found.low) or math.isnan(found.high):
-        return ""
-    return f"[{number(found.low, found.unit)}, {number(found.high, found.unit)}]"
+def format_limits(found: Finding) -> list[str]:
+    """What guessing gives and what is allowed, where there is such; of a figure that is not judged, what it lacks."""
+    if found.verdict == "not judged":
+        return [f"{found.n} of {found.needed} questions"] if found.n < found.needed else []
+    ends = {"chance": found.chance, "at least" if found.kind in AT_LEAST else "at most": found.limit}
+    return [f"{name} {format_number(end, found.unit).removesuffix('.0')}" for name, end in ends.items() if end == end]
 
 
-def number(value: float, unit: str) -> str:
-    """A figure as its unit is read: whole counts, else one decimal."""
-    if math.isnan(value):
-        return ""
-    return f"{value:.0f}" if unit == "count" else f"{value:.1f}"
+def describe(found: Finding) -> str:
+    """The figure in plain words, without its cell and verdict."""
+    what = NAMES[found.kind][1] + (f" ({found.name.replace('_', ' ')})" if found.name else "")
+    value, low, high = (format_number(end, found.unit) for end in (found.value, found.low, found.high))
+    if value and found.verdict != "not judged":
+        interval = f" [{low}, {high}]" if low and high else ""
+        what = f"{value} {what}" if found.unit == "count" else f"{what} {value} %{interval}"
+    return ", ".join([what, *format_limits(found)]) + (f": {found.detail}" if found.detail else "")
 
 
-def format_table_lines(report: AuditReport, width: int = WIDTH) -> list[str]:
-    """Every figure as a line of a table, with a line of counts and the notes below."""
-    return [*_format_rows(make_rows(report.lines), width), "", summarise(report), *describe_few(report), *report.notes]
+def count_verdicts(findings: Iterable[Finding]) -> dict[str, int]:
+    """The number of figures of each verdict."""
+    found = Counter(finding.verdict for finding in findings)
+    return {verdict: found[verdict] for verdict in VERDICTS}
 
 
-def format_brief_lines(report: AuditReport, page: str, width: int = WIDTH) -> list[str]:
-    """What an audit found in at most `BRIEF_LINES` lines: how many figures, the fallen ones worst first, the notes.
-
-    page: where all figures stand.
-    """
-    notes = [*describe_power(report), *report.notes][:_BRIEF_NOTES]
-    fallen = merge_fallen(report)
-    few = describe_few(report)
-    room = BRIEF_LINES - 3 - len(few) - len(notes)  # beside the sentence, the figures left out and the page
-    rows = min(len(fallen), room)
-    while rows and len(shown := _format_rows(fallen[:rows], width)) > room:
-        rows -= 1
-    shown = shown if rows else []
-    left = sum(1 + row.more for row in fallen[rows:])
-    more = [f"… and {left} more"] if left else []
-    return [summarise(report), *few, *shown, *more, *notes, f"all figures: {page}"]
-
-
-def _format_rows(rows: Sequence[AuditRow], width: int) -> list[str]:
-    """Heads and rows in columns."""
-    body = [
-        (
-            "RED" if row.worst.fell else row.worst.verdict,
-            format_value(row.worst),
-            format_interval(row.worst),
-            number(row.worst.chance, row.worst.unit),
-            _OR_P.sub(" or p", row.worst.bar),
-            row.worst.n,
-            row.where,
-            f"{row.worst.audit}, {name_cell(row.worst)}: {row.worst.name}" + (f" (+{row.more})" if row.more else ""),
-        )
-        for row in rows
-    ]
-    return format_columns(body, heads=_HEADS, right=_RIGHT, drop=_DROP, width=width)
+def summarise_figures(findings: Iterable[Finding]) -> str:
+    """How many of the figures that have a limit hold, are not judged, and fell."""
+    counts = count_verdicts(findings)
+    scarce = f", {counts['not judged']} not judged for want of questions" if counts["not judged"] else ""
+    limited = sum(counts.values()) - counts["reported"]
+    return f"{counts['holds']} of {limited} figures hold{scarce}, {counts['fell'] or 'none'} fell"
 
 
 def summarise(report: AuditReport) -> str:
-    """How many bars fell, in one sentence."""
-    counts = count_verdicts(report.lines)
-    told = ", ".join(f"{counts[name]} {name}" for name in ORDER if counts[name])
-    red = counts["red"]
-    bars = "no bar fell" if not red else "1 bar fell" if red == 1 else f"{red} bars fell"
-    return f"{report.dataset}: {report.items} questions, {len(report.lines)} figures ({told}): {bars}"
+    """The audit in one sentence."""
+    cells = "1 cell" if len(report.cells) == 1 else f"{len(report.cells)} cells"
+    return f"{report.dataset}: {report.items} questions in {cells}: {summarise_figures(report.findings)}"
 
 
-def describe_few(report: AuditReport) -> list[str]:
-    """In a sentence, that most figures with a bar rest on too few questions; nothing where most are judged."""
-    counts = count_verdicts(report.lines)
-    few, barred = counts["few"], counts["red"] + counts["few"] + counts["green"]
-    return [f"{few:,} of {barred:,} checks are inconclusive: not enough questions."] if 2 * few > barred else []
+def describe_need(report: AuditReport) -> str:
+    """How many questions and scenes it takes to judge a cell; "" where the text of one is judged."""
+    found = [finding for finding in report.findings if finding.kind in TEXT and finding.verdict != "reported"]
+    if not found or any(finding.verdict != "not judged" for finding in found):
+        return ""
+    needed = max(finding.needed for finding in found)
+    scenes = [needed * cell["scenes"] / cell["judged"] for cell in report.cells.values() if cell["judged"]]
+    ends = dict.fromkeys(f"{float(f'{end:.2g}'):,.0f}" for end in (min(scenes), max(scenes))) if scenes else ()
+    give = f", as about {' to '.join(ends)} scenes like these give" if ends else ""
+    return f"No cell has enough questions to judge its text: that takes {needed} of a task and question type{give}."
 
 
-def describe_power(report: AuditReport) -> list[str]:
-    """In a sentence, from which excess on the text-only classifiers would have shown a leak, over tasks and forms."""
-    lines = [line for line in report.lines if line.finding.audit == "blind" and not math.isnan(line.finding.seen)]
-    pooled = {line.finding.task for line in lines if line.where == "pool"}
-    found: dict[tuple[str, str], Finding] = {}
-    for line in lines:
-        if line.where == "pool" or line.finding.task not in pooled:
-            best = found.setdefault((line.finding.task, line.finding.form), line.finding)
-            if line.finding.seen < best.seen:
-                found[line.finding.task, line.finding.form] = line.finding
-    enough = [finding.seen for finding in found.values() if finding.n >= CONCLUSIVE]
-    told = []
-    if enough:
-        ends = " to ".join(dict.fromkeys(f"{end:.1f}" for end in (min(enough), max(enough))))
-        kinds = "1 cell" if len(enough) == 1 else f"{len(enough)} cells"
-        told.append(
-            f"A leak in the text would have been seen from {ends} points above chance in {kinds} of task and type"
-        )
-    if few := len(found) - len(enough):
-        kinds = "1 cell" if few == 1 else f"{few} cells"
-        told.append(f"{kinds} of task and type with fewer than {CONCLUSIVE} in the pool: their text is not judged")
-    return [f"{'; '.join(told)}."] if told else []
+def make_table(findings: Iterable[Finding]) -> tuple[list[str], list[list[str]]]:
+    """(heads, rows): a row for each cell, the worst first, with its figures in short."""
+    kinds, cells = arrange_cells(findings)
+    rows = []
+    for cell, figures in cells.items():
+        shown = {kind: _format_short(found) for kind, found in figures.items()}
+        text = [kind for kind in TEXT if kind in figures]
+        if text and all(figures[kind].verdict == "not judged" for kind in text):
+            shown |= dict.fromkeys(text, "") | {text[0]: ": ".join(["not judged", *format_limits(figures[text[0]])])}
+        rows.append([cell, *(shown.get(kind, "") for kind in kinds)])
+    return ["cell", *(NAMES[kind][0] for kind in kinds)], rows
 
 
-def count_verdicts(lines: Sequence[AuditLine]) -> dict[str, int]:
-    """The number of lines of each verdict."""
-    return {name: sum(line.finding.verdict == name for line in lines) for name in ORDER}
+def _format_short(found: Finding) -> str:
+    if found.verdict == "not judged":
+        return "not judged"
+    value, low, high = (
+        f"{end:.{int(found.unit == '%' and end < 10)}f}" for end in (found.value, found.low, found.high)
+    )
+    interval = f" [{low}, {high}]" if found.kind == "text" and low != "nan" else ""
+    return "" if value == "nan" else value + interval + (" fell" if found.fell else "")
+
+
+def format_lines(report: AuditReport, page: str, width: int = WIDTH, everything: bool = False) -> list[str]:
+    """What an audit found: a sentence, a line for each cell, what fell in at most 15 lines, the notes and the page.
+
+    everything: tell of every figure, not of the fallen ones alone.
+    """
+    wrap = partial(textwrap.wrap, width=width, subsequent_indent="    ", break_on_hyphens=False)
+    need = describe_need(report)
+    told = [
+        f"{VERDICTS[found.verdict]}: {name_cell(found)}: {describe(found)}"
+        for found in sort_findings(report.findings if everything else report.fell)
+    ]
+    shown = len(told)
+    while not everything and sum(len(wrap(line)) for line in told[:shown]) + (shown < len(told)) > _FELL_LINES:
+        shown -= 1
+    table = [need] if need else _format_cells(report.findings, width)
+    more = [f"… and {len(told) - shown} more that fell"] if shown < len(told) else []
+    lines = [summarise(report), *table, *told[:shown], *more, *report.notes]
+    return [*chain(*map(wrap, lines)), f"all figures: {page}"]
+
+
+def _format_cells(findings: Iterable[Finding], width: int) -> list[str]:
+    heads, rows = make_table(findings)
+    size = max((len(row[0]) for row in rows), default=0)
+    scarce = {row[0]: cell for row in rows for cell in row if cell.startswith("not judged:")}
+    full = [row for row in rows if row[0] not in scarce]
+    drop = heads[:2:-1]  # the last columns go first, where the screen is narrow
+    lines = format_columns(full, heads=heads, drop=drop, least=[size], text=False, width=width) if full else []
+    return lines + [f"{cell.ljust(size)}  {why}" for cell, why in scarce.items()]
 
 
 def as_json(report: AuditReport) -> dict[str, Any]:
@@ -201,40 +187,33 @@ def as_json(report: AuditReport) -> dict[str, Any]:
     return {
         "dataset": report.dataset,
         "items": report.items,
-        "tested": report.tested,
-        "verdicts": count_verdicts(report.lines),
+        "verdicts": count_verdicts(report.findings),
         "cells": report.cells,
         "notes": report.notes,
-        "findings": [{"where": line.where, **_record(line.finding)} for line in report.lines],
+        "findings": [as_record(found) for found in report.findings],
     }
 
 
-def format_csv(report: AuditReport) -> str:
-    """One line per figure; the ids behind it joined by spaces."""
+def as_record(found: Finding) -> dict[str, Any]:
+    """A figure as JSON-ready values, rounded to six decimals; null where there is no number."""
+    numbers = {name: getattr(found, name) for name in _NUMBERS}
+    rounded = {name: round(value, 6) if math.isfinite(value) else None for name, value in numbers.items()}
+    return asdict(found) | rounded | {"items": list(found.items)}
+
+
+def read_record(record: Mapping[str, Any]) -> Finding:
+    """The figure that `as_record` wrote. Raises TypeError or ValueError where it is none."""
+    from pydantic import TypeAdapter
+
+    plain = dict(record)
+    none = {name: math.nan for name in _NUMBERS if plain.get(name) is None}
+    return TypeAdapter(Finding).validate_python(plain | none)
+
+
+def format_csv(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table for spreadsheets, which must not take a text for a formula."""
     out = io.StringIO()
-    names = ["where", *_record(Finding("", ""))]
-    writer = csv.DictWriter(out, names, lineterminator="\n")
-    writer.writeheader()
-    for line in report.lines:
-        cells = {"where": line.where, **_record(line.finding), "items": " ".join(line.finding.items)}
-        writer.writerow({name: guard_formula(cell) for name, cell in cells.items()})
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(heads)
+    writer.writerows(map(guard_formula, row) for row in rows)
     return out.getvalue()
-
-
-def format_bias_csv(report: AuditReport) -> str:
-    """One line per question of the dataset: its id and its bias score."""
-    return "id,bias\n" + "".join(f"{guard_formula(name)},{score:.6f}\n" for name, score in sorted(report.bias.items()))
-
-
-def format_json(value: Any) -> str:
-    """JSON with sorted keys and two spaces, so that two can be compared by eye."""
-    return json.dumps(value, sort_keys=True, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
-
-
-def _record(found: Finding) -> dict[str, Any]:
-    record = asdict(found)
-    del record["test"]
-    for name in ("value", "low", "high", "chance", "p", "seen"):
-        value = record[name]
-        record[name] = round(value, 6) if math.isfinite(value) else None
-    return record | {"items": list(found.items)}

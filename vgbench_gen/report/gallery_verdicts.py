@@ -11,13 +11,13 @@ from vgbench_gen.quality.review.lines import keep_last
 from vgbench_gen.quality.review.log import FOLDER, read_logs
 from vgbench_gen.store.files import dataset_error
 
-_LINE = ("where", "audit", "name", "task", "form", "source", "verdict", "bar", "unit", "detail")
-_NUMBERS = ("n", "value", "low", "high", "chance")
+_LINE = ("kind", "name", "task", "form", "verdict", "unit", "detail")
+_NUMBERS = ("n", "value", "low", "high", "chance", "limit")
 _MAX_BYTES = 256 * 2**20
 
 
 def read_audit(folder: Path, rows: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Lines of `audit/audit.json` that name items, those items as rows; [] where no audit was made.
+    """Figures of `audit/audit.json` that name items, those items as rows; [] where no audit was made.
 
     rows: item id -> row. Items that the gallery does not hold are left out.
 

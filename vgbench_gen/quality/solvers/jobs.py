@@ -21,8 +21,7 @@ from vgbench_gen.tasks.solving import Image, ImageRule, NoSolver, Score, Solver,
 
 Kind = Literal["solver", "wrong image", "trivial"]
 
-PER_CELL = 100
-RULES_PER_CELL = 400
+PER_CELL, RULES_PER_CELL = 100, 200
 _JOB_SIZE = 25  # enough scenes for the control, few enough images to hold in memory
 _PARTNERS = 4  # other questions' images per question; features are there already, so they cost little
 

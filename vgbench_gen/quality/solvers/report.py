@@ -1,138 +1,88 @@
-"""From outcomes to the lines of the audit table (`docs/validity.md#solvers`).
-
-A line is judged by its bar alone here; `quality.family` judges it among all figures of an audit.
-"""
+"""From outcomes to the figures of an audit (`docs/validity.md#solvers`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import FloatArray
-from vgbench_gen.quality.findings import MAX_ITEMS, ChanceTest, Finding, Verdict
+from vgbench_gen.quality.findings import MAX_ITEMS, Finding, measure_accuracy
 from vgbench_gen.quality.intervals import Clusters
-from vgbench_gen.quality.questions import Question
-from vgbench_gen.quality.solvers.jobs import (
-    PER_CELL,
-    RULES_PER_CELL,
-    Kind,
-    SolverJob,
-    SolverOutcome,
-    find_solvers,
-    plan,
-    run,
-)
+from vgbench_gen.quality.rules import judge_best
+from vgbench_gen.quality.solvers.jobs import SolverOutcome, find_solvers
 
-WRONG_IMAGE_POINTS = 3.0
-TRIVIAL_POINTS = 5.0
-_FEWEST = 50  # questions below which no verdict is given
-_ORDER: tuple[Kind, ...] = ("solver", "wrong image", "trivial")
-
-Mapper = Callable[[Callable[[SolverJob], list[SolverOutcome]], Sequence[SolverJob]], Iterable[list[SolverOutcome]]]
-
-
-def solve(
-    questions: Iterable[Question],
-    folder: str,
-    per_cell: int = PER_CELL,
-    rules_per_cell: int = RULES_PER_CELL,
-    mapper: Mapper = map,
-    seed: int = 0,
-) -> list[Finding]:
-    """All lines of a dataset.
-
-    Args:
-        questions: what stands in the dataset, in its order.
-        folder: the dataset, as `vgbench_gen.load` takes it.
-        per_cell, rules_per_cell: see `jobs.plan`; 0 for every question.
-        mapper: applies a function to all jobs, for example the `map` of a process pool; any order will do.
-        seed: of the bootstrap intervals.
-
-    Raises:
-        DatasetError: the dataset or an image is missing or damaged.
-    """
-    jobs = plan(questions, folder, per_cell, rules_per_cell)
-    return make_findings((outcome for done in mapper(run, jobs) for outcome in done), seed)
+WRONG_IMAGE_POINTS, IMAGE_RULE_POINTS = 3.0, 5.0  # off chance, and over chance, that are allowed
+_FEWEST = 50  # questions below which nothing is judged
 
 
 def make_findings(outcomes: Iterable[SolverOutcome], seed: int = 0) -> list[Finding]:
-    """One line per kind, task, form and name; solvers first, then the control, then the trivial rules."""
-    lines: dict[tuple[int, str, str, str], list[SolverOutcome]] = {}
+    """Per task and form: the first solver that the task declares with a goal, the same with the images of other
+    questions, and the best image rule of those that must guess."""
+    cells: dict[tuple[str, str], list[SolverOutcome]] = {}
     for outcome in outcomes:
-        key = (_ORDER.index(outcome.kind), outcome.task, outcome.form, outcome.name)
-        lines.setdefault(key, []).append(outcome)
-    return [_make_finding(sorted(lines[key], key=lambda o: (o.id, o.credit)), seed) for key in sorted(lines)]
+        cells.setdefault((outcome.task, outcome.form), []).append(outcome)
+    findings = []
+    for (task, form), members in sorted(cells.items()):
+        members = sorted(members, key=lambda o: (o.id, o.name, o.credit))
+        if judged := next((solver for solver in find_solvers(task) if not np.isnan(solver.goal)), None):
+            mine = [o for o in members if o.name == judged.name]
+            findings += _judge_solver([o for o in mine if o.kind == "solver"], judged.goal, seed)
+            findings += _judge_wrong_images([o for o in mine if o.kind == "wrong image"], seed)
+        rules = [o for o in members if o.kind == "trivial" and not o.allowed_because]
+        findings += [_judge_image_rules(Finding("image rule", task=task, form=form), rules, seed)] if rules else []
+    return findings
 
 
-def _make_finding(outcomes: Sequence[SolverOutcome], seed: int) -> Finding:
+def _measure(
+    line: Finding, outcomes: Sequence[SolverOutcome], seed: int
+) -> tuple[Finding, Clusters, FloatArray, FloatArray]:
     first = outcomes[0]
-    credit = np.array([outcome.credit for outcome in outcomes])
-    clusters = Clusters(
-        [outcome.scene for outcome in outcomes], rng_for(seed, "solvers", first.kind, first.task, first.form)
-    )
-    value, (low, high) = 100 * float(credit.mean()), (100 * end for end in clusters.interval(credit))
-    chance = 100 * float(np.mean([outcome.chance for outcome in outcomes]))
-    ids = {outcome.id for outcome in outcomes}
-    bar, verdict, test = _judge_value(first, clusters, credit, chance)
-    return Finding(
-        audit=first.kind,
-        name=first.name,
-        task=first.task,
-        form=first.form,
-        n=len(outcomes),
-        value=value,
-        low=low,
-        high=high,
-        chance=chance,
-        bar=bar,
-        verdict="few" if bar and len(ids) < _FEWEST else verdict,
-        detail=_write_detail(outcomes, len(ids)),
-        test=test,
-        items=_list_questions_behind(outcomes),
-    )
+    credit, chance = (np.array([getattr(o, name) for o in outcomes]) for name in ("credit", "chance"))
+    clusters = Clusters([o.scene for o in outcomes], rng_for(seed, "solvers", first.kind, first.task, first.form))
+    line = replace(line, name=first.name, task=first.task, form=first.form, needed=_FEWEST)
+    unread = sum(not o.read for o in outcomes)
+    detail = f"{unread} not read (wording unknown), counted as guesses" if unread else ""
+    return measure_accuracy(replace(line, detail=detail), clusters, credit, chance), clusters, credit, chance
 
 
-def _judge_value(
-    line: SolverOutcome, clusters: Clusters, credit: FloatArray, chance: float
-) -> tuple[str, Verdict, ChanceTest | None]:
-    """(bar, verdict of the figure by itself, the test by which it is judged among others)."""
-    value, error = 100 * float(credit.mean()), 100 * clusters.measure_error(credit, chance / 100)
-    if line.kind == "solver":
-        goal = next(solver.goal for solver in find_solvers(line.task) if solver.name == line.name)
-        if np.isnan(goal):
-            return "", "reported", None
-        test = ChanceTest(clusters.test_below(credit, goal / 100))
-        return f">= {goal:.1f}", "green" if value >= goal else "red", test
-    if line.kind == "wrong image":
-        lowest, highest = chance - WRONG_IMAGE_POINTS, chance + WRONG_IMAGE_POINTS
-        p = min(clusters.test_above(credit, highest / 100), clusters.test_below(credit, lowest / 100))
-        test = ChanceTest(min(2 * p, 1.0), error, clusters.count, WRONG_IMAGE_POINTS, beyond=True)
-        return f"{lowest:.1f} to {highest:.1f}", "green" if lowest <= value <= highest else "red", test
-    if line.allowed_because:
-        return "", "reported", None
-    most = chance + TRIVIAL_POINTS
-    p = clusters.test_above(credit, most / 100)
-    test = ChanceTest(p, error, clusters.count, TRIVIAL_POINTS, beyond=True)
-    return f"<= {most:.1f}", "green" if value <= most else "red", test
+def _judge_solver(outcomes: Sequence[SolverOutcome], goal: float, seed: int) -> list[Finding]:
+    """Whether looking solves the questions; behind the figure stand those that the solver missed."""
+    if not outcomes:
+        return []
+    line, clusters, credit, _ = _measure(Finding("solver"), outcomes, seed)
+    missed = sorted((o.credit, o.id) for o in outcomes if o.credit < 1)
+    line = replace(line, limit=goal, p=clusters.test_below(credit, goal / 100), items=_list_ids(missed))
+    return [line.judge(line.value >= goal)]
 
 
-def _write_detail(outcomes: Sequence[SolverOutcome], questions: int) -> str:
-    unread = sum(not outcome.read for outcome in outcomes)
-    parts = []
-    if outcomes[0].kind == "wrong image":
-        parts.append(f"{questions} questions, each with images of up to 4 others")
-    if outcomes[0].allowed_because:
-        parts.append(outcomes[0].allowed_because)
-    if unread:
-        parts.append(f"{unread} not read (wording unknown), counted as guesses")
-    return "; ".join(parts)
+def _judge_wrong_images(outcomes: Sequence[SolverOutcome], seed: int) -> list[Finding]:
+    """Whether the same solver falls to chance with the images of other questions; else options or texts tell."""
+    if not outcomes:
+        return []
+    line, clusters, credit, chance = _measure(Finding("wrong image"), outcomes, seed)
+    p = min(1.0, 2 * min(clusters.test_above(credit, chance), clusters.test_above(1 - credit, 1 - chance)))
+    right = sorted((-o.credit, o.id) for o in outcomes if o.credit > o.chance)
+    asked = len({o.id for o in outcomes})
+    line = replace(line, n=asked, limit=line.chance + WRONG_IMAGE_POINTS, p=p, items=_list_ids(right))
+    line = replace(line, detail="; ".join(filter(None, ["each with images of up to 4 others", line.detail])))
+    return [line.judge(abs(line.value - line.chance) <= WRONG_IMAGE_POINTS)]
 
 
-def _list_questions_behind(outcomes: Sequence[SolverOutcome]) -> tuple[str, ...]:
-    """Questions behind the line: those a solver missed, those a rule or the wrong image got right."""
-    sign = 1 if outcomes[0].kind == "solver" else -1
-    telling = [o for o in outcomes if (o.credit < 1 if sign > 0 else o.credit > o.chance)]
-    ranked = sorted(telling, key=lambda o: (sign * o.credit, o.id))
-    return tuple(dict.fromkeys(o.id for o in ranked))[:MAX_ITEMS]
+def _judge_image_rules(line: Finding, outcomes: Sequence[SolverOutcome], seed: int) -> Finding:
+    """The best of the rules that look at the image and understand nothing."""
+    first = {o.id: o for o in outcomes}
+    ids = sorted(first)
+    place = {name: k for k, name in enumerate(ids)}
+    credits: dict[str, FloatArray] = {}
+    for o in outcomes:
+        credits.setdefault(o.name, np.full(len(ids), np.nan))[place[o.id]] = o.credit
+    chance, scenes = np.array([first[name].chance for name in ids]), [first[name].scene for name in ids]
+    line = replace(line, n=len(ids), needed=_FEWEST)
+    return judge_best(line, credits, chance, ids, scenes, IMAGE_RULE_POINTS, seed)
+
+
+def _list_ids(ranked: Sequence[tuple[float, str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for _, name in ranked))[:MAX_ITEMS]

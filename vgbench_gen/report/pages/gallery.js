@@ -8,7 +8,7 @@
   const CODED = ["task", "type", "source", "scene", "difficulty"];
   const PARTNERS = ["twin", "pair", "group"];
   const KEYS = [...FACETS, "answer", ...PARTNERS, "ids", "audit", "q", "order", "page", "item"];
-  const NAMES = { twin: "twins", pair: "pair", group: "same truth", ids: "chosen items", audit: "audit line", answer: "answer", order: "shuffled" };
+  const NAMES = { twin: "twins", pair: "pair", group: "same truth", ids: "chosen items", audit: "figure of the audit", answer: "answer", order: "shuffled" };
   const LINKED = { twin: "has a twin", pair: "has a pair partner", group: "same truth in other forms" };
   const $ = (id) => document.getElementById(id);
 
@@ -65,7 +65,7 @@
   }));
   const partners = (key, row) => (members.get(key).get(index.coded[key].codes[row]) || []).filter((other) => other !== row);
 
-  // Rows -> audit lines and people's verdicts.
+  // Rows -> figures of the audit and people's verdicts.
   const linesOf = new Map();
   verdicts.audit.forEach((line) => {
     for (const row of line.items) {
@@ -78,7 +78,7 @@
     if (!reviewsOf.has(review.row)) reviewsOf.set(review.row, []);
     reviewsOf.get(review.row).push(review);
   }
-  const isFlagged = (row) => (linesOf.get(row) || []).some((line) => line.verdict === "red");
+  const isFlagged = (row) => (linesOf.get(row) || []).some((line) => line.verdict === "fell");
   function verdictsOf(row) {
     const found = [];
     if (isFlagged(row)) found.push("flagged");
@@ -89,11 +89,11 @@
     return found;
   }
   const verdictNames = new Map([
-    ["flagged", "flagged by a red audit line"], ["named", "named by an audit line"], ["unnamed", "named by no audit line"],
+    ["flagged", "behind a figure that fell"], ["named", "behind a figure of the audit"], ["unnamed", "behind no figure of the audit"],
   ]);
   for (const review of verdicts.reviews) verdictNames.set(`person:${review.verdict}`, `person: ${review.verdict}`);
   verdictNames.set("unreviewed", "not reviewed");
-  const lineKey = (line) => [line.audit, line.name, line.task, line.form].map(encodeURIComponent).join("/");
+  const lineKey = (line) => [line.kind, line.name, line.task, line.form].map(encodeURIComponent).join("/");
 
   // --- state in the address ------------------------------------------------------------------------------------------
 
@@ -105,7 +105,7 @@
       if (at < 0 || !KEYS.includes(key)) continue;
       const raw = part.slice(at + 1);
       try {
-        // The parts of an audit line are decoded one by one: a name may hold a slash.
+        // What names a figure of the audit is decoded one by one: a name may hold a slash.
         state[key] = key === "audit" ? raw : decodeURIComponent(raw);
       } catch { /* a torn escape: as if it were not there */ }
     }
@@ -137,7 +137,7 @@
 
   function auditRows(raw) {
     const wanted = raw.split("/").map((part) => { try { return decodeURIComponent(part); } catch { return part; } });
-    const names = ["audit", "name", "task", "form", "source"];
+    const names = ["kind", "name", "task", "form"];
     const rows = new Set();
     for (const line of verdicts.audit) {
       if (wanted.every((part, k) => k >= names.length || part === line[names[k]])) line.items.forEach((row) => rows.add(row));
@@ -435,16 +435,17 @@
   }
 
   // What fell and what people said; of the other figures of the audit only how many they are.
-  const TRIED = { blind: "a learner that reads only the text", rule: "a fixed rule that sees no image", trivial: "a trivial image heuristic",
-    solver: "a solver that looks at the images", "wrong image": "a solver with another question's images", exchange: "a test that compares right and wrong answers by" };
+  const TRIED = { text: "a learner that reads only the text", rule: "a fixed rule that sees no image", "image rule": "a fixed rule on the images",
+    solver: "a solver that looks at the images", "wrong image": "a solver with another question's images" };
   function said(row) {
     const found = [];
     const lines = linesOf.get(row) || [];
-    const fallen = lines.filter((line) => line.verdict === "red");
+    const fallen = lines.filter((line) => line.verdict === "fell");
     for (const line of fallen) {
-      const value = line.value === null ? "" : `: ${Number(line.value.toPrecision(4))} ${line.unit}`;
-      const allowed = /^([<>])= ([\d.]+)/.exec(line.bar);
-      const text = `${TRIED[line.audit] || line.audit} “${pretty(line.name)}”${value}${allowed ? `, where ${allowed[1] === "<" ? "at most" : "at least"} ${Number(allowed[2])} was allowed` : ""}`;
+      const name = line.name ? ` “${pretty(line.name)}”` : "";
+      const value = line.value === null ? "" : `: ${Number(line.value.toPrecision(4))}${line.unit === "%" ? " %" : ""}`;
+      const allowed = line.limit === null ? "" : `, where at ${line.kind === "solver" ? "least" : "most"} ${Number(line.limit.toPrecision(4))} was allowed`;
+      const text = `${TRIED[line.kind] || line.kind}${name}${value}${allowed}`;
       found.push(make("li", {}, make("span", { class: "flag bad" }, "fell"), " ", make("a", { href: hashOf({ audit: lineKey(line) }) }, text)));
     }
     for (const review of reviewsOf.get(row) || []) {
