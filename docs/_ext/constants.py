@@ -108,6 +108,8 @@ def read_constant(dotted: str) -> tuple[Any, str]:
 def describe(owner: Any, name: str) -> str:
     """The docstring, or else the comment, that the code gives a constant of a module or a field of a class."""
     if inspect.isclass(owner):
+        if not hasattr(sys.modules[owner.__module__], owner.__name__):
+            return ""  # made of a task's `margins`
         owner = next(base for base in owner.__mro__ if name in inspect.get_annotations(base))
     return CITATION.sub("", read_texts(owner).get(name, "")).strip()
 

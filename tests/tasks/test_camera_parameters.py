@@ -25,9 +25,14 @@ from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store import pictures
 from vgbench_gen.tasks.camera_parameters import CameraParameters
 from vgbench_gen.tasks.camera_parameters import task as module
-from vgbench_gen.tasks.camera_parameters.crops import crop_camera, keep_determined, propose_rects
+from vgbench_gen.tasks.camera_parameters.crops import (
+    SizeEvidence,
+    compute_parameter,
+    keep_determined,
+    make_shown_camera,
+    propose_rects,
+)
 from vgbench_gen.tasks.camera_parameters.estimate import score_by_lines
-from vgbench_gen.tasks.camera_parameters.quantities import SizeEvidence, compute_parameter
 from vgbench_gen.tasks.gates import CameraGates
 from vgbench_gen.tasks.records import make_camera_record
 from vgbench_gen.tasks.solving import Image, Unread, VisibleQuestion
@@ -79,7 +84,7 @@ def _bare(ask: str, *values: float) -> Fact:
 
 def test_hand_worked_crop() -> None:
     """A 320x240 crop at (100, 50), doubled: focal lengths double, centres move by the corner and the half pixel."""
-    camera = crop_camera(BASE, (100, 50, 320, 240), (640, 480))
+    camera = make_shown_camera(BASE, {"rect": [100, 50, 320, 240], "size": [640, 480]})
     expected = {
         "fx": 1152.0,
         "fy": 1140.0,
@@ -268,9 +273,7 @@ def test_twins_stay_on_their_side_of_the_tolerance(facts: list[Fact]) -> None:
         for seed in range(60):
             twins = TASK.claim_pair(fact, rng_for(seed, "t"))
             if twins is None:
-                # A narrow crop's principal point is known to as many pixels as the claim allows.
-                assert fact.ask in ("cx", "cy")
-                continue
+                continue  # with its noise, the false claim would be nearer than the margin
             made += 1
             assert abs(twins.true.value[0] - truth) <= band / 2 + digit
             assert abs(twins.false.value[0] - truth) > band
@@ -281,8 +284,8 @@ def test_twins_stay_on_their_side_of_the_tolerance(facts: list[Fact]) -> None:
             above += twins.true.value[0] > truth
             keys.add(twins.false.key)
         if fact.ask not in ("cx", "cy"):
-            assert made == 60
-            assert 12 <= above <= 48
+            assert made >= 48
+            assert 0.2 <= above / made <= 0.8
         asked[fact.ask] += made
         assert fact.truth_candidate.key not in keys
         assert keys <= {c.key for c in fact.candidates}

@@ -141,7 +141,7 @@ def test_a_wrong_depth_mapping_sinks_the_draft(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_region_without_cloud_has_no_second_route(facts: list[Fact]) -> None:
     fact = facts[0]
-    away = Candidate("away", np.array([1.0]), show={"rect": [5000, 5000, 5040, 5040]})
+    away = replace(fact.truth_candidate, show={"rect": [5000, 5000, 5040, 5040]})
     with pytest.raises(GeometryError):
         TASK.recheck(replace(fact, candidates=(away,), truth=0), small_view())
 
@@ -299,7 +299,7 @@ def test_twins_stand_on_either_side_of_the_margin() -> None:
 def test_claims_whose_tolerance_is_too_wide_for_the_margin_are_refused() -> None:
     fact = shown(facts_of(small_view(), limit=1)[0])
     for ratio_min in (1.10, 1.11):
-        task = MetricDepth(read_gates({"depths": {"ratio_min": ratio_min}}, "test"))
+        task = MetricDepth(read_gates({"metric_depth": {"ratio_min": ratio_min}}, "test"))
         if ratio_min < 1.05**2:
             with pytest.raises(ConfigError, match=r"'metric_depth': found ratio_min 1\.1 with .* at least 1\.103"):
                 task.claim_pair(fact, np.random.default_rng(0))
@@ -386,4 +386,4 @@ def test_open_answer_and_options_print_the_value(facts: list[Fact]) -> None:
     (picture,) = asked.pictures
     assert [op["rect"] for op in picture.ops] == [fact.truth_candidate.show["rect"]]
     x1, y1, x2, y2 = fact.truth_candidate.show["rect"]
-    assert asked.slots["region"] == f"[{x1}, {y1}, {x2}, {y2}]"
+    assert asked.slots["rect"] == f"[{x1}, {y1}, {x2}, {y2}]"

@@ -82,18 +82,12 @@ class CameraGates(ScalarGates):
     of the margin between options; beyond it the pixels do not tell the options apart."""
 
 
-class DepthMargins(ScalarGates):
-    """How far apart the depths of regions must be, for both tasks that ask about them.
+class DepthMargins(TaskGates):
+    """How far apart the depths of regions must be where the deepest or nearest is asked.
     `docs/constants.md#depth-of-regions` gives the reason of each number."""
 
     section = "depths"
 
-    ratio_min: float = 1.25
-    """Smallest ratio of two options where a depth in meters is asked."""
-    gap_min_m: float = 0.15
-    """Smallest difference between two options where a depth in meters is asked, meters."""
-    ratio_max: float = 3.0
-    """Largest ratio of the largest to the smallest option where a depth in meters is asked."""
     order_ratio_min: float = 1.15
     """Smallest ratio between the asked depth and every other depth of a set where the deepest or nearest region is
     asked."""
@@ -101,28 +95,6 @@ class DepthMargins(ScalarGates):
     """Smallest difference between these depths, meters."""
     order_ratio_max: float = 4.0
     """Largest ratio of two depths of one set of regions where the deepest or nearest is asked."""
-
-
-class DistanceMargins(ScalarGates):
-    """How far apart two objects may be, and by how much the options of a question about their distance must differ.
-    `docs/constants.md#object-distance` gives the reason of each number."""
-
-    section = "distance"
-
-    min_m: float = 0.4
-    """Smallest distance that is asked, meters; objects that are nearer to each other touch."""
-    max_m: float = 5.0
-    """Largest distance that is asked, meters; the range of depth sensors."""
-    rect_iou_max: float = 0.3
-    """Largest overlap (intersection over union) of the two projected rectangles, which must be told apart."""
-    box_iou_max: float = 0.05
-    """Largest overlap (intersection over union) of the two boxes in space."""
-    ratio_min: float = 1.30
-    """Smallest ratio of two options of one question; people and the best generators cannot tell less apart."""
-    gap_min_m: float = 0.15
-    """Smallest difference between two options of one question, meters."""
-    ratio_max: float = 3.0
-    """Largest ratio of the largest to the smallest option of one question."""
 
 
 class HomographyGates(TaskGates):
