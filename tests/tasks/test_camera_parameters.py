@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 import pytest
 
-from tests.lenient import replace_section, without_lines
+from tests.lenient import without_lines
 from tests.scene_factory import looking_at, room_scene
 from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.gates import Gates
@@ -33,7 +33,6 @@ from vgbench_gen.tasks.camera_parameters.crops import (
     propose_rects,
 )
 from vgbench_gen.tasks.camera_parameters.estimate import score_by_lines
-from vgbench_gen.tasks.gates import CameraGates
 from vgbench_gen.tasks.records import make_camera_record
 from vgbench_gen.tasks.solving import Image, Unread, VisibleQuestion
 from vgbench_gen.tasks.solving.lines import NOISE_PX, detect_segments
@@ -361,9 +360,9 @@ def test_fewer_frames_are_looked_at_than_facts_wanted() -> None:
 
 
 def test_rejects_say_what_was_missing(view: SceneView) -> None:
-    strict = CameraParameters(replace_section(Gates(), CameraGates(undecided_max=1e-4)))
-    narrow = CameraParameters(replace_section(Gates(), CameraGates(zoom_max=1.2)))
-    off = CameraParameters(replace_section(Gates(), CameraGates(principal_off_centre_min=0.35)))
+    strict = CameraParameters(Gates.model_validate({"camera_parameters": {"undecided_max": 1e-4}}))
+    narrow = CameraParameters(Gates.model_validate({"camera_parameters": {"zoom_max": 1.2}}))
+    off = CameraParameters(Gates.model_validate({"camera_parameters": {"principal_off_centre_min": 0.35}}))
     for task, ask, reason in (
         (strict, "cx", "pixels_undecided"),
         (strict, "fx", "pixels_undecided"),

@@ -95,6 +95,7 @@ class QuestionKind(Task):
     fact_evidence: ClassVar[type[FactEvidence]] = FactEvidence
     checks: ClassVar[tuple[Check, ...]] = (check_kind,)
     limits: ClassVar[Any]
+    own_gates: ClassVar[type[TaskGates]]
     _limits_base: ClassVar[type[TaskGates]] = TaskGates
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -103,11 +104,12 @@ class QuestionKind(Task):
             fields = {
                 "section": cls.name,
                 "__module__": cls.__module__,
+                "__qualname__": f"{cls.__qualname__}.own_gates",  # where pickle finds it
                 "__annotations__": dict.fromkeys(cls.margins, float),
             }
             given = fields | dict(cls.margins)
             kind = new_class(f"{cls.__name__}Gates", (cls._limits_base,), {}, lambda space: space.update(given))
-            cls.limits = OwnGates(kind)
+            cls.own_gates, cls.limits = kind, OwnGates(kind)
         if hasattr(cls, "name") and not hasattr(cls, "category_origin"):
             cls.category_origin = dict.fromkeys(cls.formats, f"{cls.name}_vqa")
 

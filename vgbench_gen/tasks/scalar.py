@@ -14,7 +14,6 @@ from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, IntArra
 from vgbench_gen.distractors.base import OptionSet, compatibility, valid_sets
 from vgbench_gen.tasks._objects import order_in_strata
 from vgbench_gen.tasks._proposals import move_numbers
-from vgbench_gen.tasks.gates import ScalarGates
 from vgbench_gen.tasks.kind import Measured, QuestionKind, name_place
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Presentation
 from vgbench_gen.text.numbers import format_fixed
@@ -33,8 +32,6 @@ class ScalarTask(QuestionKind):
 
     options_from_pool: ClassVar[bool] = False
     """Whether options are other measured values; else they are a ladder around the truth, which the image fixes."""
-    _limits_base = ScalarGates
-
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice", "open-ended")
     decimals: ClassVar[int] = 2
     """As printed."""

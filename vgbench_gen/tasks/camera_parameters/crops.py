@@ -18,7 +18,6 @@ from vgbench_gen.geometry import cameras
 from vgbench_gen.tasks.base import Problems
 from vgbench_gen.tasks.camera_parameters.estimate import ANGLES, ASK_AXIS, CENTRES, estimate_parameters, measure_margins
 from vgbench_gen.tasks.evidence import Evidence, FactEvidence, Size
-from vgbench_gen.tasks.gates import CameraGates
 from vgbench_gen.tasks.presentation import Margins
 from vgbench_gen.tasks.records import read_camera_record
 from vgbench_gen.tasks.solving.lines import cut_segments
@@ -103,7 +102,7 @@ def compute_output_size(camera: Camera, ask: str) -> tuple[int, int]:
     return width, height
 
 
-def propose_rects(camera: Camera, ask: str, gates: CameraGates, rng: np.random.Generator) -> IntArray:
+def propose_rects(camera: Camera, ask: str, gates: Any, rng: np.random.Generator) -> IntArray:
     """(at most LADDERS, 4, 4) sets of four crops x0, y0, width, height that keep the gaps between options.
 
     Three gaps take most of what one frame offers, so crops drawn one by one would rarely make a set.
@@ -112,7 +111,7 @@ def propose_rects(camera: Camera, ask: str, gates: CameraGates, rng: np.random.G
 
 
 def keep_determined(
-    camera: Camera, segments: FloatArray, noise_px: float, sets: IntArray, ask: str, gates: CameraGates
+    camera: Camera, segments: FloatArray, noise_px: float, sets: IntArray, ask: str, gates: Any
 ) -> list[tuple[Candidate, dict[str, float]]]:
     """Of sets of crops (S, 4, 4) those, each once, whose own line segments determine the parameter, with the margins of
     the gates that they pass.
@@ -134,7 +133,7 @@ def keep_determined(
 
 
 def _fit_crops(
-    camera: Camera, segments: FloatArray, noise_px: float, rects: IntArray, ask: str, gates: CameraGates
+    camera: Camera, segments: FloatArray, noise_px: float, rects: IntArray, ask: str, gates: Any
 ) -> list[tuple[Candidate, dict[str, float]]]:
     size, axis = compute_output_size(camera, ask), ASK_AXIS[ask]
     shows = [{"rect": rect, "size": list(size)} for rect in rects.tolist()]
@@ -162,7 +161,7 @@ def _fit_crops(
     return kept
 
 
-def _propose_centred(camera: Camera, ask: str, gates: CameraGates, rng: np.random.Generator) -> IntArray:
+def _propose_centred(camera: Camera, ask: str, gates: Any, rng: np.random.Generator) -> IntArray:
     """Crops about the principal point: log of the zoom or field of view uniform over all sets with the gaps."""
     axis, by_angle = ASK_AXIS[ask], ask in ANGLES
     rects = _list_centred_rects(camera, gates)
@@ -190,7 +189,7 @@ def _propose_centred(camera: Camera, ask: str, gates: CameraGates, rng: np.rando
     return kept
 
 
-def _list_centred_rects(camera: Camera, gates: CameraGates) -> IntArray:
+def _list_centred_rects(camera: Camera, gates: Any) -> IntArray:
     """(N, 4) all rectangles of the frame's shape, to a pixel, with the principal point in their middle to half a
     pixel, that are neither zoomed nor enlarged too much."""
     enlarged = gates.enlarged_max * camera.width / compute_output_size(camera, "fx")[0]
@@ -201,7 +200,7 @@ def _list_centred_rects(camera: Camera, gates: CameraGates) -> IntArray:
     return np.concatenate([corners, sides], axis=1)[inside]
 
 
-def _propose_strips(camera: Camera, ask: str, gates: CameraGates, rng: np.random.Generator) -> IntArray:
+def _propose_strips(camera: Camera, ask: str, gates: Any, rng: np.random.Generator) -> IntArray:
     """Strips as long as the frame, at places that are uniform over all sets with the gaps."""
     axis = ASK_AXIS[ask]
     side = round(camera.size[axis] / STRIP_ZOOM)

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from vgbench_gen.core.types import FloatArray
-from vgbench_gen.tasks.gates import CameraGates
 from vgbench_gen.tasks.solving import Solver, Unread, VisibleQuestion
 from vgbench_gen.tasks.solving.camera_fit import fit_cameras
 from vgbench_gen.tasks.solving.lines import NOISE_PX, Lines, cut_segments, detect_segments
@@ -18,9 +18,19 @@ from vgbench_gen.text.numbers import parse_numbers
 
 ASK_AXIS = {"fx": 0, "fy": 1, "cx": 0, "cy": 1, "hfov": 0, "vfov": 1}
 CENTRES, ANGLES = ("cx", "cy"), ("hfov", "vfov")
+MARGINS = {  # `docs/constants.md#camera-parameters` gives the reasons
+    "zoom_max": 3.0,
+    "enlarged_max": 1.25,
+    "ratio_min": 1.25,
+    "ratio_max": 2.4,
+    "fov_gap_min_deg": 7.0,
+    "principal_gap_min": 0.12,
+    "principal_off_centre_min": 0.13,
+    "undecided_max": 0.5,
+}
 
 
-def measure_margins(a: Any, b: Any, ask: str, size: tuple[int, int], gates: CameraGates) -> FloatArray:
+def measure_margins(a: Any, b: Any, ask: str, size: tuple[int, int], gates: Any) -> FloatArray:
     """Differences of values over the margin between options: of logarithms for focal lengths, in degrees for fields of
     view, in shares of the side of an image of `size` (width, height) for principal points."""
     if ask in CENTRES:
@@ -88,7 +98,7 @@ def score_by_lines(seen: VisibleQuestion) -> FloatArray:
         raise Unread("no line in the image")
     estimate = estimate_parameters(lines, size, seen.ask, stated)[0]
     options = [_read_claim(seen.question)] if seen.form == "judgment" else [_read_value(x) for x in seen.options]
-    off = measure_margins(estimate, np.array(options), seen.ask, size, CameraGates())
+    off = measure_margins(estimate, np.array(options), seen.ask, size, SimpleNamespace(**MARGINS))
     return np.array([_CLAIM_OFF, off[0]]) if seen.form == "judgment" else -off
 
 

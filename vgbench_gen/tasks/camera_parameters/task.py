@@ -20,7 +20,7 @@ from vgbench_gen.geometry import projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks._proposals import make_range, move_numbers
-from vgbench_gen.tasks.base import OwnGates, add_margins, reject, tasks
+from vgbench_gen.tasks.base import add_margins, reject, tasks
 from vgbench_gen.tasks.camera_parameters.crops import (
     CropEvidence,
     SizeEvidence,
@@ -33,8 +33,7 @@ from vgbench_gen.tasks.camera_parameters.crops import (
     propose_rects,
     round_as_printed,
 )
-from vgbench_gen.tasks.camera_parameters.estimate import ANGLES, ASK_AXIS, CENTRES, SOLVERS, measure_margins
-from vgbench_gen.tasks.gates import CameraGates
+from vgbench_gen.tasks.camera_parameters.estimate import ANGLES, ASK_AXIS, CENTRES, MARGINS, SOLVERS, measure_margins
 from vgbench_gen.tasks.presentation import Mark
 from vgbench_gen.tasks.records import read_camera_record
 from vgbench_gen.tasks.revealed import Revealed, reveal_cameras
@@ -69,7 +68,7 @@ class CameraParameters(ScalarTask):
     candidate_draws = 8
     options_from_pool = True
     options_max = 4  # crops are cut as ladders of four
-    limits = OwnGates(CameraGates)
+    margins = MARGINS
     fact_evidence = SizeEvidence
     candidate_evidence = CropEvidence
     checks = (check_crops,)
