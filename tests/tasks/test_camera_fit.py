@@ -9,8 +9,7 @@ from scipy.spatial.transform import Rotation
 
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.tasks.camera_parameters.estimate import estimate_parameters
-from vgbench_gen.tasks.solving.camera_fit import Fit, fit_cameras
-from vgbench_gen.tasks.solving.lines import LENGTH_MIN, Lines, cut_segments
+from vgbench_gen.tasks.solving.camera_fit import LENGTH_MIN, Fit, Lines, cut_segments, fit_cameras
 
 SIZE = np.array([640, 480])
 NOISE = 0.3

@@ -116,8 +116,7 @@ def test_the_truth_is_any_member_of_the_pool_by_its_sets() -> None:
     assert TASK.pair_margins(near, fact)[0][0, 1] == pytest.approx(0.14 / 0.15)
 
 
-def test_drafts_are_deterministic_and_bounded(facts: list[Fact]) -> None:
-    assert [fact.key for fact in facts_of(small_view())] == [fact.key for fact in facts]
+def test_drafts_follow_the_seed_and_are_bounded(facts: list[Fact]) -> None:
     assert [fact.key for fact in facts_of(small_view(), seed=1)] != [fact.key for fact in facts]
     for limit in (1, 3):
         assert len(facts_of(small_view(), limit=limit)) == limit

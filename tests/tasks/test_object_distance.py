@@ -284,14 +284,9 @@ def test_claims_about_small_distances_carry_less_noise_for_true_and_false_alike(
             assert min(metres, *twins.false.value) > 0.65
 
 
-def test_drafts_repeat_and_respect_the_limit() -> None:
-    view = room_view()
-    first, second = drafts(view, 5), drafts(view, 5)
-    keys = [draft.key for draft in first]
-    assert keys == [draft.key for draft in second]
-    facts = [draft for draft in first if isinstance(draft, Fact)]
+def test_drafts_respect_the_limit() -> None:
+    facts = [draft for draft in drafts(room_view(), 5) if isinstance(draft, Fact)]
     assert len(facts) == 5
-    assert len(set(keys)) == len(keys)
     assert max(Counter(fact.frame_ids[0] for fact in facts).values()) <= 2
 
 

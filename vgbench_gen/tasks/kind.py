@@ -96,7 +96,6 @@ class QuestionKind(Task):
     checks: ClassVar[tuple[Check, ...]] = (check_kind,)
     limits: ClassVar[Any]
     own_gates: ClassVar[type[TaskGates]]
-    _limits_base: ClassVar[type[TaskGates]] = TaskGates
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -108,7 +107,7 @@ class QuestionKind(Task):
                 "__annotations__": dict.fromkeys(cls.margins, float),
             }
             given = fields | dict(cls.margins)
-            kind = new_class(f"{cls.__name__}Gates", (cls._limits_base,), {}, lambda space: space.update(given))
+            kind = new_class(f"{cls.__name__}Gates", (TaskGates,), {}, lambda space: space.update(given))
             cls.own_gates, cls.limits = kind, OwnGates(kind)
         if hasattr(cls, "name") and not hasattr(cls, "category_origin"):
             cls.category_origin = dict.fromkeys(cls.formats, f"{cls.name}_vqa")

@@ -139,17 +139,12 @@ class ScalarTask(QuestionKind):
         band, sigma = self.claim_band(value, fact), self.sigma(value, fact, self.gates.noise.of(fact.dataset))
         return float(min(band / 2, band - SIGMAS_KEPT * sigma))
 
-    def claim_noise_max(self, fact: Fact) -> float:
-        """How far a true claim may be off in the task's unit: half of what is tolerated, and its own rounding."""
-        band = self.claim_band(float(fact.truth_candidate.value[0]), fact)
-        return float(band / 2 + 0.5 * 10.0 ** -self.count_decimals(fact))
-
     def claim_ratio(self, claimed: Candidate, fact: Fact) -> float:
-        """As between options; a claim beyond its noise and within the margin is neither true nor false (above 0.5)."""
-        off = self.margin_ratio(fact.truth_candidate, claimed, fact)
-        error = abs(float(claimed.value[0] - fact.truth_candidate.value[0]))
-        neither = off < 1 and error > self.claim_noise_max(fact) + 1e-9
-        return max(off, 0.75) if neither else off
+        """As between options; a claim within the margin that is off by more than half of what is tolerated, and by its
+        own rounding, is neither true nor false (above 0.5)."""
+        off, truth = self.margin_ratio(fact.truth_candidate, claimed, fact), float(fact.truth_candidate.value[0])
+        most = self.claim_band(truth, fact) / 2 + 0.5 * 10.0 ** -self.count_decimals(fact)
+        return max(off, 0.75) if off < 1 and abs(claimed.value[0] - truth) > most + 1e-9 else off
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         """A positive number that could have been asked, so that every rung of a ladder may be the true one."""

@@ -20,7 +20,7 @@ from vgbench_gen.tasks.camera_parameters.estimate import ANGLES, ASK_AXIS, CENTR
 from vgbench_gen.tasks.evidence import Evidence, FactEvidence, Size
 from vgbench_gen.tasks.presentation import Margins
 from vgbench_gen.tasks.records import read_camera_record
-from vgbench_gen.tasks.solving.lines import cut_segments
+from vgbench_gen.tasks.solving.camera_fit import cut_segments
 from vgbench_gen.text.numbers import format_fixed
 
 LONG_SIDE_PX = 640  # of the delivered crop

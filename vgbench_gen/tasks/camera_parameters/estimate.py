@@ -12,8 +12,7 @@ import numpy as np
 
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.tasks.solving import Solver, Unread, VisibleQuestion
-from vgbench_gen.tasks.solving.camera_fit import fit_cameras
-from vgbench_gen.tasks.solving.lines import NOISE_PX, Lines, cut_segments, detect_segments
+from vgbench_gen.tasks.solving.camera_fit import NOISE_PX, Lines, cut_segments, detect_segments, fit_cameras
 from vgbench_gen.text.numbers import parse_numbers
 
 ASK_AXIS = {"fx": 0, "fy": 1, "cx": 0, "cy": 1, "hfov": 0, "vfov": 1}

@@ -39,7 +39,7 @@ from vgbench_gen.tasks.records import read_camera_record
 from vgbench_gen.tasks.revealed import Revealed, reveal_cameras
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.scalar import ScalarTask
-from vgbench_gen.tasks.solving.lines import NOISE_PX, detect_segments
+from vgbench_gen.tasks.solving.camera_fit import NOISE_PX, detect_segments
 from vgbench_gen.text.numbers import format_fixed
 from vgbench_gen.text.render import fill_word
 
@@ -65,6 +65,7 @@ class CameraParameters(ScalarTask):
         "fov": "edge to edge",
         "size": "as delivered",
     }
+    decimals = 1  # the finest of the kinds; values of a fact are rounded by its kind
     candidate_draws = 8
     options_from_pool = True
     options_max = 4  # crops are cut as ladders of four
@@ -165,15 +166,14 @@ class CameraParameters(ScalarTask):
 
     # --- answer space ----------------------------------------------------------------------------------------------
 
+    def _get_side_px(self, fact: Fact) -> int:
+        return SizeEvidence.of(fact).size[ASK_AXIS[fact.ask]]
+
     def unit_for(self, fact: Fact) -> str:
         return "deg" if fact.ask in ANGLES else "px"
 
     def unit_key(self, fact: Fact) -> str:
         return "degrees" if fact.ask in ANGLES else "pixels"
-
-    def rounded(self, value: FloatArray) -> FloatArray:
-        """To a tenth, the finest of the kinds; values of a fact are already rounded by its kind."""
-        return round_as_printed(float(value[0]), "hfov")
 
     def printed(self, value: FloatArray) -> str:
         """The number alone; `say` knows the fact and with it decimals and unit."""
@@ -199,7 +199,7 @@ class CameraParameters(ScalarTask):
         Crops that show more of a room are decided by their pixels more often, so they are more often asked about than
         named (`docs/validity.md#balanced-selection`).
         """
-        side_px = float(SizeEvidence.of(fact).size[ASK_AXIS[fact.ask]])
+        side_px = self._get_side_px(fact)
         values = np.array([float(option.value[0]) for option in options])
         shares = values / side_px - 0.5 if fact.ask in CENTRES else values / side_px
         return np.column_stack([shares, np.abs(shares), np.log(np.maximum(values, 1)), np.full(len(values), side_px)])
@@ -213,12 +213,12 @@ class CameraParameters(ScalarTask):
     def proposal(self, fact: Fact) -> Proposal:
         """Any that a crop of a wide or a long lens has."""
         width, height = SizeEvidence.of(fact).size
-        side, size = (width, height)[ASK_AXIS[fact.ask]], {"width": str(width), "height": str(height)}
+        size = {"width": str(width), "height": str(height)}
         if fact.ask in ANGLES:
             return make_range("angle", NAMED_DEG[0], NAMED_DEG[1], 1, **size)
         kind, shares = ("centre", NAMED_CENTRE) if fact.ask in CENTRES else ("focal", NAMED_FOCAL)
         # The long side gives the focal length of both axes: pixels are square.
-        whole = side if fact.ask in CENTRES else max(width, height)
+        whole = self._get_side_px(fact) if fact.ask in CENTRES else max(width, height)
         return make_range(kind, shares[0] * whole, shares[1] * whole, 0, **size)
 
     def proposed(self, fact: Fact, numbers: Sequence[float], rng: np.random.Generator) -> Candidate | None:
@@ -231,7 +231,7 @@ class CameraParameters(ScalarTask):
             return Candidate("", printed)
         fx = float(printed[0])
         if fact.ask in ANGLES:
-            fx = SizeEvidence.of(fact).size[ASK_AXIS[fact.ask]] / 2 / float(np.tan(np.radians(fx / 2)))
+            fx = self._get_side_px(fact) / 2 / float(np.tan(np.radians(fx / 2)))
         return Candidate("", printed, evidence=CropEvidence(fx=fx).write())
 
     def sigma(self, value: float, fact: Fact, noise: SensorNoise) -> float:
@@ -249,7 +249,7 @@ class CameraParameters(ScalarTask):
         """Of principal points whole pixels, else a share of the value."""
         if fact.ask not in CENTRES:
             return self.claim_tolerance
-        return float(format_fixed(CENTRE_TOLERANCE * SizeEvidence.of(fact).size[ASK_AXIS[fact.ask]], 0))
+        return float(format_fixed(CENTRE_TOLERANCE * self._get_side_px(fact), 0))
 
     def claim_band(self, value: Any, fact: Fact) -> Any:
         return self.find_tolerance(fact) * (1 if fact.ask in CENTRES else value)
