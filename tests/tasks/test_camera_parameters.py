@@ -249,7 +249,7 @@ def test_twins_stay_on_their_side_of_the_tolerance(facts: list[Fact]) -> None:
         digit = 0.1 if "fov" in fact.ask else 1.0
         side = fact.evidence["size"][fact.ask == "cy"]
         band = round(0.04 * side) if fact.ask in ("cx", "cy") else 0.10 * truth
-        above, made, keys = 0, 0, set()
+        above, made = 0, 0
         for seed in range(60):
             twins = TASK.claim_pair(fact, rng_for(seed, "t"))
             if twins is None:
@@ -262,13 +262,10 @@ def test_twins_stay_on_their_side_of_the_tolerance(facts: list[Fact]) -> None:
             assert twins.false.separation >= 1
             assert parse_numbers(twins.false.slots["claim"]).tolist() == twins.false.value.tolist()
             above += twins.true.value[0] > truth
-            keys.add(twins.false.key)
         if fact.ask not in ("cx", "cy"):
             assert made >= 48
             assert 0.2 <= above / made <= 0.8
         asked[fact.ask] += made
-        assert fact.truth_candidate.key not in keys
-        assert keys <= {c.key for c in fact.candidates}
     assert asked["cx"] + asked["cy"]
 
 
