@@ -25,7 +25,7 @@ class PointsEvidence(Evidence):
 
 @tasks.register("point_distance")
 class PointDistance(ScalarTask):
-    name, unit, formats = "point_distance", "m", ("judgment", "multi-choice", "open-ended")
+    name, unit = "point_distance", "m"
     category, subcategory, asked = "Depth and Distance", "Absolute", "distance between two marked points, meters"
     convention = {"distance": "euclidean", "unit": "m", "points": "pixels"}
     margins = {"min": 0.4, "max": 4.0, "ratio_min": 1.3, "ratio_max": 3.0, "gap_min": 0.1}

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from vgbench_gen.core.gates import Gates, TaskGates
-from vgbench_gen.tasks.gates import CameraGates
 
 
 def without_lines(gates: Gates) -> Gates:
     """The same gates, but cameras are asked about whatever the lines of an image say."""
-    return replace_section(gates, CameraGates(undecided_max=1e9))
+    return Gates.model_validate(gates.model_dump() | {"camera_parameters": {"undecided_max": 1e9}})
 
 
 def replace_section(gates: Gates, own: TaskGates) -> Gates:

@@ -9,7 +9,7 @@ import pytest
 from tests.lenient import replace_section
 from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.gates import Gates, RegionGates, TaskGates
+from vgbench_gen.core.gates import Gates, TaskGates
 from vgbench_gen.tasks.base import read_gates
 from vgbench_gen.tasks.gates import BoxMargins, TrackGates
 
@@ -23,11 +23,13 @@ def test_a_table_of_a_task_is_read_and_the_rest_is_as_shipped() -> None:
 
 
 def test_gates_come_back_as_they_were_written() -> None:
-    gates = replace_section(Gates(region=RegionGates(valid_min=0.8)), TrackGates(gap_min_d=7.5))
+    given = read_gates({"metric_depth": {"ratio_min": 1.3}, "region": {"valid_min": 0.8}}, "recipe")
+    gates = replace_section(given, TrackGates(gap_min_d=7.5))
     written = gates.model_dump(mode="json")
     assert written["track"]["gap_min_d"] == 7.5
     assert written["track"]["gap_min_m"] == TrackGates().gap_min_m
-    assert written["camera"]["zoom_max"] == 3.0
+    assert written["metric_depth"] == {"ratio_min": 1.3, "ratio_max": 3.0, "gap_min": 0.15}
+    assert written["camera_parameters"]["zoom_max"] == 3.0
     assert read_gates(written, "manifest") == gates == pickle.loads(pickle.dumps(gates))
     assert read_gates(Gates().model_dump(mode="json"), "manifest") == Gates()
 
@@ -35,7 +37,10 @@ def test_gates_come_back_as_they_were_written() -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        ({"trak": {}}, "trak: found an unknown key 'trak'. Did you mean track? Known keys: box, camera, depth"),
+        (
+            {"trak": {}},
+            "trak: found an unknown key 'trak'. Did you mean track? Known keys: box, ",
+        ),
         ({"track": {"gap": 1.0}}, "track.gap: found an unknown key 'gap'."),
         ({"track": {"gap_min_d": "much"}}, 'track.gap_min_d: found "much"; expected a valid number'),
         ({"track": 3}, "track: found 3; expected "),

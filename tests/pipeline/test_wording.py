@@ -164,7 +164,7 @@ def test_banks_are_checked_when_they_are_read(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such file"):
         load_bank(tmp_path / "other.toml")
     # An edited wording is another one, and a changed template makes an entry stale, which stays in the file.
-    path.write_text(whole.replace("For the {{ color }} rectangle", "Inside the {{ color }} rectangle"))
+    path.write_text(whole.replace("For the orange rectangle", "Inside the orange rectangle"))
     edited = load_bank(path)
     names = {e.id: e.template_id for e in edited.entries}
     path.write_text(whole)

@@ -224,7 +224,8 @@ def test_a_rescaled_K_scales_the_recomputed_pixels(name: str, room: Room) -> Non
         truth, once = fact.truth_candidate, tasks[name].recompute(as_asked(fact))
 
         def twice(record: Mapping[str, Any]) -> dict[str, Any]:
-            return {**record, "K": (D @ np.reshape(record["K"], (3, 3))).ravel().tolist()}
+            K = (D @ np.reshape(record["K"], (3, 3))).ravel().tolist()
+            return {"K": K, "width": 2 * record["width"], "height": 2 * record["height"]}
 
         show = dict(truth.show)
         if name == "camera_parameters":

@@ -9,8 +9,7 @@ from scipy.spatial.transform import Rotation
 
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.tasks.camera_parameters.estimate import estimate_parameters
-from vgbench_gen.tasks.solving.camera_fit import Fit, fit_cameras
-from vgbench_gen.tasks.solving.lines import LENGTH_MIN, Lines, cut_segments
+from vgbench_gen.tasks.solving.camera_fit import LENGTH_MIN, Fit, Lines, cut_segments, fit_cameras
 
 SIZE = np.array([640, 480])
 NOISE = 0.3
@@ -133,13 +132,9 @@ def test_a_general_optimiser_from_the_truth_finds_the_same() -> None:
 def test_images_of_a_batch_do_not_touch_each_other() -> None:
     rooms, _ = draw_rooms(4, 1)
     rect = np.array([[0, 0, 640, 480], [100, 60, 400, 300], [60, 0, 400, 480]])
-    alone = [
-        estimate_parameters(cut_segments(rooms[0], r[None], NOISE), (640, 480), "hfov", [0.0] * 4)[0] for r in rect
-    ]
+    alone = [estimate_parameters(cut_segments(rooms[0], r[None], NOISE), (640, 480), "hfov", [0.0] * 4) for r in rect]
     together = estimate_parameters(cut_segments(rooms[0], rect, NOISE), (640, 480), "hfov", [0.0] * 4)
-    np.testing.assert_allclose(
-        [[x.value, x.deviation] for x in together], [[x.value, x.deviation] for x in alone], rtol=1e-6
-    )
+    np.testing.assert_allclose(together, np.concatenate(alone, axis=1), rtol=1e-6)
 
 
 def test_crops_show_the_parts_of_segments_that_lie_inside() -> None:

@@ -116,8 +116,7 @@ def test_the_truth_is_any_member_of_the_pool_by_its_sets() -> None:
     assert TASK.pair_margins(near, fact)[0][0, 1] == pytest.approx(0.14 / 0.15)
 
 
-def test_drafts_are_deterministic_and_bounded(facts: list[Fact]) -> None:
-    assert [fact.key for fact in facts_of(small_view())] == [fact.key for fact in facts]
+def test_drafts_follow_the_seed_and_are_bounded(facts: list[Fact]) -> None:
     assert [fact.key for fact in facts_of(small_view(), seed=1)] != [fact.key for fact in facts]
     for limit in (1, 3):
         assert len(facts_of(small_view(), limit=limit)) == limit
@@ -141,7 +140,7 @@ def test_a_wrong_depth_mapping_sinks_the_draft(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_region_without_cloud_has_no_second_route(facts: list[Fact]) -> None:
     fact = facts[0]
-    away = Candidate("away", np.array([1.0]), show={"rect": [5000, 5000, 5040, 5040]})
+    away = replace(fact.truth_candidate, show={"rect": [5000, 5000, 5040, 5040]})
     with pytest.raises(GeometryError):
         TASK.recheck(replace(fact, candidates=(away,), truth=0), small_view())
 
@@ -299,7 +298,7 @@ def test_twins_stand_on_either_side_of_the_margin() -> None:
 def test_claims_whose_tolerance_is_too_wide_for_the_margin_are_refused() -> None:
     fact = shown(facts_of(small_view(), limit=1)[0])
     for ratio_min in (1.10, 1.11):
-        task = MetricDepth(read_gates({"depths": {"ratio_min": ratio_min}}, "test"))
+        task = MetricDepth(read_gates({"metric_depth": {"ratio_min": ratio_min}}, "test"))
         if ratio_min < 1.05**2:
             with pytest.raises(ConfigError, match=r"'metric_depth': found ratio_min 1\.1 with .* at least 1\.103"):
                 task.claim_pair(fact, np.random.default_rng(0))
@@ -386,4 +385,4 @@ def test_open_answer_and_options_print_the_value(facts: list[Fact]) -> None:
     (picture,) = asked.pictures
     assert [op["rect"] for op in picture.ops] == [fact.truth_candidate.show["rect"]]
     x1, y1, x2, y2 = fact.truth_candidate.show["rect"]
-    assert asked.slots["region"] == f"[{x1}, {y1}, {x2}, {y2}]"
+    assert asked.slots["rect"] == f"[{x1}, {y1}, {x2}, {y2}]"

@@ -52,6 +52,7 @@ def sample_slots(task: str) -> dict[str, str]:
         "color_a": render.fill_word("color.orange"),
         "color_b": render.fill_word("color.blue"),
         "region": numbers.format_rect([212, 96, 276, 160]),
+        "rect": numbers.format_rect([212, 96, 276, 160]),
         "region_a": numbers.format_rect([12, 96, 76, 160]),
         "region_b": numbers.format_rect([212, 300, 276, 411]),
         "extreme": render.fill_word("extreme.deepest"),

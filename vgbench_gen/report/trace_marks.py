@@ -96,7 +96,7 @@ def _are_numbers(value: Any, count: int) -> bool:
 
 
 def _scale_share(mark: TraceMark, size_px: tuple[int, int]) -> TraceMark:
-    """A box in shares of the sides, as `Crop` takes it, in pixels."""
+    """A box in shares of the sides, as the tool that crops takes it, in pixels."""
     if mark.kind != "box" or not all(0 <= number <= 1 for number in mark.numbers):
         return mark
     scaled = tuple(number * side for number, side in zip(mark.numbers, size_px * 2, strict=True))

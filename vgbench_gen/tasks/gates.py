@@ -5,15 +5,6 @@ from __future__ import annotations
 from vgbench_gen.core.gates import TaskGates
 
 
-class ScalarGates(TaskGates):
-    """Margins of a task whose answer is one positive number."""
-
-    ratio_min: float
-    """Smallest ratio of two options."""
-    ratio_max: float
-    """Largest ratio of two options."""
-
-
 class BoxMargins(TaskGates):
     """How far apart the boxes of one set of options must be.
     `docs/constants.md#object-location` gives the reason of each number."""
@@ -50,72 +41,6 @@ class BoxMargins(TaskGates):
     """Smallest cosine, on the ground, between the view and the side that goes along it."""
     fit_spread_max: float = 0.06
     """Largest difference in overlap with the drawn rectangle between the printed boxes of one set."""
-
-
-class CameraGates(ScalarGates):
-    """What may be asked of the camera behind one image. `docs/constants.md#camera-parameters` gives the reason of each
-    number."""
-
-    section = "camera"
-
-    zoom_max: float = 3.0
-    """Largest ratio of the width of a frame to the width of a crop; a crop can only raise the focal length over the
-    width, and images enlarged more are blurred."""
-    enlarged_max: float = 1.25
-    """Largest ratio of the width of the delivered image to that of the crop in its frame, both in pixels; careful
-    readers called images blurred that were enlarged 1.6 times."""
-    ratio_min: float = 1.25
-    """Smallest ratio of two options where a focal length is asked; the best solvers from a single image reach 59 % at
-    10 degrees of field of view."""
-    ratio_max: float = 2.4
-    """Largest ratio of the largest to the smallest focal length in one set of options, whatever is asked."""
-    fov_gap_min_deg: float = 7.0
-    """Smallest difference of two options where a field of view is asked, degrees."""
-    principal_gap_min: float = 0.12
-    """Smallest difference of two options where a coordinate of the principal point is asked, as a share of the image
-    width (the height for cy); 8 % is 3 degrees of pitch, too little to see."""
-    principal_off_centre_min: float = 0.13
-    """Smallest distance of the principal point from the image centre, as a share of the image side; otherwise half the
-    image size is the answer."""
-    undecided_max: float = 0.5
-    """Largest error of the camera that the line segments of a crop give, and its largest standard deviation, as a share
-    of the margin between options; beyond it the pixels do not tell the options apart."""
-
-
-class DepthMargins(ScalarGates):
-    """How far apart the depths of regions must be where a depth is asked.
-    `docs/constants.md#depth-of-regions` gives the reason of each number."""
-
-    section = "depths"
-
-    ratio_min: float = 1.25
-    """Smallest ratio of two options where a depth in meters is asked."""
-    gap_min_m: float = 0.15
-    """Smallest difference between two options where a depth in meters is asked, meters."""
-    ratio_max: float = 3.0
-    """Largest ratio of the largest to the smallest option where a depth in meters is asked."""
-
-
-class DistanceMargins(ScalarGates):
-    """How far apart two objects may be, and by how much the options of a question about their distance must differ.
-    `docs/constants.md#object-distance` gives the reason of each number."""
-
-    section = "distance"
-
-    min_m: float = 0.4
-    """Smallest distance that is asked, meters; objects that are nearer to each other touch."""
-    max_m: float = 5.0
-    """Largest distance that is asked, meters; the range of depth sensors."""
-    rect_iou_max: float = 0.3
-    """Largest overlap (intersection over union) of the two projected rectangles, which must be told apart."""
-    box_iou_max: float = 0.05
-    """Largest overlap (intersection over union) of the two boxes in space."""
-    ratio_min: float = 1.30
-    """Smallest ratio of two options of one question; people and the best generators cannot tell less apart."""
-    gap_min_m: float = 0.15
-    """Smallest difference between two options of one question, meters."""
-    ratio_max: float = 3.0
-    """Largest ratio of the largest to the smallest option of one question."""
 
 
 class HomographyGates(TaskGates):

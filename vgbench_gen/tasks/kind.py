@@ -90,7 +90,7 @@ class EvidenceTask(Task):
     """Gates and margins by name, which `[gates.<name of the task>]` of a recipe overrides."""
     fact_evidence: ClassVar[type[FactEvidence]] = FactEvidence
     limits: ClassVar[Any]
-    _limits_base: ClassVar[type[TaskGates]] = TaskGates
+    own_gates: ClassVar[type[TaskGates]]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -98,11 +98,12 @@ class EvidenceTask(Task):
             fields = {
                 "section": cls.name,
                 "__module__": cls.__module__,
+                "__qualname__": f"{cls.__qualname__}.own_gates",  # where pickle finds it
                 "__annotations__": dict.fromkeys(cls.margins, float),
             }
             given = fields | dict(cls.margins)
-            kind = new_class(f"{cls.__name__}Gates", (cls._limits_base,), {}, lambda space: space.update(given))
-            cls.limits = OwnGates(kind)
+            kind = new_class(f"{cls.__name__}Gates", (TaskGates,), {}, lambda space: space.update(given))
+            cls.own_gates, cls.limits = kind, OwnGates(kind)
         if hasattr(cls, "name") and not hasattr(cls, "category_origin"):
             cls.category_origin = dict.fromkeys(cls.formats, f"{cls.name}_vqa")
 

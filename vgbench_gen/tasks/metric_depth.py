@@ -14,6 +14,7 @@ other regions of the image.
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import ClassVar
@@ -22,12 +23,10 @@ import numpy as np
 
 from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.noise import SensorNoise
-from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
-from vgbench_gen.distractors.base import Proposal, compatibility, valid_sets
+from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, IntArray, Rejected
+from vgbench_gen.distractors.base import Proposal
 from vgbench_gen.scenes.base import loaders
 from vgbench_gen.scenes.view import SceneView, ViewFrame
-from vgbench_gen.store.drawing import COLORS
-from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks._objects import PER_FRAME, TARGETS_APART_M, order_in_strata
 from vgbench_gen.tasks._proposals import make_range
 from vgbench_gen.tasks._regions import (
@@ -38,24 +37,18 @@ from vgbench_gen.tasks._regions import (
     compute_blocks_mean_m,
     find_frame_regions,
     lie_on_one_surface,
-    make_region_mark,
     measure,
     measure_cloud_medians_m,
     measure_flat_means_m,
     propose_rects,
     reveal_region,
 )
-from vgbench_gen.tasks.base import OwnGates, add_margins, reject, tasks
-from vgbench_gen.tasks.evidence import FactEvidence
-from vgbench_gen.tasks.gates import DepthMargins
-from vgbench_gen.tasks.presentation import Mark
-from vgbench_gen.tasks.records import make_camera_slots
+from vgbench_gen.tasks.base import add_margins, reject, tasks
+from vgbench_gen.tasks.kind import Measured
 from vgbench_gen.tasks.revealed import Revealed
 from vgbench_gen.tasks.row_evidence import RowEvidence
-from vgbench_gen.tasks.scalar import FALSE_RATIO_MIN, ScalarTask, read_evidence_rect
+from vgbench_gen.tasks.scalar import FALSE_RATIO_MIN, ScalarTask
 from vgbench_gen.tasks.solving import NoSolver
-from vgbench_gen.text import numbers
-from vgbench_gen.text.render import fill_word
 
 SHARED_SHARE = 0.6  # of the facts of a scene, which can be asked in every form
 SHARED_PROPOSALS = 8000  # rectangles; about one in a hundred is flat at four depths
@@ -67,17 +60,12 @@ FRAMES_PER_FACT = 1.5  # looked at, for strata to choose from; more cost time an
 class MetricDepth(ScalarTask):
     """See the module."""
 
-    name = "metric_depth"
-    version = 4
-    formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice", "open-ended")
-    unit = "m"
+    name, unit, version = "metric_depth", "m", 4
     category, subcategory = "Depth and Distance", "Absolute"
-    category_origin: ClassVar[Mapping[str, str]] = dict.fromkeys(formats, "metric_depth_vqa")
     convention: ClassVar[Mapping[str, str]] = {"depth": "z", "axes": "opencv", "unit": "m", "statistic": "mean"}
+    margins: ClassVar[Mapping[str, float]] = {"ratio_min": 1.25, "ratio_max": 3.0, "gap_min": 0.15}
     options_from_pool = True
     options_max = 4  # few rectangles are flat at five depths that lie between the gates `ratio_min` and `ratio_max`
-    limits = OwnGates(DepthMargins)
-    fact_evidence = FactEvidence
     candidate_evidence = RegionEvidence
     checks = (check_regions,)
     solvers = NoSolver("Classical vision has no metric depth from one image without learning; cues are reported.")
@@ -91,9 +79,6 @@ class MetricDepth(ScalarTask):
         far_m = gates.far_laser_m if laser_only else gates.far_sensor_m
         return make_range("depth", gates.near_m, far_m, self.decimals)
 
-    def gap_min(self, fact: Fact) -> float:
-        return float(self.limits.gap_min_m)
-
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
         """At most two facts per frame: first about rectangles that several frames share, the others about
         single regions, log-depth strata in turn.
@@ -105,7 +90,7 @@ class MetricDepth(ScalarTask):
         if len(frames) < FRAMES_MIN:
             yield from self._of_images(frames, view, rng, limit)
             return
-        used: dict[str, list[Region]] = {}
+        used: dict[str, list[Region]] = defaultdict(list)
         made = 0
         for fact in self._shared(frames, view, used, rng):
             if made >= max(int(SHARED_SHARE * limit), 1):
@@ -123,7 +108,7 @@ class MetricDepth(ScalarTask):
             if made >= limit:
                 return
             frame, region = found[k]
-            if _is_free(region, used.setdefault(frame.id, [])):
+            if _is_free(region, used[frame.id]):
                 used[frame.id].append(region)
                 made += 1
                 yield self._fact(view, [(frame, region)], 0)
@@ -181,12 +166,12 @@ class MetricDepth(ScalarTask):
         for k in rng.permutation(len(proposed)):
             members, rect, mean_m = proposed[k]
             drawn_members = rng.permutation(len(members))[: self.pool_size]
-            free = [n for n in drawn_members if _has_room(used.get(members[n].id, []))]
+            free = [n for n in drawn_members if len(used[members[n].id]) < PER_FRAME]
             if not self._holds_set(mean_m[free]):
                 continue
             measured = ((members[n], measure(members[n], view, rect)) for n in free)
             # What may not be asked about is no decoy either: near surfaces, seen close together, would be decoys only.
-            seen = [(frame, r) for frame, r in measured if r is not None and _is_free(r, used.get(frame.id, []))]
+            seen = [(frame, r) for frame, r in measured if r is not None and _is_free(r, used[frame.id])]
             # Other frames are looked at last, which takes longest.
             if self._holds_set(np.array([region.mean_m for _, region in seen])):
                 agreed = are_seen_alike(view, [(frame, region.rect_px) for frame, region in seen])
@@ -196,7 +181,7 @@ class MetricDepth(ScalarTask):
             drawn = self.with_drawn_truth(self._fact(view, seen, 0), rng)
             if drawn is not None:
                 frame, region = seen[drawn.truth]
-                used.setdefault(frame.id, []).append(region)
+                used[frame.id].append(region)
                 yield self._fact(view, seen, drawn.truth)
 
     def _find_set_rows(self, means_m: FloatArray) -> list[int]:
@@ -215,7 +200,7 @@ class MetricDepth(ScalarTask):
             for depth in ordered[k + 1 :]:
                 if depth > gates.ratio_max * first:
                     break
-                if depth >= gates.ratio_min * last and depth - last >= gates.gap_min_m:
+                if depth >= gates.ratio_min * last and depth - last >= gates.gap_min:
                     last, count = depth, count + 1
             if count >= len(LETTERS):
                 return True
@@ -243,12 +228,12 @@ class MetricDepth(ScalarTask):
         }
         return add_margins(fact, f"{frame.id}/region:" + ",".join(map(str, region.rect_px)), ratios)
 
-    def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
+    def second(self, view: SceneView, measured: Measured) -> FloatArray:
         """Median of the projected point cloud in the region."""
-        frame = view.frame(fact.frame_ids[0])
-        median = measure_cloud_medians_m(frame, [read_evidence_rect(fact.truth_candidate.show)])
+        (frame,), rect = measured.frames, measured.marks["rect"]
+        median = measure_cloud_medians_m(frame, [list(rect)])
         if not np.isfinite(median).all():
-            raise GeometryError(f"{fact.key}: no point of the cloud projects into the region")
+            raise GeometryError(f"{frame.id}: no point of the cloud projects into the region {rect}")
         return median
 
     def value(self, seen: RegionEvidence) -> float:
@@ -259,53 +244,20 @@ class MetricDepth(ScalarTask):
         """One error of depth for the whole region."""
         return noise.depth_sigma_m(value)
 
-    def pictures(self, fact: Fact) -> tuple[Picture, ...]:
-        """The frame with the region outlined."""
-        op = {"op": "region", "rect": read_evidence_rect(fact.truth_candidate.show), "color": self._color(fact)}
-        return (Picture(fact.pictures[fact.frame_ids[0]], (op,)),)
-
-    def slots(self, fact: Fact) -> dict[str, str]:
-        """Region, colour word and camera."""
-        return {
-            "color": fill_word(f"color.{self._color(fact)}"),
-            "region": numbers.format_rect(read_evidence_rect(fact.truth_candidate.show)),
-        } | make_camera_slots(fact.cameras[fact.frame_ids[0]])
-
     def reveal(self, fact: Fact, row: RowEvidence) -> Revealed:
         """The depth of the region."""
         seen = reveal_region(fact.truth_candidate, self.limits.ratio_min**0.5)
         return super().reveal(fact, row).with_fields(regions=[seen])
 
-    def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
-        """The region with its depth; those of the other options are in other frames."""
-        return [[make_region_mark(fact.truth_candidate, True)]]
-
     def draw_false_value(self, fact: Fact, rng: np.random.Generator) -> float | None:
-        # Of a random option set, so that either could have been the true one; refused rather than drawn again, which
-        # would prefer truths with few false claims.
-        sets = valid_sets(compatibility(fact.candidates, fact, self), len(LETTERS))
-        sets = sets[(sets == fact.truth).any(axis=1)]
-        if not len(sets):
-            return None
-        row = sets[rng.integers(len(sets))]
-        other = float(fact.candidates[rng.choice(row[row != fact.truth])].value[0])
-        truth = float(fact.truth_candidate.value[0])
-        return other if max(other / truth, truth / other) >= FALSE_RATIO_MIN else None
-
-    def _color(self, fact: Fact) -> str:
-        # By place, so that every format and seed of this fact shows the same picture.
-        return tuple(COLORS)[sum(read_evidence_rect(fact.truth_candidate.show)) % len(COLORS)]
+        other, truth = super().draw_false_value(fact, rng), float(fact.truth_candidate.value[0])
+        return None if other is None or max(other / truth, truth / other) < FALSE_RATIO_MIN else other
 
 
 def _is_free(region: Region, used: list[Region]) -> bool:
     """Whether a region may be asked about beside those of its frame that are."""
     near = any(np.linalg.norm(region.point_m - other.point_m) < TARGETS_APART_M for other in used)
-    return not near and _has_room(used)
-
-
-def _has_room(used: list[Region]) -> bool:
-    """Whether another region of a frame may be asked about beside those."""
-    return len(used) < PER_FRAME
+    return not near and len(used) < PER_FRAME
 
 
 def _spread_over_depth(found: list[Region], count: int, rng: np.random.Generator) -> list[Region]:

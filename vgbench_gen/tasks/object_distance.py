@@ -16,7 +16,7 @@ import numpy as np
 
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.rng import hash_stably
-from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
+from vgbench_gen.core.types import Candidate, Fact, FloatArray, Rejected
 from vgbench_gen.distractors.base import Proposal
 from vgbench_gen.geometry import boxes, projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
@@ -26,8 +26,7 @@ from vgbench_gen.tasks._object_evidence import PairEvidence, SidesEvidence
 from vgbench_gen.tasks._object_routes import measure_second_corners
 from vgbench_gen.tasks._objects import GatedObject
 from vgbench_gen.tasks._proposals import make_range
-from vgbench_gen.tasks.base import OwnGates, reject, tasks
-from vgbench_gen.tasks.gates import DistanceMargins
+from vgbench_gen.tasks.base import reject, tasks
 from vgbench_gen.tasks.kind import Measured
 from vgbench_gen.tasks.places import pair_objects
 from vgbench_gen.tasks.presentation import Margins, Mark
@@ -54,7 +53,6 @@ class ObjectDistance(ScalarTask):
     claim_tolerance = (
         0.20  # boxes are annotated to 2 or 3 cm, of which 10 percent of the nearest pairs leave too little
     )
-    formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice", "open-ended")
     unit = "m"
     category, subcategory = "Depth and Distance", "Absolute"
     category_origin: ClassVar[Mapping[str, str]] = {
@@ -68,18 +66,19 @@ class ObjectDistance(ScalarTask):
     candidate_draws = 24
     options_max = 4  # five steps of a ladder do not fit between the gates `ratio_min` and `ratio_max`
     counterpart_kind = "swap"
-    limits = OwnGates(DistanceMargins)
+    margins: ClassVar[Mapping[str, float]] = {
+        "min": 0.4,
+        "max": 5.0,
+        "ratio_min": 1.3,
+        "ratio_max": 3.0,
+        "gap_min": 0.15,
+        "rects_iou_max": 0.3,
+        "boxes_iou_max": 0.05,
+    }
     fact_evidence = SidesEvidence
     candidate_evidence = PairEvidence
     solvers = NoSolver("Classical vision has no metric distance from one image without learning; cues are reported.")
     paper_column = "Distance"
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        return self.limits.min_m, self.limits.max_m
-
-    def gap_min(self, fact: Fact) -> float:
-        return float(self.limits.gap_min_m)
 
     def propose(self, view: SceneView, rng: np.random.Generator) -> Iterator[Measured | Rejected]:
         """Pairs of gated objects."""
@@ -88,9 +87,12 @@ class ObjectDistance(ScalarTask):
 
     def _measure(self, frame: ViewFrame, a: GatedObject, b: GatedObject, view: SceneView) -> Measured | Rejected:
         target, margins = f"{a.instance_id}+{b.instance_id}", Margins()
-        problem = self._find_problem(a, b, margins)
-        if problem is not None:
-            return reject(self, view, f"{frame.id}/{target}", *problem)
+        shared = boxes.intersection_volume(a.world_box, b.world_box)
+        volumes = [float(found.world_box.size_m.prod()) for found in (a, b)]
+        if shared >= PART_OF_MIN * min(volumes):
+            return reject(self, view, f"{frame.id}/{target}", "part_of", shared / min(volumes), PART_OF_MIN)
+        margins.at_most("rects", boxes.rect_iou(a.projected_px, b.projected_px), self.limits.rects_iou_max)
+        margins.at_most("boxes", shared / (sum(volumes) - shared), self.limits.boxes_iou_max)
         sides = {"a_": a.margins, "b_": b.margins}
         return Measured(
             (frame,),
@@ -137,7 +139,7 @@ class ObjectDistance(ScalarTask):
 
     def proposal(self, fact: Fact) -> Proposal:
         """Any distance that may be asked."""
-        return make_range("distance", self.limits.min_m, self.limits.max_m, self.decimals)
+        return make_range("distance", *self.ends, self.decimals)
 
     def perturbed(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
         """The paper's truth x (1 + u), u uniform in (-0.5, 0.5)."""
@@ -191,25 +193,6 @@ class ObjectDistance(ScalarTask):
         margins = {_OTHER_SIDE.get(name[:2], name[:2]) + name[2:]: ratio for name, ratio in kept.margins.items()}
         turned = kept.with_fields(margins=margins, swapped=None if kept.swapped else True)
         return replace(fact, candidates=tuple(map(_exchange_objects, fact.candidates)), evidence=turned.write())
-
-    def _find_problem(self, a: GatedObject, b: GatedObject, margins: Margins) -> tuple[str, float, float] | None:
-        gates, distance_m = self.limits, float(np.linalg.norm(a.world_box.center_m - b.world_box.center_m))
-        overlap = boxes.rect_iou(a.projected_px, b.projected_px)
-        if not margins.at_least("min", distance_m, gates.min_m):
-            return "distance_near", distance_m, gates.min_m
-        if not margins.at_most("max", distance_m, gates.max_m):
-            return "distance_far", distance_m, gates.max_m
-        if not margins.at_most("rects", overlap, gates.rect_iou_max):
-            return "rects_overlap", overlap, gates.rect_iou_max
-        shared = boxes.intersection_volume(a.world_box, b.world_box)
-        volumes = [float(found.world_box.size_m.prod()) for found in (a, b)]
-        part = shared / min(volumes)
-        if part >= PART_OF_MIN:
-            return "part_of", part, PART_OF_MIN
-        iou = shared / (sum(volumes) - shared)
-        if not margins.at_most("boxes", iou, gates.box_iou_max):
-            return "boxes_overlap", iou, gates.box_iou_max
-        return None
 
 
 def _choose_colors(fact: Fact) -> dict[str, str]:

@@ -10,11 +10,10 @@ import numpy as np
 from vgbench_gen.core.errors import ConfigError, DatasetError, TooFewOptionsError
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.rng import rng_for
-from vgbench_gen.core.types import Candidate, Fact, FloatArray, IntArray
-from vgbench_gen.distractors.base import OptionSet
+from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, IntArray, QuestionType
+from vgbench_gen.distractors.base import OptionSet, compatibility, valid_sets
 from vgbench_gen.tasks._objects import order_in_strata
 from vgbench_gen.tasks._proposals import move_numbers
-from vgbench_gen.tasks.gates import ScalarGates
 from vgbench_gen.tasks.kind import Measured, QuestionKind, name_place
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Presentation
 from vgbench_gen.text.numbers import format_fixed
@@ -33,8 +32,7 @@ class ScalarTask(QuestionKind):
 
     options_from_pool: ClassVar[bool] = False
     """Whether options are other measured values; else they are a ladder around the truth, which the image fixes."""
-    _limits_base = ScalarGates
-
+    formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice", "open-ended")
     decimals: ClassVar[int] = 2
     """As printed."""
     claim_tolerance: ClassVar[float] = 0.10
@@ -71,11 +69,12 @@ class ScalarTask(QuestionKind):
 
     def settle(self, answer: Any) -> tuple[FloatArray, Mapping[str, float]]:
         """The value to the printed decimals; how far it is inside the range that is asked."""
-        (low, high), value = self.ends, float(answer)
-        return self.rounded(np.array([value])), {
-            "min": value / low if low else 1e3,
-            "max": min(high / value, 1e3) if value > 0 else 1e3,
-        }
+        (low, high), value, kept = self.ends, float(answer), {}
+        if low:
+            kept["min"] = value / low
+        if high < np.inf:
+            kept["max"] = min(high / value, 1e3) if value > 0 else 1e3
+        return self.rounded(np.array([value])), kept
 
     def order(self, found: Sequence[Measured], answers: Sequence[Any], rng: np.random.Generator) -> IntArray:
         """Strata of the logarithm in turn, new targets before repeated ones: rooms hold little that is very large or
@@ -126,22 +125,26 @@ class ScalarTask(QuestionKind):
             apart = np.minimum(apart, np.abs(values[:, None] - values) / gap)
         return np.where(positive, apart, 0.0), np.where(positive, by_ratio / np.log(self.limits.ratio_max), np.inf)
 
-    def claim_noise(self, value: float, fact: Fact) -> float:
-        """Largest share by which a claim about a value may be off: half the stated tolerance, or less where the value
-        itself is not known better. Of false claims as of true ones, or the noise would tell them apart."""
-        sigma = self.sigma(value, fact, self.gates.noise.of(fact.dataset))
-        return min(self.claim_tolerance / 2, self.claim_tolerance - SIGMAS_KEPT * sigma / value)
+    def find_tolerance(self, fact: Fact) -> float:
+        """What claims state as their tolerance: a share of the value."""
+        return self.claim_tolerance
 
-    def claim_noise_max(self, fact: Fact) -> float:
-        """How far a true claim may be off in the task's unit: half the stated tolerance, and its own rounding."""
-        return self.claim_tolerance / 2 * float(fact.truth_candidate.value[0]) + 0.5 * 10.0**-self.decimals
+    def claim_band(self, value: Any, fact: Fact) -> Any:
+        """By how much a claim may be off where `value` is the true one, in the task's unit."""
+        return self.claim_tolerance * value
+
+    def claim_noise(self, value: float, fact: Fact) -> float:
+        """By how much a claim about a value is off at most, in the task's unit: half of what is tolerated, or less
+        where the value itself is not known better. Of false claims as of true ones, or it would tell them apart."""
+        band, sigma = self.claim_band(value, fact), self.sigma(value, fact, self.gates.noise.of(fact.dataset))
+        return float(min(band / 2, band - SIGMAS_KEPT * sigma))
 
     def claim_ratio(self, claimed: Candidate, fact: Fact) -> float:
-        """As between options; a claim beyond its noise and within the margin is neither true nor false (above 0.5)."""
-        off = self.margin_ratio(fact.truth_candidate, claimed, fact)
-        error = abs(float(claimed.value[0] - fact.truth_candidate.value[0]))
-        neither = off < 1 and error > self.claim_noise_max(fact) + 1e-9
-        return max(off, 0.75) if neither else off
+        """As between options; a claim within the margin that is off by more than half of what is tolerated, and by its
+        own rounding, is neither true nor false (above 0.5)."""
+        off, truth = self.margin_ratio(fact.truth_candidate, claimed, fact), float(fact.truth_candidate.value[0])
+        most = self.claim_band(truth, fact) / 2 + 0.5 * 10.0 ** -self.count_decimals(fact)
+        return max(off, 0.75) if off < 1 and abs(claimed.value[0] - truth) > most + 1e-9 else off
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         """A positive number that could have been asked, so that every rung of a ladder may be the true one."""
@@ -206,9 +209,8 @@ class ScalarTask(QuestionKind):
         return np.abs(self.on_scale(told, fact) - self.on_scale(values, fact)[:, 0])
 
     def claim_errors(self, values: FloatArray, claimed: FloatArray, fact: Fact) -> FloatArray | None:
-        """See `NoiseTest`; a share of the true value."""
-        errors: FloatArray = np.abs(values[:, 0] - claimed[0]) / (self.claim_tolerance * np.abs(values[:, 0]))
-        return errors
+        """See `NoiseTest`; over `claim_band`."""
+        return np.asarray(np.abs(values[:, 0] - claimed[0]) / self.claim_band(np.abs(values[:, 0]), fact))
 
     def tolerance_words(self, ask: str, tolerance: float) -> tuple[str, ...]:
         """A share of the value, in per cent."""
@@ -245,39 +247,52 @@ class ScalarTask(QuestionKind):
         if other is None:
             return None
         most = [self.claim_noise(value, fact) for value in (truth, other)]
-        if min(most) < CLAIM_NOISE_MIN * self.claim_tolerance:
+        if any(
+            noise < CLAIM_NOISE_MIN * self.claim_band(v, fact) for v, noise in zip((truth, other), most, strict=True)
+        ):
             return None
-        true_value, false_value = (
-            self.rounded(np.array([value * (1 + share * noise)]))
+        said, wrong = (
+            self._claim(self.round_for(value + share * noise, fact), fact)
             for value, share, noise in zip((truth, other), shares, most, strict=True)
         )
-        if abs(true_value[0] / truth - 1) > self.claim_tolerance / 2 + 10.0**-self.decimals / truth:
+        claimed, band = float(wrong.value[0]), self.claim_band(truth, fact)
+        if abs(said.value[0] - truth) > band / 2 + 10.0 ** -self.count_decimals(fact):
             return None
-        claims = [self._claim(value, fact) for value in (true_value, false_value)]
+        # False whether the tolerance is read as a share of the truth or of the claim.
+        if wrong.separation < 1 or abs(claimed - truth) <= max(band, self.claim_band(claimed, fact)):
+            return None
         low, high = self.ends
-        if claims[1].separation < 1 or not all(low <= claim.value[0] <= high for claim in claims):
+        if not all(low <= claim.value[0] <= high for claim in (said, wrong)):
             return None  # a number that could not be a true one gives its claim away
-        said = {"tolerance": fill_word("tolerance.percent", value=f"{100 * self.claim_tolerance:.0f}")}
-        return ClaimPair(self.pictures(fact), self.slots(fact) | said, claims[0], claims[1], self.claim_tolerance)
+        tolerance = self.find_tolerance(fact)
+        slots = self.slots(fact) | {"tolerance": self.tolerance_words(fact.ask, tolerance)[0]}
+        return ClaimPair(self.pictures(fact), slots, said, wrong, tolerance)
 
     def draw_false_value(self, fact: Fact, rng: np.random.Generator) -> float | None:
         """What the false claim is about, before noise; None where nothing would do, and then no judgment is asked.
 
-        The truth times or over a factor between `FALSE_RATIO_MIN` and `FALSE_RATIO_MAX`, within the range that is
-        asked. It is not drawn from the pool: chosen facts are spread over values, the pool is as the rooms are, and the
-        difference would tell true from false. False claims must be as likely to be above the truth as below it, and no
-        likelier than true ones at any value, or their numbers give them away.
+        Where options come from a pool, another member of a random set of options, so that either could have been the
+        true one; refused rather than drawn again, which would prefer truths with few false claims. Else the truth times
+        or over a factor between `FALSE_RATIO_MIN` and `FALSE_RATIO_MAX`, within the range that is asked: chosen facts
+        are then spread over values, the rest is as the rooms are, and the difference would tell true from false. False
+        claims must be as likely to be above the truth as below it, and no likelier than true ones at any value, or
+        their numbers give them away.
 
         rng: draw from this generator alone.
         """
+        if self.options_from_pool:
+            sets = valid_sets(compatibility(fact.candidates, fact, self), len(LETTERS))
+            sets = sets[(sets == fact.truth).any(axis=1)]
+            row = sets[rng.integers(len(sets))] if len(sets) else sets
+            return float(fact.candidates[rng.choice(row[row != fact.truth])].value[0]) if len(sets) else None
         factor = np.exp(rng.uniform(*np.log([FALSE_RATIO_MIN, FALSE_RATIO_MAX])) * (1 if rng.random() < 0.5 else -1))
         value = float(fact.truth_candidate.value[0]) * float(factor)
         return value if self.ends[0] <= value <= self.ends[1] else None
 
-    def _claim(self, value: FloatArray, fact: Fact, key: str = "") -> Claim:
+    def _claim(self, value: FloatArray, fact: Fact) -> Claim:
         truth = fact.truth_candidate
         off = self.margin_ratio(truth, Candidate("", value), fact)
-        return Claim({"claim": format_fixed(float(value[0]), self.count_decimals(fact))}, value, off, key)
+        return Claim({"claim": format_fixed(float(value[0]), self.count_decimals(fact))}, value, off)
 
 
 def read_evidence_rect(show: Mapping[str, object]) -> list[int]:

@@ -173,7 +173,7 @@ def test_languages() -> None:
     assert "language" in reasons(GOOD[DEPTH][0], DEPTH, "zh")
     assert "language" in reasons(CHINESE, DEPTH, "ru")
     # Of other languages than English, placeholders and numbers are compared.
-    assert "slot" in reasons(Text(CHINESE.question.replace("{{ region }}", ""), CHINESE.context), DEPTH, "zh")
+    assert "slot" in reasons(Text(CHINESE.question.replace("{{ rect }}", ""), CHINESE.context), DEPTH, "zh")
     assert "number" in reasons(Text(CHINESE.question + " 3", CHINESE.context), DEPTH, "zh")
 
 

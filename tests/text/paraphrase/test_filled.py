@@ -66,7 +66,7 @@ def test_colours_stay_with_their_regions() -> None:
     template = load_shipped()["object_distance.multi-choice.1"]
     original = Original(fill_text(Text(template.question, template.context), SAMPLES), template.states, filled=True)
     for a, b, fine in (("orange", "blue", True), ("blue", "orange", False)):
-        asked = f"Which distance, in meters, separates the object in the {a} rectangle [12, 96, 76, 160] from the "
+        asked = f"Which distance separates the object in the {a} rectangle [12, 96, 76, 160] from the "
         asked += f"object in the {b} rectangle [212, 300, 276, 411]?"
         found = {p.reason for p in check(Text(asked, original.text.context), original)}
         assert found == ({"near_copy"} if fine else {"near_copy", "colour"})

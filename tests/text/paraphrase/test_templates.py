@@ -67,7 +67,7 @@ def test_the_prompt_holds_the_rule_of_placeholders(tmp_path: Path) -> None:
     part = prompt.messages[0].parts[0]
     told = getattr(part, "text", "")
     assert "Write 3 different rewordings of both in German" in told
-    assert 'Placeholders of the question: ["{{ region }}", "{{ color }}", "{{ tolerance }}", "{{ claim }}"]' in told
+    assert 'Placeholders of the question: ["{{ rect }}", "{{ tolerance }}", "{{ claim }}"]' in told
     template = load_phrasings("metric_depth", "judgment")[0]
     assert between_fences(told) == {"question": template.question, "context": template.context}
     assert prompt.settings.max_tokens is not None

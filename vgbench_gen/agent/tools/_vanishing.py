@@ -8,8 +8,7 @@ import numpy as np
 
 from vgbench_gen.core.types import FloatArray, IntArray
 from vgbench_gen.tasks.solving import Image
-from vgbench_gen.tasks.solving.camera_fit import fit_cameras
-from vgbench_gen.tasks.solving.lines import NOISE_PX, cut_segments, detect_segments
+from vgbench_gen.tasks.solving.camera_fit import NOISE_PX, cut_segments, detect_segments, fit_cameras
 
 _SCALE = 0.8  # at which segments are searched
 _ON_DEG = 1.5  # of a segment from the line to its vanishing point

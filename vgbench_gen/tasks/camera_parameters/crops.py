@@ -7,25 +7,21 @@ fields of view are asked of crops about the principal point, coordinates of the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from vgbench_gen.core.types import Camera, Candidate, FloatArray, IntArray
+from vgbench_gen.core.gates import Gates
+from vgbench_gen.core.types import Camera, Candidate, Fact, FloatArray, IntArray
 from vgbench_gen.geometry import cameras
-from vgbench_gen.tasks.camera_parameters.estimate import ParameterEstimate, estimate_parameters
-from vgbench_gen.tasks.camera_parameters.quantities import (
-    ANGLES,
-    ASK_AXIS,
-    CENTRES,
-    CropEvidence,
-    compute_parameter,
-    measure_margins,
-    round_as_printed,
-)
-from vgbench_gen.tasks.gates import CameraGates
+from vgbench_gen.tasks.base import Problems
+from vgbench_gen.tasks.camera_parameters.estimate import ANGLES, ASK_AXIS, CENTRES, estimate_parameters, measure_margins
+from vgbench_gen.tasks.evidence import Evidence, FactEvidence, Size
 from vgbench_gen.tasks.presentation import Margins
-from vgbench_gen.tasks.solving.lines import cut_segments
+from vgbench_gen.tasks.records import read_camera_record
+from vgbench_gen.tasks.solving.camera_fit import cut_segments
+from vgbench_gen.text.numbers import format_fixed
 
 LONG_SIDE_PX = 640  # of the delivered crop
 SIDE_OF_FRAME_MAX = 0.5  # of the frame's side, so that small frames too leave room to zoom before crops are enlarged
@@ -37,21 +33,61 @@ COMPLETED = 3  # of which the narrowest crop is determined, whose others are loo
 FOV_SLACK_DEG, ZOOM_SLACK = 0.1, 0.005
 _TRIED = 4096  # sets of strips drawn, of which a few per cent keep the gaps
 
-Rect = tuple[int, int, int, int]
+STORED = 1e-3  # pixels or degrees between a stored parameter and that of the crop
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Crop:
-    """A crop of a frame whose parameter its own line segments determine."""
+class SizeEvidence(FactEvidence):
+    """What is kept of a fact besides its crops."""
 
-    rect: Rect
-    """(x0, y0, width, height), pixels of the delivered frame."""
-    camera: Camera
-    """The camera after cropping and resizing."""
-    zoom: float
+    size: Size
+    """Of the image that is shown."""
+
+
+class CropEvidence(Evidence):
+    """What is kept of a crop that may be asked about. A computed option has `fx` alone, or no evidence at all."""
+
+    fx: float
+    """Focal length along x, pixels of the shown image."""
+    fy: float | None = None
+    """Focal length along y, pixels of the shown image; None for a computed option, like all that follow."""
+    cx: float | None = None
+    """Principal point along x, pixels of the shown image."""
+    cy: float | None = None
+    """Principal point along y, pixels of the shown image."""
+    hfov: float | None = None
+    """Field of view from left to right, degrees."""
+    vfov: float | None = None
+    """Field of view from top to bottom, degrees."""
+    zoom: float | None = None
     """Width of the frame over that of the crop."""
-    margins: dict[str, float]
-    """Name of a gate -> measured value over its limit."""
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """The six quantities by name, without those that are not known."""
+        return {name: value for name in ASK_AXIS if (value := getattr(self, name)) is not None}
+
+
+def compute_parameter(camera: Camera, ask: str) -> float:
+    """One of the six, unrounded, pixels or degrees."""
+    if ask in ANGLES:
+        return cameras.fov_deg(camera)[ASK_AXIS[ask]]
+    return {"fx": camera.fx, "fy": camera.fy, "cx": camera.cx, "cy": camera.cy}[ask]
+
+
+def round_as_printed(value: float, ask: str) -> FloatArray:
+    """(1,) as printed for that kind of question; a half stays a half, however it was reached."""
+    return np.array([float(format_fixed(round(float(value), 6), get_decimals(ask)))])
+
+
+def get_decimals(ask: str) -> int:
+    """Printed decimals of that kind of question."""
+    return 1 if ask in ANGLES else 0
+
+
+def make_shown_camera(camera: Camera, show: Mapping[str, Any]) -> Camera:
+    """The camera of a crop as it is shown: `rect` [x0, y0, width, height] of the frame, resized to `size` [width,
+    height], pixels."""
+    return cameras.resize_camera(cameras.crop_camera(camera, *show["rect"]), *show["size"])
 
 
 def compute_output_size(camera: Camera, ask: str) -> tuple[int, int]:
@@ -66,18 +102,7 @@ def compute_output_size(camera: Camera, ask: str) -> tuple[int, int]:
     return width, height
 
 
-def crop_camera(camera: Camera, rect: Rect, size: tuple[int, int]) -> Camera:
-    """The camera of a crop resized to `size`."""
-    return cameras.resize_camera(cameras.crop_camera(camera, *rect), *size)
-
-
-def measure_off_centre(camera: Camera, axis: int) -> float:
-    """Signed distance of the principal point from the image centre along x (0) or y (1), in image sides."""
-    middle = (camera.size[axis] - 1) / 2
-    return float(((camera.cx, camera.cy)[axis] - middle) / camera.size[axis])
-
-
-def propose_rects(camera: Camera, ask: str, gates: CameraGates, rng: np.random.Generator) -> IntArray:
+def propose_rects(camera: Camera, ask: str, gates: Any, rng: np.random.Generator) -> IntArray:
     """(at most LADDERS, 4, 4) sets of four crops x0, y0, width, height that keep the gaps between options.
 
     Three gaps take most of what one frame offers, so crops drawn one by one would rarely make a set.
@@ -86,9 +111,10 @@ def propose_rects(camera: Camera, ask: str, gates: CameraGates, rng: np.random.G
 
 
 def keep_determined(
-    camera: Camera, segments: FloatArray, noise_px: float, sets: IntArray, ask: str, gates: CameraGates
-) -> list[Crop]:
-    """Of sets of crops (S, 4, 4) the crops, each once, whose own line segments determine the parameter.
+    camera: Camera, segments: FloatArray, noise_px: float, sets: IntArray, ask: str, gates: Any
+) -> list[tuple[Candidate, dict[str, float]]]:
+    """Of sets of crops (S, 4, 4) those, each once, whose own line segments determine the parameter, with the margins of
+    the gates that they pass.
 
     Args:
         camera: of the frame.
@@ -98,44 +124,44 @@ def keep_determined(
     # The narrowest crop of a set shows least: where it fails, the others need no look.
     narrowest = np.take_along_axis(sets, sets[..., 2].argmin(axis=1)[:, None, None], 1)[:, 0]
     first = _fit_crops(camera, segments, noise_px, narrowest, ask, gates)
-    passed = {crop.rect for crop in first}
-    hopeful = [four for four in sets if passed & {*map(_as_rect, four)}][:COMPLETED]
-    left = [rect for four in hopeful for rect in four if _as_rect(rect) not in passed]
+    passed = [crop.show["rect"] for crop, _ in first]
+    hopeful = [four for four in sets.tolist() if any(rect in passed for rect in four)][:COMPLETED]
+    left = [rect for four in hopeful for rect in four if rect not in passed]
     if not left:
         return first
     return first + _fit_crops(camera, segments, noise_px, np.unique(left, axis=0), ask, gates)
 
 
 def _fit_crops(
-    camera: Camera, segments: FloatArray, noise_px: float, rects: IntArray, ask: str, gates: CameraGates
-) -> list[Crop]:
-    """Those of crops (B, 4) that are determined."""
+    camera: Camera, segments: FloatArray, noise_px: float, rects: IntArray, ask: str, gates: Any
+) -> list[tuple[Candidate, dict[str, float]]]:
     size, axis = compute_output_size(camera, ask), ASK_AXIS[ask]
-    shown = [crop_camera(camera, _as_rect(rect), size) for rect in rects]
+    shows = [{"rect": rect, "size": list(size)} for rect in rects.tolist()]
+    shown = [make_shown_camera(camera, show) for show in shows]
     stated = [np.nan if ask not in CENTRES else x for x in (shown[0].fx, shown[0].fy, shown[0].cx, shown[0].cy)]
     lines = cut_segments(segments, rects, noise_px)
     if not lines.halves.shape[1]:
         return []  # a plain or tiny picture
-    estimates = estimate_parameters(lines, size, ask, stated)
     kept = []
-    for rect, cropped, estimate in zip(rects, shown, estimates, strict=True):
-        margins = Margins()
-        certain = margins.at_most("deviation", _measure_deviation(estimate, size, ask, gates), gates.undecided_max)
-        off = measure_margins(estimate.value, compute_parameter(cropped, ask), ask, size, gates)
+    for show, cropped, value, deviation in zip(
+        shows, shown, *estimate_parameters(lines, size, ask, stated), strict=True
+    ):
+        truth, margins = compute_parameter(cropped, ask), Margins()
+        spread = measure_margins(value, value + deviation, ask, size, gates) if np.isfinite(deviation) else np.inf
+        certain = margins.at_most("deviation", float(spread), gates.undecided_max)
         if ask in CENTRES:
-            margins.at_least("off_centre", abs(measure_off_centre(cropped, axis)), gates.principal_off_centre_min)
-        if certain and off <= gates.undecided_max:
-            kept.append(Crop(_as_rect(rect), cropped, camera.width / int(rect[2]), margins.ratios))
+            middle = (size[axis] - 1) / 2
+            off = abs(truth - middle) / size[axis]
+            margins.at_least("off_centre", off, gates.principal_off_centre_min)
+        if certain and measure_margins(value, truth, ask, size, gates) <= gates.undecided_max:
+            seen = {name: compute_parameter(cropped, name) for name in ASK_AXIS}
+            evidence = CropEvidence(zoom=camera.width / show["rect"][2], **seen).write()
+            key = "crop:" + ",".join(map(str, show["rect"]))
+            kept.append((Candidate(key, round_as_printed(truth, ask), show=show, evidence=evidence), margins.ratios))
     return kept
 
 
-def _measure_deviation(estimate: ParameterEstimate, size: tuple[int, int], ask: str, gates: CameraGates) -> float:
-    if not np.isfinite(estimate.deviation):
-        return np.inf
-    return measure_margins(estimate.value, estimate.value + estimate.deviation, ask, size, gates)
-
-
-def _propose_centred(camera: Camera, ask: str, gates: CameraGates, rng: np.random.Generator) -> IntArray:
+def _propose_centred(camera: Camera, ask: str, gates: Any, rng: np.random.Generator) -> IntArray:
     """Crops about the principal point: log of the zoom or field of view uniform over all sets with the gaps."""
     axis, by_angle = ASK_AXIS[ask], ask in ANGLES
     rects = _list_centred_rects(camera, gates)
@@ -163,7 +189,7 @@ def _propose_centred(camera: Camera, ask: str, gates: CameraGates, rng: np.rando
     return kept
 
 
-def _list_centred_rects(camera: Camera, gates: CameraGates) -> IntArray:
+def _list_centred_rects(camera: Camera, gates: Any) -> IntArray:
     """(N, 4) all rectangles of the frame's shape, to a pixel, with the principal point in their middle to half a
     pixel, that are neither zoomed nor enlarged too much."""
     enlarged = gates.enlarged_max * camera.width / compute_output_size(camera, "fx")[0]
@@ -174,7 +200,7 @@ def _list_centred_rects(camera: Camera, gates: CameraGates) -> IntArray:
     return np.concatenate([corners, sides], axis=1)[inside]
 
 
-def _propose_strips(camera: Camera, ask: str, gates: CameraGates, rng: np.random.Generator) -> IntArray:
+def _propose_strips(camera: Camera, ask: str, gates: Any, rng: np.random.Generator) -> IntArray:
     """Strips as long as the frame, at places that are uniform over all sets with the gaps."""
     axis = ASK_AXIS[ask]
     side = round(camera.size[axis] / STRIP_ZOOM)
@@ -194,18 +220,21 @@ def _propose_strips(camera: Camera, ask: str, gates: CameraGates, rng: np.random
     return rects
 
 
-def _as_rect(rect: IntArray) -> Rect:
-    x0, y0, width, height = rect.tolist()
-    return x0, y0, width, height
-
-
-def make_candidate(crop: Crop, ask: str, size: tuple[int, int]) -> Candidate:
-    """What a crop that is resized to `size` (width, height) in pixels says to a kind of question."""
-    return Candidate(
-        "crop:" + ",".join(map(str, crop.rect)),
-        round_as_printed(compute_parameter(crop.camera, ask), ask),
-        show={"rect": list(crop.rect), "size": list(size)},
-        evidence=CropEvidence(
-            zoom=crop.zoom, **{name: compute_parameter(crop.camera, name) for name in ASK_AXIS}
-        ).write(),
-    )
+def check_crops(fact: Fact, gates: Gates) -> Problems:
+    """Each crop has all the parameters stored with it, and the printed one."""
+    frame = read_camera_record(fact.cameras[fact.frame_ids[0]])
+    found: Problems = []
+    for option in fact.candidates:
+        if "rect" not in option.show:
+            continue  # a computed value, which no crop has
+        shown, stored = make_shown_camera(frame, option.show), CropEvidence.of(option).parameters
+        by_crop = {name: compute_parameter(shown, name) for name in ASK_AXIS}
+        found += [
+            ("crop", f"{option.key}: {name} {stored[name]:.3f} stored, {value:.3f} by the crop")
+            for name, value in by_crop.items()
+            if not abs(stored[name] - value) <= STORED
+        ]
+        printed, digit = float(option.value[0]), 10.0 ** -get_decimals(fact.ask)
+        if not abs(printed - by_crop[fact.ask]) <= digit / 2 + STORED:
+            found.append(("crop", f"{option.key}: prints {printed:g}, the crop gives {by_crop[fact.ask]:.3f}"))
+    return found

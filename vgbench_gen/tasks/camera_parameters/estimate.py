@@ -1,36 +1,50 @@
-"""The asked parameter of an image by its line segments and by what the question states, as a careful reader has it."""
+"""The six quantities that may be asked of a camera, how far two values are apart, and each by the line segments of an
+image and by what the question states, as a careful reader has it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
 from vgbench_gen.core.types import FloatArray
-from vgbench_gen.tasks.camera_parameters.quantities import ANGLES, ASK_AXIS, CENTRES, measure_margins
-from vgbench_gen.tasks.gates import CameraGates
 from vgbench_gen.tasks.solving import Solver, Unread, VisibleQuestion
-from vgbench_gen.tasks.solving.camera_fit import fit_cameras
-from vgbench_gen.tasks.solving.lines import NOISE_PX, Lines, cut_segments, detect_segments
+from vgbench_gen.tasks.solving.camera_fit import NOISE_PX, Lines, cut_segments, detect_segments, fit_cameras
 from vgbench_gen.text.numbers import parse_numbers
 
+ASK_AXIS = {"fx": 0, "fy": 1, "cx": 0, "cy": 1, "hfov": 0, "vfov": 1}
+CENTRES, ANGLES = ("cx", "cy"), ("hfov", "vfov")
+MARGINS = {  # `docs/constants.md#camera-parameters` gives the reasons
+    "zoom_max": 3.0,
+    "enlarged_max": 1.25,
+    "ratio_min": 1.25,
+    "ratio_max": 2.4,
+    "fov_gap_min_deg": 7.0,
+    "principal_gap_min": 0.12,
+    "principal_off_centre_min": 0.13,
+    "undecided_max": 0.5,
+}
 
-@dataclass(frozen=True, slots=True)
-class ParameterEstimate:
-    """A parameter, pixels or degrees."""
 
-    value: float
-    """The parameter."""
-    deviation: float
-    """Its standard deviation by the segments alone."""
+def measure_margins(a: Any, b: Any, ask: str, size: tuple[int, int], gates: Any) -> FloatArray:
+    """Differences of values over the margin between options: of logarithms for focal lengths, in degrees for fields of
+    view, in shares of the side of an image of `size` (width, height) for principal points."""
+    if ask in CENTRES:
+        return np.asarray(np.abs(a - b) / (gates.principal_gap_min * size[ASK_AXIS[ask]]))
+    if ask in ANGLES:
+        return np.asarray(np.abs(a - b) / gates.fov_gap_min_deg)
+    positive = np.minimum(a, b) > 0
+    logs = [np.log(np.where(positive, x, 1.0)) for x in (a, b)]
+    return np.asarray(np.abs(logs[0] - logs[1]) / np.log(gates.ratio_min))
 
 
 def estimate_parameters(
     lines: Lines, size: tuple[int, int], ask: str, stated: Sequence[float]
-) -> list[ParameterEstimate]:
-    """One estimate per image.
+) -> tuple[FloatArray, FloatArray]:
+    """(B,) the parameter in each image, pixels or degrees, and (B,) its standard deviation by the segments alone.
 
     Args:
         lines: segments of the images.
@@ -56,9 +70,7 @@ def estimate_parameters(
         if ask in ANGLES:
             deviations = np.degrees(np.sin(2 * np.arctan(size[axis] / 2 / values))) * fit.deviations[:, 0]
             values = 2 * np.degrees(np.arctan(size[axis] / 2 / values))
-    return [
-        ParameterEstimate(float(value), float(deviation)) for value, deviation in zip(values, deviations, strict=True)
-    ]
+    return values, deviations
 
 
 # A true claim is off by up to a quarter of the margin between options, a false one by the whole, the estimate by some.
@@ -83,9 +95,9 @@ def score_by_lines(seen: VisibleQuestion) -> FloatArray:
     lines = cut_segments(segments, np.array([[0, 0, *size]]), NOISE_PX)
     if not lines.halves.shape[1]:
         raise Unread("no line in the image")
-    (estimate,) = estimate_parameters(lines, size, seen.ask, stated)
+    estimate = estimate_parameters(lines, size, seen.ask, stated)[0]
     options = [_read_claim(seen.question)] if seen.form == "judgment" else [_read_value(x) for x in seen.options]
-    off = np.array([measure_margins(estimate.value, x, seen.ask, size, CameraGates()) for x in options])
+    off = measure_margins(estimate, np.array(options), seen.ask, size, SimpleNamespace(**MARGINS))
     return np.array([_CLAIM_OFF, off[0]]) if seen.form == "judgment" else -off
 
 

@@ -7,46 +7,39 @@ first, which one is shown is drawn after). Whole pixels for fx, fy, cx, cy; a te
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import cv2
 import numpy as np
 
 from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.noise import SensorNoise
-from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
-from vgbench_gen.distractors.base import Proposal, compatibility, valid_sets
+from vgbench_gen.core.types import Candidate, Fact, FloatArray, Rejected
+from vgbench_gen.distractors.base import Proposal
 from vgbench_gen.geometry import projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks._proposals import make_range, move_numbers
-from vgbench_gen.tasks.base import OwnGates, add_margins, reject, tasks
+from vgbench_gen.tasks.base import add_margins, reject, tasks
 from vgbench_gen.tasks.camera_parameters.crops import (
-    compute_output_size,
-    keep_determined,
-    make_candidate,
-    propose_rects,
-)
-from vgbench_gen.tasks.camera_parameters.estimate import SOLVERS
-from vgbench_gen.tasks.camera_parameters.quantities import (
-    ANGLES,
-    ASK_AXIS,
-    CENTRES,
     CropEvidence,
     SizeEvidence,
     check_crops,
-    compute_parameter_by_rays,
+    compute_output_size,
+    compute_parameter,
     get_decimals,
-    read_shown_crop,
+    keep_determined,
+    make_shown_camera,
+    propose_rects,
     round_as_printed,
 )
-from vgbench_gen.tasks.gates import CameraGates
-from vgbench_gen.tasks.presentation import ClaimPair, Mark
+from vgbench_gen.tasks.camera_parameters.estimate import ANGLES, ASK_AXIS, CENTRES, MARGINS, SOLVERS, measure_margins
+from vgbench_gen.tasks.presentation import Mark
+from vgbench_gen.tasks.records import read_camera_record
 from vgbench_gen.tasks.revealed import Revealed, reveal_cameras
 from vgbench_gen.tasks.row_evidence import RowEvidence
-from vgbench_gen.tasks.scalar import CLAIM_NOISE_MIN, SIGMAS_KEPT, ScalarTask
-from vgbench_gen.tasks.solving.lines import NOISE_PX, detect_segments
+from vgbench_gen.tasks.scalar import ScalarTask
+from vgbench_gen.tasks.solving.camera_fit import NOISE_PX, detect_segments
 from vgbench_gen.text.numbers import format_fixed
 from vgbench_gen.text.render import fill_word
 
@@ -63,20 +56,20 @@ class CameraParameters(ScalarTask):
 
     name = "camera_parameters"
     version = 4
-    formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice", "open-ended")
     asks = tuple(ASK_AXIS)
     category, subcategory = "Camera and Image Transformation", "3D Camera Pose"
-    category_origin: ClassVar[Mapping[str, str]] = dict.fromkeys(formats, "camera_param_vqa_pairs")
+    category_origin: ClassVar[Mapping[str, str]] = dict.fromkeys(ScalarTask.formats, "camera_param_vqa_pairs")
     convention: ClassVar[Mapping[str, str]] = {
         "camera": "pinhole",
         "pixel_origin": "centre of the top-left pixel",
         "fov": "edge to edge",
         "size": "as delivered",
     }
+    decimals = 1  # the finest of the kinds; values of a fact are rounded by its kind
     candidate_draws = 8
     options_from_pool = True
     options_max = 4  # crops are cut as ladders of four
-    limits = OwnGates(CameraGates)
+    margins = MARGINS
     fact_evidence = SizeEvidence
     candidate_evidence = CropEvidence
     checks = (check_crops,)
@@ -122,20 +115,20 @@ class CameraParameters(ScalarTask):
             return reject(self, view, key, "crops_none", 0, 4)
         scale = camera.width / frame.grey.shape[1]
         segments = (segments + 0.5) * scale - 0.5
-        size = compute_output_size(camera, ask)
         crops = keep_determined(camera, segments, NOISE_PX * scale, sets, ask, self.limits)[-self.pool_size :]
         if len(crops) >= 4:
-            pool = tuple(make_candidate(crop, ask, size) for crop in crops)
-            fact = self.new_fact(view, pool, frame_ids=(frame.id,), key=key, ask=ask, evidence=SizeEvidence(size=size))
+            pool, size = [crop for crop, _ in crops], SizeEvidence(size=compute_output_size(camera, ask))
+            fact = self.new_fact(view, pool, frame_ids=(frame.id,), key=key, ask=ask, evidence=size)
             drawn = self.with_drawn_truth(fact, rng)
             if drawn is not None:
-                return add_margins(drawn, key, crops[drawn.truth].margins)
+                return add_margins(drawn, key, crops[drawn.truth][1])
         return reject(self, view, key, "pixels_undecided", len(crops), 4)
 
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
         """Fit the pinhole equation to measured points and the output pixels where the resize puts them."""
         frame = view.frame(fact.frame_ids[0])
-        (x0, y0, width, height), (out_width, out_height) = read_shown_crop(fact.truth_candidate.show)
+        show = fact.truth_candidate.show
+        (x0, y0, width, height), (out_width, out_height) = show["rect"], show["size"]
         u_out, u_base = _resize_map(x0, width, out_width, shrinking=out_width * out_height < width * height)
         v_out, v_base = _resize_map(y0, height, out_height, shrinking=out_width * out_height < width * height)
         base = np.stack(np.meshgrid(u_base, v_base), axis=-1).reshape(-1, 2)
@@ -158,11 +151,11 @@ class CameraParameters(ScalarTask):
         return np.array([np.degrees(high - low)])
 
     def evaluate(self, about: Candidate, fact: Fact) -> float | None:
-        """From the rays through the two edges of the crop in the base camera."""
+        """Of the camera of the crop."""
         if "rect" not in about.show:
             return None
-        K = np.asarray(fact.cameras[fact.frame_ids[0]]["K"], dtype=np.float64).reshape(3, 3)
-        return compute_parameter_by_rays(fact.ask, K, *read_shown_crop(about.show))
+        frame = read_camera_record(fact.cameras[fact.frame_ids[0]])
+        return compute_parameter(make_shown_camera(frame, about.show), fact.ask)
 
     def round_for(self, value: float, fact: Fact) -> FloatArray:
         return round_as_printed(value, fact.ask)
@@ -173,15 +166,14 @@ class CameraParameters(ScalarTask):
 
     # --- answer space ----------------------------------------------------------------------------------------------
 
+    def _get_side_px(self, fact: Fact) -> int:
+        return SizeEvidence.of(fact).size[ASK_AXIS[fact.ask]]
+
     def unit_for(self, fact: Fact) -> str:
         return "deg" if fact.ask in ANGLES else "px"
 
     def unit_key(self, fact: Fact) -> str:
         return "degrees" if fact.ask in ANGLES else "pixels"
-
-    def rounded(self, value: FloatArray) -> FloatArray:
-        """To a tenth, the finest of the kinds; values of a fact are already rounded by its kind."""
-        return round_as_printed(float(value[0]), "hfov")
 
     def printed(self, value: FloatArray) -> str:
         """The number alone; `say` knows the fact and with it decimals and unit."""
@@ -193,14 +185,8 @@ class CameraParameters(ScalarTask):
     def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
         """Ratio for focal lengths, degrees for fields of view, shares of the side for principal points; log-ratio of
         focal lengths over the ceiling, whatever is asked, and 0 for values without a camera."""
-        gates, values = self.limits, np.array([float(candidate.value[0]) for candidate in candidates])
-        apart = np.abs(values[:, None] - values)
-        if fact.ask in CENTRES:
-            apart /= gates.principal_gap_min * SizeEvidence.of(fact).size[ASK_AXIS[fact.ask]]
-        elif fact.ask in ANGLES:
-            apart /= gates.fov_gap_min_deg
-        else:
-            apart = super().pair_margins(candidates, fact)[0]
+        values = np.array([float(candidate.value[0]) for candidate in candidates])
+        apart = measure_margins(values[:, None], values, fact.ask, SizeEvidence.of(fact).size, self.limits)
         cameras = [CropEvidence.given(candidate) for candidate in candidates]
         focal = np.log([np.nan if camera is None else camera.fx for camera in cameras])
         spread = np.abs(focal[:, None] - focal) / np.log(self.limits.ratio_max)
@@ -213,7 +199,7 @@ class CameraParameters(ScalarTask):
         Crops that show more of a room are decided by their pixels more often, so they are more often asked about than
         named (`docs/validity.md#balanced-selection`).
         """
-        side_px = float(SizeEvidence.of(fact).size[ASK_AXIS[fact.ask]])
+        side_px = self._get_side_px(fact)
         values = np.array([float(option.value[0]) for option in options])
         shares = values / side_px - 0.5 if fact.ask in CENTRES else values / side_px
         return np.column_stack([shares, np.abs(shares), np.log(np.maximum(values, 1)), np.full(len(values), side_px)])
@@ -227,12 +213,12 @@ class CameraParameters(ScalarTask):
     def proposal(self, fact: Fact) -> Proposal:
         """Any that a crop of a wide or a long lens has."""
         width, height = SizeEvidence.of(fact).size
-        side, size = (width, height)[ASK_AXIS[fact.ask]], {"width": str(width), "height": str(height)}
+        size = {"width": str(width), "height": str(height)}
         if fact.ask in ANGLES:
             return make_range("angle", NAMED_DEG[0], NAMED_DEG[1], 1, **size)
         kind, shares = ("centre", NAMED_CENTRE) if fact.ask in CENTRES else ("focal", NAMED_FOCAL)
         # The long side gives the focal length of both axes: pixels are square.
-        whole = side if fact.ask in CENTRES else max(width, height)
+        whole = self._get_side_px(fact) if fact.ask in CENTRES else max(width, height)
         return make_range(kind, shares[0] * whole, shares[1] * whole, 0, **size)
 
     def proposed(self, fact: Fact, numbers: Sequence[float], rng: np.random.Generator) -> Candidate | None:
@@ -245,7 +231,7 @@ class CameraParameters(ScalarTask):
             return Candidate("", printed)
         fx = float(printed[0])
         if fact.ask in ANGLES:
-            fx = SizeEvidence.of(fact).size[ASK_AXIS[fact.ask]] / 2 / float(np.tan(np.radians(fx / 2)))
+            fx = self._get_side_px(fact) / 2 / float(np.tan(np.radians(fx / 2)))
         return Candidate("", printed, evidence=CropEvidence(fx=fx).write())
 
     def sigma(self, value: float, fact: Fact, noise: SensorNoise) -> float:
@@ -259,23 +245,25 @@ class CameraParameters(ScalarTask):
         """Ratios tell focal lengths apart, differences all else."""
         return values if fact.ask in (*CENTRES, *ANGLES) else super().on_scale(values, fact)
 
-    def claim_errors(self, values: FloatArray, claimed: FloatArray, fact: Fact) -> FloatArray | None:
-        """Of principal points in pixels, else a share of the true value."""
+    def find_tolerance(self, fact: Fact) -> float:
+        """Of principal points whole pixels, else a share of the value."""
         if fact.ask not in CENTRES:
-            return super().claim_errors(values, claimed, fact)
-        errors: FloatArray = np.abs(values[:, 0] - claimed[0]) / self.centre_tolerance_px(fact)
-        return errors
+            return self.claim_tolerance
+        return float(format_fixed(CENTRE_TOLERANCE * self._get_side_px(fact), 0))
 
-    def centre_tolerance_px(self, fact: Fact) -> float:
-        """What claims about principal points state as their tolerance, whole pixels."""
-        return float(format_fixed(CENTRE_TOLERANCE * SizeEvidence.of(fact).size[ASK_AXIS[fact.ask]], 0))
+    def claim_band(self, value: Any, fact: Fact) -> Any:
+        return self.find_tolerance(fact) * (1 if fact.ask in CENTRES else value)
+
+    def claim_noise(self, value: float, fact: Fact) -> float:
+        """Of a wide angle, half the tolerance is more than half the margin: too far off to count as the same."""
+        most = self.limits.fov_gap_min_deg / 2 - 0.05 if fact.ask in ANGLES else np.inf
+        return float(min(super().claim_noise(value, fact), most))
 
     # --- asking ----------------------------------------------------------------------------------------------------
 
     def pictures(self, fact: Fact) -> tuple[Picture, ...]:
         """The crop of the truth."""
-        rect, size = read_shown_crop(fact.truth_candidate.show)
-        op = {"op": "crop_resize", "rect": list(rect), "size": list(size)}
+        op = {"op": "crop_resize", **fact.truth_candidate.show}
         return (Picture(fact.pictures[fact.frame_ids[0]], (op,)),)
 
     def slots(self, fact: Fact) -> dict[str, str]:
@@ -310,54 +298,6 @@ class CameraParameters(ScalarTask):
         if ask in CENTRES:
             return (fill_word("tolerance.pixels", value=format_fixed(tolerance, 0)),)
         return super().tolerance_words(ask, tolerance)
-
-    def claim_noise_max(self, fact: Fact) -> float:
-        """Principal points are claimed to within pixels, everything else to within a share."""
-        truth, last_digit = float(fact.truth_candidate.value[0]), 10.0 ** -get_decimals(fact.ask)
-        within = self.centre_tolerance_px(fact) if fact.ask in CENTRES else self.claim_tolerance * truth
-        return within / 2 + last_digit / 2
-
-    def claim_pair(self, fact: Fact, rng: np.random.Generator) -> ClaimPair | None:
-        """The false value belongs to another member of a random option set, so either could have been the true one."""
-        truth = float(fact.truth_candidate.value[0])
-        if fact.ask in CENTRES:
-            tolerance = self.centre_tolerance_px(fact)
-            phrase = fill_word("tolerance.pixels", value=format_fixed(tolerance, 0))
-        else:
-            tolerance = self.claim_tolerance
-            phrase = fill_word("tolerance.percent", value=f"{100 * tolerance:.0f}")
-
-        def noisy(about: Candidate) -> FloatArray | None:
-            value = float(about.value[0])
-            own = replace(fact, candidates=(about,), truth=0)
-            sigma = self.sigma(value, own, self.gates.noise.of(fact.dataset))
-            allowed = tolerance - SIGMAS_KEPT * (sigma if fact.ask in CENTRES else sigma / value)
-            half = min(tolerance / 2, allowed)
-            if half < CLAIM_NOISE_MIN * tolerance:
-                return None
-            if fact.ask in ANGLES:
-                # Of a wide angle, half the tolerance is more than half the margin: too far off to count as the same.
-                half = min(half, (self.limits.fov_gap_min_deg / 2 - 0.05) / value)
-            noise = float(rng.uniform(-half, half))
-            return round_as_printed(value + noise if fact.ask in CENTRES else value * (1 + noise), fact.ask)
-
-        claimed = noisy(fact.truth_candidate)
-        if claimed is None:
-            return None
-        true = self._claim(claimed, fact)
-        sets = valid_sets(compatibility(fact.candidates, fact, self), 4)
-        sets = sets[(sets == fact.truth).any(axis=1)]
-        for row in rng.permutation(len(sets))[:32]:
-            other = int(rng.choice([i for i in sets[row].tolist() if i != fact.truth]))
-            claimed = noisy(fact.candidates[other])
-            if claimed is None:
-                continue
-            false = self._claim(claimed, fact, fact.candidates[other].key)
-            # False whether the tolerance is read as a share of the truth or of the claim.
-            allowed = tolerance if fact.ask in CENTRES else tolerance * max(truth, float(false.value[0]))
-            if false.separation >= 1 and abs(false.value[0] - truth) > allowed:
-                return ClaimPair(self.pictures(fact), self.slots(fact) | {"tolerance": phrase}, true, false, tolerance)
-        return None
 
 
 def _resize_map(start: int, side: int, out_side: int, *, shrinking: bool) -> tuple[FloatArray, FloatArray]:
