@@ -52,7 +52,7 @@ class Placed:
     """Its turn about the vertical in degrees; at 0 it looks towards -y."""
     structural: bool = False
     """Whether it is a piece of the building."""
-    edge_m: float = 0.14
+    edge_m: float = 0.2
     """The longest edge of the mesh that is wanted on it, meters."""
     low_m: FloatArray = field(default_factory=lambda: np.zeros(3))
     """The lowest coordinates of its model in the model's frame, (3,) meters; measured where `high_m` is not given."""

@@ -16,6 +16,7 @@ from vgbench_gen.samples.base import RenderedView, SampleObject, WorldSurface
 from vgbench_gen.samples.gloss import Gloss, list_probe_rays
 from vgbench_gen.samples.light import Tracer
 from vgbench_gen.samples.mesh import Mesh, refine_mesh
+from vgbench_gen.samples.parts import cross_rows
 from vgbench_gen.samples.planes import (
     STRIDE,
     PlaneCells,
@@ -75,7 +76,7 @@ class RoomWorld:
         self._viewer = SurfaceViewer(self.tracer, mesh.vertices_m, mesh.faces, mesh.uv)
         self._face_instance = mesh.face_instance.astype(np.int32)
         corners = mesh.vertices_m[mesh.faces]
-        normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        normal = cross_rows(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
         area = np.linalg.norm(normal, axis=1)
         self._face_normal = normal / np.maximum(area, 1e-20)[:, None]
         texture = mesh.face_texture
@@ -125,12 +126,14 @@ class RoomWorld:
         gloss = self._gloss.compute(world_from_camera[:3, 3])
         color, depth, face = self._fill_cells(cells, facing, gloss)
         flat_color, flat_depth, flat_face = color.reshape(3, -1), depth.reshape(-1), face.reshape(-1)
-        for at, v, u in list_pixels(~spread_cells(cells.whole)[: camera.height, : camera.width]):
+        single = ~spread_cells(cells.whole)
+        single[camera.height :] = single[:, camera.width :] = False
+        for at, v, u in list_pixels(single):
             rays = make_rays(camera, world_from_camera, u, v)
             flat_color[:, at], flat_depth[at], flat_face[at] = self._look_along(camera, facing, gloss, rays)
         edge: BoolArray = np.zeros(face.shape, bool)
         for rows in list_bands(camera):
-            more = slice(rows.start, rows.stop + 1)
+            more = slice(rows.start, min(rows.stop + 1, camera.height)), slice(camera.width)
             edge[more] |= self._find_edges(depth[more], face[more])
         for at, v, u in list_pixels(edge):
             # The ray through the middle is one of them.
@@ -139,7 +142,8 @@ class RoomWorld:
                 rays = make_rays(camera, world_from_camera, u + du, v + dv)
                 mean += np.minimum(self._look_along(camera, facing, gloss, rays)[0], _BRIGHTEST)
             flat_color[:, at] = mean / np.float32(len(_SUBSAMPLES) + 1)
-        depth = _keep_hits(depth, face)
+        face = face[: camera.height, : camera.width]
+        depth = _keep_hits(depth[: camera.height, : camera.width], face)
         return RenderedView(self._develop(camera, color), depth, self._find_instances(face), cells)
 
     def make_surface(self, edge_m: float = 0.05) -> WorldSurface:
@@ -207,7 +211,8 @@ class RoomWorld:
         return edge
 
     def _fill_cells(self, cells: PlaneCells, facing: Float32, gloss: Float32) -> tuple[Float32, Float32, Int32]:
-        """(3, H, W) linear colour, (H, W) depth and (H, W) triangles of a view, right where its cells are whole.
+        """(3, H, W) linear colour, (H, W) depth and (H, W) triangles of all pixels of the cells of a view, right where
+        they are whole.
 
         facing: see `_measure_facing`. gloss: see `Gloss.compute`.
         """
@@ -246,11 +251,7 @@ class RoomWorld:
             seen += spread[6]
             for values, picture in zip((inverse, *seen), (depth, *color), strict=True):
                 put_cells(values, some, picture)
-        face = spread_cells(cells.face[:-1, :-1])
-        inside = slice(None, camera.height), slice(None, camera.width)
-        color = np.ascontiguousarray(color[:, *inside])  # one by one, which lets go of each before the next
-        depth = np.ascontiguousarray(depth[inside])
-        return color, depth, np.ascontiguousarray(face[inside])
+        return color, depth, spread_cells(cells.face[:-1, :-1])
 
     def _look_along(
         self, camera: Camera, facing: Float32, gloss: Float32, rays: Float32
@@ -309,18 +310,18 @@ class RoomWorld:
         return linear_from_srgb(found[:, 0].T.astype(np.float32)) * np.float32(_OUTSIDE)
 
     def _develop(self, camera: Camera, color: Float32) -> ColorArray:
-        """(H, W, 3) of linear colour (3, H, W): exposure, vignette, tone curve, 8 bits."""
-        h, w = color.shape[1:]
+        """(H, W, 3) of linear colour (3, H or more, W or more): exposure, vignette, tone curve, 8 bits."""
+        w, h = camera.size
         half = np.hypot(w, h) / 2
         x, y = ((np.arange(n) - n / 2) / half for n in (w, h))
-        few = color[:, _METER_PX // 2 :: _METER_PX, _METER_PX // 2 :: _METER_PX]
+        few = color[:, _METER_PX // 2 : h : _METER_PX, _METER_PX // 2 : w : _METER_PX]
         metered = np.tensordot(np.array(_LUMINANCE, np.float32) * self._gain, few, 1)
         usual = float(np.exp(np.log(np.maximum(metered, 1e-3)).mean()))
         gain = self._gain * np.float32(np.clip((_METERED / usual) ** _METERING, *_GAINS))
         shown = np.empty((h, w, 3), np.uint8)
         for rows in list_bands(camera):
             fall = (1 - _VIGNETTE * (x[None] ** 2 + y[rows, None] ** 2)).astype(np.float32)
-            band = color[:, rows] * fall
+            band = color[:, rows, :w] * fall
             band *= gain[:, None, None]
             shown[rows] = cv2.merge(list(self._apply_tone(band)))
         return shown
