@@ -37,7 +37,7 @@ _SUBSAMPLES = ((0.4, 0.13), (-0.13, -0.4), (-0.27, 0.27))
 _BRIGHTEST = np.float32(6)  # of what is mixed at edges, so that a lamp's rim is smooth too
 _CELLS = 4_096  # that are worked on at a time
 _EDGE_RELATIVE = 0.03  # depth steps of this share of the depth get more rays
-_ROUND = 1e-3  # difference between the normals of a triangle and of its corners
+_ROUND = 5e-7  # 1 - cosine between the normals of a triangle and of a corner
 _SATURATION = 0.92
 _LUMINANCE = (0.2126, 0.7152, 0.0722)  # of linear sRGB
 _OUTSIDE = 3.0  # brightness of the world outside over a white wall in daylight
@@ -84,20 +84,20 @@ class RoomWorld:
         a, b = texels[:, 1] - texels[:, 0], texels[:, 2] - texels[:, 0]
         texel_area = np.abs(a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0])
         # [u v r g b] at the first corner and their steps to the other two; then log2 of texels per meter.
-        values = np.concatenate([mesh.uv, light], axis=1).astype(np.float32)[mesh.faces]
+        first, *others = np.concatenate([mesh.uv, light], axis=1, dtype=np.float32, casting="same_kind")[mesh.faces.T]
         density = 0.5 * np.log2(np.maximum(texel_area, 1e-9) / np.maximum(area, 1e-12))
         self._face_texture = texture.astype(np.int32)
         # What a ray's direction times the normal is times the depth, less the part that the camera's place has.
         self._face_offset = np.einsum("ij,ij->i", corners[:, 0], self._face_normal)
         # Where a thing glows, its own light is added to what falls on it.
-        values[..., 2:] += glow[texture][:, None, None]
-        self._face_values = np.concatenate(
-            [values[:, 0], values[:, 1] - values[:, 0], values[:, 2] - values[:, 0], density[:, None]], axis=1
-        ).astype(np.float32)
+        steps = [other - first for other in others]
+        first[:, 2:] += glow[texture][:, None]
+        self._face_values = np.concatenate([first, *steps, density[:, None]], axis=1, dtype=np.float32)
         # Thing, texture and direction of each face in one number: where neighbours differ, there is an edge.
         side = np.rint(self._face_normal * 2.4).astype(np.int32) + 3
         # What is shaded round has no folds.
-        side[np.abs(mesh.normals[mesh.faces] - self._face_normal[:, None]).max(axis=(1, 2)) > _ROUND] = 0
+        for corner in mesh.faces.T:
+            side[1 - np.einsum("ij,ij->i", mesh.normals[corner], self._face_normal) > _ROUND] = 0
         part = self._face_instance * len(gloss) + self._face_texture
         self._face_key = ((part * 7 + side[:, 0]) * 7 + side[:, 1]) * 7 + side[:, 2]
         self._tone = _make_tone_curve()
