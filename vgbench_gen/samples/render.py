@@ -162,14 +162,7 @@ class RoomWorld:
             u, v = fine.uv.T.astype(np.float32)
             color = self._atlas.sample(fine.texture.astype(np.int32), u, v, level)
             shown = self._apply_tone(color * fine.normals[:, 3:].T.astype(np.float32) * self._gain[:, None])
-            pieces.append(
-                (
-                    fine.vertices_m,
-                    fine.faces + start,
-                    shown.T,
-                    np.full(len(fine.faces), item.instance_id),
-                )
-            )
+            pieces.append((fine.vertices_m, fine.faces + start, shown.T, np.full(len(fine.faces), item.instance_id)))
             start += len(fine.vertices_m)
         vertices, faces, colors, instance = (np.concatenate(column) for column in zip(*pieces, strict=True))
         return WorldSurface(vertices, faces, colors, instance.astype(np.int64))
