@@ -57,7 +57,7 @@ class LensImage:
         # Rays are exact at every eighth pixel; between them a spline follows the lens to a millionth of a pixel.
         knots = [np.append(pixels[:-1:_KNOT_PX], pixels[-1]) for pixels in (columns, rows)]
         places = self._compute_rays(grid, *knots) * (fx, fy) + (cx, cy)
-        splines = [RectBivariateSpline(*knots[::-1], place) for place in np.moveaxis(places, -1, 0)]
+        splines = [RectBivariateSpline(knots[1], knots[0], place) for place in np.moveaxis(places, -1, 0)]
         shape = grid.height, grid.width
         self._maps = np.empty((*shape, 2), np.int16), np.empty(shape, np.uint16)
         for low_row in range(0, grid.height, _ROWS):
