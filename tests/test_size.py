@@ -24,7 +24,7 @@ MOST_LINES = {
     "text": (1983, 1700),  # contexts of standard clauses; files in the long form are read until none has it
     "pipeline": (6043, 4600),
     "quality": (5280, 4300),
-    "samples": (7532, 7000),  # maps of a lens in bands
+    "samples": (7496, 7000),  # maps of a lens in bands
     "evaluation": (15120, 11000),
     "agent": (7502, 6300),
     "executors": (613, 450),  # its pool and Ray stood in pipeline, samples and agent; memory that is given back

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -52,7 +52,7 @@ class Placed:
     """Its turn about the vertical in degrees; at 0 it looks towards -y."""
     structural: bool = False
     """Whether it is a piece of the building."""
-    edge_m: float = 0.14
+    edge_m: float = 0.2
     """The longest edge of the mesh that is wanted on it, meters."""
     low_m: FloatArray = field(default_factory=lambda: np.zeros(3))
     """The lowest coordinates of its model in the model's frame, (3,) meters; measured where `high_m` is not given."""
@@ -92,14 +92,10 @@ class Placed:
     def parts(self) -> list[SolidPart]:
         """The parts of the model in room coordinates."""
         turn = self.rotation
-        moved = []
-        for part in self.model.parts:
-            new = SolidPart(
-                part.vertices_m @ turn.T + self.at_m, part.normals @ turn.T, part.uv, part.faces, part.texture
-            )
-            new.solid, new.coarse, new.narrow = part.solid, part.coarse, part.narrow
-            moved.append(new)
-        return moved
+        return [
+            replace(part, vertices_m=part.vertices_m @ turn.T + self.at_m, normals=part.normals @ turn.T)
+            for part in self.model.parts
+        ]
 
     def outline(self, grow_m: float = 0.0) -> FloatArray:
         """The corners of the footprint in the room, (4, 2), grown by `grow_m` to each side."""

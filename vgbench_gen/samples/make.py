@@ -42,7 +42,7 @@ from vgbench_gen.store.files import (
 )
 from vgbench_gen.store.provenance import BuildLock
 
-SAMPLES_VERSION = 9
+SAMPLES_VERSION = 10
 """Raised whenever the same spec gives other bytes than before; folders of another version are not added to."""
 LICENCE = "cc0-1.0"
 FULL = {"ca1m": 36, "scannet": 14, "scannetpp": 10, "wildrgbd": 8}

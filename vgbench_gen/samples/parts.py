@@ -182,17 +182,6 @@ class Model:
         vertices = (vertices + np.array([0, 0, size[2] / 2])) @ _make_yaw_rotation(turn_deg).T + np.array(base)
         return self.add(vertices, faces, texture, smooth=True)
 
-    def add_prism(self, outline: FloatArray, depth: float, base: Vec3, texture: Texture) -> Model:
-        """Add an outline (N, 2) in x and z, star-shaped around its mean and extruded along y by `depth` meters."""
-        middle = outline.mean(axis=0)
-        rings = [np.insert(ring, 1, y, axis=1) for ring in (middle[None], outline) for y in (-depth / 2, depth / 2)]
-        i = np.arange(2, 2 + len(outline))
-        j = np.roll(i, -1)
-        back_i, back_j, middles = i + len(outline), j + len(outline), np.zeros_like(i)
-        faces = [(i, j, middles), (back_j, back_i, middles + 1), (j, i, back_i), (j, back_i, back_j)]
-        triangles = np.concatenate([np.stack(face, axis=1) for face in faces])
-        return self.add(np.concatenate(rings) + base, triangles, texture)
-
     def add_tube(self, rings: FloatArray, texture: Texture, smooth: bool = True) -> Model:
         """Add a solid between rings of corners (R, C, 3); the first and the last ring are star-shaped from a corner."""
         count, corners = rings.shape[:2]
@@ -208,18 +197,6 @@ class Model:
         """The lowest and the highest coordinates of all parts, (3,) each in meters."""
         points = np.concatenate([part.vertices_m for part in self.parts])
         return points.min(axis=0), points.max(axis=0)
-
-    def include(self, other: Model, at: Vec3, yaw_deg: float = 0.0) -> Model:
-        """Make another model's parts (a book, a cushion) parts of this one."""
-        turn = _make_yaw_rotation((0, 0, yaw_deg))
-        for part in other.parts:
-            moved = SolidPart(
-                part.vertices_m @ turn.T + np.array(at), part.normals @ turn.T, part.uv, part.faces, part.texture
-            )
-            moved.solid = self.solids + part.solid
-            self.parts.append(moved)
-        self.solids += other.solids
-        return self
 
     def add_shelf(self, center: Vec3, half: tuple[float, float], clear: float) -> Model:
         """Add a place where things may stand."""

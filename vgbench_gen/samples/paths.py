@@ -24,6 +24,8 @@ _BANDS_M = (
     _FAR_M,
 )  # seeing a thing from near and far counts more than twice from the same distance
 
+_NOISE_TURNS = np.array([1.3, 2.9, 5.3])[:, None, None]  # of the sines, in a whole path
+
 Clearance = Callable[[FloatArray], FloatArray]
 
 
@@ -53,11 +55,10 @@ def make_looking_poses(eyes: FloatArray, targets: FloatArray, turns_deg: FloatAr
 
 def make_slow_noise(rng: np.random.Generator, frames: int, columns: int) -> FloatArray:
     """(F, C) slow noise of standard deviation about 1: a few sines with random phases."""
-    t = np.linspace(0, 1, frames)[:, None]
-    total = np.zeros((frames, columns))
-    for turns in (1.3, 2.9, 5.3):
-        total += np.sin(2 * np.pi * (turns * rng.uniform(0.8, 1.25, columns) * t + rng.uniform(0, 1, columns)))
-    return np.asarray(total * np.sqrt(2 / 3))
+    pace, phase = rng.random((3, 2, 1, columns)).transpose(1, 0, 2, 3)
+    turns = _NOISE_TURNS * (0.8 + (1.25 - 0.8) * pace)
+    angle = 2 * np.pi * (turns * np.linspace(0, 1, frames)[:, None] + phase)
+    return np.asarray(np.sin(angle).sum(axis=0) * np.sqrt(2 / 3))
 
 
 def make_walk(
@@ -76,10 +77,12 @@ def make_walk(
     Raises:
         ConfigError: no way of so few frames is free.
     """
+    centers, sizes_m = np.stack([target.center_m for target in targets]), np.array([each.size_m for each in targets])
+    ease = _make_ease(frames, 3)
     best: tuple[float, FloatArray] | None = None
     for relaxed in (False, True):
         for _ in range(_CANDIDATES):
-            eyes, gaze, turns = _draw_arc(rng, frames, targets, size_m)
+            eyes, gaze, turns = _draw_arc(rng, ease, centers, size_m)
             steps = np.linalg.norm(np.diff(eyes, axis=0), axis=1)
             if steps.max() > 2 * _STEP_M[1] or (np.median(steps) < _STEP_M[0] and not relaxed):
                 continue
@@ -88,7 +91,7 @@ def make_walk(
             if not inside:
                 continue
             poses = make_looking_poses(eyes, gaze, turns)
-            score = _score_path(poses, camera, targets)
+            score = _score_path(poses, camera, centers, sizes_m)
             if best is not None and score <= best[0]:
                 continue
             if clearance(eyes).min() < (_CLEAR_M if not relaxed else 0.12):
@@ -107,13 +110,11 @@ def make_orbit(
 ) -> FloatArray:
     """(F, 4, 4) poses on an arc of more than half a circle round a thing and back again, higher or lower."""
     best: tuple[float, FloatArray] | None = None
-    out = frames // 2
+    out, ease = frames // 2, _make_ease(frames, 2)
     for _ in range(40):
         start, span = rng.uniform(0, 2 * np.pi), np.radians(rng.uniform(190, 215))
         angle = start + span * np.concatenate([np.linspace(0, 1, out), np.linspace(0.97, 0.03, frames - out)])
         low, high = rng.uniform(20, 28), rng.uniform(38, 46)
-        turn = np.concatenate([np.zeros(out), np.ones(frames - out)])
-        ease = np.convolve(np.pad(turn, 2, mode="edge"), np.ones(5) / 5, mode="valid")
         lift = np.radians(low + (high - low) * ease + 2.5 * make_slow_noise(rng, frames, 1)[:, 0])
         radius = radius_m * (1 + 0.1 * make_slow_noise(rng, frames, 1)[:, 0])
         eyes = center_m + np.stack(
@@ -133,12 +134,17 @@ def make_orbit(
     return best[1]
 
 
+def _make_ease(frames: int, reach: int) -> FloatArray:
+    """(F,) 0 on the way out and 1 on the way back, with a slope over `reach` frames to either side of the change."""
+    turn = np.arange(-reach, frames + reach) >= frames // 2
+    return np.convolve(turn, np.ones(2 * reach + 1) / (2 * reach + 1), mode="valid")
+
+
 def _draw_arc(
-    rng: np.random.Generator, frames: int, targets: list[FilmingTarget], size_m: tuple[float, float, float]
+    rng: np.random.Generator, ease: FloatArray, centers: FloatArray, size_m: tuple[float, float, float]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Eyes, targets and turns as `make_looking_poses` takes them."""
-    w, d, _ = size_m
-    centers = np.stack([target.center_m for target in targets])
+    """Eyes, targets and turns as `make_looking_poses` takes them. ease: of `_make_ease`. centers: (N, 3) of things."""
+    frames, (w, d, _) = len(ease), size_m
     hub = centers[int(rng.integers(len(centers)))]
     near = centers[np.linalg.norm(centers[:, :2] - hub[:2], axis=1) < 1.3]
     aim = np.array([*near[:, :2].mean(axis=0), rng.uniform(0.45, 0.95)])
@@ -148,8 +154,6 @@ def _draw_arc(
     close, wide = np.exp(rng.uniform(np.log([0.55, 2.0]), np.log([1.4, 4.6])))
     there, back = (close, wide) if rng.random() < 0.5 else (wide, close)
     out = frames // 2
-    turn = np.concatenate([np.zeros(out), np.ones(frames - out)])
-    ease = np.convolve(np.pad(turn, 3, mode="edge"), np.ones(7) / 7, mode="valid")
     radius = np.exp(
         np.log(there) + np.log(back / there) * ease + rng.uniform(0, 0.2) * make_slow_noise(rng, frames, 1)[:, 0]
     )
@@ -167,13 +171,12 @@ def _draw_arc(
     return eyes, gaze, turns
 
 
-def _score_path(poses: FloatArray, camera: Camera, targets: list[FilmingTarget]) -> float:
+def _score_path(poses: FloatArray, camera: Camera, centers: FloatArray, sizes_m: FloatArray) -> float:
     """Mean number of things well in view, with little gain from the same ones again at the same distance."""
-    centers = np.stack([target.center_m for target in targets])
     seen = np.einsum("fji,fnj->fni", poses[:, :3, :3], centers[None] - poses[:, None, :3, 3])
     z = np.maximum(seen[..., 2], 1e-3)
     u, v = camera.fx * seen[..., 0] / z + camera.cx, camera.fy * seen[..., 1] / z + camera.cy
-    reach = 0.4 * np.array([target.size_m for target in targets]) * camera.fx / z
+    reach = 0.4 * sizes_m * camera.fx / z
     inside = (u > reach) & (u < camera.width - reach) & (v > reach) & (v < camera.height - reach)
     score = 0.0
     for low_m, high_m in itertools.pairwise(_BANDS_M):

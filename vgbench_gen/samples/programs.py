@@ -120,10 +120,7 @@ def furnish_office(f: Furnisher) -> None:
     for wall in (f.main, f.sides[0]):
         furnish_workplace(f, wall)
     f.put_on_top(f.place_at_wall("filing cabinet", (*f.sides, f.opposite)), "printer, small plant, box, books", 1)
-    f.fill(
-        f.place_at_wall("bookshelf, low shelf, crate rack", (f.opposite, *f.sides)),
-        SMALL_SHELF + ", box",
-    )
+    f.fill(f.place_at_wall("bookshelf, low shelf, crate rack", (f.opposite, *f.sides)), SMALL_SHELF + ", box")
     f.put_on_top(
         f.place_at_wall("cabinet, low shelf", (f.opposite, *f.sides)),
         "printer, small plant, books, coffee machine, vase",
@@ -235,17 +232,12 @@ def furnish_workshop(f: Furnisher) -> None:
         f.fill(f.place_in_middle("workbench", wall), tools, 4)
     for _ in range(2):
         f.fill(
-            f.place_at_wall("crate rack", (*f.sides, f.opposite)),
-            "box, toolbox, crate, bucket, suitcase, package",
-            2,
+            f.place_at_wall("crate rack", (*f.sides, f.opposite)), "box, toolbox, crate, bucket, suitcase, package", 2
         )
     f.put_on_top(f.place_at_wall("cabinet", (f.opposite, *f.sides)), tools, 2)
     f.place_at_wall("filing cabinet", (f.opposite, *f.sides))
     f.finish(
-        4,
-        "wall shelf, clock",
-        "stool, bar stool, box, box, crate, bucket, bin, fan, toolbox, suitcase, shoes",
-        14,
+        4, "wall shelf, clock", "stool, bar stool, box, box, crate, bucket, bin, fan, toolbox, suitcase, shoes", 14
     )
 
 

@@ -16,6 +16,7 @@ from vgbench_gen.samples.base import RenderedView, SampleObject, WorldSurface
 from vgbench_gen.samples.gloss import Gloss, list_probe_rays
 from vgbench_gen.samples.light import Tracer
 from vgbench_gen.samples.mesh import Mesh, refine_mesh
+from vgbench_gen.samples.parts import cross_rows
 from vgbench_gen.samples.planes import (
     STRIDE,
     PlaneCells,
@@ -36,7 +37,7 @@ _SUBSAMPLES = ((0.4, 0.13), (-0.13, -0.4), (-0.27, 0.27))
 _BRIGHTEST = np.float32(6)  # of what is mixed at edges, so that a lamp's rim is smooth too
 _CELLS = 4_096  # that are worked on at a time
 _EDGE_RELATIVE = 0.03  # depth steps of this share of the depth get more rays
-_ROUND = 1e-3  # difference between the normals of a triangle and of its corners
+_ROUND = 5e-7  # 1 - cosine between the normals of a triangle and of a corner
 _SATURATION = 0.92
 _LUMINANCE = (0.2126, 0.7152, 0.0722)  # of linear sRGB
 _OUTSIDE = 3.0  # brightness of the world outside over a white wall in daylight
@@ -75,7 +76,7 @@ class RoomWorld:
         self._viewer = SurfaceViewer(self.tracer, mesh.vertices_m, mesh.faces, mesh.uv)
         self._face_instance = mesh.face_instance.astype(np.int32)
         corners = mesh.vertices_m[mesh.faces]
-        normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        normal = cross_rows(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
         area = np.linalg.norm(normal, axis=1)
         self._face_normal = normal / np.maximum(area, 1e-20)[:, None]
         texture = mesh.face_texture
@@ -83,20 +84,20 @@ class RoomWorld:
         a, b = texels[:, 1] - texels[:, 0], texels[:, 2] - texels[:, 0]
         texel_area = np.abs(a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0])
         # [u v r g b] at the first corner and their steps to the other two; then log2 of texels per meter.
-        values = np.concatenate([mesh.uv, light], axis=1).astype(np.float32)[mesh.faces]
+        first, *others = np.concatenate([mesh.uv, light], axis=1, dtype=np.float32, casting="same_kind")[mesh.faces.T]
         density = 0.5 * np.log2(np.maximum(texel_area, 1e-9) / np.maximum(area, 1e-12))
         self._face_texture = texture.astype(np.int32)
         # What a ray's direction times the normal is times the depth, less the part that the camera's place has.
         self._face_offset = np.einsum("ij,ij->i", corners[:, 0], self._face_normal)
         # Where a thing glows, its own light is added to what falls on it.
-        values[..., 2:] += glow[texture][:, None, None]
-        self._face_values = np.concatenate(
-            [values[:, 0], values[:, 1] - values[:, 0], values[:, 2] - values[:, 0], density[:, None]], axis=1
-        ).astype(np.float32)
+        steps = [other - first for other in others]
+        first[:, 2:] += glow[texture][:, None]
+        self._face_values = np.concatenate([first, *steps, density[:, None]], axis=1, dtype=np.float32)
         # Thing, texture and direction of each face in one number: where neighbours differ, there is an edge.
         side = np.rint(self._face_normal * 2.4).astype(np.int32) + 3
         # What is shaded round has no folds.
-        side[np.abs(mesh.normals[mesh.faces] - self._face_normal[:, None]).max(axis=(1, 2)) > _ROUND] = 0
+        for corner in mesh.faces.T:
+            side[1 - np.einsum("ij,ij->i", mesh.normals[corner], self._face_normal) > _ROUND] = 0
         part = self._face_instance * len(gloss) + self._face_texture
         self._face_key = ((part * 7 + side[:, 0]) * 7 + side[:, 1]) * 7 + side[:, 2]
         self._tone = _make_tone_curve()
@@ -125,12 +126,14 @@ class RoomWorld:
         gloss = self._gloss.compute(world_from_camera[:3, 3])
         color, depth, face = self._fill_cells(cells, facing, gloss)
         flat_color, flat_depth, flat_face = color.reshape(3, -1), depth.reshape(-1), face.reshape(-1)
-        for at, v, u in list_pixels(~spread_cells(cells.whole)[: camera.height, : camera.width]):
+        single = ~spread_cells(cells.whole)
+        single[camera.height :] = single[:, camera.width :] = False
+        for at, v, u in list_pixels(single):
             rays = make_rays(camera, world_from_camera, u, v)
             flat_color[:, at], flat_depth[at], flat_face[at] = self._look_along(camera, facing, gloss, rays)
         edge: BoolArray = np.zeros(face.shape, bool)
         for rows in list_bands(camera):
-            more = slice(rows.start, rows.stop + 1)
+            more = slice(rows.start, min(rows.stop + 1, camera.height)), slice(camera.width)
             edge[more] |= self._find_edges(depth[more], face[more])
         for at, v, u in list_pixels(edge):
             # The ray through the middle is one of them.
@@ -139,7 +142,8 @@ class RoomWorld:
                 rays = make_rays(camera, world_from_camera, u + du, v + dv)
                 mean += np.minimum(self._look_along(camera, facing, gloss, rays)[0], _BRIGHTEST)
             flat_color[:, at] = mean / np.float32(len(_SUBSAMPLES) + 1)
-        depth = _keep_hits(depth, face)
+        face = face[: camera.height, : camera.width]
+        depth = _keep_hits(depth[: camera.height, : camera.width], face)
         return RenderedView(self._develop(camera, color), depth, self._find_instances(face), cells)
 
     def make_surface(self, edge_m: float = 0.05) -> WorldSurface:
@@ -158,14 +162,7 @@ class RoomWorld:
             u, v = fine.uv.T.astype(np.float32)
             color = self._atlas.sample(fine.texture.astype(np.int32), u, v, level)
             shown = self._apply_tone(color * fine.normals[:, 3:].T.astype(np.float32) * self._gain[:, None])
-            pieces.append(
-                (
-                    fine.vertices_m,
-                    fine.faces + start,
-                    shown.T,
-                    np.full(len(fine.faces), item.instance_id),
-                )
-            )
+            pieces.append((fine.vertices_m, fine.faces + start, shown.T, np.full(len(fine.faces), item.instance_id)))
             start += len(fine.vertices_m)
         vertices, faces, colors, instance = (np.concatenate(column) for column in zip(*pieces, strict=True))
         return WorldSurface(vertices, faces, colors, instance.astype(np.int64))
@@ -207,7 +204,8 @@ class RoomWorld:
         return edge
 
     def _fill_cells(self, cells: PlaneCells, facing: Float32, gloss: Float32) -> tuple[Float32, Float32, Int32]:
-        """(3, H, W) linear colour, (H, W) depth and (H, W) triangles of a view, right where its cells are whole.
+        """(3, H, W) linear colour, (H, W) depth and (H, W) triangles of all pixels of the cells of a view, right where
+        they are whole.
 
         facing: see `_measure_facing`. gloss: see `Gloss.compute`.
         """
@@ -246,11 +244,7 @@ class RoomWorld:
             seen += spread[6]
             for values, picture in zip((inverse, *seen), (depth, *color), strict=True):
                 put_cells(values, some, picture)
-        face = spread_cells(cells.face[:-1, :-1])
-        inside = slice(None, camera.height), slice(None, camera.width)
-        color = np.ascontiguousarray(color[:, *inside])  # one by one, which lets go of each before the next
-        depth = np.ascontiguousarray(depth[inside])
-        return color, depth, np.ascontiguousarray(face[inside])
+        return color, depth, spread_cells(cells.face[:-1, :-1])
 
     def _look_along(
         self, camera: Camera, facing: Float32, gloss: Float32, rays: Float32
@@ -309,18 +303,18 @@ class RoomWorld:
         return linear_from_srgb(found[:, 0].T.astype(np.float32)) * np.float32(_OUTSIDE)
 
     def _develop(self, camera: Camera, color: Float32) -> ColorArray:
-        """(H, W, 3) of linear colour (3, H, W): exposure, vignette, tone curve, 8 bits."""
-        h, w = color.shape[1:]
+        """(H, W, 3) of linear colour (3, H or more, W or more): exposure, vignette, tone curve, 8 bits."""
+        w, h = camera.size
         half = np.hypot(w, h) / 2
         x, y = ((np.arange(n) - n / 2) / half for n in (w, h))
-        few = color[:, _METER_PX // 2 :: _METER_PX, _METER_PX // 2 :: _METER_PX]
+        few = color[:, _METER_PX // 2 : h : _METER_PX, _METER_PX // 2 : w : _METER_PX]
         metered = np.tensordot(np.array(_LUMINANCE, np.float32) * self._gain, few, 1)
         usual = float(np.exp(np.log(np.maximum(metered, 1e-3)).mean()))
         gain = self._gain * np.float32(np.clip((_METERED / usual) ** _METERING, *_GAINS))
         shown = np.empty((h, w, 3), np.uint8)
         for rows in list_bands(camera):
             fall = (1 - _VIGNETTE * (x[None] ** 2 + y[rows, None] ** 2)).astype(np.float32)
-            band = color[:, rows] * fall
+            band = color[:, rows, :w] * fall
             band *= gain[:, None, None]
             shown[rows] = cv2.merge(list(self._apply_tone(band)))
         return shown

@@ -170,10 +170,7 @@ def _place_centrepiece(f: Furnisher, kind: str) -> Placed:
         thing = Placed(model, x, y, 0.0, yaw)
     else:
         reach = float(np.hypot(*np.maximum(-low[:2], high[:2])))
-        for board in (
-            *(f.choose_kind("round table, side table, coffee table, table") for _ in range(4)),
-            "table",
-        ):
+        for board in (*(f.choose_kind("round table, side table, coffee table, table") for _ in range(4)), "table"):
             table = Placed(f.make_model(board), x, y, 0.0, float(rng.uniform(0, 90)))
             if (
                 min(max(table.model.shelves, key=lambda shelf: shelf.center_m[2]).half_m) > 0.7 * reach

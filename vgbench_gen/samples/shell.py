@@ -115,9 +115,9 @@ def build_shell(
     windows, sunny = [], False
     for opening in openings:
         if opening.kind == "door":
-            add(_build_door(size_m, opening, look))
+            add(_build_door(size_m, opening, look), 0.25)
             continue
-        add(_build_window(size_m, opening, look))
+        add(_build_window(size_m, opening, look), 0.25)
         blinds = bool(rng.random() < 0.25)
         if blinds:
             add(_build_blinds(size_m, opening, look), 0.3, structural=False)

@@ -29,7 +29,7 @@ DEPTH_SIZE = (640, 480)
 SENSOR_NAME = b"StructureSensor (calibrated)"
 _JPEG_QUALITY = 90
 # Of the size that colour is delivered at, how much the tablet's video really resolves.
-_SHARPNESS = 0.8
+_SHARPNESS = 0.7
 _SPLITS = ("train", "val", "test")
 
 
