@@ -18,11 +18,11 @@ MOST_LINES = {
     "core": (2047, 1300),
     "geometry": (1314, 1300),
     "scenes": (6415, 6000),
-    "store": (2881, 2450),  # strokes around a point that are computed once per shape
+    "store": (2741, 2450),  # strokes around a point that are computed once per shape
     "tasks": (11479, 8700),  # bases of kinds, which those to come stand on
     "distractors": (901, 700),
     "text": (1977, 1700),  # contexts of standard clauses
-    "pipeline": (6185, 4600),
+    "pipeline": (5889, 4600),
     "quality": (5896, 4300),
     "samples": (7532, 7000),  # maps of a lens in bands
     "evaluation": (15120, 11000),
