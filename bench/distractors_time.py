@@ -13,8 +13,7 @@ from bench.session import Session
 from bench.table import Row
 from vgbench_gen.executors import Engine
 from vgbench_gen.pipeline.build import recompose
-from vgbench_gen.pipeline.redraw import redraw
-from vgbench_gen.pipeline.redraw_sets import RedrawSettings
+from vgbench_gen.pipeline.redraw import RedrawSettings, redraw
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.files import sync_to_disk
 

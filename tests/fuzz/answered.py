@@ -25,8 +25,7 @@ from vgbench_gen.core.errors import ConfigError, VGBenchError
 from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.evaluation.base import Source, benchmarks, read_questions
 from vgbench_gen.evaluation.trace_log import TraceLog
-from vgbench_gen.pipeline.redraw import redraw
-from vgbench_gen.pipeline.redraw_sets import RedrawSettings
+from vgbench_gen.pipeline.redraw import RedrawSettings, redraw
 from vgbench_gen.store.dataset import load
 
 LIST = "dataset/SpatialScore.json"

@@ -26,8 +26,7 @@ from vgbench_gen.evaluation.imported import import_log
 from vgbench_gen.evaluation.saved import read_scores
 from vgbench_gen.importers._dataset import import_source
 from vgbench_gen.importers._files import Place
-from vgbench_gen.pipeline.redraw import redraw
-from vgbench_gen.pipeline.redraw_sets import RedrawSettings
+from vgbench_gen.pipeline.redraw import RedrawSettings, redraw
 from vgbench_gen.quality.review.log import VerdictLog, read_logs
 from vgbench_gen.report.gallery_verdicts import read_audit
 from vgbench_gen.scenes.files import decode_depth_u16

@@ -14,8 +14,7 @@ from tests.samples.box_world import box_take
 from tests.scene_factory import room_scene
 from vgbench_gen.cli.main import main as run_program
 from vgbench_gen.pipeline.build import build
-from vgbench_gen.pipeline.redraw import redraw
-from vgbench_gen.pipeline.redraw_sets import RedrawSettings
+from vgbench_gen.pipeline.redraw import RedrawSettings, redraw
 from vgbench_gen.samples.make import list_default_specs, make_samples
 
 # Times of builds, and a memory of pictures.

@@ -24,8 +24,7 @@ from vgbench_gen.pipeline.compose import ComposeReport
 from vgbench_gen.pipeline.measure import SceneReport, shard_key
 from vgbench_gen.pipeline.plan import Plan, read_targets
 from vgbench_gen.pipeline.recipe import Limits, Recipe, load_recipe
-from vgbench_gen.pipeline.redraw import redraw
-from vgbench_gen.pipeline.redraw_sets import RedrawSettings
+from vgbench_gen.pipeline.redraw import RedrawSettings, redraw
 from vgbench_gen.pipeline.shortfall import QuotasNotMet, Shortfall, give_advice
 from vgbench_gen.pipeline.summary import cell_lines, loss_lines
 from vgbench_gen.quality.verify import group_by_scene, verify_item, verify_scene, verify_set

@@ -54,10 +54,6 @@ def threads(_: int) -> tuple[int, list[int]]:
     return cv2.getNumThreads(), [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
 
-def sign_in() -> None:
-    (Path(os.environ["SIGNED_IN"]) / str(os.getpid())).touch()
-
-
 def count_to(number: int) -> int:
     for _ in range(number):
         count_step()
@@ -98,35 +94,28 @@ def test_a_worker_that_dies_twice_is_told_with_its_job(tmp_path: Path) -> None:
     assert done == {0: (-1, 2), 1: (1, 1)}
 
 
-def test_workers_of_a_block_do_all_its_work_and_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    early, jobs = tmp_path / "early", [Task(tmp_path, k, seconds=0.1) for k in range(4)]
-    early.mkdir()
-    monkeypatch.setenv("SIGNED_IN", str(early))
+def test_workers_of_a_block_do_all_its_work_and_end(tmp_path: Path) -> None:
+    jobs = [Task(tmp_path, k, seconds=0.1) for k in range(4)]
 
     def workers() -> set[str]:
         return {(tmp_path / str(k)).read_text().split()[-1] for k in range(4)}
 
-    with begin_work(TWO, sign_in):
+    with begin_work(TWO):
         with begin_work(TWO):
             assert sorted(run(work, jobs, TWO)) == [(k, (k, 1)) for k in range(4)]
-        while len(ready := {path.name for path in early.iterdir()}) < 2:
-            time.sleep(0.02)
-        assert workers() <= ready
+        early = workers()
         list(run(work, jobs, TWO))
-        assert workers() <= ready, "the next work is done by the same ones"
-    with begin_work(TWO, sign_in):
-        pass  # nothing to do after all
+        assert workers() & early, "the next work is done by the same ones"
+        early |= workers()
     with begin_work(TWO):
         list(run(work, jobs, TWO))
         late = workers()
-        list(run(work, jobs, TWO))
-        assert workers() <= late
-        assert not late & ready
+        assert not late & early
     until = time.monotonic() + 120
-    while any(running(int(name)) for name in {*late, *(path.name for path in early.iterdir())}):
+    while any(running(int(name)) for name in late | early):
         assert time.monotonic() < until, "workers stayed after their block"
         time.sleep(0.02)
-    with begin_work(Engine(), sign_in):
+    with begin_work(Engine()):
         assert list(run(abs, [-1])) == [(0, 1)]
 
 

@@ -14,12 +14,10 @@ import pytest
 from tests.pipeline.same_bytes import content, leftovers, small_recipe
 from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.types import LETTERS, Item
-from vgbench_gen.pipeline import redraw_rows
-from vgbench_gen.pipeline.question import QuestionRejectedError
+from vgbench_gen.pipeline import redraw as redrawing
+from vgbench_gen.pipeline.question import QuestionSettings
 from vgbench_gen.pipeline.question_plan import QuestionPlan
-from vgbench_gen.pipeline.redraw import RedrawReport, redraw
-from vgbench_gen.pipeline.redraw_rows import Redraw
-from vgbench_gen.pipeline.redraw_sets import RedrawSettings, deal_row_letters
+from vgbench_gen.pipeline.redraw import RedrawReport, RedrawSettings, deal_row_letters, redraw
 from vgbench_gen.pipeline.rows import row_with_words
 from vgbench_gen.quality.verify import verify_item, verify_set
 from vgbench_gen.store.dataset import load
@@ -103,20 +101,20 @@ def test_workers_change_nothing_and_all_is_there(
     assert redraw(out, settings(0), tmp_path / "back").fingerprint == dataset_fingerprint(load(reference[0]))
 
 
-@pytest.mark.parametrize(("strategy", "draws"), [("set_first", [3, 0, 1, 2, 4, 5]), ("llm", [3]), ("", [3])])
+@pytest.mark.parametrize(("strategy", "draws"), [("set_first", [3, 0, 1, 2, 4, 5]), ("llm", [3])])
 def test_draws_are_tried_until_one_may_be_asked_but_those_of_a_model(
     strategy: str, draws: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried: list[int] = []
 
-    def refuse(fact: Any, draw: int, *_: Any) -> None:
-        tried.append(draw)
-        raise QuestionRejectedError("noise")
+    def refuse(fact: Any, plan: QuestionPlan, *_: Any) -> QuestionPlan:
+        tried.append(plan.draw)
+        return replace(plan, rejection_reason="noise")
 
-    monkeypatch.setattr(redraw_rows, "_redraw_rows", refuse)
+    monkeypatch.setattr(redrawing, "check_plan", refuse)
     plan = QuestionPlan("metric_depth", "ca1m", "val", "s", "g", "multi-choice", draw=3)
     some: Any = object()
-    outcome = redraw_rows._redraw(some, Redraw(plan, strategy), (), some, some, some)
+    outcome = redrawing.ask_anew(some, plan, some, QuestionSettings(0, strategy, 1))
     assert (tried, outcome.rejection_reason) == (draws, "noise")
 
 
@@ -158,7 +156,7 @@ def test_dropping_what_cannot_be_asked_evens_the_letters_again(reference: Refere
     assert len(items) == len(load(reference[0])) - gone
     assert [item.index for item in items] == list(range(len(items)))
     assert not verify_set(items)
-    dealt = deal_row_letters([make_item_row(item) for item in items], small_recipe().seed)
+    dealt = deal_row_letters(dict(enumerate(map(make_item_row, items))), small_recipe().seed)
     assert all(items[k].answer == LETTERS[letter] for k, letter in dealt.items())
     assert all(max(counts) - min(counts) <= 1 for counts in report.letters.values())
 
@@ -211,7 +209,7 @@ def test_words_of_ones_own_stay_and_a_changed_fact_is_told(reference: Reference,
     folder = tmp_path / "reworded"
     items = list(load(reference[0]))
     mine = next(k for k, i in enumerate(items) if i.task == "camera_parameters" and i.question_type == "multi-choice")
-    items[mine] = replace(items[mine], question="My own words, in pixels or degrees?", paraphrase="me")
+    items[mine] = row_with_words(items[mine], "My own words, in pixels or degrees?", "", "me", "en")
     gone = next(k for k, i in enumerate(items) if i.task == "relative_depth" and not i.pair_id)
     items[gone] = replace(items[gone], group_id="0" * 24)
     write_items(folder / "items", items, MediaStore(reference[0] / "media"))

@@ -91,7 +91,7 @@ def test_a_killed_run_goes_on_where_it_was(reference: tuple[Path, dict[str, str]
     for item in new:
         assert {d.strategy for d in item.distractors} == {"llm"}
         assert all(d.key.startswith("llm:") for d in item.distractors)
-        assert all(d.separation >= 1 for d in item.distractors)
+        assert all(d.separation >= 1 - 1e-9 for d in item.distractors)  # margins are met up to rounding
     gates = small_recipe().gates
     assert not verify_set(items)
     assert not [p for i in new for p in verify_item(i, [items.image_bytes(i, k) for k in range(len(i.images))], gates)]

@@ -18,7 +18,6 @@ from vgbench_gen.core.types import Candidate, Fact
 from vgbench_gen.store import shards
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.provenance import dataset_fingerprint
-from vgbench_gen.store.rewrite import read_stored_rows
 from vgbench_gen.store.schema import FACTS, ITEMS, MAX_JSON_CELL
 from vgbench_gen.store.shards import iterate_rows, list_light_columns, read_columns, read_shard, write_shard
 
@@ -74,7 +73,6 @@ READERS: list[Callable[[Path], Any]] = [
     lambda path: list(load(path)),
     lambda path: list(load(path).without_evidence()),
     lambda path: list(load(path).take([2])),
-    lambda path: read_stored_rows([path]),
     lambda path: list(iterate_rows([path], list_light_columns, only={0, 1, 2})),
 ]
 

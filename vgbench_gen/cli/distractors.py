@@ -85,9 +85,8 @@ def distractors(
     how many those are is said by task, with the first reason. Exits 1 where they are most of the questions, unless
     --allow-unchanged is given, and where no question got new options, for which nothing is written.
     """
-    from vgbench_gen.pipeline.redraw import redraw
+    from vgbench_gen.pipeline.redraw import RedrawSettings, redraw
     from vgbench_gen.pipeline.redraw_ask import make_proposer
-    from vgbench_gen.pipeline.redraw_sets import RedrawSettings
 
     shares = _read_shares(mix, strategy)
     settings = RedrawSettings(shares, seed, tuple(task or ()), margins, refused)

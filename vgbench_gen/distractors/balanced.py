@@ -65,15 +65,15 @@ def choose_sets(facts: Sequence[CandidateSets], seed: int) -> tuple[IntArray, Bo
             not matter.
         seed: of the draws among what is equally good.
     """
-    import sklearn.ensemble  # noqa: F401  # libraries that are loaded later would keep all their threads
+    import sklearn.ensemble  # libraries that are loaded later would keep all their threads
     from threadpoolctl import threadpool_limits
 
     turn = sorted(range(len(facts)), key=lambda f: hash_stably("balanced", str(seed), facts[f].scene, facts[f].key))
     chosen, fits = np.zeros(len(facts), dtype=np.int64), np.ones(len(facts), dtype=bool)
-    if not facts:
-        return chosen, fits
-    with threadpool_limits(1):  # other processes use the other cores, and sums keep their order
-        chosen[turn], fits[turn] = _Selection([facts[f] for f in turn], seed).choose()
+    if facts:
+        # Other processes use the other cores, and sums keep their order; cues are finite, and looking costs a tenth.
+        with threadpool_limits(1), sklearn.config_context(assume_finite=True, skip_parameter_validation=True):
+            chosen[turn], fits[turn] = _Selection([facts[f] for f in turn], seed).choose()
     return chosen, fits
 
 

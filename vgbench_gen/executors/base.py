@@ -70,7 +70,7 @@ class Executor(abc.ABC):
         """
 
     @contextmanager
-    def begin_work(self, engine: Engine, prepare: Callable[[], None] | None) -> Iterator[None]:
+    def begin_work(self, engine: Engine) -> Iterator[None]:
         """As the function `begin_work`; executors whose workers last anyway have nothing to begin."""
         yield
 
@@ -124,19 +124,17 @@ def run(
 
 
 @contextmanager
-def begin_work(engine: Engine, prepare: Callable[[], None] | None = None) -> Iterator[None]:
+def begin_work(engine: Engine) -> Iterator[None]:
     """Workers that stay until the block ends: every `run` in it takes them, in place of new ones that would import
     everything again. A block in a block keeps the workers of the outer one. Changes nothing but the time it takes.
 
     Args:
-        engine: as `run` gets it.
-        prepare: called once in each worker, which starts at once, such as to import what its first job needs;
-            importable by name. Without it workers start with the first `run`.
+        engine: as `run` gets it; workers start with the first `run`.
 
     Raises:
         UnknownNameError: no such engine.
     """
-    with engines[engine.name].begin_work(engine, prepare):
+    with engines[engine.name].begin_work(engine):
         yield
 
 

@@ -103,10 +103,7 @@ class Local(Executor):
         self._blocks = 0
 
     @contextmanager
-    def begin_work(self, engine: Engine, prepare: Callable[[], None] | None) -> Iterator[None]:
-        if prepare is not None and engine.cores > 1 and not self._blocks:
-            self._idle = WorkerPool(engine.cores, prepare)
-            self._idle.submit(bool)  # which starts them
+    def begin_work(self, engine: Engine) -> Iterator[None]:
         self._blocks += 1
         try:
             yield

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from vgbench_gen.core.rng import hash_stably
-from vgbench_gen.core.types import BoolArray, Candidate, Fact, IntArray, QuestionType
+from vgbench_gen.core.types import Candidate, Fact, IntArray, QuestionType
 from vgbench_gen.distractors.balanced import CandidateSets, choose_sets
 from vgbench_gen.distractors.base import OptionSet, strategies
 from vgbench_gen.executors import Engine, run
@@ -85,14 +86,6 @@ def refuse_shared_sets(plans: Iterable[QuestionPlan]) -> list[QuestionPlan]:
 # --- which of several draws -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _ChooseJob:
-    """All facts of one kind of question; crosses process borders."""
-
-    facts: tuple[CandidateSets, ...]
-    seed: int
-
-
 def choose_draws(
     plans: Sequence[QuestionPlan], folder: Path, recipe: Recipe, settings: QuestionSettings, engine: Engine
 ) -> list[QuestionPlan]:
@@ -119,9 +112,10 @@ def choose_draws(
             cells[plans[k].task, plans[k].question_type, plans[k].ask].append((k, *found))
     # Most sets first, so that no worker starts them when the others are done.
     kinds = sorted(cells.values(), key=lambda members: -sum(len(sets.text) for _, _, sets in members))
-    jobs = [_ChooseJob(tuple(sets for _, _, sets in members), settings.distractor_seed) for members in kinds]
+    jobs = [tuple(sets for _, _, sets in members) for members in kinds]
+    work = partial(choose_sets, seed=settings.distractor_seed)
     chosen = list(plans)
-    for index, (places, keeps) in run(_choose, jobs, engine if len(several) > FEW else Engine(), [folder]):
+    for index, (places, keeps) in run(work, jobs, engine if len(several) > FEW else Engine(), [folder]):
         for (k, numbers, _), place, keep in zip(kinds[index], places, keeps, strict=True):
             chosen[k] = replace(plans[k], draw=int(numbers[place]), rejection_reason="" if keep else UNBALANCED)
     return chosen
@@ -132,10 +126,6 @@ def is_balanced(task: Task, form: QuestionType, settings: QuestionSettings) -> b
     if task.candidate_draws < 2 or form == "open-ended":
         return False
     return form == "judgment" or any(strategies[name].balanced for name in list_strategies(settings.strategy, task))
-
-
-def _choose(job: _ChooseJob) -> tuple[IntArray, BoolArray]:
-    return choose_sets(job.facts, job.seed)
 
 
 def _describe_draws(job: FactsJob) -> list[tuple[IntArray, CandidateSets] | None]:

@@ -88,7 +88,7 @@ def compose(
     report.wording = wording
     if report.short and not allow_short:
         raise QuotasNotMet(count_missing_items(plan), plan.targets.total, report.short, report.advice)
-    written = map_plans(_write_job, plan.chosen, out, recipe, settings, engine, progress)
+    written = map_plans(write_job, plan.chosen, out, recipe, settings, engine, progress)
     rows = [{**row, "index": k, "index_origin": k} for k, row in enumerate(chain.from_iterable(written))]
     asked = [(entry, ASKED) for entry in plan.chosen if not entry.side]
     write_questions(out, [*asked, *plan.unchosen], settings.choosing)
@@ -116,8 +116,8 @@ def _report_on(
     return report
 
 
-def _write_job(job: FactsJob) -> list[list[Row]]:
-    """The rows of each question."""
+def write_job(job: FactsJob) -> list[list[Row]]:
+    """The rows of each question, which was checked when it was asked; its pictures are drawn."""
     # Rows rather than items: their evidence is text, which takes an eighth of the memory of the objects in it.
     media = MediaStore(job.folder / "media")
     cache = PictureCache(job.folder / "pictures.sqlite" if job.shares_disk else None, media)
@@ -127,7 +127,7 @@ def _write_job(job: FactsJob) -> list[list[Row]]:
         for plan in job.plans:
             task = tasks[plan.task]
             fact, options = ask_as_planned(facts[plan.row], plan, task, job.settings)
-            made = make_question(fact, options, plan, task, job.settings, check=False)  # asking checked it
+            made = make_question(fact, options, plan, task, job.settings, check=False)
             written.append([make_item_row(row) for row in question_rows(made, job.settings, cache)])
     cache.close()
     return written

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -47,14 +47,19 @@ class FactsJob:
     """Whether all processes run on this machine, so that they may share an SQLite file."""
 
     def read_facts(self) -> dict[int, Fact]:
-        """The facts that are asked about, by their place in the shard.
+        """The facts that are asked about, by their place in the shard, with the values that a model proposes.
 
         Raises:
             DatasetError: as `read_facts`.
         """
         first = self.plans[0]
         path = shard_path(self.folder, "facts", first.source, first.scene_id)
-        return read_facts(path, {plan.row for plan in self.plans})
+        facts = read_facts(path, {plan.row for plan in self.plans})
+        for plan in self.plans:
+            if plan.proposed:
+                pool = (facts[plan.row].truth_candidate, *plan.proposed)
+                facts[plan.row] = replace(facts[plan.row], candidates=pool, truth=0)
+        return facts
 
 
 def map_plans(

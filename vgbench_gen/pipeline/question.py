@@ -1,8 +1,7 @@
 """The only place where a question comes to be: a fact in one form gets what it shows, its words and its checks.
 
 Whoever asks a fact calls `make_question`: asking, which checks it; writing and the audit's pool, which make its rows
-(`rows.question_rows`); and redrawing, which writes its options into the rows that are there. No picture is drawn here,
-and no raw scene is opened.
+(`rows.question_rows`). No picture is drawn here, and no raw scene is opened.
 """
 
 from __future__ import annotations
@@ -87,8 +86,6 @@ class AnswerableText:
     """The model that worded it, or "" for our own words."""
     states: tuple[str, ...] = ()
     """Conventions that the words must state, by the names that `text.lint` knows."""
-    kept: bool = False
-    """Whether the words stood in a row before, so that the options alone have to be checked."""
     answer: str = ""
     """The letter, "Yes" or "No", or the number with its unit."""
     options: tuple[str, ...] = ()
@@ -98,10 +95,6 @@ class AnswerableText:
     """What its counterpart claims about the same pixels."""
     tolerance: float | None = None
     """What "true" means for a claim, in the task's unit or as a ratio."""
-
-
-FillWords = Callable[[Mapping[str, str], Sequence[Picture]], AnswerableText]
-"""Gives the words of a question, without its answer, for the values of its slots and the pictures that it shows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,7 +135,6 @@ def make_question(
     task: Task,
     settings: QuestionSettings,
     *,
-    fill_words: FillWords | None = None,
     check: bool = True,
 ) -> MadeQuestion:
     """Make the question that asks a fact in the form of its plan.
@@ -153,14 +145,13 @@ def make_question(
         plan: the form, the side and the group.
         task: under the gates of the build.
         settings: seeds, wordings and margins.
-        fill_words: gives the words; drawn from the templates where None.
         check: whether texts and noise are tested. A question that was checked before needs no second test.
 
     Raises:
         QuestionRejectedError: the question may not be asked.
     """
     form = plan.question_type
-    fill_words = fill_words or _fill_template(plan, settings)
+    fill_words = _choose_words(plan, settings)
     # What shows a set of options is the same for every set; claims are drawn together with what shows them.
     rng = presentation_rng(settings.seed, plan.group_id, form, plan.draw if form == "judgment" else 0)
     texts: tuple[AnswerableText, ...]
@@ -171,7 +162,7 @@ def make_question(
         pictures = twins.pictures
         texts = tuple(
             replace(
-                fill_words({**twins.slots, **claim.slots}, pictures),
+                fill_words({**twins.slots, **claim.slots}),
                 answer=fill_word(answer),
                 claim=claim,
                 other_claim=other,
@@ -187,12 +178,12 @@ def make_question(
             raise ValueError(f"{plan.group_id}: a multi-choice question without options")
         shown = task.choice(fact, options, rng)
         pictures = shown.pictures
-        text = fill_words(shown.slots, pictures)
+        text = fill_words(shown.slots)
         texts = (replace(text, answer=ALPHABET[options.truth], options=shown.options),)
     else:
         shown = task.open_ended(fact)
         pictures = shown.pictures
-        texts = (replace(fill_words(shown.slots, pictures), answer=shown.answer),)
+        texts = (replace(fill_words(shown.slots), answer=shown.answer),)
     made = MadeQuestion(plan, fact, task, options, pictures, texts, _find_known_share(plan))
     return _check_question(made, settings) if check else made
 
@@ -205,11 +196,7 @@ def _check_question(made: MadeQuestion, settings: QuestionSettings) -> MadeQuest
             would refuse a claim.
     """
     for text in made.texts:
-        problems = (
-            lint.lint_options(text.options)
-            if text.kept
-            else lint.lint(text.question, text.context, text.options, text.states)
-        )
+        problems = lint.lint(text.question, text.context, text.options, text.states)
         if problems:
             raise QuestionRejectedError(f"lint: {problems[0]}")
     if settings.margins == "enforced":
@@ -229,13 +216,13 @@ def _find_known_share(plan: QuestionPlan) -> float | None:
     return plan.noise_kept[place] if place < len(plan.noise_kept) else None
 
 
-def _fill_template(plan: QuestionPlan, settings: QuestionSettings) -> FillWords:
+def _choose_words(plan: QuestionPlan, settings: QuestionSettings) -> Callable[[Mapping[str, str]], AnswerableText]:
     """Fills a phrasing drawn from the group, so that the words know nothing of the answer and twins share them."""
     form = plan.question_type
     bank = list_phrasings(plan.task, form, settings.words)
     drawn = bank[int(rng_for(settings.seed, "phrasing", plan.group_id, form).integers(len(bank)))]
 
-    def fill(slots: Mapping[str, str], pictures: Sequence[Picture]) -> AnswerableText:
+    def fill(slots: Mapping[str, str]) -> AnswerableText:
         return AnswerableText(*render(drawn, slots), drawn.id, drawn.paraphrase, drawn.states)
 
     return fill

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from vgbench_gen.core.rng import format_canonical_json, hash_stably
-from vgbench_gen.core.types import LETTERS, Fact, QuestionType
+from vgbench_gen.core.types import LETTERS, Candidate, Fact, QuestionType
 from vgbench_gen.store.columns import QUESTION_COLUMNS
 from vgbench_gen.store.schema import RecordSchema, Row
 from vgbench_gen.store.shards import read_metadata, read_shard, write_shard
@@ -69,6 +69,11 @@ class QuestionPlan:
     """The side that is asked from: "" for the fact as it is, else `counterpart_kind`."""
     paired: bool = False
     """Whether it is one of two that ask the same truth from both sides."""
+
+    proposed: tuple[Candidate, ...] = ()
+    """Of a redrawing: values of a model, from which options are drawn in place of the fact's own pool."""
+    reworded: Mapping[int, Row] = field(default_factory=dict)
+    """Of a redrawing: place -> row in its own wording, of the rows whose words a model gave."""
 
     @property
     def key(self) -> Key:

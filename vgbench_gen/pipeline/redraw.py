@@ -1,50 +1,50 @@
 """Wrong options chosen anew for a dataset that is there: other letters, another seed or strategy, the same questions.
 
-No raw scene is opened: facts hold every candidate, and what has to be drawn is drawn from stored images. A row that
-cannot be asked by the new strategy keeps its options, and its `strategy` column says whose they are. Leaving it out
-would spoil comparisons, which need the same truths on both sides, and would not even be fair: with P(t, S) the share
-of truth t and option set S among the rows, P(t, S) ~ w(S) for every t in S as set first has it, keeping what fails
-leaves w(S), whereas dropping it leaves w(S) times the share of t that passes, which differs from truth to truth.
+Redrawing is asking with the fact, the form and the words fixed, and then writing. No raw scene is opened: facts hold
+every candidate, and what has to be drawn is drawn from stored images. A row that cannot be asked by the new strategy
+stays as it is, and its `strategy` column says whose options it has. Leaving it out would spoil comparisons, which need
+the same truths on both sides, and would not even be fair: with P(t, S) the share of truth t and option set S among the
+rows, P(t, S) ~ w(S) for every t in S as set first has it, keeping what fails leaves w(S), whereas dropping it leaves
+w(S) times the share of t that passes, which differs from truth to truth.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from pydantic_core import from_json
 
 from vgbench_gen.core.config import parse_config
-from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.registry import make_unknown_error
-from vgbench_gen.core.types import ALPHABET
-from vgbench_gen.distractors.base import DEFAULT, strategies
+from vgbench_gen.core.rng import hash_stably
+from vgbench_gen.core.types import ALPHABET, Candidate, Fact, Item, QuestionType
+from vgbench_gen.distractors.base import DEFAULT, Margins, OptionSet, strategies
 from vgbench_gen.executors import Engine, begin_work
-from vgbench_gen.pipeline.ask import choose_draws
+from vgbench_gen.pipeline.ask import check_plan, choose_draws, refuse_shared_sets
+from vgbench_gen.pipeline.compose import write_job
 from vgbench_gen.pipeline.derived import check_target, fill_beside, find_build, link_build
-from vgbench_gen.pipeline.facts import FEW
-from vgbench_gen.pipeline.measure import list_tasks
-from vgbench_gen.pipeline.plan import count_letters
-from vgbench_gen.pipeline.question import QuestionSettings
-from vgbench_gen.pipeline.question_plan import read_questions
-from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.pipeline.redraw_rows import CHOICE, Redraw, preload_tasks
-from vgbench_gen.pipeline.redraw_sets import (
-    REPLIES,
-    Progress,
-    Propose,
-    ProposedOptions,
-    Redrawer,
-    RedrawSettings,
-    deal_row_letters,
-    list_redraws,
-    make_row_plan,
-    run_redraws,
+from vgbench_gen.pipeline.facts import FEW, FactsJob, map_plans, read_plans
+from vgbench_gen.pipeline.measure import list_tasks, name_tasks, shard_path
+from vgbench_gen.pipeline.plan import count_letters, deal_letters
+from vgbench_gen.pipeline.question import (
+    QuestionRejectedError,
+    QuestionSettings,
+    ask_as_planned,
+    digest_values,
+    presentation_rng,
 )
+from vgbench_gen.pipeline.question_plan import QuestionPlan, read_questions
+from vgbench_gen.pipeline.recipe import Recipe
+from vgbench_gen.pipeline.rows import row_with_words
 from vgbench_gen.pipeline.words import load_wordings
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.files import dataset_error
@@ -58,12 +58,63 @@ from vgbench_gen.store.provenance import (
     rows_fingerprint,
     write_manifest,
 )
-from vgbench_gen.store.rewrite import read_stored_rows, rewrite_items
-from vgbench_gen.store.schema import Row, make_item_row
-from vgbench_gen.store.shards import read_columns, write_item_rows
-from vgbench_gen.tasks.base import tasks
+from vgbench_gen.store.schema import ITEMS, Row, make_item_row, read_item
+from vgbench_gen.store.shards import iterate_rows, list_light_columns, write_item_rows
+from vgbench_gen.tasks.base import Task, tasks
+from vgbench_gen.tasks.row_evidence import RowEvidence, read_side, rebuild_fact
+from vgbench_gen.text.bank import ITEM_MARK, find_origin, load_shipped
+from vgbench_gen.text.paraphrase.rules import SLOT
 
+CHOICE: QuestionType = "multi-choice"
+ATTEMPTS = 6  # draws for one fact; what fails so often hardly has another set
+REPLIES = "replies.sqlite"  # in the folder of the new dataset: what models answered
+REWORDED = "words_name_options"
+"""Why a row may keep its options: nobody can say where its own wording names them."""
 _SETTINGS = ("strategy", "seed", "mix", "tasks", "margins", "refused")
+
+Progress = Callable[[str, int, int], None]
+"""Called with (stage, done, in all)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RedrawSettings:
+    """What to choose anew, and how."""
+
+    shares: Mapping[str, float]
+    """Strategy, or `DEFAULT` for each task's own -> share of the questions of each task and source."""
+    seed: int = 0
+    tasks: tuple[str, ...] = ()
+    """The tasks; all when empty."""
+    margins: Margins | Literal[""] = ""
+    """Those of the dataset's recipe when empty; with "recorded" every new set is labelled a stress set."""
+    refused: Literal["keep", "drop"] = "keep"
+    """Whether a row that the strategy cannot ask keeps its options or is left out."""
+
+    @property
+    def name(self) -> str:
+        """The strategy as it is typed, or "mix" for several."""
+        return next(iter(self.shares)).replace("_", "-") if len(self.shares) == 1 else "mix"
+
+    @property
+    def label(self) -> str:
+        """Strategy and seed, for names of folders."""
+        return f"{self.name}-{self.seed}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProposedOptions:
+    """What a model proposes as options."""
+
+    values: Mapping[str, tuple[Candidate, ...]] = field(default_factory=dict)
+    """The values, by group."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Why there are none, by group."""
+    report: Mapping[str, Any] = field(default_factory=dict)
+    """What the manifest tells about it."""
+
+
+Propose = Callable[[Sequence[QuestionPlan], Recipe, Path, Progress], ProposedOptions]
+"""Called with the questions, the recipe, a folder that outlives a killed run, and where to tell of progress."""
 
 
 @dataclass(slots=True)
@@ -134,7 +185,7 @@ def redraw(
     target = Path(out) if out is not None else folder.resolve().with_name(f"{folder.resolve().name}-{settings.label}")
     check_target(target, "redrawn", parent)
     engine = workers if isinstance(workers, Engine) else Engine(workers=workers)
-    with fill_beside(target) as work, _start_workers(load(dataset).paths, settings, engine):
+    with fill_beside(target) as work, begin_work(engine):
         _link_origin(origin, target, work)
         report = _write(Path(dataset), work, settings, recipe, engine, progress, propose)
         derived = _derive_manifest(manifest, report, settings, recipe, parent)
@@ -148,17 +199,6 @@ def redraw(
     if not report.new and "llm" not in settings.shares:  # what a model replied is kept for the next run
         shutil.rmtree(work)
     return report
-
-
-@contextmanager
-def _start_workers(paths: Sequence[Path], settings: RedrawSettings, engine: Engine) -> Iterator[None]:
-    """Start workers while this process reads rows and learns from facts, where there will be work for them."""
-    number = 0
-    for path in paths:
-        kinds = read_columns(path, ("task", "question_type"))
-        number += sum(form == CHOICE and (not settings.tasks or task in settings.tasks) for task, form in kinds)
-    with begin_work(engine, preload_tasks) if number > FEW else nullcontext():
-        yield
 
 
 def _check_settings(settings: RedrawSettings, origin: Path, propose: Propose | None) -> None:
@@ -201,50 +241,281 @@ def _write(
     progress: Progress,
     propose: Propose | None,
 ) -> RedrawReport:
-    paths = load(dataset).paths
-    stored = read_stored_rows(paths)
-    before = stored if stored is not None else [make_item_row(item) for item in load(dataset)]
-    asked = list_redraws(before, work, recipe, settings)
-    by_model = [question for question in asked if question.strategy == "llm"]
+    rows = list(iterate_rows(load(dataset).paths, partial(list_light_columns, names=ITEMS.schema.names), 512))
+    places = _list_groups(rows, settings)
+    strategy = _assign_strategies([rows[members[0]] for members in places.values()], settings)
+    plans = _list_plans(rows, places, work, recipe)
+    by_model = [plan for plan in plans if strategy[plan.group_id] == "llm"]
     proposals = propose(by_model, recipe, work, progress) if propose is not None and by_model else ProposedOptions()
-    asked = _choose_draws(asked, recipe, settings.seed, work, engine)
-    redrawer = Redrawer(before, recipe, settings, proposals, work, engine, progress)
-    new_rows, reasons = redrawer.draw_distinct_sets(asked)
-    gone = {place for question in asked if question.plan.group_id in reasons for place in question.places}
-    left_out = gone if settings.refused == "drop" else set()
-    rows = [new_rows.get(k, row) for k, row in enumerate(before) if k not in left_out]
-    rows = _balance_letters(rows, recipe, {question.plan.task for question in asked}, work, engine)
-    progress("files", 0, len(rows))
-    media = MediaStore(work / "media")
-    if stored is not None and not left_out:
-        rewrite_items(
-            work / "items", paths, before, rows, media, engine.cores, lambda done, total: progress("files", done, total)
+    plans = [
+        replace(
+            plan,
+            proposed=proposals.values.get(plan.group_id, ()),
+            rejection_reason=plan.rejection_reason or proposals.refused.get(plan.group_id, ""),
         )
-    else:
-        rows = [{**row, "index": place} for place, row in enumerate(rows)] if left_out else rows
-        write_item_rows(work / "items", rows, media)
-    progress("digest", 0, len(rows))
-    report = _report_on(asked, reasons, new_rows, rows, proposals)
-    report.passed = len(before) - sum(report.new.values()) - sum(report.kept.values())
-    progress("digest", len(rows), len(rows))
+        for plan in plans
+    ]
+    ways = {
+        name: replace(QuestionSettings.of(recipe), strategy=name, distractor_seed=settings.seed)
+        for name in sorted(set(strategy.values()))
+    }
+    asked: list[QuestionPlan] = []
+    for name, way in ways.items():
+        asked += _ask([plan for plan in plans if strategy[plan.group_id] == name], work, recipe, way, engine, progress)
+    asked = _refuse_shared_sets(asked, rows, places, settings)
+    reasons = {plan.group_id: plan.rejection_reason for plan in asked if plan.rejection_reason}
+    gone = {k for name in reasons for k in places[name]} if settings.refused == "drop" else set()
+    touched = {plan.task for plan in asked}
+    letters = deal_row_letters(
+        {k: row for k, row in enumerate(rows) if row["task"] in touched and k not in gone}, recipe.seed
+    )
+    new: dict[int, Row] = {}
+    for name, way in ways.items():
+        members = [
+            (k, _plan_row(plan, rows[k], letters[k], recipe))
+            for plan in asked
+            if strategy[plan.group_id] == name and not plan.rejection_reason
+            for k in places[plan.group_id]
+        ]
+        told = partial(progress, "pictures")
+        written = map_plans(write_job, [plan for _, plan in members], work, recipe, way, engine, told, few=FEW)
+        for (k, plan), (row,) in zip(members, written, strict=True):
+            new[k] = _keep_words(row, plan.reworded.get(k, rows[k]))
+    after = [new.get(k, row) for k, row in enumerate(rows) if k not in gone]
+    if gone:
+        after = [{**row, "index": place} for place, row in enumerate(after)]
+    write_item_rows(work / "items", _count(after, progress), MediaStore(work / "media"))
+    report = _report_on(plans, strategy, places, reasons, new, after, proposals)
+    report.passed = len(rows) - sum(map(len, places.values()))
     return report
 
 
-def _choose_draws(asked: Sequence[Redraw], recipe: Recipe, seed: int, work: Path, engine: Engine) -> list[Redraw]:
-    """The same questions, each with the draw that keeps the balance among them; with that of the build where its seed
-    and strategy are wanted again."""
-    draws: dict[str, int] = {}
-    for strategy in sorted({question.strategy for question in asked}):
-        settings = replace(QuestionSettings.of(recipe), strategy=strategy, distractor_seed=seed)
-        known = read_questions(work, settings.choosing)
-        plans = [q.plan for q in asked if q.strategy == strategy and q.plan.row >= 0]
-        chosen = choose_draws(plans, work, recipe, settings, engine) if known is None else [plan for plan, _ in known]
-        draws |= {plan.group_id: plan.draw for plan in chosen if plan.question_type == CHOICE}
-    return [replace(q, plan=replace(q.plan, draw=draws.get(q.plan.group_id, 0))) for q in asked]
+def _count(rows: Sequence[Row], progress: Progress) -> Iterator[Row]:
+    for done, row in enumerate(rows, 1):
+        yield row
+        progress("files", done, len(rows))
+
+
+def _list_groups(rows: Sequence[Row], settings: RedrawSettings) -> dict[str, list[int]]:
+    """Group -> the places of its rows, of the truths whose options are to be chosen anew, in the order of the rows."""
+    places: dict[str, list[int]] = defaultdict(list)
+    for k, row in enumerate(rows):
+        # All labels are options of a question about labels, whatever is drawn.
+        wanted = row["task"] in (settings.tasks or (row["task"],)) and not tasks[row["task"]].options_recur
+        if row["question_type"] == CHOICE and wanted:
+            places[row["group_id"]].append(k)
+    return places
+
+
+def _assign_strategies(firsts: Sequence[Row], settings: RedrawSettings) -> dict[str, str]:
+    """Group -> strategy, by hash and by the shares as exactly as whole questions allow, per task and source."""
+    cells: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for row in firsts:
+        cells[row["task"], row["source"]].append(row["group_id"])
+    assigned = {}
+    for (task, source), names in cells.items():
+        names.sort(key=lambda name: hash_stably("mix", str(settings.seed), task, source, name))
+        start, share = 0, 0.0
+        for strategy, part in sorted(settings.shares.items()):
+            share += part
+            stop = round(share * len(names))
+            assigned.update(dict.fromkeys(names[start:stop], strategy))
+            start = stop
+    return assigned
+
+
+def _list_plans(
+    rows: Sequence[Row], places: Mapping[str, Sequence[int]], work: Path, recipe: Recipe
+) -> list[QuestionPlan]:
+    """The question of each group, with its rows whose words a model gave; rejected where the facts do not have it."""
+    firsts = [rows[members[0]] for members in places.values()]
+    paths = {shard_path(work, "facts", row["source"], row["scene_id"]) for row in firsts}
+    by_name = {task.name: task for task in list_tasks(recipe) if any(row["task"] == task.name for row in firsts)}
+    known = {
+        plan.group_id: plan
+        for path in sorted(paths)
+        if path.is_file()
+        for plan in read_plans(path, list(by_name.values()), recipe)
+        if plan.question_type == CHOICE and plan.group_id in places
+    }
+    plans = []
+    for name, members in places.items():
+        plan = known.get(name)
+        if plan is None:
+            plans.append(replace(_plan_stored(rows[members[0]]), rejection_reason="no_fact"))
+            continue
+        turned = any(_read_stored_side(rows[k]) for k in members)
+        reworded = {k: rows[k] for k in members if ITEM_MARK in rows[k]["template_id"]}
+        kind = by_name[plan.task].counterpart_kind if turned else ""
+        plans.append(replace(plan, rejection_reason="", counterpart_kind=kind, reworded=reworded))
+    return plans
+
+
+def _plan_stored(row: Row, side: str = "") -> QuestionPlan:
+    """The plan of a row without its fact."""
+    where = (row["task"], row["source"], row["split"], row["scene_id"], row["group_id"])
+    return QuestionPlan(*where, CHOICE, places=len(row["options"]), side=side)
+
+
+def _read_stored_side(row: Row) -> str:
+    return str(from_json(row["evidence"]).get("side", ""))
+
+
+def deal_row_letters(rows: Mapping[int, Row], seed: int) -> dict[int, int]:
+    """Place of a multi-choice row -> its letter, balanced in blocks as composing does.
+
+    rows: any rows by their places.
+    """
+    choices = {k: row for k, row in rows.items() if row["question_type"] == CHOICE}
+    plans = deal_letters([_plan_stored(row, _read_stored_side(row)) for row in choices.values()], seed)
+    return {k: plan.letter for k, plan in zip(choices, plans, strict=True) if plan.letter is not None}
+
+
+def _plan_row(plan: QuestionPlan, row: Row, letter: int, recipe: Recipe) -> QuestionPlan:
+    """The question as this row asks it."""
+    difficulty = "stress" if recipe.margins == "recorded" else row["difficulty"]
+    side, paired = _read_stored_side(row), bool(row["pair_id"])
+    return replace(plan, letter=letter, side=side, paired=paired, difficulty=difficulty)
+
+
+# --- asking ---------------------------------------------------------------------------------------------------------
+
+
+def _ask(
+    plans: Sequence[QuestionPlan],
+    work: Path,
+    recipe: Recipe,
+    settings: QuestionSettings,
+    engine: Engine,
+    progress: Progress,
+) -> list[QuestionPlan]:
+    """The questions, each with the draw of its options, or with the reason why it has none. Draws keep the balance
+    among them; those of the build are taken where its seed and strategy are wanted again."""
+    able = [plan for plan in plans if not plan.rejection_reason]
+    known = read_questions(work, settings.choosing)
+    if known is None:
+        drawn = choose_draws(able, work, recipe, settings, engine)
+    else:
+        draws = {plan.group_id: plan.draw for plan, _ in known if plan.question_type == CHOICE}
+        drawn = [replace(plan, draw=draws.get(plan.group_id, 0)) for plan in able]
+    drawn = [replace(plan, rejection_reason="") for plan in drawn]  # what upsets the balance is better than what stands
+    told = partial(progress, "options")
+    asked = map_plans(_ask_job, drawn, work, recipe, settings, engine, told, few=FEW)
+    return [*asked, *(plan for plan in plans if plan.rejection_reason)]
+
+
+def _ask_job(job: FactsJob) -> list[QuestionPlan]:
+    facts, by_name = job.read_facts(), name_tasks(job.recipe)
+    return [ask_anew(facts[plan.row], plan, by_name[plan.task], job.settings) for plan in job.plans]
+
+
+def ask_anew(fact: Fact, plan: QuestionPlan, task: Task, settings: QuestionSettings) -> QuestionPlan:
+    """The question with the first draw that may be asked from all sides that its rows ask from, or with the reason why
+    the last one may not."""
+    found = plan
+    # What a model named is drawn from once: another draw would prefer the rank that passes.
+    others = range(ATTEMPTS if settings.strategy != "llm" else 0)
+    for number in dict.fromkeys((plan.draw, *others)):
+        found = check_plan(fact, replace(plan, draw=number), task, settings)
+        if plan.counterpart_kind and not found.counterpart_kind:
+            found = replace(found, rejection_reason="no_partner")
+        if not found.rejection_reason:
+            try:
+                words = {k: _fill_own_words(row, fact, found, task, settings) for k, row in plan.reworded.items()}
+                return replace(found, reworded=words)
+            except QuestionRejectedError as error:
+                return replace(found, rejection_reason=error.reason)
+    return found
+
+
+def _fill_own_words(row: Row, fact: Fact, plan: QuestionPlan, task: Task, settings: QuestionSettings) -> Row:
+    """The row with the wording that a model gave it, in which the values of the new options stand."""
+    item = read_item(row)
+    there, options = ask_as_planned(fact, replace(plan, side=read_side(item)), task, settings)
+    before = rebuild_fact(item)
+    old, new = (
+        task.choice(asked, shown, presentation_rng(settings.seed, plan.group_id, CHOICE)).slots
+        for asked, shown in ((before, OptionSet(before.candidates, before.truth, item.strategy)), (there, options))
+        if shown is not None
+    )
+    question, context = exchange_values(item, old, new)
+    return {**row, "question": question, "context": context}
+
+
+def exchange_values(item: Item, before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, str]:
+    """Question and context of a row with its own wording, with other values.
+
+    Args:
+        item: the row.
+        before: slots of its options.
+        after: slots of the new ones.
+
+    Raises:
+        QuestionRejectedError: the texts do not hold each old value to the letter and once.
+    """
+    if before == after:
+        return item.question, item.context
+    phrasing = load_shipped().get(find_origin(item.template_id)[0])
+    if phrasing is None or before.keys() != after.keys():
+        raise QuestionRejectedError(REWORDED)
+    named = {match[1] for text in (phrasing.question, phrasing.context) for match in SLOT.finditer(text)}
+    changed = [name for name in named & before.keys() if before[name] != after[name]]
+    new = {before[name]: after[name] for name in changed}
+    text = f"{item.question}\0{item.context}"
+    if len(new) < len(changed) or any(text.count(old) != 1 for old in new):
+        raise QuestionRejectedError(REWORDED)
+    if new:
+        text, count = re.subn("|".join(map(re.escape, new)), lambda match: new[match[0]], text)
+        if count < len(new):  # one value stands inside another
+            raise QuestionRejectedError(REWORDED)
+    question, _, context = text.partition("\0")
+    return question, context
+
+
+def _keep_words(row: Row, old: Row) -> Row:
+    """A new row at the place of the old one, in its own wording where it has one."""
+    if ITEM_MARK in old["template_id"]:
+        language = old["template_id"].partition(ITEM_MARK)[2]
+        row = make_item_row(
+            row_with_words(read_item(row), old["question"], old["context"], old["paraphrase"], language)
+        )
+    elif row["template_id"] != old["template_id"]:
+        raise DatasetError(
+            f"item {old['id']}: found words of template {old['template_id']!r}; expected {row['template_id']!r}, by "
+            "which it is asked here. Use the version and the bank of wordings that it was built with."
+        )
+    return {**row, "index": old["index"], "index_origin": old["index_origin"]}
+
+
+def _refuse_shared_sets(
+    plans: Sequence[QuestionPlan], rows: Sequence[Row], places: Mapping[str, Sequence[int]], settings: RedrawSettings
+) -> list[QuestionPlan]:
+    """The questions, of which those lose whose options stand under another truth as well. Rows that keep their options
+    keep them for themselves, so a new set of the same content goes, until all differ."""
+    plans, refused = refuse_shared_sets(plans), -1
+    while settings.refused == "keep" and refused < (refused := sum(bool(plan.rejection_reason) for plan in plans)):
+        kept = (plan for plan in plans if plan.rejection_reason)
+        theirs = {digest for plan in kept for k in places[plan.group_id] for digest in _digest_stored(rows[k])}
+        plans = [
+            plan
+            if plan.rejection_reason or theirs.isdisjoint(plan.option_digests)
+            else replace(plan, rejection_reason="option_set_taken")
+            for plan in plans
+        ]
+    return plans
+
+
+def _digest_stored(row: Row) -> Iterable[str]:
+    yield digest_values([option.value for option in RowEvidence.of_row(row).options], tasks[row["task"]])
+
+
+# --- what came of it ------------------------------------------------------------------------------------------------
 
 
 def _report_on(
-    asked: Sequence[Redraw],
+    plans: Sequence[QuestionPlan],
+    strategy: Mapping[str, str],
+    places: Mapping[str, Sequence[int]],
     reasons: Mapping[str, str],
     new_rows: Mapping[int, Row],
     rows: Sequence[Row],
@@ -254,13 +525,15 @@ def _report_on(
     report = RedrawReport(total=len(rows), fingerprint=rows_fingerprint(rows), words=dict(proposals.report))
     new: Counter[str] = Counter()
     kept: Counter[str] = Counter()
-    for question in asked:
-        reason = reasons.get(question.plan.group_id)
-        name = f"{question.plan.task}/{question.strategy if reason else new_rows[question.places[0]]['strategy']}"
-        (kept if reason else new)[f"{name}/{reason}" if reason else name] += len(question.places)
+    for plan in plans:
+        members = places[plan.group_id]
+        if reason := reasons.get(plan.group_id):
+            kept[f"{plan.task}/{strategy[plan.group_id]}/{reason}"] += len(members)
+        else:
+            new[f"{plan.task}/{new_rows[members[0]]['strategy']}"] += len(members)
     report.new, report.kept = dict(sorted(new.items())), dict(sorted(kept.items()))
     if report.words:
-        report.words |= _count_survivors([question for question in asked if question.strategy == "llm"], reasons)
+        report.words |= _count_survivors([plan for plan in plans if strategy[plan.group_id] == "llm"], reasons)
     choices = (row for row in rows if row["question_type"] == CHOICE)
     report.letters = count_letters(
         (f"{row['task']}/{row['source']}", len(row["options"]), ALPHABET.index(row["answer"])) for row in choices
@@ -270,22 +543,16 @@ def _report_on(
     return report
 
 
-def _count_survivors(named: Sequence[Redraw], reasons: Mapping[str, str]) -> dict[str, Any]:
+def _count_survivors(named: Sequence[QuestionPlan], reasons: Mapping[str, str]) -> dict[str, Any]:
     """How the questions fared whose options a model was to name."""
-    refused = Counter(reasons[question.plan.group_id] for question in named if question.plan.group_id in reasons)
-    per_task = {
-        task: {
-            "questions": len(members := [question for question in named if question.plan.task == task]),
-            "survived": sum(question.plan.group_id not in reasons for question in members),
-        }
-        for task in sorted({question.plan.task for question in named})
-    }
-    survived = len(named) - refused.total()
+    asked = Counter(plan.task for plan in named)
+    survived = Counter(plan.task for plan in named if plan.group_id not in reasons)
+    refused = Counter(reasons[plan.group_id] for plan in named if plan.group_id in reasons)
     return {
         "questions": len(named),
-        "survived": survived,
+        "survived": survived.total(),
         "refused": dict(sorted(refused.items())),
-        "per_task": per_task,
+        "per_task": {task: {"questions": n, "survived": survived[task]} for task, n in sorted(asked.items())},
     }
 
 
@@ -321,17 +588,3 @@ def _derive_manifest(
         for outdated in ("difficulty", "pairs"):
             manifest.pop(outdated, None)
     return manifest
-
-
-def _balance_letters(
-    stored: Sequence[Row], recipe: Recipe, tasks_touched: set[str], out: Path, engine: Engine
-) -> list[Row]:
-    """The rows with letters in even blocks, where leaving some out, or an earlier command, has upset them."""
-    letters = deal_row_letters(stored, recipe.seed, tasks_touched)
-    places = [k for k, n in letters.items() if stored[k]["answer"] != ALPHABET[n]]
-    redraws = [Redraw(make_row_plan(stored[k]), "", rows=(stored[k],), letters=(letters[k],)) for k in places]
-    rows = list(stored)
-    found = run_redraws(redraws, out, recipe, 0, engine, lambda stage, done, total: None)
-    for k, outcome in zip(places, found, strict=True):
-        rows[k] = outcome.rows[0]
-    return rows

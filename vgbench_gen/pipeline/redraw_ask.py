@@ -19,8 +19,7 @@ from vgbench_gen.pipeline.facts import read_facts
 from vgbench_gen.pipeline.measure import name_tasks, shard_path
 from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.pipeline.redraw_rows import Redraw
-from vgbench_gen.pipeline.redraw_sets import REPLIES, Progress, Propose, ProposedOptions
+from vgbench_gen.pipeline.redraw import REPLIES, Progress, Propose, ProposedOptions
 from vgbench_gen.tasks.base import Task
 
 TURNS = 2  # times that a model is asked about a fact, where its first values give no set
@@ -56,7 +55,7 @@ def make_proposer(open_models: Callable[[Path], Sequence[Backend]], seed: int) -
         seed: of the draws.
     """
 
-    def propose(asked: Sequence[Redraw], recipe: Recipe, folder: Path, progress: Progress) -> ProposedOptions:
+    def propose(asked: Sequence[QuestionPlan], recipe: Recipe, folder: Path, progress: Progress) -> ProposedOptions:
         cases, refused = _list_cases(asked, recipe, folder)
         models = open_models(folder / REPLIES)
         for case in cases:
@@ -78,13 +77,13 @@ def make_proposer(open_models: Callable[[Path], Sequence[Backend]], seed: int) -
     return propose
 
 
-def _list_cases(asked: Sequence[Redraw], recipe: Recipe, folder: Path) -> tuple[list[_Case], dict[str, str]]:
+def _list_cases(asked: Sequence[QuestionPlan], recipe: Recipe, folder: Path) -> tuple[list[_Case], dict[str, str]]:
     """(facts of which values can be named, why the others have none)."""
     by_shard: dict[Path, list[QuestionPlan]] = defaultdict(list)
-    refused = {question.plan.group_id: "no_fact" for question in asked if question.plan.row < 0}
-    for question in asked:
-        if question.plan.row >= 0:
-            by_shard[shard_path(folder, "facts", question.plan.source, question.plan.scene_id)].append(question.plan)
+    refused: dict[str, str] = {}
+    for plan in asked:
+        if not plan.rejection_reason:
+            by_shard[shard_path(folder, "facts", plan.source, plan.scene_id)].append(plan)
     by_name, cases = name_tasks(recipe), []
     for shard, members in by_shard.items():
         facts = read_facts(shard, {plan.row for plan in members})

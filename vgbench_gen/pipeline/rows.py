@@ -124,43 +124,6 @@ def _make_evidence(made: MadeQuestion, text: AnswerableText, frame_ids: Sequence
     return evidence.with_fields(claim=claim, twin_value=text.other_claim.value)
 
 
-def row_with_options(
-    item: Item, made: MadeQuestion, strategy: str, seed: int, difficulty: str, pictures: PictureNamer
-) -> Item:
-    """A finished multi-choice row with the options of this question, and everything else as it was.
-
-    Args:
-        item: the row as it was.
-        made: the same question with other options.
-        strategy, seed: of the options, as the row is to tell them.
-        difficulty: as the row is to tell it.
-        pictures: names what is shown.
-    """
-    (text,), options = made.texts, made.options
-    if options is None:
-        raise ValueError(f"{item.id}: a multi-choice question without options")
-    frame_ids = frames_shown(made.fact, made.pictures)
-    return replace(
-        item,
-        id=_item_id(_identity(made, text, strategy, seed)),
-        question=text.question,
-        context=text.context,
-        paraphrase=text.paraphrase,
-        options=text.options,
-        answer=text.answer,
-        images=tuple(pictures.name(picture) for picture in made.pictures),
-        frame_ids=frame_ids,
-        distractors=_list_distractors(made),
-        evidence=RowEvidence.of(item)
-        .with_fields(**_show_evidence(made, frame_ids), noise=_make_noise_record(made))
-        .write(),
-        strategy=strategy,
-        distractor_seed=seed,
-        error_parts=list_wrong_parts(options),
-        difficulty=difficulty,
-    )
-
-
 def row_with_words(item: Item, question: str, context: str, model: str, language: str) -> Item:
     """A finished row in other text. It is another question then, so its ids are others; its group stays.
 
