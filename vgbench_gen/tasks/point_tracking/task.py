@@ -2,15 +2,14 @@
 
 A point that both frames see is drawn and marked in image 1. Wrong options are other places of image 2 that could have
 been the answer by where they lie: the query moved as tracked points of other pairs of the scene moved
-(`track_decoys`). At some odds one option lies at the query's own pixel. Gates and margins:
+(`decoys`). At some odds one option lies at the query's own pixel. Gates and margins:
 `docs/validity.md#point-tracking`.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
@@ -30,8 +29,15 @@ from vgbench_gen.tasks._noise import perturb_motions
 from vgbench_gen.tasks._pairs import PairTable, Problem, collect_poses, get_pair_table
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, OwnGates, Task, add_margins, reject, tasks
 from vgbench_gen.tasks.gates import TrackGates
-from vgbench_gen.tasks.point_tracking import rules, track_back, track_decoys, tracked
-from vgbench_gen.tasks.point_tracking.evidence import ImagesEvidence, PlaceEvidence, TrackedEvidence, check_tracks
+from vgbench_gen.tasks.point_tracking import decoys, rules, tracked
+from vgbench_gen.tasks.point_tracking.evidence import (
+    ImagesEvidence,
+    PlaceEvidence,
+    TrackedEvidence,
+    check_tracks,
+    exchange_images,
+    make_turned_candidate,
+)
 from vgbench_gen.tasks.point_tracking.rules import RULES, SOLVERS
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation, WorldPoint
 from vgbench_gen.tasks.records import make_camera_slots
@@ -55,13 +61,11 @@ class _Tracked:
     i: int
     j: int
     number: int
-    """The number of the pair in `track_decoys.Motions`."""
+    """The number of the pair in `decoys.Motions`."""
     found: tracked.Tracks
     """The points that passed every gate."""
-    tried: list[int]
-    """The rows of `found` on which the second route was tried."""
     rows: list[int]
-    """Those of the rows tried on which the second route agrees."""
+    """Rows of `found` on which the second route agrees."""
 
 
 @tasks.register("point_tracking")
@@ -69,7 +73,7 @@ class PointTracking(Task):
     """See the module. Values are (2,) integer pixels of image 2."""
 
     name = "point_tracking"
-    version = 7
+    version = 8
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice")
     unit = "px"
     input_modality = "multi-images"
@@ -93,7 +97,7 @@ class PointTracking(Task):
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
         """One fact per unordered pair, its direction drawn."""
-        table, motions = get_pair_table(view), track_decoys.Motions()
+        table, motions = get_pair_table(view), decoys.Motions()
         source = self._track_pairs(table, view, rng, max(limit, _FEWEST_PAIRS))
         made, known = 0, 0
         while made < limit:
@@ -105,8 +109,7 @@ class PointTracking(Task):
                 if isinstance(found, Rejected):
                     yield found
                     continue
-                motions.add(found.number, found.found, found.tried, found.rows)
-                motions.add_looks(found.number, found.found, found.rows, view)
+                motions.add(found.number, found.found, found.rows)
                 waiting.append(found)
                 known += 1
             if not waiting:
@@ -131,10 +134,11 @@ class PointTracking(Task):
             if problem is None:
                 found = tracked.find_tracks(a, b, view, self.limits)
                 drawn = rng.permutation(len(found.uv_a))[:_DRAWN].tolist()
-                rows = [k for k in drawn if self._is_confirmed(found, k, a, view)]
+                targets = self.rounded(found.uv_b)
+                rows = [k for k in drawn if self._confirm(a, b, found.uv_a[k], targets[k], view) is not None]
                 if len(rows) >= _CONFIRMED_MIN:
                     used.append((i, j))
-                    yield _Tracked(i, j, len(used), found, drawn, rows)
+                    yield _Tracked(i, j, len(used), found, rows)
                     continue
                 scarce = len(drawn) < _CONFIRMED_MIN
                 problem = f"points_{found.scarce}" if scarce else "points_unconfirmed", float(len(rows)), _CONFIRMED_MIN
@@ -145,22 +149,20 @@ class PointTracking(Task):
         table: PairTable,
         view: SceneView,
         pair: _Tracked,
-        motions: track_decoys.Motions,
+        motions: decoys.Motions,
         rng: np.random.Generator,
     ) -> Fact | Problem:
         i, j, found = pair.i, pair.j, pair.found
         a, b = found.first, found.second
-        most = 0
-        for loose, k in itertools.product(track_decoys.LOOSE, pair.rows):
-            there = track_decoys.find_wrong_places(found, k, 1, pair.number, motions, view, self.limits, rng, loose)
-            most = max(most, len(there.uv_px))
-            if len(there.uv_px) >= track_decoys.DECOYS_MIN:
+        for k in pair.rows:
+            there = decoys.find_wrong_places(found, k, 1, pair.number, motions, view, self.limits, rng)
+            if len(there.uv_px):
                 break
         else:
-            return "decoys_few", float(most), track_decoys.DECOYS_MIN
-        beside = track_decoys.find_wrong_places(found, k, 0, pair.number, motions, view, self.limits, rng, loose)
-        decoys = track_decoys.make_decoys(there, beside)
-        truth = self._make_candidate(found, k, there.own_look)
+            return "decoys_few", 0.0, decoys.DECOYS_MIN
+        back_places = decoys.find_wrong_places(found, k, 0, pair.number, motions, view, self.limits, rng)
+        wrong = decoys.make_decoys(there, back_places)
+        truth = self._make_candidate(found, k, view)
         images = ImagesEvidence(
             diagonal_px=b.camera.diagonal_px,
             camera_1=a.camera,
@@ -168,21 +170,20 @@ class PointTracking(Task):
             world_from_camera=collect_poses(a, b),
             pair=table.evidence(i, j),
         )
-        fact = self.new_fact(view, (truth, *decoys), frame_ids=(a.id, b.id), evidence=images)
-        candidates = fact.candidates
-        if rng.random() < SAME_PIXEL_ODDS:
-            same = track_decoys.make_same_pixel_decoy(truth, found, view)
-            candidates = (*candidates, same) if same is not None else candidates
-        both_ways = all(PlaceEvidence.of(decoy).uv_1_px is not None for decoy in decoys)
-        back = self._lead_back(a, b, truth, view) if both_ways else None
+        if rng.random() < SAME_PIXEL_ODDS and (same := decoys.make_same_pixel_decoy(truth, found, view)):
+            wrong.append(same)
+        if len(back_places.uv_px):
+            images = images.with_fields(second_back_px=self._lead_back(a, b, truth, view))
+        fact = self.new_fact(view, (truth, *wrong), frame_ids=(a.id, b.id), evidence=images)
         margins = table.margins(i, j, self.gates)
         margins.at_least("motion", found.motion_d[k], self.limits.motion_min_d)
         margins.at_most("cycle", found.cycle_px_at_640[k], self.limits.cycle_max_px_at_640)
-        whole = replace(fact, candidates=candidates, evidence=images.with_fields(second_back_px=back).write())
-        return add_margins(whole, f"{a.id}-{b.id}/{truth.key}", margins.ratios)
+        return add_margins(fact, f"{a.id}-{b.id}/{truth.key}", margins.ratios)
 
-    def _make_candidate(self, tracks: tracked.Tracks, k: int, look: FloatArray) -> Candidate:
+    def _make_candidate(self, tracks: tracked.Tracks, k: int, view: SceneView) -> Candidate:
         u, v = (int(x) for x in tracks.uv_a[k])
+        here, there = (decoys.get_ground(frame, view) for frame in (tracks.first, tracks.second))
+        look = decoys.measure_look(here, tracks.uv_a[k], there, self.rounded(tracks.uv_b[k]))
         evidence = TrackedEvidence(
             z_1_m=float(tracks.z_a[k]),
             uv_2_px=tracks.uv_b[k],
@@ -196,17 +197,23 @@ class PointTracking(Task):
     def _lead_back(self, a: ViewFrame, b: ViewFrame, truth: Candidate, view: SceneView) -> FloatArray | None:
         """What `recheck` gives for the partner, or None where it would refuse it."""
         motion = _poses.compute_by_quaternions(b.world_from_camera, a.world_from_camera)
-        target = track_back.make_turned_candidate(truth, b.camera, a.camera, motion).value
+        target = make_turned_candidate(truth, b.camera, a.camera, motion).value
+        return self._confirm(b, a, truth.value, target, view)
+
+    def _confirm(
+        self, a: ViewFrame, b: ViewFrame, query: FloatArray, target: FloatArray, view: SceneView
+    ) -> FloatArray | None:
+        """Where the second route leads, or None where it does not agree."""
         try:
-            back = self._take_second_route(b, a, truth.value, target, view)
+            second = self._take_second_route(a, b, query, target, view)
         except GeometryError:
             return None
-        allowed_px = SECOND_ROUTE_SHARE * self.limits.gap_min_d / 100 * a.camera.diagonal_px
-        return back if np.linalg.norm(back - target) <= allowed_px else None
+        allowed_px = SECOND_ROUTE_SHARE * self.limits.gap_min_d / 100 * b.camera.diagonal_px
+        return second if np.linalg.norm(second - target) <= allowed_px else None
 
     def counterpart(self, fact: Fact) -> Fact | None:
-        """From image 2 back to image 1, or None where the pixels did not lead back (`track_back`)."""
-        back = track_back.exchange_images(fact)
+        """From image 2 back to image 1, or None where the pixels did not lead back (`exchange_images`)."""
+        back = exchange_images(fact)
         if back is None or not self.valid(back.truth_candidate, back):
             return None
         return back if self.agreement(np.asarray(back.second_value), back) <= 1 else None
@@ -256,15 +263,6 @@ class PointTracking(Task):
         if not abs(seen.z_back_m - z_query_m) <= view.tolerance.of(z_query_m):
             raise GeometryError(f"{where}: the first image shows another surface there")
         return tracked.match_pixel(a, b, query, target, seen)
-
-    def _is_confirmed(self, tracks: tracked.Tracks, k: int, a: ViewFrame, view: SceneView) -> bool:
-        target = self.rounded(tracks.uv_b[k])
-        try:
-            second = self._take_second_route(a, tracks.second, tracks.uv_a[k], target, view)
-        except GeometryError:
-            return False
-        allowed_px = SECOND_ROUTE_SHARE * self.limits.gap_min_d / 100 * tracks.second.camera.diagonal_px
-        return bool(np.linalg.norm(second - target) <= allowed_px)
 
     def recompute(self, fact: Fact) -> FloatArray:
         """Homogeneous pixels: x2 ~ K2 (R K1^-1 x1 z + t), the pose composed by quaternions."""
