@@ -12,7 +12,7 @@ from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import decode
 from vgbench_gen.tasks import _regions
 from vgbench_gen.tasks._summed_depth import SummedDepth
-from vgbench_gen.tasks.point_tracking import decoys
+from vgbench_gen.tasks.point_tracking import track_looks
 
 
 def rows(session: Session) -> list[Row]:
@@ -42,13 +42,13 @@ def _features(frame: ViewFrame) -> Row:
 
 def _ground(frame: ViewFrame, view: SceneView) -> Row:
     """Gates and looks of every place of a frame that could be an option of point tracking."""
-    decoys.get_ground(frame, view)  # masks of edges and texture are kept for all tasks
+    track_looks.get_ground(frame, view)  # masks of edges and texture are kept for all tasks
 
     def ours() -> None:
-        decoys.make_ground(frame, view)
+        track_looks._make_ground(frame, view)
 
     ratio, ours_s, other_s = paired(ours, lambda: _decode(frame))
-    places = len(decoys.get_ground(frame, view).uv_px)
+    places = len(track_looks.get_ground(frame, view).uv_px)
     beside = f"{1e3 * ours_s:.1f} ms and {1e3 * other_s:.1f} ms, {places:,} places"
     return Row("places for tracking options of a frame / decoding it", ratio, "x", beside, at_most=8)
 

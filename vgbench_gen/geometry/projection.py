@@ -107,6 +107,19 @@ def sample_nearest(image: npt.NDArray[Any], uv: npt.ArrayLike, outside: float = 
     return values
 
 
+def sample_grid(image: npt.NDArray[Any], u_px: FloatArray, v_px: FloatArray, outside: float = 0) -> npt.NDArray[Any]:
+    """As `sample_nearest` at every pixel of a grid, rows v (n,) and columns u (m,): (n, m) values of `image` (h, w)."""
+    places = []
+    for along, size in ((v_px, image.shape[0]), (u_px, image.shape[1])):
+        within = (along >= -0.5) & (along < size - 0.5)
+        places.append((within, np.minimum((np.where(within, along, 0.0) + 0.5).astype(np.int64), size - 1)))
+    (inside_v, rows), (inside_u, columns) = places
+    values = image[np.ix_(rows, columns)]
+    values[~inside_v] = outside
+    values[:, ~inside_u] = outside
+    return values
+
+
 def sample_depth(
     depth_m: npt.NDArray[Any], uv: npt.ArrayLike, absolute_m: float = 0.10, relative: float = 0.05
 ) -> FloatArray:

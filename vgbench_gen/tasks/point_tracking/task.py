@@ -2,12 +2,13 @@
 
 A point that both frames see is drawn and marked in image 1. Wrong options are other places of image 2 that could have
 been the answer by where they lie: the query moved as tracked points of other pairs of the scene moved
-(`decoys`). At some odds one option lies at the query's own pixel. Gates and margins:
+(`track_decoys`). At some odds one option lies at the query's own pixel. Gates and margins:
 `docs/validity.md#point-tracking`.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -29,7 +30,7 @@ from vgbench_gen.tasks._noise import perturb_motions
 from vgbench_gen.tasks._pairs import PairTable, Problem, collect_poses, get_pair_table
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, OwnGates, Task, add_margins, reject, tasks
 from vgbench_gen.tasks.gates import TrackGates
-from vgbench_gen.tasks.point_tracking import decoys, rules, tracked
+from vgbench_gen.tasks.point_tracking import rules, track_decoys, tracked
 from vgbench_gen.tasks.point_tracking.evidence import (
     ImagesEvidence,
     PlaceEvidence,
@@ -61,11 +62,13 @@ class _Tracked:
     i: int
     j: int
     number: int
-    """The number of the pair in `decoys.Motions`."""
+    """The number of the pair in `track_decoys.Motions`."""
     found: tracked.Tracks
     """The points that passed every gate."""
+    tried: list[int]
+    """The rows of `found` on which the second route was tried."""
     rows: list[int]
-    """Rows of `found` on which the second route agrees."""
+    """Those of the rows tried on which the second route agrees."""
 
 
 @tasks.register("point_tracking")
@@ -73,7 +76,7 @@ class PointTracking(Task):
     """See the module. Values are (2,) integer pixels of image 2."""
 
     name = "point_tracking"
-    version = 8
+    version = 7
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice")
     unit = "px"
     input_modality = "multi-images"
@@ -97,7 +100,7 @@ class PointTracking(Task):
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
         """One fact per unordered pair, its direction drawn."""
-        table, motions = get_pair_table(view), decoys.Motions()
+        table, motions = get_pair_table(view), track_decoys.Motions()
         source = self._track_pairs(table, view, rng, max(limit, _FEWEST_PAIRS))
         made, known = 0, 0
         while made < limit:
@@ -109,7 +112,8 @@ class PointTracking(Task):
                 if isinstance(found, Rejected):
                     yield found
                     continue
-                motions.add(found.number, found.found, found.rows)
+                motions.add(found.number, found.found, found.tried, found.rows)
+                motions.add_looks(found.number, found.found, found.rows, view)
                 waiting.append(found)
                 known += 1
             if not waiting:
@@ -138,7 +142,7 @@ class PointTracking(Task):
                 rows = [k for k in drawn if self._confirm(a, b, found.uv_a[k], targets[k], view) is not None]
                 if len(rows) >= _CONFIRMED_MIN:
                     used.append((i, j))
-                    yield _Tracked(i, j, len(used), found, rows)
+                    yield _Tracked(i, j, len(used), found, drawn, rows)
                     continue
                 scarce = len(drawn) < _CONFIRMED_MIN
                 problem = f"points_{found.scarce}" if scarce else "points_unconfirmed", float(len(rows)), _CONFIRMED_MIN
@@ -149,20 +153,22 @@ class PointTracking(Task):
         table: PairTable,
         view: SceneView,
         pair: _Tracked,
-        motions: decoys.Motions,
+        motions: track_decoys.Motions,
         rng: np.random.Generator,
     ) -> Fact | Problem:
         i, j, found = pair.i, pair.j, pair.found
         a, b = found.first, found.second
-        for k in pair.rows:
-            there = decoys.find_wrong_places(found, k, 1, pair.number, motions, view, self.limits, rng)
-            if len(there.uv_px):
+        most = 0
+        for loose, k in itertools.product(track_decoys.LOOSE, pair.rows):
+            there = track_decoys.find_wrong_places(found, k, 1, pair.number, motions, view, self.limits, rng, loose)
+            most = max(most, len(there.uv_px))
+            if len(there.uv_px) >= track_decoys.DECOYS_MIN:
                 break
         else:
-            return "decoys_few", 0.0, decoys.DECOYS_MIN
-        back_places = decoys.find_wrong_places(found, k, 0, pair.number, motions, view, self.limits, rng)
-        wrong = decoys.make_decoys(there, back_places)
-        truth = self._make_candidate(found, k, view)
+            return "decoys_few", float(most), track_decoys.DECOYS_MIN
+        beside = track_decoys.find_wrong_places(found, k, 0, pair.number, motions, view, self.limits, rng, loose)
+        decoys = track_decoys.make_decoys(there, beside)
+        truth = self._make_candidate(found, k, there.own_look)
         images = ImagesEvidence(
             diagonal_px=b.camera.diagonal_px,
             camera_1=a.camera,
@@ -170,20 +176,18 @@ class PointTracking(Task):
             world_from_camera=collect_poses(a, b),
             pair=table.evidence(i, j),
         )
-        if rng.random() < SAME_PIXEL_ODDS and (same := decoys.make_same_pixel_decoy(truth, found, view)):
-            wrong.append(same)
-        if len(back_places.uv_px):
+        if rng.random() < SAME_PIXEL_ODDS and (same := track_decoys.make_same_pixel_decoy(truth, found, view)):
+            decoys.append(same)
+        if PlaceEvidence.of(decoys[0]).uv_1_px is not None:
             images = images.with_fields(second_back_px=self._lead_back(a, b, truth, view))
-        fact = self.new_fact(view, (truth, *wrong), frame_ids=(a.id, b.id), evidence=images)
+        fact = self.new_fact(view, (truth, *decoys), frame_ids=(a.id, b.id), evidence=images)
         margins = table.margins(i, j, self.gates)
         margins.at_least("motion", found.motion_d[k], self.limits.motion_min_d)
         margins.at_most("cycle", found.cycle_px_at_640[k], self.limits.cycle_max_px_at_640)
         return add_margins(fact, f"{a.id}-{b.id}/{truth.key}", margins.ratios)
 
-    def _make_candidate(self, tracks: tracked.Tracks, k: int, view: SceneView) -> Candidate:
+    def _make_candidate(self, tracks: tracked.Tracks, k: int, look: FloatArray) -> Candidate:
         u, v = (int(x) for x in tracks.uv_a[k])
-        here, there = (decoys.get_ground(frame, view) for frame in (tracks.first, tracks.second))
-        look = decoys.measure_look(here, tracks.uv_a[k], there, self.rounded(tracks.uv_b[k]))
         evidence = TrackedEvidence(
             z_1_m=float(tracks.z_a[k]),
             uv_2_px=tracks.uv_b[k],

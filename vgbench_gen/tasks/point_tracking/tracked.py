@@ -6,7 +6,6 @@ Gates: `docs/validity.md#visible-points`, `docs/validity.md#depth` (edge guard, 
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -14,7 +13,7 @@ import cv2
 import numpy as np
 
 from vgbench_gen.core.errors import GeometryError
-from vgbench_gen.core.types import BoolArray, FloatArray
+from vgbench_gen.core.types import BoolArray, FloatArray, IntArray
 from vgbench_gen.geometry import poses, projection, visibility
 from vgbench_gen.scenes.view import GREY_WIDTH, SceneView, ViewFrame
 from vgbench_gen.tasks._pairs import get_edges, get_mask
@@ -56,18 +55,21 @@ class Tracks:
 
 def find_tracks(a: ViewFrame, b: ViewFrame, view: SceneView, gates: TrackGates) -> Tracks:
     """Every gated point on a regular grid of integer pixels of the first frame."""
-    uv_a = _make_grid(a, a.camera.width / _GRID_COLUMNS)
+    step = a.camera.width / _GRID_COLUMNS
+    u, v = np.meshgrid(np.arange(step / 2, a.camera.width, step), np.arange(step / 2, a.camera.height, step))
+    uv_a = np.floor(np.stack([u.ravel(), v.ravel()], axis=-1))
     alive = np.arange(len(uv_a))
-    dropped: Counter[str] = Counter()
+    dropped: dict[str, int] = {}
 
     def keep(mask: BoolArray, reason: str) -> None:
         nonlocal alive
-        dropped[reason] += int((~mask).sum())
+        dropped[reason] = dropped.get(reason, 0) + int((~mask).sum())
         alive = alive[mask]
 
-    for reason, gate in _GATES.items():
-        keep(gate(a, uv_a[alive], a.depth_at(uv_a[alive]), view), reason)
-    first = alive
+    keep(_is_inside(a, uv_a, view), "border")
+    keep(_is_in_range(a.depth_at(uv_a[alive]), view), "depth")
+    keep(_is_firm(a, uv_a[alive], view), "edge")
+    keep(_is_textured(a, uv_a[alive]), "texture")
     two_way = visibility.find_two_way_visible(
         a.depth_camera,
         a.depth_m,
@@ -76,38 +78,60 @@ def find_tracks(a: ViewFrame, b: ViewFrame, view: SceneView, gates: TrackGates) 
         b.depth_m,
         b.world_from_camera,
         view.tolerance,
-        uv_a=a.depth_uv(uv_a[first]),
+        uv_a=a.depth_uv(uv_a[alive]),
     )
     # Depth is nearest to a delivered pixel that need not be a depth pixel's centre; the ray is the delivered one.
     z_a = two_way.forward.z_a
-    points_a = projection.back_project(a.camera, uv_a[first], np.where(z_a > 0, z_a, np.nan))
+    points_a = projection.back_project(a.camera, uv_a[alive], np.where(z_a > 0, z_a, np.nan))
     points_b = poses.transform(poses.relative_pose(a.world_from_camera, b.world_from_camera), points_a)
     uv_b, z_b = projection.project(b.camera, points_b)
-    motion_d = 100 * np.linalg.norm(uv_b - uv_a[first], axis=-1) / b.camera.diagonal_px
+    motion_d = 100 * np.linalg.norm(uv_b - uv_a[alive], axis=-1) / b.camera.diagonal_px
     cycle = two_way.cycle_px * GREY_WIDTH / a.depth_camera.width
-    alive = np.arange(len(first))
+    first = alive
+    rows = np.arange(len(first))
+
+    def passed() -> IntArray:
+        here: IntArray = rows[np.isin(first, alive)]
+        return here
+
     keep(two_way.visible, "hidden")
-    keep(_is_clear(b, uv_b[alive], z_b[alive], view), "hidden")
-    for reason, gate in _GATES.items():
-        keep(gate(b, uv_b[alive], z_b[alive], view), reason)
-    keep(cycle[alive] <= gates.cycle_max_px_at_640, "cycle")
-    keep(motion_d[alive] >= gates.motion_min_d, "motion")
-    k, scarce = alive, max(dropped, key=lambda name: dropped[name])
+    keep(_is_clear(b, uv_b[passed()], z_b[passed()], view), "hidden")
+    keep(_is_inside(b, uv_b[passed()], view), "border")
+    keep(_is_in_range(z_b[passed()], view), "depth")
+    keep(_is_firm(b, uv_b[passed()], view), "edge")
+    keep(_is_textured(b, uv_b[passed()]), "texture")
+    keep(cycle[passed()] <= gates.cycle_max_px_at_640, "cycle")
+    keep(motion_d[passed()] >= gates.motion_min_d, "motion")
+    k = passed()
+    scarce = max(dropped, key=lambda name: dropped[name])
     return Tracks(uv_a[first[k]], z_a[k], uv_b[k], points_b[k], motion_d[k], cycle[k], scarce, a, b)
 
 
-def find_places(frame: ViewFrame, view: SceneView, step_px: float) -> tuple[FloatArray, FloatArray]:
-    """Whole pixels (n, 2) of a grid that pass the gates that a point must pass in each image by itself, and their
-    depths (n,), meters; step_px: of the grid, in an image 640 wide."""
-    uv_px = _make_grid(frame, step_px * frame.camera.width / GREY_WIDTH)
-    for gate in _GATES.values():
-        uv_px = uv_px[gate(frame, uv_px, frame.depth_at(uv_px), view)]
-    return uv_px, frame.depth_at(uv_px)
+def gate_grid(frame: ViewFrame, u_px: FloatArray, v_px: FloatArray, view: SceneView) -> tuple[BoolArray, FloatArray]:
+    """Which pixels of a grid pass the gates that a point must pass in each image by itself, and their depth.
 
+    Args:
+        frame: whose pixels they are.
+        u_px: (m,) columns.
+        v_px: (n,) rows.
+        view: of the frame.
 
-def _make_grid(frame: ViewFrame, step_px: float) -> FloatArray:
-    u, v = (np.arange(step_px / 2, size, step_px) for size in frame.camera.size)
-    return np.floor(np.stack(np.meshgrid(u, v), axis=-1).reshape(-1, 2))
+    Returns:
+        (n, m) whether a pixel passes, and (n, m) meters.
+    """
+    inside_u, inside_v = (
+        _is_between(along, *ends) for along, ends in zip((u_px, v_px), _find_ends(frame, view), strict=True)
+    )
+    # Neither camera has skew, so columns and rows are carried into the depth image one by one.
+    u_depth = frame.depth_uv(np.stack([u_px, np.zeros_like(u_px)], axis=1))[:, 0]
+    v_depth = frame.depth_uv(np.stack([np.zeros_like(v_px), v_px], axis=1))[:, 1]
+    z_m = projection.sample_grid(frame.depth_m, u_depth, v_depth).astype(np.float64)
+    good = inside_v[:, None] & inside_u & _is_in_range(z_m, view)
+    good &= ~projection.sample_grid(get_edges(frame, view), u_depth, v_depth, outside=True)
+    mask = get_mask(_TEXTURED, frame, frame.textured)
+    scale = mask.shape[1] / frame.camera.width
+    good &= projection.sample_grid(mask, (u_px + 0.5) * scale - 0.5, (v_px + 0.5) * scale - 0.5, outside=False)
+    return good, z_m
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,30 +224,29 @@ def _find_peak(score: object, row: int, column: int) -> FloatArray:
     return shift
 
 
-def _is_inside(frame: ViewFrame, uv: FloatArray, z_m: FloatArray, view: SceneView) -> BoolArray:
+def _is_inside(frame: ViewFrame, uv: FloatArray, view: SceneView) -> BoolArray:
+    u, v = (_is_between(uv[:, axis], *ends) for axis, ends in enumerate(_find_ends(frame, view)))
+    return u & v
+
+
+def _find_ends(frame: ViewFrame, view: SceneView) -> list[tuple[float, float]]:
+    """The first and the last column, and the first and the last row, on which a point may lie."""
     # Room for the patch around a point and the search around it, so that every pool member has its second route.
     room = (_PATCH_RADIUS + _SEARCH_RADIUS + 2) * frame.camera.width / GREY_WIDTH
-    size = np.array(frame.camera.size)
-    border = np.maximum(view.gates.depth.border * size, room)
-    return np.asarray(((uv >= border) & (uv <= size - 1 - border)).all(axis=1))
+    borders = [(max(view.gates.depth.border * size, room), size) for size in frame.camera.size]
+    return [(border, size - 1 - border) for border, size in borders]
 
 
-def _is_in_range(frame: ViewFrame, uv: FloatArray, z_m: FloatArray, view: SceneView) -> BoolArray:
+def _is_between(along_px: FloatArray, low: float, high: float) -> BoolArray:
+    return np.asarray((along_px >= low) & (along_px <= high))
+
+
+def _is_in_range(z_m: FloatArray, view: SceneView) -> BoolArray:
     return np.asarray((z_m >= view.near_m) & (z_m <= view.far_m))
 
 
-def _is_firm(frame: ViewFrame, uv: FloatArray, z_m: FloatArray, view: SceneView) -> BoolArray:
+def _is_firm(frame: ViewFrame, uv: FloatArray, view: SceneView) -> BoolArray:
     return np.asarray(~projection.sample_nearest(get_edges(frame, view), frame.depth_uv(uv), outside=True))
-
-
-def _is_textured(frame: ViewFrame, uv: FloatArray, z_m: FloatArray, view: SceneView) -> BoolArray:
-    mask = get_mask(_TEXTURED, frame, frame.textured)
-    scale = mask.shape[1] / frame.camera.width
-    return np.asarray(projection.sample_nearest(mask, (uv + 0.5) * scale - 0.5, outside=False))
-
-
-# What a point must pass in each image by itself.
-_GATES = {"border": _is_inside, "depth": _is_in_range, "edge": _is_firm, "texture": _is_textured}
 
 
 def _is_clear(frame: ViewFrame, uv: FloatArray, z_m: FloatArray, view: SceneView) -> BoolArray:
@@ -236,3 +259,9 @@ def _is_clear(frame: ViewFrame, uv: FloatArray, z_m: FloatArray, view: SceneView
     depth = frame.depth_at(beside)
     nearest = np.where(depth > 0, depth, np.inf).min(axis=1)
     return np.asarray(nearest >= z_m - view.tolerance.of(z_m))
+
+
+def _is_textured(frame: ViewFrame, uv: FloatArray) -> BoolArray:
+    mask = get_mask(_TEXTURED, frame, frame.textured)
+    scale = mask.shape[1] / frame.camera.width
+    return np.asarray(projection.sample_nearest(mask, (uv + 0.5) * scale - 0.5, outside=False))
