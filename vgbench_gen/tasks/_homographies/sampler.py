@@ -180,8 +180,8 @@ def _find_pair_problems(image: WarpedImageEvidence, Hs: FloatArray, gates: Homog
     i, j = np.triu_indices(Hs.shape[1], 1)
     gaps_d = 100 * homography.measure_gaps_px(moved[:, i], moved[:, j]) / float(np.hypot(*image.size))
     return {
-        "alike": ~(gaps_d >= gates.gap_min_d).all(axis=1),
-        "far_apart": ~(gaps_d <= gates.gap_max_d).all(axis=1),
+        "alike": np.asarray(~(gaps_d >= gates.gap_min_d).all(axis=1)),
+        "far_apart": np.asarray(~(gaps_d <= gates.gap_max_d).all(axis=1)),
     }
 
 

@@ -1,13 +1,10 @@
-(
-    """What is kept of a tracked point, of the wrong options beside it, and of their two images; what must hold in it; and
-the same with the images exchanged.
+"""What is kept of a tracked point, of the wrong options beside it and of their two images, and what must hold in it;
+and the same with both images exchanged.
 
 A question back exchanges the pixels of the tracked point. Each wrong option has a place of its own in each image, so
 that both ways are asked with options of one law (`track_decoys`). The decoy at the query's own pixel is one again: it
 lies at the pixel of the new query, where image 1 shows something else.
 """
-    ""
-)
 
 from __future__ import annotations
 
