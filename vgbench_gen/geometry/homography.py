@@ -95,17 +95,13 @@ def move_corners(Hs: npt.ArrayLike, width: int, height: int) -> FloatArray:
 
 
 def corner_moves_px(Hs: npt.ArrayLike, width: int, height: int) -> FloatArray:
-    """Mean distance (...) that each of Hs (..., 3, 3), H33 = 1, moves the four corners of an image, pixels.
-
-    `inf` where it sends a corner beyond infinity.
-    """
+    """Mean distance (...) that each of Hs (..., 3, 3), H33 = 1, moves the corners, pixels; `inf` beyond infinity."""
     return measure_gaps_px(move_corners(Hs, width, height), image_corners(width, height))
 
 
 def measure_gaps_px(a: FloatArray, b: FloatArray) -> FloatArray:
     """(...) mean distance of pixels a and b (..., N, 2); `inf` where one of them is not finite."""
-    apart = a - b
-    gaps = np.hypot(apart[..., 0], apart[..., 1]).mean(axis=-1)
+    gaps = np.hypot(*np.moveaxis(a - b, -1, 0)).mean(axis=-1)
     return np.where(np.isfinite(gaps), gaps, np.inf)
 
 
