@@ -1,4 +1,4 @@
-"""Boxes that fill one rectangle: found by OpenCV to do so, closed under exchange of the true one, told apart."""
+"""Boxes that fill one rectangle: found by OpenCV to do so, each as likely beside the other, told apart."""
 
 from __future__ import annotations
 
@@ -14,14 +14,11 @@ from vgbench_gen.core.errors import TooFewOptionsError
 from vgbench_gen.core.types import Camera, FloatArray, OrientedBox
 from vgbench_gen.geometry import boxes
 from vgbench_gen.tasks._box_factors import (
-    DEPTH,
-    SIZE_ORDER,
     THICKNESS,
     YAW,
     BoxFamily,
     balance_chances,
     draw_box_sets,
-    draw_ratios,
     find_upright,
     fit_to_rect,
     make_family,
@@ -84,27 +81,18 @@ def test_fitted_boxes_fill_the_rectangle_of_the_first_by_opencv() -> None:
     assert fits > 60
 
 
-def test_every_member_of_a_family_has_the_same_family_and_the_same_chance_of_each_set() -> None:
-    """What makes the true value exchangeable: the set were as likely had another of its boxes been the true one."""
-    compared: Counter[tuple[str, str]] = Counter()
+def test_two_members_of_a_family_stand_beside_one_another_with_the_same_chance() -> None:
+    """What makes the true value exchangeable: the set were as likely had the other box been the true one."""
+    compared: Counter[str] = Counter()
     for box in (*BOXES, standing((0.5, 0.88, 1.2), 75.0)):
         family = family_of(box)
-        for choice, chance in zip(family.choices, family.chances.tolist(), strict=True):
-            members = [family.boxes[k] for k in choice.members]
-            for place, member in enumerate(members):
-                from_there = family_of(member)
-                assert same(from_there.boxes[0], member)
-                wanted = [members[place ^ k] for k in range(len(members))]
-                (found,) = (
-                    k
-                    for k, other in enumerate(from_there.choices)
-                    if other.parts == choice.parts
-                    and all(same(from_there.boxes[m], w) for m, w in zip(other.members, wanted, strict=False))
-                    and len(other.members) == len(wanted)
-                )
-                assert from_there.chances[found] == pytest.approx(chance, abs=0.005)
-                compared[choice.parts] += 1
-    assert compared.keys() == {(DEPTH, YAW), (DEPTH, SIZE_ORDER), (DEPTH, THICKNESS), (YAW, SIZE_ORDER)}
+        for (part, other), chance in zip(family.others, family.chances.tolist(), strict=True):
+            back = family_of(other)
+            assert same(back.box, other)
+            (found,) = (k for k, (name, one) in enumerate(back.others) if name == part and same(one, box))
+            assert back.chances[found] == pytest.approx(chance, abs=0.005)
+            compared[part] += 1
+    assert compared.keys() == {YAW, THICKNESS}
 
 
 def test_chances_of_sets_are_the_same_from_each_member_and_nearly_one_together() -> None:
@@ -118,46 +106,40 @@ def test_chances_of_sets_are_the_same_from_each_member_and_nearly_one_together()
     assert balance_chances([], 2).shape == (0,)
 
 
-def drawn(box: OrientedBox, draws: int = 200) -> list[tuple[tuple[str, str], list[OrientedBox]]]:
+def drawn(box: OrientedBox, draws: int = 200) -> list[tuple[str, list[OrientedBox]]]:
     family, found = family_of(box), []
     for seed in range(draws):
         try:
-            rng = np.random.default_rng(seed)
-            one = next(draw_box_sets(family, draw_ratios(GATES, rng), REACH_M, rng))
+            part, others = next(draw_box_sets(family, GATES, REACH_M, np.random.default_rng(seed)))
         except TooFewOptionsError:
             continue
-        found.append((one.parts, [box, *one.others]))
+        found.append((part, [box, *others]))
     return found
 
 
 def test_options_differ_in_the_parts_that_are_named_and_in_no_other() -> None:
-    kinds = Counter[tuple[str, str]]()
-    for parts, (truth, second, first, both) in (one for box in BOXES for one in drawn(box)):
-        kinds[parts] += 1
+    kinds = Counter[str]()
+    for part, (truth, second, first, both) in (one for box in BOXES for one in drawn(box)):
+        kinds[part] += 1
         up = find_up(truth.rotation[:, UPRIGHT])
         for other in (second, first, both):
             assert rect_of(other) == pytest.approx(rect_of(truth), abs=0.01)
         gaps = measure_footprint_gaps([truth, second, first, both], up)
         depths = np.log([one.center_m[2] for one in (truth, second, first, both)])
-        if parts[0] == DEPTH:
-            assert depths == pytest.approx([depths[0], depths[0], depths[2], depths[2]])
-            assert np.log(1.2) - 1e-9 <= abs(depths[2] - depths[0]) <= np.log(GATES.depth_step_max) + 1e-9
-            assert gaps[0, 2] == pytest.approx(0, abs=1e-6)
-            assert gaps[1, 3] == pytest.approx(0, abs=1e-6)
-            assert gaps[0, 1] >= GATES.footprint_gap_min - 1e-9
-        else:
-            assert np.ptp(depths) == pytest.approx(0)
-            assert gaps[np.triu_indices(4, 1)].min() >= GATES.footprint_gap_min - 1e-9
+        assert depths == pytest.approx([depths[0], depths[0], depths[2], depths[2]])
+        assert np.log(1.2) - 1e-9 <= abs(depths[2] - depths[0]) <= np.log(GATES.depth_step_max) + 1e-9
+        assert gaps[0, 2] == pytest.approx(0, abs=1e-6)
+        assert gaps[1, 3] == pytest.approx(0, abs=1e-6)
+        assert gaps[0, 1] >= GATES.footprint_gap_min - 1e-9
         level = np.abs(second.rotation[:, 0] @ truth.rotation[:, 0])
         turned_deg = np.degrees(np.arccos(np.clip(level, 0, 1)))
         shape = [np.sort(one.size_m[:2])[1] / np.sort(one.size_m[:2])[0] for one in (truth, second)]
-        if parts[1] == THICKNESS:
+        if part == THICKNESS:
             assert min(turned_deg, 90 - turned_deg) == pytest.approx(0, abs=1e-3)
         else:
             assert shape[1] == pytest.approx(shape[0])
-            expected = (90.0,) if parts[1] == SIZE_ORDER else (30.0, 60.0)
-            assert any(turned_deg == pytest.approx(angle, abs=1e-3) for angle in expected)
-    assert len(kinds) == 4
+            assert any(turned_deg == pytest.approx(angle, abs=1e-3) for angle in (30.0, 60.0))
+    assert len(kinds) == 2
 
 
 def test_the_longer_side_is_listed_at_the_same_place_in_all_options() -> None:
@@ -169,18 +151,15 @@ def test_the_longer_side_is_listed_at_the_same_place_in_all_options() -> None:
 
 
 def test_depth_goes_up_and_down_alike_and_stays_in_reach() -> None:
-    ratios = [
-        found[2].center_m[2] / found[0].center_m[2] for parts, found in drawn(standing((0.5, 0.3, 0.3)), 400)
-        if parts[0] == DEPTH
-    ]  # fmt: skip
+    ratios = [found[2].center_m[2] / found[0].center_m[2] for _, found in drawn(standing((0.5, 0.3, 0.3)), 400)]
     assert 0.4 < np.mean(np.array(ratios) > 1) < 0.6
-    far = [found[2].center_m[2] for parts, found in drawn(standing((0.8, 0.5, 0.5), depth_m=4.6)) if parts[0] == DEPTH]
+    far = [found[2].center_m[2] for _, found in drawn(standing((0.8, 0.5, 0.5), depth_m=4.6))]
     assert far
     assert max(far) <= REACH_M[1]
 
 
 def test_a_square_footprint_is_told_by_its_length_along_the_view_alone_or_not_at_all() -> None:
-    assert {parts for parts, _ in drawn(standing((0.5, 0.5, 0.6), 5.0, 30.0))} == {(DEPTH, THICKNESS)}
+    assert {part for part, _ in drawn(standing((0.5, 0.5, 0.6), 5.0, 30.0))} == {THICKNESS}
     corner = family_of(standing((0.5, 0.5, 0.6), 45.0))
     assert corner.missing == "near_square"
     with pytest.raises(TooFewOptionsError, match="near_square"):
@@ -189,7 +168,7 @@ def test_a_square_footprint_is_told_by_its_length_along_the_view_alone_or_not_at
 
 def test_lengths_along_the_view_are_asked_only_where_the_camera_looks_down_on_them() -> None:
     level = replace(standing((0.9, 0.5, 0.5)), rotation=np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]]))
-    assert {parts for parts, _ in drawn(level)} <= {(DEPTH, YAW)}
+    assert {part for part, _ in drawn(level)} <= {YAW}
 
 
 def test_an_upright_axis_is_found_where_gravity_is_known_and_the_box_does_not_lean() -> None:

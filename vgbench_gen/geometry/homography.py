@@ -89,20 +89,20 @@ def image_corners(width: int, height: int) -> FloatArray:
     return np.array([[0.0, 0.0], [right, 0.0], [right, bottom], [0.0, bottom]])
 
 
+def move_corners(Hs: npt.ArrayLike, width: int, height: int) -> FloatArray:
+    """(..., 4, 2) where each of Hs (..., 3, 3), H33 = 1, sends the corners of an image; `nan` beyond infinity."""
+    return _map(np.asarray(Hs, dtype=np.float64), image_corners(width, height))
+
+
 def corner_moves_px(Hs: npt.ArrayLike, width: int, height: int) -> FloatArray:
-    """Mean distance (...) that each of Hs (..., 3, 3), H33 = 1, moves the four corners of an image, pixels.
-
-    `inf` where it sends a corner beyond infinity.
-    """
-    corners = image_corners(width, height)
-    apart = _map(np.asarray(Hs, dtype=np.float64), corners) - corners
-    moves = np.hypot(apart[..., 0], apart[..., 1]).mean(axis=-1)
-    return np.where(np.isfinite(moves), moves, np.inf)
+    """Mean distance (...) that each of Hs (..., 3, 3), H33 = 1, moves the corners, pixels; `inf` beyond infinity."""
+    return measure_gaps_px(move_corners(Hs, width, height), image_corners(width, height))
 
 
-def denominators(H: npt.ArrayLike, width: int, height: int) -> FloatArray:
-    """(4,) third coordinate of H's image of the four corners, H33 = 1; their range bounds the whole image's."""
-    return image_corners(width, height) @ normalise_homography(H)[2, :2] + 1.0
+def measure_gaps_px(a: FloatArray, b: FloatArray) -> FloatArray:
+    """(...) mean distance of pixels a and b (..., N, 2); `inf` where one of them is not finite."""
+    gaps = np.hypot(*np.moveaxis(a - b, -1, 0)).mean(axis=-1)
+    return np.where(np.isfinite(gaps), gaps, np.inf)
 
 
 def source_kept_fraction(H: npt.ArrayLike, width: int, height: int, samples: int = 64) -> float:

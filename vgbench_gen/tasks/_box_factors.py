@@ -2,8 +2,8 @@
 
 Depth of the centre, axes and ratio of the ground sides are given; where the centre stands across the view, how large
 the footprint and how high the box is follow from the rectangle. So a box, turned in steps of 30 degrees, belongs to a
-family of six, which is the same family whichever member is the true one. Sets are drawn from a family with weights that
-give every member the same chance (`docs/validity.md#object-location`).
+family of six, which is the same family whichever member is the true one. A set is two members at two depths; members
+are drawn with chances that are the same from either of them (`docs/validity.md#object-location`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from vgbench_gen.geometry.projection import project
 from vgbench_gen.tasks._box_pairs import find_up, measure_footprint_gaps
 from vgbench_gen.tasks.gates import BoxMargins
 
-DEPTH, YAW, SIZE_ORDER, THICKNESS = "depth", "yaw", "size_order", "thickness"
+DEPTH, YAW, THICKNESS = "depth", "yaw", "thickness"
 _TURN_DEG, _TURNS = 30.0, 6  # a cuboid turned by 180 degrees is the same
 _CROSSWISE = _TURNS // 2  # turns that exchange which ground side is the longer one
 _UPRIGHT_COS_MIN = 0.995  # within 6 degrees; boxes that lean are not turned about the vertical
@@ -31,114 +31,85 @@ _RATIOS = 3  # of depths, tried one after the other
 _STEPS, _SETTLED_PX, _STRIDE = 15, 1e-3, 0.5  # of Newton's method; no logarithm of a side moves by more in one step
 _ROUNDS = 40  # of balancing weights; the rest is below a hundredth
 
+Pair = tuple[str, int, int]
+"""`YAW` or `THICKNESS`, by which two members of a family differ, and their places in it."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BoxSet:
-    """Two parts of a box with another value of each."""
+class BoxFamily:
+    """The boxes at one depth that fill one rectangle and may stand beside the true one."""
 
-    parts: tuple[str, str]
-    """Two of `DEPTH`, `YAW`, `SIZE_ORDER` and `THICKNESS`."""
-    others: tuple[OrientedBox, OrientedBox, OrientedBox]
-    """The boxes that have the other value of the second part, of the first and of both; in the camera frame."""
+    box: OrientedBox
+    """The true one."""
+    others: tuple[tuple[str, OrientedBox], ...]
+    """Each of the others, with the part in which it differs from the true one: `YAW` or `THICKNESS`."""
+    chances: FloatArray
+    """(others,) with which they are drawn; what they lack to 1 is the chance that none is."""
+    missing: str
+    """Why there are none at all, or ""."""
 
+    def draw(self, pick: float) -> tuple[str, OrientedBox]:
+        """One of the others, by a number from 0 to 1.
 
-def draw_ratios(gates: BoxMargins, rng: np.random.Generator) -> list[float]:
-    """Ratios of another depth to the true one, all larger or all smaller than 1, both as likely."""
-    low, high = math.log(gates.ladder_ratio_min), math.log(gates.depth_step_max)
-    steps = rng.uniform(low, high, _RATIOS) * (1 if rng.integers(2) else -1)
-    return [math.exp(step) for step in steps.tolist()]
+        Raises:
+            TooFewOptionsError: there is none, or the number falls beyond their chances.
+        """
+        place = int(np.searchsorted(np.cumsum(self.chances), pick, side="right"))
+        if place < len(self.others):
+            return self.others[place]
+        detail = f"{len(self.others)} boxes with chances of {self.chances.sum():.2f} together"
+        raise TooFewOptionsError(self.missing or "family_small", detail)
 
 
 def draw_box_sets(
-    family: BoxFamily, ratios: Sequence[float], reach_m: tuple[float, float], rng: np.random.Generator
-) -> Iterator[BoxSet]:
-    """One draw of two parts with another value of each; where depth is one of them, in all ratios of depth in turn.
+    family: BoxFamily, gates: BoxMargins, reach_m: tuple[float, float], rng: np.random.Generator
+) -> Iterator[tuple[str, tuple[OrientedBox, OrientedBox, OrientedBox]]]:
+    """One draw of another box and of another depth, in some ratios of depth in turn: the part in which the box differs,
+    and the boxes that differ in it, in depth and in both.
 
     Nothing else is drawn again where a draw fails: values from which more draws succeed would be the truth less often.
-    Ratios may be tried in turn, as whether one is large enough depends on the shapes of the set alone.
+    Ratios may be tried in turn, as whether one is large enough depends on the shapes of the set alone. All are larger
+    or all are smaller than 1, both as likely.
 
     Args:
         family: of the true box.
-        ratios: of another depth to the true one, as `draw_ratios` gives them.
+        gates: margins between boxes.
         reach_m: nearest and farthest depth that could have been asked, meters.
         rng: the only source of chance.
 
     Raises:
         TooFewOptionsError: what was drawn gives no set; says why.
     """
-    chosen = family.draw(float(rng.random()))
-    box, *rest = (family.boxes[k] for k in chosen.members)
-    if len(rest) == 3:
-        yield BoxSet(chosen.parts, (rest[0], rest[1], rest[2]))
-        return
-    for ratio in ratios:
-        if not reach_m[0] <= ratio * box.center_m[2] <= reach_m[1]:
-            raise TooFewOptionsError("depth_out_of_reach", f"{ratio * box.center_m[2]:.2f} m was never asked")
-        elsewhere = boxes.scale_about_camera(box, ratio), boxes.scale_about_camera(rest[0], ratio)
-        yield BoxSet(chosen.parts, (rest[0], *elsewhere))
+    steps = rng.uniform(math.log(gates.ladder_ratio_min), math.log(gates.depth_step_max), _RATIOS)
+    steps *= 1 if rng.integers(2) else -1
+    part, other = family.draw(float(rng.random()))
+    for ratio in np.exp(steps).tolist():
+        if not reach_m[0] <= ratio * family.box.center_m[2] <= reach_m[1]:
+            raise TooFewOptionsError("depth_out_of_reach", f"{ratio * family.box.center_m[2]:.2f} m was never asked")
+        nearer, both = (boxes.scale_about_camera(box, ratio) for box in (family.box, other))
+        yield part, (other, nearer, both)
 
 
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    """Members of a family that stand in one set, at one depth."""
+def balance_chances(pairs: Sequence[Sequence[int]], count: int) -> FloatArray:
+    """(pairs,) chance of each pair, given that one of its members is the true one: the same for both of them.
 
-    parts: tuple[str, str]
-    """The parts that tell the options of the set apart."""
-    members: tuple[int, ...]
-    """Places in the family: two, or four of which the second differs from the first in the second part, the third in
-    the first part and the fourth in both."""
-
-    def start_with(self, member: int) -> _Choice:
-        """The same set with this member first."""
-        place = self.members.index(member)
-        return replace(self, members=tuple(self.members[place ^ k] for k in range(len(self.members))))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BoxFamily:
-    """Boxes at one depth that fill one rectangle, and the sets that they form."""
-
-    boxes: tuple[OrientedBox, ...]
-    """The boxes; the true one stands first."""
-    choices: tuple[_Choice, ...]
-    """The sets with the true box, which stands first in each."""
-    chances: FloatArray
-    """(choices,) with which they are drawn; what they lack to 1 is the chance that none is."""
-    missing: str
-    """Why there are no sets at all, or ""."""
-
-    def draw(self, pick: float) -> _Choice:
-        """One of the sets, by a number from 0 to 1.
-
-        Raises:
-            TooFewOptionsError: there is none, or the number falls beyond their chances.
-        """
-        place = int(np.searchsorted(np.cumsum(self.chances), pick, side="right"))
-        if place < len(self.choices):
-            return self.choices[place]
-        detail = f"{len(self.choices)} sets with chances of {self.chances.sum():.2f} together"
-        raise TooFewOptionsError(self.missing or "family_small", detail)
-
-
-def balance_chances(sets: Sequence[tuple[int, ...]], count: int) -> FloatArray:
-    """(sets,) chance of each set, given that one of its members is the true one: the same for all of them.
-
-    The chances of the sets of a member add up to 1 at most, and to nearly 1 where that can be had (iterative
-    proportional fitting, Sinkhorn and Knopp 1967). What is missing is the chance that no set is drawn.
+    The chances of the pairs of a member add up to 1 at most, and to nearly 1 where that can be had (iterative
+    proportional fitting, Sinkhorn and Knopp 1967). What is missing is the chance that no pair is drawn. With even
+    chances, a member with few others is likelier the true one: whoever counts them finds 62 % of 327 truths among two.
 
     Args:
-        sets: members of each set, from 0 to count - 1.
+        pairs: members of each pair, from 0 to count - 1.
         count: of members.
     """
-    holds = np.zeros((len(sets), count), dtype=bool)
-    for k, members in enumerate(sets):
-        holds[k, list(members)] = True
-    chances, sizes = np.ones(len(sets)), np.maximum(holds.sum(axis=1), 1)
+    members = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    chances = np.ones(len(members))
+
+    def sum_up() -> FloatArray:
+        return np.asarray(np.bincount(members.ravel(), np.repeat(chances, 2), count)[members])
+
     for _ in range(_ROUNDS):
-        totals = np.log(np.maximum(holds.T @ chances, 1e-300))
-        chances = chances * np.exp(-(holds @ totals) / sizes)
-    most = np.where(holds, holds.T @ chances, 0.0).max(axis=1, initial=1e-300)
-    return np.asarray(chances / most)
+        chances = chances / np.sqrt(sum_up().prod(axis=1))
+    return np.asarray(chances / sum_up().max(axis=1))
 
 
 def make_family(box: OrientedBox, upright: int, camera: Camera, gates: BoxMargins) -> BoxFamily:
@@ -167,18 +138,14 @@ def make_family(box: OrientedBox, upright: int, camera: Camera, gates: BoxMargin
     together &= measure_footprint_gaps(fitted, find_up(axis)) >= gates.footprint_gap_min
     together &= _measure_corner_shifts(fitted, camera) >= gates.corner_shift_min
     length_seen = gates.view_rise_min <= _measure_rise(box, upright) <= gates.view_rise_max
-    choices = [
-        choice
-        for choice in _list_choices(moves, [_goes_along(one, upright, gates) for one in fitted])
-        if together[np.ix_(choice.members, choice.members)][~np.eye(len(choice.members), dtype=bool)].all()
-        and (length_seen or choice.parts == (DEPTH, YAW))
-    ]
-    chances = balance_chances([choice.members for choice in choices], len(fitted))
-    mine = [k for k, choice in enumerate(choices) if 0 in choice.members]
+    along = [length_seen and _goes_along(one, upright, gates) for one in fitted]
+    pairs = [pair for pair in _list_pairs(moves, along) if together[pair[1:]]]
+    chances = balance_chances([pair[1:] for pair in pairs], len(fitted))
+    mine = [k for k, pair in enumerate(pairs) if 0 in pair[1:]]
     longer = bool(box.size_m[first] > box.size_m[second])
     return BoxFamily(
-        tuple(_list_sides(one, first, second, longer) for one in fitted),
-        tuple(choices[k].start_with(0) for k in mine),
+        box,
+        tuple((pairs[k][0], _list_sides(fitted[sum(pairs[k][1:])], first, second, longer)) for k in mine),
         chances[mine],
         "" if mine else "near_square" if 2 * abs(ratio) < gates.footprint_gap_min else "no_other_box",
     )
@@ -192,26 +159,20 @@ def _measure_corner_shifts(found: Sequence[OrientedBox], camera: Camera) -> Floa
     return np.asarray(np.nan_to_num(np.maximum(apart, apart.T) / np.linalg.norm(np.ptp(uv_px[0], axis=0))))
 
 
-def _list_choices(moves: Sequence[int], along: Sequence[bool]) -> list[_Choice]:
-    """All sets, where members are numbered by moves, then by turns.
+def _list_pairs(moves: Sequence[int], along: Sequence[bool]) -> list[Pair]:
+    """All pairs, where members are numbered by moves, then by turns.
 
     Args:
         moves: of the ratio of the ground sides, in steps.
         along: per member whether one of its sides clearly goes along the view.
     """
-    found = []
-    for m, start in zip(moves, range(0, len(along), _TURNS), strict=True):
-        for i, j in itertools.combinations(range(start, start + _TURNS), 2):
-            found.append(_Choice((DEPTH, SIZE_ORDER if j - i == _CROSSWISE else YAW), (i, j)))
-        for i, j in ((0, 1), (1, 2), (0, 5)):  # turned by one step, the smaller turn of two that lead there
-            four = i, i + _CROSSWISE, j, (j + _CROSSWISE) % _TURNS
-            found.append(
-                _Choice((YAW, SIZE_ORDER), (start + four[0], start + four[1], start + four[2], start + four[3]))
-            )
-        if m + 1 in moves:
-            other = _TURNS * moves.index(m + 1)
-            pairs = ((start + k, other + k) for k in range(_TURNS))
-            found += [_Choice((DEPTH, THICKNESS), pair) for pair in pairs if along[pair[0]] and along[pair[1]]]
+    found: list[Pair] = []
+    for move, start in zip(moves, range(0, len(along), _TURNS), strict=True):
+        turns = itertools.combinations(range(start, start + _TURNS), 2)
+        found += [(YAW, i, j) for i, j in turns if j - i != _CROSSWISE]
+        if move + 1 in moves:
+            beside = ((start + k, _TURNS * moves.index(move + 1) + k) for k in range(_TURNS))
+            found += [(THICKNESS, i, j) for i, j in beside if along[i] and along[j]]
     return found
 
 

@@ -19,7 +19,7 @@ from vgbench_gen.tasks import _overlays
 from vgbench_gen.tasks._homographies.evidence import WarpedImageEvidence, WarpEvidence
 from vgbench_gen.tasks._homographies.sampler import find_warp_problem, round_as_printed
 from vgbench_gen.tasks._homographies.solver import make_border_rule, make_homography_solvers, pair_matrices
-from vgbench_gen.tasks._homographies.task import AGREEMENT_PX, HomographyTask, move_corners
+from vgbench_gen.tasks._homographies.task import AGREEMENT_PX, HomographyTask
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.presentation import Mark, Presentation
 from vgbench_gen.tasks.revealed import Revealed
@@ -97,7 +97,7 @@ class HomographyToMatrix(HomographyTask):
 
 def _measure_rounding_px(H: FloatArray, sampled: FloatArray, width: int, height: int) -> float:
     """How far the rounding of a printed inverse puts a corner from its place, there or back, pixels."""
-    home, away = homography.image_corners(width, height), move_corners(sampled, width, height)
+    home, away = homography.image_corners(width, height), homography.move_corners(sampled, width, height)
     off = np.concatenate([homography.apply(H, away) - home, homography.apply(np.linalg.inv(H), home) - away])
     furthest = float(np.hypot(off[:, 0], off[:, 1]).max())
     return furthest if np.isfinite(furthest) else float("inf")

@@ -1,9 +1,9 @@
 """Where a framed object is: the eight corners of its box in the camera frame, meters.
 
-The image fixes the answer. Options combine two depths, two orientations or two shapes (`_box_factors`), and all project
-onto the same rectangle (`docs/validity.md#object-location`). Where an object allows no such set, they are the whole box
-scaled about the camera. Sets are chosen such that none is the likelier truth for whoever knows how deep, how large and
-how low objects usually stand (`docs/validity.md#balanced-selection`).
+The image fixes the answer. Options combine two depths with two orientations or two lengths (`_box_factors`), and all
+project onto the same rectangle (`docs/validity.md#object-location`). Where an object allows no such set, they are the
+whole box scaled about the camera. Sets are chosen such that none is the likelier truth for whoever knows how deep, how
+large and how low objects usually stand (`docs/validity.md#balanced-selection`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.drawing import COLORS
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays
-from vgbench_gen.tasks._box_factors import BoxFamily, draw_box_sets, draw_ratios, find_upright, make_family
+from vgbench_gen.tasks._box_factors import DEPTH, BoxFamily, draw_box_sets, find_upright, make_family
 from vgbench_gen.tasks._box_pairs import (
     PRINT_SLACK,
     compare_boxes,
@@ -222,7 +222,7 @@ class ObjectLocation(Task):
         return describe_boxes([option.value for option in options])
 
     def factor_pairs(self, fact: Fact, rng: np.random.Generator) -> Iterator[FactorPair]:
-        """Two of depth, yaw, order of the ground sides and length along the view (`_box_factors.draw_box_sets`).
+        """Depth, and orientation or length along the view (`_box_factors.draw_box_sets`).
 
         Raises:
             TooFewOptionsError: what was drawn gives no set, or its printed boxes fill the rectangle unequally well.
@@ -235,12 +235,12 @@ class ObjectLocation(Task):
         if truth not in self._families:
             box = boxes.fit_to_corners(measured.corners_m, "camera")
             self._families[truth] = make_family(box, measured.upright, camera, self.limits)
-        for found in draw_box_sets(self._families[truth], draw_ratios(self.limits, rng), reach_m, rng):
-            others = [Candidate("", self.rounded(boxes.corners(other))) for other in found.others]
+        for part, elsewhere in draw_box_sets(self._families[truth], self.limits, reach_m, rng):
+            others = [Candidate("", self.rounded(boxes.corners(other))) for other in elsewhere]
             fits = [self._measure_fit(one, camera, fact) for one in (truth, *others)]
             if min(fits) < DRAWN_IOU_MIN or max(fits) - min(fits) > self.limits.fit_spread_max:
                 raise TooFewOptionsError("fit_unlike", f"{fact.key}: boxes fill the rectangle by {np.round(fits, 2)}")
-            yield FactorPair(found.parts, (others[0], others[1], others[2]))
+            yield FactorPair((DEPTH, part), (others[0], others[1], others[2]))
 
     def _measure_fit(self, candidate: Candidate, camera: Camera, fact: Fact) -> float:
         """Overlap (IoU) of the drawn rectangle with that of the printed box."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from functools import lru_cache
 
 import numpy as np
 
@@ -129,20 +128,10 @@ def find_problems(measured: Mapping[str, FloatArray], gates: HomographyGates) ->
 def find_warp_problem(
     H: FloatArray, image: WarpedImageEvidence, gates: HomographyGates
 ) -> tuple[str, Mapping[str, float]]:
-    """(which gate a warp fails, "" for none; value over limit of those looked at).
-
-    Remembered: every pair of a pool asks again whether its members are valid.
-    """
-    key = np.ascontiguousarray(H, dtype=np.float64).tobytes()
-    return _find_warp_problem(key, image.kind, image.frame_size, image.crop, gates)
-
-
-@lru_cache(maxsize=4096)
-def _find_warp_problem(
-    key: bytes, kind: Kind, frame_size: tuple[int, int], crop: tuple[int, int, int, int], gates: HomographyGates
-) -> tuple[str, Mapping[str, float]]:
-    image = WarpedImageEvidence(kind=kind, frame_size=frame_size, crop=crop)
-    H, margins = np.frombuffer(key, dtype=np.float64).reshape(3, 3), Margins()
+    """(which gate a warp (3, 3) fails, "" for none; value over limit of those looked at)."""
+    margins = Margins()
+    if H.shape != (3, 3) or not np.isfinite(H).all() or H[2, 2] != 1:
+        return "singular", margins.ratios
     try:
         homography.normalise_homography(H)
     except GeometryError:
@@ -187,14 +176,12 @@ def sample_pool(
 
 def _find_pair_problems(image: WarpedImageEvidence, Hs: FloatArray, gates: HomographyGates) -> dict[str, BoolArray]:
     """Gate -> (n,) which sets of warps (n, m, 3, 3) hold two that are too alike, or too far apart."""
-    corners = np.concatenate([homography.image_corners(*image.size), np.ones((4, 1))], axis=1)
-    moved = corners @ np.swapaxes(Hs, -1, -2)
-    moved = moved[..., :2] / moved[..., 2:]
+    moved = homography.move_corners(Hs, *image.size)
     i, j = np.triu_indices(Hs.shape[1], 1)
-    gaps_d = 100 * np.linalg.norm(moved[:, i] - moved[:, j], axis=-1).mean(axis=-1) / float(np.hypot(*image.size))
+    gaps_d = 100 * homography.measure_gaps_px(moved[:, i], moved[:, j]) / float(np.hypot(*image.size))
     return {
-        "alike": ~(gaps_d >= gates.gap_min_d).all(axis=1),
-        "far_apart": ~(gaps_d <= gates.gap_max_d).all(axis=1),
+        "alike": np.asarray(~(gaps_d >= gates.gap_min_d).all(axis=1)),
+        "far_apart": np.asarray(~(gaps_d <= gates.gap_max_d).all(axis=1)),
     }
 
 

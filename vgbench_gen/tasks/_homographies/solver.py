@@ -11,6 +11,7 @@ import cv2
 import numpy as np
 
 from vgbench_gen.core.types import ColorArray, FloatArray
+from vgbench_gen.geometry import homography
 from vgbench_gen.tasks.solving import Image, ImageRule, Solver, Unread, VisibleQuestion
 from vgbench_gen.tasks.solving.seen import list_candidate_images, read_matrices
 
@@ -48,12 +49,13 @@ def make_homography_solvers(pairs: Pairs) -> tuple[Solver, ...]:
         """
         stated = pairs(seen)
         fits = {id(image): _fit(seen.images[0], image) for _, image in stated}
-        return np.array(
-            [
-                -np.inf if H is None else -_measure_corner_error(S, H, seen.images[0])
-                for S, H in ((S, fits[id(image)]) for S, image in stated)
-            ]
-        )
+        source = seen.images[0]
+        found = []
+        for S, H in ((S, fits[id(image)]) for S, image in stated):
+            ends = [homography.move_corners(way, *source.size) for way in (S, H) if way is not None]
+            gap_px = homography.measure_gaps_px(ends[0], ends[-1])
+            found.append(-np.inf if H is None else -min(float(gap_px) / source.diagonal_px, 1e6))
+        return np.array(found)
 
     def score_by_warping(seen: VisibleQuestion) -> FloatArray:
         """How well image 1, warped by the stated matrix, explains the other image (-1 to 1)."""
@@ -88,19 +90,6 @@ def _fit(source: Image, target: Image) -> FloatArray | None:
     if H is None or inliers is None or inliers.sum() < _MATCHES_MIN:
         return None
     return np.asarray(H, dtype=np.float64)
-
-
-def _measure_corner_error(a: FloatArray, b: FloatArray, image: Image) -> float:
-    width, height = image.size
-    corners = np.array([[0, 0], [width - 1, 0], [width - 1, height - 1], [0, height - 1]], dtype=np.float64)
-    with np.errstate(all="ignore"):
-        gap = np.linalg.norm(_warp_points(a, corners) - _warp_points(b, corners), axis=1).mean() / image.diagonal_px
-    return float(gap) if np.isfinite(gap) else 1e6
-
-
-def _warp_points(H: FloatArray, uv: FloatArray) -> FloatArray:
-    moved = np.concatenate([uv, np.ones((len(uv), 1))], axis=1) @ H.T
-    return np.asarray(moved[:, :2] / moved[:, 2:])
 
 
 def _correlate_warped(source: Image, H: FloatArray, target: Image) -> float:

@@ -53,22 +53,6 @@ AGREEMENT_PX = 0.5  # the printed matrix is the applied one: more than half a pi
 _GRID = 12  # target pixels per side that the second route reads
 
 
-def move_corners(H: FloatArray, width: int, height: int) -> FloatArray:
-    """(4, 2) images of the corner pixels; remembered, since every pair of a pool asks for them."""
-    return _move_corners(np.ascontiguousarray(H, dtype=np.float64).tobytes(), width, height)
-
-
-@lru_cache(maxsize=4096)
-def _move_corners(key: bytes, width: int, height: int) -> FloatArray:
-    try:
-        H = np.frombuffer(key, dtype=np.float64).reshape(3, 3)
-        corners = homography.apply(H, homography.image_corners(width, height))
-    except GeometryError:
-        corners = np.full((4, 2), np.nan)
-    corners.flags.writeable = False
-    return corners
-
-
 @lru_cache(maxsize=1)  # 15 MB at the wide size
 def _make_coordinate_image(width: int, height: int) -> Float32Array:
     """(height, width, 2) float32: each pixel holds its own (u, v)."""
@@ -181,10 +165,9 @@ class HomographyTask(Task):
 
     def metric(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
         """Mean distance of the corners under both, pixels."""
-        width, height = WarpedImageEvidence.of(fact).size
-        apart = move_corners(a, width, height) - move_corners(b, width, height)
-        error = float(np.hypot(apart[:, 0], apart[:, 1]).mean())
-        return error if np.isfinite(error) else float("inf")
+        size = WarpedImageEvidence.of(fact).size
+        corners = (homography.move_corners(H, *size) for H in (a, b))
+        return float(homography.measure_gaps_px(*corners))
 
     def rounded(self, value: FloatArray) -> FloatArray:
         """Four significant digits."""
@@ -192,11 +175,9 @@ class HomographyTask(Task):
 
     def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
         """Mean distance of the corners over the required and over the allowed share of the diagonal."""
-        width, height = WarpedImageEvidence.of(fact).size
-        corners = np.stack([move_corners(candidate.value, width, height) for candidate in candidates])
-        apart = corners[:, None] - corners
-        error_d = 100 * np.hypot(apart[..., 0], apart[..., 1]).mean(axis=-1) / float(np.hypot(width, height))
-        error_d[~np.isfinite(error_d)] = np.inf
+        size = WarpedImageEvidence.of(fact).size
+        corners = homography.move_corners(np.stack([candidate.value for candidate in candidates]), *size)
+        error_d = 100 * homography.measure_gaps_px(corners[:, None], corners) / float(np.hypot(*size))
         return error_d / self.limits.gap_min_d, error_d / self.limits.gap_max_d
 
     def noisy_values(
@@ -212,14 +193,9 @@ class HomographyTask(Task):
 
     def gaps(self, values: FloatArray, options: Sequence[Candidate], about: Candidate, fact: Fact) -> FloatArray:
         """See `NoiseTest`; mean distance of the corners, pixels."""
-        width, height = WarpedImageEvidence.of(fact).size
-        corners = np.concatenate([homography.image_corners(width, height), np.ones((4, 1))], axis=1)
-        moved = corners @ np.swapaxes(values, 1, 2)
-        moved_px = moved[..., :2] / moved[..., 2:]
-        told_px = np.stack([move_corners(option.value, width, height) for option in options])
-        apart = moved_px - told_px[:, None]
-        apart *= apart
-        return np.asarray(np.sqrt(apart[..., 0] + apart[..., 1]).mean(axis=2))
+        size = WarpedImageEvidence.of(fact).size
+        told = homography.move_corners(np.stack([option.value for option in options]), *size)
+        return homography.measure_gaps_px(homography.move_corners(values, *size), told[:, None])
 
     def proposal(self, fact: Fact) -> Proposal:
         """The two parts in which the warps of the image differ: numbers of which most are a fair warp, as those of a
@@ -250,10 +226,7 @@ class HomographyTask(Task):
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         """Passes the gates of the sampler."""
-        H = candidate.value
-        if H.shape != (3, 3) or not np.isfinite(H).all() or H[2, 2] != 1:
-            return False
-        return not find_warp_problem(H, WarpedImageEvidence.of(fact), self.limits)[0]
+        return not find_warp_problem(candidate.value, WarpedImageEvidence.of(fact), self.limits)[0]
 
     def factor_pairs(self, fact: Fact, rng: np.random.Generator) -> Iterator[FactorPair]:
         """Both parts of another warp of the pool, each combined with the other part of the truth.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
@@ -30,8 +30,15 @@ from vgbench_gen.tasks._noise import perturb_motions
 from vgbench_gen.tasks._pairs import PairTable, Problem, collect_poses, get_pair_table
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, OwnGates, Task, add_margins, reject, tasks
 from vgbench_gen.tasks.gates import TrackGates
-from vgbench_gen.tasks.point_tracking import rules, track_back, track_decoys, tracked
-from vgbench_gen.tasks.point_tracking.evidence import ImagesEvidence, PlaceEvidence, TrackedEvidence, check_tracks
+from vgbench_gen.tasks.point_tracking import rules, track_decoys, tracked
+from vgbench_gen.tasks.point_tracking.evidence import (
+    ImagesEvidence,
+    PlaceEvidence,
+    TrackedEvidence,
+    check_tracks,
+    exchange_images,
+    make_turned_candidate,
+)
 from vgbench_gen.tasks.point_tracking.rules import RULES, SOLVERS
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation, WorldPoint
 from vgbench_gen.tasks.records import make_camera_slots
@@ -131,7 +138,8 @@ class PointTracking(Task):
             if problem is None:
                 found = tracked.find_tracks(a, b, view, self.limits)
                 drawn = rng.permutation(len(found.uv_a))[:_DRAWN].tolist()
-                rows = [k for k in drawn if self._is_confirmed(found, k, a, view)]
+                targets = self.rounded(found.uv_b)
+                rows = [k for k in drawn if self._confirm(a, b, found.uv_a[k], targets[k], view) is not None]
                 if len(rows) >= _CONFIRMED_MIN:
                     used.append((i, j))
                     yield _Tracked(i, j, len(used), found, drawn, rows)
@@ -168,18 +176,15 @@ class PointTracking(Task):
             world_from_camera=collect_poses(a, b),
             pair=table.evidence(i, j),
         )
+        if rng.random() < SAME_PIXEL_ODDS and (same := track_decoys.make_same_pixel_decoy(truth, found, view)):
+            decoys.append(same)
+        if PlaceEvidence.of(decoys[0]).uv_1_px is not None:
+            images = images.with_fields(second_back_px=self._lead_back(a, b, truth, view))
         fact = self.new_fact(view, (truth, *decoys), frame_ids=(a.id, b.id), evidence=images)
-        candidates = fact.candidates
-        if rng.random() < SAME_PIXEL_ODDS:
-            same = track_decoys.make_same_pixel_decoy(truth, found, view)
-            candidates = (*candidates, same) if same is not None else candidates
-        both_ways = all(PlaceEvidence.of(decoy).uv_1_px is not None for decoy in decoys)
-        back = self._lead_back(a, b, truth, view) if both_ways else None
         margins = table.margins(i, j, self.gates)
         margins.at_least("motion", found.motion_d[k], self.limits.motion_min_d)
         margins.at_most("cycle", found.cycle_px_at_640[k], self.limits.cycle_max_px_at_640)
-        whole = replace(fact, candidates=candidates, evidence=images.with_fields(second_back_px=back).write())
-        return add_margins(whole, f"{a.id}-{b.id}/{truth.key}", margins.ratios)
+        return add_margins(fact, f"{a.id}-{b.id}/{truth.key}", margins.ratios)
 
     def _make_candidate(self, tracks: tracked.Tracks, k: int, look: FloatArray) -> Candidate:
         u, v = (int(x) for x in tracks.uv_a[k])
@@ -196,17 +201,23 @@ class PointTracking(Task):
     def _lead_back(self, a: ViewFrame, b: ViewFrame, truth: Candidate, view: SceneView) -> FloatArray | None:
         """What `recheck` gives for the partner, or None where it would refuse it."""
         motion = _poses.compute_by_quaternions(b.world_from_camera, a.world_from_camera)
-        target = track_back.make_turned_candidate(truth, b.camera, a.camera, motion).value
+        target = make_turned_candidate(truth, b.camera, a.camera, motion).value
+        return self._confirm(b, a, truth.value, target, view)
+
+    def _confirm(
+        self, a: ViewFrame, b: ViewFrame, query: FloatArray, target: FloatArray, view: SceneView
+    ) -> FloatArray | None:
+        """Where the second route leads, or None where it does not agree."""
         try:
-            back = self._take_second_route(b, a, truth.value, target, view)
+            second = self._take_second_route(a, b, query, target, view)
         except GeometryError:
             return None
-        allowed_px = SECOND_ROUTE_SHARE * self.limits.gap_min_d / 100 * a.camera.diagonal_px
-        return back if np.linalg.norm(back - target) <= allowed_px else None
+        allowed_px = SECOND_ROUTE_SHARE * self.limits.gap_min_d / 100 * b.camera.diagonal_px
+        return second if np.linalg.norm(second - target) <= allowed_px else None
 
     def counterpart(self, fact: Fact) -> Fact | None:
-        """From image 2 back to image 1, or None where the pixels did not lead back (`track_back`)."""
-        back = track_back.exchange_images(fact)
+        """From image 2 back to image 1, or None where the pixels did not lead back (`exchange_images`)."""
+        back = exchange_images(fact)
         if back is None or not self.valid(back.truth_candidate, back):
             return None
         return back if self.agreement(np.asarray(back.second_value), back) <= 1 else None
@@ -256,15 +267,6 @@ class PointTracking(Task):
         if not abs(seen.z_back_m - z_query_m) <= view.tolerance.of(z_query_m):
             raise GeometryError(f"{where}: the first image shows another surface there")
         return tracked.match_pixel(a, b, query, target, seen)
-
-    def _is_confirmed(self, tracks: tracked.Tracks, k: int, a: ViewFrame, view: SceneView) -> bool:
-        target = self.rounded(tracks.uv_b[k])
-        try:
-            second = self._take_second_route(a, tracks.second, tracks.uv_a[k], target, view)
-        except GeometryError:
-            return False
-        allowed_px = SECOND_ROUTE_SHARE * self.limits.gap_min_d / 100 * tracks.second.camera.diagonal_px
-        return bool(np.linalg.norm(second - target) <= allowed_px)
 
     def recompute(self, fact: Fact) -> FloatArray:
         """Homogeneous pixels: x2 ~ K2 (R K1^-1 x1 z + t), the pose composed by quaternions."""

@@ -148,7 +148,7 @@ def find_wrong_places(
     Args:
         tracks: of the pair.
         k: row of `tracks`.
-        to: 1 for places in image 2; 0 for places in image 1, where the question back is asked (`track_back`).
+        to: 1 for places in image 2; 0 for places in image 1, where the question back is asked.
         number: of the pair in `motions`.
         motions: of the scene.
         view: of the frames.
