@@ -21,7 +21,7 @@ MOST_LINES = {
     "store": (2741, 2450),  # strokes around a point that are computed once per shape
     "tasks": (11083, 8700),  # bases of kinds, which those to come stand on
     "distractors": (901, 700),
-    "text": (1983, 1700),  # contexts of standard clauses; files in the long form are read until none has it
+    "text": (1922, 1700),  # contexts of standard clauses
     "pipeline": (5737, 4600),
     "quality": (5280, 4300),
     "samples": (7496, 7000),  # maps of a lens in bands

@@ -13,19 +13,11 @@ from vgbench_gen.text.render import Phrasing
 
 def task_file(folder: Path, question: str = "How far is {{ thing }}?", context: str = "In {{ unit }}.") -> Path:
     """A small task file whose third phrasing is the given one."""
-    entries = []
-    for n in range(1, 7):
-        q, c = (question, context) if n == 3 else ("How far is {{ thing }}?", "In {{ unit }}.")
-        entries.append(
-            f"[[judgment.phrasings]]\nid = \"toy.judgment.{n}\"\nquestion = '''{q}'''\ncontext = '''{c}'''\n"
-        )
-    head = (
-        'task = "toy"\n[judgment]\nstates = ["unit"]\n'
-        'slots = { question = ["thing", "spare"], context = ["unit"] }\n'
-        'required = { question = ["thing"], context = ["unit"] }\n'
-    )
+    lines = ["How far is {{ thing }}?"] * 2 + [question] + ["How far is {{ thing }}?"] * 3
+    text = "".join(f"  '''{line}''',\n" for line in lines)
     path = folder / "toy.toml"
-    path.write_text(head + "\n".join(entries), encoding="utf-8")
+    head = f"task = \"toy\"\ncontext = '''{context}'''\nstates = [\"meters\"]\nslots = [\"spare\"]\n"
+    path.write_text(f"{head}judgment = [\n{text}]\n", encoding="utf-8")
     return path
 
 
@@ -96,7 +88,7 @@ def test_refuses_slots_and_lengths_at_load(tmp_path: Path, question: str, match:
         ({"thing": "it"}, "no value for the slot 'unit'"),
         (
             {"thing": "it", "unit": "m", "claim": "2"},
-            r"unknown slots \['claim'\]; expected only \['spare', 'thing', 'unit'\]",
+            r"unknown slots \['claim'\]; expected only \['cx', .*'spare', 'thing', 'unit'",
         ),
         ({"thing": "", "unit": "m"}, "0 characters for the slot 'thing'"),
         ({"thing": "x" * 4001, "unit": "m"}, "4001 characters"),
@@ -111,19 +103,11 @@ def test_refuses_wrong_values(tmp_path: Path, slots: dict[str, str], match: str)
 @pytest.mark.parametrize(
     ("old", "new", "match"),
     [
-        ("toy.judgment.4", "toy.judgment.5", "repeated or misplaced id"),
-        ("toy.judgment.4", "toy.multi-choice.4", "repeated or misplaced id"),
-        ("toy.judgment.4", "nonsense", "judgment.phrasings.3.id"),
         ('task = "toy"', 'task = "boy"', "the name of the file"),
         ('task = "toy"', 'task = "toy"\nmood = "good"', "unknown key 'mood'"),
-        ("states = ", "shades = ", "judgment"),
-        ('states = ["unit"]', 'states = ["unit", "mood"]', r"toy\.toml: found \['mood'\] in states of judgment"),
-        (
-            'required = { question = ["thing"]',
-            'required = { question = ["thing", "gone"]',
-            r"required slots \['gone'\]",
-        ),
-        ("[[judgment.phrasings]]\nid", "[[judgment.phrasings]]\nbroken\nid", "no valid TOML"),
+        ("judgment = ", "judgement = ", "unknown key 'judgement'"),
+        ('states = ["meters"]', 'states = ["meters", "mood"]', r"toy\.toml: found \['mood'\] in states"),
+        ("states = ", "broken\nstates = ", "no valid TOML"),
     ],
 )
 def test_refuses_files_of_the_wrong_shape(tmp_path: Path, old: str, new: str, match: str) -> None:
@@ -138,8 +122,8 @@ def test_refuses_files_of_the_wrong_shape(tmp_path: Path, old: str, new: str, ma
 def test_refuses_too_few_phrasings_and_unreadable_files(tmp_path: Path) -> None:
     path = task_file(tmp_path)
     text = path.read_text(encoding="utf-8")
-    path.write_text(text[: text.index('[[judgment.phrasings]]\nid = "toy.judgment.6"')], encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"toy\.toml: .*phrasings: found .* at least 6"):
+    path.write_text(text.replace("  '''How far is {{ thing }}?''',\n", "", 1), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"toy\.toml: .*judgment: found .* at least 6"):
         render.load_task_file(path)
     with pytest.raises(ConfigError, match="no such file"):
         render.load_task_file(tmp_path / "absent.toml")

@@ -2,8 +2,8 @@
 
 A template is plain text with slots `{{ name }}`; statements, filters, attributes and expressions are refused when
 a file is read, so a template file can neither compute nor reach into Python. Files are TOML:
-`tasks/<task>.toml` holds the phrasings per question type, `words.toml` small phrases by table and key. A file that has
-a `context` is in the short form: lines of questions, and a context where `{name}` is a clause of `clauses.toml`.
+`tasks/<task>.toml` holds lines of questions per question type and their context, where `{name}` is a clause of
+`clauses.toml`; `words.toml` holds small phrases by table and key.
 """
 
 from __future__ import annotations
@@ -41,45 +41,11 @@ def phrasing_error(where: object, found: str, expected: str, remedy: str = "Mend
     return config_error(where, found, expected, remedy)
 
 
-class _Slots(Config):
-    question: tuple[_Name, ...] = ()
-    context: tuple[_Name, ...] = ()
-
-
-class _PhrasingEntry(Config):
-    id: Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,40}\.[a-z-]{1,20}\.[1-9][0-9]{0,3}$")]
-    question: _Text
-    context: _Text
-
-
-class _Cell(Config):
-    """The phrasings of one task and question type, with the slots that each may use and those that it must."""
-
-    slots: _Slots
-    required: _Slots
-    states: tuple[_Name, ...]
-    """The conventions that the filled text must state, by the names that `text.lint` knows."""
-    phrasings: Annotated[tuple[_PhrasingEntry, ...], Field(min_length=MIN_PHRASINGS)]
-
-
-class _TaskFile(Config):
-    """The template file of one task; None for a question type that it has no phrasings of."""
-
-    task: _Name
-    judgment: _Cell | None = None
-    multi_choice: Annotated[_Cell | None, Field(alias="multi-choice")] = None
-    open_ended: Annotated[_Cell | None, Field(alias="open-ended")] = None
-
-    def list_cells(self) -> dict[QuestionType, _Cell]:
-        cells = (self.judgment, self.multi_choice, self.open_ended)
-        return {form: cell for form, cell in zip(QUESTION_TYPES, cells, strict=True) if cell is not None}
-
-
 _Lines = Annotated[tuple[_Text, ...], Field(min_length=MIN_PHRASINGS)]
 
 
-class _ShortFile(Config):
-    """The template file of one task in the short form."""
+class _TaskFile(Config):
+    """The template file of one task."""
 
     task: _Name
     context: _Text
@@ -194,41 +160,14 @@ def load_task_file(path: Path) -> dict[QuestionType, tuple[Phrasing, ...]]:
     """Read and check one `tasks/<task>.toml`.
 
     Raises:
-        ConfigError: not readable, not the expected shape, a template holds more than slots, a slot is not
-            allowed or a required one is unused, an id is repeated or misnamed.
+        ConfigError: not readable, not the expected shape, a template holds more than slots, or a line uses other slots
+            than the first one of its type (those of `slots` apart).
     """
-    data = read_toml(path)
-    if "context" in data:
-        return _load_short_file(path)
-    parsed = parse_config(data, _TaskFile, str(path))
+    parsed = load_toml(path, _TaskFile)
     if parsed.task != path.stem:
         raise phrasing_error(path, f"task = {parsed.task!r}", f"{path.stem!r}, the name of the file")
-    bank: dict[QuestionType, tuple[Phrasing, ...]] = {}
-    seen: set[str] = set()
-    for question_type, cell in parsed.list_cells().items():
-        unknown = set(cell.states) - STATES
-        if unknown:
-            raise phrasing_error(path, f"{sorted(unknown)} in states of {question_type}", f"of {sorted(STATES)}")
-        for entry in cell.phrasings:
-            where = f"{path}, {entry.id}"
-            if entry.id in seen or not entry.id.startswith(f"{parsed.task}.{question_type}."):
-                raise phrasing_error(where, "a repeated or misplaced id", f"a unique {parsed.task}.{question_type}.<n>")
-            seen.add(entry.id)
-            for part in ("question", "context"):
-                allowed, required = set(getattr(cell.slots, part)), set(getattr(cell.required, part))
-                _check_slots(f"{where}, {part}", find_slot_names(getattr(entry, part), where), allowed, required)
-        names = frozenset(cell.slots.question + cell.slots.context)
-        bank[question_type] = tuple(
-            Phrasing(e.id, parsed.task, question_type, e.question, e.context, names, cell.states, str(path))
-            for e in cell.phrasings
-        )
-    return bank
-
-
-def _load_short_file(path: Path) -> dict[QuestionType, tuple[Phrasing, ...]]:
-    parsed = load_toml(path, _ShortFile)
-    if parsed.task != path.stem:
-        raise phrasing_error(path, f"task = {parsed.task!r}", f"{path.stem!r}, the name of the file")
+    if unknown := set(parsed.states) - STATES:
+        raise phrasing_error(path, f"{sorted(unknown)} in states", f"of {sorted(STATES)}")
     bank: dict[QuestionType, tuple[Phrasing, ...]] = {}
     for form, lines in parsed.list_lines().items():
         made, some = [], set(parsed.slots)
@@ -266,7 +205,7 @@ def _load_clauses() -> Mapping[str, _Clause]:
 @cache
 def load_labels(task: str) -> Mapping[str, str]:
     """The words of a task's labels by their keys."""
-    return load_toml(_find_task_path(task), _ShortFile).labels
+    return load_toml(_find_task_path(task), _TaskFile).labels
 
 
 def find_slot_names(template: str, where: object) -> frozenset[str]:
