@@ -182,7 +182,7 @@ def short_file(folder: Path, change: tuple[str, str] = ("", "")) -> Path:
     return path
 
 
-def test_a_file_in_the_short_form_takes_its_clauses_in_turn(tmp_path: Path) -> None:
+def test_a_file_takes_its_clauses_in_turn(tmp_path: Path) -> None:
     bank = render.load_task_file(short_file(tmp_path))
     assert list(bank) == ["multi-choice", "open-ended"]
     choice, asked = bank["multi-choice"], bank["open-ended"]
