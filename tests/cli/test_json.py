@@ -30,7 +30,7 @@ RUN = (
     "verify {set} --workers 1",
     "scenes {raw}",
     "doctor {recipe} --scenes {raw} --out {set} --workers 1",
-    "audit {set} --only letters --workers 1 --out {out}/audit",
+    "audit {set} --only answers --workers 1 --out {out}/audit",
     "prune {set} --dry-run --workers 1 --rounds 1",
     "distractors {set} --out {out}/other --seed 3 --workers 1",
     "diff {set} {out}/other",

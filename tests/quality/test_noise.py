@@ -48,6 +48,14 @@ def told(*values: float) -> list[Candidate]:
     return [Candidate(f"at:{value}", np.array([value])) for value in values]
 
 
+def regions(*depths_m: float) -> list[Candidate]:
+    """Flat regions at these depths."""
+    return [
+        replace(one, evidence={"mean_m": z, "quantiles_m": [z] * 7, "valid": 1.0, "blocks": [[z, 9]] * 16})
+        for one, z in zip(told(*depths_m), depths_m, strict=True)
+    ]
+
+
 def below(sigmas: float) -> float:
     """Share of normal errors that are smaller than this many standard deviations."""
     return (1 + erf(sigmas / sqrt(2))) / 2
@@ -150,12 +158,12 @@ def test_neighbours_in_depth_change_places(room: Room) -> None:
     task = tasks["relative_depth"].with_gates(gates(depth_m=0.02, draws=MANY))
     fact = replace(room.facts["relative_depth"][0], ask="deepest")
     # Both are off: the difference of the two has sqrt(2) times the sigma.
-    kept = measure_kept_share(fact, "group", "multi-choice", task, told(1.0, 1.2, 2.00, 2.03), 3)
+    kept = measure_kept_share(fact, "group", "multi-choice", task, regions(1.0, 1.2, 2.00, 2.03), 3)
     assert kept == pytest.approx(below(0.03 / 0.02 / sqrt(2)), abs=0.02)
-    assert measure_kept_share(fact, "group", "multi-choice", task, told(1.0, 1.2, 2.0, 2.3), 3) == 1.0
+    assert measure_kept_share(fact, "group", "multi-choice", task, regions(1.0, 1.2, 2.0, 2.3), 3) == 1.0
     nearest = replace(fact, ask="nearest")
-    assert measure_kept_share(nearest, "group", "multi-choice", task, told(1.0, 1.2, 2.0, 2.03), 0) == 1.0
-    assert measure_kept_share(nearest, "group", "multi-choice", task, told(1.0, 1.2, 2.0, 2.03), 3) == 0.0
+    assert measure_kept_share(nearest, "group", "multi-choice", task, regions(1.0, 1.2, 2.0, 2.03), 0) == 1.0
+    assert measure_kept_share(nearest, "group", "multi-choice", task, regions(1.0, 1.2, 2.0, 2.03), 3) == 0.0
 
 
 def test_claims_and_open_answers_are_judged_by_their_tolerance(room: Room) -> None:

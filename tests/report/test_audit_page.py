@@ -119,8 +119,8 @@ def test_what_luck_cannot_move_comes_first_then_what_is_most_surely_beyond_its_l
     [
         (accuracy("solver", HOLDS, 91.0, 85.0, "holds", name="a_b"),
          "accuracy of the solver (a b) 91.0 % [88.5, 93.5], chance 50, at least 85"),
-        (Finding("partners", "broken", n=9, value=0.0, limit=0.0, unit="count", verdict="holds"),
-         "0 partners (broken), at most 0"),
+        (Finding("wording", "", n=9, value=0.0, limit=0.0, unit="count", verdict="holds"),
+         "0 defects of wording, at most 0"),
         (Finding("text", n=9, detail="no numbers"), "text-only accuracy: no numbers"),
         (Finding("control", "random", n=900, needed=800, verdict="not judged"),
          "accuracy of the learners (random)"),

@@ -20,7 +20,7 @@ from vgbench_gen.pipeline.question_plan import QuestionPlan, group_hash
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.store.files import name_scene_file
 from vgbench_gen.store.schema import FACTS
-from vgbench_gen.store.shards import damage_error, iterate_rows
+from vgbench_gen.store.shards import check_schema, damage_error, iterate_rows, open_parquet
 from vgbench_gen.tasks.base import Task
 
 Outcome = TypeVar("Outcome")
@@ -209,6 +209,8 @@ def read_facts(path: Path, rows: set[int]) -> dict[int, Fact]:
     Raises:
         DatasetError: the shard cannot be read, or holds what no task made.
     """
+    with open_parquet(path) as file:
+        check_schema(path, file, FACTS)
     found = iterate_rows([path], [column.name for column in FACTS.columns], only=rows)
     facts = {row: FACTS.from_row(raw, path) for row, raw in zip(sorted(rows), found, strict=True)}
     for row, fact in facts.items():

@@ -94,7 +94,7 @@ class EvidenceTask(Task):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if cls.margins:
+        if cls.margins and not {"margins", "name"}.isdisjoint(vars(cls)):
             fields = {
                 "section": cls.name,
                 "__module__": cls.__module__,

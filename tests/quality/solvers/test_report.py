@@ -12,7 +12,7 @@ from tests.quality.solvers.drawn_rooms import shot
 from tests.store.examples import make_item, textured
 from vgbench_gen.core.types import LETTERS, Item
 from vgbench_gen.quality.questions import Question, read_question
-from vgbench_gen.quality.solvers import jobs
+from vgbench_gen.quality.solvers import jobs, report
 from vgbench_gen.quality.solvers.jobs import SolverJob, SolverOutcome, plan, run, share_credit
 from vgbench_gen.quality.solvers.report import make_findings
 from vgbench_gen.store.media import MediaStore
@@ -63,9 +63,16 @@ def test_verdicts(kind: jobs.Kind, right: int, n: int, verdict: str) -> None:
     assert sorted(line.items) == behind
 
 
-def test_solvers_without_a_goal_and_rules_that_may_answer_are_no_figures() -> None:
+def test_one_solver_stands_for_a_task_and_rules_that_may_answer_are_no_figures() -> None:
     for kind, name, why in (("solver", "warp and compare", ""), ("trivial", "border shape", "it shows")):
         assert not make_findings(outcomes(kind, name, "homography_to_image", [0.0] * 80, allowed_because=why))  # type: ignore[arg-type]
+
+
+def test_a_solver_without_a_goal_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    declared = replace(jobs.find_solvers("homography_to_image")[0], goal=float("nan"))
+    monkeypatch.setattr(report, "find_solvers", lambda task: (declared,))
+    (line,) = make_findings(outcomes("solver", FEATURES, "homography_to_image", [0.0] * 30))
+    assert (line.verdict, line.value) == ("reported", 0)
 
 
 def test_what_was_not_read_is_said() -> None:

@@ -19,15 +19,15 @@ _FEWEST = 50  # questions below which nothing is judged
 
 
 def make_findings(outcomes: Iterable[SolverOutcome], seed: int = 0) -> list[Finding]:
-    """Per task and form: the first solver that the task declares with a goal, the same with the images of other
-    questions, and the best image rule of those that must guess."""
+    """Per task and form: the first solver that the task declares, one with a goal where there is one; the same solver
+    with the images of other questions, and the best image rule of those that must guess."""
     cells: dict[tuple[str, str], list[SolverOutcome]] = {}
     for outcome in outcomes:
         cells.setdefault((outcome.task, outcome.form), []).append(outcome)
     findings = []
     for (task, form), members in sorted(cells.items()):
         members = sorted(members, key=lambda o: (o.id, o.name, o.credit))
-        if judged := next((solver for solver in find_solvers(task) if not np.isnan(solver.goal)), None):
+        for judged in sorted(find_solvers(task), key=lambda solver: np.isnan(solver.goal))[:1]:
             mine = [o for o in members if o.name == judged.name]
             findings += _judge_solver([o for o in mine if o.kind == "solver"], judged.goal, seed)
             findings += _judge_wrong_images([o for o in mine if o.kind == "wrong image"], seed)
@@ -54,8 +54,10 @@ def _judge_solver(outcomes: Sequence[SolverOutcome], goal: float, seed: int) -> 
         return []
     line, clusters, credit, _ = _measure(Finding("solver"), outcomes, seed)
     missed = sorted((o.credit, o.id) for o in outcomes if o.credit < 1)
-    line = replace(line, limit=goal, p=clusters.test_below(credit, goal / 100), items=_list_ids(missed))
-    return [line.judge(line.value >= goal)]
+    line = replace(line, items=_list_ids(missed))
+    if np.isnan(goal):
+        return [replace(line, needed=0)]
+    return [replace(line, limit=goal, p=clusters.test_below(credit, goal / 100)).judge(line.value >= goal)]
 
 
 def _judge_wrong_images(outcomes: Sequence[SolverOutcome], seed: int) -> list[Finding]:

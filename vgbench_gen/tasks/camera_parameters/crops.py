@@ -227,7 +227,11 @@ def check_crops(fact: Fact, gates: Gates) -> Problems:
     for option in fact.candidates:
         if "rect" not in option.show:
             continue  # a computed value, which no crop has
-        shown, stored = make_shown_camera(frame, option.show), CropEvidence.of(option).parameters
+        try:
+            shown, stored = make_shown_camera(frame, option.show), CropEvidence.of(option).parameters
+        except ValueError as error:
+            found.append(("crop", f"{option.key}: {error}"))
+            continue
         by_crop = {name: compute_parameter(shown, name) for name in ASK_AXIS}
         found += [
             ("crop", f"{option.key}: {name} {stored[name]:.3f} stored, {value:.3f} by the crop")
