@@ -1,6 +1,6 @@
 """What can be known of marked points without understanding the images, and a solver that does look.
 
-Rules must guess (`docs/validity.md#rules-that-look`), and sets of options are chosen such that no cue tells the right
+Rules must guess (`docs/validity.md#best-rule`), and sets of options are chosen such that no cue tells the right
 place (`docs/validity.md#balanced-selection`). The solver goes by matches around the query: local transfer, epipolar
 line, and the look of the candidate patches.
 """
