@@ -23,7 +23,7 @@ MOST_LINES = {
     "distractors": (901, 700),
     "text": (1922, 1700),  # contexts of standard clauses
     "pipeline": (5739, 4600),
-    "quality": (5282, 4300),
+    "quality": (5288, 4300),
     "samples": (7496, 7000),  # maps of a lens in bands
     "evaluation": (15120, 11000),
     "agent": (7502, 6300),

@@ -21,7 +21,7 @@ from tests.fuzz.structures import OWN
 from tests.fuzz.targets import write_tar
 
 ROOT = Path(__file__).parents[2]
-CASES = 300
+CASES = 200
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:

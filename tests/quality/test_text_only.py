@@ -69,7 +69,8 @@ def test_the_published_distance_rule_leaks_as_published() -> None:
 def test_exchangeable_options_stay_at_chance() -> None:
     asked = choices(around_hidden(1), 800, seed=2)
     result = audit_text_only(asked, 0)
-    assert result.finding.verdict == "holds"
+    assert not result.finding.fell
+    assert result.finding.value < 31
     control = audit_control(asked, 0)
     assert control.verdict == "holds"
     assert control.value == pytest.approx(25, abs=2)
@@ -92,7 +93,8 @@ def test_words_of_the_right_option_are_seen() -> None:
 
 def test_fair_claims_hold() -> None:
     found = audit_text_only(_claims(400, 1.0), 0).finding
-    assert (found.verdict, found.chance) == ("holds", 50)
+    assert not found.fell
+    assert (found.chance, found.value < 56) == (50, True)
 
 
 def test_claims_that_end_in_a_telling_digit() -> None:

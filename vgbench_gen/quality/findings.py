@@ -60,7 +60,8 @@ class Finding:
     """How likely luck alone gives such a value where no more than chance is true (of a solver: no less than its limit);
     NaN where there is no luck."""
     verdict: Verdict = "reported"
-    """"fell" where the limit is passed, "not judged" below `needed` questions, "reported" where nothing is required."""
+    """"fell" where the limit is passed, "not judged" below `needed` questions or where luck alone may have passed it,
+    "reported" where nothing is required."""
     detail: str = ""
     """What else there is to say, such as the quantities that tell most."""
     items: tuple[str, ...] = ()
@@ -71,12 +72,17 @@ class Finding:
         """Whether the limit is passed."""
         return self.verdict == "fell"
 
+    @property
+    def is_scarce(self) -> bool:
+        """Whether it is not judged because there are too few questions."""
+        return self.verdict == "not judged" and self.n < self.needed
+
     def judge(self, holds: bool) -> Finding:
-        """The same figure with its verdict. Where luck plays a part (`p`), a limit is passed only beyond luck, whatever
-        the number of questions; that nothing is wrong takes `needed` of them."""
-        sure = math.isnan(self.p) or self.p < LEVEL
-        verdict: Verdict = "fell" if not holds and sure else "not judged" if self.n < self.needed else "holds"
-        return replace(self, verdict=verdict)
+        """The same figure with its verdict. Where luck plays a part (`p`), a figure falls only if it is beyond its
+        limit by more than luck would be, whatever the number of questions; to hold takes `needed` of them."""
+        if not holds:
+            return replace(self, verdict="fell" if math.isnan(self.p) or self.p < LEVEL else "not judged")
+        return replace(self, verdict="not judged" if self.n < self.needed else "holds")
 
 
 def measure_accuracy(line: Finding, clusters: Clusters, credit: FloatArray, chance: FloatArray) -> Finding:

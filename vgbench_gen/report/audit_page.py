@@ -74,8 +74,8 @@ def make_page(report: AuditReport, header: str = "") -> str:
 
 
 def _make_figure(found: Finding) -> dict[str, Any]:
-    """A figure in words and as places on an axis; a figure that is not judged has no value and no places."""
-    value = "" if found.verdict == "not judged" else table.format_number(found.value, found.unit)
+    """A figure in words and as places on an axis; a figure with too few questions has no value and no places."""
+    value = "" if found.is_scarce else table.format_number(found.value, found.unit)
     plotted = value and found.unit == "%" and (math.isfinite(found.low) or math.isfinite(found.chance))
     marks = {name: _place(getattr(found, name)) for name in ("value", "low", "high", "chance", "limit")}
     return {

@@ -81,8 +81,8 @@ def format_number(value: float, unit: str) -> str:
 
 def format_limits(found: Finding) -> list[str]:
     """What guessing gives and what is allowed, where there is such; of a figure that is not judged, what it lacks."""
-    if found.verdict == "not judged":
-        return [f"{found.n} of {found.needed} questions"] if found.n < found.needed else []
+    if found.is_scarce:
+        return [f"{found.n} of {found.needed} questions"]
     ends = {"chance": found.chance, "at least" if found.kind in AT_LEAST else "at most": found.limit}
     return [f"{name} {format_number(end, found.unit).removesuffix('.0')}" for name, end in ends.items() if end == end]
 
@@ -91,7 +91,7 @@ def describe(found: Finding) -> str:
     """The figure in plain words, without its cell and verdict."""
     what = NAMES[found.kind][1] + (f" ({found.name.replace('_', ' ')})" if found.name else "")
     value, low, high = (format_number(end, found.unit) for end in (found.value, found.low, found.high))
-    if value and found.verdict != "not judged":
+    if value and not found.is_scarce:
         interval = f" [{low}, {high}]" if low and high else ""
         what = f"{value} {what}" if found.unit == "count" else f"{what} {value} %{interval}"
     return ", ".join([what, *format_limits(found)]) + (f": {found.detail}" if found.detail else "")
@@ -106,7 +106,7 @@ def count_verdicts(findings: Iterable[Finding]) -> dict[str, int]:
 def summarise_figures(findings: Iterable[Finding]) -> str:
     """How many of the figures that have a limit hold, are not judged, and fell."""
     counts = count_verdicts(findings)
-    scarce = f", {counts['not judged']} not judged for want of questions" if counts["not judged"] else ""
+    scarce = f", {counts['not judged']} not judged" if counts["not judged"] else ""
     limited = sum(counts.values()) - counts["reported"]
     return f"{counts['holds']} of {limited} figures hold{scarce}, {counts['fell'] or 'none'} fell"
 
@@ -120,7 +120,7 @@ def summarise(report: AuditReport) -> str:
 def describe_need(report: AuditReport) -> str:
     """How many questions and scenes it takes to judge a cell; "" where the text of one is judged."""
     found = [finding for finding in report.findings if finding.kind in TEXT and finding.verdict != "reported"]
-    if not found or any(finding.verdict != "not judged" for finding in found):
+    if not found or not all(finding.is_scarce for finding in found):
         return ""
     needed = max(finding.needed for finding in found)
     scenes = [needed * cell["scenes"] / cell["judged"] for cell in report.cells.values() if cell["judged"]]
@@ -136,14 +136,14 @@ def make_table(findings: Iterable[Finding]) -> tuple[list[str], list[list[str]]]
     for cell, figures in cells.items():
         shown = {kind: _format_short(found) for kind, found in figures.items()}
         text = [kind for kind in TEXT if kind in figures]
-        if text and all(figures[kind].verdict == "not judged" for kind in text):
+        if text and all(figures[kind].is_scarce for kind in text):
             shown |= dict.fromkeys(text, "") | {text[0]: ": ".join(["not judged", *format_limits(figures[text[0]])])}
         rows.append([cell, *(shown.get(kind, "") for kind in kinds)])
     return ["cell", *(NAMES[kind][0] for kind in kinds)], rows
 
 
 def _format_short(found: Finding) -> str:
-    if found.verdict == "not judged":
+    if found.is_scarce:
         return "not judged"
     value, low, high = (
         f"{end:.{int(found.unit == '%' and end < 10)}f}" for end in (found.value, found.low, found.high)

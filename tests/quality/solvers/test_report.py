@@ -38,15 +38,15 @@ def outcomes(
     [
         ("solver", 97, 100, "holds"),
         ("solver", 80, 100, "fell"),
-        ("solver", 93, 100, "holds"),  # below its goal by no more than luck
+        ("solver", 93, 100, "not judged"),  # below its goal by no more than luck
         ("solver", 40, 40, "not judged"),
         ("wrong image", 26, 100, "holds"),
         ("wrong image", 60, 100, "fell"),
         ("wrong image", 2, 100, "fell"),
-        ("wrong image", 30, 100, "holds"),
+        ("wrong image", 30, 100, "not judged"),
         ("trivial", 29, 100, "holds"),
         ("trivial", 0, 100, "holds"),
-        ("trivial", 34, 100, "holds"),
+        ("trivial", 34, 100, "not judged"),
         ("trivial", 60, 100, "fell"),
         ("trivial", 12, 40, "not judged"),
     ],
