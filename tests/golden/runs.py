@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.golden.digests import normalise
+from vgbench_gen.samples.make import SAMPLES_VERSION
 
 ROOT = Path(__file__).parents[2]
 
@@ -80,12 +81,13 @@ class Run:
         return normalise(text, places)
 
     def samples(self) -> Path:
-        """The small sample scenes, rendered once for all checkouts."""
-        folder = self.shared / "samples"
+        """The small sample scenes, rendered once for all checkouts with this version of the samples."""
+        folder, whole = self.shared / "samples", self.shared / "samples.whole"
         with self.alone("samples"):
-            if not (self.shared / "samples.whole").exists():
+            if not whole.exists() or whole.read_text() != str(SAMPLES_VERSION):
+                shutil.rmtree(folder, ignore_errors=True)
                 self.vgbench("samples", "--small", "--out", folder, "--workers", 1)
-                (self.shared / "samples.whole").touch()
+                whole.write_text(str(SAMPLES_VERSION))
         return folder
 
     @contextmanager
