@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.pipeline.same_bytes import small_recipe
@@ -120,3 +122,16 @@ def test_damaged_questions_are_named(tmp_path: Path) -> None:
     (tmp_path / "questions.parquet").write_bytes(b"PAR1")
     with pytest.raises(DatasetError, match=r"questions\.parquet"):
         read_questions(tmp_path, {})
+
+
+def test_a_column_of_another_type_is_refused_before_a_question_is_made(
+    reference: tuple[Path, dict[str, str]], tmp_path: Path
+) -> None:
+    path = list_fact_shards(reference[0])[0]
+    table = pq.read_table(path)
+    numbers = pa.array(range(len(table)))
+    damaged = table.set_column(table.column_names.index("licence"), "licence", numbers)
+    pq.write_table(damaged, tmp_path / path.name)
+    with pytest.raises(DatasetError, match="wrong columns licence"):
+        read_facts(tmp_path / path.name, {0})
+    assert read_facts(path, {0})

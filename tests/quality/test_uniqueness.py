@@ -101,6 +101,10 @@ def test_partners() -> None:
     assert audit_partners([*paired[2:], *asked[-2:]], True).verdict == "fell"
     alone = audit_partners([*paired[1:], replace(asked[-1], id="one more")], True)
     assert (alone.verdict, alone.items) == ("fell", ("0-1",))
+    many = [replace(q, pair=f"p{k // 2}") if k < 101 else q for k, q in enumerate(asked)]  # the last one stands alone
+    broken = audit_partners(many, True)
+    assert (broken.verdict, broken.value > 10, broken.items) == ("fell", True, ("0-100",))
+    assert broken.detail.startswith("1 pairs have a half alone")
     assert audit_partners(asked, False).verdict == "reported"
 
 

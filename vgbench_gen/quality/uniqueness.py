@@ -189,7 +189,7 @@ def audit_partners(questions: Sequence[Question], required: bool) -> Finding:
     ]
     line = Finding("partners", "questions with a partner", n=may, value=share, items=tuple(broken[:MAX_ITEMS]))
     if broken:
-        return replace(line, detail=f"{len(broken)} partners stand alone or in another cell").judge(False)
+        return replace(line, detail=f"{len(broken)} pairs have a half alone or in another cell").judge(False)
     if not required:
         return line
     line = replace(line, needed=NEEDED, limit=PAIRS_MIN)
