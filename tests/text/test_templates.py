@@ -35,28 +35,18 @@ def four_digits(x: float) -> str:
 def sample_slots(task: str) -> dict[str, str]:
     rotation = [[0.866, -0.5, 0.0], [0.5, 0.866, -0.0001], [0.0, 0.0, 1.0]]
     corners = [[x, y, z] for z in (1.2, 2.4) for x, y in ((-1, -1), (1, -1), (1, 1), (-1, 1))]
-    regions = [f"region {n} {numbers.format_rect([40 * n, 30, 40 * n + 32, 94])}" for n in range(1, 5)]
     points = [f"point {n} {numbers.format_point([50 * n, 77])}" for n in range(1, 5)]
     everything = {
         **make_number_slots(4),
-        "count_first": "Four",
         "quantity": render.fill_word("quantity.fx"),
         "unit": render.fill_word("unit.pixels"),
         "definition": render.fill_word("definition.fx"),
         "claim": "2.10",
         "tolerance": render.fill_word("tolerance.percent", value="10"),
-        "thing": render.fill_word("thing.unnamed"),
-        "thing_a": render.fill_word("thing.labelled", label="table"),
-        "thing_b": render.fill_word("thing.labelled", label="desk chair"),
         "color": render.fill_word("color.orange"),
         "color_a": render.fill_word("color.orange"),
         "color_b": render.fill_word("color.blue"),
-        "region": numbers.format_rect([212, 96, 276, 160]),
-        "rect": numbers.format_rect([212, 96, 276, 160]),
-        "region_a": numbers.format_rect([12, 96, 76, 160]),
-        "region_b": numbers.format_rect([212, 300, 276, 411]),
         "extreme": render.fill_word("extreme.deepest"),
-        "regions": ", ".join(regions),
         "points": ", ".join(points),
         "point": numbers.format_point([301, 222]),
         "mark": "the blue square",
@@ -72,12 +62,7 @@ def sample_slots(task: str) -> dict[str, str]:
         "fy": "578",
         "cx": "319",
         "cy": "239",
-        "width_2": "800",
-        "height_2": "601",
-        "fx_2": "711",
-        "fy_2": "712",
-        "cx_2": "399",
-        "cy_2": "298",
+        "second_camera": render.fill_word("second_camera.same"),
     }
     if task == "camera_parameters":
         everything["claim"] = "612"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from vgbench_gen.core.types import ALPHABET, Item, QuestionType
+from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.text.render import fill_word
 
 
@@ -44,6 +45,8 @@ class Question:
     """A name that the two halves of a judgment pair share, "" for none."""
     pair: str = ""
     """A name that two questions share which ask one truth from two sides, "" for none."""
+    marks: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """Pixel or rectangle of each mark that has a name ("the blue region") and is drawn on an image."""
 
     @property
     def cell(self) -> tuple[str, QuestionType]:
@@ -66,6 +69,7 @@ def read_question(item: Item) -> Question:
         options, truth = yes_no, yes_no.index(item.answer)
     else:
         value = item.answer_value[0] if item.answer_value else value  # other people's answers may be words
+    evidence = RowEvidence.found(item)
     return Question(
         id=item.id,
         group=item.group_id,
@@ -83,6 +87,7 @@ def read_question(item: Item) -> Question:
         images=item.images,
         twin=item.twin_id,
         pair=item.pair_id,
+        marks={} if evidence is None else evidence.list_marks(),
     )
 
 

@@ -348,11 +348,8 @@ class ObjectLocation(Task):
         return (Picture(fact.pictures[fact.frame_ids[0]], (op,)),)
 
     def _slots(self, fact: Fact) -> dict[str, str]:
-        return {
-            "thing": BoxEvidence.of(fact.truth_candidate).name,
-            "color": fill_word(f"color.{self._color(fact)}"),
-            "region": numbers.format_rect(read_evidence_rect(fact.truth_candidate.show)),
-        } | make_camera_slots(fact.cameras[fact.frame_ids[0]])
+        camera = make_camera_slots(fact.cameras[fact.frame_ids[0]])
+        return {"color": fill_word(f"color.{self._color(fact)}")} | camera
 
     def _color(self, fact: Fact) -> str:
         # By hash, so that every format and seed of this fact shows the same picture.

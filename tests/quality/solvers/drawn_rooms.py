@@ -161,7 +161,7 @@ def rotated(question: Question, k: int) -> Question:
 
 def _two_cameras(seed: int, i: int, j: int) -> dict[str, str]:
     first, second = (make_camera_record(shot(seed, k)[2]) for k in (i, j))
-    return make_camera_slots(first) | make_camera_slots(second, "_2")
+    return make_camera_slots(first, second)
 
 
 def _pixel(uv: FloatArray) -> list[int]:
