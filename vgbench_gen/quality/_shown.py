@@ -40,11 +40,14 @@ def find_text_problems(item: Item) -> list[str]:
 
 
 def mark_problems(item: Item) -> list[str]:
-    """Drawn points whose coordinates, and marks whose colours, do not stand in the text."""
-    text = "\n".join((item.question, item.context, *item.options))
-    problems = []
-    for picture in RowEvidence.of(item).shown():
+    """Drawn regions of which the evidence knows nothing, points whose coordinates do not stand in the text, and marks
+    whose colour does not."""
+    text, row, problems = "\n".join((item.question, item.context, *item.options)), RowEvidence.of(item), []
+    places = [place for one in (row.truth, *row.options) for place in one.show.values()]
+    for picture in row.shown():
         for op in picture.ops:
+            if op["op"] == "region" and list(op["rect"]) not in places:
+                problems.append(f"region {op['rect']} is drawn, which is about no option")
             if op["op"] == "point" and numbers.format_point(op["uv"]) not in text:
                 problems.append(f"point {numbers.format_point(op['uv'])} is drawn and not in the text")
             if op["op"] in ("region", "point") and fill_word(f"color.{op['color']}") not in text:

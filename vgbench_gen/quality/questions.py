@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from vgbench_gen.core.types import ALPHABET, Item, QuestionType
-from vgbench_gen.tasks.row_evidence import RowEvidence
+from vgbench_gen.tasks.row_evidence import UNREADABLE, ShownEvidence
 from vgbench_gen.text.render import fill_word
 
 
@@ -69,7 +69,6 @@ def read_question(item: Item) -> Question:
         options, truth = yes_no, yes_no.index(item.answer)
     else:
         value = item.answer_value[0] if item.answer_value else value  # other people's answers may be words
-    evidence = RowEvidence.found(item)
     return Question(
         id=item.id,
         group=item.group_id,
@@ -87,8 +86,15 @@ def read_question(item: Item) -> Question:
         images=item.images,
         twin=item.twin_id,
         pair=item.pair_id,
-        marks={} if evidence is None else evidence.list_marks(),
+        marks=_list_marks(item),
     )
+
+
+def _list_marks(item: Item) -> dict[str, tuple[float, ...]]:
+    try:
+        return ShownEvidence.read(item.evidence, item.id).list_marks() if ShownEvidence.is_in(item.evidence) else {}
+    except UNREADABLE:  # other people's rows
+        return {}
 
 
 def group_by_cell(questions: Sequence[Question]) -> dict[tuple[str, QuestionType], list[Question]]:
