@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -139,9 +140,8 @@ def most_items(facts: Facts, targets: Targets) -> int:
             sets = [s for size in sizes for s in itertools.combinations(sorted(mask), size)]
             choices.append([[(place, form) for form in s] for s in sets])
     best = 0
-    limits: dict[tuple[str, ...], int] = {**targets.totals}
-    for place in facts:
-        limits["scene", place.task, place.scene_id] = targets.caps[place.task, place.source]
+    caps = {("scene", place.task, place.scene_id): targets.caps[place.task, place.source] for place in facts}
+    limits: dict[Any, int] = {**targets.totals, **caps}
     for combination in itertools.product(*choices):
         counts = items_of(Counter(itertools.chain.from_iterable(combination)))
         if all(
