@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from vgbench_gen.core.types import QUESTION_TYPES, QuestionType
 from vgbench_gen.pipeline.pick import Picker, Spread
 from vgbench_gen.pipeline.question_plan import QuestionPlan
-from vgbench_gen.pipeline.quotas import ITEMS, Cell, Place, Targets, Total, count_room, find_water_level, solve
+from vgbench_gen.pipeline.quotas import ITEMS, Cell, Targets, TaskScene, Total, count_room, find_water_level, solve
 
 Forms = frozenset[QuestionType]
-Facts = dict[Place, list[Forms]]
-Supplies = dict[Place, Counter[Forms]]
+Facts = dict[TaskScene, list[Forms]]
+Supplies = dict[TaskScene, Counter[Forms]]
 
 SCENES = [
-    Place("", "", source, split, name)
+    TaskScene("", "", source, split, name)
     for source, split, name in [
         ("ca1m", "val", "a"), ("ca1m", "test", "b"), ("scannet", "val", "c"), ("scannet", "val", "d"),
         ("wildrgbd", "test", "e"),
@@ -191,7 +191,7 @@ def published(scenes: int, facts: int, rng: np.random.Generator) -> tuple[Suppli
         "object_location": {"judgment": 300, "multi-choice": 300},
     }  # fmt: skip
     places = [
-        Place("", "", source, "val", f"{source}{k}")
+        TaskScene("", "", source, "val", f"{source}{k}")
         for source, share in (("ca1m", 36), ("scannet", 14), ("scannetpp", 10), ("wildrgbd", 8))
         for k in range(round(scenes * share / 68))
     ]

@@ -13,7 +13,7 @@ from vgbench_gen.core.rng import hash_stably, rng_for
 from vgbench_gen.core.types import QuestionType
 from vgbench_gen.pipeline.pick import Picker
 from vgbench_gen.pipeline.question_plan import QuestionPlan
-from vgbench_gen.pipeline.quotas import ITEMS, Place, Targets, Total, solve
+from vgbench_gen.pipeline.quotas import ITEMS, Targets, TaskScene, Total, solve
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.tasks.base import Task
 
@@ -81,7 +81,7 @@ def choose(plans: Iterable[QuestionPlan], recipe: Recipe, formats: Mapping[str, 
         if forms := [plan for plan in (first, *others) if not plan.rejection_reason]:
             by_scene[first.task, first.source, first.split, first.scene_id].append(forms)
     places = {
-        Place(task, hash_stably(seed, "scene", task, source, scene_id), source, split, scene_id): sorted(
+        TaskScene(task, hash_stably(seed, "scene", task, source, scene_id), source, split, scene_id): sorted(
             members, key=lambda forms: hash_stably(seed, "turn", forms[0].group_id)
         )
         for (task, source, split, scene_id), members in by_scene.items()

@@ -38,7 +38,7 @@ Total = tuple[str, str, str]
 Terms = list[tuple[int, float]]
 
 
-class Place(NamedTuple):
+class TaskScene(NamedTuple):
     """One task in one scene. Ties are settled by `order`, which is the caller's."""
 
     task: str
@@ -48,8 +48,8 @@ class Place(NamedTuple):
     scene_id: str
 
 
-Cell = tuple[Place, QuestionType]
-Supply = Mapping[Place, Mapping[frozenset[QuestionType], int]]
+Cell = tuple[TaskScene, QuestionType]
+Supply = Mapping[TaskScene, Mapping[frozenset[QuestionType], int]]
 """The forms that a fact can be asked in -> how many such facts a place has."""
 
 
@@ -70,23 +70,23 @@ class Targets:
         """Items asked for."""
         return sum(count for (kind, _, _), count in self.totals.items() if kind == "task")
 
-    def list_totals(self, place: Place, form: QuestionType) -> list[Total]:
+    def list_totals(self, place: TaskScene, form: QuestionType) -> list[Total]:
         """The totals that a question counts against; empty where the totals have no room for it."""
         keys = [("task", place.task, form), ("task", place.task, ""), ("source", place.source, "")]
         found = [key for key in (*keys, ("split", place.split, "")) if key in self.totals]
         return found if {kind for kind, _, _ in found} == self._kinds else []
 
-    def find_block(self, place: Place) -> Place:
+    def find_block(self, place: TaskScene) -> TaskScene:
         """The place without what no total tells apart."""
         kinds = self._kinds
-        return Place(place.task, "", place.source * ("source" in kinds), place.split * ("split" in kinds), "")
+        return TaskScene(place.task, "", place.source * ("source" in kinds), place.split * ("split" in kinds), "")
 
     @property
     def _kinds(self) -> set[str]:
         return {kind for kind, _, _ in self.totals}
 
 
-def solve(supply: Supply, targets: Targets) -> dict[Place, dict[QuestionType, int]]:
+def solve(supply: Supply, targets: Targets) -> dict[TaskScene, dict[QuestionType, int]]:
     """Facts to ask per place and form: as many items as the totals allow, cells near proportional, scenes even.
 
     No total is ever exceeded. Where all of them can be met at once, they are; otherwise the number of items missing in
@@ -95,11 +95,11 @@ def solve(supply: Supply, targets: Targets) -> dict[Place, dict[QuestionType, in
     Raises:
         VGBenchError: the solver failed.
     """
-    blocks: dict[Place, list[Place]] = defaultdict(list)
+    blocks: dict[TaskScene, list[TaskScene]] = defaultdict(list)
     for place in sorted(supply):
         blocks[targets.find_block(place)].append(place)
     amounts = _solve_cells(blocks, supply, targets)
-    found: dict[Place, dict[QuestionType, int]] = {}
+    found: dict[TaskScene, dict[QuestionType, int]] = {}
     for block, places in blocks.items():
         if wanted := {form: amounts[block, form] for form in ITEMS if amounts.get((block, form))}:
             found |= _spread(places, wanted, supply, targets)
@@ -173,7 +173,7 @@ def count_room(counts: Mapping[frozenset[QuestionType], int], forms: Iterable[Qu
     return sum(count * min(per_fact, len(can.intersection(forms))) for can, count in counts.items())
 
 
-def _solve_cells(blocks: Mapping[Place, Sequence[Place]], supply: Supply, targets: Targets) -> dict[Cell, int]:
+def _solve_cells(blocks: Mapping[TaskScene, Sequence[TaskScene]], supply: Supply, targets: Targets) -> dict[Cell, int]:
     model = _Model()
     cells: dict[Cell, Terms] = defaultdict(list)
     for block, places in blocks.items():
@@ -216,11 +216,11 @@ def _share_out(cells: Sequence[Cell], members: Mapping[Total, Sequence[Cell]], t
 
 
 def _spread(
-    places: Sequence[Place], wanted: Mapping[QuestionType, int], supply: Supply, targets: Targets
-) -> dict[Place, dict[QuestionType, int]]:
+    places: Sequence[TaskScene], wanted: Mapping[QuestionType, int], supply: Supply, targets: Targets
+) -> dict[TaskScene, dict[QuestionType, int]]:
     """Facts per place of a block and form: exactly `wanted` per form, scenes even in all and per form."""
     model = _Model()
-    asked: dict[Place, dict[QuestionType, int]] = {}
+    asked: dict[TaskScene, dict[QuestionType, int]] = {}
     loads: list[tuple[Terms, float]] = []
     for place in places:
         cap = targets.caps.get((place.task, place.source), math.inf)

@@ -15,7 +15,7 @@ from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.pipeline.measure import SceneReport, count_reasons
 from vgbench_gen.pipeline.plan import Plan
 from vgbench_gen.pipeline.question_plan import QuestionPlan
-from vgbench_gen.pipeline.quotas import ITEMS, Place, Total
+from vgbench_gen.pipeline.quotas import ITEMS, TaskScene, Total
 from vgbench_gen.pipeline.recipe import Recipe
 
 
@@ -69,7 +69,7 @@ def find_shortfalls(plan: Plan, recipe: Recipe) -> list[Shortfall]:
         return []
     got: Counter[Total] = Counter()
     for p in plan.chosen:
-        for total in plan.targets.list_totals(Place(p.task, "", p.source, p.split, p.scene_id), p.question_type):
+        for total in plan.targets.list_totals(TaskScene(p.task, "", p.source, p.split, p.scene_id), p.question_type):
             got[total] += ITEMS[p.question_type]
     order = ("task", "source", "split")
     wanted = sorted(plan.targets.totals.items(), key=lambda entry: (order.index(entry[0][0]), entry[0]))
