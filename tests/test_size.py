@@ -22,7 +22,7 @@ MOST_LINES = {
     "tasks": (11087, 8700),  # bases of kinds, which those to come stand on
     "distractors": (901, 700),
     "text": (1922, 1700),  # contexts of standard clauses
-    "pipeline": (5739, 4600),
+    "pipeline": (5519, 4600),
     "quality": (5288, 4300),
     "samples": (7496, 7000),  # maps of a lens in bands
     "evaluation": (15120, 11000),
