@@ -142,12 +142,15 @@ def smear_motion(color: npt.NDArray[np.uint8], camera: Camera, rng: np.random.Ge
     axis = rng.standard_normal(3) * (1.0, 1.0, 0.3)
     axis *= np.radians(rng.uniform(0.6, 1.1)) / np.linalg.norm(axis)
     steps = np.linspace(-0.5, 0.5, 9)
-    total = np.zeros(color.shape, np.float32)
+    total = np.zeros(color.shape, np.uint16)
     for step in steps:
         R = cv2.Rodrigues(step * axis)[0]
         moved = camera.K @ R @ np.linalg.inv(camera.K)
-        total += cv2.warpPerspective(color, moved, camera.size, flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT)
-    return np.rint(total / len(steps)).astype(np.uint8)
+        seen = cv2.warpPerspective(color, moved, camera.size, flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT)
+        total += np.asarray(seen, np.uint8)
+    total += len(steps) // 2  # to the nearest: an odd number of pictures has no ties
+    total //= len(steps)
+    return total.astype(np.uint8)
 
 
 def shake(color: npt.NDArray[np.uint8], way_px: FloatArray, sharpen: float = 0.0) -> npt.NDArray[np.uint8]:
