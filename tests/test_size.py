@@ -22,9 +22,9 @@ MOST_LINES = {
     "tasks": (11087, 8700),  # bases of kinds, which those to come stand on
     "distractors": (901, 700),
     "text": (1922, 1700),  # contexts of standard clauses
-    "pipeline": (5739, 4600),
+    "pipeline": (5519, 4600),
     "quality": (5288, 4300),
-    "samples": (7496, 7000),  # maps of a lens in bands
+    "samples": (7508, 7000),  # maps of a lens in bands; grain in bands
     "evaluation": (15120, 11000),
     "agent": (7502, 6300),
     "executors": (608, 450),  # its pool and Ray stood in pipeline, samples and agent; memory that is given back

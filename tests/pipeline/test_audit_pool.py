@@ -81,7 +81,7 @@ def test_a_pool_asks_nothing_that_was_refused(audited: Path, tmp_path: Path) -> 
     shutil.copy(audited / "manifest.json", tmp_path)
     choosing = QuestionSettings.of(read_built_recipe(audited)).choosing
     asked = [plan for plan, outcome in read_questions(audited, choosing) or [] if outcome == ASKED]
-    outcomes = ("cell_full", "noise", "pair_took_place", "unbalanced", "asked_otherwise", "option_set_taken")
+    outcomes = ("cell_full", "noise", "asked_otherwise", "unbalanced", "cell_full", "option_set_taken")
     told = [(plan, outcomes[k % len(outcomes)]) for k, plan in enumerate(asked)]
     write_questions(tmp_path, told, choosing)
     found = {(q.group, q.form) for members in pooled(tmp_path, [], most=10_000).questions.values() for q in members}

@@ -20,7 +20,7 @@ from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.types import LETTERS, Candidate, Fact, Item
 from vgbench_gen.pipeline.audit import audit
 from vgbench_gen.pipeline.build import BuildReport, build
-from vgbench_gen.pipeline.pick import Levels, Pairing
+from vgbench_gen.pipeline.pick import Picker
 from vgbench_gen.pipeline.plan import Plan, choose, difficulty_counts, letter_counts, pair_counts
 from vgbench_gen.pipeline.question import QuestionSettings, ask_as_planned
 from vgbench_gen.pipeline.question_plan import QuestionPlan
@@ -79,7 +79,9 @@ def test_pairs_move_no_total() -> None:
     assert sum(totals(with_pairs, "task").values()) == 6000
     for names in (("task", "form"), ("source",), ("task", "source", "form"), ("task", "source", "scene_id", "form")):
         assert totals(with_pairs, *names) == totals(without, *names)
-    assert difficulty_counts(with_pairs.chosen) == difficulty_counts(without.chosen)
+    plain = difficulty_counts(without.chosen)
+    for cell, levels in difficulty_counts(with_pairs.chosen).items():
+        assert all(abs(levels[name] - count) <= 2 for name, count in plain[cell].items())
     assert not pair_counts(without.chosen)
 
 
@@ -98,9 +100,6 @@ def test_more_than_a_tenth_of_the_benchmark_stands_in_pairs() -> None:
     # No truth is asked again: neither what stands in a pair nor any other.
     once = Counter(e.group_id for e in plan.chosen if not e.side)
     assert set(once.values()) == {1}
-    gave_way = [u for u, reason in plan.unchosen if reason == "pair_took_place"]
-    assert len(gave_way) == sum(counts.values())
-    assert {u.group_id for u in gave_way}.isdisjoint(once)
 
 
 def test_letters_stay_balanced_and_partners_do_not_share_them() -> None:
@@ -166,16 +165,17 @@ def test_what_has_no_other_side_costs_only_the_pair() -> None:
     assert wanted - 3 <= pair_counts(plan.chosen)["relative_depth/multi-choice"] <= wanted + 0.5
 
 
-def test_a_fact_gives_way_to_one_of_its_level() -> None:
-    pairing, levels = Pairing(1.0), Levels({"easy": 0.5, "hard": 0.5})
-    facts = [(True, "easy"), (False, "hard"), (True, "hard"), (True, "easy")]
-    assert pairing.find_exchanges("t", "multi-choice", facts, levels) == [(0, 3), (2, 1)]
-    # One due and a half kept back: nothing can be given up here, so the next scene makes up for it.
-    pairing = Pairing(1.0)
-    assert pairing.find_exchanges("t", "open-ended", facts[:1], levels) == []
-    assert pairing.find_exchanges("t", "open-ended", facts[:2], levels) == [(0, 1)]
-    assert levels.count_missing("t", "open-ended", "hard") > levels.count_missing("t", "open-ended", "easy")
-    assert Pairing(0.0).find_exchanges("t", "open-ended", facts * 9, levels) == []
+def test_a_pair_takes_the_places_of_two() -> None:
+    def pick(picker: Picker, wanted: int) -> list[tuple[int, str]]:
+        facts = [[QuestionPlan("t", "ca1m", "val", "a", str(k), "multi-choice", k)] for k in range(4)]
+        facts[2] = [replace(facts[2][0], counterpart_kind="swap")]
+        return [(plan.row, plan.side) for plan in picker.pick(facts, {"multi-choice": wanted})]
+
+    picker = Picker({}, None, 1.0, 1)
+    assert pick(picker, 1) == [(0, "")]  # no room: the next scene makes up for it
+    assert pick(picker, 3) == [(2, "swap"), (2, ""), (0, "")]
+    assert pick(Picker({}, None, 0.0, 1), 3) == [(0, ""), (1, ""), (2, "")]
+    assert pick(Picker({}, None, 1.0, 1), 4) == [(2, "swap"), (2, ""), (0, ""), (1, "")]
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1])

@@ -29,7 +29,7 @@ from vgbench_gen.quality.questions import Question, read_question
 from vgbench_gen.store.pictures import Picture
 
 POOL = 1200  # most questions of a task and form
-_CHOSEN = ("cell_full", "asked_otherwise", "pair_took_place")  # reasons of questions that passed every check
+_CHOSEN = ("cell_full", "asked_otherwise")  # reasons of questions that passed every check
 
 Cell = tuple[str, QuestionType]
 

@@ -5,7 +5,6 @@ What needs OpenCV and Open3D is imported where it is used: whether they load is 
 
 from __future__ import annotations
 
-import ctypes
 import platform
 import shutil
 import subprocess
@@ -49,18 +48,15 @@ class Check(NamedTuple):
 
 
 class BuildEstimate(NamedTuple):
-    """What a build needs."""
+    """What a build needs: keyframes, rows at most, core seconds of measuring, bytes in the build folder, and per worker
+    bytes in the folder for temporary files and peak memory."""
 
     keyframes: int
     items: int
-    """Rows, at most."""
     cpu_s: float
-    """Core seconds of measuring."""
     disk_bytes: int
     spool_bytes: int
-    """Bytes of one worker in the folder for temporary files."""
     worker_bytes: int
-    """Peak memory of a worker in bytes."""
 
 
 def examine(recipe: str, scenes: Sequence[Path], out: Path, engine: Engine) -> Iterator[Check]:
@@ -82,22 +78,18 @@ def examine(recipe: str, scenes: Sequence[Path], out: Path, engine: Engine) -> I
 
 
 def check_packages() -> Check:
-    """Python and the installed packages against the ranges of pyproject.toml; packages of extras may be missing."""
+    """Whether the installed packages are within the ranges of pyproject.toml; packages of extras may be missing."""
     from packaging.requirements import Requirement
-    from packaging.specifiers import SpecifierSet
 
-    wrong, python = [], metadata.metadata("vgbench-gen")["Requires-Python"] or ""
-    if not SpecifierSet(python).contains(platform.python_version()):
-        wrong.append(f"Python {platform.python_version()}, wanted {python}")
+    wrong = []
     for requirement in map(Requirement, metadata.requires("vgbench-gen") or ()):
         try:
             have = metadata.version(requirement.name)
+            if not requirement.specifier.contains(have, prereleases=True):
+                wrong.append(f"{requirement.name} {have}, wanted {requirement.specifier}")
         except metadata.PackageNotFoundError:
             if "extra ==" not in str(requirement.marker):
                 wrong.append(f"no {requirement.name}")
-        else:
-            if not requirement.specifier.contains(have, prereleases=True):
-                wrong.append(f"{requirement.name} {have}, wanted {requirement.specifier}")
     if wrong:
         return Check("packages", "FAIL", "; ".join(wrong), "Install what constraints.txt names: make setup.")
     return Check("packages", "OK", f"Python {platform.python_version()}, all in the ranges of pyproject.toml")
@@ -109,16 +101,9 @@ def check_libraries() -> Check:
     if done.returncode == 0:
         return Check("libraries", "OK", "opencv and open3d load")
     reason = (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]
-    remedy = describe_missing_library(reason) or "Install again: make setup."
-    others = []
-    for library in _LIBRARIES:
-        try:
-            ctypes.CDLL(library)
-        except OSError:
-            others.append(DEBIAN_PACKAGES[library])
-    if more := [package for package in others if package not in remedy]:
-        remedy += f" Then: apt-get install {' '.join(more)}."
-    return Check("libraries", "FAIL", reason, remedy)
+    if remedy := describe_missing_library(reason):
+        remedy += f" All that they take: apt-get install {' '.join(DEBIAN_PACKAGES[name] for name in _LIBRARIES)}."
+    return Check("libraries", "FAIL", reason, remedy or "Install again: make setup.")
 
 
 def check_storage(out: Path) -> Check:
@@ -129,16 +114,12 @@ def check_storage(out: Path) -> Check:
         with tempfile.TemporaryDirectory(prefix=".vgbench-doctor-", dir=place) as folder:
             probe = Path(folder)
             with BuildLock(probe):
-                for name in ("file", "target/file", "filled/file"):
-                    write_bytes(probe / name, b"old")
-                for name in ("file", "filled/file"):
-                    write_bytes(probe / name, b"new")
+                for name in ("filled/file", "target/file"):
+                    write_bytes(probe / name, b"")
                 replace_folder(probe / "filled", probe / "target")
                 with suppress(BuildLocked):
                     BuildLock(probe).__enter__()
                     raise OSError(0, "a lock without effect")
-                if {(probe / name).read_bytes() for name in ("file", "target/file")} != {b"new"}:
-                    raise OSError(0, "a rename without effect")
         if out.is_dir():
             with BuildLock(out):
                 pass
@@ -166,7 +147,7 @@ def _check_scenes(recipe: str, scenes: Sequence[Path], out: Path, engine: Engine
     yield check_room("disk", _find_existing(out), needs.disk_bytes, "--out")
     yield check_room("temporary files", Path(tempfile.gettempdir()), needs.spool_bytes * engine.cores, "TMPDIR")
     if not engine.address:
-        yield check_memory(needs, engine.cores)
+        yield check_memory(needs.worker_bytes, engine.cores)
         hours = needs.cpu_s / 3600
         yield Check("time", "OK", f"measuring about {hours:.1f} core hours, {hours / engine.cores:.1f} h here")
 
@@ -182,15 +163,13 @@ def check_room(name: str, folder: Path, need_bytes: int, option: str) -> Check:
     return Check(name, "OK", found)
 
 
-def check_memory(needs: BuildEstimate, workers: int) -> Check:
+def check_memory(worker_bytes: int, workers: int) -> Check:
     """Memory of this machine for so many workers."""
-    free, need = read_available_bytes(), needs.worker_bytes * workers
-    most = _format_gb(needs.worker_bytes)
-    found = f"{_format_gb(free)} free; {workers} workers of at most {most} take {_format_gb(need)}"
-    if need <= free:
-        return Check("memory", "OK", found)
-    if enough := free // needs.worker_bytes:
-        return Check("memory", "WARN", found, f"Use --workers {enough}.")
+    free = read_available_bytes()
+    found = f"{_format_gb(free)} free; {workers} workers of at most {_format_gb(worker_bytes)}"
+    if enough := free // worker_bytes:
+        remedy = f"Use --workers {enough}." if enough < workers else ""
+        return Check("memory", "WARN" if remedy else "OK", found, remedy)
     return Check("memory", "FAIL", found, "Use a machine with more memory, or a lower gates.frame.max_keyframes.")
 
 
@@ -227,24 +206,24 @@ def estimate(refs: Sequence[SceneRef], recipe: Recipe) -> BuildEstimate:
     from vgbench_gen.scenes.opening import lay_to_scene, open_scene
     from vgbench_gen.scenes.view import choose_keyframes
 
-    keyframes, seconds, most = 0.0, 0.0, 0
+    keyframes, cpu_s, most = 0.0, 0.0, 0
     for dataset in sorted({ref.dataset for ref in refs}):
         of_dataset = sorted((r for r in refs if r.dataset == dataset), key=lambda r: (-r.size_bytes, r.scene_id))
         counts = []
         for ref in of_dataset[:: max(1, -(-len(of_dataset) // _SAMPLE))]:
             with suppress(VGBenchError), lay_to_scene(ref), open_scene(ref) as scene:
                 counts.append(len(choose_keyframes(scene.frames, recipe.gates.frame)))
-        if counts:
-            keyframes += sum(counts) * len(of_dataset) / len(counts)
-            seconds += sum(map(estimate_scene_s, counts)) * len(of_dataset) / len(counts)
-            most = max(most, *counts)
+        share = len(of_dataset) / max(len(counts), 1)
+        keyframes += sum(counts) * share
+        cpu_s += sum(map(estimate_scene_s, counts)) * share
+        most = max(most, *counts, 0)
     formats = {task.name: len(task.formats) for task in list_tasks(recipe)}
     facts = sum(count * recipe.find_most_facts(name) for name, count in formats.items())
     items = recipe.total or min(recipe.items_per_cell * sum(formats.values()), facts * len(refs))
     return BuildEstimate(
         keyframes=round(keyframes),
         items=items,
-        cpu_s=seconds,
+        cpu_s=cpu_s,
         disk_bytes=round(keyframes) * _FRAME_ON_DISK + items * _PICTURE_ON_DISK * _COPIES,
         spool_bytes=most * _FRAME_ON_DISK,
         worker_bytes=_WORKER_BYTES + most * _KEYFRAME_BYTES,

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from vgbench_gen.core.types import QuestionType
 from vgbench_gen.pipeline.question_plan import QuestionPlan
@@ -13,28 +14,6 @@ from vgbench_gen.pipeline.question_plan import QuestionPlan
 # Open-ended ones take their facts first: they need answers that lie apart. Judgments take theirs before choices: facts
 # that no set of options suits, as their truths stand out, would else be half of what is left for judgments.
 _TURNS: tuple[QuestionType, ...] = ("open-ended", "judgment", "multi-choice")
-
-
-class Levels:
-    """Keeps the levels of difficulty near their shares, per task and form.
-
-    shares: level -> share that is wanted; None where any will do.
-    """
-
-    def __init__(self, shares: Mapping[str, float] | None) -> None:
-        self._shares = shares
-        self._taken: dict[tuple[str, QuestionType], Counter[str]] = defaultdict(Counter)
-
-    def count_missing(self, task: str, form: QuestionType, level: str) -> float:
-        """How many facts of this level are missing; the level that misses most is taken first."""
-        if self._shares is None:
-            return 0.0
-        taken = self._taken[task, form]
-        return self._shares.get(level, 0.0) * (taken.total() + 1) - taken[level]
-
-    def take(self, task: str, form: QuestionType, level: str, count: int = 1) -> None:
-        """Count one, or take it back with -1."""
-        self._taken[task, form][level] += count
 
 
 class Spread:
@@ -69,104 +48,102 @@ class Spread:
         return math.floor(math.log(value) * self._bins / (2 * math.log(self.ratio)))
 
 
-class Pairing:
-    """Which dealt facts are asked from both of their sides, and which give up their place for it.
-
-    share: of the items of a task and form that should stand in pairs. What one scene is due and cannot give, or gives
-    by rounding up, is carried over to the next one, so that the share holds over all of them. A scene with a single
-    such fact has no room for a pair.
-    """
-
-    def __init__(self, share: float) -> None:
-        self._share = share
-        self._due: dict[tuple[str, QuestionType], float] = defaultdict(lambda: 0.5)
-
-    def find_exchanges(
-        self, task: str, form: QuestionType, facts: Sequence[tuple[bool, str]], levels: Levels
-    ) -> list[tuple[int, int]]:
-        """(fact that is asked twice, fact that is not asked), as many as are due; the number of items stays.
-
-        Args:
-            facts: dealt facts of a scene, whether each has another side, and its level of difficulty; earlier ones
-                are preferred. Where it can be, the one that is not asked has the level of the one asked twice.
-            levels: of the task so far; told where it cannot.
-        """
-        self._due[task, form] += self._share * len(facts) / 2
-        free = list(range(len(facts)))
-        found: list[tuple[int, int]] = []
-        for alike in (True, False):
-            for twice in [k for k in free if facts[k][0]]:
-                rest = [k for k in free if k != twice and (not alike or facts[k][1] == facts[twice][1])]
-                if self._due[task, form] < 1 or not rest or twice not in free:
-                    continue
-                found.append((twice, rest[-1]))
-                self._due[task, form] -= 1
-                for k, count in ((twice, 1), (rest[-1], -1)):
-                    free.remove(k)
-                    levels.take(task, form, facts[k][1], count)
-        return found
-
-
-def deal(
-    task: str,
-    facts: Sequence[Sequence[QuestionPlan]],
-    level: Mapping[str, str],
-    wanted: Mapping[QuestionType, int],
-    per_fact: int,
-    levels: Levels,
-    spread: Spread,
-) -> list[QuestionPlan]:
-    """Choose facts and forms so that every form gets what is wanted and no fact is asked in more than `per_fact`.
+class Picker:
+    """Picks the facts of one scene after the other, and keeps what holds over all of them: shares of the levels of
+    difficulty, open-ended answers apart, and the share of pairs.
 
     Args:
-        task: whose facts these are.
-        facts: each in all forms in which it can be asked, at least one; earlier facts are preferred.
         level: group id -> level of difficulty.
-        wanted: how many questions per form; must be possible, see `quotas`.
+        shares: of the levels, per task and form; None where any will do.
+        pairs: share of the items of a task and form, judgments aside, that should stand in pairs.
         per_fact: most forms of one fact.
-        levels, spread: of what was dealt so far; open-ended answers are dealt first and prefer the value that is least
-            crowded, then the level that is missing.
-
-    Raises:
-        ValueError: it is not possible.
     """
-    can = [{plan.question_type: plan for plan in forms} for forms in facts]
-    level_of = [level.get(forms[0].group_id, "") for forms in facts]
-    names = set(level_of)
-    rest = [min(per_fact, len(forms)) for forms in can]
-    left = {form: wanted[form] for form in _TURNS if wanted.get(form)}
-    supply = Counter((frozenset(forms), count) for forms, count in zip(can, rest, strict=True))
-    dealt: list[QuestionPlan] = []
-    for form in list(left):
-        for _ in range(wanted[form]):
-            able = [k for k, forms in enumerate(can) if form in forms and rest[k]]
-            behind = {name: levels.count_missing(task, form, name) for name in names}
-            crowd = dict.fromkeys(able, 0.0)
-            if form == "open-ended":
-                crowd = {k: spread.measure_crowding(f"{task}/{can[k][form].ask}", can[k][form].value) for k in able}
-            able.sort(key=lambda k: (crowd[k], -behind[level_of[k]]))
-            left[form] -= 1
-            for k in able:
-                before, after = (frozenset(can[k]), rest[k]), (frozenset(can[k].keys() - {form}), rest[k] - 1)
-                supply[before] -= 1
-                supply[after] += 1
-                if _is_possible(supply, left):
-                    plan = can[k].pop(form)
-                    rest[k] -= 1
-                    dealt.append(plan)
-                    levels.take(task, form, level_of[k])
-                    if form == "open-ended":
-                        spread.take(f"{task}/{plan.ask}", plan.value)
-                    break
-                supply[before] += 1
-                supply[after] -= 1
-            else:
-                raise ValueError(f"{dict(wanted)} cannot be dealt out to {len(facts)} facts, {per_fact} forms each")
-    return dealt
+
+    def __init__(
+        self, level: Mapping[str, str], shares: Mapping[str, float] | None, pairs: float, per_fact: int
+    ) -> None:
+        self._level, self._shares, self._pairs, self._per_fact = level, shares, pairs, per_fact
+        self._taken: dict[tuple[str, QuestionType], Counter[str]] = defaultdict(Counter)
+        # What a scene is due and cannot give, or gives by rounding up, is carried over to the next one.
+        self._due: dict[tuple[str, QuestionType], float] = defaultdict(lambda: 0.5)
+        self._spread = Spread()
+
+    def pick(self, facts: Sequence[Sequence[QuestionPlan]], wanted: Mapping[QuestionType, int]) -> list[QuestionPlan]:
+        """As many questions per form as wanted; no fact is asked in more than `per_fact` forms.
+
+        A fact that is asked from both sides gives two questions. While pairs are due, facts with another side come
+        first; then, if open-ended, those with the least crowded answer; then those of the level that misses most.
+
+        Args:
+            facts: of one task in one scene, each in all forms in which it can be asked; earlier ones are preferred.
+            wanted: how many questions per form.
+
+        Raises:
+            ValueError: it is not possible, see `quotas`.
+        """
+        can = [{plan.question_type: plan for plan in forms} for forms in facts]
+        rest = [min(self._per_fact, len(forms)) for forms in can]
+        left = {form: wanted[form] for form in _TURNS if wanted.get(form)}
+        room = Counter((frozenset(forms), count) for forms, count in zip(can, rest, strict=True))
+        picked: list[QuestionPlan] = []
+        for form in list(left):
+            key = facts[0][0].task, form
+            if form != "judgment":
+                self._due[key] += self._pairs * left[form] / 2
+            while left[form]:
+                pairs_due = left[form] >= 2 and self._due[key] >= 1
+                able = [k for k, forms in enumerate(can) if form in forms and rest[k]]
+                left[form] -= 1
+                for k in self._rank(able, [can[k][form] for k in able], pairs_due):
+                    before, after = (frozenset(can[k]), rest[k]), (frozenset(can[k].keys() - {form}), rest[k] - 1)
+                    room[before] -= 1
+                    room[after] += 1
+                    if _is_possible(room, left):
+                        break
+                    room[before] += 1
+                    room[after] -= 1
+                else:
+                    raise ValueError(
+                        f"{dict(wanted)} cannot be picked of {len(facts)} facts, {self._per_fact} forms each"
+                    )
+                plan = can[k].pop(form)
+                rest[k] -= 1
+                plan = replace(plan, difficulty=self._level.get(plan.group_id, ""))
+                if pairs_due and plan.counterpart_kind:
+                    self._due[key] -= 1
+                    left[form] -= 1
+                    plan = replace(plan, paired=True)
+                    picked.append(self._take(replace(plan, side=plan.counterpart_kind)))
+                picked.append(self._take(plan))
+        return picked
+
+    def _rank(self, places: Sequence[int], plans: Sequence[QuestionPlan], pairs_due: bool) -> list[int]:
+        taken = self._taken[plans[0].task, plans[0].question_type] if plans else Counter()
+        ranked = []
+        for k, plan in zip(places, plans, strict=True):
+            level = self._level.get(plan.group_id, "")
+            lacking = self._shares.get(level, 0.0) * (taken.total() + 1) - taken[level] if self._shares else 0.0
+            crowd = self._spread.measure_crowding(_name_kind(plan), plan.value) if _is_open(plan) else 0.0
+            ranked.append((pairs_due and not plan.counterpart_kind, crowd, -lacking, k))
+        return [k for *_, k in sorted(ranked)]
+
+    def _take(self, plan: QuestionPlan) -> QuestionPlan:
+        self._taken[plan.task, plan.question_type][plan.difficulty] += 1
+        if _is_open(plan):
+            self._spread.take(_name_kind(plan), plan.value)
+        return plan
+
+
+def _is_open(plan: QuestionPlan) -> bool:
+    return plan.question_type == "open-ended"
+
+
+def _name_kind(plan: QuestionPlan) -> str:
+    return f"{plan.task}/{plan.ask}"
 
 
 def _is_possible(supply: Mapping[tuple[frozenset[QuestionType], int], int], left: Mapping[QuestionType, int]) -> bool:
-    """Whether facts that can still take some forms, some times each, hold what is left (R(A) of `quotas`)."""
+    """Whether facts that can still take some forms, some times each, have room for what is left (R(A) of `quotas`)."""
     for size in range(1, len(left) + 1):
         for chosen in itertools.combinations(left, size):
             wanted = sum(left[form] for form in chosen)

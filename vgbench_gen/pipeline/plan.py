@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 from vgbench_gen.core.rng import hash_stably, rng_for
 from vgbench_gen.core.types import QuestionType
-from vgbench_gen.pipeline.pick import Levels, Pairing, Spread, deal
-from vgbench_gen.pipeline.question_plan import Key, QuestionPlan
-from vgbench_gen.pipeline.quotas import ITEMS, QuotaScene, SceneSupply, Targets, solve
+from vgbench_gen.pipeline.pick import Picker
+from vgbench_gen.pipeline.question_plan import QuestionPlan
+from vgbench_gen.pipeline.quotas import ITEMS, Targets, TaskScene, Total, solve
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.tasks.base import Task
 
@@ -43,26 +43,25 @@ def read_targets(recipe: Recipe, formats: Mapping[str, Forms], scenes: Iterable[
         formats: the forms of each task that is asked.
         scenes: (source, id) of all scenes with facts; a source's share per scene follows from their number.
     """
-    cells: dict[tuple[str, QuestionType], int] = {}
-    per_task: dict[str, int] = {}
+    totals: dict[Total, int]
     if recipe.items:
-        cells = {(task, form): n for task, forms in recipe.items.items() for form, n in forms.items() if n}
+        totals = {("task", task, form): n for task, forms in recipe.items.items() for form, n in forms.items() if n}
     elif recipe.items_per_task:
-        per_task = dict.fromkeys(formats, recipe.items_per_task)
+        totals = {("task", task, ""): recipe.items_per_task for task in formats}
     else:
-        for task, forms in formats.items():
-            cells |= {(task, form): recipe.items_per_cell for form in forms}
-    totals = Counter(per_task)
-    for (task, _), count in cells.items():
-        totals[task] += count
+        totals = {("task", task, form): recipe.items_per_cell for task, forms in formats.items() for form in forms}
+    per_task: Counter[str] = Counter()
+    for (_, task, _), count in totals.items():
+        per_task[task] += count
     caps = {}
     for source, number in Counter(source for source, _ in set(scenes)).items():
-        for task, total in totals.items():
+        for task, total in per_task.items():
             most = recipe.limits.scene_items(total, number)
             if most < total:
                 caps[task, source] = most
-    limits = recipe.limits.forms_per_fact
-    return Targets(cells, per_task, dict(recipe.sources), dict(recipe.splits), caps, limits)
+    totals |= {("source", name, ""): n for name, n in recipe.sources.items()}
+    totals |= {("split", name, ""): n for name, n in recipe.splits.items()}
+    return Targets(totals, caps, recipe.limits.forms_per_fact)
 
 
 def choose(plans: Iterable[QuestionPlan], recipe: Recipe, formats: Mapping[str, Forms]) -> Plan:
@@ -74,73 +73,43 @@ def choose(plans: Iterable[QuestionPlan], recipe: Recipe, formats: Mapping[str, 
     facts: dict[str, list[QuestionPlan]] = defaultdict(list)
     for plan in plans:
         facts[plan.group_id].append(plan)
+    seed = str(recipe.seed)
     level = grade_difficulty((forms[0] for forms in facts.values()), stress=recipe.margins == "recorded")
-    by_scene: dict[tuple[str, QuotaScene], list[list[QuestionPlan]]] = defaultdict(list)
-    for forms in facts.values():
-        first = forms[0]
-        order = hash_stably(str(recipe.seed), "scene", first.task, first.source, first.scene_id)
-        scene = QuotaScene(first.source, first.split, first.scene_id, order)
-        # A fact that no form takes still counts as one of its scene and of its level.
-        by_scene[first.task, scene].append([plan for plan in forms if not plan.rejection_reason])
+    by_scene: dict[tuple[str, str, str, str], list[list[QuestionPlan]]] = defaultdict(list)
+    for first, *others in facts.values():
+        # A fact that no form takes counts as one of its level, and nowhere else.
+        if forms := [plan for plan in (first, *others) if not plan.rejection_reason]:
+            by_scene[first.task, first.source, first.split, first.scene_id].append(forms)
+    places = {
+        TaskScene(task, hash_stably(seed, "scene", task, source, scene_id), source, split, scene_id): sorted(
+            members, key=lambda forms: hash_stably(seed, "turn", forms[0].group_id)
+        )
+        for (task, source, split, scene_id), members in by_scene.items()
+    }
+    supply = {
+        place: Counter(frozenset(plan.question_type for plan in forms) for forms in members)
+        for place, members in places.items()
+    }
     targets = read_targets(recipe, formats, {(plan.source, plan.scene_id) for plan in plans})
-    supplies = [
-        SceneSupply(task, scene, Counter(frozenset(p.question_type for p in forms) for forms in members if forms))
-        for (task, scene), members in by_scene.items()
-    ]
-    wanted: dict[tuple[str, QuotaScene], dict[QuestionType, int]] = defaultdict(dict)
-    for cell, count in solve(supplies, targets).items():
-        wanted[cell.task, cell.scene][cell.form] = count
-    chosen, gave_way = _deal_scenes(by_scene, wanted, level, recipe)
-    chosen.sort(key=lambda p: (p.task, p.question_type, p.group_id, p.side))
-    unchosen = _list_unchosen(plans, chosen, targets, gave_way)
-    return Plan(deal_letters(chosen, recipe.seed), unchosen, targets)
-
-
-def _deal_scenes(
-    by_scene: Mapping[tuple[str, QuotaScene], list[list[QuestionPlan]]],
-    wanted: Mapping[tuple[str, QuotaScene], Mapping[QuestionType, int]],
-    level: Mapping[str, str],
-    recipe: Recipe,
-) -> tuple[list[QuestionPlan], set[Key]]:
-    """(the questions that are asked, those that gave up their place for the other half of a pair)."""
-    levels = Levels(recipe.difficulty.shares if recipe.difficulty else None)
-    pairing, spread = Pairing(recipe.pairs), Spread()
+    picker = Picker(
+        level, recipe.difficulty.shares if recipe.difficulty else None, recipe.pairs, targets.forms_per_fact
+    )
     chosen: list[QuestionPlan] = []
-    gave_way: set[Key] = set()
-    for (task, scene), members in sorted(by_scene.items(), key=lambda pair: (pair[0][0], pair[0][1].order)):
-        if (task, scene) not in wanted:
-            continue
-        facts = [forms for forms in members if forms]
-        facts.sort(key=lambda forms: hash_stably(str(recipe.seed), "turn", forms[0].group_id))
-        limit = recipe.limits.forms_per_fact
-        dealt = deal(task, facts, level, wanted[task, scene], limit, levels, spread)
-        for form in ITEMS:
-            entries = [replace(p, difficulty=level[p.group_id]) for p in dealt if p.question_type == form]
-            able = [(bool(entry.counterpart_kind), entry.difficulty) for entry in entries]
-            for twice, none in pairing.find_exchanges(task, form, able, levels) if form != "judgment" else ():
-                gave_way.add(entries[none].key)
-                entries[none] = replace(entries[twice], side=entries[twice].counterpart_kind, paired=True)
-                entries[twice] = replace(entries[twice], paired=True)
-            chosen += entries
-    return chosen, gave_way
-
-
-def _list_unchosen(
-    plans: Sequence[QuestionPlan], chosen: Sequence[QuestionPlan], targets: Targets, gave_way: set[Key]
-) -> list[tuple[QuestionPlan, str]]:
+    for place, wanted in sorted(solve(supply, targets).items()):
+        chosen += picker.pick(places[place], wanted)
+    chosen.sort(key=lambda p: (p.task, p.question_type, p.group_id, p.side))
     asked = {plan.key for plan in chosen}
-    times = Counter(plan.group_id for plan in chosen if not plan.side)
-    rest = []
-    for plan in plans:
-        if plan.key in asked:
-            continue
-        reason = plan.rejection_reason
-        if not reason and plan.key in gave_way:
-            reason = "pair_took_place"
-        if not reason:
-            reason = "asked_otherwise" if times[plan.group_id] >= targets.forms_per_fact else "cell_full"
-        rest.append((plan, reason))
-    return rest
+    times = Counter(name for name, _ in asked)
+    unchosen = [
+        (
+            plan,
+            plan.rejection_reason
+            or ("asked_otherwise" if times[plan.group_id] >= targets.forms_per_fact else "cell_full"),
+        )
+        for plan in plans
+        if plan.key not in asked
+    ]
+    return Plan(deal_letters(chosen, recipe.seed), unchosen, targets)
 
 
 def grade_difficulty(facts: Iterable[QuestionPlan], stress: bool) -> dict[str, str]:
@@ -175,19 +144,14 @@ def deal_letters(chosen: Sequence[QuestionPlan], seed: int) -> list[QuestionPlan
     for k, plan in enumerate(chosen):
         if plan.question_type == "multi-choice":
             by_cell[plan.task, plan.source, plan.places].append(k)
-    placed = list(chosen)
+    placed, form = list(chosen), "multi-choice"
     for (task, source, size), members in sorted(by_cell.items()):
-        members.sort(key=lambda k: _letter_rank(chosen[k]))
+        members.sort(key=lambda k: hash_stably(*filter(None, ("letter", chosen[k].group_id, form, chosen[k].side))))
         for block in range(0, len(members), size):
-            letters = rng_for(seed, "letters", task, source, "multi-choice", str(block)).permutation(size)
+            letters = rng_for(seed, "letters", task, source, form, str(block)).permutation(size)
             for k, letter in zip(members[block : block + size], letters, strict=False):
                 placed[k] = replace(chosen[k], letter=int(letter))
     return placed
-
-
-def _letter_rank(plan: QuestionPlan) -> str:
-    side = (plan.side,) if plan.side else ()
-    return hash_stably("letter", plan.group_id, "multi-choice", *side)
 
 
 def letter_counts(chosen: Iterable[QuestionPlan]) -> dict[str, list[int]]:

@@ -4,16 +4,17 @@ Facts of one task in one scene that can be asked in the same forms are interchan
 (task, scene, form), not facts. Let R(A) be the sum over the facts of a scene of min(forms per fact, forms in A that
 the fact can take). Counts can be dealt out to facts exactly when every set A of forms takes at most R(A): each fact
 is a uniform matroid over its forms, and bases of a sum of matroids are sums of bases (J. Edmonds, "Submodular
-functions, matroids, and certain polyhedra", 1970). HiGHS solves two kinds of integer programmes: one for the cells
-(task, form, source, split) against all totals, with every scene's limits in place, and one per block of scenes that
-the totals do not tell apart, for an even spread. Nothing here knows what a fact says.
+functions, matroids, and certain polyhedra", 1970). HiGHS solves two kinds of integer programmes: one over everything,
+which says how many each cell (block, form) gets, and one per block, which spreads that evenly over its scenes. A block
+is the scenes of a task that no total tells apart. Nothing here knows what a fact says.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections import defaultdict
+from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -29,59 +30,36 @@ if TYPE_CHECKING:
     from scipy.optimize._milp import _OptionsMILP
 
 ITEMS: Mapping[QuestionType, int] = {"judgment": 2, "multi-choice": 1, "open-ended": 1}  # rows that one fact gives
-_FAR_SHARE = 0.25  # being off by more than this share of what is due costs more, so that one cell never bears it all
-_FAR_COST = 4.0
 _FIT_ROUNDS = 200
-_NODES = 1000  # how evenly things are spread is not worth more; a count, not a time, so that the result stays the same
+_NODES = 1000  # how evenly facts are spread is not worth more; a count, not a time, so that the result stays the same
 
+Total = tuple[str, str, str]
+"""("task", name, form), ("task", name, "") over its forms, ("source", name, "") or ("split", name, "")."""
 Terms = list[tuple[int, float]]
 
 
-class QuotaScene(NamedTuple):
-    """One scene."""
+class TaskScene(NamedTuple):
+    """One task in one scene. Ties are settled by `order`, which is the caller's."""
 
+    task: str
+    order: str
     source: str
     split: str
     scene_id: str
-    order: str = ""
-    """Text that puts scenes in an order of their own; what is left open is settled by it."""
 
 
-class QuotaCell(NamedTuple):
-    """Facts of one task, asked in one form, in one scene."""
-
-    task: str
-    scene: QuotaScene
-    form: QuestionType
-
-
-@dataclass(frozen=True, slots=True)
-class SceneSupply:
-    """How many facts of one task a scene has."""
-
-    task: str
-    scene: QuotaScene
-    counts: Mapping[frozenset[QuestionType], int]
-    """The forms that a fact can be asked in -> how many such facts there are."""
-
-    def rank(self, forms: Iterable[QuestionType], per_fact: int) -> int:
-        """Most questions in these forms when no fact is asked in more than `per_fact` of them."""
-        wanted = frozenset(forms)
-        return sum(count * min(per_fact, len(wanted & can)) for can, count in self.counts.items())
+Cell = tuple[TaskScene, QuestionType]
+Supply = Mapping[TaskScene, Mapping[frozenset[QuestionType], int]]
+"""The forms that a fact can be asked in -> how many such facts a place has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Targets:
     """Totals in items, of which twins count as two, and limits."""
 
-    cells: Mapping[tuple[str, QuestionType], int] = field(default_factory=dict)
-    """Items per (task, form)."""
-    tasks: Mapping[str, int] = field(default_factory=dict)
-    """Items per task over all its forms; a task stands in one of the two."""
-    sources: Mapping[str, int] = field(default_factory=dict)
-    """Items per source over all tasks, empty where not fixed."""
-    splits: Mapping[str, int] = field(default_factory=dict)
-    """Items per split over all tasks, empty where not fixed."""
+    totals: Mapping[Total, int]
+    """Each task that is asked has one for all its forms or one per form. Sources, or splits, that are not among the
+    totals give nothing where others are."""
     caps: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """(task, source) -> most items in one scene."""
     forms_per_fact: int = 1
@@ -90,37 +68,42 @@ class Targets:
     @property
     def total(self) -> int:
         """Items asked for."""
-        return sum(self.cells.values()) + sum(self.tasks.values())
+        return sum(count for (kind, _, _), count in self.totals.items() if kind == "task")
 
-    def forms(self, task: str) -> list[QuestionType]:
-        """Forms that items of a task may take."""
-        return [form for form in ITEMS if task in self.tasks or self.cells.get((task, form))]
+    def list_totals(self, place: TaskScene, form: QuestionType) -> list[Total]:
+        """The totals that a question counts against; empty where the totals have no room for it."""
+        keys = [("task", place.task, form), ("task", place.task, ""), ("source", place.source, "")]
+        found = [key for key in (*keys, ("split", place.split, "")) if key in self.totals]
+        return found if {kind for kind, _, _ in found} == self._kinds else []
 
-    def block(self, task: str, scene: QuotaScene) -> tuple[str, str, str]:
-        """Scenes of one block can be exchanged for a task without touching any total."""
-        return task, scene.source if self.sources else "", scene.split if self.splits else ""
+    def find_block(self, place: TaskScene) -> TaskScene:
+        """The place without what no total tells apart."""
+        kinds = self._kinds
+        return TaskScene(place.task, "", place.source * ("source" in kinds), place.split * ("split" in kinds), "")
+
+    @property
+    def _kinds(self) -> set[str]:
+        return {kind for kind, _, _ in self.totals}
 
 
-def solve(supplies: Sequence[SceneSupply], targets: Targets) -> dict[QuotaCell, int]:
-    """Facts to ask per cell: as many items as the totals allow, cells near proportional, scenes as even as can be.
+def solve(supply: Supply, targets: Targets) -> dict[TaskScene, dict[QuestionType, int]]:
+    """Facts to ask per place and form: as many items as the totals allow, cells near proportional, scenes even.
 
     No total is ever exceeded. Where all of them can be met at once, they are; otherwise the number of items missing in
-    all is the smallest possible. The order of `supplies` does not matter.
+    all is the smallest possible. The order of `supply` does not matter.
 
     Raises:
-        VGBenchError: the solver found nothing where something exists.
+        VGBenchError: the solver failed.
     """
-    supplies = sorted(supplies, key=lambda s: (s.task, s.scene.order, s.scene))
-    amounts = _solve_cells(supplies, targets)
-    blocks: dict[tuple[str, str, str], list[SceneSupply]] = defaultdict(list)
-    for supply in supplies:
-        blocks[targets.block(supply.task, supply.scene)].append(supply)
-    result: dict[QuotaCell, int] = {}
-    for block, members in blocks.items():
-        wanted = {form: amounts[*block, form] for form in ITEMS if amounts.get((*block, form))}
-        if wanted:
-            result |= _spread(members, wanted, targets)
-    return result
+    blocks: dict[TaskScene, list[TaskScene]] = defaultdict(list)
+    for place in sorted(supply):
+        blocks[targets.find_block(place)].append(place)
+    amounts = _solve_cells(blocks, supply, targets)
+    found: dict[TaskScene, dict[QuestionType, int]] = {}
+    for block, places in blocks.items():
+        if wanted := {form: amounts[block, form] for form in ITEMS if amounts.get((block, form))}:
+            found |= _spread(places, wanted, supply, targets)
+    return found
 
 
 class _Model:
@@ -129,49 +112,55 @@ class _Model:
     def __init__(self) -> None:
         self.upper: list[float] = []
         self.cost: list[float] = []
-        self.whole: list[int] = []
+        self.whole: list[bool] = []
         self.rows: list[tuple[float, Terms, float]] = []
 
     def add_variable(self, upper: float = math.inf, cost: float = 0.0, whole: bool = True) -> int:
         self.upper.append(upper)
         self.cost.append(cost)
-        self.whole.append(int(whole))
+        self.whole.append(whole)
         return len(self.upper) - 1
 
-    def add_row(self, low: float, terms: Terms, high: float) -> None:
-        self.rows.append((low, terms, high))
+    def add_near(self, low: float, terms: Terms, high: float, cost: float) -> None:
+        """Costs for each whole step outside of the two limits."""
+        self.rows.append((-math.inf, [*terms, (self.add_variable(cost=cost, whole=False), -1)], high))
+        self.rows.append((low, [*terms, (self.add_variable(cost=cost, whole=False), 1)], math.inf))
 
-    def add_near(self, terms: Terms, due: float, cost: float) -> None:
-        """Costs for being away from `due`; free between the whole numbers around it, so that optima stay whole."""
-        reach = max(1.0, _FAR_SHARE * due)
-        over, far_over = self.add_variable(reach, cost, False), self.add_variable(math.inf, _FAR_COST * cost, False)
-        under, far_under = self.add_variable(reach, cost, False), self.add_variable(math.inf, _FAR_COST * cost, False)
-        self.add_row(-math.inf, [*terms, (over, -1), (far_over, -1)], math.ceil(due - 1e-9))
-        self.add_row(math.floor(due + 1e-9), [*terms, (under, 1), (far_under, 1)], math.inf)
+    def add_facts(
+        self, counts: Mapping[frozenset[QuestionType], int], forms: Iterable[QuestionType], cap: float, per_fact: int
+    ) -> dict[QuestionType, int]:
+        """How many questions a place gives per form, within R(A) and the cap in items: form -> variable."""
+        upper = {form: min(count_room(counts, [form], per_fact), cap // ITEMS[form]) for form in forms}
+        place = {form: self.add_variable(most) for form, most in upper.items() if most > 0}
+        for size in range(2, len(place) + 1):
+            for chosen in itertools.combinations(place, size):
+                room = count_room(counts, chosen, per_fact)
+                if room < sum(upper[form] for form in chosen):
+                    self.rows.append((0, [(place[form], 1) for form in chosen], room))
+        if sum(ITEMS[form] * upper[form] for form in place) > cap:
+            self.rows.append((0, [(k, ITEMS[form]) for form, k in place.items()], cap))
+        return place
 
-    def solve(self, nodes: int | None = _NODES) -> FloatArray | None:
-        """The values, or None where no values satisfy all rows; the best found within so many nodes (None: the best).
+    def solve(self, nodes: int | None = _NODES) -> FloatArray:
+        """The values: the best within so many nodes, or where there are none yet, and for None, the best of all.
 
         Raises:
-            VGBenchError: the solver ended with neither.
+            VGBenchError: the solver found none.
         """
-        sizes = [len(terms) for _, terms, _ in self.rows]
-        columns = np.array([k for _, terms, _ in self.rows for k, _ in terms], dtype=np.int32)
-        values = np.array([v for _, terms, _ in self.rows for _, v in terms], dtype=np.float64)
-        table = csr_array((values, columns, np.cumsum([0, *sizes])), shape=(len(self.rows), len(self.upper)))
-        table.sum_duplicates()
+        lows, terms, highs = zip(*self.rows, strict=True)
+        columns, values = zip(*itertools.chain.from_iterable(terms), strict=True)
+        starts = np.cumsum([0, *map(len, terms)])
+        table = csr_array((values, np.array(columns, dtype=np.int32), starts), shape=(len(terms), len(self.upper)))
         options: _OptionsMILP = {"mip_rel_gap": 0.0}
         if nodes is not None:
             options["node_limit"] = nodes
         found = milp(
             np.array(self.cost),
-            integrality=np.array(self.whole),
+            integrality=np.array(self.whole, dtype=int),
             bounds=Bounds(0, np.array(self.upper)),
-            constraints=LinearConstraint(table, [low for low, _, _ in self.rows], [high for _, _, high in self.rows]),
+            constraints=LinearConstraint(table, lows, highs),
             options=options,
         )
-        if found.status == 2:
-            return None
         if found.x is None and nodes is not None:
             return self.solve(None)
         if found.x is None:
@@ -179,163 +168,86 @@ class _Model:
         return np.asarray(found.x, dtype=np.float64)
 
 
-def _add_scene(
-    model: _Model, supply: SceneSupply, forms: Sequence[QuestionType], targets: Targets
-) -> dict[QuestionType, int]:
-    """Unknowns of one task in one scene under its limits: form -> variable."""
-    ranks = {form: supply.rank([form], targets.forms_per_fact) for form in forms}
-    cap = targets.caps.get((supply.task, supply.scene.source), math.inf)
-    upper = {form: min(ranks[form], cap // ITEMS[form]) for form in forms}
-    place = {form: model.add_variable(upper[form]) for form in forms if upper[form] > 0}
-    for size in range(2, len(place) + 1):
-        for chosen in itertools.combinations(place, size):
-            rank = supply.rank(chosen, targets.forms_per_fact)
-            if rank < sum(upper[form] for form in chosen):
-                model.add_row(0, [(place[form], 1) for form in chosen], rank)
-    if sum(ITEMS[form] * upper[form] for form in place) > cap:
-        model.add_row(0, [(k, ITEMS[form]) for form, k in place.items()], cap)
-    return place
+def count_room(counts: Mapping[frozenset[QuestionType], int], forms: Iterable[QuestionType], per_fact: int) -> int:
+    """R(A): most questions in these forms when no fact is asked in more than `per_fact` of them."""
+    return sum(count * min(per_fact, len(can.intersection(forms))) for can, count in counts.items())
 
 
-def _solve_cells(supplies: Sequence[SceneSupply], targets: Targets) -> dict[tuple[str, str, str, QuestionType], int]:
-    """Facts per (task, source, split, form); source and split are "" where the totals do not tell them apart."""
+def _solve_cells(blocks: Mapping[TaskScene, Sequence[TaskScene]], supply: Supply, targets: Targets) -> dict[Cell, int]:
     model = _Model()
-    cells: dict[QuotaCell, int] = {}
-    for supply in supplies:
-        for form, k in _add_scene(model, supply, targets.forms(supply.task), targets).items():
-            cells[QuotaCell(supply.task, supply.scene, form)] = k
-    if not cells:
-        return {}
-    for limit, members in _list_totals(cells, targets):
-        model.add_row(0, members, limit)
-    blocks: dict[tuple[str, str, str, QuestionType], Terms] = defaultdict(list)
-    for cell, k in cells.items():
-        blocks[*targets.block(cell.task, cell.scene), cell.form].append((k, 1))
-    plain = len(model.cost)
-    for key, due in _share_out(list(blocks), targets).items():
-        model.add_near(blocks[key], due, 1 / math.sqrt(1 + due))
-    everything: Terms = [(k, ITEMS[cell.form]) for cell, k in cells.items()]
-    model.add_row(targets.total, everything, targets.total)
+    cells: dict[Cell, Terms] = defaultdict(list)
+    for block, places in blocks.items():
+        forms = [form for form in ITEMS if targets.list_totals(block, form)]
+        for place in places:
+            cap = targets.caps.get((place.task, place.source), math.inf)
+            for form, k in model.add_facts(supply[place], forms, cap, targets.forms_per_fact).items():
+                cells[block, form].append((k, ITEMS[form]))
+    members: dict[Total, list[Cell]] = defaultdict(list)
+    for cell in cells:
+        for total in targets.list_totals(*cell):
+            members[total].append(cell)
+    for total, counted in members.items():
+        model.rows.append((0, [term for cell in counted for term in cells[cell]], targets.totals[total]))
+    missing = model.add_variable(targets.total, cost=1)
+    everything = [term for terms in cells.values() for term in terms]
+    model.rows.append((targets.total, [*everything, (missing, 1)], targets.total))
+    model.upper[missing] = round(model.solve(None)[missing])
+    for (block, form), due in _share_out(list(cells), members, targets).items():
+        terms: Terms = [(k, 1) for k, _ in cells[block, form]]
+        # Free between the whole numbers around what is due, so that optima stay whole.
+        model.add_near(math.floor(due + 1e-9), terms, math.ceil(due - 1e-9), 1 / math.sqrt(1 + due))
     values = model.solve()
-    if values is None:
-        most = _find_most(model, plain, everything)
-        model.rows[-1] = (most, everything, most)
-        values = model.solve()
-        if values is None:
-            raise VGBenchError("planning items: HiGHS lost a solution that it had found; please report the recipe.")
-    return {key: sum(round(values[k]) for k, _ in terms) for key, terms in blocks.items()}
+    return {cell: sum(round(values[k]) for k, _ in terms) for cell, terms in cells.items()}
 
 
-def _find_most(model: _Model, plain: int, everything: Terms) -> int:
-    """Most items under the totals as upper limits; looks at the first `plain` variables only."""
-    bare = _Model()
-    bare.upper, bare.whole = model.upper[:plain], model.whole[:plain]
-    bare.cost = [0.0] * plain
-    for k, items in everything:
-        bare.cost[k] = -items
-    bare.rows = [row for row in model.rows[:-1] if all(k < plain for k, _ in row[1])]
-    values = bare.solve(None)
-    if values is None:
-        raise VGBenchError("planning items: HiGHS refused even the empty plan; please report the recipe.")
-    return sum(round(items) * round(values[k]) for k, items in everything)
-
-
-def _list_totals(cells: Mapping[QuotaCell, int], targets: Targets) -> list[tuple[int, Terms]]:
-    """(limit, items that count against it) for every total."""
-    counted: dict[tuple[str, ...], Terms] = defaultdict(list)
-    for cell, k in cells.items():
-        term = (k, float(ITEMS[cell.form]))
-        if cell.task in targets.tasks:
-            counted["task", cell.task].append(term)
-        else:
-            counted["cell", cell.task, cell.form].append(term)
-        if targets.sources:
-            counted["source", cell.scene.source].append(term)
-        if targets.splits:
-            counted["split", cell.scene.split].append(term)
-    limits: dict[tuple[str, ...], int] = {("task", task): n for task, n in targets.tasks.items()}
-    limits |= {("cell", task, form): n for (task, form), n in targets.cells.items()}
-    limits |= {("source", source): n for source, n in targets.sources.items()}
-    limits |= {("split", split): n for split, n in targets.splits.items()}
-    return [(limits.get(key, 0), terms) for key, terms in counted.items()]
-
-
-def _share_out(
-    keys: Sequence[tuple[str, str, str, QuestionType]], targets: Targets
-) -> dict[tuple[str, str, str, QuestionType], float]:
-    """Facts due to each cell when every total is shared out in proportion over the cells that exist.
+def _share_out(cells: Sequence[Cell], members: Mapping[Total, Sequence[Cell]], targets: Targets) -> dict[Cell, float]:
+    """Facts due to each cell when every total is shared out in proportion over its cells.
 
     Iterative proportional fitting (W. E. Deming, F. F. Stephan, 1940).
     """
-    weight = np.ones(len(keys))
-    for k, (task, _, _, form) in enumerate(keys):
-        if task in targets.tasks:  # forms of a task alike, as far as nothing else is said
-            weight[k] = 1 / sum(key[0] == task and key[3] == form for key in keys)
-    groups = _group_cells(keys, targets)
+    number = {cell: k for k, cell in enumerate(cells)}
+    alike = Counter((block.task, form) for block, form in cells)  # forms of a task share its total alike
+    weight = np.array([1 / alike[block.task, form] for block, form in cells])
+    groups = [([number[cell] for cell in counted], targets.totals[total]) for total, counted in members.items()]
     for _ in range(_FIT_ROUNDS):
-        for wanted, members in groups:
-            have = weight[members].sum()
-            if have > 0:
-                weight[members] *= wanted / have
-    return {key: float(weight[k]) / ITEMS[key[3]] for k, key in enumerate(keys)}
-
-
-def _group_cells(keys: Sequence[tuple[str, str, str, QuestionType]], targets: Targets) -> list[tuple[int, list[int]]]:
-    """(a total, places of the cells that it is over) for every total that has any."""
-    groups = [(n, [k for k, key in enumerate(keys) if key[0] == task]) for task, n in targets.tasks.items()]
-    groups += [(n, [k for k, key in enumerate(keys) if (key[0], key[3]) == cell]) for cell, n in targets.cells.items()]
-    groups += [(n, [k for k, key in enumerate(keys) if key[1] == source]) for source, n in targets.sources.items()]
-    groups += [(n, [k for k, key in enumerate(keys) if key[2] == split]) for split, n in targets.splits.items()]
-    return [(total, members) for total, members in groups if members]
+        for group, wanted in groups:
+            weight[group] *= wanted / max(weight[group].sum(), 1e-300)
+    return {cell: float(weight[k]) / ITEMS[cell[1]] for cell, k in number.items()}
 
 
 def _spread(
-    members: Sequence[SceneSupply], wanted: Mapping[QuestionType, int], targets: Targets
-) -> dict[QuotaCell, int]:
-    """Facts per cell within a block of one task: exactly `wanted` per form, scenes even in all and per form."""
+    places: Sequence[TaskScene], wanted: Mapping[QuestionType, int], supply: Supply, targets: Targets
+) -> dict[TaskScene, dict[QuestionType, int]]:
+    """Facts per place of a block and form: exactly `wanted` per form, scenes even in all and per form."""
     model = _Model()
-    places = [(supply, _add_scene(model, supply, list(wanted), targets)) for supply in members]
-    for form, count in wanted.items():
-        model.add_row(count, [(place[form], 1) for _, place in places if form in place], count)
-        _add_level_cost(
-            model, [([(place[form], 1)], model.upper[place[form]]) for _, place in places if form in place], count, 1
-        )
+    asked: dict[TaskScene, dict[QuestionType, int]] = {}
     loads: list[tuple[Terms, float]] = []
-    for supply, place in places:
-        if place:
-            rank = supply.rank(place, targets.forms_per_fact)
-            cap = targets.caps.get((supply.task, supply.scene.source), math.inf)
-            loads.append(([(k, 1) for k in place.values()], min(rank, cap)))
-    _add_level_cost(model, loads, sum(wanted.values()), 10)
+    for place in places:
+        cap = targets.caps.get((place.task, place.source), math.inf)
+        asked[place] = model.add_facts(supply[place], wanted, cap, targets.forms_per_fact)
+        if asked[place]:
+            room = min(count_room(supply[place], asked[place], targets.forms_per_fact), cap)
+            loads.append(([(k, 1) for k in asked[place].values()], room))
+    _add_level_costs(model, loads, sum(wanted.values()), 10)
+    for form, count in wanted.items():
+        of_form = [place[form] for place in asked.values() if form in place]
+        model.rows.append((count, [(k, 1) for k in of_form], count))
+        _add_level_costs(model, [([(k, 1)], model.upper[k]) for k in of_form], count, 1)
     values = model.solve()
-    if values is None:
-        raise VGBenchError(
-            "planning items: HiGHS found no spread of cells that it had filled; please report the recipe."
-        )
     return {
-        QuotaCell(supply.task, supply.scene, form): round(values[k])
-        for supply, place in places
-        for form, k in place.items()
-        if round(values[k])
+        place: {form: round(values[k]) for form, k in forms.items() if round(values[k])}
+        for place, forms in asked.items()
+        if any(round(values[k]) for k in forms.values())
     }
 
 
-def _add_level_cost(model: _Model, loads: Sequence[tuple[Terms, float]], total: int, cost: float) -> None:
-    """Costs for loads away from the water level: all alike, as far as each can hold it."""
+def _add_level_costs(model: _Model, loads: Sequence[tuple[Terms, float]], total: int, cost: float) -> None:
+    """Costs for loads away from the water level: all alike, as far as each has room."""
     level = find_water_level([room for _, room in loads], total)
     for terms, room in loads:
-        over, under = model.add_variable(cost=cost, whole=False), model.add_variable(cost=cost, whole=False)
-        model.add_row(-math.inf, [*terms, (over, -1)], level)
-        model.add_row(min(room, level - 1), [*terms, (under, 1)], math.inf)
+        model.add_near(min(room, level - 1), terms, level, cost)
 
 
 def find_water_level(rooms: Sequence[float], total: int) -> int:
     """Smallest whole level to which vessels of these sizes must be filled to hold `total`; 0 for nothing."""
-    low, high = 0, max(total, 0)
-    while low < high:
-        middle = (low + high) // 2
-        if sum(min(room, middle) for room in rooms) >= total:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    return bisect_left(range(max(total, 0)), total, key=lambda level: sum(int(min(room, level)) for room in rooms))

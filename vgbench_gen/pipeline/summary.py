@@ -15,7 +15,7 @@ _HEADS = ("task", "source", "facts", "rejects", *QUESTION_TYPES, "main rejection
 _DRAFTS, _FEW_KEPT, _LOST = 20, 5, 0.9  # of so many drafts and more, fewer facts than that, and this share lost
 # Reasons of facts that the recipe has no place for: nothing is missing there.
 _NOT_WANTED = frozenset({
-    "cell_full", "asked_otherwise", "pair_took_place", "not_in_recipe", "source_not_in_recipe", "split_not_in_recipe"
+    "cell_full", "asked_otherwise", "not_in_recipe", "source_not_in_recipe", "split_not_in_recipe"
 })  # fmt: skip
 
 

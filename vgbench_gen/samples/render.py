@@ -142,9 +142,11 @@ class RoomWorld:
                 rays = make_rays(camera, world_from_camera, u + du, v + dv)
                 mean += np.minimum(self._look_along(camera, facing, gloss, rays)[0], _BRIGHTEST)
             flat_color[:, at] = mean / np.float32(len(_SUBSAMPLES) + 1)
+        shown = self._develop(camera, color)
+        del color, flat_color  # the largest picture of all, before two more are made
         face = face[: camera.height, : camera.width]
         depth = _keep_hits(depth[: camera.height, : camera.width], face)
-        return RenderedView(self._develop(camera, color), depth, self._find_instances(face), cells)
+        return RenderedView(shown, depth, self._find_instances(face), cells)
 
     def make_surface(self, edge_m: float = 0.05) -> WorldSurface:
         mesh = self._mesh

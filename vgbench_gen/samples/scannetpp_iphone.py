@@ -43,10 +43,12 @@ def write_iphone(capture: Capture, spec: SampleSpec, file_from_world: FloatArray
     with open_video(folder / "rgb.mkv", camera.size, _FPS, _CRF) as append:
         for number, pose in enumerate(poses):
             look = capture.world.look(lens.pinhole, pose)
-            append(expose_frame(lens.color(look.color), camera, capture, spec, number))
             exact, _, cosine = capture.world.render_depth(depth_lens.pinhole, pose, look)
             seen = depth_lens.nearest(exact), depth_lens.nearest(cosine.astype(np.float32))
             depths.append(simulate_lidar(*seen, make_rng(spec, "depth", number))[0])
+            color = lens.color(look.color)
+            del look, exact, cosine  # a picture and its depth are large
+            append(expose_frame(color, camera, capture, spec, number))
     white = np.full((camera.height, camera.width, 3), 255, np.uint8)
     with open_video(folder / "rgb_mask.mkv", camera.size, _FPS, _MASK_CRF) as append:
         for _ in poses:

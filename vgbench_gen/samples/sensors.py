@@ -29,6 +29,7 @@ _LIDAR_WAVY, _LIDAR_WAVY_M, _LIDAR_FINE = 2e-3, 1.5e-3, 6e-4
 _LASER_ERROR_M = 5e-4
 _SHADOW_SLACK_PX = 0.5
 _GRAIN_PX = 1024  # side of the field of grain
+_GRAIN_ROWS = 64  # that are worked on at a time, for memory's sake
 _SHAKE_PX = 7  # side of the kernel that smears pictures a little
 _STEP = 0.05  # neighbours that differ by more than this share of the nearer one are no surface
 
@@ -141,12 +142,15 @@ def smear_motion(color: npt.NDArray[np.uint8], camera: Camera, rng: np.random.Ge
     axis = rng.standard_normal(3) * (1.0, 1.0, 0.3)
     axis *= np.radians(rng.uniform(0.6, 1.1)) / np.linalg.norm(axis)
     steps = np.linspace(-0.5, 0.5, 9)
-    total = np.zeros(color.shape, np.float32)
+    total = np.zeros(color.shape, np.uint16)
     for step in steps:
         R = cv2.Rodrigues(step * axis)[0]
         moved = camera.K @ R @ np.linalg.inv(camera.K)
-        total += cv2.warpPerspective(color, moved, camera.size, flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT)
-    return np.rint(total / len(steps)).astype(np.uint8)
+        seen = cv2.warpPerspective(color, moved, camera.size, flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT)
+        total += np.asarray(seen, np.uint8)
+    total += len(steps) // 2  # to the nearest: an odd number of pictures has no ties
+    total //= len(steps)
+    return total.astype(np.uint8)
 
 
 def shake(color: npt.NDArray[np.uint8], way_px: FloatArray, sharpen: float = 0.0) -> npt.NDArray[np.uint8]:
@@ -174,11 +178,15 @@ def add_grain(color: npt.NDArray[np.uint8], deviation: float, rng: np.random.Gen
     """
     field = _make_grain()
     rows, columns = ((np.arange(size) + rng.integers(_GRAIN_PX)) % _GRAIN_PX for size in color.shape[:2])
-    grain = np.take(np.take(field, rows, axis=0), columns, axis=1)
     by_level = (deviation * (1.35 - 0.7 * np.arange(256) / 255)).astype(np.float32)
-    grain *= cv2.LUT(color[..., 1], by_level)
-    whole = np.asarray(np.rint(grain, out=grain), np.int16)
-    return np.asarray(cv2.add(color, cv2.merge([whole] * 3), dtype=cv2.CV_8U), np.uint8)
+    grainy = np.empty_like(color)
+    for low in range(0, len(color), _GRAIN_ROWS):
+        band = slice(low, low + _GRAIN_ROWS)
+        grain = np.take(np.take(field, rows[band], axis=0), columns, axis=1)
+        grain *= cv2.LUT(color[band, :, 1], by_level)
+        whole = np.asarray(np.rint(grain, out=grain), np.int16)
+        grainy[band] = cv2.add(color[band], cv2.merge([whole] * 3), dtype=cv2.CV_8U)
+    return grainy
 
 
 @lru_cache(maxsize=1)
