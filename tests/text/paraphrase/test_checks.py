@@ -209,22 +209,24 @@ KEPT_WORDS = [
 
 
 NUMBER = re.compile(r"(?<![\w.{])[0-9]+(?![\w}])")
+FILLED = {pair: fill_text(GOOD[pair[0]][pair[1]], list_slots().samples) for pair in PAIRS}
+NUMBERED = [
+    (pair, part) for pair, filled in FILLED.items() for part, text in filled.list_parts() if NUMBER.search(text)
+]
 SLOTTED = [pair for pair in PAIRS if "{{ " in GOOD[pair[0]][pair[1]].context]
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.sampled_from(PAIRS), st.data())
-def test_no_number_of_a_good_rewording_can_be_altered(pair: tuple[str, int], data: st.DataObject) -> None:
+@given(st.sampled_from(NUMBERED), st.data())
+def test_no_number_of_a_good_rewording_can_be_altered(place: tuple[tuple[str, int], str], data: st.DataObject) -> None:
     """In the text with its placeholders filled: few numbers stand in a template itself."""
-    samples, template = list_slots().samples, TEMPLATES[pair[0]]
-    filled = fill_text(GOOD[pair[0]][pair[1]], samples)
-    before = fill_text(Text(template.question, template.context), samples)
-    part = data.draw(st.sampled_from([part for part, text in filled.list_parts() if NUMBER.search(text)]))
-    text = getattr(filled, part)
+    pair, part = place
+    template, text = TEMPLATES[pair[0]], getattr(FILLED[pair], part)
     start, end = data.draw(st.sampled_from([m.span() for m in NUMBER.finditer(text)]))
     number = data.draw(st.integers(0, 9999).map(str))
     assume(number != text[start:end])
-    altered = replace(filled, **{part: text[:start] + number + text[end:]})
+    before = fill_text(Text(template.question, template.context), list_slots().samples)
+    altered = replace(FILLED[pair], **{part: text[:start] + number + text[end:]})
     assert "number" in {p.reason for p in check(altered, Original(before, template.states, filled=True))}
 
 
@@ -248,7 +250,7 @@ def test_no_word_that_counts_can_vanish(pair: tuple[str, int], word: str) -> Non
     name, text = pair[0], GOOD[pair[0]][pair[1]]
     pattern = rf"(?<![\w-]){word}s?(?![\w-])"
     assume(re.search(pattern, TEMPLATES[name].context) and re.search(pattern, text.context))
-    found = reasons(Text(text.question, re.sub(pattern, "thing", text.context)), name)
+    found = reasons(Text(text.question, re.sub(pattern, "thing", text.context, flags=re.IGNORECASE)), name)
     assert found & {"unit", "frame", "quantity", "formula", "lint"}
 
 
