@@ -19,11 +19,11 @@ MOST_LINES = {
     "geometry": (1314, 1300),
     "scenes": (6415, 6000),
     "store": (2741, 2450),  # strokes around a point that are computed once per shape
-    "tasks": (11087, 8700),  # bases of kinds, which those to come stand on
+    "tasks": (11077, 8700),  # bases of kinds, which those to come stand on
     "distractors": (901, 700),
-    "text": (1922, 1700),  # contexts of standard clauses
-    "pipeline": (5519, 4600),
-    "quality": (5288, 4300),
+    "text": (1915, 1700),  # contexts of standard clauses
+    "pipeline": (5543, 4600),  # facts shared out among the forms
+    "quality": (5309, 4300),  # marks come from the evidence
     "samples": (7508, 7000),  # maps of a lens in bands; grain in bands
     "evaluation": (15120, 11000),
     "agent": (7502, 6300),

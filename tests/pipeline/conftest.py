@@ -24,10 +24,10 @@ def reference(raw_room: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple
 def audited(raw_room: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A build of three tasks with facts enough for audits to look at; copy it before changing it."""
     from vgbench_gen.pipeline.build import build
-    from vgbench_gen.pipeline.recipe import load_recipe
+    from vgbench_gen.pipeline.recipe import Limits, load_recipe
 
     out = tmp_path_factory.mktemp("audited")
     tasks = ("homography_to_matrix", "point_tracking", "relative_pose")
-    changes = {"tasks": tasks, "facts_per_scene": 3, "pairs": 0.0, "seed": 5}
+    changes = {"tasks": tasks, "facts_per_scene": 3, "pairs": 0.0, "seed": 5, "limits": Limits(forms_per_fact=3)}
     build(load_recipe("default").model_copy(update=changes), raw_room, out)
     return out

@@ -8,13 +8,17 @@ from tests.lenient import without_lines
 from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.executors import Engine
 from vgbench_gen.pipeline.build import BuildReport, build
-from vgbench_gen.pipeline.recipe import Recipe, load_recipe
+from vgbench_gen.pipeline.recipe import Limits, Recipe, load_recipe
+
+ALL_FORMS = Limits(forms_per_fact=3)
 
 
 def small_recipe() -> Recipe:
     recipe = load_recipe("default")
     few = {"facts_per_scene": 2, "facts_of": dict.fromkeys([*recipe.facts_of, "camera_parameters"], 4)}
-    return recipe.model_copy(update={"seed": 5, "pairs": 0.5, "gates": without_lines(recipe.gates), **few})
+    return recipe.model_copy(
+        update={"seed": 5, "pairs": 0.5, "gates": without_lines(recipe.gates), "limits": ALL_FORMS, **few}
+    )
 
 
 def small_build(raw: Path | list[Path], out: Path, workers: int | Engine = 1) -> BuildReport:

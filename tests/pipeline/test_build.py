@@ -38,7 +38,8 @@ SEED = 5
 
 def recipe(**changes: object) -> Recipe:
     default = load_recipe("default")
-    shared = {"seed": SEED, "facts_per_scene": 5, "gates": without_lines(default.gates)}
+    limits = Limits(forms_per_fact=3)
+    shared = {"seed": SEED, "facts_per_scene": 5, "gates": without_lines(default.gates), "limits": limits}
     return default.model_copy(update={**shared, **changes})
 
 
@@ -280,7 +281,8 @@ def test_choices_have_as_many_options_as_the_recipe_says(built: tuple[Path, Buil
 
 def test_what_is_short_names_the_gates_and_the_scans_that_would_help() -> None:
     wanted = recipe(items={"relative_pose": {"multi-choice": 100}})
-    plan = Plan([], [], read_targets(wanted, {"relative_pose": tasks["relative_pose"].formats}, [("scannet", "a")]))
+    formats = {"relative_pose": tasks["relative_pose"].formats}
+    plan = Plan([], [], read_targets(wanted, formats, [("scannet", "a")], {}))
     rejects = {"relative_pose/one_plane": 33, "relative_pose/overlap_low": 120, "relative_pose/repeated_key": 7}
     report = SceneReport("scannet", "a", rejects=rejects | {"metric_depth/noise": 999})
     (line,) = give_advice([Shortfall("task", "relative_pose", "multi-choice", 100, 0)], plan, [], [report], wanted)

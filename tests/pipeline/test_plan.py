@@ -53,6 +53,7 @@ def facts(scenes: dict[tuple[str, str], int]) -> list[Fact]:
     return [fact(n, scene, dataset) for (dataset, scene), count in scenes.items() for n in range(count)]
 
 
+ALL_FORMS = Limits(forms_per_fact=3)
 MANY = facts({("scannet", "a"): 11, ("scannet", "b"): 6, ("ca1m", "c"): 9, ("wildrgbd", "box/d"): 3})
 
 
@@ -111,7 +112,7 @@ FORMATS: dict[str, tuple[QuestionType, ...]] = {"point_tracking": ("judgment", "
 
 
 def test_letters_are_balanced_to_one_per_task_and_source() -> None:
-    planned, decided = plan(MANY, Recipe())
+    planned, decided = plan(MANY, Recipe(limits=ALL_FORMS))
     assert not decided.unchosen
     counts = letter_counts(decided.chosen)
     assert set(counts) == {"metric_depth/scannet", "metric_depth/ca1m", "metric_depth/wildrgbd"}
@@ -145,7 +146,7 @@ def test_blocks_are_permutations_of_their_own() -> None:
 
 def test_plan_does_not_depend_on_the_order_of_facts() -> None:
     rng = np.random.default_rng(0)
-    recipe = Recipe(items_per_cell=14)
+    recipe = Recipe(items_per_cell=14, limits=ALL_FORMS)
     expected = signature(plan(MANY, recipe)[0])
     for _ in range(3):
         shuffled = [MANY[i] for i in rng.permutation(len(MANY))]
@@ -154,8 +155,8 @@ def test_plan_does_not_depend_on_the_order_of_facts() -> None:
 
 
 def test_another_distractor_seed_changes_options_and_nothing_else() -> None:
-    first, _ = plan(MANY, Recipe())
-    second, _ = plan(MANY, Recipe(distractor_seed=1))
+    first, _ = plan(MANY, Recipe(limits=ALL_FORMS))
+    second, _ = plan(MANY, Recipe(distractor_seed=1, limits=ALL_FORMS))
     assert [(p.group_id, p.question_type, p.plan.difficulty) for p in first] == [
         (p.group_id, p.question_type, p.plan.difficulty) for p in second
     ]
@@ -185,12 +186,14 @@ def test_group_follows_from_the_fact() -> None:
 
 
 def test_another_seed_asks_other_facts() -> None:
-    asked = [{p.group_id for p in plan(MANY, Recipe(seed=seed, items_per_cell=8))[0]} for seed in (1, 2, 1)]
+    asked = [
+        {p.group_id for p in plan(MANY, Recipe(seed=seed, items_per_cell=8, limits=ALL_FORMS))[0]} for seed in (1, 2, 1)
+    ]
     assert asked[0] == asked[2] != asked[1]
 
 
 def test_a_limit_cuts_scenes_alike_and_is_reported() -> None:
-    planned, decided = plan(MANY, Recipe(items_per_cell=8))
+    planned, decided = plan(MANY, Recipe(items_per_cell=8, limits=ALL_FORMS))
     for form, count in (("judgment", 4), ("multi-choice", 8), ("open-ended", 8)):
         chosen = [p for p in planned if p.question_type == form]
         assert Counter(p.fact.scene_id for p in chosen) == dict.fromkeys(("a", "b", "c", "box/d"), count // 4)
@@ -204,18 +207,18 @@ def test_one_option_set_is_asked_about_one_truth_only() -> None:
     # Two facts with one possible set, the same values in another order and about another truth.
     values = [1.0, 1.6, 2.2, 2.9]
     alike = [fact(0, "a", depths=values), fact(1, "b", depths=values[::-1]), *facts({("scannet", "c"): 3})]
-    planned, decided = plan(alike, Recipe())
+    planned, decided = plan(alike, Recipe(limits=ALL_FORMS))
     asked = [p for p in planned if p.question_type == "multi-choice" and p.fact.scene_id in "ab"]
     refused = [(u, reason) for u, reason in decided.unchosen if u.question_type == "multi-choice"]
     assert len(asked) == 1
     assert [reason for _, reason in refused] == ["option_set_taken"]
     assert refused[0][0].group_id not in {p.group_id for p in asked}
-    assert signature(plan(alike[::-1], Recipe())[0]) == signature(planned)
+    assert signature(plan(alike[::-1], Recipe(limits=ALL_FORMS))[0]) == signature(planned)
 
 
 def test_a_fact_without_options_is_reported_and_still_asked_in_other_forms() -> None:
     poor = fact(0, "poor", depths=[1.0, 1.05, 1.1, 1.12])
-    planned, decided = plan([poor, *MANY], Recipe())
+    planned, decided = plan([poor, *MANY], Recipe(limits=ALL_FORMS))
     forms = {p.question_type for p in planned if p.group_id == group_id(poor)}
     assert forms == {"open-ended"}
     assert {(u.question_type, reason, u.group_id) for u, reason in decided.unchosen} == {
@@ -242,7 +245,7 @@ def test_a_claim_that_verify_would_refuse_is_not_asked() -> None:
     for off, refused in ((0.0, 0), (0.2, 0), (0.3, 29)):
         task = Bold(parse_config({"noise": {"kept_min": 0.0}}, Gates, "test"))
         task.off = off
-        decided = plan_facts(MANY, [task], Recipe(pairs=0.0))
+        decided = plan_facts(MANY, [task], Recipe(pairs=0.0, limits=ALL_FORMS))
         assert Counter(reason for _, reason in decided.unchosen)["unclear_claim"] == refused, off
 
 
@@ -251,7 +254,7 @@ def test_difficulty_is_the_tercile_of_the_margin() -> None:
     assert [level[forms(n)[0].group_id] for n in range(9)] == ["hard"] * 3 + ["medium"] * 3 + ["easy"] * 3
     assert set(grade_difficulty([forms(n)[0] for n in range(9)], stress=True).values()) == {"stress"}
     assert grade_difficulty([], stress=False) == {}
-    planned, _ = plan(MANY, Recipe(margins="recorded", strategy="sampled"))
+    planned, _ = plan(MANY, Recipe(margins="recorded", strategy="sampled", limits=ALL_FORMS))
     assert {p.plan.difficulty for p in planned} == {"stress"}
 
 
@@ -267,13 +270,13 @@ def test_truth_moves_by_one_exchange() -> None:
 
 
 def test_facts_of_tasks_that_are_not_asked_stay_out() -> None:
-    decided = plan_facts(MANY, [RelativeDepth()], Recipe())
+    decided = plan_facts(MANY, [RelativeDepth()], Recipe(limits=ALL_FORMS))
     assert (decided.chosen, decided.unchosen) == ([], [])
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_planned_questions_are_sorted(count: int) -> None:
-    planned, _ = plan(MANY[:count], Recipe())
+    planned, _ = plan(MANY[:count], Recipe(limits=ALL_FORMS))
     keys = [(p.fact.task, p.question_type, p.group_id) for p in planned]
     assert keys == sorted(keys)
     assert len(keys) == 3 * count
@@ -320,7 +323,7 @@ def test_sources_splits_and_forms_that_are_not_wanted_are_left_out() -> None:
 
 
 def test_items_per_task_are_shared_by_the_forms() -> None:
-    planned, _ = plan(MANY, Recipe(items_per_task=30))
+    planned, _ = plan(MANY, Recipe(items_per_task=30, limits=ALL_FORMS))
     items = Counter(p.question_type for p in planned)
     assert items == {"judgment": 5, "multi-choice": 10, "open-ended": 10}
 
@@ -335,3 +338,10 @@ def test_difficulty_follows_its_shares_as_far_as_facts_allow() -> None:
     }  # fmt: skip
     plain = choose(pool, recipe.model_copy(update={"difficulty": None}), FORMATS)
     assert difficulty_counts(plain.chosen)["point_tracking/multi-choice"]["hard"] > 0
+
+
+def test_a_recipe_without_totals_shares_its_facts_out_among_the_forms() -> None:
+    planned, _ = plan(MANY, Recipe())
+    facts = Counter(p.question_type for p in planned)
+    assert len({p.group_id for p in planned}) == len(planned) == len(MANY) == 29
+    assert sorted(facts.values()) == [9, 10, 10]

@@ -176,7 +176,7 @@ def test_vgbench_is_the_published_one() -> None:
 def test_a_scene_holds_at_most_its_share_of_a_task() -> None:
     recipe = load_recipe("vgbench")
     scenes = [("ca1m", f"{k}") for k in range(36)] + [("scannet", f"{k}") for k in range(100)] + [("wildrgbd", "x")]
-    caps = read_targets(recipe, {name: tasks[name].formats for name in tasks.names()}, scenes).caps
+    caps = read_targets(recipe, {name: tasks[name].formats for name in tasks.names()}, scenes, {}).caps
     assert caps["object_distance", "ca1m"] == 25  # 600 * 1.5 / 36
     assert caps["point_tracking", "scannet"] == 33  # 1,100 * 3 %
     assert ("metric_depth", "wildrgbd") not in caps  # the only one may hold all

@@ -14,7 +14,7 @@ from vgbench_gen.pipeline.ask import ask_facts_at_hand
 from vgbench_gen.pipeline.measure import measure_task, store_pictures
 from vgbench_gen.pipeline.plan import choose, list_forms
 from vgbench_gen.pipeline.question import QuestionSettings, ask_as_planned, make_question
-from vgbench_gen.pipeline.recipe import Recipe
+from vgbench_gen.pipeline.recipe import Limits, Recipe
 from vgbench_gen.pipeline.rows import question_rows
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.picture_cache import PictureCache
@@ -36,7 +36,7 @@ class Rows:
 
 
 def compose_rows(folder: Path, distractor_seed: int = 0) -> Rows:
-    recipe = Recipe(tasks=NAMES, facts_per_scene=4, distractor_seed=distractor_seed)
+    recipe = Recipe(tasks=NAMES, facts_per_scene=4, distractor_seed=distractor_seed, limits=Limits(forms_per_fact=3))
     view = small_view()
     media = MediaStore(folder / "media")
     chosen = [tasks[name].with_gates(recipe.gates) for name in NAMES]
@@ -73,4 +73,6 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Room:
 def all_rows(room: Room, tmp_path_factory: pytest.TempPathFactory) -> Rows:
     """Rows of every task in every form, some from both of their sides."""
     facts = [fact for name in sorted(room.facts) for fact in room.facts[name]]
-    return write_rows(tmp_path_factory.mktemp("all_rows"), facts, room.media, Recipe(pairs=0.6))
+    return write_rows(
+        tmp_path_factory.mktemp("all_rows"), facts, room.media, Recipe(pairs=0.6, limits=Limits(forms_per_fact=3))
+    )

@@ -18,7 +18,7 @@ from tests.quality.conftest import write_rows
 from tests.small_room import small_room, small_view, stored
 from vgbench_gen.core.types import FloatArray, Item
 from vgbench_gen.pipeline.measure import measure_task, store_pictures
-from vgbench_gen.pipeline.recipe import Recipe
+from vgbench_gen.pipeline.recipe import Limits, Recipe
 from vgbench_gen.report import gallery, gallery_space
 from vgbench_gen.report.gallery_rows import make_overlay
 from vgbench_gen.report.gallery_scenes import CELL_M, MOST_CELLS, SceneNotes, draw_from_above
@@ -44,7 +44,11 @@ NAMES = ("relative_pose", "view_after_motion", "object_distance", "object_locati
 def rows(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Item]]:
     """(folder of a dataset with its images, its rows), of the tasks that can be seen in space."""
     folder = tmp_path_factory.mktemp("space") / "set"
-    recipe, view, media = Recipe(tasks=NAMES, facts_per_scene=3), small_view(), MediaStore(folder / "media")
+    recipe, view, media = (
+        Recipe(tasks=NAMES, facts_per_scene=3, limits=Limits(forms_per_fact=3)),
+        small_view(),
+        MediaStore(folder / "media"),
+    )
     chosen = [tasks[name].with_gates(recipe.gates) for name in NAMES]
     facts = [fact for task in chosen for fact in measure_task(task, view, recipe.seed, recipe.facts_per_scene)[0]]
     items = write_rows(folder, store_pictures(facts, view, media), media, recipe).items

@@ -206,10 +206,10 @@ def test_distances_name_the_objects_in_the_other_order() -> None:
         assert theirs.pictures == ours.pictures
         assert theirs.options == ours.options
         drawn = {op["color"]: op["rect"] for op in theirs.pictures[0].ops}
-        for slots in (ours.slots, theirs.slots):
+        for asked, slots in ((here, ours.slots), (there, theirs.slots)):
             for side in "ab":
-                assert parse_numbers(slots[f"region_{side}"]).tolist() == drawn[slots[f"color_{side}"]]
-        first, second = ours.slots["region_a"], ours.slots["region_b"]
+                assert asked.fact.truth_candidate.show[f"rect_{side}"] == drawn[slots[f"color_{side}"]]
+        first, second = ours.slots["color_a"], ours.slots["color_b"]
         for one, two in zip(words(task, here), words(task, there), strict=True):
             assert one.index(first) < one.index(second)
             assert two.index(second) < two.index(first)

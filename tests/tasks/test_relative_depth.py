@@ -189,7 +189,6 @@ def test_colours_say_nothing_about_letters(facts: list[Fact]) -> None:
         assert len(drawn) == 4
         for text, option in zip(shown.options, options.options, strict=True):
             assert drawn[text] == option.show["rect"]
-            assert f"{text} [{', '.join(map(str, option.show['rect']))}]" in shown.slots["regions"]
         right.update((shown.options[options.truth], list(drawn).index(shown.options[options.truth])))
     assert set(right) == {f"the {color} region" for color in COLORS} | set(range(4))
     assert min(right.values()) > 20

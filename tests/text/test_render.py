@@ -167,7 +167,7 @@ def test_words_are_plain_text_with_slots(tmp_path: Path) -> None:
 
 SHORT = """
 task = "turn"
-context = "{regions} Left is where {{ camera }} says."
+context = "{points} Left is where {{ camera }} says."
 labels = { left = "to the left" }
 states = ["meters"]
 multi-choice = [{LINES}]
@@ -188,17 +188,17 @@ def test_a_file_takes_its_clauses_in_turn(tmp_path: Path) -> None:
     choice, asked = bank["multi-choice"], bank["open-ended"]
     assert [phrasing.id for phrasing in choice] == [f"turn.multi-choice.{k}" for k in range(1, 7)]
     assert len({phrasing.context for phrasing in choice}) == 6
-    assert choice[0].states == ("meters", "region_format")
-    assert asked[1].states == ("meters", "two_decimals", "region_format")
-    question, context = render.render(asked[1], {"a": "[1, 2, 3, 4]", "camera": "the camera", "fx_2": "7"})
-    assert question == "Line 1: where is [1, 2, 3, 4]? Give the answer in meters with two decimals."
-    assert context.endswith("sides of a rectangle in pixels. Left is where the camera says.")
+    assert choice[0].states == ("meters", "pixel_axes")
+    assert asked[1].states == ("meters", "two_decimals", "pixel_axes")
+    question, context = render.render(asked[1], {"a": "(1, 2)", "camera": "the camera", "second_camera": "the same"})
+    assert question == "Line 1: where is (1, 2)? Give the answer in meters with two decimals."
+    assert context.endswith("beginning at the top-left corner. Left is where the camera says.")
 
 
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        (("{regions}", "{rooms}"), r"unknown clauses \['rooms'\]"),
+        (("{points}", "{rooms}"), r"unknown clauses \['rooms'\]"),
         (("Line 3: where is {{ a }}", "Line 3: where is {{ b }}"), r"multi-choice.4, question: found slots \['b'\]"),
         (("Line 2: where is {{ a }}", "Line 2: where is it"), r"multi-choice.3, question: found no slot \['a'\]"),
         (('"turn"', '"turns"'), "the name of the file"),

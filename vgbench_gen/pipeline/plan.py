@@ -13,7 +13,7 @@ from vgbench_gen.core.rng import hash_stably, rng_for
 from vgbench_gen.core.types import QuestionType
 from vgbench_gen.pipeline.pick import Picker
 from vgbench_gen.pipeline.question_plan import QuestionPlan
-from vgbench_gen.pipeline.quotas import ITEMS, Targets, TaskScene, Total, solve
+from vgbench_gen.pipeline.quotas import ITEMS, Targets, TaskScene, Total, count_room, solve
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.tasks.base import Task
 
@@ -36,12 +36,19 @@ def list_forms(tasks: Sequence[Task]) -> dict[str, Forms]:
     return {task.name: task.formats for task in tasks}
 
 
-def read_targets(recipe: Recipe, formats: Mapping[str, Forms], scenes: Iterable[tuple[str, str]]) -> Targets:
+def read_targets(
+    recipe: Recipe,
+    formats: Mapping[str, Forms],
+    scenes: Iterable[tuple[str, str]],
+    supply: Mapping[str, Mapping[frozenset[QuestionType], int]],
+) -> Targets:
     """A recipe's totals as the solver takes them.
 
     Args:
         formats: the forms of each task that is asked.
         scenes: (source, id) of all scenes with facts; a source's share per scene follows from their number.
+        supply: task -> forms that a fact can be asked in -> how many such facts there are. A recipe without totals
+            shares them out evenly among the forms.
     """
     totals: dict[Total, int]
     if recipe.items:
@@ -49,7 +56,11 @@ def read_targets(recipe: Recipe, formats: Mapping[str, Forms], scenes: Iterable[
     elif recipe.items_per_task:
         totals = {("task", task, ""): recipe.items_per_task for task in formats}
     else:
-        totals = {("task", task, form): recipe.items_per_cell for task, forms in formats.items() for form in forms}
+        totals = {
+            ("task", task, form): min(recipe.items_per_cell, ITEMS[form] * count)
+            for task, forms in formats.items()
+            for form, count in _share_facts(supply.get(task, {}), forms, recipe.limits.forms_per_fact).items()
+        }
     per_task: Counter[str] = Counter()
     for (_, task, _), count in totals.items():
         per_task[task] += count
@@ -62,6 +73,16 @@ def read_targets(recipe: Recipe, formats: Mapping[str, Forms], scenes: Iterable[
     totals |= {("source", name, ""): n for name, n in recipe.sources.items()}
     totals |= {("split", name, ""): n for name, n in recipe.splits.items()}
     return Targets(totals, caps, recipe.limits.forms_per_fact)
+
+
+def _share_facts(counts: Mapping[frozenset[QuestionType], int], forms: Forms, per_fact: int) -> dict[QuestionType, int]:
+    """Facts for each form: alike, as far as there are facts that can be asked so."""
+    room = {form: count_room(counts, [form], per_fact) for form in forms}
+    left, shares = count_room(counts, forms, per_fact), {}
+    for done, form in enumerate(sorted(forms, key=lambda form: room[form])):
+        shares[form] = min(room[form], -(-left // (len(forms) - done)))
+        left -= shares[form]
+    return shares
 
 
 def choose(plans: Iterable[QuestionPlan], recipe: Recipe, formats: Mapping[str, Forms]) -> Plan:
@@ -90,7 +111,10 @@ def choose(plans: Iterable[QuestionPlan], recipe: Recipe, formats: Mapping[str, 
         place: Counter(frozenset(plan.question_type for plan in forms) for forms in members)
         for place, members in places.items()
     }
-    targets = read_targets(recipe, formats, {(plan.source, plan.scene_id) for plan in plans})
+    by_task: dict[str, Counter[frozenset[QuestionType]]] = defaultdict(Counter)
+    for place, counts in supply.items():
+        by_task[place.task] += counts
+    targets = read_targets(recipe, formats, {(plan.source, plan.scene_id) for plan in plans}, by_task)
     picker = Picker(
         level, recipe.difficulty.shares if recipe.difficulty else None, recipe.pairs, targets.forms_per_fact
     )

@@ -35,7 +35,7 @@ class Limits(Config):
     (`docs/validity.md#repetition`); 1.0 sets no limit."""
     fair_share: float = Field(default=1.5, ge=1)
     """How many times its even share of a task's items a scene may hold in any case."""
-    forms_per_fact: int = Field(default=3, ge=1)
+    forms_per_fact: int = Field(default=1, ge=1)
     """The most question types in which one fact may be asked."""
 
     def scene_items(self, task_items: int, scenes: int) -> int:

@@ -86,7 +86,12 @@ def read_text_context(questions: Sequence[Question]) -> _Columns:
     size = np.array([r.size for r in readings], dtype=np.float64).reshape(-1, 2)
     camera = np.array([r.camera for r in readings], dtype=np.float64).reshape(-1, 4)
     point = np.array([r.point for r in readings], dtype=np.float64).reshape(-1, 2)
-    rects = np.array([[*r.rects, _NO_RECT, _NO_RECT][:2] for r in readings], dtype=np.float64).reshape(-1, 2, 4)
+    drawn = [tuple(q.marks.values()) if len(q.marks) <= 2 else () for q in questions]
+    listed = [
+        [*(r.rects or (m for m in marks if len(m) == 4)), _NO_RECT, _NO_RECT][:2]
+        for r, marks in zip(readings, drawn, strict=True)
+    ]
+    rects = np.array(listed, dtype=np.float64).reshape(-1, 2, 4)
     columns = {"width": size[:, 0], "height": size[:, 1]}
     columns |= dict(zip(("fx", "fy", "cx", "cy"), camera.T, strict=True))
     columns |= {"point_x": point[:, 0], "point_y": point[:, 1]}

@@ -40,18 +40,18 @@ def find_text_problems(item: Item) -> list[str]:
 
 
 def mark_problems(item: Item) -> list[str]:
-    """Drawn regions and points whose coordinates or colours do not stand in the text."""
-    text = f"{item.question}\n{item.context}"
-    problems = []
-    for picture in RowEvidence.of(item).shown():
+    """Drawn regions of which the evidence knows nothing, points whose coordinates do not stand in the text, and marks
+    whose colour does not."""
+    text, row, problems = "\n".join((item.question, item.context, *item.options)), RowEvidence.of(item), []
+    places = [place for one in (row.truth, *row.options) for place in one.show.values()]
+    for picture in row.shown():
         for op in picture.ops:
-            if op["op"] not in ("region", "point"):
-                continue
-            where = numbers.format_rect(op["rect"]) if op["op"] == "region" else numbers.format_point(op["uv"])
-            if where not in text:
-                problems.append(f"{op['op']} {where} is drawn and not in the text")
-            if fill_word(f"color.{op['color']}") not in text:
-                problems.append(f"{op['op']} {where} is drawn in {op['color']}, which the text does not say")
+            if op["op"] == "region" and list(op["rect"]) not in places:
+                problems.append(f"region {op['rect']} is drawn, which is about no option")
+            if op["op"] == "point" and numbers.format_point(op["uv"]) not in text:
+                problems.append(f"point {numbers.format_point(op['uv'])} is drawn and not in the text")
+            if op["op"] in ("region", "point") and fill_word(f"color.{op['color']}") not in text:
+                problems.append(f"{op['op']} is drawn in {op['color']}, which the text does not say")
     return problems
 
 

@@ -6,6 +6,7 @@ Unlike `text.numbers`, which reads back only what is printed here, this reads ex
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -116,7 +117,7 @@ def read_option_values(question: Question) -> tuple[str, FloatArray]:
     labels = [_LABEL.match(option.strip()) for option in question.options]
     named = [label[1].lower() for label in labels if label]
     if len(named) == len(labels):
-        places = read(question.question, question.context).places
+        places = _list_places(question)
         coordinates = [places[name] for name in named if name in places]
         if len(coordinates) == len(labels) and len({len(c) for c in coordinates}) == 1:
             return "mark", np.array(coordinates, dtype=np.float64)
@@ -129,9 +130,14 @@ def read_option_values(question: Question) -> tuple[str, FloatArray]:
     return "numbers", np.array(rows, dtype=np.float64)
 
 
+def _list_places(question: Question) -> Mapping[str, tuple[float, ...]]:
+    """Coordinates of the marks that have a name, as drawn, or as printed where the drawing is not known."""
+    return question.marks or read(question.question, question.context).places
+
+
 def read_claim(question: Question) -> ClaimValues:
     """What a judgment claims."""
-    text, places = question.question, read(question.question, question.context).places
+    text, places = question.question, _list_places(question)
     named = next((name for name in re.findall(rf"{_NAME}\b", text.lower()) if name in places), None)
     if named is not None:
         same = [name for name in sorted(places) if len(places[name]) == len(places[named])]

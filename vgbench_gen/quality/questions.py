@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from vgbench_gen.core.types import ALPHABET, Item, QuestionType
+from vgbench_gen.tasks.row_evidence import UNREADABLE, ShownEvidence
 from vgbench_gen.text.render import fill_word
 
 
@@ -44,6 +45,8 @@ class Question:
     """A name that the two halves of a judgment pair share, "" for none."""
     pair: str = ""
     """A name that two questions share which ask one truth from two sides, "" for none."""
+    marks: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """Pixel or rectangle of each mark that has a name ("the blue region") and is drawn on an image."""
 
     @property
     def cell(self) -> tuple[str, QuestionType]:
@@ -83,7 +86,15 @@ def read_question(item: Item) -> Question:
         images=item.images,
         twin=item.twin_id,
         pair=item.pair_id,
+        marks=_list_marks(item),
     )
+
+
+def _list_marks(item: Item) -> dict[str, tuple[float, ...]]:
+    try:
+        return ShownEvidence.read(item.evidence, item.id).list_marks() if ShownEvidence.is_in(item.evidence) else {}
+    except UNREADABLE:  # other people's rows
+        return {}
 
 
 def group_by_cell(questions: Sequence[Question]) -> dict[tuple[str, QuestionType], list[Question]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -13,11 +12,9 @@ from vgbench_gen.tasks.base import Problems
 from vgbench_gen.tasks.evidence import ArrayShape, Evidence, FactEvidence
 from vgbench_gen.tasks.records import read_camera_record
 from vgbench_gen.tasks.revealed import RevealedObject
-from vgbench_gen.text.render import fill_word
 
 RESIDUAL_M = 1e-3  # of stored corners, before they are rounded
 DRAWN_IOU = 0.9
-_WORDS = re.compile(r"(?=.{2,30}$)[a-z]+([ -][a-z]+)*")
 Corners = Annotated[FloatArray, ArrayShape(8, 3)]
 
 
@@ -32,12 +29,6 @@ class ObjectEvidence(Evidence):
     """Corners of its box in the camera's frame, meters, in the order of `vgbench_gen.geometry.boxes`."""
     visible: float
     """Share of it that is seen, from 0 to 1."""
-
-    @property
-    def name(self) -> str:
-        """The words by which a question calls the object: what the scan calls it, where that reads as words."""
-        label = self.label.replace("_", " ")
-        return fill_word("thing.labelled", label=label) if _WORDS.fullmatch(label) else fill_word("thing.unnamed")
 
 
 class BoxEvidence(ObjectEvidence):
@@ -105,7 +96,7 @@ def reveal_object(stored: ObjectEvidence, rect: Sequence[int], allowed_ratio: fl
     x1, y1, x2, y2 = rect
     return RevealedObject(
         image=0,
-        name=stored.name,
+        name=stored.label,
         rect_px=(x1, y1, x2, y2),
         corners_m=stored.corners_m,
         allowed_ratio=allowed_ratio,

@@ -13,6 +13,8 @@ class BoxMargins(TaskGates):
 
     iou_max: float = 0.15
     """Largest overlap (intersection over union) of two options; the lowest that detection benchmarks count as a hit."""
+    printed_iou_min: float = 0.9
+    """Smallest overlap of a box with its corners as printed, in centimeters: thin things are lost in rounding."""
     depth_ratio_max: float = 2.2
     """Largest ratio of the largest to the smallest depth of a box's centre in one set."""
     ladder_ratio_min: float = 1.20

@@ -33,7 +33,7 @@ from vgbench_gen.tasks.presentation import Mark, WorldBox
 from vgbench_gen.tasks.records import make_camera_slots, read_camera_record
 from vgbench_gen.tasks.revealed import Revealed
 from vgbench_gen.tasks.row_evidence import RowEvidence
-from vgbench_gen.text.numbers import format_point, format_rect
+from vgbench_gen.text.numbers import format_point
 
 MARK_COLORS = ("orange", "blue", *(color for color in COLORS if color not in ("orange", "blue")))
 LOOKS_APART_BITS = 12  # of 64: frames whose perceptual hashes differ in fewer look alike from wherever they are taken
@@ -256,14 +256,9 @@ class QuestionKind(EvidenceTask):
         return (Picture(first, tuple(ops)), *map(Picture, others))
 
     def slots(self, fact: Fact) -> dict[str, str]:
-        """Slots that every format of the question shares: marks and cameras."""
-        named = {
-            name: format_point(place) if len(place) == 2 else format_rect(place)
-            for name, place in fact.truth_candidate.show.items()
-        }
-        for number, frame_id in enumerate(fact.frame_ids, 1):
-            named |= make_camera_slots(fact.cameras[frame_id], f"_{number}" if number > 1 else "")
-        return named
+        """Slots that every format of the question shares: marked points and cameras. Regions are only drawn."""
+        named = {name: format_point(place) for name, place in fact.truth_candidate.show.items() if len(place) == 2}
+        return named | make_camera_slots(*(fact.cameras[frame_id] for frame_id in fact.frame_ids[:2]))
 
     def reveal(self, fact: Fact, row: RowEvidence) -> Revealed:
         """The cameras and the objects that the question marks."""

@@ -30,12 +30,11 @@ from vgbench_gen.tasks.base import add_margins, reject
 from vgbench_gen.tasks.evidence import FactEvidence
 from vgbench_gen.tasks.kind import EvidenceTask, Measured
 from vgbench_gen.tasks.presentation import Mark, Presentation
-from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.solving import Image, ImageRule, Unread, VisibleQuestion
 from vgbench_gen.tasks.solving import seen as seen_marks
 from vgbench_gen.text import numbers
-from vgbench_gen.text.marks import list_marks, name_mark
+from vgbench_gen.text.marks import name_mark
 from vgbench_gen.text.render import fill_word
 
 DECOYS = 3
@@ -317,14 +316,9 @@ class MarksTask(EvidenceTask):
         marks = [{"op": "region", "rect": rect, "color": color} for rect, color in looks]
         ops = [next(mark for mark in marks if mark["rect"] == rect) for rect in rects]
         listed = sorted(ops, key=lambda op: str(op["color"]))
-        frame_id, count = fact.frame_ids[0], fill_word(f"number.n{len(rects)}")
-        slots = {
-            "extreme": fill_word(f"extreme.{fact.ask}"),
-            "count": count,
-            "count_first": count.capitalize(),
-            "regions": list_marks(listed, [numbers.format_rect(op["rect"]) for op in listed]),
-        } | make_camera_slots(fact.cameras[frame_id], intrinsics=False)
-        return Presentation((Picture(fact.pictures[frame_id], tuple(listed)),), slots, tuple(map(name_mark, ops)))
+        slots = {"extreme": fill_word(f"extreme.{fact.ask}"), "count": fill_word(f"number.n{len(rects)}")}
+        picture = Picture(fact.pictures[fact.frame_ids[0]], tuple(listed))
+        return Presentation((picture,), slots, tuple(map(name_mark, ops)))
 
 
 def _measure_grey(frame: ViewFrame, place: MarkedPlace) -> float:

@@ -34,7 +34,6 @@ from vgbench_gen.tasks.records import make_camera_slots, read_camera_record
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.scalar import ScalarTask
 from vgbench_gen.tasks.solving import NoSolver
-from vgbench_gen.text import numbers
 from vgbench_gen.text.render import fill_word
 
 COLORS = ("orange", "blue")  # the pair of the palette that all readers tell apart best
@@ -168,14 +167,9 @@ class ObjectDistance(ScalarTask):
         return (Picture(fact.pictures[fact.frame_ids[0]], ops),)
 
     def slots(self, fact: Fact) -> dict[str, str]:
-        """Both objects with their names, colours and regions, and the camera."""
-        named: dict[str, str] = {}
-        truth = dict(PairEvidence.of(fact.truth_candidate))
-        for side, color in _choose_colors(fact).items():
-            named[f"thing_{side}"] = truth[side].name
-            named[f"color_{side}"] = fill_word(f"color.{color}")
-            named[f"region_{side}"] = numbers.format_rect(fact.truth_candidate.show[f"rect_{side}"])
-        return named | make_camera_slots(fact.cameras[fact.frame_ids[0]])
+        """The colours of both objects, and the camera."""
+        colors = {f"color_{side}": fill_word(f"color.{color}") for side, color in _choose_colors(fact).items()}
+        return colors | make_camera_slots(fact.cameras[fact.frame_ids[0]])
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """Both boxes and the line between their centres."""

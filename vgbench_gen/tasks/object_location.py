@@ -9,6 +9,7 @@ large and how low objects usually stand (`docs/validity.md#balanced-selection`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar
 from weakref import WeakKeyDictionary
 
@@ -67,7 +68,7 @@ class ObjectLocation(Task):
     """See the module. Values are (8, 3) arrays, corner order as in `geometry.boxes`."""
 
     name = "object_location"
-    version = 5
+    version = 6
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice")
     unit = "m"
     category, subcategory = "Object Localization", "3D Localization"
@@ -110,7 +111,10 @@ class ObjectLocation(Task):
             refused = list(objects.dropped)
             for found in objects.found:
                 needed = find_needed_ratio(found.box, self.limits)
-                if needed is None:
+                printed = self._measure_printed_iou(found.box)
+                if printed < self.limits.printed_iou_min:
+                    refused.append((found.instance_id, "print_coarse", printed, self.limits.printed_iou_min))
+                elif needed is None:
                     limit_iou = self.limits.iou_max
                     overlap = boxes.iou_3d(
                         found.box, boxes.scale_about_camera(found.box, find_largest_ratio(self.limits))
@@ -332,7 +336,7 @@ class ObjectLocation(Task):
         step = rng.uniform(*np.log([1 + (low - 1) * (1 + 2 * _TRUE_NOISE), high]))
         scale = float(np.exp(step if rng.random() < 0.5 else -step))
         claims = [Candidate("", self.rounded(noisy)), Candidate("", self.rounded(noisy * scale))]
-        off = [self.margin_ratio(truth, claim, fact) for claim in claims]
+        off = [self.claim_ratio(claim, fact) for claim in claims]
         most = (1 - TRUE_IOU_MIN) / (1 - self.limits.iou_max)
         if not all(self.valid(claim, fact) for claim in claims) or off[0] > most or off[1] < 1:
             return None
@@ -342,17 +346,25 @@ class ObjectLocation(Task):
         )
         return ClaimPair(self._pictures(fact), self._slots(fact), true, false, TRUE_IOU_MIN)
 
+    def claim_ratio(self, claimed: Candidate, fact: Fact) -> float:
+        """See `Task.claim_ratio`; from the exact box, of which printing may take a tenth."""
+        truth = fact.truth_candidate
+        return self.margin_ratio(replace(truth, value=BoxEvidence.of(truth).corners_m), claimed, fact)
+
+    def _measure_printed_iou(self, box: OrientedBox) -> float:
+        """Overlap (IoU) of a box with what is printed of it; 0 where a side is shorter than three printed units."""
+        if box.size_m.min() < 3 * 10.0**-DECIMALS:
+            return 0.0
+        return boxes.iou_3d(box, boxes.fit_to_corners(self.rounded(boxes.corners(box)), "camera"))
+
     def _pictures(self, fact: Fact) -> tuple[Picture, ...]:
         rect = read_evidence_rect(fact.truth_candidate.show)
         op = {"op": "region", "rect": rect, "color": self._color(fact)}
         return (Picture(fact.pictures[fact.frame_ids[0]], (op,)),)
 
     def _slots(self, fact: Fact) -> dict[str, str]:
-        return {
-            "thing": BoxEvidence.of(fact.truth_candidate).name,
-            "color": fill_word(f"color.{self._color(fact)}"),
-            "region": numbers.format_rect(read_evidence_rect(fact.truth_candidate.show)),
-        } | make_camera_slots(fact.cameras[fact.frame_ids[0]])
+        camera = make_camera_slots(fact.cameras[fact.frame_ids[0]])
+        return {"color": fill_word(f"color.{self._color(fact)}")} | camera
 
     def _color(self, fact: Fact) -> str:
         # By hash, so that every format and seed of this fact shows the same picture.
@@ -372,7 +384,10 @@ class ObjectLocation(Task):
                 upright=find_upright(found.world_box, view.up_world),
             ).write(),
         )
-        ratios = dict(found.margins) | {"ladder": round((find_largest_ratio(self.limits) - 1) / (needed - 1), 4)}
+        ratios = dict(found.margins) | {
+            "ladder": round((find_largest_ratio(self.limits) - 1) / (needed - 1), 4),
+            "printed": round(self._measure_printed_iou(found.box) / self.limits.printed_iou_min, 4),
+        }
         fact = self.new_fact(
             view,
             (truth, *self._others(frame, found, view, rng)),

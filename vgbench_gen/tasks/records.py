@@ -8,15 +8,18 @@ from typing import Any
 import numpy as np
 
 from vgbench_gen.core.types import Camera
+from vgbench_gen.text.render import fill_word
 
 
-def make_camera_slots(camera: Mapping[str, Any], suffix: str = "", intrinsics: bool = True) -> dict[str, str]:
-    """Slots width, height and, where asked, the integer intrinsics of a stored camera."""
-    slots = {f"width{suffix}": str(camera["width"]), f"height{suffix}": str(camera["height"])}
-    if intrinsics:
-        K = camera["K"]
-        for name, value in (("fx", K[0]), ("fy", K[4]), ("cx", K[2]), ("cy", K[5])):
-            slots[f"{name}{suffix}"] = f"{value:.0f}"
+def make_camera_slots(camera: Mapping[str, Any], second: Mapping[str, Any] | None = None) -> dict[str, str]:
+    """Slots: width, height and the integer intrinsics of a stored camera, and in words those of a second one."""
+    K = camera["K"]
+    slots = {"width": str(camera["width"]), "height": str(camera["height"])}
+    slots |= {name: f"{value:.0f}" for name, value in (("fx", K[0]), ("fy", K[4]), ("cx", K[2]), ("cy", K[5]))}
+    if second is not None:
+        other = make_camera_slots(second)
+        same = fill_word("second_camera.same") if other == slots else fill_word("second_camera.other", **other)
+        slots["second_camera"] = same
     return slots
 
 

@@ -395,7 +395,7 @@ class RelativePose(MotionTask):
 
     def _make_slots(self, fact: Fact) -> dict[str, str]:
         first, second = (fact.cameras[frame_id] for frame_id in fact.truth_candidate.frame_ids)
-        return make_camera_slots(first) | make_camera_slots(second, "_2")
+        return make_camera_slots(first, second)
 
 
 def _combine(first: Candidate, second: Candidate) -> tuple[Candidate, Candidate, Candidate]:

@@ -15,8 +15,10 @@ from pydantic_core import from_json
 
 from vgbench_gen.core.errors import DatasetError, VGBenchError
 from vgbench_gen.core.types import ALPHABET, Candidate, Fact, FloatArray, Item
+from vgbench_gen.store.drawing import CROSSHAIR
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks.evidence import ArrayShape, Evidence
+from vgbench_gen.text.marks import name_mark
 
 UNREADABLE = (VGBenchError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What reading a damaged or foreign row can raise; such a row is shown without what cannot be read."""
@@ -98,6 +100,12 @@ class ShownEvidence(Evidence):
     def shown(self) -> list[Picture]:
         """The pictures, in the order shown."""
         return [Picture.from_json(record) for record in self.pictures]
+
+    def list_marks(self) -> dict[str, tuple[float, ...]]:
+        """Name ("the blue region") -> pixel or rectangle of each mark that is drawn, crosshairs apart."""
+        ops = [op for picture in self.shown() for op in picture.ops if op["op"] in ("point", "region")]
+        named = [op for op in ops if op.get("shape") != CROSSHAIR]
+        return {name_mark(op): tuple(op["rect"] if op["op"] == "region" else op["uv"]) for op in named}
 
     def frame_of(self, base: str) -> str:
         """The frame whose base image has this name in the media store.

@@ -31,7 +31,6 @@ _LETTERED = re.compile(r"(?:[a-z]+ ){0,3}(?<!image )(?:[A-Za-z]|[0-9]{1,2})", re
 
 _RIGHT_DOWN = (r"\bx\b[^.;]{0,40}\bright\b|\bright\b \(x\)", r"\by\b[^.;]{0,40}\bdown\b|\bdown\b \(y\)")
 _METERS = r"\bmet(?:re|er)s\b"
-_X1Y1X2Y2 = r"x1, y1\b.{0,80}\bx2(?:,| and) y2\b|\bleft, top, right(?:,| and) bottom\b"
 
 # Name of a convention -> patterns that must all occur in question or context. Size and centre carry numbers or
 # punctuation that a rewording has no reason to touch.
@@ -44,16 +43,15 @@ _STATED: dict[str, tuple[str, ...]] = {
     "intrinsics": (
         r"\bfx = [0-9]",
         r"\bfy = [0-9]",
-        r"\bcx = [0-9]|\(cx, cy\) = \([0-9]|\bprincipal point \([0-9]",
+        r"\bcx = [0-9]",
+        r"\bcy = [0-9]",
     ),
     "meters": (_METERS,),
     "depth": (r"\bdepth\b", r"\boptical axis\b"),
     "mean_depth": (r"\bmean depth\b", r"\b(?:all|every)\b[^.;]{0,20}\bpixels?\b|\bwhole region\b"),
     "median_depth": (r"\bmedian\b",),
     "distance": (r"\bdistance\b", r"\bEuclidean\b", r"\bcent(?:re|er)s?\b", r"\b3D bounding box(?:es)?\b"),
-    "region_format": (_X1Y1X2Y2,),
     "homography": (r"\bH x1\b|\bH \(x1, y1, 1\)|\bmultiply it by H\b", r"\bpixels?\b"),
-    "h33": (r"\bH33\b",),
     "surroundings": (r"\bsurroundings\b", r"\bphotograph\b"),
     "direction": (r"\bX2 = R X1 \+ t\b",),
     "corner_order": (r"\bopposite face\b", r"\bsame order\b", r"\bcuboid\b"),

@@ -67,11 +67,6 @@ def format_vector(values: npt.ArrayLike, formatter: Callable[[float], str]) -> s
     return f"[{', '.join(formatter(float(x)) for x in _check_shape(values, 1))}]"
 
 
-def format_rect(rect_xyxy: npt.ArrayLike) -> str:
-    """Rectangle (4,) in integer pixels: "[x1, y1, x2, y2]". Raises ValueError where a coordinate is not an integer."""
-    return f"[{', '.join(_format_integers(rect_xyxy, 4))}]"
-
-
 def format_point(uv: npt.ArrayLike) -> str:
     """Point (2,) in integer pixels: "(u, v)". Raises ValueError where a coordinate is not an integer."""
     return f"({', '.join(_format_integers(uv, 2))})"

@@ -30,7 +30,7 @@ MIN_PHRASINGS = 6
 _BROUGHT: dict[str, Path] = {}  # task -> its template file, where a package from outside brings it
 _SLOT = re.compile(r"\{\{ ([a-z][a-z0-9_]{0,31}) \}\}")
 _CLAUSE = re.compile(r"(?<!\{)\{([a-z_]{1,32})\}(?!\})")
-_CAMERA_SLOTS = frozenset(f"{name}{n}" for name in ("width", "height", "fx", "fy", "cx", "cy") for n in ("", "_2"))
+_CAMERA_SLOTS = frozenset(("width", "height", "fx", "fy", "cx", "cy", "second_camera"))
 
 _Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
 _Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEMPLATE_CHARS)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -53,7 +53,14 @@ def motion(seed: int, i: int, j: int) -> FloatArray:
 
 
 def asked(
-    seed: int, task: str, form: QuestionType, slots: dict[str, str], options: Sequence[str], truth: int, n: int = 0
+    seed: int,
+    task: str,
+    form: QuestionType,
+    slots: dict[str, str],
+    options: Sequence[str],
+    truth: int,
+    n: int = 0,
+    marks: Mapping[str, tuple[float, ...]] | None = None,
 ) -> Question:
     bank = load_phrasings(task, form)
     phrasing = bank[n % len(bank)]
@@ -62,7 +69,7 @@ def asked(
     name = f"{task}/{form}/{seed}/{n}"
     scene = f"room/{seed}"
     texts = tuple(options) or (fill_word("answer.yes"), fill_word("answer.no"))
-    return Question(name, name, scene, "room", task, "", form, question, context, texts, truth)
+    return Question(name, name, scene, "room", task, "", form, question, context, texts, truth, marks=marks or {})
 
 
 def pose_choices(seed: int) -> list[Asked]:
@@ -141,13 +148,13 @@ def tracks(seed: int, form: QuestionType, count: int = 6) -> list[Asked]:
         listed = sorted(marks, key=lambda mark: mark["color"])
         places = list_marks(listed, [numbers.format_point(mark["uv"]) for mark in listed])
         slots = {"color": "yellow", "point": numbers.format_point(query), "points": places}
-        slots |= _two_cameras(seed, i, j)
+        drawn = {name_mark(mark): tuple(map(float, mark["uv"])) for mark in marks}
         mark = {"op": "point", "uv": _pixel(query), "color": "yellow", "shape": CROSSHAIR}
         options = [name_mark(mark) for mark in marks]
         claim = (truth if n % 4 < 2 else 1 - truth) if form == "judgment" else 0
         right = truth if form == "multi-choice" else int(claim != truth)
         texts = options if form == "multi-choice" else ()
-        question = asked(seed, "point_tracking", form, slots | {"mark": options[claim]}, texts, right, n)
+        question = asked(seed, "point_tracking", form, slots | {"mark": options[claim]}, texts, right, n, drawn)
         images = [draw(shot(seed, i)[0], [mark]), draw(shot(seed, j)[0], marks)]
         found.append((question, [encode_jpeg(image) for image in images]))
     return found
@@ -161,7 +168,7 @@ def rotated(question: Question, k: int) -> Question:
 
 def _two_cameras(seed: int, i: int, j: int) -> dict[str, str]:
     first, second = (make_camera_record(shot(seed, k)[2]) for k in (i, j))
-    return make_camera_slots(first) | make_camera_slots(second, "_2")
+    return make_camera_slots(first, second)
 
 
 def _pixel(uv: FloatArray) -> list[int]:

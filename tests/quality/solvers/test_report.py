@@ -115,11 +115,13 @@ def depth_items(media: MediaStore, count: int, planted: bool) -> list[Item]:
     for n in range(count):
         tops = rng.permutation([4, 20, 36, 52])
         options = tuple(f"the {color} region" for color in ("orange", "yellow", "blue", "pink"))
-        places = [f"[{5 + 20 * k}, {top}, {15 + 20 * k}, {top + 10}]" for k, top in enumerate(tops)]
-        listed = [f"{option} {place}" for option, place in zip(options, places, strict=True)]
+        rects = [[5 + 20 * k, int(top), 15 + 20 * k, int(top) + 10] for k, top in enumerate(tops)]
+        marks = zip(rects, ("orange", "yellow", "blue", "pink"), strict=True)
+        ops = [{"op": "region", "rect": rect, "color": color} for rect, color in marks]
         truth = int(tops.argmin()) if planted else n % 4
-        one = row(n, "relative_depth", [name], options, truth, f"scene{n % 15}", ", ".join(listed))
-        made.append(replace(one, ask="deepest"))
+        one = row(n, "relative_depth", [name], options, truth, f"scene{n % 15}")
+        pictures = [{"base": "0" * 32 + ".png", "ops": ops}]
+        made.append(replace(one, ask="deepest", evidence={"pictures": pictures, "cameras": {}, "bases": {}}))
     return made
 
 
@@ -143,11 +145,9 @@ def warp_items(media: MediaStore, count: int) -> list[Item]:
     return made
 
 
-def row(
-    n: int, task: str, images: list[str], options: tuple[str, ...], truth: int, scene: str, context: str = ""
-) -> Item:
+def row(n: int, task: str, images: list[str], options: tuple[str, ...], truth: int, scene: str) -> Item:
     changes = {"id": f"{task}{n:04d}", "group_id": f"{task}{n}", "task": task, "scene_id": scene, "options": options}
-    return make_item(n, images, **changes, answer=LETTERS[truth], context=context)
+    return make_item(n, images, **changes, answer=LETTERS[truth], context="")
 
 
 def written(folder: Path, make: Callable[[MediaStore], list[Item]]) -> tuple[str, list[Question]]:

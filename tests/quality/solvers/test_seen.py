@@ -20,13 +20,13 @@ from vgbench_gen.text.render import fill_word, load_phrasings, render
 MATRIX = "[[0.971, -0.095, 0.221],\n [0.095, 0.995, 0.012],\n [-0.221, 0.009, 0.975]]"
 FILLED = {
     "width": "1024", "height": "768", "fx": "808", "fy": "810", "cx": "511", "cy": "377",
-    "width_2": "768", "height_2": "1024", "fx_2": "701", "fy_2": "702", "cx_2": "385", "cy_2": "519",
-    **make_number_slots(4), "count_first": "Four",
+    "second_camera": fill_word(
+        "second_camera.other", width="768", height="1024", fx="701", fy="702", cx="385", cy="519"
+    ),
+    **make_number_slots(4),
     "rotation": MATRIX, "translation": "[-0.31, 0.05, 1.05]", "tolerance_deg": "5", "tolerance_m": "0.10",
     "matrix": MATRIX, "color": "pink", "color_a": "pink", "color_b": "green", "point": "(761, 428)",
     "mark": "the blue square", "points": "the green circle (748, 303), the blue square (598, 380)",
-    "region": "[1, 2, 30, 40]", "region_a": "[1, 2, 30, 40]", "region_b": "[5, 6, 70, 80]",
-    "regions": "the blue region [1, 2, 30, 40], the pink region [5, 6, 70, 80]",
     "extreme": "farthest from the camera", "claim": "2.05", "tolerance": "10 percent", "box": "(0.10, 0.20, 1.00)",
 }  # fmt: skip
 WORDINGS: list[tuple[str, QuestionType]] = [
@@ -36,8 +36,8 @@ WORDINGS: list[tuple[str, QuestionType]] = [
     ("homography_to_image", "multi-choice"),
     ("point_tracking", "judgment"),
     ("point_tracking", "multi-choice"),
-    ("relative_depth", "multi-choice"),
 ]
+MARKS = {"the green circle": (748.0, 303.0), "the blue square": (598.0, 380.0)}
 
 
 def texts(task: str, form: QuestionType) -> list[tuple[str, str]]:
@@ -63,12 +63,16 @@ def test_every_wording_is_read(task: str, form: QuestionType) -> None:
         elif task == "point_tracking":
             assert seen.read_point(question).tolist() == [761, 428]
             options = ("the blue square", "the green circle") if form == "multi-choice" else ("Yes", "No")
-            marks = seen.list_marks(seen.VisibleQuestion(task, form, "", question, context, options, ()))
+            marks = seen.list_marks(seen.VisibleQuestion(task, form, "", question, context, options, (), MARKS))
             assert [mark.tolist() for mark in marks] == [[598, 380], [748, 303]]
-        else:
-            options = ("the pink region", "the blue region")
-            marks = seen.list_marks(seen.VisibleQuestion(task, form, "", question, context, options, ()))
-            assert [mark.tolist() for mark in marks] == [[5, 6, 70, 80], [1, 2, 30, 40]]
+
+
+def test_a_second_camera_may_be_the_same() -> None:
+    slots = FILLED | {"second_camera": fill_word("second_camera.same")}
+    for phrasing in load_phrasings("relative_pose", "multi-choice"):
+        _, context = render(phrasing, {name: slots[name] for name in phrasing.slots})
+        first, second = seen.read_cameras(context)
+        assert np.array_equal(first, second), context
 
 
 def test_the_key_never_gets_in() -> None:
@@ -81,7 +85,16 @@ def test_the_key_never_gets_in() -> None:
     given = [look(read_question(make_item(**key, images=["a", "b"])), shown) for key in keys]
     for other in given[1:]:
         assert all(getattr(other, f.name) == getattr(given[0], f.name) for f in fields(other))
-    assert {f.name for f in fields(given[0])} == {"task", "form", "ask", "question", "context", "options", "images"}
+    assert {f.name for f in fields(given[0])} == {
+        "task",
+        "form",
+        "ask",
+        "question",
+        "context",
+        "options",
+        "images",
+        "marks",
+    }
     question = read_question(make_item())
     assert look(replace(question, truth=3, value=7.0, id="x", group="y", pair="z"), shown).options == question.options
 
@@ -111,8 +124,7 @@ def test_options_must_name_what_is_shown() -> None:
     assert seen.list_candidate_images(replace(bare, options=("image 2",))) == [images[1]]
     with pytest.raises(Unread):
         seen.list_candidate_images(replace(bare, options=("image 1",)))
-    context = fill_word("list.mark", mark="the blue square", place="(3, 4)")
-    listed = replace(bare, context=context, options=("the blue square",))
+    listed = replace(bare, marks={"the blue square": (3.0, 4.0)}, options=("the blue square",))
     assert [place.tolist() for place in seen.list_marks(listed)] == [[3, 4]]
     with pytest.raises(Unread):
         seen.list_marks(replace(listed, options=("the pink square",)))

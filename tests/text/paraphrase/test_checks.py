@@ -6,6 +6,7 @@ import itertools
 import re
 import string
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given, settings
@@ -15,6 +16,8 @@ from tests.text.paraphrase.good_rewordings import GOOD, rewordings
 from vgbench_gen.core.types import QuestionType
 from vgbench_gen.text.bank import load_shipped
 from vgbench_gen.text.paraphrase.checks import REASONS, Original, Text, check, tidy_text
+from vgbench_gen.text.paraphrase.filled import fill_text
+from vgbench_gen.text.paraphrase.rules import list_slots
 from vgbench_gen.text.render import list_question_types, list_task_names, load_phrasings
 
 TEMPLATES = load_shipped()
@@ -65,6 +68,18 @@ def in_question(old: str, new: str) -> Callable[[Text], Text]:
     return change
 
 
+CAMERAS = [name for name, template in TEMPLATES.items() if "second_camera" in template.context]
+
+
+@pytest.mark.parametrize("name", CAMERAS)
+def test_no_camera_can_be_that_of_the_other_image(name: str) -> None:
+    """Whatever the wording of the cameras, the first one stays with the first image."""
+    context = TEMPLATES[name].context
+    cut = context.index("{{ second_camera }}")
+    turned = re.sub(r"\bfirst\b", "second", context[:cut]) + context[cut:]
+    assert "direction" in reasons(Text(TEMPLATES[name].question, turned), name)
+
+
 def swapped(a: str, b: str) -> Callable[[Text], Text]:
     def exchange(text: str) -> str:
         return text.replace(a, "\0").replace(b, a).replace("\0", b)
@@ -85,29 +100,28 @@ ATTACKS = [
     ("slot lost", JUDGED, in_question("within {{ tolerance }} of", "close to"), "slot"),
     ("slot repeated", JUDGED, in_question("{{ claim }}", "{{ claim }} ({{ claim }})"), "slot"),
     ("slots exchanged", POSE, swapped("{{ fx }}", "{{ fy }}"), "formula"),
-    ("sizes exchanged", TRACK, swapped("{{ width }}", "{{ width_2 }}"), "formula"),
-    ("parameters of two images exchanged", POSE, swapped("{{ fx }}", "{{ fx_2 }}"), "formula"),
+    ("sides exchanged", WARP, swapped("{{ width }}", "{{ height }}"), "formula"),
     ("unit of a size", POSE, in_context("{{ height }} pixels", "{{ height }} meters"), "formula"),
-    ("images exchanged", POSE, swapped("The first image has", "The second image has"), "direction"),
+    ("images exchanged", POSE, in_context("The first image has", "The second image has"), "direction"),
     ("width for height", DEPTH, swapped("wide", "high"), "formula"),
-    ("unknown slot", DEPTH, in_context("{{ fx }}", "{{ fx_2 }}"), "slot"),
+    ("unknown slot", DEPTH, in_context("{{ fx }}", "{{ f }}"), "slot"),
     ("statement in braces", DEPTH, in_context("{{ fx }}", "{% fx %}"), "slot"),
-    ("number changed", POSE, in_context("(0, 0)", "(0, 1)"), "number"),
+    ("number changed", WARP, in_context("(0, 0)", "(0, 1)"), "number"),
     ("number added", WARP, in_question("2 to", "2 to 6 or"), "number"),
-    ("counted number changed", WARP, in_context("four significant", "six significant"), "quantity"),
+    ("counted number changed", POSE, in_context("both images", "three images"), "quantity"),
     ("decimals changed", DEPTH, in_question("two decimals", "three decimals"), "quantity"),
     ("not added", JUDGED, in_question("Does its mean depth lie", "Does its mean depth not lie"), "negation"),
     ("n't added", JUDGED, in_question("Does its", "Doesn't its"), "negation"),
-    ("never added", MOTION, in_context("holds for", "never holds for"), "negation"),
+    ("never added", MOTION, in_context("took all", "never took all"), "negation"),
     ("unless added", MOTION, in_question("does it see", "does it see unless moved"), "negation"),
-    ("not lost", JUDGED, in_context("not the length", "the length"), "negation"),
+    ("not lost", JUDGED, in_context("not the ray", "the ray"), "negation"),
     ("outside", JUDGED, in_question("lie within", "lie outside"), "polarity"),
     ("wrong asked for", JUDGED, in_question("Does its", "Is it wrong that its"), "negation"),
     ("unit swapped", DEPTH, in_question("meters", "centimeters"), "unit"),
     ("unit of the context", DEPTH, in_context("in meters", "in feet"), "unit"),
     ("units exchanged", CLAIMED, swapped("degrees", "meters"), "unit"),
     ("letters", WARP, in_question("Which one?", "Is it option B?"), "lint"),
-    ("letters renamed", WARP, in_context("Each of them", "(A) Each of them"), "lint"),
+    ("letters renamed", WARP, in_context("All of them", "(A) All of them"), "lint"),
     ("symbol renamed", POSE, in_context("X1", "Q"), "symbol"),
     ("equation turned", POSE, in_context("X2 = R X1 + t", "X1 = R X2 + t"), "formula"),
     ("sign turned", POSE, in_context("R X1 + t", "R X1 - t"), "formula"),
@@ -119,13 +133,14 @@ ATTACKS = [
     ("turned", POSE, in_question("first camera to the second", "second camera to the first"), "direction"),
     ("world frame", MOTION, in_context("first camera frame", "world frame"), "frame"),
     ("before for after", MOTION, in_question("after this motion", "before this motion"), "order"),
-    ("clockwise", MOTION, in_context("rotation matrix R", "clockwise rotation matrix R"), "frame"),
+    ("frames of a motion swapped", MOTION, swapped("frame before", "frame after"), "direction"),
+    ("clockwise", MOTION, in_question("the motion", "the clockwise motion"), "frame"),
     ("mean for median", "relative_depth.multi-choice.1", in_context("median", "mean"), "quantity"),
     ("distance for depth", DEPTH, in_question("mean depth", "mean distance"), "quantity"),
     ("an extreme", "relative_depth.multi-choice.1", in_question("Which one", "Which nearest one"), "extreme"),
     ("about", JUDGED, in_question("of {{ claim }}", "of about {{ claim }}"), "polarity"),
     ("bold", DEPTH, in_question("mean depth", "**mean depth**"), "markup"),
-    ("code", DEPTH, in_context("x1, y1", "`x1, y1`"), "markup"),
+    ("code", WARP, in_context("(x1, y1)", "`(x1, y1)`"), "markup"),
     ("heading", DEPTH, lambda t: Text(t.question, f"## Context\n{t.context}"), "markup"),
     ("fence", DEPTH, lambda t: Text(f"```\n{t.question}\n```", t.context), "markup"),
     ("bullet", DEPTH, lambda t: Text(t.question, f"- {t.context}"), "markup"),
@@ -147,7 +162,7 @@ ATTACKS = [
     ("too short", DEPTH, lambda t: Text(t.question, "It is a pinhole camera."), "slot"),
     ("huge", DEPTH, lambda t: Text(t.question, t.context * 20), "size"),
     ("empty", DEPTH, lambda t: Text(t.question, ""), "empty"),
-    ("convention lost", TRACK, in_context("centre of the top-left", "corner of the top-left"), "lint"),
+    ("convention lost", WARP, in_context("centre of the top-left", "corner of the top-left"), "lint"),
     ("doubled word", DEPTH, in_context("camera", "camera camera"), "lint"),
 ]  # fmt: skip
 
@@ -173,7 +188,7 @@ def test_languages() -> None:
     assert "language" in reasons(GOOD[DEPTH][0], DEPTH, "zh")
     assert "language" in reasons(CHINESE, DEPTH, "ru")
     # Of other languages than English, placeholders and numbers are compared.
-    assert "slot" in reasons(Text(CHINESE.question.replace("{{ rect }}", ""), CHINESE.context), DEPTH, "zh")
+    assert "slot" in reasons(Text(CHINESE.question, CHINESE.context.replace("{{ fx }}", "")), DEPTH, "zh")
     assert "number" in reasons(Text(CHINESE.question + " 3", CHINESE.context), DEPTH, "zh")
 
 
@@ -189,24 +204,34 @@ def test_slots_are_tidied_and_nothing_else() -> None:
 
 
 KEPT_WORDS = [
-    "meters", "pixels", "camera", "right", "down", "forward", "depth", "four", "bottom-right", "focal lengths",
-    "optical axis",
+    "meters", "pixels", "camera", "right", "down", "forward", "depth", "both", "top-left", "rotation", "optical axis",
 ]  # fmt: skip
 
 
+NUMBER = re.compile(r"(?<![\w.{])[0-9]+(?![\w}])")
+FILLED = {pair: fill_text(GOOD[pair[0]][pair[1]], list_slots().samples) for pair in PAIRS}
+NUMBERED = [
+    (pair, part) for pair, filled in FILLED.items() for part, text in filled.list_parts() if NUMBER.search(text)
+]
+SLOTTED = [pair for pair in PAIRS if "{{ " in GOOD[pair[0]][pair[1]].context]
+
+
 @settings(max_examples=60, deadline=None)
-@given(st.sampled_from(PAIRS), st.data())
-def test_no_number_of_a_good_rewording_can_be_altered(pair: tuple[str, int], data: st.DataObject) -> None:
-    name, text = pair[0], GOOD[pair[0]][pair[1]]
-    places = [m.span() for m in re.finditer(r"(?<![\w.{])[0-9]+(?![\w}])", text.context)]
-    start, end = data.draw(st.sampled_from(places))
+@given(st.sampled_from(NUMBERED), st.data())
+def test_no_number_of_a_good_rewording_can_be_altered(place: tuple[tuple[str, int], str], data: st.DataObject) -> None:
+    """In the text with its placeholders filled: few numbers stand in a template itself."""
+    pair, part = place
+    template, text = TEMPLATES[pair[0]], getattr(FILLED[pair], part)
+    start, end = data.draw(st.sampled_from([m.span() for m in NUMBER.finditer(text)]))
     number = data.draw(st.integers(0, 9999).map(str))
-    assume(number != text.context[start:end])
-    assert "number" in reasons(Text(text.question, text.context[:start] + number + text.context[end:]), name)
+    assume(number != text[start:end])
+    before = fill_text(Text(template.question, template.context), list_slots().samples)
+    altered = replace(FILLED[pair], **{part: text[:start] + number + text[end:]})
+    assert "number" in {p.reason for p in check(altered, Original(before, template.states, filled=True))}
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.sampled_from(PAIRS), st.data())
+@given(st.sampled_from(SLOTTED), st.data())
 def test_no_slot_of_a_good_rewording_can_be_dropped_moved_or_renamed(
     pair: tuple[str, int], data: st.DataObject
 ) -> None:
@@ -225,7 +250,7 @@ def test_no_word_that_counts_can_vanish(pair: tuple[str, int], word: str) -> Non
     name, text = pair[0], GOOD[pair[0]][pair[1]]
     pattern = rf"(?<![\w-]){word}s?(?![\w-])"
     assume(re.search(pattern, TEMPLATES[name].context) and re.search(pattern, text.context))
-    found = reasons(Text(text.question, re.sub(pattern, "thing", text.context)), name)
+    found = reasons(Text(text.question, re.sub(pattern, "thing", text.context, flags=re.IGNORECASE)), name)
     assert found & {"unit", "frame", "quantity", "formula", "lint"}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from tests.text.paraphrase.good_rewordings import GOOD
@@ -9,29 +11,34 @@ from vgbench_gen.text.bank import load_shipped
 from vgbench_gen.text.paraphrase import rules
 from vgbench_gen.text.paraphrase.checks import Original, Text, check
 from vgbench_gen.text.paraphrase.filled import fill_text, merge_texts
+from vgbench_gen.text.render import fill_word
 
-SAMPLES = rules.list_slots().samples
+SAMPLES = dict(rules.list_slots().samples)
+TWO_CAMERAS = SAMPLES | {
+    "second_camera": fill_word("second_camera.other", width="800", height="601", fx="711", fy="712", cx="399", cy="298")
+}
 
 
-def both(name: str) -> tuple[Text, Original]:
+def both(name: str, values: Mapping[str, str] = SAMPLES) -> tuple[Text, Original]:
     """(a careful rewording, its original), both with numbers in place of placeholders."""
     template = load_shipped()[name]
-    text = fill_text(Text(template.question, template.context), SAMPLES)
-    return fill_text(GOOD[name][0], SAMPLES), Original(text, template.states, filled=True)
+    text = fill_text(Text(template.question, template.context), values)
+    return fill_text(GOOD[name][0], values), Original(text, template.states, filled=True)
 
 
 @pytest.mark.parametrize("name", GOOD)
 def test_careful_rewordings_pass(name: str) -> None:
-    proposed, original = both(name)
-    assert check(proposed, original) == []
+    for values in (SAMPLES, TWO_CAMERAS):
+        proposed, original = both(name, values)
+        assert check(proposed, original) == []
 
 
 ATTACKS = [
     ("focal lengths", "metric_depth.open-ended.2", "fx = 577, fy = 578", "fx = 578, fy = 577", "formula"),
-    ("sizes", "point_tracking.multi-choice.1", "640 x 480", "480 x 640", "formula"),
-    ("images", "point_tracking.multi-choice.1", "first image is 640", "second image is 640", "frame"),
-    ("regions", "relative_depth.multi-choice.1", "blue region [40, 30, 72, 94], the green region [80, 30, 112, 94]",
-     "green region [40, 30, 72, 94], the blue region [80, 30, 112, 94]", "colour"),
+    ("sizes", "homography_to_image.multi-choice.1", "640 x 480", "480 x 640", "formula"),
+    ("images", "relative_pose.judgment.1", "first image has 640", "second image has 640", "direction"),
+    ("marks", "point_tracking.multi-choice.1", "blue square (50, 77), the green circle (100, 77)",
+     "green circle (50, 77), the blue square (100, 77)", "colour"),
     ("points", "point_tracking.multi-choice.1", "(100, 77), the pink triangle (150",
      "(150, 77), the pink triangle (100", "number"),
     ("entries of a matrix", "homography_to_image.multi-choice.1", "1.020, -0.1000", "-0.1000, 1.020", "number"),
@@ -57,19 +64,19 @@ def test_numbers_keep_their_places(name: str, old: str, new: str, reason: str) -
 
 
 def test_parameters_stay_with_their_images() -> None:
-    proposed, original = both("relative_pose.judgment.1")
+    proposed, original = both("relative_pose.judgment.1", TWO_CAMERAS)
     exchanged = proposed.context.replace("577", "?").replace("711", "577").replace("?", "711")
     assert [p.reason for p in check(Text(proposed.question, exchanged), original)] == ["formula"]
 
 
-def test_colours_stay_with_their_regions() -> None:
-    template = load_shipped()["object_distance.multi-choice.1"]
-    original = Original(fill_text(Text(template.question, template.context), SAMPLES), template.states, filled=True)
-    for a, b, fine in (("orange", "blue", True), ("blue", "orange", False)):
-        asked = f"Which distance separates the object in the {a} rectangle [12, 96, 76, 160] from the "
-        asked += f"object in the {b} rectangle [212, 300, 276, 411]?"
-        found = {p.reason for p in check(Text(asked, original.text.context), original)}
-        assert found == ({"near_copy"} if fine else {"near_copy", "colour"})
+@pytest.mark.parametrize(("a", "b", "found"), [("blue", "pink", set()), ("pink", "blue", {"colour"})])
+def test_colours_stay_with_their_points(a: str, b: str, found: set[str]) -> None:
+    """Named in another order, each with its own point."""
+    original = Original(Text("Which one?", "The marks are the blue square (50, 77) and the pink circle (100, 77)."))
+    told = (
+        f"Of the two marked places, one has a circle, {b}, which is (100, 77), and one a square, {a}, being (50, 77)."
+    )
+    assert {p.reason for p in check(Text("Which is it?", told), original)} - {"quantity"} == found
 
 
 TWINS = [

@@ -16,7 +16,7 @@ from vgbench_gen.tasks.revealed import (
     RevealedTrack,
 )
 
-SAME_RECT_IOU = 0.9  # from which two rectangles are one that was written down twice
+SAME_RECT_IOU = 0.8  # of a rectangle that a model read off an image
 NOTHING = "the row tells nothing of it"
 PairT = TypeVar("PairT", RevealedHomography, RevealedMotion, RevealedTrack)
 PlacedT = TypeVar("PlacedT", RevealedObject, RevealedRegion)
@@ -65,5 +65,5 @@ def find_rect(listed: Sequence[PlacedT], image: str, rect: Sequence[float]) -> P
         if one.image == place and rect_iou((a, b, c + 1, d + 1), (x1, y1, x2 + 1, y2 + 1)) >= SAME_RECT_IOU:
             return one
     raise ToolError(
-        f"{NOTHING}: {image}, {[round(x, 1) for x in rect]}; it tells of rectangles that the question names"
+        f"{NOTHING}: {image}, {[round(x, 1) for x in rect]}; it tells of rectangles that the question draws"
     )

@@ -39,9 +39,8 @@ def find_rules(task: str, ask: str) -> tuple[ImageRule, ...]:
 
 def look(question: Question, images: Sequence[Image]) -> VisibleQuestion:
     """The question without its key, beside these images: its own, or another's in the wrong-image control."""
-    return VisibleQuestion(
-        question.task, question.form, question.ask, question.question, question.context, question.options, tuple(images)
-    )
+    text = (question.question, question.context, question.options)
+    return VisibleQuestion(question.task, question.form, question.ask, *text, tuple(images), question.marks)
 
 
 @dataclass(frozen=True, slots=True)

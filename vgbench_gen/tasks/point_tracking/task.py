@@ -41,7 +41,6 @@ from vgbench_gen.tasks.point_tracking.evidence import (
 )
 from vgbench_gen.tasks.point_tracking.rules import RULES, SOLVERS
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation, WorldPoint
-from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.revealed import Revealed, RevealedTrack
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.text.marks import list_marks, name_mark
@@ -393,13 +392,10 @@ class PointTracking(Task):
         listed = sorted(marks, key=lambda mark: str(mark["color"]))
         drawn = ({"op": "point", "uv": query, "color": color, "shape": CROSSHAIR},), tuple(listed)
         pictures = (Picture(fact.pictures[id_], ops) for id_, ops in zip(fact.frame_ids, drawn, strict=True))
-        first, second = (fact.cameras[frame_id] for frame_id in fact.frame_ids)
         return tuple(pictures), {
             "color": fill_word(f"color.{color}"),
             "point": format_point(query),
             "points": list_marks(listed, [format_point(mark["uv"]) for mark in listed]),
-            **make_camera_slots(first, intrinsics=False),
-            **make_camera_slots(second, "_2", intrinsics=False),
         }
 
     @staticmethod

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -12,12 +13,9 @@ from vgbench_gen.geometry.poses import find_nearest_rotation
 from vgbench_gen.tasks.solving.images import Image
 from vgbench_gen.text.marks import compile_mark_names
 from vgbench_gen.text.numbers import parse_numbers
+from vgbench_gen.text.render import fill_word
 
-_FOCAL = re.compile(r"fx = (\d+)(?:,| and) fy = (\d+)")
-# One camera states its principal point in one of these ways, after its focal lengths.
-_CENTRE = re.compile(
-    r"(?:principal point(?: is)?(?: \(cx, cy\) =)?|\(cx, cy\) =) \((\d+), (\d+)\)|cx = (\d+)(?:,| and) cy = (\d+)"
-)
+_CAMERA = re.compile(r"fx = (\d+), fy = (\d+), cx = (\d+)(?:,| and) cy = (\d+)")
 _MATRIX = re.compile(r"\[\[[^\]]*\],\s*\[[^\]]*\],\s*\[[^\]]*\]\]")
 _SHIFT = re.compile(r"t = \[([^\]]*)\]")
 _POINT = re.compile(r"\((\d+), (\d+)\)")
@@ -38,6 +36,8 @@ class VisibleQuestion:
     """The printed options; ("Yes", "No") for judgments and none for open-ended questions."""
     images: tuple[Image, ...]
     """The images in the order shown."""
+    marks: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """Pixel or rectangle of each mark that has a name and is drawn on an image."""
 
 
 class Unread(ValueError):
@@ -45,19 +45,17 @@ class Unread(ValueError):
 
 
 def read_cameras(text: str) -> list[FloatArray]:
-    """Every printed camera as K (3, 3), integer pixels, in order of mention.
+    """Every printed camera as K (3, 3), integer pixels, in order of mention; twice where a second one is the same.
 
     Raises:
-        Unread: focal lengths and principal points do not come in equal number.
+        Unread: there is none.
     """
-    focal, centre = _FOCAL.findall(text), _CENTRE.findall(text)
-    if not focal or len(focal) != len(centre):
-        raise Unread(f"{len(focal)} focal lengths and {len(centre)} principal points")
-    found = []
-    for (fx, fy), groups in zip(focal, centre, strict=True):
-        cx, cy = (value for value in groups if value)
-        found.append(np.array([[float(fx), 0, float(cx)], [0, float(fy), float(cy)], [0, 0, 1]]))
-    return found
+    printed = [tuple(map(float, numbers)) for numbers in _CAMERA.findall(text)]
+    if not printed:
+        raise Unread("no camera")
+    if fill_word("second_camera.same") in re.split(r": |[.;]", text):
+        printed *= 2
+    return [np.array([[fx, 0, cx], [0, fy, cy], [0, 0, 1]]) for fx, fy, cx, cy in printed]
 
 
 def read_matrices(text: str) -> list[FloatArray]:
@@ -92,12 +90,6 @@ def read_point(text: str) -> FloatArray:
     return np.array([float(x) for x in found.groups()])
 
 
-def read_marks(text: str) -> dict[str, FloatArray]:
-    """Name -> pixel (2,) or rectangle (4,) of marks such as "the orange circle (u, v)"."""
-    places = re.findall(rf"({compile_mark_names()}) [(\[](\d+(?:, \d+)+)[)\]]", text)
-    return {name: parse_numbers(place) for name, place in places}
-
-
 def read_number(option: str) -> int:
     """The n of an option such as "image n".
 
@@ -126,9 +118,9 @@ def list_marks(seen: VisibleQuestion) -> list[FloatArray]:
     """The pixel or rectangle of the mark that each option names; of a judgment, the claimed one and then the other.
 
     Raises:
-        Unread: an option, or the claim, names no mark of the list.
+        Unread: an option, or the claim, names no mark that is drawn.
     """
-    listed = read_marks(seen.context)
+    listed = {name: np.array(place, dtype=np.float64) for name, place in seen.marks.items()}
     if seen.form == "judgment":
         claimed = re.findall(compile_mark_names(), seen.question)
         if len(claimed) != 1 or claimed[0] not in listed or len(listed) != 2:
