@@ -67,7 +67,9 @@ def test_every_candidate_is_the_mean_depth_of_the_analytic_room(facts: list[Fact
 
 
 def test_pool_and_draw(facts: list[Fact]) -> None:
-    for fact in facts:
+    pooled = [fact for fact in facts if len(fact.candidates) > 1]
+    assert 0 < len(pooled) < len(facts)  # regions without a set of four are asked without options
+    for fact in pooled:
         rects = [read_evidence_rect(candidate.show) for candidate in fact.candidates]
         assert 4 <= len(rects) <= TASK.pool_size
         for i, a in enumerate(rects):
@@ -134,8 +136,10 @@ def test_a_wrong_depth_mapping_sinks_the_draft(monkeypatch: pytest.MonkeyPatch) 
     outcomes = [confirm_draft(TASK, fact, view) for fact in good]
     wrong = [o for o in outcomes if isinstance(o, Rejected)]
     assert len(wrong) >= len(good) / 3  # flat regions have equal depth beside them
-    assert {r.reason for r in wrong} == {"second_route_disagrees"}
-    assert min(r.value for r in wrong) > 1
+    assert {r.reason for r in wrong} <= {"second_route_disagrees", "no_second_route"}
+    disagreeing = [r.value for r in wrong if r.reason == "second_route_disagrees"]
+    assert disagreeing
+    assert min(disagreeing) > 1
 
 
 def test_a_region_without_cloud_has_no_second_route(facts: list[Fact]) -> None:

@@ -60,7 +60,7 @@ FRAMES_PER_FACT = 1.5  # looked at, for strata to choose from; more cost time an
 class MetricDepth(ScalarTask):
     """See the module."""
 
-    name, unit, version = "metric_depth", "m", 4
+    name, unit, version = "metric_depth", "m", 5
     category, subcategory = "Depth and Distance", "Absolute"
     convention: ClassVar[Mapping[str, str]] = {"depth": "z", "axes": "opencv", "unit": "m", "statistic": "mean"}
     margins: ClassVar[Mapping[str, float]] = {"ratio_min": 1.25, "ratio_max": 3.0, "gap_min": 0.15}
@@ -116,7 +116,8 @@ class MetricDepth(ScalarTask):
     def _of_images(
         self, frames: list[ViewFrame], view: SceneView, rng: np.random.Generator, limit: int
     ) -> Iterator[Fact | Rejected]:
-        """Facts of a scan too short for rectangles that frames share: candidates are regions of the same image."""
+        """Facts of a scan too short for rectangles that frames share: candidates are regions of the same image, or the
+        region alone where no four keep the margins."""
         made = 0
         for frame in frames:
             if made >= limit:
@@ -124,20 +125,23 @@ class MetricDepth(ScalarTask):
             found, dropped = find_frame_regions(frame, view)
             used: list[Region] = []
             for turn in range(min(PER_FRAME, limit - made)):
-                key = f"{frame.id}/{turn}"
-                if len(found) < len(LETTERS):
+                if not found:
                     most = max(dropped, key=lambda name: dropped[name])
-                    yield reject(self, view, key, f"regions_{most}", len(found), len(LETTERS), str(dropped))
+                    yield reject(self, view, f"{frame.id}/{turn}", f"regions_{most}", 0, 1, str(dropped))
                     break
                 seen = [(frame, region) for region in _spread_over_depth(found, self.pool_size, rng)]
                 eligible = np.array([_is_free(region, used) for _, region in seen])
-                drawn = self.with_drawn_truth(self._fact(view, seen, 0), rng, eligible)
-                if drawn is None:
-                    yield reject(self, view, key, "no_option_set", len(found), len(LETTERS))
+                if not eligible.any():
                     break
-                used.append(seen[drawn.truth][1])
+                drawn = (
+                    self.with_drawn_truth(self._fact(view, seen, 0), rng, eligible)
+                    if len(seen) >= len(LETTERS)
+                    else None
+                )
+                truth = int(eligible.argmax()) if drawn is None else drawn.truth
+                used.append(seen[truth][1])
                 made += 1
-                yield self._fact(view, seen, drawn.truth)
+                yield self._fact(view, [seen[truth]], 0) if drawn is None else self._fact(view, seen, truth)
 
     def _shared(
         self, frames: list[ViewFrame], view: SceneView, used: dict[str, list[Region]], rng: np.random.Generator
