@@ -98,7 +98,7 @@ def place(raw_room: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("place")
     (folder / "raw_scenes").symlink_to(raw_room)
     recipe = small_recipe().model_copy(update={"tasks": ("relative_pose", "metric_depth", "homography_to_matrix")})
-    assert build(recipe, raw_room, folder / "build" / "vgbench").composed.total > 20
+    assert build(recipe, raw_room, folder / "build" / "vgbench").composed.total > 15
     for name in ("mine", "demo"):
         shutil.copytree(folder / "build" / "vgbench", folder / "build" / name)
     return folder
