@@ -142,6 +142,22 @@ def test_what_is_known_of_one_scene_only_does_not_help() -> None:
         assert low <= score_credit(belief, rows).mean() <= high
 
 
+def test_what_a_thing_is_called_tells_how_large_it_is() -> None:
+    """Each of 90 names has its usual size. Numbers alone tell little: options at the ends of the range are wrong."""
+    rng, asked = rng_for(0, "names"), []
+    usual = np.exp(rng.uniform(-2, 2, 90))
+    for number in range(900):
+        thing, step, rank = int(rng.integers(90)), rng.uniform(1.6, 1.8), int(rng.integers(4))
+        values = usual[thing] * rng.uniform(0.85, 1.15) * step ** (np.arange(4.0) - rank)
+        order, name = rng.permutation(4), f"thing {chr(97 + thing % 26)}{chr(97 + thing // 26)}"
+        options, truth = [f"{values[i]:.2f} m" for i in order], int(np.flatnonzero(order == rank)[0])
+        one = question(f"t{number}", options, truth, question=f"How long is the {name}?")
+        asked.append(replace(one, scene=f"s/{number // 30}"))
+    assert audit_text_only(asked, 0).finding.value > 85
+    mute = [replace(one, question="How long is it?") for one in asked]
+    assert audit_text_only(mute, 0).finding.value < 55
+
+
 def test_open_ended_numbers_are_predicted_from_the_text() -> None:
     rng = rng_for(0, "open")
     asked = []

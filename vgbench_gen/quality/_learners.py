@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +14,12 @@ from scipy import sparse
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import BoolArray, FloatArray, IntArray
 from vgbench_gen.quality import _values, features
+from vgbench_gen.quality._blocks import PRINTED
 from vgbench_gen.quality.questions import Question
 
 FOLDS = 5
 TREES, SHARE = 60, 0.7  # of the forest, and of the lines that each tree sees
+_NO_QUANTITIES = ("text ", "ask", "place", "claimed", *PRINTED)  # how a feature's name begins
 _FEATURES = 1 / 3  # of the features, of which each split tries one threshold
 
 
@@ -31,6 +33,8 @@ class LearnerRows:
     """The names of the features, in the order of the columns of `X`."""
     words: sparse.csr_array
     """The weights of the terms of each line, (lines, terms)."""
+    asked: sparse.csr_array
+    """The weights of the terms of each question without its numbers, (questions, terms)."""
     question: IntArray
     """The place of each line's question in the list given, (lines,)."""
     right: BoolArray
@@ -40,24 +44,29 @@ class LearnerRows:
 def make_rows(questions: Sequence[Question]) -> LearnerRows:
     """Multi-choice: a line per option. Judgments: a line per question, right where the answer is the first (yes)."""
     truth = np.array([q.truth for q in questions], dtype=np.int64)
+    asked = _weigh_terms([_pair_words(w for w in _find_words(q.question) if w.isalpha()) for q in questions])
     if questions[0].form == "judgment":
-        table = features.make_claim_table(questions)
-        return LearnerRows(
-            table.X, table.names, _weigh_terms([_list_question_terms(q) for q in questions]), table.question, truth == 0
-        )
-    table = features.make_option_table(questions)
-    texts = [_list_option_terms(questions[i], j) for i, j in zip(table.question, table.option, strict=True)]
-    return LearnerRows(table.X, table.names, _weigh_terms(texts), table.question, table.option == truth[table.question])
+        table, right = features.make_claim_table(questions), truth == 0
+        texts = [_pair_words(_find_words(f"{q.question} {q.context}")) for q in questions]
+    else:
+        table = features.make_option_table(questions)
+        right = table.option == truth[table.question]
+        texts = [_list_option_terms(questions[i], j) for i, j in zip(table.question, table.option, strict=True)]
+    return LearnerRows(table.X, table.names, _weigh_terms(texts), asked, table.question, right)
 
 
-def _list_question_terms(question: Question) -> list[str]:
-    words = _values.WORD.findall(f"{question.question} {question.context}".lower())
+def _find_words(text: str) -> list[str]:
+    return _values.WORD.findall(text.lower())
+
+
+def _pair_words(words: Iterable[str]) -> list[str]:
+    words = list(words)
     return words + [f"{a} {b}" for a, b in itertools.pairwise(words)]
 
 
 def _list_option_terms(question: Question, option: int) -> list[str]:
     """Terms of one option: its words, alone and with what is asked, its place, and its numbers in short form."""
-    words = _values.WORD.findall(question.options[option].lower())
+    words = _find_words(question.options[option])
     numbers = [f"~{value:.1e}" for value in _values.read_numbers(question.options[option])[:24]]
     terms = [*words, *numbers, f"place {option}", f"place {option} {question.ask}"]
     return terms + [f"{word} {question.ask}" for word in words]
@@ -104,7 +113,7 @@ def predict_out_of_fold(
 
     line_fold = fold[rows.question]
     belief = np.full(len(rows.right), float(rows.right.mean()))
-    source = rows.X if name == "forest" else rows.words
+    source = np.hstack([rows.X, _measure_unusual(rows, line_fold)]) if name == "forest" else rows.words
     for number in np.unique(fold):
         test = line_fold == number
         if source.shape[1] == 0 or len(np.unique(rows.right[~test])) < 2:
@@ -121,6 +130,26 @@ def predict_out_of_fold(
         return belief
     total = np.bincount(rows.question, weights=belief)
     return np.asarray(belief / np.maximum(total[rows.question], 1e-12))
+
+
+def _measure_unusual(rows: LearnerRows, fold: IntArray) -> FloatArray:
+    """(lines, q + 1) how far each quantity of an option, and all of them, are from what the words of its question make
+    likely: a ridge regression on the right answers of other folds. What is called a mug is small."""
+    from sklearn.linear_model import Ridge
+
+    plain = [k for k, name in enumerate(rows.names) if ": " not in name and not name.startswith(_NO_QUANTITIES)]
+    if not plain:
+        return np.zeros((len(rows.right), 0))
+    X = np.nan_to_num(rows.X[:, plain])
+    X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-9)
+    likely = np.zeros(X.shape)
+    for number in np.unique(fold):
+        learnt, here = rows.right & (fold != number), fold == number
+        if learnt.any():
+            model = Ridge(1.0).fit(rows.asked[rows.question[learnt]], X[learnt])
+            likely[here] = model.predict(rows.asked[rows.question[here]]).reshape(-1, len(plain))
+    off = np.abs(X - likely)
+    return np.column_stack([off, np.linalg.norm(off, axis=1)])
 
 
 def fit_forest(trees: int, share: float, state: int) -> Any:
