@@ -19,7 +19,7 @@ MOST_LINES = {
     "geometry": (1314, 1300),
     "scenes": (6415, 6000),
     "store": (2741, 2450),  # strokes around a point that are computed once per shape
-    "tasks": (11081, 8700),  # bases of kinds, which those to come stand on
+    "tasks": (11066, 8700),  # bases of kinds, which those to come stand on
     "distractors": (901, 700),
     "text": (1915, 1700),  # contexts of standard clauses
     "pipeline": (5543, 4600),  # facts shared out among the forms

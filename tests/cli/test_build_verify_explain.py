@@ -33,6 +33,9 @@ RECIPE = """\
 seed = 5
 facts_per_scene = 4
 tasks = ["metric_depth", "homography_to_matrix"]
+
+[limits]
+forms_per_fact = 3
 """
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import cv2
 import numpy as np
@@ -59,15 +60,19 @@ class Asked:
 
     @property
     def rects(self) -> list[list[int]]:
-        return [[int(x) for x in found] for found in re.findall(r"\[(\d+), (\d+), (\d+), (\d+)\]", self.text)]
+        """Regions that are drawn, in the order of drawing."""
+        return [op["rect"] for op in self.drawn if op["op"] == "region"]
 
     @property
     def marks(self) -> dict[str, list[int]]:
-        """name -> what stands beside "the blue square (12, 40)" or "the pink region [1, 2, 3, 4]"."""
-        found = re.findall(
-            r"(the \w+ (?:circle|triangle|square|diamond|region)) [\[(](\d+(?:, \d+)*)[\])]", self.item.context
-        )
-        return {name: [int(x) for x in values.split(", ")] for name, values in found}
+        """name -> pixel of "the blue square (12, 40)" as printed, or rectangle of "the pink region" as drawn."""
+        found = re.findall(r"(the \w+ (?:circle|triangle|square|diamond)) \((\d+), (\d+)\)", self.item.context)
+        printed = {name: [int(u), int(v)] for name, u, v in found}
+        return printed | {f"the {op['color']} region": op["rect"] for op in self.drawn if op["op"] == "region"}
+
+    @property
+    def drawn(self) -> list[dict[str, Any]]:
+        return [op for picture in self.item.evidence["pictures"] for op in picture["ops"]]
 
     def options(self) -> list[FloatArray]:
         return [numbers(text) for text in self.item.options]

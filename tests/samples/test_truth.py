@@ -32,7 +32,7 @@ from tests.samples.exact_truth import (
 )
 from vgbench_gen import build, load
 from vgbench_gen.core.types import ColorArray, FloatArray
-from vgbench_gen.pipeline.recipe import load_recipe
+from vgbench_gen.pipeline.recipe import Limits, load_recipe
 from vgbench_gen.samples.base import Capture, SampleObject, SampleSpec
 from vgbench_gen.samples.captures import make_capture
 from vgbench_gen.samples.make import list_default_specs, make_samples
@@ -340,7 +340,12 @@ class World:
         # Half of the choices and open-ended items in pairs, so that every task is asked from its other side too.
         recipe = load_recipe("default")
         # Cameras are asked about whatever the lines of these few frames say: answers are true or false all the same.
-        changed = {"facts_per_scene": facts, "pairs": 0.5, "gates": without_lines(recipe.gates)}
+        changed = {
+            "facts_per_scene": facts,
+            "pairs": 0.5,
+            "gates": without_lines(recipe.gates),
+            "limits": Limits(forms_per_fact=3),
+        }
         build(recipe.model_copy(update=changed), self.raw, self.out)
         return self
 
@@ -400,7 +405,7 @@ def report(problems: Sequence[str], counts: Counter[str]) -> str:
 
 
 def test_answers_are_true(tmp_path: Path) -> None:
-    specs = list_default_specs({"ca1m": 1, "wildrgbd": 1}, seed=11, frames=14)
+    specs = list_default_specs({"ca1m": 1, "wildrgbd": 1}, seed=12, frames=14)
     counts, problems, _ = World(tmp_path / "raw", tmp_path / "out").made(specs, 0.5, 6).check()
     assert not problems, report(problems, counts)
     assert not missing(counts, ("ca1m", "wildrgbd"))

@@ -80,20 +80,19 @@ class MetricDepth(ScalarTask):
         return make_range("depth", gates.near_m, far_m, self.decimals)
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
-        """At most two facts per frame: first about rectangles that several frames share, the others about
-        single regions, log-depth strata in turn.
+        """At most two facts per frame: first about rectangles that several frames share, or in a short scan about one
+        of four regions of an image, the others about single regions, log-depth strata in turn.
 
-        Single regions have no pool, so they can only be asked open-ended. Rooms hold little that is very near or far,
+        Single regions have no pool, so they have no options. Rooms hold little that is very near or far,
         and one constant would be right too often for regions drawn as they come.
         """
         frames = view.distinct_frames(rng)[: max(int(FRAMES_PER_FACT * limit), FRAMES_MIN)]
-        if len(frames) < FRAMES_MIN:
-            yield from self._of_images(frames, view, rng, limit)
-            return
         used: dict[str, list[Region]] = defaultdict(list)
+        short = len(frames) < FRAMES_MIN
+        most = limit if short else max(int(SHARED_SHARE * limit), 1)
         made = 0
-        for fact in self._shared(frames, view, used, rng):
-            if made >= max(int(SHARED_SHARE * limit), 1):
+        for fact in (self._of_images if short else self._shared)(frames, view, used, rng):
+            if made >= most:
                 break
             made += 1
             yield fact
@@ -101,8 +100,8 @@ class MetricDepth(ScalarTask):
         for frame in frames:
             regions, dropped = find_frame_regions(frame, view)
             if not regions:
-                most = max(dropped, key=lambda name: dropped[name])
-                yield reject(self, view, frame.id, f"regions_{most}", 0, 1, str(dropped))
+                worst = max(dropped, key=lambda name: dropped[name])
+                yield reject(self, view, frame.id, f"regions_{worst}", 0, 1, str(dropped))
             found += [(frame, region) for region in regions]
         for k in order_in_strata([region.mean_m for _, region in found], [frame.id for frame, _ in found], rng):
             if made >= limit:
@@ -114,34 +113,20 @@ class MetricDepth(ScalarTask):
                 yield self._fact(view, [(frame, region)], 0)
 
     def _of_images(
-        self, frames: list[ViewFrame], view: SceneView, rng: np.random.Generator, limit: int
-    ) -> Iterator[Fact | Rejected]:
-        """Facts of a scan too short for rectangles that frames share: candidates are regions of the same image, or the
-        region alone where no four keep the margins."""
-        made = 0
+        self, frames: list[ViewFrame], view: SceneView, used: dict[str, list[Region]], rng: np.random.Generator
+    ) -> Iterator[Fact]:
+        """Facts of a scan too short for rectangles that frames share: candidates are regions of the same image; the
+        asked ones are added to `used`."""
         for frame in frames:
-            if made >= limit:
-                return
-            found, dropped = find_frame_regions(frame, view)
-            used: list[Region] = []
-            for turn in range(min(PER_FRAME, limit - made)):
-                if not found:
-                    most = max(dropped, key=lambda name: dropped[name])
-                    yield reject(self, view, f"{frame.id}/{turn}", f"regions_{most}", 0, 1, str(dropped))
-                    break
+            found, _ = find_frame_regions(frame, view)
+            while len(found) >= len(LETTERS):
                 seen = [(frame, region) for region in _spread_over_depth(found, self.pool_size, rng)]
-                eligible = np.array([_is_free(region, used) for _, region in seen])
-                if not eligible.any():
+                eligible = np.array([_is_free(region, used[frame.id]) for _, region in seen])
+                drawn = self.with_drawn_truth(self._fact(view, seen, 0), rng, eligible)
+                if drawn is None:
                     break
-                drawn = (
-                    self.with_drawn_truth(self._fact(view, seen, 0), rng, eligible)
-                    if len(seen) >= len(LETTERS)
-                    else None
-                )
-                truth = int(eligible.argmax()) if drawn is None else drawn.truth
-                used.append(seen[truth][1])
-                made += 1
-                yield self._fact(view, [seen[truth]], 0) if drawn is None else self._fact(view, seen, truth)
+                used[frame.id].append(seen[drawn.truth][1])
+                yield self._fact(view, seen, drawn.truth)
 
     def _shared(
         self, frames: list[ViewFrame], view: SceneView, used: dict[str, list[Region]], rng: np.random.Generator
