@@ -11,8 +11,9 @@ from tests.quality.conftest import Rows
 from tests.quality.text_questions import question
 from vgbench_gen.quality import features
 from vgbench_gen.quality._blocks import list_claim_sets, list_option_sets, make_blocks, rank_options, summarise_gaps
-from vgbench_gen.quality._values import read, read_claim, read_numbers, read_option_values
+from vgbench_gen.quality._values import list_rects, read, read_claim, read_numbers, read_option_values
 from vgbench_gen.quality.questions import read_question
+from vgbench_gen.store.drawing import COLORS
 
 
 @pytest.mark.parametrize(
@@ -48,6 +49,15 @@ def test_camera_regions_and_marks_are_read() -> None:
     assert read("K = [[500.0, 0, 320], [0, 501, 240], [0, 0, 1]]", "").camera == (500, 501, 320, 240)
     wide = read("", "The picture is 1024 pixels wide and 765 pixels high (fx = 1, fy = 2, cx = 3, cy = 4, in pixels).")
     assert (wide.size, wide.camera) == ((1024, 765), (1, 2, 3, 4))
+
+
+def test_rectangles_are_those_drawn_unless_they_are_printed_or_the_options() -> None:
+    asked = question("a", ["1 m", "2 m"], 0)
+    marks: dict[str, tuple[float, ...]] = {f"the {color} region": (k, 2, 30, 40) for k, color in enumerate(COLORS)}
+    one = replace(asked, marks={"the orange region": (1, 2, 3, 4), "the blue circle": (5, 6)})
+    assert list_rects(one) == [(1, 2, 3, 4)]
+    assert list_rects(replace(one, question="How deep is [5, 6, 7, 8]?")) == [(5, 6, 7, 8)]
+    assert list_rects(replace(asked, marks=marks)) == list_rects(asked) == []
 
 
 def test_options_name_marks_or_hold_numbers() -> None:

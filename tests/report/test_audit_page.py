@@ -46,7 +46,7 @@ def test_a_sentence_a_line_for_each_cell_and_what_fell() -> None:
     repeats, text, *end = lines[begin + 4 :]
     assert repeats.startswith("fell: metric_depth/multi-choice: 2 questions that repeat another, at most 0: <script>")
     assert text == (
-        "fell: metric_depth/multi-choice: text-only accuracy (forest) 34.0 % [31.5, 36.5], chance 25, at most 28: "
+        "fell: metric_depth/multi-choice: text-and-marks accuracy (forest) 34.0 % [31.5, 36.5], chance 25, at most 28: "
         "leans on depth, size 0, x"
     )
     assert end == ["A note.", "all figures: audit/index.html"]
@@ -78,7 +78,7 @@ def test_of_what_fell_at_most_fifteen_lines_and_with_all_every_figure() -> None:
     lines = format_lines(report(), "page", 160, everything=True)
     words = [line.partition(":")[0] for line in lines]
     assert [words.count(word) for word in ("fell", "not judged", "holds", "no limit")] == [2, 3, 12, 1]
-    assert "not judged: object_location/multi-choice: text-only accuracy (forest), 155 of 800 questions" in (lines)
+    assert "not judged: object_location/multi-choice: text-and-marks accuracy (forest), 155 of 800 questions" in (lines)
 
 
 def test_a_set_in_which_no_cell_can_be_judged_says_what_it_takes() -> None:
@@ -121,7 +121,7 @@ def test_what_luck_cannot_move_comes_first_then_what_is_most_surely_beyond_its_l
          "accuracy of the solver (a b) 91.0 % [88.5, 93.5], chance 50, at least 85"),
         (Finding("wording", "", n=9, value=0.0, limit=0.0, unit="count", verdict="holds"),
          "0 defects of wording, at most 0"),
-        (Finding("text", n=9, detail="no numbers"), "text-only accuracy: no numbers"),
+        (Finding("text", n=9, detail="no numbers"), "text-and-marks accuracy: no numbers"),
         (Finding("control", "random", n=900, needed=800, verdict="not judged"),
          "accuracy of the learners (random)"),
     ],
@@ -217,4 +217,4 @@ def test_a_figure_of_a_task_stands_in_all_its_cells() -> None:
 
 def test_a_figure_has_no_number_where_it_has_none() -> None:
     heads, (row,) = make_table([Finding("text", task="a", form="judgment", n=5, value=math.nan)])
-    assert (heads, row) == (["cell", "text only"], ["a/judgment", ""])
+    assert (heads, row) == (["cell", "text, marks"], ["a/judgment", ""])

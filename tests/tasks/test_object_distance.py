@@ -74,6 +74,11 @@ def test_the_answer_is_the_distance_of_the_centres() -> None:
     assert TASK.open_ended(fact).answer == "1.30 meters"
 
 
+def test_an_object_is_revealed_by_what_the_scan_calls_it_in_words() -> None:
+    seen = PairEvidence.of(pair_fact().truth_candidate).a.with_fields(label="desk_lamp")
+    assert reveal_object(seen, [1, 2, 30, 40], 1.2).name == "desk lamp"
+
+
 def test_each_region_is_named_by_the_colour_it_is_drawn_in() -> None:
     fact = pair_fact()
     show = TASK.open_ended(fact)

@@ -33,7 +33,7 @@ from vgbench_gen.tasks._object_evidence import BoxEvidence, get_camera
 from vgbench_gen.tasks._object_routes import order_corners
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.gates import BoxMargins
-from vgbench_gen.tasks.object_location import ObjectLocation
+from vgbench_gen.tasks.object_location import ObjectLocation, _measure_printed_iou
 from vgbench_gen.tasks.records import make_camera_record
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.text.numbers import parse_numbers
@@ -222,6 +222,30 @@ def test_boxes_too_large_for_a_ladder_are_rejected_with_their_overlap() -> None:
     assert isinstance(draft, Rejected)
     assert draft.reason == "ladder_overlap"
     assert draft.value > draft.limit == 0.15
+
+
+@pytest.mark.parametrize(("size_m", "least"), [((0.5, 0.4, 0.025), 0.0), ((0.06, 0.06, 0.06), 0.5)])
+def test_boxes_that_printing_changes_are_rejected(size_m: tuple[float, ...], least: float) -> None:
+    box = cuboid([0.203, 0.104, 2.007], list(size_m), "camera")
+    printed = _measure_printed_iou(box)
+    assert least <= printed < TASK.limits.printed_iou_min
+    assert _measure_printed_iou(cuboid([0.203, 0.104, 2.007], [0.5, 0.4, 0.3], "camera")) > 0.9
+
+
+def test_a_thin_box_is_not_asked() -> None:
+    (draft,) = drafts(board(thing("tray", [0.2, 0.1, 2.0], [0.5, 0.4, 0.025])))
+    assert isinstance(draft, Rejected)
+    assert (draft.reason, draft.limit) == ("print_coarse", 0.9)
+
+
+def test_claims_are_judged_against_the_exact_box() -> None:
+    """Printing moved the corners: who claims the printed box is off, who claims the exact one is right."""
+    fact = crate_fact()
+    truth = fact.truth_candidate
+    moved = replace(truth, value=truth.value + [0.04, 0, 0])
+    off = replace(fact, candidates=(moved,), truth=0)
+    exact = Candidate("", BoxEvidence.of(truth).corners_m)
+    assert TASK.claim_ratio(exact, off) < 1e-6 < 0.1 < TASK.claim_ratio(Candidate("", moved.value), off)
 
 
 # (share, mean, standard deviation) of the meters from the camera down to the lowest corner: floor, table, elsewhere.

@@ -17,10 +17,8 @@ import numpy as np
 from vgbench_gen.core.types import FloatArray, Item
 from vgbench_gen.evaluation.background import reveal_item
 from vgbench_gen.geometry import homography, poses
-from vgbench_gen.geometry.boxes import rect_iou
-from vgbench_gen.tasks.revealed import Revealed
+from vgbench_gen.tasks.revealed import Revealed, is_same_rect
 
-_SAME_RECT_IOU = 0.8  # a rectangle that a model read off an image or copied from the question
 _SAME_PIXEL_PX = 3.0
 
 
@@ -99,7 +97,7 @@ def _judge_depths(arguments: Mapping[str, Any], values: Mapping[str, Any], revea
     found = []
     for rect, depth_m in zip(rects, values["depths"], strict=True):
         for one in revealed.regions:
-            if one.image == place and _is_same(rect, one.rect_px):
+            if one.image == place and is_same_rect(one.rect_px, rect):
                 found.append(_is_within(depth_m, one.mean_m, one.allowed_ratio))
     return found
 
@@ -111,7 +109,7 @@ def _judge_objects(arguments: Mapping[str, Any], values: Mapping[str, Any], reve
         if result.get("depth") is None:
             continue
         rect = result.get("bbox")
-        fitting = [one for one in seen if rect is not None and _is_same(rect, one.rect_px)]
+        fitting = [one for one in seen if rect is not None and is_same_rect(one.rect_px, rect)]
         if rect is None:
             words = str(result.get("object", "")).casefold()
             fitting = [one for one in seen if words and words in one.name.casefold()]
@@ -177,11 +175,6 @@ def _read_numbers(value: Any, shape: tuple[int, ...]) -> FloatArray:
     if found.shape != shape or not np.isfinite(found).all():
         raise ValueError(f"found numbers of shape {found.shape}; expected {shape}")
     return found
-
-
-def _is_same(rect: Sequence[float], other: Sequence[int]) -> bool:
-    (x1, y1, x2, y2), (a, b, c, d) = rect, other
-    return rect_iou((a, b, c + 1, d + 1), (x1, y1, x2 + 1, y2 + 1)) >= _SAME_RECT_IOU
 
 
 def _is_within(value: Any, truth: float, allowed_ratio: float) -> bool:

@@ -86,11 +86,7 @@ def read_text_context(questions: Sequence[Question]) -> _Columns:
     size = np.array([r.size for r in readings], dtype=np.float64).reshape(-1, 2)
     camera = np.array([r.camera for r in readings], dtype=np.float64).reshape(-1, 4)
     point = np.array([r.point for r in readings], dtype=np.float64).reshape(-1, 2)
-    drawn = [tuple(q.marks.values()) if len(q.marks) <= 2 else () for q in questions]
-    listed = [
-        [*(r.rects or (m for m in marks if len(m) == 4)), _NO_RECT, _NO_RECT][:2]
-        for r, marks in zip(readings, drawn, strict=True)
-    ]
+    listed = [[*_values.list_rects(q), _NO_RECT, _NO_RECT][:2] for q in questions]
     rects = np.array(listed, dtype=np.float64).reshape(-1, 2, 4)
     columns = {"width": size[:, 0], "height": size[:, 1]}
     columns |= dict(zip(("fx", "fy", "cx", "cy"), camera.T, strict=True))

@@ -130,6 +130,14 @@ def read_option_values(question: Question) -> tuple[str, FloatArray]:
     return "numbers", np.array(rows, dtype=np.float64)
 
 
+def list_rects(question: Question) -> list[tuple[float, ...]]:
+    """The rectangles that are asked about: those that the text prints without a name, else the drawn ones, unless these
+    are the options."""
+    drawn = [place for place in question.marks.values() if len(place) == 4]
+    printed = read(question.question, question.context).rects
+    return list(printed or (drawn if len(drawn) <= 2 else ()))
+
+
 def _list_places(question: Question) -> Mapping[str, tuple[float, ...]]:
     """Coordinates of the marks that have a name, as drawn, or as printed where the drawing is not known."""
     return question.marks or read(question.question, question.context).places

@@ -86,13 +86,13 @@ def read_question(item: Item) -> Question:
         images=item.images,
         twin=item.twin_id,
         pair=item.pair_id,
-        marks=_list_marks(item),
+        marks=_locate_marks(item),
     )
 
 
-def _list_marks(item: Item) -> dict[str, tuple[float, ...]]:
+def _locate_marks(item: Item) -> dict[str, tuple[float, ...]]:
     try:
-        return ShownEvidence.read(item.evidence, item.id).list_marks() if ShownEvidence.is_in(item.evidence) else {}
+        return ShownEvidence.read(item.evidence, item.id).locate_marks() if ShownEvidence.is_in(item.evidence) else {}
     except UNREADABLE:  # other people's rows
         return {}
 

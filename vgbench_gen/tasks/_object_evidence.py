@@ -96,7 +96,7 @@ def reveal_object(stored: ObjectEvidence, rect: Sequence[int], allowed_ratio: fl
     x1, y1, x2, y2 = rect
     return RevealedObject(
         image=0,
-        name=stored.label,
+        name=stored.label.replace("_", " "),
         rect_px=(x1, y1, x2, y2),
         corners_m=stored.corners_m,
         allowed_ratio=allowed_ratio,

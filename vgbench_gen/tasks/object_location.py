@@ -111,7 +111,7 @@ class ObjectLocation(Task):
             refused = list(objects.dropped)
             for found in objects.found:
                 needed = find_needed_ratio(found.box, self.limits)
-                printed = self._measure_printed_iou(found.box)
+                printed = _measure_printed_iou(found.box)
                 if printed < self.limits.printed_iou_min:
                     refused.append((found.instance_id, "print_coarse", printed, self.limits.printed_iou_min))
                 elif needed is None:
@@ -184,6 +184,11 @@ class ObjectLocation(Task):
             return float(self.pair_margins((a, b), fact)[0][0, 1])
         except GeometryError:
             return 0.0
+
+    def claim_ratio(self, claimed: Candidate, fact: Fact) -> float:
+        """See `Task.claim_ratio`; from the exact box, of which printing may take a tenth."""
+        truth = fact.truth_candidate
+        return self.margin_ratio(replace(truth, value=BoxEvidence.of(truth).corners_m), claimed, fact)
 
     def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
         """See `_box_pairs.compare_boxes`; the same both ways round."""
@@ -346,17 +351,6 @@ class ObjectLocation(Task):
         )
         return ClaimPair(self._pictures(fact), self._slots(fact), true, false, TRUE_IOU_MIN)
 
-    def claim_ratio(self, claimed: Candidate, fact: Fact) -> float:
-        """See `Task.claim_ratio`; from the exact box, of which printing may take a tenth."""
-        truth = fact.truth_candidate
-        return self.margin_ratio(replace(truth, value=BoxEvidence.of(truth).corners_m), claimed, fact)
-
-    def _measure_printed_iou(self, box: OrientedBox) -> float:
-        """Overlap (IoU) of a box with what is printed of it; 0 where a side is shorter than three printed units."""
-        if box.size_m.min() < 3 * 10.0**-DECIMALS:
-            return 0.0
-        return boxes.iou_3d(box, boxes.fit_to_corners(self.rounded(boxes.corners(box)), "camera"))
-
     def _pictures(self, fact: Fact) -> tuple[Picture, ...]:
         rect = read_evidence_rect(fact.truth_candidate.show)
         op = {"op": "region", "rect": rect, "color": self._color(fact)}
@@ -386,7 +380,7 @@ class ObjectLocation(Task):
         )
         ratios = dict(found.margins) | {
             "ladder": round((find_largest_ratio(self.limits) - 1) / (needed - 1), 4),
-            "printed": round(self._measure_printed_iou(found.box) / self.limits.printed_iou_min, 4),
+            "printed": round(_measure_printed_iou(found.box) / self.limits.printed_iou_min, 4),
         }
         fact = self.new_fact(
             view,
@@ -410,3 +404,10 @@ class ObjectLocation(Task):
                 continue
             others.append(Candidate(f"object:{item.instance_id}", self.rounded(corners)))
         return others
+
+
+def _measure_printed_iou(box: OrientedBox) -> float:
+    """Overlap (IoU) of a camera-frame box with what is printed of it; 0 where a side is shorter than three units."""
+    if box.size_m.min() < 3 * 10.0**-DECIMALS:
+        return 0.0
+    return boxes.iou_3d(box, boxes.fit_to_corners(np.round(boxes.corners(box), DECIMALS), "camera"))

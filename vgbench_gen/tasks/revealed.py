@@ -12,11 +12,13 @@ from typing import Annotated, Self
 from pydantic import Field, Strict
 
 from vgbench_gen.core.types import Camera, FloatArray
+from vgbench_gen.geometry.boxes import rect_iou
 from vgbench_gen.geometry.cameras import crop_camera, resize_camera
 from vgbench_gen.tasks.evidence import ArrayShape, Evidence, Pose, StoredCamera
 from vgbench_gen.tasks.records import read_camera_record
 from vgbench_gen.tasks.row_evidence import ShownEvidence
 
+SAME_RECT_IOU = 0.8  # of a rectangle that a model read off an image
 Pixel = Annotated[FloatArray, ArrayShape(2)]
 Rect = Annotated[tuple[int, int, int, int], Strict(False)]
 
@@ -53,7 +55,7 @@ class RevealedObject(Evidence):
     image: int
     """Place of the image, from 0."""
     name: str
-    """As the question calls it."""
+    """What the scan calls it, in words; the question only draws its outline."""
     rect_px: Rect
     """Its outline as drawn, [x1, y1, x2, y2], ends included."""
     corners_m: Annotated[FloatArray, ArrayShape(8, 3)]
@@ -150,6 +152,12 @@ class Revealed(Evidence):
             tracks=pairs(self.tracks),
             homographies=pairs(self.homographies),
         )
+
+
+def is_same_rect(drawn: Sequence[int], read: Sequence[float]) -> bool:
+    """Whether a rectangle [x1, y1, x2, y2], ends included, that a model read off an image is the one drawn there."""
+    (a, b, c, d), (x1, y1, x2, y2) = drawn, read
+    return rect_iou((a, b, c + 1, d + 1), (x1, y1, x2 + 1, y2 + 1)) >= SAME_RECT_IOU
 
 
 def reveal_cameras(row: ShownEvidence, allowed_ratio: float | None = None) -> list[RevealedCamera]:

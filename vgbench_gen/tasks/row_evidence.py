@@ -101,7 +101,7 @@ class ShownEvidence(Evidence):
         """The pictures, in the order shown."""
         return [Picture.from_json(record) for record in self.pictures]
 
-    def list_marks(self) -> dict[str, tuple[float, ...]]:
+    def locate_marks(self) -> dict[str, tuple[float, ...]]:
         """Name ("the blue region") -> pixel or rectangle of each mark that is drawn, crosshairs apart."""
         ops = [op for picture in self.shown() for op in picture.ops if op["op"] in ("point", "region")]
         named = [op for op in ops if op.get("shape") != CROSSHAIR]

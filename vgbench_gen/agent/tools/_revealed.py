@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import ClassVar, TypeVar
 
 from vgbench_gen.agent.tool import ArgumentsT, Tier, Tool, ToolError, ToolInput, ToolOutput
-from vgbench_gen.geometry.boxes import rect_iou
 from vgbench_gen.tasks.revealed import (
     Revealed,
     RevealedHomography,
@@ -14,9 +13,9 @@ from vgbench_gen.tasks.revealed import (
     RevealedObject,
     RevealedRegion,
     RevealedTrack,
+    is_same_rect,
 )
 
-SAME_RECT_IOU = 0.8  # of a rectangle that a model read off an image
 NOTHING = "the row tells nothing of it"
 PairT = TypeVar("PairT", RevealedHomography, RevealedMotion, RevealedTrack)
 PlacedT = TypeVar("PlacedT", RevealedObject, RevealedRegion)
@@ -59,10 +58,8 @@ def find_rect(listed: Sequence[PlacedT], image: str, rect: Sequence[float]) -> P
         ToolError: nothing is.
     """
     place = find_place(image)
-    x1, y1, x2, y2 = rect
     for one in listed:
-        a, b, c, d = one.rect_px
-        if one.image == place and rect_iou((a, b, c + 1, d + 1), (x1, y1, x2 + 1, y2 + 1)) >= SAME_RECT_IOU:
+        if one.image == place and is_same_rect(one.rect_px, rect):
             return one
     raise ToolError(
         f"{NOTHING}: {image}, {[round(x, 1) for x in rect]}; it tells of rectangles that the question draws"

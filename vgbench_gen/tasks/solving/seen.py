@@ -53,7 +53,7 @@ def read_cameras(text: str) -> list[FloatArray]:
     printed = [tuple(map(float, numbers)) for numbers in _CAMERA.findall(text)]
     if not printed:
         raise Unread("no camera")
-    if fill_word("second_camera.same") in re.split(r": |[.;]", text):
+    if re.search(rf": {fill_word('second_camera.same')}[.;]", text):
         printed *= 2
     return [np.array([[fx, 0, cx], [0, fy, cy], [0, 0, 1]]) for fx, fy, cx, cy in printed]
 
