@@ -19,14 +19,14 @@ MOST_LINES = {
     "geometry": (1314, 1300),
     "scenes": (6415, 6000),
     "store": (2741, 2450),  # strokes around a point that are computed once per shape
-    "tasks": (11066, 8700),  # bases of kinds, which those to come stand on
+    "tasks": (11075, 8700),  # bases of kinds, which those to come stand on
     "distractors": (901, 700),
     "text": (1915, 1700),  # contexts of standard clauses
     "pipeline": (5543, 4600),  # facts shared out among the forms
-    "quality": (5338, 4300),  # the forest reads what words make likely
+    "quality": (5342, 4300),  # the forest reads what words make likely
     "samples": (7508, 7000),  # maps of a lens in bands; grain in bands
-    "evaluation": (15120, 11000),
-    "agent": (7502, 6300),
+    "evaluation": (15113, 11000),
+    "agent": (7499, 6300),
     "executors": (608, 450),  # its pool and Ray stood in pipeline, samples and agent; memory that is given back
     "backends": (3752, 3300),
     "importers": (3078, 2750),

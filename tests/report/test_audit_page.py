@@ -217,4 +217,4 @@ def test_a_figure_of_a_task_stands_in_all_its_cells() -> None:
 
 def test_a_figure_has_no_number_where_it_has_none() -> None:
     heads, (row,) = make_table([Finding("text", task="a", form="judgment", n=5, value=math.nan)])
-    assert (heads, row) == (["cell", "text, marks"], ["a/judgment", ""])
+    assert (heads, row) == (["cell", "text + marks"], ["a/judgment", ""])

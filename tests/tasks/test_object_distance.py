@@ -26,6 +26,7 @@ from vgbench_gen.scenes import open_scenes
 from vgbench_gen.scenes.base import FrameObject, SceneObject
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _overlays
+from vgbench_gen.tasks._object_evidence import PairEvidence, reveal_object
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.kind import LOOKS_APART_BITS, Measured, check_kind
 from vgbench_gen.tasks.object_distance import ObjectDistance

@@ -19,7 +19,7 @@ from vgbench_gen.pipeline.audit import AuditReport
 from vgbench_gen.quality.findings import AT_LEAST, CELL_KINDS, Finding, Kind, Verdict
 
 NAMES: Mapping[Kind, tuple[str, str]] = {  # the head of a column, and what is measured
-    "text": ("text, marks", "text-and-marks accuracy"),
+    "text": ("text + marks", "text-and-marks accuracy"),
     "rule": ("best rule", "accuracy of the best fixed rule"),
     "image rule": ("best image rule", "accuracy of the best rule on the images"),
     "solver": ("solver", "accuracy of the solver"),
