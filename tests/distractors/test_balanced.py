@@ -82,32 +82,6 @@ def test_a_model_that_is_fitted_anew_finds_little_in_chosen_sets() -> None:
     assert chosen < drawn - 0.08
 
 
-def test_without_rounds_the_sets_tell_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    facts = leaking_facts()
-    chosen = attack(facts, choose_once())
-    monkeypatch.setattr(balanced, "ROUNDS", 0)
-    assert attack(facts, choose_places(facts)) > chosen + 0.05
-
-
-def test_what_the_first_two_cues_tell_together_is_found_among_many_that_say_nothing() -> None:
-    rng = np.random.default_rng(4)
-    facts = []
-    for number in range(FACTS):
-        pool = rng.normal(0, 1, (12, 20))
-        if rng.random() < 0.7:
-            pool[0, 1] = np.copysign(pool[0, 1], pool[0, 0])
-        members = np.array([[0, *rng.choice(np.arange(1, 12), 3, replace=False)] for _ in range(SETS)])
-        text = pool[members].astype(np.float32)
-        facts.append(CandidateSets(f"s/{number // PER_SCENE}", f"f{number}", text, text[:, :, :0]))
-
-    def attack_first_two(chosen: IntArray) -> float:
-        first = [CandidateSets(fact.scene, fact.key, fact.text[..., :2], fact.looks) for fact in facts]
-        return attack(first, chosen)
-
-    assert attack_first_two(np.zeros(len(facts), dtype=np.int64)) > 0.36
-    assert attack_first_two(choose_places(facts)) < 0.31  # 0.37 where no model looks at these two alone
-
-
 def test_a_truth_is_not_known_by_standing_apart() -> None:
     rng = np.random.default_rng(4)
     facts = []
@@ -187,7 +161,7 @@ def test_the_choice_depends_on_the_facts_alone(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_few_facts_teach_nothing_and_still_get_a_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(balanced, "_make_model")
+    monkeypatch.delattr(balanced, "_describe")
     chosen = choose_places(leaking_facts()[:10])
     assert all(0 <= place < SETS for place in chosen.tolist())
     with pytest.raises(NameError):

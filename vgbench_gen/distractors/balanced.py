@@ -1,14 +1,15 @@
 """Which of several candidate sets each fact is asked with, so that nobody tells the truth without looking.
 
 Sets that are exchangeable one by one may still tell a reader of many of them how true options differ from wrong
-ones. So several candidate sets are drawn for each fact, a model is fitted to tell the truth in the sets chosen so far,
-and for every candidate set the rank of the truth under that model is noted. Sets are then chosen such that each rank
-comes out equally often, and the model is fitted again. Reasons and figures: `docs/validity.md#balanced-selection`.
+ones. So several candidate sets are drawn for each fact, and one of them is chosen such that every number that is known
+of an option, from the text or from looking without understanding, lies below each of many steps as often where the
+option is true as where it is wrong. Boosted trees are then fitted to tell the truth in the sets chosen so far, for
+every candidate set the rank of the truth under that model is noted, and sets are chosen anew such that each rank comes
+out equally often as well. Reasons and figures: `docs/validity.md#balanced-selection`.
 
 Models are cross-fitted by scene: none ranks sets of a scene that it has seen. Ranks of earlier rounds stay in force,
-and so do the ranks of image cues, which rules without understanding choose by. Beside them every number that the text
-tells of an option must lie below each of a few steps as often where the option is true as where it is wrong. Facts
-that no set of theirs fits into that balance, such as truths at the edge of a range, may be left out.
+and so do the ranks of image cues, which rules without understanding choose by. Facts that no set of theirs fits into
+that balance, such as truths at the edge of a range, may be left out.
 """
 
 from __future__ import annotations
@@ -23,14 +24,16 @@ import numpy.typing as npt
 from vgbench_gen.core.rng import hash_stably, rng_for
 from vgbench_gen.core.types import BoolArray, FloatArray, IntArray
 
-ROUNDS = 3
+ROUNDS = 2
 FOLDS = 5
-STEPS = 7  # of each cue, between as many values in each part
+STEPS = (
+    31  # of each cue, between as many values in each part; with 7, forests find 3 points more in boxes and distances
+)
 FEWEST_FACTS, FEWEST_SCENES = 50, 8  # fewer teach a model nothing that holds for other scenes
-TREES = 40  # of a model; with 16, text-only models find one point more in boxes and distances
+TREES = 40  # of a model
 LEFT_OUT_MAX = 0.3  # of the facts
 _SWEEPS = 4  # choices of later facts change what is best for earlier ones
-_PRICE = 0.02  # of the facts: how far a fact may tip the balance before it is left out
+_PRICE = 0.05  # of the facts: how far a fact may tip the balance before it is left out
 _CHUNK = 20_000  # sets that are ranked at once
 _SAME = 1e-6  # a cue whose options differ by less tells nothing of them
 _DIGITS = 6  # of a model's belief; sums differ in their last digits
@@ -86,12 +89,13 @@ class _Selection:
         self.starts = np.concatenate([[0], np.cumsum(counts)])
         self.text = _add_gaps(np.concatenate([fact.text for fact in facts]))
         self.looks = np.concatenate([fact.looks for fact in facts])
+        self.cues = np.concatenate([self.text, self.looks], axis=2)
         self.values = [fact.values for fact in facts if fact.values is not None]
         names = sorted({fact.scene for fact in facts}, key=lambda name: hash_stably("fold", str(seed), name))
         fold = {name: place % FOLDS for place, name in enumerate(names)}
         self.fold = np.array([fold[fact.scene] for fact in facts])
-        varies = np.ptp(self.text, axis=1).max(axis=0) > _SAME
-        self.parts = _find_parts(self.text[:, :, varies])
+        varies = np.ptp(self.cues, axis=1).max(axis=0) > _SAME
+        self.parts = _find_parts(self.cues[:, :, varies])
         self.teaches = len(facts) >= FEWEST_FACTS and len(names) >= FEWEST_SCENES and self.text.shape[2] > 0
         self.most_left_out = int(LEFT_OUT_MAX * len(facts)) if self.teaches else 0
 
@@ -103,8 +107,7 @@ class _Selection:
                 ranks.append(self._rank(self._measure_nearness(np.concatenate(self.values))))
         chosen, fits = self._balance(ranks)
         for number in range(ROUNDS if self.teaches else 0):
-            for kind, cues in self._list_models():
-                ranks.append(self._rank(self._believe(kind, cues, chosen, fits, number)))
+            ranks.append(self._rank(self._believe(chosen, fits, number)))
             chosen, fits = self._balance(ranks)
         return chosen, fits
 
@@ -119,14 +122,6 @@ class _Selection:
             middle = medians[fold[some], None]
             near[some] = -np.linalg.norm((numbers[some] - middle) / spread, axis=2)
         return np.asarray(np.round(near, _DIGITS))
-
-    def _list_models(self) -> list[tuple[str, npt.NDArray[np.float32]]]:
-        """Kinds of model with the cues that each sees: those who read, those who read the first two cues alone, where
-        many cues that say nothing hide little that two say, and those who look at marks as well."""
-        seen = [("boosting", self.text), ("forest", self.text), ("linear", self.text), ("forest", self.text[..., :2])]
-        if self.looks.shape[2]:
-            seen.append(("boosting", np.concatenate([self.text, self.looks], axis=2)))
-        return seen
 
     def _rank(self, score: npt.NDArray[np.floating[Any]]) -> Ranks:
         """(N,) how many options of each set score (N, n) more than the truth; equal ones are put in order by chance."""
@@ -160,22 +155,24 @@ class _Selection:
                     steps.count(start + chosen[f], 1)
         return chosen, fits
 
-    def _believe(
-        self, kind: str, cues: npt.NDArray[np.float32], chosen: IntArray, fits: BoolArray, number: int
-    ) -> FloatArray:
-        """(N, n) how likely each option of each set is the truth, for a model that learnt from other scenes."""
-        believed = np.zeros(self.text.shape[:2])
+    def _believe(self, chosen: IntArray, fits: BoolArray, number: int) -> FloatArray:
+        """(N, n) how likely each option of each set is the truth, for boosted trees that learnt from other scenes."""
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        believed = np.zeros(self.cues.shape[:2])
         asked = self.starts[:-1] + chosen
         fold_of_set = np.repeat(self.fold, np.diff(self.starts))
         for fold in range(FOLDS):
             learnt = asked[(self.fold != fold) & fits]
-            x, options = _describe(cues[learnt]), cues.shape[1]
+            x, options = _describe(self.cues[learnt]), self.cues.shape[1]
             right = np.tile(np.arange(options) == 0, len(learnt))
-            state = int(rng_for(self.seed, "balanced", kind, str(number)).integers(2**31 - 1))
-            model = _make_model(kind, state)
+            model = HistGradientBoostingClassifier(
+                max_iter=TREES, max_leaf_nodes=15, min_samples_leaf=20, l2_regularization=1.0, early_stopping=False,
+                random_state=int(rng_for(self.seed, "balanced", str(number)).integers(2**31 - 1)),
+            )  # fmt: skip
             model.fit(x.reshape(-1, x.shape[2]), right)
             for some in _cut(np.flatnonzero(fold_of_set == fold)):
-                x = _describe(cues[some])
+                x = _describe(self.cues[some])
                 believed[some] = model.predict_proba(x.reshape(-1, x.shape[2]))[:, 1].reshape(x.shape[:2])
         return np.round(believed, _DIGITS)
 
@@ -223,37 +220,13 @@ def _find_parts(cues: npt.NDArray[np.float32]) -> Ranks:
     return parts
 
 
-def _describe(text: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def _describe(cues: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """(N, n, 3 d) each cue by itself, beside the mean of its set, and as a rank in its set."""
-    beside = text - text.mean(axis=1, keepdims=True)
-    rank = (text[:, :, None] > text[:, None]).sum(axis=2, dtype=np.float32)
-    return np.concatenate([text, beside, rank], axis=2)
+    beside = cues - cues.mean(axis=1, keepdims=True)
+    rank = (cues[:, :, None] > cues[:, None]).sum(axis=2, dtype=np.float32)
+    return np.concatenate([cues, beside, rank], axis=2)
 
 
 def _cut(rows: IntArray) -> Iterator[IntArray]:
     for start in range(0, len(rows), _CHUNK):
         yield rows[start : start + _CHUNK]
-
-
-def _make_model(kind: str, state: int) -> Any:
-    """A classifier of right and wrong options: trees that see the interplay of cues, grown one after the other or each
-    by itself, or a weighing of cues. What one kind finds the other may miss."""
-    if kind == "boosting":
-        from sklearn.ensemble import HistGradientBoostingClassifier
-
-        return HistGradientBoostingClassifier(
-            max_iter=TREES, max_leaf_nodes=15, min_samples_leaf=20, l2_regularization=1.0, early_stopping=False,
-            random_state=state,
-        )  # fmt: skip
-    if kind == "forest":
-        from sklearn.ensemble import ExtraTreesClassifier
-
-        return ExtraTreesClassifier(
-            TREES, min_samples_leaf=5, max_features=1 / 3, bootstrap=True, max_samples=0.7, n_jobs=1,
-            random_state=state,
-        )  # fmt: skip
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    return make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=200))
