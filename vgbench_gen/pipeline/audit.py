@@ -27,6 +27,7 @@ from vgbench_gen.pipeline.audit_rows import ItemChecks, ItemJob, check_rows
 from vgbench_gen.pipeline.question import list_strategies
 from vgbench_gen.pipeline.recipe import Limits, Recipe
 from vgbench_gen.pipeline.subset import is_choice
+from vgbench_gen.quality._learners import make_rows
 from vgbench_gen.quality.balance import audit_answers, rank_of
 from vgbench_gen.quality.duplicates import find_repeats
 from vgbench_gen.quality.findings import MAX_ITEMS, Finding, Kind
@@ -96,11 +97,12 @@ def judge_text(job: TextJob) -> tuple[list[Finding], Mapping[str, float]]:
     """(figures, bias score of each question by id)."""
     findings: list[Finding] = []
     scores: Mapping[str, float] = {}
+    rows = make_rows(job.questions) if job.questions[0].form != "open-ended" else None
     if "text" in job.kinds:
-        found = audit_text_only(job.questions, job.seed)
+        found = audit_text_only(job.questions, job.seed, rows)
         findings, scores = [found.finding], found.scores
-    if "rule" in job.kinds and job.questions[0].form != "open-ended":
-        findings.append(audit_rules(job.questions, job.seed))
+    if "rule" in job.kinds and rows is not None:
+        findings.append(audit_rules(job.questions, job.seed, rows))
     if "control" in job.kinds:
         findings.append(audit_control(job.questions, job.seed))
     return findings, scores
