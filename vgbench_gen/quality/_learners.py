@@ -31,7 +31,7 @@ class LearnerRows:
     """The number of what each question asks, (questions,)."""
     words: sparse.csr_array
     """The weights of the terms of each line, (lines, terms)."""
-    asked: FloatArray
+    asked: sparse.csr_array
     """The weights of the terms of each question without its numbers, and the numbers around its options, (questions,
     terms)."""
     question: IntArray
@@ -57,11 +57,12 @@ def make_rows(questions: Sequence[Question]) -> LearnerRows:
     return LearnerRows(seen, asks, _weigh_terms(texts), asked, question, option, right)
 
 
-def _describe_asked(questions: Sequence[Question], around: FloatArray) -> FloatArray:
+def _describe_asked(questions: Sequence[Question], around: FloatArray) -> sparse.csr_array:
     """(questions, terms) words of the text without its numbers, and the numbers around the options with their sizes."""
     texts = [reading.find_words(f"{q.question} {q.context}") for q in questions]
-    words = _weigh_terms([_pair_words(w for w in text if w.isalpha()) for text in texts]).toarray()
-    return np.hstack([words, _scale(np.hstack([around, np.log(np.maximum(np.abs(around), 1e-9))])) / 3])
+    words = _weigh_terms([_pair_words(w for w in text if w.isalpha()) for text in texts])
+    numbers = _scale(np.hstack([around, np.log(np.maximum(np.abs(around), 1e-9))]))
+    return sparse.csr_array(sparse.hstack([words, sparse.csr_array(numbers / 3)]))  # as large as weights of words
 
 
 def _scale(columns: FloatArray) -> FloatArray:
@@ -159,7 +160,7 @@ def _measure_unusual(rows: LearnerRows, fold: IntArray) -> FloatArray:
     return np.concatenate([off, np.linalg.norm(off, axis=2, keepdims=True)], axis=2)
 
 
-def _predict_likely(asked: FloatArray, places: IntArray, values: FloatArray, fold: IntArray) -> FloatArray:
+def _predict_likely(asked: sparse.csr_array, places: IntArray, values: FloatArray, fold: IntArray) -> FloatArray:
     """(n, quantities) what a ridge regression expects that has learnt the values at these places in other folds."""
     from sklearn.linear_model import Ridge
 
