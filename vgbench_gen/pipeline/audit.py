@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, get_args
@@ -249,9 +250,7 @@ class _Audit:
                 f"Options by other strategies than {recipe.strategy}: judged on the dataset alone are {names}."
             )
 
-        def tell(done: int, total: int) -> None:
-            self.progress("pool", done, total)
-
+        tell = partial(self.progress, "pool")
         found = fill_pool(folder, recipe, self.questions, self.scenes, most, self.engine, tell, alone)
         self.report.seconds["pool"] = found.seconds
         self.pool = [question for members in found.questions.values() for question in members]
@@ -334,8 +333,7 @@ class _Audit:
 
     def _judge_cells(self, others: Sequence[Question], checks: ItemChecks) -> None:
         """How right answers are spread, repeats and defects of texts of each cell."""
-        cells = group_by_cell(self.questions)
-        for members in cells.values() if "answers" in self.kinds else ():
+        for members in group_by_cell(self.questions).values() if "answers" in self.kinds else ():
             self._add(audit_answers(members))
         if "repeats" in self.kinds:
             self._count(
