@@ -23,9 +23,9 @@ MOST_LINES = {
     "distractors": (901, 700),
     "text": (1915, 1700),  # contexts of standard clauses
     "pipeline": (5543, 4600),  # facts shared out among the forms
-    "quality": (5342, 4300),  # the forest reads what words make likely
+    "quality": (4989, 4300),  # the forest reads what words make likely
     "samples": (7508, 7000),  # maps of a lens in bands; grain in bands
-    "evaluation": (15113, 11000),
+    "evaluation": (15101, 11000),
     "agent": (7499, 6300),
     "executors": (608, 450),  # its pool and Ray stood in pipeline, samples and agent; memory that is given back
     "backends": (3752, 3300),

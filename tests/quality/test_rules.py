@@ -26,11 +26,11 @@ N = 1000
 @pytest.mark.parametrize(
     ("maker", "rule", "published", "decimals"),
     [
-        (around_truth(1), "medoid", 37.9, 2),
-        (around_truth(2), "medoid", 54.3, 2),
-        (around_truth(6), "medoid", 83.1, 2),
-        (around_truth(24), "medoid", 99.7, 2),
-        (kept_apart(1, False, 0.2), "most isolated", 49.0, 4),
+        (around_truth(1), "smallest gap to all", 37.9, 2),
+        (around_truth(2), "smallest gap to all", 54.3, 2),
+        (around_truth(6), "smallest gap to all", 83.1, 2),
+        (around_truth(24), "smallest gap to all", 99.7, 2),
+        (kept_apart(1, False, 0.2), "largest gap to all", 49.0, 4),
     ],
 )
 def test_published_rules_leak_as_published(maker: Maker, rule: str, published: float, decimals: int) -> None:
@@ -38,7 +38,7 @@ def test_published_rules_leak_as_published(maker: Maker, rule: str, published: f
     # Two draws of n questions, theirs and ours: within three standard errors of the difference.
     share = published / 100
     assert found.value == pytest.approx(published, abs=300 * np.sqrt(2 * share * (1 - share) / N) + 0.5)
-    assert (found.name, found.fell) == (rule, True) or (published < 40 and found.name == "middle")
+    assert (found.name, found.fell) == (rule, True) or (published < 40 and found.name == "middle number 1")
     assert found.low < found.value < found.high or found.value > 99
     assert found.items
 
@@ -93,7 +93,7 @@ def test_a_rule_that_is_silent_counts_as_guessed() -> None:
     loud = [question(f"l{i}", ["1.00 m", "10.00 m"], 1, scene=f"s/{i}") for i in range(10)]
     silent = [question(f"s{i}", ["1.00 m", "2.00 m"], i % 2, scene=f"t/{i}") for i in range(30)]
     found = audit_rules(loud + silent, 0)
-    assert found.name in ("longest", "largest value", "nearest to other scenes' answers", "least round")
+    assert found.name in ("largest length", "largest number 1", "smallest unusual", "largest significant")
     assert found.value == pytest.approx(100 * (10 + 15) / 40, abs=10)
 
 
@@ -117,7 +117,12 @@ def _marked(right: str, count: int) -> list[Question]:
 
 
 @pytest.mark.parametrize(
-    ("right", "rule"), [("same", "smallest from_query"), ("near", "nearest that moved"), ("top", "top-most")]
+    ("right", "rule"),
+    [
+        ("same", "smallest from what is asked"),
+        ("near", "second smallest from what is asked"),
+        ("top", "smallest number 2"),
+    ],
 )
 def test_rules_of_place(right: str, rule: str) -> None:
     found = audit_rules(_marked(right, 300), 0)
@@ -140,7 +145,7 @@ def test_numbers_of_other_scenes_are_a_prior() -> None:
     assert found.value > 95
     # What only this scene knows is no prior: with one scene for all, nothing can be learnt elsewhere.
     alone = [question(q.id, q.options, q.truth, scene="s/1") for q in asked]
-    assert audit_rules(alone, 0).name in ("medoid", "middle")
+    assert audit_rules(alone, 0).name in ("smallest gap to all", "middle number 1")
 
 
 def test_claims_that_are_too_large_are_seen() -> None:
@@ -162,7 +167,7 @@ def test_claims_that_are_too_large_are_seen() -> None:
                 )
             )
     found = audit_rules(asked, 0)
-    assert (found.name, found.fell, found.chance) == ("yes if value is small", True, 50)
+    assert (found.name, found.fell, found.chance) == ("yes if number 1 is small", True, 50)
     assert found.value > 65
 
 

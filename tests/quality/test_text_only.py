@@ -16,8 +16,8 @@ from tests.quality.text_questions import (
 )
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.quality._learners import make_rows, predict_out_of_fold, score_credit, split_folds
-from vgbench_gen.quality._values import read_claim
 from vgbench_gen.quality.questions import Question, group_by_scene
+from vgbench_gen.quality.reading import read_claim
 from vgbench_gen.quality.text_only import audit_control, audit_text_only, join_claim_pairs
 
 
@@ -184,7 +184,7 @@ def test_too_little_to_learn_from_is_said() -> None:
 def test_twins_become_one_question() -> None:
     pair = join_claim_pairs(_claims(3, 2.0)[:5])
     assert len(pair) == 2
-    assert [q.options[q.truth] for q in pair] == [read_claim(q).text for q in _claims(3, 2.0)[:4:2]]
+    assert [q.options[q.truth] for q in pair] == [read_claim(q)[0][0].text for q in _claims(3, 2.0)[:4:2]]
     assert all(option not in q.question for q in pair for option in q.options)
 
 

@@ -6,9 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from vgbench_gen.core.types import ALPHABET, FloatArray, IntArray
-from vgbench_gen.quality import features
-from vgbench_gen.quality._learners import FOLDS, make_rows, predict_out_of_fold, score_credit, split_folds, state_of
+from vgbench_gen.core.types import ALPHABET, IntArray
+from vgbench_gen.quality._learners import (
+    make_rows,
+    predict_numbers,
+    predict_out_of_fold,
+    score_credit,
+    split_folds,
+    state_of,
+)
 from vgbench_gen.quality.questions import Question, group_by_cell, group_by_scene
 from vgbench_gen.quality.text_only import FEWEST
 
@@ -25,7 +31,8 @@ def guess_blind_answers(questions: Sequence[Question], seed: int) -> dict[str, s
         if len(members) < FEWEST or len(np.unique(groups)) < 2:
             continue
         if cell[1] == "open-ended":
-            found |= _guess_numbers(members, groups, seed)
+            guess = predict_numbers(members, groups, state_of(seed, *cell, "regression"))
+            found |= {q.id: repr(float(g)) for q, g in zip(members, guess, strict=True)} if guess is not None else {}
         else:
             found |= _guess_choices(members, groups, seed)
     return found
@@ -41,22 +48,3 @@ def _guess_choices(questions: Sequence[Question], groups: IntArray, seed: int) -
         return {q.id: q.options[0 if b > 0.5 else 1] for q, b in zip(questions, belief, strict=True)}
     ends = np.cumsum(np.bincount(rows.question))[:-1]
     return {q.id: ALPHABET[int(part.argmax())] for q, part in zip(questions, np.split(belief, ends), strict=True)}
-
-
-def _guess_numbers(questions: Sequence[Question], groups: IntArray, seed: int) -> dict[str, str]:
-    from sklearn.ensemble import RandomForestRegressor
-
-    value = np.array([q.value for q in questions])
-    table = features.make_question_table(questions)
-    if not (np.isfinite(value) & (value > 0)).all() or table.X.shape[1] == 0:
-        return {}
-    task, form = questions[0].cell
-    state = state_of(seed, task, form, "regression")
-    fold = split_folds(questions, groups, state)
-    guess: FloatArray = np.zeros(len(value))
-    for number in range(FOLDS):
-        test = fold == number
-        if test.any():
-            model = RandomForestRegressor(80, min_samples_leaf=5, max_features=0.5, n_jobs=1, random_state=state)
-            guess[test] = model.fit(table.X[~test], np.log(value[~test])).predict(table.X[test])
-    return {q.id: repr(float(np.exp(g))) for q, g in zip(questions, guess, strict=True)}

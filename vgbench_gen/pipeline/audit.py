@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, get_args
@@ -27,6 +28,7 @@ from vgbench_gen.pipeline.audit_rows import ItemChecks, ItemJob, check_rows
 from vgbench_gen.pipeline.question import list_strategies
 from vgbench_gen.pipeline.recipe import Limits, Recipe
 from vgbench_gen.pipeline.subset import is_choice
+from vgbench_gen.quality._learners import make_rows
 from vgbench_gen.quality.balance import audit_answers, rank_of
 from vgbench_gen.quality.duplicates import find_repeats
 from vgbench_gen.quality.findings import MAX_ITEMS, Finding, Kind
@@ -96,11 +98,12 @@ def judge_text(job: TextJob) -> tuple[list[Finding], Mapping[str, float]]:
     """(figures, bias score of each question by id)."""
     findings: list[Finding] = []
     scores: Mapping[str, float] = {}
+    rows = make_rows(job.questions) if job.questions[0].form != "open-ended" else None
     if "text" in job.kinds:
-        found = audit_text_only(job.questions, job.seed)
+        found = audit_text_only(job.questions, job.seed, rows)
         findings, scores = [found.finding], found.scores
-    if "rule" in job.kinds and job.questions[0].form != "open-ended":
-        findings.append(audit_rules(job.questions, job.seed))
+    if "rule" in job.kinds and rows is not None:
+        findings.append(audit_rules(job.questions, job.seed, rows))
     if "control" in job.kinds:
         findings.append(audit_control(job.questions, job.seed))
     return findings, scores
@@ -247,9 +250,7 @@ class _Audit:
                 f"Options by other strategies than {recipe.strategy}: judged on the dataset alone are {names}."
             )
 
-        def tell(done: int, total: int) -> None:
-            self.progress("pool", done, total)
-
+        tell = partial(self.progress, "pool")
         found = fill_pool(folder, recipe, self.questions, self.scenes, most, self.engine, tell, alone)
         self.report.seconds["pool"] = found.seconds
         self.pool = [question for members in found.questions.values() for question in members]
@@ -332,8 +333,7 @@ class _Audit:
 
     def _judge_cells(self, others: Sequence[Question], checks: ItemChecks) -> None:
         """How right answers are spread, repeats and defects of texts of each cell."""
-        cells = group_by_cell(self.questions)
-        for members in cells.values() if "answers" in self.kinds else ():
+        for members in group_by_cell(self.questions).values() if "answers" in self.kinds else ():
             self._add(audit_answers(members))
         if "repeats" in self.kinds:
             self._count(

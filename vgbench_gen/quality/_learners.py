@@ -13,13 +13,12 @@ from scipy import sparse
 
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import BoolArray, FloatArray, IntArray
-from vgbench_gen.quality import _values, features
-from vgbench_gen.quality._blocks import PRINTED
+from vgbench_gen.quality import reading
+from vgbench_gen.quality.description import GAPS, Description, describe, name_around, rank
 from vgbench_gen.quality.questions import Question
 
 FOLDS = 5
 TREES, SHARE = 60, 0.7  # of the forest, and of the lines that each tree sees
-_NO_QUANTITIES = ("text ", "ask", "place", "claimed", *PRINTED)  # how a feature's name begins
 _FEATURES = 1 / 3  # of the features, of which each split tries one threshold
 
 
@@ -27,36 +26,52 @@ _FEATURES = 1 / 3  # of the features, of which each split tries one threshold
 class LearnerRows:
     """The options, or the claims, of questions as lines that a model is trained on."""
 
-    X: FloatArray
-    """The values of the features, (lines, features); NaN where a feature has no meaning."""
-    names: tuple[str, ...]
-    """The names of the features, in the order of the columns of `X`."""
+    seen: Description
+    asks: IntArray
+    """The number of what each question asks, (questions,)."""
     words: sparse.csr_array
     """The weights of the terms of each line, (lines, terms)."""
     asked: sparse.csr_array
-    """The weights of the terms of each question without its numbers, (questions, terms)."""
+    """The weights of the terms of each question without its numbers, and the numbers around its options, (questions,
+    terms)."""
     question: IntArray
     """The place of each line's question in the list given, (lines,)."""
+    option: IntArray
+    """The place of each line's option in its question, (lines,)."""
     right: BoolArray
     """Whether the option is right, or the claim true, (lines,)."""
 
 
 def make_rows(questions: Sequence[Question]) -> LearnerRows:
     """Multi-choice: a line per option. Judgments: a line per question, right where the answer is the first (yes)."""
-    truth = np.array([q.truth for q in questions], dtype=np.int64)
-    asked = _weigh_terms([_pair_words(w for w in _find_words(q.question) if w.isalpha()) for q in questions])
+    seen, truth = describe(questions), np.array([q.truth for q in questions], dtype=np.int64)
+    asks = np.unique([q.ask for q in questions], return_inverse=True)[1].astype(np.int64)
     if questions[0].form == "judgment":
-        table, right = features.make_claim_table(questions), truth == 0
-        texts = [_pair_words(_find_words(f"{q.question} {q.context}")) for q in questions]
+        question, option, right = np.arange(len(questions)), seen.claimed, truth == 0
+        texts = [_pair_words(reading.find_words(f"{q.question} {q.context}")) for q in questions]
     else:
-        table = features.make_option_table(questions)
-        right = table.option == truth[table.question]
-        texts = [_list_option_terms(questions[i], j) for i, j in zip(table.question, table.option, strict=True)]
-    return LearnerRows(table.X, table.names, _weigh_terms(texts), asked, table.question, right)
+        question, option = np.nonzero(seen.there)
+        right = option == truth[question]
+        texts = [_list_option_terms(questions[i], j) for i, j in np.argwhere(seen.there).tolist()]
+    asked = _describe_asked(questions, seen.around)
+    return LearnerRows(seen, asks, _weigh_terms(texts), asked, question, option, right)
 
 
-def _find_words(text: str) -> list[str]:
-    return _values.WORD.findall(text.lower())
+def _describe_asked(questions: Sequence[Question], around: FloatArray) -> sparse.csr_array:
+    """(questions, terms) words of the text without its numbers, and the numbers around the options with their sizes."""
+    texts = [reading.find_words(f"{q.question} {q.context}") for q in questions]
+    words = _weigh_terms([_pair_words(w for w in text if w.isalpha()) for text in texts])
+    numbers = _scale(np.hstack([around, np.log(np.maximum(np.abs(around), 1e-9))]))
+    return sparse.csr_array(sparse.hstack([words, sparse.csr_array(numbers / 3)]))  # as large as weights of words
+
+
+def _scale(columns: FloatArray) -> FloatArray:
+    """Columns by their spread about their mean, 0 where NaN."""
+    known = ~np.isnan(columns)
+    count = np.maximum(known.sum(axis=0), 1)
+    middle = np.where(known, columns, 0).sum(axis=0) / count
+    off = np.where(known, columns - middle, 0)
+    return np.asarray(off / np.maximum(np.sqrt((off**2).sum(axis=0) / count), 1e-9))
 
 
 def _pair_words(words: Iterable[str]) -> list[str]:
@@ -66,8 +81,8 @@ def _pair_words(words: Iterable[str]) -> list[str]:
 
 def _list_option_terms(question: Question, option: int) -> list[str]:
     """Terms of one option: its words, alone and with what is asked, its place, and its numbers in short form."""
-    words = _find_words(question.options[option])
-    numbers = [f"~{value:.1e}" for value in _values.read_numbers(question.options[option])[:24]]
+    words = reading.find_words(question.options[option])
+    numbers = [f"~{value:.1e}" for value in reading.read_numbers(question.options[option])[:24]]
     terms = [*words, *numbers, f"place {option}", f"place {option} {question.ask}"]
     return terms + [f"{word} {question.ask}" for word in words]
 
@@ -97,6 +112,8 @@ def split_folds(questions: Sequence[Question], groups: IntArray, state: int) -> 
     if np.bincount(np.maximum(truth, 0)).max() < count:
         truth = np.zeros_like(truth)
     fold = np.zeros(len(questions), dtype=np.int64)
+    if count < 2:
+        return fold
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # an answer rarer than the folds is fine here
         splitter = StratifiedGroupKFold(count, shuffle=True, random_state=state)
@@ -113,7 +130,7 @@ def predict_out_of_fold(
 
     line_fold = fold[rows.question]
     belief = np.full(len(rows.right), float(rows.right.mean()))
-    source = np.hstack([rows.X, _measure_unusual(rows, line_fold)]) if name == "forest" else rows.words
+    source = compare(rows, fold)[1] if name == "forest" else rows.words
     for number in np.unique(fold):
         test = line_fold == number
         if source.shape[1] == 0 or len(np.unique(rows.right[~test])) < 2:
@@ -133,23 +150,77 @@ def predict_out_of_fold(
 
 
 def _measure_unusual(rows: LearnerRows, fold: IntArray) -> FloatArray:
-    """(lines, q + 1) how far each quantity of an option, and all of them, are from what the words of its question make
-    likely: a ridge regression on the right answers of other folds. What is called a mug is small."""
+    """(n, k, quantities + 1) how far each quantity of an option, and all of them, are from what the words of its
+    question and the numbers in it make likely: a ridge regression on the right answers of other folds."""
+    n, k, _ = rows.seen.columns.shape
+    X = _scale(rows.seen.columns[..., : rows.seen.quantities].reshape(n * k, -1)).reshape(n, k, -1)
+    places = rows.question[rows.right]
+    likely = _predict_likely(rows.asked, places, X[places, rows.option[rows.right]], fold)
+    off = np.abs(X - likely[:, None])
+    return np.concatenate([off, np.linalg.norm(off, axis=2, keepdims=True)], axis=2)
+
+
+def _predict_likely(asked: sparse.csr_array, places: IntArray, values: FloatArray, fold: IntArray) -> FloatArray:
+    """(n, quantities) what a ridge regression expects that has learnt the values at these places in other folds."""
     from sklearn.linear_model import Ridge
 
-    plain = [k for k, name in enumerate(rows.names) if ": " not in name and not name.startswith(_NO_QUANTITIES)]
-    if not plain:
-        return np.zeros((len(rows.right), 0))
-    X = np.nan_to_num(rows.X[:, plain])
-    X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-9)
-    likely = np.zeros(X.shape)
-    for number in np.unique(fold):
-        learnt, here = rows.right & (fold != number), fold == number
+    likely = np.zeros((len(fold), values.shape[1]))
+    for number in np.unique(fold) if likely.size else ():
+        learnt, here = fold[places] != number, fold == number
         if learnt.any():
-            model = Ridge(1.0).fit(rows.asked[rows.question[learnt]], X[learnt])
-            likely[here] = model.predict(rows.asked[rows.question[here]]).reshape(-1, len(plain))
-    off = np.abs(X - likely)
-    return np.column_stack([off, np.linalg.norm(off, axis=1)])
+            model = Ridge(1.0).fit(asked[places[learnt]], values[learnt])
+            likely[here] = model.predict(asked[here]).reshape(-1, values.shape[1])
+    return likely
+
+
+def predict_numbers(questions: Sequence[Question], groups: IntArray, state: int) -> FloatArray | None:
+    """(n,) answers of open-ended questions by a forest that has seen the text and the drawn marks of other scenes; None
+    where they are not all positive numbers, or the text has none."""
+    from sklearn.ensemble import RandomForestRegressor
+
+    value, around = np.array([q.value for q in questions]), name_around(questions)[1]
+    if not (np.isfinite(value) & (value > 0)).all() or around.shape[1] == 0:
+        return None
+    fold, logs, guess = split_folds(questions, groups, state), np.log(value), np.zeros(len(value))
+    likely = _predict_likely(_describe_asked(questions, around), np.arange(len(value)), logs[:, None], fold)
+    X = np.hstack([np.nan_to_num(around), likely])
+    for number in np.unique(fold):
+        test = fold == number
+        model = RandomForestRegressor(80, min_samples_leaf=5, max_features=0.5, n_jobs=1, random_state=state)
+        guess[test] = model.fit(X[~test], logs[~test]).predict(X[test])
+    return np.asarray(np.exp(guess), dtype=np.float64)
+
+
+def compare(rows: LearnerRows, fold: IntArray) -> tuple[list[str], FloatArray]:
+    """(names, (lines, features)) what a forest sees of each line: every quantity of its option, by itself and
+    as a rank, its numbers beside the largest and the smallest of the question, and what stands around them."""
+    names, own = list_quantities(rows, fold)
+    there = rows.seen.there
+    numbers = own[..., : rows.seen.quantities]
+    known = there[..., None] & ~np.isnan(numbers)
+    below = np.where(known, numbers, -np.inf).max(axis=1, keepdims=True) - numbers
+    above = numbers - np.where(known, numbers, np.inf).min(axis=1, keepdims=True)
+    lines = [part[rows.question, rows.option] for part in (own, rank(own, there), below, above)]
+    X = np.column_stack([*lines, rows.seen.around[rows.question], rows.asks[rows.question], rows.option])
+    X = np.clip(np.nan_to_num(X, nan=0.0), -1e12, 1e12)
+    names += [f"{name}: rank" for name in names]
+    for part in ("below the most", "above the least"):
+        names += [f"{name}: {part}" for name in rows.seen.names[: rows.seen.quantities]]
+    names += rows.seen.around_names
+    names = [*names, "ask", "place"]
+    first = {column.tobytes(): k for k, column in reversed([*enumerate(X.T)]) if np.ptp(column) > 0}
+    kept = sorted(first.values())  # what is the same everywhere, or for the second time, says nothing
+    return [names[k] for k in kept], X[:, kept]
+
+
+def list_quantities(rows: LearnerRows, fold: IntArray) -> tuple[list[str], FloatArray]:
+    """(names, (n, k, quantities)) of every option by itself: numbers, print, distances, and how unusual; NaN where a
+    question has fewer options."""
+    seen = rows.seen
+    names = [*seen.names, *GAPS]
+    names += [*(f"unusual {name}" for name in seen.names[: seen.quantities]), "unusual"]
+    own = np.concatenate([seen.columns, seen.gaps, _measure_unusual(rows, fold)], axis=2)
+    return names, np.where(seen.there[..., None], own, np.nan)
 
 
 def fit_forest(trees: int, share: float, state: int) -> Any:
@@ -171,11 +242,12 @@ def fit_forest(trees: int, share: float, state: int) -> Any:
     )
 
 
-def name_important_features(rows: LearnerRows, seed: int) -> str:
+def name_important_features(rows: LearnerRows, fold: IntArray, seed: int) -> str:
     """The five quantities that a forest uses most; what to look at in the sampler."""
-    model = fit_forest(TREES, SHARE, state_of(seed, "leans on")).fit(rows.X, rows.right)
+    names, X = compare(rows, fold)
+    model = fit_forest(TREES, SHARE, state_of(seed, "leans on")).fit(X, rows.right)
     weight: dict[str, float] = {}
-    for name, importance in zip(rows.names, model.feature_importances_, strict=True):
+    for name, importance in zip(names, model.feature_importances_, strict=True):
         quantity = name.partition(": ")[0]
         weight[quantity] = weight.get(quantity, 0.0) + float(importance)
     most = sorted(weight, key=lambda quantity: -weight[quantity])[:5]

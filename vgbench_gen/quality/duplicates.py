@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 
-from vgbench_gen.quality import _values
+from vgbench_gen.quality import reading
 from vgbench_gen.quality.questions import Question
 
 _ENOUGH_NUMBERS = 4  # from here on the numbers of a text (a region, a camera) tell questions on one picture apart
@@ -73,7 +73,7 @@ def _make_choice_key(question: Question) -> Hashable:
 def _make_text_key(question: Question) -> Hashable | None:
     """Text with its options, where it holds numbers enough to be no mere template."""
     text = f"{question.question} {question.context}"
-    numbers = _values.find_number_tokens(" ".join([text, *question.options]))
+    numbers = reading.find_number_tokens(" ".join([text, *question.options]))
     return (_squeeze(text), tuple(sorted(question.options))) if len(set(numbers)) > 2 * _ENOUGH_NUMBERS else None
 
 
@@ -89,16 +89,16 @@ def _find_reworded(questions: Sequence[Question]) -> list[Question]:
 def _make_subject_key(question: Question) -> Hashable | None:
     if not question.images:
         return None
-    numbers = tuple(sorted(_values.find_number_tokens(f"{question.question} {question.context}")))
+    numbers = tuple(sorted(reading.find_number_tokens(f"{question.question} {question.context}")))
     return question.images, question.task, question.form, question.ask, numbers
 
 
 def _is_same_question(a: Question, b: Question) -> bool:
     if _make_identity_key(a) == _make_identity_key(b) or _are_partners(a, b):
         return False
-    if a.ask or len(_values.find_number_tokens(f"{a.question} {a.context}")) >= _ENOUGH_NUMBERS:
+    if a.ask or len(reading.find_number_tokens(f"{a.question} {a.context}")) >= _ENOUGH_NUMBERS:
         return True
-    words = [set(_values.WORD.findall(f"{q.question} {q.context}".lower())) for q in (a, b)]
+    words = [set(reading.find_words(f"{q.question} {q.context}")) for q in (a, b)]
     return len(words[0] & words[1]) >= _ALIKE * len(words[0] | words[1])
 
 
@@ -112,7 +112,7 @@ def _find_reused(questions: Sequence[Question]) -> list[Question]:
 
 
 def _make_options_key(question: Question) -> Hashable | None:
-    if question.form != "multi-choice" or _values.read_option_values(question)[0] != "numbers":
+    if question.form != "multi-choice" or not reading.are_quantities(question):
         return None
     return question.task, question.ask, tuple(sorted(question.options))
 

@@ -77,14 +77,6 @@ class Clusters:
         """One-sided p of "the mean credit is no worse than `goal`", as `test_above`."""
         return self.test_above(1 - np.asarray(credit, dtype=np.float64), 1 - goal)
 
-    def measure_error(self, credit: npt.ArrayLike, chance: npt.ArrayLike) -> float:
-        """Standard error of the mean excess of credit over chance: the larger of that of independent questions that
-        are guessed, and that of scenes whose questions may be right or wrong together."""
-        values = np.asarray(credit, dtype=np.float64)
-        expected = np.broadcast_to(np.asarray(chance, dtype=np.float64), values.shape)
-        guessed = float(np.sqrt(expected.mean() * (1 - expected.mean()) / len(values)))
-        return max(guessed, self._measure_spread(values - expected) / len(values))
-
     def test_above(self, credit: npt.ArrayLike, chance: npt.ArrayLike) -> float:
         """One-sided p of "the mean credit is no better than chance"; `chance` is a number or (n,).
 

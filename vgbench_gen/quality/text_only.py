@@ -13,12 +13,13 @@ import scipy
 
 from vgbench_gen.core.rng import hash_stably, rng_for
 from vgbench_gen.core.types import FloatArray, IntArray
-from vgbench_gen.quality import _values, features
+from vgbench_gen.quality import reading
 from vgbench_gen.quality._learners import (
     LearnerRows,
     make_rows,
     name_important_features,
     pick_truth_probability,
+    predict_numbers,
     predict_out_of_fold,
     score_credit,
     split_folds,
@@ -46,12 +47,14 @@ class TextOnlyResult:
     question's scene. Where the text gives nothing away the share is that of chance."""
 
 
-def audit_text_only(questions: Sequence[Question], seed: int) -> TextOnlyResult:
+def audit_text_only(questions: Sequence[Question], seed: int, rows: LearnerRows | None = None) -> TextOnlyResult:
     """The best of a forest on numbers and a linear model on words; of judgments also a forest that sees both claims of
     a pair of twins and says which is true, as a cheat with the whole set in hand can.
 
     The p of the best is that of its excess over chance, times the number of learners. Open-ended questions have no
     options: a forest predicts the number, and its share within a factor 1.25 stands beside that of the best constant.
+
+    rows: those that `make_rows` gives, where they are made already.
     """
     task, form = questions[0].cell
     line = Finding("text", task=task, form=form, n=len(questions), needed=NEEDED)
@@ -60,8 +63,8 @@ def audit_text_only(questions: Sequence[Question], seed: int) -> TextOnlyResult:
         return TextOnlyResult(replace(line, verdict="not judged"))
     clusters = Clusters(groups.tolist(), rng_for(seed, "blind", task, form, "bootstrap"))
     if form == "open-ended":
-        return TextOnlyResult(_predict_numbers(questions, groups, clusters, line, seed))
-    rows, chance = make_rows(questions), np.array([q.chance for q in questions])
+        return TextOnlyResult(_audit_numbers(questions, groups, clusters, line, seed))
+    rows, chance = rows or make_rows(questions), np.array([q.chance for q in questions])
     fold = split_folds(questions, groups, state_of(seed, task, form, "folds"))
     beliefs = {
         name: predict_out_of_fold(name, rows, fold, state_of(seed, task, form, name)) for name in ("forest", "linear")
@@ -80,7 +83,7 @@ def audit_text_only(questions: Sequence[Question], seed: int) -> TextOnlyResult:
     line = replace(line, limit=line.chance + POINTS, p=p, items=items)
     line = line.judge(line.value <= line.limit)
     if line.fell:
-        line = replace(line, detail=f"leans on {name_important_features(rows, seed)}")
+        line = replace(line, detail=f"leans on {name_important_features(rows, fold, seed)}")
     return TextOnlyResult(line, {q.id: round(float(s), 6) for q, s in zip(questions, scores, strict=True)})
 
 
@@ -97,7 +100,7 @@ def join_claim_pairs(questions: Sequence[Question]) -> list[Question]:
     for halves in pairs.values():
         first, *rest = sorted(halves, key=lambda q: hash_stably("twin", q.id))
         if len(rest) == 1 and first.truth != rest[0].truth:
-            texts = (_values.read_claim(first).text, _values.read_claim(rest[0]).text)
+            texts = tuple(said[claimed].text for said, claimed in map(reading.read_claim, (first, rest[0])))
             # Numbers of the question itself belong to the marks and stay; the claim goes into the options.
             stem = first.question.replace(texts[0], "")
             found.append(replace(first, question=stem, form="multi-choice", options=texts, truth=int(first.truth != 0)))
@@ -153,26 +156,16 @@ def _learn_random_answers(
     return float(score_credit(belief, drawn).mean())
 
 
-def _predict_numbers(
+def _audit_numbers(
     questions: Sequence[Question], groups: IntArray, clusters: Clusters, line: Finding, seed: int
 ) -> Finding:
     """A forest that predicts an open-ended answer from the numbers of the text."""
-    from sklearn.ensemble import RandomForestRegressor
-
     line = replace(line, name="forest, number", needed=0)
-    value = np.array([q.value for q in questions])
-    table = features.make_question_table(questions)
-    if not (np.isfinite(value) & (value > 0)).all() or table.X.shape[1] == 0:
+    guess = predict_numbers(questions, groups, state_of(seed, line.task, line.form, "regression"))
+    if guess is None:
         return replace(line, detail="answers are not all positive numbers, or the text has none")
-    state = state_of(seed, line.task, line.form, "regression")
-    fold = split_folds(questions, groups, state)
-    guess = np.zeros(len(value))
-    for number in np.unique(fold):
-        test = fold == number
-        model = RandomForestRegressor(80, min_samples_leaf=5, max_features=0.5, n_jobs=1, random_state=state)
-        guess[test] = model.fit(table.X[~test], np.log(value[~test])).predict(table.X[test])
-    ratio = np.exp(np.abs(guess - np.log(value)))
-    constant = np.full(len(value), find_best_constants(questions)[0])
+    ratio = np.exp(np.abs(np.log(guess) - np.log([q.value for q in questions])))
+    constant = np.full(len(guess), find_best_constants(questions)[0])
     return replace(
         measure_accuracy(line, clusters, (ratio <= DELTA).astype(np.float64), constant),
         detail=f"within a factor {DELTA:g}, where the best constant stands for chance",

@@ -34,7 +34,6 @@ from vgbench_gen.text.render import fill_word
 _CHUNK = 200  # rows per job, at least: a few row groups
 _CAMERA_TOLERANCE_PX = 1e-6  # a stored camera must be the scan's own
 _POSE_TOLERANCE = 1e-9
-# What reading a damaged row back can raise.
 
 
 @dataclass(frozen=True, slots=True)

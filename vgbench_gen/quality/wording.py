@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from vgbench_gen.quality import _values
+from vgbench_gen.quality import reading
 from vgbench_gen.quality.questions import Question
 from vgbench_gen.text.numbers import count_decimals, keep_digits
 
@@ -24,6 +24,9 @@ _SLOT = re.compile(
 _IMAGE_SLOT = re.compile(r"<image>|<IMAGE>")  # the customary place of a picture, not a defect
 _PAIRS = ("()", "[]", "{}")
 _PIXEL_BOX = re.compile(r"[\[(]\s*[0-9]{1,5}(?:\.[0-9]+)?(?:\s*,\s*[0-9]{1,5}(?:\.[0-9]+)?){3}\s*[\])]")
+_SIZE = re.compile(
+    r"\b([0-9]{2,5}) ?(?:[xX*\u00d7]|by) ?([0-9]{2,5})\b|\b([0-9]{2,5}) pixels wide and ([0-9]{2,5}) pixels high"
+)
 _GLUED = re.compile(r"[^\s]\s*\b[Oo]ptions?\s*:|\S[ \t]+\(?A[.:)]\s\S.*\bB[.:)]\s", re.DOTALL)
 _PROVIDED = re.compile(
     r"\b(?:provided|given|following|above|below)\s+(?:camera\s+)?(?:parameters?|intrinsics?|matrix|information|table|"
@@ -58,7 +61,7 @@ def _has_mixed_decimals(question: Question) -> bool:
     """Options with other numbers of decimals at the same place, unless all have the same significant digits."""
     if question.form != "multi-choice":
         return False
-    rows = [_values.find_number_tokens(option) for option in question.options]
+    rows = [reading.find_number_tokens(option) for option in question.options]
     if len({len(row) for row in rows}) != 1:
         return False
     if all(len({count_decimals(token) for token in place}) == 1 for place in zip(*rows, strict=True)):
@@ -78,7 +81,7 @@ def _has_debris(question: Question) -> bool:
 def _has_unequal_length(question: Question) -> bool:
     """Options of one number whose lengths differ by more than two characters."""
     if question.form != "multi-choice" or any(
-        len(_values.find_number_tokens(option)) != 1 for option in question.options
+        len(reading.find_number_tokens(option)) != 1 for option in question.options
     ):
         return False
     lengths = [len(option) for option in question.options]
@@ -92,18 +95,17 @@ def _open_bracket(question: Question) -> bool:
 
 def _box_without_size(question: Question) -> bool:
     text = _join_asked_text(question)
-    size = _values.read(question.question, question.context).size
-    return bool(_PIXEL_BOX.search(text)) and size[0] != size[0]
+    return bool(_PIXEL_BOX.search(text)) and not _SIZE.search(text)
 
 
 def _has_no_unit(question: Question) -> bool:
     """A measured quantity is asked for as a number, and no unit is named."""
     numbers = question.form == "open-ended" or (
         question.form == "multi-choice"
-        and all(len(_values.find_number_tokens(option)) == 1 for option in question.options)
+        and all(len(reading.find_number_tokens(option)) == 1 for option in question.options)
     )
     options = " ".join(question.options) if question.form == "multi-choice" else ""
-    named = _values.read_option_values(question)[0] == "numbers" if question.form == "multi-choice" else True
+    named = reading.are_quantities(question) if question.form == "multi-choice" else True
     asked = bool(_MEASURED.search(question.question))
     return numbers and named and asked and not _UNIT.search(f"{_join_asked_text(question)} {options}")
 
@@ -111,7 +113,7 @@ def _has_no_unit(question: Question) -> bool:
 def _cites_nothing_given(question: Question) -> bool:
     """Refers to parameters that are "provided" where the text around holds no number they could be."""
     found = _PROVIDED.search(_join_asked_text(question))
-    return found is not None and len(_values.find_number_tokens(_join_asked_text(question))) < _SIGNIFICANT
+    return found is not None and len(reading.find_number_tokens(_join_asked_text(question))) < _SIGNIFICANT
 
 
 def _has_glued_text(question: Question) -> bool:
