@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -10,6 +11,16 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.shared import make_once
+
+# Whoever collects thousands of tests makes a million objects that all stay: looking for garbage among them, now and
+# while tests run, costs more than all imports together.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
+
 
 # A scene that meets a defect of ours costs a user that scene; here it must fail the test. Workers inherit it.
 os.environ["VGBENCH_RAISE_DEFECTS"] = "1"
