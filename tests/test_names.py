@@ -46,6 +46,7 @@ PATTERNS = {
 }
 
 
+@functools.cache
 def list_trees() -> dict[Path, ast.Module]:
     return {path: ast.parse(path.read_text("utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
 
