@@ -46,7 +46,6 @@ PATTERNS = {
 }
 
 
-@functools.cache
 def list_trees() -> dict[Path, ast.Module]:
     return {path: ast.parse(path.read_text("utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
 
@@ -60,8 +59,9 @@ def list_docs(tree: ast.AST) -> Iterator[ast.Constant]:
 
 def list_names(tree: ast.AST) -> Iterator[str]:
     """Identifiers of the code, and words of its texts but docstrings."""
-    docs = {id(text) for text in list_docs(tree)}
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    docs = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 yield node.name
