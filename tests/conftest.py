@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.shared import make_once
+
+# Whoever collects thousands of tests makes a million objects that all stay: looking for garbage among them, now and
+# while tests run, costs more than all imports together.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
+
 
 # A scene that meets a defect of ours costs a user that scene; here it must fail the test. Workers inherit it.
 os.environ["VGBENCH_RAISE_DEFECTS"] = "1"
@@ -33,12 +46,14 @@ def captures() -> Path:
 
 @pytest.fixture(scope="session")
 def raw_room(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder with the rendered room as one CA-1M tar and one WildRGB-D scene; made once per test process."""
-    # Imported on use: most tests need neither the room nor OpenCV.
-    from tests.room_writer import write_ca1m, write_wildrgbd
-    from tests.scene_factory import room_scene
+    """Folder with the rendered room as one CA-1M tar and one WildRGB-D scene; never to be written into."""
 
-    root = tmp_path_factory.mktemp("raw")
-    write_ca1m(root, room_scene(seed=1, frames=16, width=400, height=300))
-    write_wildrgbd(root, room_scene(seed=3, frames=8, width=320, height=240, dataset="wildrgbd"))
-    return root
+    def write(root: Path) -> None:
+        # Imported on use: most tests need neither the room nor OpenCV.
+        from tests.room_writer import write_ca1m, write_wildrgbd
+        from tests.scene_factory import room_scene
+
+        write_ca1m(root, room_scene(seed=1, frames=16, width=400, height=300))
+        write_wildrgbd(root, room_scene(seed=3, frames=8, width=320, height=240, dataset="wildrgbd"))
+
+    return make_once(tmp_path_factory, "raw", write)

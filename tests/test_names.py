@@ -59,8 +59,9 @@ def list_docs(tree: ast.AST) -> Iterator[ast.Constant]:
 
 def list_names(tree: ast.AST) -> Iterator[str]:
     """Identifiers of the code, and words of its texts but docstrings."""
-    docs = {id(text) for text in list_docs(tree)}
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    docs = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 yield node.name

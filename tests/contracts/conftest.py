@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import vgbench_gen
-from tests.contracts.outside import Told, install, vgbench
+from tests.contracts.outside import Told, install, started
 from tests.contracts.tum_sequence import write_broken_sequences, write_sequence
 from vgbench_gen.core.types import Item
 
@@ -61,26 +61,27 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Outside:
         ["doctor", "--scenes", scenes, "--out", home / "later"],
         ["build", home / "recipe.toml", "--scenes", scenes, "--out", build, "--workers", "1"],
     ]
-    told = vgbench(home / "site", *calls)
-    assert told[-1].status == 0, told[-1].errors
-    shutil.copytree(build, other)
-    # An id that `distractors` leaves as it is.
-    kept = next(item.id for item in vgbench_gen.load(build) if item.question_type == "open-ended")
-    calls = [
-        ["compose", home / "far.toml", "--out", other, "--workers", "1"],
-        ["distractors", build, "--strategy", "far-apart", "--out", far, "--workers", "1"],
-        ["verify", far, "--scenes", scenes, "--workers", "1"],
-        ["audit", far, "--workers", "1"],
-        ["browse", far],
-        ["explain", far, kept, "--out", home / "why.png"],
-        ["publish", far, "--repo", "lab/far", "--dry-run"],
-        ["export", far, "--to", "spatialscore-json", "--out", home / "export"],
-        ["eval", far, "--model", "baseline:truth"],
-        ["score", far],
-        ["scenes", write_broken_sequences(home / "broken"), "--json"],
-        ["distractors", build, "--strategy", "far-appart", "--out", home / "none"],
-    ]
-    told += vgbench(home / "site", *calls)
+    with started(home / "site") as vgbench:
+        told = vgbench(*calls)
+        assert told[-1].status == 0, told[-1].errors
+        shutil.copytree(build, other)
+        # An id that `distractors` leaves as it is.
+        kept = next(item.id for item in vgbench_gen.load(build) if item.question_type == "open-ended")
+        calls = [
+            ["compose", home / "far.toml", "--out", other, "--workers", "1"],
+            ["distractors", build, "--strategy", "far-apart", "--out", far, "--workers", "1"],
+            ["verify", far, "--scenes", scenes, "--workers", "1"],
+            ["audit", far, "--workers", "1"],
+            ["browse", far],
+            ["explain", far, kept, "--out", home / "why.png"],
+            ["publish", far, "--repo", "lab/far", "--dry-run"],
+            ["export", far, "--to", "spatialscore-json", "--out", home / "export"],
+            ["eval", far, "--model", "baseline:truth"],
+            ["score", far],
+            ["scenes", write_broken_sequences(home / "broken"), "--json"],
+            ["distractors", build, "--strategy", "far-appart", "--out", home / "none"],
+        ]
+        told += vgbench(*calls)
     *told, scenes_told, options_told = told
     refused = {"scenes": scenes_told, "distractors": options_told}
     return Outside(home, {one.arguments[0]: one for one in told}, refused)

@@ -8,7 +8,8 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,11 @@ _BLOCK = re.compile(r"^```(\w+) title=\"([^\"]+)\"\n(.*?)^```$", re.MULTILINE | 
 _DRIVER = """
 import contextlib, io, json, sys
 from vgbench_gen.cli.main import main
-results = []
-for arguments in json.load(sys.stdin):
+for line in sys.stdin:
     out, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
-        status = main(arguments)
-    results.append([status, out.getvalue(), errors.getvalue()])
-print(json.dumps(results))
+        status = main(json.loads(line))
+    print(json.dumps([status, out.getvalue(), errors.getvalue()]), flush=True)
 """
 
 
@@ -70,17 +69,33 @@ class Told:
         return json.loads(self.out)
 
 
-def vgbench(site: Path, *calls: Sequence[str | Path]) -> list[Told]:
-    """Call the program with these arguments, one call after the other in a process that has the packages of `site`."""
-    arguments = [[str(argument) for argument in call] for call in calls]
-    done = subprocess.run(
+Program = Callable[..., list[Told]]
+"""Calls the program with these arguments, one call after the other."""
+
+
+@contextmanager
+def started(site: Path) -> Iterator[Program]:
+    """The program in a process of its own that has the packages of `site`."""
+    paths = {"PYTHONPATH": f"{ROOT}{os.pathsep}{site}"}
+    with subprocess.Popen(
         [sys.executable, "-c", _DRIVER],
-        input=json.dumps(arguments),
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{site}"},
-    )
-    assert done.returncode == 0, done.stderr
-    results = json.loads(done.stdout.splitlines()[-1])
-    return [Told(call, *result) for call, result in zip(arguments, results, strict=True)]
+        env={**os.environ, **paths},
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        stdin, stdout = process.stdin, process.stdout
+
+        def vgbench(*calls: Sequence[str | Path]) -> list[Told]:
+            told = []
+            for call in calls:
+                arguments = [str(argument) for argument in call]
+                print(json.dumps(arguments), file=stdin, flush=True)
+                line = stdout.readline()
+                assert line, f"{arguments} ended the process"
+                told.append(Told(arguments, *json.loads(line)))
+            return told
+
+        yield vgbench

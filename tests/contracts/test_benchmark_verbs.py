@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from vgbench_gen.evaluation.base import benchmarks
 from vgbench_gen.store.pictures import encode_jpeg
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -146,6 +147,5 @@ def test_it_goes_through_every_verb(installed: Path, data: Path, tmp_path: Path)
     assert done.returncode == 0
 
 
-def test_it_is_not_there_without_its_package(tmp_path: Path) -> None:
-    code = "from vgbench_gen.evaluation.base import benchmarks; assert 'claims' not in benchmarks.names()"
-    run(tmp_path / "nothing", code)
+def test_it_is_not_there_without_its_package() -> None:
+    assert "claims" not in benchmarks.names()

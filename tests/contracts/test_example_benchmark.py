@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import cv2
 import numpy as np
 import pytest
 
-from tests.contracts.outside import install, vgbench
+from tests.contracts.outside import Program, install, started
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import choose_rows
@@ -21,6 +22,15 @@ TOPICS = ("left-right", "front-behind", "above-below")
 IMAGES, PAIRS = (0, 1, 2, 3, 0, 3), ("p", "", "", "q", "p", "q")
 BENCHMARK = ["--benchmark", "yes_no_relations"]
 pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture(scope="module")
+def vgbench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    """The program where the package is installed."""
+    site = tmp_path_factory.mktemp("site")
+    install("vgbench-yes-no", site)
+    with started(site) as program:
+        yield program
 
 
 def write(folder: Path, **changed: Any) -> Path:
@@ -34,15 +44,13 @@ def write(folder: Path, **changed: Any) -> Path:
     return path
 
 
-def test_a_benchmark_from_outside_goes_from_questions_to_a_table(tmp_path: Path) -> None:
-    install("vgbench-yes-no", tmp_path / "site")
+def test_a_benchmark_from_outside_goes_from_questions_to_a_table(vgbench: Program, tmp_path: Path) -> None:
     data, home = write(tmp_path), tmp_path / "relations.vgbench"
     script = tmp_path / "replies.jsonl"
     script.write_text('{"match": "Is it", "reply": "Yes, it is."}\n')
     models = ["--model", "baseline:truth", "--model", f"scripted:{script}"]
     out = tmp_path / "export"
     listed, asked, scored, compared, exported = vgbench(
-        tmp_path / "site",
         ["eval", *BENCHMARK, "--data", data, *models, "--estimate"],
         ["eval", *BENCHMARK, "--data", data, *models],
         ["score", data, *BENCHMARK],
@@ -79,13 +87,11 @@ def test_a_benchmark_from_outside_goes_from_questions_to_a_table(tmp_path: Path)
     assert not (carried / "store").exists()
 
 
-def test_what_was_mistaken_is_said(tmp_path: Path) -> None:
-    install("vgbench-yes-no", tmp_path / "site")
+def test_what_was_mistaken_is_said(vgbench: Program, tmp_path: Path) -> None:
     data, script = write(tmp_path), tmp_path / "replies.jsonl"
     script.write_text('{"match": "Is it", "reply": "Yes, it is."}\n')
     voter = ["--model", f"scripted:{script}"]
     other, missing, asked, voted = vgbench(
-        tmp_path / "site",
         ["score", data],
         ["eval", *BENCHMARK, "--data", data, "--model", f"scripted:{tmp_path}/none.jsonl"],
         ["eval", *BENCHMARK, "--data", data, *voter],
@@ -107,7 +113,8 @@ def test_rules_that_an_export_cannot_carry_are_refused(tmp_path: Path) -> None:
     rules = tmp_path / "site" / "vgbench_yes_no" / "rules.py"
     rules.write_text(rules.read_text().replace("import ScoringRules", "import ScoringRules\nimport pydantic"))
     call: list[str | Path] = ["export", write(tmp_path), *BENCHMARK, "--to", "lmms-eval", "--out", tmp_path / "export"]
-    [told] = vgbench(tmp_path / "site", call)
+    with started(tmp_path / "site") as vgbench:
+        [told] = vgbench(call)
     assert told.status == 2
     assert "found pydantic imported by vgbench_yes_no.rules" in told.errors
     assert "into a module of its own" in told.errors
@@ -115,8 +122,7 @@ def test_rules_that_an_export_cannot_carry_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "export").exists()
 
 
-def test_a_bad_row_is_named(tmp_path: Path) -> None:
-    install("vgbench-yes-no", tmp_path / "site")
+def test_a_bad_row_is_named(vgbench: Program, tmp_path: Path) -> None:
     bad = {"answer": "maybe", "image": "../../secret.png"}
     files = []
     for name, value in bad.items():
@@ -125,7 +131,7 @@ def test_a_bad_row_is_named(tmp_path: Path) -> None:
     calls: list[list[str | Path]] = [
         ["eval", *BENCHMARK, "--data", data, "--model", "baseline:truth"] for data in files
     ]
-    maybe, away = vgbench(tmp_path / "site", *calls)
+    maybe, away = vgbench(*calls)
     assert (maybe.status, away.status) == (2, 2)
     assert "row 0: found no 'maybe'; expected image, question, topic, and answer that is yes or no" in maybe.errors
     assert "expected a place below" in away.errors

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import vgbench_gen
-from tests.contracts.outside import Told, install_files, vgbench
+from tests.contracts.outside import Told, install_files, started
 from tests.example_kinds import EXAMPLES, FOLDER
 from vgbench_gen.core.types import Item
 
@@ -58,11 +58,14 @@ def built(tmp_path_factory: pytest.TempPathFactory, raw_room: Path) -> Built:
         ["eval", out, "--model", "baseline:truth", "--model", "baseline:solvers"],
         ["score", out],
     ]
-    told = vgbench(home / "site", *calls)
-    assert told[0].status == 0, told[0].errors
-    firsts = {items[0].task: items[0].id for items in map(Built(home, {}, told[1]).list_items, EXAMPLES)}
-    shows: list[list[str | Path]] = [["show", id_, out, "--out", home / f"{name}.png"] for name, id_ in firsts.items()]
-    dry, *shown = vgbench(home / "site", ["paraphrase", "--task", "camera_turn", "--dry-run"], *shows)
+    with started(home / "site") as vgbench:
+        told = vgbench(*calls)
+        assert told[0].status == 0, told[0].errors
+        firsts = {items[0].task: items[0].id for items in map(Built(home, {}, told[1]).list_items, EXAMPLES)}
+        shows: list[list[str | Path]] = [
+            ["show", id_, out, "--out", home / f"{name}.png"] for name, id_ in firsts.items()
+        ]
+        dry, *shown = vgbench(["paraphrase", "--task", "camera_turn", "--dry-run"], *shows)
     by_verb = {"build": told[0], "paraphrase": dry} | {
         one.arguments[0]: one for one in told[2:] if one.arguments[0] != "verify"
     }

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -68,13 +69,18 @@ def list_commands(program: str) -> list[tuple[str, list[str]]]:
     return [(b.page, words[1:]) for b in list_blocks("sh") for words in b.commands if words[0] == program]
 
 
+@cache
+def get_program() -> Any:
+    return typer.main.get_command(make_app())
+
+
 def read_words(words: list[str]) -> None:
     """Parse a command line as the program does, types and required arguments too, and do nothing.
 
     Raises:
         typer.BadParameter: or another usage error, where the program would refuse it.
     """
-    command: Any = typer.main.get_command(make_app())
+    command = get_program()
     with command.make_context("vgbench", list(words)) as context:
         while getattr(command, "commands", None):
             name, command, left = command.resolve_command(context, [*context._protected_args, *context.args])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import resource
@@ -21,6 +20,7 @@ from tests.fuzz.mutations import mutate
 from tests.fuzz.plain import choose
 from tests.fuzz.targets import TARGETS
 from tests.fuzz.verbs import COUNTED, FINE, REFUSED, BrokenPromiseError, Target
+from tests.kills.harness import load_modules
 from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.core.rng import rng_for
 
@@ -126,10 +126,7 @@ def _prepare(targets: Sequence[Target], work: Path) -> None:
     told, loaded = json.loads(log.read_text())
     if told:
         raise RuntimeError(f"sound data are not fine: {'; '.join(told)}")
-    for name in loaded:
-        if not name.startswith("__"):
-            with suppress(Exception):
-                importlib.import_module(name)
+    load_modules(loaded)
 
 
 def _try_sound(target: Target, work: Path) -> str:

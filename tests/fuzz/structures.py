@@ -223,6 +223,10 @@ def change_tar(data: bytes, rng: Rng) -> bytes:
     return data[:at] + _sign(head) + data[at + 512 :]
 
 
+BLANKS_MB = (300, 2000)
+"""What a member of an archive unpacks to where it is packed to a thousandth."""
+
+
 def change_eval(data: bytes, rng: Rng) -> bytes:
     """One member of an archive of JSON changed, missing, doubled, of another name, or packed to a thousandth."""
     with zipfile.ZipFile(io.BytesIO(data)) as found:
@@ -242,7 +246,7 @@ def change_eval(data: bytes, rng: Rng) -> bytes:
         for k, (name, held) in enumerate(members):
             with out.open(name, "w") as member:
                 member.write(held)
-                for _ in range(choose(rng, (300, 2000)) if how >= 0.95 and k == at else 0):
+                for _ in range(choose(rng, BLANKS_MB) if how >= 0.95 and k == at else 0):
                     member.write(b" " * (1 << 20))
     return stream.getvalue()
 

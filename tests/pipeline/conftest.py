@@ -1,17 +1,36 @@
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.shared import make_once
+
+if TYPE_CHECKING:
+    from vgbench_gen.pipeline.build import BuildReport
+
 
 @pytest.fixture(scope="session")
-def reference(raw_room: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
-    """(folder, content) of the small build, made in this process by one worker without a stop."""
-    from tests.pipeline.same_bytes import content, leftovers, small_build
+def built(raw_room: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, BuildReport]:
+    """The small build, made by one worker without a stop, and its report; copy it before changing it."""
 
-    out = tmp_path_factory.mktemp("reference")
-    report = small_build(raw_room, out)
+    def make(folder: Path) -> None:
+        from tests.pipeline.same_bytes import small_build
+
+        (folder / "report").write_bytes(pickle.dumps(small_build(raw_room, folder / "b")))
+
+    folder = make_once(tmp_path_factory, "built", make)
+    return folder / "b", pickle.loads((folder / "report").read_bytes())
+
+
+@pytest.fixture(scope="session")
+def reference(built: tuple[Path, BuildReport]) -> tuple[Path, dict[str, str]]:
+    """(folder, content) of the small build."""
+    from tests.pipeline.same_bytes import content, leftovers
+
+    out, report = built
     found = content(out)
     assert report.composed.total > 40
     assert sum(report.composed.pairs.values()) > 4

@@ -13,12 +13,11 @@ from vgbench_gen.pipeline.recipe import Limits, Recipe, load_recipe
 ALL_FORMS = Limits(forms_per_fact=3)
 
 
-def small_recipe() -> Recipe:
+def small_recipe(**changes: object) -> Recipe:
     recipe = load_recipe("default")
     few = {"facts_per_scene": 2, "facts_of": dict.fromkeys([*recipe.facts_of, "camera_parameters"], 4)}
-    return recipe.model_copy(
-        update={"seed": 5, "pairs": 0.5, "gates": without_lines(recipe.gates), "limits": ALL_FORMS, **few}
-    )
+    shared = {"seed": 5, "pairs": 0.5, "gates": without_lines(recipe.gates), "limits": ALL_FORMS, **few}
+    return recipe.model_copy(update=shared | changes)
 
 
 def small_build(raw: Path | list[Path], out: Path, workers: int | Engine = 1) -> BuildReport:
@@ -28,7 +27,7 @@ def small_build(raw: Path | list[Path], out: Path, workers: int | Engine = 1) ->
 def quick_build(raw: Path, out: Path) -> BuildReport:
     """Of few tasks: for what has to be done many times and does not depend on them."""
     tasks = ("relative_depth", "metric_depth", "object_distance")
-    return build(small_recipe().model_copy(update={"tasks": tasks}), raw, out)
+    return build(small_recipe(tasks=tasks), raw, out)
 
 
 def content(out: Path) -> dict[str, str]:

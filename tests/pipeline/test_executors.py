@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,53 +17,16 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
+from tests.pipeline.jobs import Task, count_to, fail, tried, work
 from vgbench_gen.core.errors import ConfigError, UnknownNameError, VGBenchError
 from vgbench_gen.executors import Engine, Executor, WorkerDied, begin_work, count_step, engines, run
 
 TWO = Engine("local", 2)
 
 
-@dataclass(frozen=True)
-class Task:
-    """deaths: attempts that kill their process. seconds: how long the rest takes."""
-
-    folder: Path
-    name: int
-    deaths: int = 0
-    seconds: float = 0.0
-
-
-def work(task: Task) -> tuple[int, int]:
-    """(name, attempts so far); killed as the kernel does when memory runs out."""
-    with (task.folder / str(task.name)).open("a") as tries:
-        tries.write(f"{os.getpid()}\n")
-    attempts = tried(task)
-    if attempts <= task.deaths:
-        os.kill(os.getpid(), signal.SIGKILL)
-    time.sleep(task.seconds)
-    return task.name, attempts
-
-
-def tried(task: Task) -> int:
-    return len((task.folder / str(task.name)).read_text().split())
-
-
 def threads(_: int) -> tuple[int, list[int]]:
     assert np.linalg.norm(np.ones(3)) > 1
     return cv2.getNumThreads(), [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
-
-
-def count_to(number: int) -> int:
-    for _ in range(number):
-        count_step()
-    return number
-
-
-def fail(job: int) -> int:
-    if job == 1:
-        raise OSError(28, "No space left on device", "somewhere")
-    time.sleep(3600)
-    return job
 
 
 def test_a_killed_worker_costs_one_more_try_and_no_other_job(tmp_path: Path) -> None:
@@ -153,9 +115,9 @@ def test_workers_end_with_their_parent(tmp_path: Path) -> None:
     """A killed build must not go on writing into a folder that the next build has locked."""
     code = (
         "from pathlib import Path; import sys\n"
-        "from tests.pipeline.test_executors import TWO, Task, work\n"
-        "from vgbench_gen.executors import run\n"
-        "list(run(work, [Task(Path(sys.argv[1]), k, seconds=3600) for k in range(2)], TWO))\n"
+        "from tests.pipeline.jobs import Task, work\n"
+        "from vgbench_gen.executors import Engine, run\n"
+        "list(run(work, [Task(Path(sys.argv[1]), k, seconds=3600) for k in range(2)], Engine('local', 2)))\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], cwd=Path(__file__).parents[2])
     while not all((tmp_path / str(k)).is_file() and (tmp_path / str(k)).read_text().strip() for k in range(2)):

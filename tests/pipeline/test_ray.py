@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.pipeline.jobs import Task, tried, work
 from tests.pipeline.same_bytes import content, small_build
-from tests.pipeline.test_executors import Task, tried, work
 from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.executors import Engine, run
 

@@ -18,6 +18,7 @@ import pytest
 
 from tests.backends.server import Play, Seen, reply, serving, wait_until
 from tests.pipeline.same_bytes import small_recipe
+from vgbench_gen.cli.main import main
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.quality.verify import verify_item, verify_set
 from vgbench_gen.store.dataset import load
@@ -46,39 +47,39 @@ def plausible(seen: Seen) -> Play:
     return reply(json.dumps(values))
 
 
-def command(dataset: Path, out: Path, url: str, *more: str) -> list[str]:
+def arguments(dataset: Path, out: Path, url: str) -> list[str]:
     tasks = [part for task in (*NAMED, "point_tracking") for part in ("--task", task)]
     options = ["--strategy", "llm", "--seed", "4", "--out", str(out), "--model", f"vllm:{url}#m", "--workers", "1"]
     return [
-        sys.executable, "-m", "vgbench_gen.cli", "distractors", str(dataset), *options, *tasks,
-        "--concurrency", str(CONCURRENCY), "--allow-unchanged", "--json", *more,
+        "distractors", str(dataset), *options, *tasks,
+        "--concurrency", str(CONCURRENCY), "--allow-unchanged", "--json",
     ]  # fmt: skip
 
 
-def run(line: list[str]) -> dict[str, Any]:
-    done = subprocess.run(line, check=True, capture_output=True, text=True, timeout=120)
-    return dict(json.loads(done.stdout))
-
-
-def test_a_killed_run_goes_on_where_it_was(reference: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
+def test_a_killed_run_goes_on_where_it_was(
+    reference: tuple[Path, dict[str, str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     def slowly(seen: Seen) -> Play:
         return replace(plausible(seen), delay_s=0.05)
 
     out = tmp_path / "named"
     with serving(slowly) as server:
-        child = subprocess.Popen(command(reference[0], out, server.url), stdout=subprocess.DEVNULL)
+        line = arguments(reference[0], out, server.url)
+        child = subprocess.Popen([sys.executable, "-m", "vgbench_gen.cli", *line], stdout=subprocess.DEVNULL)
         wait_until(lambda: server.counts()["requests"] >= 6)
         os.kill(child.pid, signal.SIGKILL)
         child.wait()
         assert not out.exists()
         before = server.counts()["requests"]
-        report = run(command(reference[0], out, server.url))
+        assert main(line) == 0
+        report = json.loads(capsys.readouterr().out)
         total = server.counts()["requests"]
         # All that were answered before count as asked; what was under way at the kill is asked again.
         asked = report["words"]["replies"]["readable"]
         assert asked > before
         assert total <= asked + CONCURRENCY
-        again = run(command(reference[0], out, server.url))
+        assert main(line) == 0
+        again = json.loads(capsys.readouterr().out)
         assert server.counts()["requests"] == total
         assert again["fingerprint"] == report["fingerprint"]
     words, items = report["words"], load(out)
@@ -102,12 +103,9 @@ def test_a_killed_run_goes_on_where_it_was(reference: tuple[Path, dict[str, str]
 
 @pytest.mark.parametrize("text", ["no", "[[1, 2]]", '{"answer": 3}'])
 def test_nonsense_costs_nothing_but_the_requests(
-    reference: tuple[Path, dict[str, str]], tmp_path: Path, text: str
+    reference: tuple[Path, dict[str, str]], tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:
     with serving(lambda seen: reply(text)) as server:
-        line = command(reference[0], tmp_path / "x", server.url)
-        done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
-    report = json.loads(done.stdout)
-    assert done.returncode == 1
-    assert not report["new"]
+        assert main(arguments(reference[0], tmp_path / "x", server.url)) == 1
+    assert not json.loads(capsys.readouterr().out)["new"]
     assert not (tmp_path / "x").exists()
