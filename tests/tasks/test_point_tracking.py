@@ -147,11 +147,11 @@ def test_a_look_is_the_difference_of_colours_and_of_surroundings() -> None:
         here, there = (track_looks.get_ground(frame, view) for frame in (a, b))
         query = np.array(fact.truth_candidate.show["query"], dtype=np.float64)
         looks = track_looks.Looks(here, query, here)
-        assert looks.of_pixel(query) == pytest.approx([0.0, 0.0], abs=1e-3)
+        assert looks.of_pixel(query) == pytest.approx(np.zeros(track_looks.PARTS), abs=1e-3)
         places = looks.of_places(np.arange(len(here.uv_px)))
         assert (places >= -1e-3).all()
         wanted = places[len(places) // 3]
-        off = np.abs(places - wanted) / (2 * np.array([2.0 + 0.15 * wanted[0], 0.06]))
+        off = np.abs(places - wanted) / (2 * (np.array([1.0, 1.0, 2.0, 0.15, 0.06]) + [*(0.15 * wanted[:4]), 0.0]))
         alike = np.flatnonzero((off <= 1).all(axis=1))
         assert looks.find_alike(wanted, 2.0).tolist() == alike.tolist()
         assert sorted(track_looks.SortedLooks(places).find_alike(wanted, 2.0).tolist()) == alike.tolist()
