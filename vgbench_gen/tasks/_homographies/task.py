@@ -46,7 +46,7 @@ from vgbench_gen.tasks.revealed import RevealedHomography
 from vgbench_gen.text import lint, numbers
 
 PER_FRAME = 2
-SHOWN_SHARE = 0.6  # of the crop's side in the frame, so that a warp enlarges nothing that the frame shows
+SHOWN_SHARE = 0.6  # of the crop's side in the frame, so that a warp hardly enlarges what the frame shows
 PLACES = 4  # of a crop that are tried until one shows enough and leaves room for warps
 OFF_CENTRE_MAX = 0.2  # of a crop, over what the frame leaves free; further out the warp finds nothing on one side
 AGREEMENT_PX = 0.5  # the printed matrix is the applied one: more than half a pixel apart is another convention
