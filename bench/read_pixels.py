@@ -4,8 +4,8 @@
 
 Of a whole picture it sees how sharp it is, how its energy is spread over eight bands of frequencies, and its contrast;
 of a mark also the color in its open center and around it, against those of the query's mark. Where options are numbers,
-a ridge regression tells from the pictures what the numbers of the answer usually are. Boosted trees choose, cross-fitted
-by scene. One line per task, form and kind of cue: accuracy over two splits, its 95 % interval over scenes, chance;
+a ridge regression tells from the pictures what the numbers of the answer usually are. Boosted trees choose,
+cross-fitted by scene. One line per task, form and kind of cue: accuracy over two splits, its 95 % interval over scenes, chance;
 `none` sees the options alone.
 """
 
@@ -39,7 +39,9 @@ def _see_picture(gray: ColorArray) -> FloatArray:
     frequency = np.hypot(np.fft.fftfreq(gray.shape[0])[:, None], np.fft.rfftfreq(gray.shape[1]))
     edges = np.geomspace(0.5 / 64, 0.5, BANDS)
     bands = np.log(np.bincount(np.searchsorted(edges, frequency.ravel()), power.ravel(), BANDS + 1)[:BANDS] + 1e-9)
-    return np.array([np.log(cv2.Laplacian(smooth, cv2.CV_64F).var() + 1e-3), np.log(smooth.var() + 1), *bands - bands[0]])
+    return np.array(
+        [np.log(cv2.Laplacian(smooth, cv2.CV_64F).var() + 1e-3), np.log(smooth.var() + 1), *bands - bands[0]]
+    )
 
 
 def _see_mark(image: Image, place: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -78,7 +80,10 @@ def _see_options(seen: VisibleQuestion) -> dict[str, tuple[FloatArray, FloatArra
         return {"spectrum": (shown, _read_numbers(seen.question))}
     numbers = [_read_numbers(x) for x in ((seen.question,) if k == 1 else seen.options)]
     own = np.array([x[: min(map(len, numbers))] for x in numbers])
-    return {"none": (own, none), "spectrum": (own, np.concatenate([views[0], *(view - views[0] for view in views[1:])]))}
+    return {
+        "none": (own, none),
+        "spectrum": (own, np.concatenate([views[0], *(view - views[0] for view in views[1:])])),
+    }
 
 
 def _read_numbers(text: str) -> FloatArray:
@@ -105,7 +110,9 @@ def _answer(own: FloatArray, shown: FloatArray, truth: IntArray, fold: IntArray)
         for number in range(FOLDS):  # also for training: by what other folds show
             learnt = known[fold[known] != number]
             model = make_pipeline(StandardScaler(), RidgeCV(np.geomspace(0.1, 1000, 9)))
-            usual[fold == number] = model.fit(shown[learnt], answers[learnt]).predict(shown[fold == number]).reshape(-1, d)
+            usual[fold == number] = (
+                model.fit(shown[learnt], answers[learnt]).predict(shown[fold == number]).reshape(-1, d)
+            )
         x = np.concatenate([x, own - usual[:, None], np.abs(own - usual[:, None])], axis=2)
     if k > 1:
         x = np.concatenate([x, x - x.mean(axis=1, keepdims=True), (x[:, :, None] > x[:, None]).sum(axis=2)], axis=2)
@@ -131,10 +138,10 @@ def measure(path: str, tasks: Sequence[str] = ()) -> Iterator[tuple[str, str, st
         images = [Image(dataset.image_bytes(item, place)) for place in range(len(item.images))]
         try:
             for cue, (own, shown) in _see_options(look(question, images)).items():
-                parts = [item.task, item.question_type, cue]
-                if cue != "color" and item.task == "camera_parameters":
-                    parts[0] += " centers" if item.ask in ("cx", "cy") else " angles"
-                cells[tuple(parts)].append((question, own, shown))
+                task = item.task
+                if item.task == "camera_parameters":
+                    task += " centers" if item.ask in ("cx", "cy") else " angles"
+                cells[task, item.question_type, cue].append((question, own, shown))
         except Unread:
             continue
     for (task, form, cue), rows in sorted(cells.items()):

@@ -103,7 +103,7 @@ def test_a_warp_maps_source_to_target() -> None:
 
 
 def test_a_warp_draws_on_what_lies_around_its_crop() -> None:
-    image = cv2.GaussianBlur(textured(640, 480), (0, 0), 4)  # too smooth to lose anything
+    image = np.asarray(cv2.GaussianBlur(textured(640, 480), (0, 0), 4), dtype=np.uint8)  # too smooth to lose anything
     H = np.array(WARP["H"]).reshape(3, 3)
     result = apply(Picture(BASE, (WARP,)), image)
     y, x = np.mgrid[:300, :400].astype(np.float64)

@@ -251,7 +251,8 @@ def test_facts_of_a_frame(view: SceneView, facts: list[Fact]) -> None:
     for fact in facts:
         image = WarpedImageEvidence.of(fact)
         assert image.frame_size == (480, 360)
-        for start, side, whole in zip(image.crop[:2], image.size, image.frame_size, strict=True):
+        assert image.size == tuple(round(0.6 * side) for side in image.crop[2:])
+        for start, side, whole in zip(image.crop[:2], image.crop[2:], image.frame_size, strict=True):
             assert 0.55 <= side / whole < 0.58
             assert 0.25 < start / (whole - side) < 0.75
         assert fact.margin >= 1

@@ -151,7 +151,9 @@ def test_a_look_is_the_difference_of_colours_and_of_surroundings() -> None:
         places = looks.of_places(np.arange(len(here.uv_px)))
         assert (places >= -1e-3).all()
         wanted = places[len(places) // 3]
-        off = np.abs(places - wanted) / (2 * (np.array([1.0, 1.0, 2.0, 0.15, 0.06]) + [*(0.15 * wanted[:4]), 0.0]))
+        off = np.abs(places - wanted) / (
+            2 * (np.array([0.6, 0.6, 0.25, 1.5, 0.15, 0.06]) + [*(0.15 * wanted[:5]), 0.0])
+        )
         alike = np.flatnonzero((off <= 1).all(axis=1))
         assert looks.find_alike(wanted, 2.0).tolist() == alike.tolist()
         assert sorted(track_looks.SortedLooks(places).find_alike(wanted, 2.0).tolist()) == alike.tolist()
@@ -284,7 +286,7 @@ def test_jacobian_is_the_derivative_of_the_way_back() -> None:
     for axis in range(2):
         step = np.eye(2)[axis] * 3
         moved = (tracked.carry_into(b, a, uv + step).uv_back - tracked.carry_into(b, a, uv - step).uv_back) / 6
-        assert moved == pytest.approx(seen.jacobian[:, axis], abs=0.08)
+        assert moved == pytest.approx(seen.jacobian[:, axis], abs=0.1)
 
 
 @pytest.mark.parametrize(("dataset", "least"), [("scannet", 8), ("scannetpp", 2), ("ca1m", 2), ("wildrgbd", 2)])

@@ -12,7 +12,7 @@ Operations, in the order they are applied (geometry first, then drawing):
 All positions are integer pixels of the image the operation receives; pixel (0, 0) is the centre of the top-left one.
 A warp's `H` maps pixels of the crop to pixels of the target, which has the crop's `size` and shows what lies around it
 too. All that the target shows must lie in the image. Crops and warps have one sharpness, however much they shrink, so
-that it does not tell by how much (`docs/validity.md#one-sharpness`).
+that it does not tell by how much (`docs/validity.md#homographies`).
 """
 
 from __future__ import annotations

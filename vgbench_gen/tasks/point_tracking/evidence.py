@@ -48,7 +48,7 @@ class PlaceEvidence(Evidence):
 
     point_2_m: Point
     """The point there, in the frame of camera 2, meters."""
-    look: Annotated[FloatArray, ArrayShape(5)] | None = None
+    look: Annotated[FloatArray, ArrayShape(6)] | None = None
     """How unlike the query the place looks, without understanding (`track_looks`); None for the question back."""
     uv_1_px: Annotated[tuple[int, int], Strict(False)] | None = None
     """Of a wrong option: its pixel in image 1, where the question back shows it; None where it has none."""

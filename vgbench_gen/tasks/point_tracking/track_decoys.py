@@ -74,7 +74,9 @@ class Motions:
     def list_looks(self, own: int, rng: np.random.Generator) -> FloatArray:
         """(n, PARTS) looks of confirmed points of other pairs, in random order."""
         found = [looks for number, looks in self.looks.items() if number != own]
-        return np.asarray(rng.permutation(np.concatenate(found))[:_LOOKS]) if found else np.zeros((0, track_looks.PARTS))
+        return (
+            np.asarray(rng.permutation(np.concatenate(found))[:_LOOKS]) if found else np.zeros((0, track_looks.PARTS))
+        )
 
     def list_targets(
         self, own: int, query_px: FloatArray, frames: Sequence[ViewFrame], rng: np.random.Generator

@@ -4,13 +4,14 @@ A tracked point keeps its colour and much of its surroundings, so among places d
 like the query. Wrong options are therefore drawn among places that look more like the query than the right one as well
 as among others, and sets are balanced in all parts of a look (`docs/validity.md#balanced-selection`).
 
-A look is (PARTS,), less for the more alike: the differences of the mean color inside a marker in lightness and in hue
-and chroma, that of the mean color of the surroundings (CIE Lab), that of their contrast, as a logarithm, and one minus
-the correlation of the surroundings as they are, neither turned nor scaled.
+A look is (PARTS,), less for the more alike: the differences in lightness, in hue and chroma (CIE Lab) and in contrast,
+as a logarithm, of what is inside a marker; those in color and in contrast of the surroundings; and one minus the
+correlation of the surroundings as they are, neither turned nor scaled.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -25,14 +26,13 @@ from vgbench_gen.tasks.point_tracking.tracked import gate_grid
 
 # Colours are compared in the image at 640, patches at half of that. Radii there: what a marker leaves open, and the
 # surroundings.
-_CLOSE, _PATCH = 3, 12
+_CLOSE, _PATCH = 4, 12
 _GROUNDS_KEPT = 32
-_COLOR_STEPS = 256  # 16 bits are half of a float, and as good for a mean of bytes
 _MOST_ROWS = 30000  # OpenCV takes maps of less than 32767
-PARTS = 5
+PARTS = 6
 # How far two looks may be apart and still count as alike, and a share of them in addition.
-_ALIKE = np.array([1.0, 1.0, 2.0, 0.15, 0.06])
-_SHARE = np.array([0.15, 0.15, 0.15, 0.15, 0.0])
+_ALIKE = np.array([0.6, 0.6, 0.25, 1.5, 0.15, 0.06])
+_SHARE = np.array([0.15, 0.15, 0.15, 0.15, 0.15, 0.0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,13 +47,12 @@ class Ground:
     """(n, 2) column and row of each place in the image at 320."""
     points_m: FloatArray
     """(n, 3) their points in the camera's frame."""
-    color: npt.NDArray[np.uint16]
-    """Mean colours inside a marker, one for each pixel of the image at 640, in steps of 1 / `_COLOR_STEPS`."""
+    inside: npt.NDArray[np.float32]
+    """Mean color inside a marker, CIE Lab, and logarithm of the contrast, (rows, columns, 4) of the image at 640."""
     around: npt.NDArray[np.float32]
-    """Mean color of the surroundings of each pixel of the image at 320, CIE Lab, and the logarithm of their contrast, (rows,
-    columns, 4)."""
+    """The same of the surroundings, of the image at 320."""
     places: FloatArray
-    """(n, 7) what `sample` gives for `uv_px`."""
+    """(n, 8) what `sample` gives for `uv_px`."""
     grey: ColorArray
     """The grey image at 320, continued by reflection for `_PATCH` pixels on every side."""
 
@@ -64,8 +63,8 @@ class Ground:
         return columns, rows
 
     def sample(self, uv_px: FloatArray) -> FloatArray:
-        """(n, 7) color inside a marker, color and contrast of the surroundings at pixels (n, 2)."""
-        return _sample(self.color, self.around, self.camera, uv_px)
+        """(n, 8) color and contrast inside a marker and of the surroundings at pixels (n, 2)."""
+        return _sample((self.inside, self.around), self.camera, uv_px)
 
     def sample_patch(self, uv_px: FloatArray) -> ColorArray:
         """The grey surroundings of a pixel (2,), a square of `_PATCH` pixels at 320 on every side of it."""
@@ -158,47 +157,39 @@ def _make_ground(frame: ViewFrame, view: SceneView) -> Ground:
     stands, z_m = gate_grid(frame, u_px, v_px, view)
     cells = np.argwhere(stands)[:, ::-1]
     uv_px = np.stack([u_px[cells[:, 0]], v_px[cells[:, 1]]], axis=1)
-    close = cv2.blur(at_color.astype(np.uint16) * _COLOR_STEPS, (2 * _CLOSE + 1,) * 2).astype(np.uint16, copy=False)
     grey = cv2.cvtColor(at_half, cv2.COLOR_RGB2GRAY)
     grey = cv2.copyMakeBorder(grey, _PATCH, _PATCH, _PATCH, _PATCH, cv2.BORDER_REFLECT_101)
     points_m = projection.back_project(frame.camera, uv_px, z_m[stands])
-    around = _see_surroundings(at_half)
-    places = _sample(close, around, frame.camera, uv_px)
-    return Ground(frame.camera, uv_px, cells, points_m, close, around, places, np.asarray(grey, dtype=np.uint8))
+    areas = _see_areas(at_color, _CLOSE), _see_areas(np.asarray(at_half, dtype=np.uint8), _PATCH)
+    places = _sample(areas, frame.camera, uv_px)
+    return Ground(frame.camera, uv_px, cells, points_m, *areas, places, np.asarray(grey, dtype=np.uint8))
 
 
-def _see_surroundings(image: ColorArray) -> npt.NDArray[np.float32]:
-    lab = _to_lab(image.astype(np.float32))
-    lightness = lab[..., :1]
-    lab, squares = (cv2.blur(x, (2 * _PATCH + 1,) * 2) for x in (lab, lightness**2))
+def _see_areas(image: ColorArray, reach: int) -> npt.NDArray[np.float32]:
+    """(rows, columns, 4) mean color (CIE Lab) and logarithm of the contrast in the square around each pixel."""
+    lab = cv2.cvtColor(image.astype(np.float32) / 255, cv2.COLOR_RGB2LAB)
+    lab, squares = (cv2.blur(x, (2 * reach + 1,) * 2) for x in (lab, lab[..., 0] ** 2))
     contrast = np.log(np.maximum(squares - lab[..., 0] ** 2, 0) + 1) / 2
     return np.dstack([lab, contrast]).astype(np.float32)
 
 
-def _to_lab(image: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    return np.asarray(cv2.cvtColor(image / np.float32(255), cv2.COLOR_RGB2LAB), dtype=np.float32)
-
-
-def _sample(
-    color: npt.NDArray[np.uint16], around: npt.NDArray[np.float32], camera: Camera, uv_px: FloatArray
-) -> FloatArray:
-    parts = [np.zeros((0, 7))]
+def _sample(areas: Sequence[npt.NDArray[np.float32]], camera: Camera, uv_px: FloatArray) -> FloatArray:
+    parts = [np.zeros((0, 8))]
     for k in range(0, len(uv_px), _MOST_ROWS):
-        close, far = (
-            cv2.remap(image, *np.split(at.astype(np.float32), 2, axis=1), cv2.INTER_LINEAR)
-            for image in (color, around)
-            for at in [(uv_px[k : k + _MOST_ROWS] + 0.5) * (image.shape[1] / camera.width) - 0.5]
-        )
-        inside = _to_lab(close.reshape(-1, 1, 3).astype(np.float32) / _COLOR_STEPS)
-        parts.append(np.concatenate([inside.reshape(-1, 3), far.reshape(-1, 4)], axis=1, dtype=np.float64))
+        found = []
+        for image in areas:
+            at = ((uv_px[k : k + _MOST_ROWS] + 0.5) * (image.shape[1] / camera.width) - 0.5).astype(np.float32)
+            seen = cv2.remap(image, at[:, :1].copy(), at[:, 1:].copy(), cv2.INTER_LINEAR)
+            found.append(seen.reshape(-1, 4).astype(np.float64))
+        parts.append(np.concatenate(found, axis=1))
     return np.concatenate(parts)
 
 
 def _compare(seen: FloatArray, query: FloatArray) -> FloatArray:
-    """(n, PARTS - 1) how unlike what was sampled at places (n, 7) is what was at others; all but the last part."""
-    off = seen - query
-    parts = np.abs(off[:, 0]), np.hypot(off[:, 1], off[:, 2]), np.sqrt((off[:, 3:6] ** 2).sum(axis=1)), np.abs(off[:, 6])
-    return np.stack(parts, axis=1)
+    """(n, PARTS - 1) how unlike what was sampled at places (n, 8) is what was at others; all but the last part."""
+    off = np.abs(seen - query)
+    around = np.sqrt((off[:, 4:7] ** 2).sum(axis=1))
+    return np.stack([off[:, 0], np.hypot(off[:, 1], off[:, 2]), off[:, 3], around, off[:, 7]], axis=1)
 
 
 def _correlate(image: ColorArray, template: ColorArray) -> FloatArray:
