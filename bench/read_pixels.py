@@ -2,11 +2,10 @@
 
     python -m bench.read_pixels DATASET [TASK ...]
 
-Of a whole picture it sees how sharp it is, how its energy is spread over eight bands of frequencies, and its contrast;
-of a mark also the color in its open center and around it, against those of the query's mark. Where options are numbers,
-a ridge regression tells from the pictures what the numbers of the answer usually are. Boosted trees choose,
-cross-fitted by scene. One line per task, form and kind of cue: accuracy over two splits, its 95 % interval over scenes, chance;
-`none` sees the options alone.
+Of a whole picture it sees sharpness, contrast and the energy in eight bands of frequencies; of a mark the color in its
+open center and around it, against those of the query's mark. Where options are numbers, a ridge regression tells from
+the pictures what the numbers of the answer usually are. Boosted trees choose, cross-fitted by scene. One line per task,
+form and kind of cue: accuracy over two splits, its 95 % interval over scenes, chance; `none` sees the options alone.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ _ASIDE_D = 2.5  # how far from a target a place may lie, D%
 # More would come from pairs that hardly show the query's surroundings, which are those with large motions.
 _DECOYS = 10
 DECOYS_MIN = 5  # sets of three among fewer are too few to choose from
-LOOSE = 1.0, 2.5  # tried in turn for a pair of frames; small scenes have few looks to choose from
+LOOSE = 1.0, 2.5, 6.0  # tried in turn for a pair of frames; small scenes have few looks to choose from
 _LOOKED = 6  # confirmed points of a pair
 _LOOKS = 128  # that are tried for as many wrong options
 
