@@ -198,7 +198,7 @@ def test_a_warp_that_the_frame_does_not_fill(all_rows: Rows) -> None:
 
     def drawn_elsewhere(evidence: dict[str, Any]) -> None:
         op = next(op for picture in evidence["pictures"] for op in picture["ops"] if op["op"] == "warp")
-        op["origin"] = [1000, 0]
+        op["rect"][0] = 1000
 
     for task in ("homography_to_image", "homography_to_matrix"):
         for item in of(all_rows, task)[:2]:

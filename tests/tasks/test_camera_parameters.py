@@ -121,12 +121,12 @@ def test_pools_keep_their_promises(view: SceneView, facts: list[Fact]) -> None:
             if fact.ask in ("cx", "cy"):  # strips of one size, not enlarged
                 assert candidate.show["size"] == [width, height] == ([400, 480] if fact.ask == "cx" else [640, 300])
                 continue
-            assert candidate.show["size"] == [320, 240]
-            assert 1.25 * width >= 320  # hardly enlarged
+            assert candidate.show["size"] == [256, 192]
+            assert width >= 256  # not enlarged
             assert abs(height - width * 0.75) <= 0.5
             assert 1 <= candidate.evidence["zoom"] <= 3.001
-            assert abs(candidate.evidence["cx"] - 159.5) <= 1  # as the question states
-            assert abs(candidate.evidence["cy"] - 119.5) <= 1
+            assert abs(candidate.evidence["cx"] - 127.5) <= 1  # as the question states
+            assert abs(candidate.evidence["cy"] - 95.5) <= 1
         sets = valid_sets(compatibility(fact.candidates, fact, TASK), 4)
         assert (sets == fact.truth).any()
         for members in sets:
@@ -238,7 +238,7 @@ def test_words_numbers_and_sizes(facts: list[Fact]) -> None:
         opened = TASK.open_ended(fact)
         assert opened.answer.endswith(unit)
         assert parse_numbers(opened.answer).tolist() == [truth]
-        size = {"cx": ("400", "480"), "cy": ("640", "300")}.get(fact.ask, ("320", "240"))
+        size = {"cx": ("400", "480"), "cy": ("640", "300")}.get(fact.ask, ("256", "192"))
         assert (choice.slots["width"], choice.slots["height"]) == size
 
 

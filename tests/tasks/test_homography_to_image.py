@@ -69,7 +69,8 @@ def test_candidates_stand_in_the_order_of_the_options(view: SceneView, facts: li
             float(np.abs(pictures.apply(p, image).astype(float) - expected)[seen].mean()) for p in shown.pictures[1:]
         ]
         assert int(np.argmin(differences)) == options.truth
-        assert differences[options.truth] < 1 < min(d for i, d in enumerate(differences) if i != options.truth) / 3
+        # Image 1 is blurred once, and what is looked up in it again by the warp.
+        assert 3 * differences[options.truth] < min(d for i, d in enumerate(differences) if i != options.truth)
         assert {pictures.find_size(p, (480, 360)) for p in shown.pictures} == {(width, height)}
         assert (shown.slots["width"], shown.slots["height"]) == (str(width), str(height))
         places.add(options.truth)

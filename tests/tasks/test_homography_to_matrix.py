@@ -60,7 +60,7 @@ def image_of(kind: Kind = "similarity", frame: tuple[int, int] = (1120, 840), at
     """A crop of 640x480, or of as large a share of another frame, `at` pixels right of and below the middle."""
     width, height = round(frame[0] * 640 / 1120), round(frame[1] * 480 / 840)
     crop = (frame[0] - width) // 2 + at, (frame[1] - height) // 2 + at, width, height
-    return WarpedImageEvidence(kind=kind, frame_size=frame, crop=crop)
+    return WarpedImageEvidence(kind=kind, frame_size=frame, crop=crop, size=(width, height))
 
 
 def bare_fact(candidates: tuple[Candidate, ...], image: WarpedImageEvidence | None = None) -> Fact:
@@ -82,7 +82,7 @@ def test_hand_worked_margins() -> None:
     assert TASK.pair_margins((a, b), fact)[1][0, 1] == pytest.approx(50 / 280)
     # Scale 0.5 about pixel (0, 0) of a 301x401 image moves its corners by 0, 150, 250 and 200 px.
     half = np.diag([0.5, 0.5, 1.0])
-    image = WarpedImageEvidence(kind="similarity", frame_size=(500, 600), crop=(90, 90, 301, 401))
+    image = WarpedImageEvidence(kind="similarity", frame_size=(500, 600), crop=(90, 90, 301, 401), size=(301, 401))
     assert TASK.metric(np.eye(3), half, bare_fact((a,), image)) == pytest.approx(150)
 
 
@@ -251,7 +251,8 @@ def test_facts_of_a_frame(view: SceneView, facts: list[Fact]) -> None:
     for fact in facts:
         image = WarpedImageEvidence.of(fact)
         assert image.frame_size == (480, 360)
-        for start, side, whole in zip(image.crop[:2], image.size, image.frame_size, strict=True):
+        assert image.size == tuple(round(0.6 * side) for side in image.crop[2:])
+        for start, side, whole in zip(image.crop[:2], image.crop[2:], image.frame_size, strict=True):
             assert 0.55 <= side / whole < 0.58
             assert 0.25 < start / (whole - side) < 0.75
         assert fact.margin >= 1
@@ -313,7 +314,9 @@ def test_the_second_picture_is_the_first_one_warped(view: SceneView, facts: list
                 v, u = np.nonzero(pictures.apply(picture, image)[..., 0] > 100)
                 places.append([u.mean(), v.mean()])
             # Found in the first picture where the crop has it, in the second where the matrix puts that place.
-            np.testing.assert_allclose(places[0], np.array([x, y]) - WarpedImageEvidence.of(fact).crop[:2], atol=1e-9)
+            cut = WarpedImageEvidence.of(fact)
+            expected = (np.array([x, y]) + 0.5 - cut.crop[:2]) / cut.crop[2:] * cut.size - 0.5
+            np.testing.assert_allclose(places[0], expected, atol=0.3)
             expected = cv2.perspectiveTransform(np.array([[places[0]]]), H)[0, 0]
             np.testing.assert_allclose(places[1], expected, atol=0.6)
             image[:] = 0

@@ -147,11 +147,13 @@ def test_a_look_is_the_difference_of_colours_and_of_surroundings() -> None:
         here, there = (track_looks.get_ground(frame, view) for frame in (a, b))
         query = np.array(fact.truth_candidate.show["query"], dtype=np.float64)
         looks = track_looks.Looks(here, query, here)
-        assert looks.of_pixel(query) == pytest.approx([0.0, 0.0], abs=1e-3)
+        assert looks.of_pixel(query) == pytest.approx(np.zeros(track_looks.PARTS), abs=1e-3)
         places = looks.of_places(np.arange(len(here.uv_px)))
         assert (places >= -1e-3).all()
         wanted = places[len(places) // 3]
-        off = np.abs(places - wanted) / (2 * np.array([2.0 + 0.15 * wanted[0], 0.06]))
+        off = np.abs(places - wanted) / (
+            2 * (np.array([0.6, 0.6, 0.25, 1.5, 0.15, 0.06]) + [*(0.15 * wanted[:5]), 0.0])
+        )
         alike = np.flatnonzero((off <= 1).all(axis=1))
         assert looks.find_alike(wanted, 2.0).tolist() == alike.tolist()
         assert sorted(track_looks.SortedLooks(places).find_alike(wanted, 2.0).tolist()) == alike.tolist()
@@ -284,7 +286,7 @@ def test_jacobian_is_the_derivative_of_the_way_back() -> None:
     for axis in range(2):
         step = np.eye(2)[axis] * 3
         moved = (tracked.carry_into(b, a, uv + step).uv_back - tracked.carry_into(b, a, uv - step).uv_back) / 6
-        assert moved == pytest.approx(seen.jacobian[:, axis], abs=0.08)
+        assert moved == pytest.approx(seen.jacobian[:, axis], abs=0.1)
 
 
 @pytest.mark.parametrize(("dataset", "least"), [("scannet", 8), ("scannetpp", 2), ("ca1m", 2), ("wildrgbd", 2)])

@@ -5,13 +5,14 @@ Operations, in the order they are applied (geometry first, then drawing):
 | op | keys | does |
 | --- | --- | --- |
 | `crop_resize` | `rect` [x0, y0, w, h], `size` [W, H] | cut and resize, edge-aligned as `geometry.cameras` |
-| `warp` | `H` 9 numbers row by row, `origin` [x0, y0], `size` [W, H] | see below |
+| `warp` | `H` 9 numbers row by row, `rect` and `size` of such a crop | see below |
 | `point` | `uv` [u, v], `color`, `shape` | a marker around a pixel that does not cover it |
 | `region` | `rect` [x1, y1, x2, y2] inclusive, `color` | an outline that does not cover them |
 
 All positions are integer pixels of the image the operation receives; pixel (0, 0) is the centre of the top-left one.
-A warp's `H` maps pixels of that image, counted from `origin`, to pixels of the target, whose colours are bilinear. All
-that the target shows must lie in the image.
+A warp's `H` maps pixels of the crop to pixels of the target, which has the crop's `size` and shows what lies around it
+too. All that the target shows must lie in the image. Crops and warps have one sharpness, however much they shrink, so
+that it does not tell by how much (`docs/validity.md#homographies`).
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ import io
 import math
 import platform
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from vgbench_gen.core.rng import format_canonical_json
 from vgbench_gen.core.stand_ins import HEAD_BYTES, describe_stand_in
@@ -38,12 +40,15 @@ MAX_PIXELS = 64 * 10**6
 MAX_SIDE = 32767 - 1  # warpPerspective and remap address pixels with 16 bits
 MAX_OPS = 64
 JPEG_QUALITY = 95
+SPREAD_PX = 1.0  # standard deviation of the blur of crops and warps, pixels of theirs
+FRAME_SPREAD_PX = 0.6  # that frames have by themselves, pixels of theirs
+_FINER_MAX = 8
 _KINDS = (
     (b"\xff\xd8\xff", "jpg"), (b"\x89PNG\r\n\x1a\n", "png"), (b"RIFF", "webp"), (b"GIF8", "gif"), (b"BM", "bmp"),
 )  # fmt: skip
 _KEYS = {
     "crop_resize": {"op", "rect", "size"},
-    "warp": {"op", "H", "origin", "size"},
+    "warp": {"op", "H", "rect", "size"},
     "point": {"op", "uv", "color", "shape"},
     "region": {"op", "rect", "color"},
 }
@@ -226,34 +231,53 @@ def list_codec_versions() -> dict[str, str]:
 
 
 def _crop_resize(op: Mapping[str, Any], image: ColorArray) -> ColorArray:
-    import cv2
-
     _require_inside(op, image)
     x0, y0, w, h = op["rect"]
-    cut = image[y0 : y0 + h, x0 : x0 + w]
-    width, height = op["size"]
-    if (width, height) == (w, h):
-        return cut.copy()
-    shrinking = width * height < w * h
-    resized = cv2.resize(cut, (width, height), interpolation=cv2.INTER_AREA if shrinking else cv2.INTER_CUBIC)
-    return np.asarray(resized, dtype=np.uint8)
+    if max(w, h) > MAX_SIDE:
+        raise _make_outside_error(op, image)
+    # What lies around a crop does not show in it.
+    return resample(image[y0 : y0 + h, x0 : x0 + w], find_warp_matrix({**op, "rect": [0, 0, w, h]}), op["size"])
 
 
 def _warp(op: Mapping[str, Any], image: ColorArray) -> ColorArray:
-    import cv2
-
     height, width = image.shape[:2]
     if max(image.shape[:2]) > MAX_SIDE or not reads_inside(op, (width, height)):
         raise _make_outside_error(op, image)
-    matrix, size = find_warp_matrix(op), (op["size"][0], op["size"][1])
-    return np.asarray(cv2.warpPerspective(image, matrix, size, flags=cv2.INTER_LINEAR), dtype=np.uint8)
+    return resample(image, find_warp_matrix(op), op["size"])
+
+
+def resample(image: npt.NDArray[Any], target_from_image: FloatArray, size: Sequence[int]) -> npt.NDArray[Any]:
+    """The image (H, W) or (H, W, c) as a matrix (3, 3) maps its pixels to a target of `size` (width, height), the same
+    type. In pixels of the target it is blurred as much wherever it is not enlarged.
+
+    The frame's own blur shrinks with it; what is missing to `SPREAD_PX` is added in the target, which is drawn finer.
+    """
+    import cv2
+
+    width, height = size
+    image_from_target = np.linalg.inv(target_from_image)
+    x, y, w = image_from_target @ ((width - 1) / 2, (height - 1) / 2, 1.0)
+    step = (image_from_target[:2, :2] - np.outer((x / w, y / w), image_from_target[2, :2])) / w
+    scales = 1 / np.linalg.svd(step, compute_uv=False)  # pixels of the target to one of the image, at its center
+    most = min(_FINER_MAX, MAX_SIDE // max(width, height), math.isqrt(MAX_PIXELS // (width * height)))
+    finer = max(min(math.ceil(1.25 / scales.min()), most), 1)
+    middle = (finer - 1) / 2
+    matrix = np.array([[finer, 0.0, middle], [0.0, finer, middle], [0.0, 0.0, 1.0]]) @ target_from_image
+    drawn = cv2.warpPerspective(
+        image, matrix, (finer * width, finer * height), flags=cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE
+    )
+    missing = SPREAD_PX**2 - FRAME_SPREAD_PX**2 * scales.prod() - (1 - finer**-2) / 12  # less than averaging does
+    if missing > 0:
+        drawn = cv2.GaussianBlur(drawn, (0, 0), finer * math.sqrt(missing))
+    return np.asarray(cv2.resize(drawn, (width, height), interpolation=cv2.INTER_AREA), dtype=image.dtype)
 
 
 def find_warp_matrix(op: Mapping[str, Any]) -> FloatArray:
-    """(3, 3) that maps pixels of the whole source to target pixels in an operation `warp`."""
-    x0, y0 = op["origin"]
-    counted_from_origin = np.array([[1.0, 0.0, -x0], [0.0, 1.0, -y0], [0.0, 0.0, 1.0]])
-    return np.asarray(np.array(op["H"], dtype=np.float64).reshape(3, 3) @ counted_from_origin)
+    """(3, 3) that maps pixels of the whole source to target pixels in an operation `warp` or `crop_resize`."""
+    x0, y0, w, h = op["rect"]
+    sx, sy = op["size"][0] / w, op["size"][1] / h
+    resized = np.array([[sx, 0.0, (0.5 - x0) * sx - 0.5], [0.0, sy, (0.5 - y0) * sy - 0.5], [0.0, 0.0, 1.0]])
+    return np.asarray(np.array(op["H"], dtype=np.float64).reshape(3, 3) @ resized) if "H" in op else resized
 
 
 def reads_inside(op: Mapping[str, Any], size: tuple[int, int]) -> bool:
@@ -277,13 +301,12 @@ def _check(op: object) -> None:
         raise ValueError(f"{name} takes exactly {sorted(_KEYS[name])}, got {sorted(map(str, op))}")
     if "size" in op:
         _check_size(op)
-    if name == "crop_resize":
-        _check_crop(op)
-    elif name == "warp":
-        _read_integers(op, "origin", 2)
-        _check_matrix(op["H"])
-    else:
+    if name in ("point", "region"):
         _check_mark(op)
+        return
+    _check_crop(op)
+    if name == "warp":
+        _check_matrix(op["H"])
 
 
 def _check_size(op: Mapping[str, Any]) -> None:
@@ -295,7 +318,7 @@ def _check_size(op: Mapping[str, Any]) -> None:
 def _check_crop(op: Mapping[str, Any]) -> None:
     x0, y0, w, h = _read_integers(op, "rect", 4)
     if x0 < 0 or y0 < 0 or w <= 0 or h <= 0:
-        raise ValueError(f"crop_resize: rect {op['rect']} is not [x0 >= 0, y0 >= 0, w > 0, h > 0]")
+        raise ValueError(f"{op['op']}: rect {op['rect']} is not [x0 >= 0, y0 >= 0, w > 0, h > 0]")
 
 
 def _check_matrix(H: object) -> None:

@@ -60,7 +60,8 @@ class HomographyGates(TaskGates):
     denominator_max: float = 1.67
     """Largest denominator of the projection over the image, over that at its centre."""
     enlarged_max: float = 2.0
-    """Largest enlargement of lengths anywhere in the warped image; more is blurred."""
+    """Largest enlargement of lengths anywhere in the warped image; images are shown at 0.6 of the frame's size, so that
+    nothing is enlarged by more than 1.2."""
     kept_min: float = 0.50
     """Smallest share of either image that the other one shows as well."""
     keypoints_min: int = 40

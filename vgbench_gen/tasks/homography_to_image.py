@@ -27,7 +27,7 @@ class HomographyToImage(HomographyTask):
     """See the module."""
 
     name = "homography_to_image"
-    version = 2
+    version = 3
     category_origin: ClassVar[Mapping[str, str]] = {"multi-choice": "homography_matrix_to_image_vqa"}
     solvers = make_homography_solvers(pair_images)
     image_rules = (*MOST_SIMILAR_IMAGE, make_border_rule(pair_images))

@@ -37,7 +37,7 @@ class HomographyToMatrix(HomographyTask):
     """
 
     name = "homography_to_matrix"
-    version = 3
+    version = 4
     strategy = "factorial"
     counterpart_kind = "inverse"
     solvers = make_homography_solvers(pair_matrices)

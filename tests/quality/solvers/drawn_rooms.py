@@ -116,7 +116,7 @@ def warps(seed: int, count: int = 8, filled: bool = True) -> tuple[list[Asked], 
     for n in range(count):
         frame = shot(seed, FRAMES[n % len(FRAMES)])[0]
         ops = [_random_warp(rng, frame.shape[1], frame.shape[0], filled) for _ in range(4)]
-        (x0, y0), (width, height) = ops[0]["origin"], ops[0]["size"]
+        x0, y0, width, height = ops[0]["rect"]
         crop = frame[y0 : y0 + height, x0 : x0 + width]
         Hs = [np.array(op["H"]).reshape(3, 3) for op in ops]
         warped = [
@@ -188,7 +188,7 @@ def _random_warp(rng: np.random.Generator, width: int, height: int, filled: bool
         H = np.eye(3)
         H[:2, :2], H[:2, 2], H[2, :2] = linear, shift, rng.uniform(-4e-4, 4e-4, 2)
         entries = [float(numbers.format_significant(x)) for x in H.ravel().tolist()]
-        op = {"op": "warp", "H": entries, "origin": origin, "size": size}
+        op = {"op": "warp", "H": entries, "rect": [*origin, *size], "size": size}
         if not filled or reads_inside(op, (width, height)):
             return op
 

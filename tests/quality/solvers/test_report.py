@@ -136,7 +136,7 @@ def warp_items(media: MediaStore, count: int) -> list[Item]:
             matrix = np.array([[c, -s, 100 - 100 * c + 75 * s], [s, c, 75 - 100 * s - 75 * c], [0, 0, 1.0]])
             Hs.append(np.array([[float(numbers.format_significant(x)) for x in line] for line in matrix]))
         truth = (3 * n) % 4
-        op = {"op": "warp", "H": Hs[truth].ravel().tolist(), "origin": [60, 45], "size": [200, 150]}
+        op = {"op": "warp", "H": Hs[truth].ravel().tolist(), "rect": [60, 45, 200, 150], "size": [200, 150]}
         crop = {"op": "crop_resize", "rect": [60, 45, 200, 150], "size": [200, 150]}
         shown = [apply(Picture("0" * 32 + ".png", (each,)), image) for each in (crop, op)]
         names = [media.put(encode_jpeg(x), "jpg") for x in shown]

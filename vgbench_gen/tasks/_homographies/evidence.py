@@ -46,11 +46,8 @@ class WarpedImageEvidence(FactEvidence):
     """Of the frame that the image is cut from."""
     crop: Annotated[tuple[int, int, int, int], Strict(False)]
     """Where: x0, y0, width and height in pixels of the frame."""
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """(width, height) of the image, before and after the warp, pixels."""
-        return self.crop[2:]
+    size: Size
+    """Of the image as it is shown, before and after the warp."""
 
     def make_crop_op(self) -> dict[str, Any]:
         """The operation that cuts the image from its frame (`store.pictures`)."""
@@ -59,14 +56,18 @@ class WarpedImageEvidence(FactEvidence):
     def make_warp_op(self, entries: Sequence[float]) -> dict[str, Any]:
         """The operation that draws from the frame what a matrix, its entries row by row, makes of the image and of what
         lies around it."""
-        return {"op": "warp", "H": list(entries), "origin": list(self.crop[:2]), "size": list(self.size)}
+        return {"op": "warp", "H": list(entries), "rect": list(self.crop), "size": list(self.size)}
+
+    def unshrink(self, uv: FloatArray) -> FloatArray:
+        """(..., 2) pixels of the frame at pixels of the image."""
+        return (uv + 0.5) / self.size * self.crop[2:] - 0.5 + self.crop[:2]
 
     def measure_room_px(self, H: FloatArray) -> FloatArray:
         """(...) how far inside the frame's outermost pixel centres all lies that H (..., 3, 3) draws; below 0 outside.
 
         -inf where H draws what lies beyond infinity.
         """
-        sources = homography.find_sources(H, *self.size) + self.crop[:2]
+        sources = self.unshrink(homography.find_sources(H, *self.size))
         room = np.minimum(sources, np.array(self.frame_size) - 1.0 - sources).min(axis=(-2, -1))
         return np.where(np.isfinite(room), room, -np.inf)
 

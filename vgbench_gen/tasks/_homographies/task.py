@@ -46,6 +46,7 @@ from vgbench_gen.tasks.revealed import RevealedHomography
 from vgbench_gen.text import lint, numbers
 
 PER_FRAME = 2
+SHOWN_SHARE = 0.6  # of the crop's side in the frame, so that a warp hardly enlarges what the frame shows
 PLACES = 4  # of a crop that are tried until one shows enough and leaves room for warps
 OFF_CENTRE_MAX = 0.2  # of a crop, over what the frame leaves free; further out the warp finds nothing on one side
 AGREEMENT_PX = 0.5  # the printed matrix is the applied one: more than half a pixel apart is another convention
@@ -82,7 +83,8 @@ def warp_correspondences(H: FloatArray, image: WarpedImageEvidence) -> tuple[Flo
     target = np.stack(np.meshgrid(np.arange(columns) * step_u, np.arange(rows) * step_v), axis=-1).reshape(-1, 2)
     source = np.asarray(warped, dtype=np.float64).reshape(-1, 2)
     shown = np.isfinite(source).all(axis=1)
-    return source[shown] - image.crop[:2], target[shown].astype(np.float64)
+    in_crop = (source[shown] - image.crop[:2] + 0.5) / image.crop[2:]
+    return in_crop * image.size - 0.5, target[shown].astype(np.float64)
 
 
 class HomographyTask(Task):
@@ -147,7 +149,9 @@ class HomographyTask(Task):
         w, h = int(np.ceil(share * width)), int(np.ceil(share * height))
         along_x, along_y = 0.5 + rng.uniform(-OFF_CENTRE_MAX, OFF_CENTRE_MAX, 2)
         crop = round(along_x * (width - w)), round(along_y * (height - h)), w, h
-        return WarpedImageEvidence(kind=KINDS[int(rng.integers(len(KINDS)))], frame_size=(width, height), crop=crop)
+        kind = KINDS[int(rng.integers(len(KINDS)))]
+        size = round(SHOWN_SHARE * w), round(SHOWN_SHARE * h)
+        return WarpedImageEvidence(kind=kind, frame_size=(width, height), crop=crop, size=size)
 
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
         """Least squares (DLT) over what the warp that is shown does to coordinates."""
@@ -269,4 +273,4 @@ def _count_corners(frame: ViewFrame, image: WarpedImageEvidence) -> int:
     """FAST corners of the frame inside the crop."""
     scale = np.array(image.frame_size) / frame.camera.size
     uv = (frame.corners_uv + 0.5) * scale - 0.5 - image.crop[:2]
-    return int(np.count_nonzero(((uv >= -0.5) & (uv < np.array(image.size) - 0.5)).all(axis=1)))
+    return int(np.count_nonzero(((uv >= -0.5) & (uv < np.array(image.crop[2:]) - 0.5)).all(axis=1)))

@@ -24,7 +24,7 @@ from vgbench_gen.tasks.solving.camera_fit import cut_segments
 from vgbench_gen.text.numbers import format_fixed
 
 LONG_SIDE_PX = 640  # of the delivered crop
-SIDE_OF_FRAME_MAX = 0.5  # of the frame's side, so that small frames too leave room to zoom before crops are enlarged
+SIDE_OF_FRAME_MAX = 0.4  # of the frame's side, so that small frames too leave room to zoom and no crop is enlarged
 STRIP_ZOOM = 1.6  # side of the frame over that of a strip, along the coordinate that is asked
 OFF_CENTRE_MAX = 0.40  # further out the principal point would leave the image
 LADDERS = 6  # sets of four proposed per frame
@@ -191,9 +191,9 @@ def _propose_centred(camera: Camera, ask: str, gates: Any, rng: np.random.Genera
 
 def _list_centred_rects(camera: Camera, gates: Any) -> IntArray:
     """(N, 4) all rectangles of the frame's shape, to a pixel, with the principal point in their middle to half a
-    pixel, that are neither zoomed nor enlarged too much."""
-    enlarged = gates.enlarged_max * camera.width / compute_output_size(camera, "fx")[0]
-    widths = np.arange(int(np.ceil(camera.width / min(gates.zoom_max, enlarged))), camera.width + 1)
+    pixel, that are neither zoomed too much nor enlarged."""
+    narrowest = max(int(np.ceil(camera.width / gates.zoom_max)), compute_output_size(camera, "fx")[0])
+    widths = np.arange(narrowest, camera.width + 1)
     sides = np.stack([widths, np.rint(widths * camera.height / camera.width).astype(np.int64)], axis=1)
     corners = np.rint(np.array([camera.cx, camera.cy]) + 0.5 - sides / 2).astype(np.int64)
     inside = (corners >= 0).all(axis=1) & (corners + sides <= camera.size).all(axis=1)

@@ -19,7 +19,6 @@ ASK_AXIS = {"fx": 0, "fy": 1, "cx": 0, "cy": 1, "hfov": 0, "vfov": 1}
 CENTRES, ANGLES = ("cx", "cy"), ("hfov", "vfov")
 MARGINS = {  # `docs/constants.md#camera-parameters` gives the reasons
     "zoom_max": 3.0,
-    "enlarged_max": 1.25,
     "ratio_min": 1.25,
     "ratio_max": 2.4,
     "fov_gap_min_deg": 7.0,

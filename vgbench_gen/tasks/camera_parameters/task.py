@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-import cv2
 import numpy as np
 
 from vgbench_gen.core.errors import GeometryError
@@ -18,7 +17,7 @@ from vgbench_gen.core.types import Candidate, Fact, FloatArray, Rejected
 from vgbench_gen.distractors.base import Proposal
 from vgbench_gen.geometry import projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
-from vgbench_gen.store.pictures import Picture
+from vgbench_gen.store.pictures import SPREAD_PX, Picture, find_warp_matrix, resample
 from vgbench_gen.tasks._proposals import make_range, move_numbers
 from vgbench_gen.tasks.base import add_margins, reject, tasks
 from vgbench_gen.tasks.camera_parameters.crops import (
@@ -55,7 +54,7 @@ class CameraParameters(ScalarTask):
     """See the module. `unit` is left empty: pixels or degrees, by `ask` (`unit_for`)."""
 
     name = "camera_parameters"
-    version = 4
+    version = 5
     asks = tuple(ASK_AXIS)
     category, subcategory = "Camera and Image Transformation", "3D Camera Pose"
     category_origin: ClassVar[Mapping[str, str]] = dict.fromkeys(ScalarTask.formats, "camera_param_vqa_pairs")
@@ -129,8 +128,8 @@ class CameraParameters(ScalarTask):
         frame = view.frame(fact.frame_ids[0])
         show = fact.truth_candidate.show
         (x0, y0, width, height), (out_width, out_height) = show["rect"], show["size"]
-        u_out, u_base = _resize_map(x0, width, out_width, shrinking=out_width * out_height < width * height)
-        v_out, v_base = _resize_map(y0, height, out_height, shrinking=out_width * out_height < width * height)
+        u_out, u_base = _resize_map(x0, width, out_width)
+        v_out, v_base = _resize_map(y0, height, out_height)
         base = np.stack(np.meshgrid(u_base, v_base), axis=-1).reshape(-1, 2)
         out = np.stack(np.meshgrid(u_out, v_out), axis=-1).reshape(-1, 2)
         z_m = frame.depth_at(base)
@@ -300,14 +299,12 @@ class CameraParameters(ScalarTask):
         return super().tolerance_words(ask, tolerance)
 
 
-def _resize_map(start: int, side: int, out_side: int, *, shrinking: bool) -> tuple[FloatArray, FloatArray]:
-    """(output pixels, the base pixels they show) along one axis, read from a ramp that OpenCV resized.
-
-    The same interpolation as `store.pictures` uses; both reproduce a ramp exactly away from its ends.
-    """
+def _resize_map(start: int, side: int, out_side: int) -> tuple[FloatArray, FloatArray]:
+    """(output pixels, the base pixels they show) along one axis, read from a ramp that is drawn as pictures are, which
+    keeps it exactly away from its ends."""
     ramp = np.arange(start, start + side, dtype=np.float32)[None]
-    how = cv2.INTER_AREA if shrinking else cv2.INTER_CUBIC
-    resized = np.asarray(cv2.resize(ramp, (out_side, 1), interpolation=how), dtype=np.float64)[0]
-    margin = int(np.ceil(3 * max(1.0, out_side / side)))
+    op = {"rect": [0, 0, side, 1], "size": [out_side, 1]}
+    drawn = np.asarray(resample(ramp, find_warp_matrix(op), op["size"]), dtype=np.float64)[0]
+    margin = int(np.ceil(4 * SPREAD_PX * max(1.0, out_side / side)))
     picked = np.unique(np.linspace(margin, out_side - 1 - margin, _RECHECK_COLUMNS).astype(int))
-    return picked.astype(np.float64), resized[picked]
+    return picked.astype(np.float64), drawn[picked]

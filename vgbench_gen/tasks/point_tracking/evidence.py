@@ -48,9 +48,8 @@ class PlaceEvidence(Evidence):
 
     point_2_m: Point
     """The point there, in the frame of camera 2, meters."""
-    look: Annotated[FloatArray, ArrayShape(2)] | None = None
-    """How unlike the query the place looks, without understanding: difference of the mean colours inside a marker (of
-    255), and one minus the correlation of the surroundings; None for the question back."""
+    look: Annotated[FloatArray, ArrayShape(6)] | None = None
+    """How unlike the query the place looks, without understanding (`track_looks`); None for the question back."""
     uv_1_px: Annotated[tuple[int, int], Strict(False)] | None = None
     """Of a wrong option: its pixel in image 1, where the question back shows it; None where it has none."""
     point_1_m: Point | None = None

@@ -111,14 +111,14 @@ def read_text_cues(fact: Fact, options: Sequence[Candidate]) -> FloatArray:
 
 
 def read_image_cues(fact: Fact, options: Sequence[Candidate]) -> FloatArray:
-    """(n, 4) what the rules choose by: nearness to the query's pixel and to the middle, likeness in colour and of the
-    surroundings. All are larger where a rule would rather choose the place."""
+    """(n, 9) what the rules choose by: nearness to the query's pixel and to the middle, likeness in all parts of a look
+    and in color as a whole. All are larger where a rule would rather choose the place."""
     query = np.array(fact.truth_candidate.show["query"], dtype=np.float64)
     place = _list_places(options)
     kept = [PlaceEvidence.of(option).look for option in options]
-    looks = np.array([np.zeros(2) if look is None else look for look in kept])
+    looks = np.array([np.zeros(6) if look is None else look for look in kept])
     far = [np.linalg.norm(place - about, axis=1) for about in (query, (_read_size(fact) - 1) / 2)]
-    return -np.column_stack([*far, looks])
+    return -np.column_stack([*far, looks, np.hypot(looks[:, 0], looks[:, 1])])
 
 
 def _read_size(fact: Fact) -> FloatArray:

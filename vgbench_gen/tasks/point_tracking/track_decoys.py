@@ -30,7 +30,7 @@ _ASIDE_D = 2.5  # how far from a target a place may lie, D%
 # More would come from pairs that hardly show the query's surroundings, which are those with large motions.
 _DECOYS = 10
 DECOYS_MIN = 5  # sets of three among fewer are too few to choose from
-LOOSE = 1.0, 2.5  # tried in turn for a pair of frames; small scenes have few looks to choose from
+LOOSE = 1.0, 2.5, 6.0  # tried in turn for a pair of frames; small scenes have few looks to choose from
 _LOOKED = 6  # confirmed points of a pair
 _LOOKS = 128  # that are tried for as many wrong options
 
@@ -45,7 +45,7 @@ class Motions:
     found: dict[_Sizes, tuple[FloatArray, FloatArray, IntArray]] = field(default_factory=dict)
     """Sizes of the two images -> start (n, 2) and end (n, 2) in them, pixels, and the number of the pair (n,)."""
     looks: dict[int, FloatArray] = field(default_factory=dict)
-    """Number of a pair -> how unlike their start its confirmed points look at their end, (n, 2)."""
+    """Number of a pair -> how unlike their start its confirmed points look at their end, (n, PARTS)."""
 
     def add(self, number: int, tracks: Tracks, tried: Sequence[int], held: Sequence[int]) -> None:
         """Tracked points of pair `number`, there and back.
@@ -72,9 +72,11 @@ class Motions:
         self.looks[number] = track_looks.look_at_pairs(first, tracks.uv_a[some], second, tracks.uv_b[some])
 
     def list_looks(self, own: int, rng: np.random.Generator) -> FloatArray:
-        """(n, 2) looks of confirmed points of other pairs, in random order."""
+        """(n, PARTS) looks of confirmed points of other pairs, in random order."""
         found = [looks for number, looks in self.looks.items() if number != own]
-        return np.asarray(rng.permutation(np.concatenate(found))[:_LOOKS]) if found else np.zeros((0, 2))
+        return (
+            np.asarray(rng.permutation(np.concatenate(found))[:_LOOKS]) if found else np.zeros((0, track_looks.PARTS))
+        )
 
     def list_targets(
         self, own: int, query_px: FloatArray, frames: Sequence[ViewFrame], rng: np.random.Generator
@@ -127,9 +129,9 @@ class WrongPlaces:
     points_m: FloatArray
     """(n, 3) their points in the camera's frame."""
     looks: FloatArray
-    """(n, 2) how unlike the query they look (`track_looks.look_at_pairs`)."""
+    """(n, PARTS) how unlike the query they look (`track_looks.look_at_pairs`)."""
     own_look: FloatArray
-    """(2,) how unlike the query the point itself looks."""
+    """(PARTS,) how unlike the query the point itself looks."""
 
 
 def find_wrong_places(
@@ -176,7 +178,7 @@ def find_wrong_places(
     # The point is held to what its rivals are: its look must be one that other places can have. That of most points is
     # not, so it is asked before anything else.
     rivals = keep_free(looks.find_alike(own, loose))
-    none = WrongPlaces(np.zeros((0, 2)), np.zeros((0, 3)), np.zeros((0, 2)), own)
+    none = WrongPlaces(np.zeros((0, 2)), np.zeros((0, 3)), np.zeros((0, track_looks.PARTS)), own)
     if not len(rivals):
         return none
     target = _find_targets(there, motions.list_targets(number, start, (frames[1 - to], frame), rng))
@@ -190,7 +192,7 @@ def find_wrong_places(
     picked: list[int] = []
     law = motions.list_looks(number, rng)
     # As many places whose surroundings are more like the query's than those of the point as others: such are rarer.
-    waiting = [list(law[law[:, 1] >= own[1]]), list(law[law[:, 1] < own[1]])]
+    waiting = [list(law[law[:, -1] >= own[-1]]), list(law[law[:, -1] < own[-1]])]
     found = [0, 0]
     while len(picked) < _DECOYS and any(waiting):
         side = int(found[1] <= found[0])
