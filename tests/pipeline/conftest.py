@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def built(raw_room: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, BuildReport]:
+def small_built(raw_room: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, BuildReport]:
     """The small build, made by one worker without a stop, and its report; copy it before changing it."""
 
     def make(folder: Path) -> None:
@@ -21,16 +21,16 @@ def built(raw_room: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
 
         (folder / "report").write_bytes(pickle.dumps(small_build(raw_room, folder / "b")))
 
-    folder = make_once(tmp_path_factory, "built", make)
+    folder = make_once(tmp_path_factory, "small", make)
     return folder / "b", pickle.loads((folder / "report").read_bytes())
 
 
 @pytest.fixture(scope="session")
-def reference(built: tuple[Path, BuildReport]) -> tuple[Path, dict[str, str]]:
+def reference(small_built: tuple[Path, BuildReport]) -> tuple[Path, dict[str, str]]:
     """(folder, content) of the small build."""
     from tests.pipeline.same_bytes import content, leftovers
 
-    out, report = built
+    out, report = small_built
     found = content(out)
     assert report.composed.total > 40
     assert sum(report.composed.pairs.values()) > 4

@@ -35,6 +35,11 @@ QUICK = recipe(tasks=("relative_depth", "metric_depth"))
 
 
 @pytest.fixture(scope="module")
+def built(small_built: tuple[Path, BuildReport]) -> tuple[Path, BuildReport]:
+    return small_built
+
+
+@pytest.fixture(scope="module")
 def quick(raw_room: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, BuildReport]:
     """A build of two tasks; copy it before changing it."""
     out = tmp_path_factory.mktemp("quick")
