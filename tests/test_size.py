@@ -18,8 +18,8 @@ MOST_LINES = {
     "core": (2047, 1300),
     "geometry": (1314, 1300),
     "scenes": (6415, 6000),
-    "store": (2741, 2450),  # strokes around a point that are computed once per shape
-    "tasks": (11075, 8700),  # bases of kinds, which those to come stand on
+    "store": (2764, 2450),  # crops and warps of one sharpness
+    "tasks": (11098, 8700),  # bases of kinds, which those to come stand on; looks by color and contrast
     "distractors": (901, 700),
     "text": (1915, 1700),  # contexts of standard clauses
     "pipeline": (5543, 4600),  # facts shared out among the forms
