@@ -151,7 +151,8 @@ def test_exchanged_images_have_the_inverse_and_exchanged_objects_the_same_distan
             np.testing.assert_allclose(member.value, (np.linalg.inv(second) @ first)[:3], atol=0.51e-2)
     for fact, back in pairs(room, "homography_to_matrix"):
         inverse = np.linalg.inv(fact.truth_candidate.value)
-        corners = np.array([[[0, 0]], [[319, 0]], [[319, 239]], [[0, 239]]], np.float64)
+        right, bottom = np.array(fact.evidence["size"]) - 1
+        corners = np.array([[[0, 0]], [[right, 0]], [[right, bottom]], [[0, bottom]]], np.float64)
         off = cv2.perspectiveTransform(corners, inverse) - cv2.perspectiveTransform(corners, back.truth_candidate.value)
         assert np.linalg.norm(off, axis=-1).mean() < 0.5
     for fact, back in pairs(room, "object_distance"):
