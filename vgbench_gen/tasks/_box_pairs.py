@@ -120,10 +120,10 @@ def find_up(axis: FloatArray) -> FloatArray:
 
 
 def describe_boxes(corners_m: Sequence[FloatArray]) -> FloatArray:
-    """(n, 16) what the printed corners (8, 3) of boxes in the camera frame, meters, tell a reader: logarithms of depth,
+    """(n, 12) what the printed corners (8, 3) of boxes in the camera frame, meters, tell a reader: logarithms of depth,
     of the upright side and of both ground sides, how low the box reaches, its height in the image as a tangent, how far
     its longer ground side points along the view, logarithms of its volume, of the ratio of its ground sides and of
-    its sides in order of size, and between which tangents it is seen, in x and y: the drawn rectangle is near."""
+    its sides in order of size."""
     cues = []
     for corners in corners_m:
         box = boxes.fit_to_corners(corners, "camera")
@@ -132,10 +132,9 @@ def describe_boxes(corners_m: Sequence[FloatArray]) -> FloatArray:
         shorter_m, longer_m = np.sort(box.size_m[ground])
         axis = box.rotation[:, ground[int(np.argmax(box.size_m[ground]))]]
         depth_m, lowest_m = float(corners[:, 2].mean()), float(corners[:, 1].max())
-        seen = corners[:, :2] / corners[:, 2:]
         cues.append([
             np.log(depth_m), np.log(box.size_m[upright]), np.log(longer_m), np.log(shorter_m), lowest_m,
             box.center_m[1] / depth_m, abs(axis[2]), np.log(box.size_m.prod()), np.log(longer_m / shorter_m),
-            *np.log(np.sort(box.size_m)), *seen.min(axis=0), *seen.max(axis=0),
+            *np.log(np.sort(box.size_m)),
         ])  # fmt: skip
     return np.array(cues)
