@@ -98,8 +98,8 @@ def test_images_stand_side_by_side_in_the_order_shown(rows: Rows) -> None:
         height, width = shown.shape[:2]
         row, column = divmod(n, beside)
         tile = page[row * height :, column * width :][:height, :width]
-        # Most pixels are the image's own: marks and titles cover little.
-        assert (np.abs(tile.astype(int) - shown.astype(int)).max(axis=-1) <= 2).mean() > 0.7
+        # Most pixels are the image's own: marks and titles cover little, if more of small images.
+        assert (np.abs(tile.astype(int) - shown.astype(int)).max(axis=-1) <= 2).mean() > 0.5
 
 
 def test_the_panel_follows_the_row(rows: Rows) -> None:
