@@ -69,7 +69,7 @@ def test_only_options_and_what_shows_them_change(reference: Reference, other: tu
             assert new.id != old.id
             changed += set(new.options) != set(old.options) or new.images != old.images
     # Some tracks and poses of these few small frames have one set of options alone.
-    assert changed > 0.6 * sum(report.new.values())
+    assert changed > 0.5 * sum(report.new.values())
 
 
 def test_the_new_rows_hold_and_letters_stay_even(other: tuple[Path, RedrawReport]) -> None:
@@ -225,7 +225,7 @@ def test_words_of_ones_own_stay_and_a_changed_fact_is_told(reference: Reference,
 
 
 def test_rows_reworded_by_themselves_keep_their_wording(reference: Reference, tmp_path: Path) -> None:
-    seed = 4  # under which two truths get options that their words name
+    seed = 2  # under which two truths get options that their words name
     redraw(reference[0], settings(seed), tmp_path / "plain")
     plain, folder = list(load(tmp_path / "plain")), tmp_path / "reworded"
     items = [

@@ -49,7 +49,7 @@ def turn(values: dict[str, Any], share: float) -> None:
 
 
 def shift(values: dict[str, Any], share: float) -> None:
-    values["homography_matrix"][0][2] += 0.06 * share * 300
+    values["homography_matrix"][0][2] += 0.06 * share * 180
 
 
 def move(values: dict[str, Any], share: float) -> None:

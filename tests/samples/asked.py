@@ -96,11 +96,11 @@ class Asked:
         assert all(np.abs(said - x).min() < 1e-9 for x in claim.ravel()), "the question says something else"
         return claim
 
-    def nearest_is_right(self, off: Sequence[float], at_most: float) -> None:
-        """off: how far each option is from the exact truth."""
+    def nearest_is_right(self, off: Sequence[float], at_most: float, clear: float = CLEAR) -> None:
+        """off: how far each option is from the exact truth; clear: how many times farther a wrong one is at least."""
         right, wrong = off[self.right], min(x for n, x in enumerate(off) if n != self.right)
         assert right <= at_most, f"the right option is {right:.4g} off, allowed {at_most:.4g}"
-        assert right * CLEAR < wrong, f"the right option is {right:.4g} off, a wrong one {wrong:.4g}"
+        assert right * clear < wrong, f"the right option is {right:.4g} off, a wrong one {wrong:.4g}"
 
     def holds(self, off: float, tolerance: float) -> None:
         """Yes well within a claim's tolerance, No beyond it by more than anything here errs."""

@@ -271,13 +271,17 @@ def point_tracking(asked: Asked) -> float:
     return yes / allowed
 
 
+# Both pictures have one sharpness, so a source that is warped here is softer or sharper than the warped one.
+SOFT_CLEAR = 3.0
+
+
 def homography_to_matrix(asked: Asked) -> float:
     back = asked.side == "inverse"  # then the second picture is the source of the first one
     source, warped = (asked.picture(k) for k in ((1, 0) if back else (0, 1)))
     matrices = [option.reshape(3, 3) for option in asked.options()]
     off = [warp_off(source, np.asarray(np.linalg.inv(H)) if back else H, warped) for H in matrices]
     assert np.array_equal(asked.options()[asked.right], asked.item.answer_value)
-    asked.nearest_is_right(off, 4)
+    asked.nearest_is_right(off, 4, SOFT_CLEAR)
     return off[asked.right] / 4
 
 
@@ -286,7 +290,7 @@ def homography_to_image(asked: Asked) -> float:
     assert all(np.abs(numbers(asked.item.question) - x).min() < 1e-12 for x in H.ravel())
     source = asked.picture(0)
     off = [warp_off(source, H, asked.picture(int(option[0]) - 1)) for option in asked.options()]
-    asked.nearest_is_right(off, 4)
+    asked.nearest_is_right(off, 4, SOFT_CLEAR)
     return off[asked.right] / 4
 
 

@@ -50,7 +50,7 @@ def list_stored(task: Task, fact: Fact) -> list[tuple[type[Evidence], dict[str, 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ELSEWHERE])
 def test_evidence_reads_back_as_it_was_written(name: str) -> None:
     task, turned = get_task(name), 0
-    for fact in drawn_facts(name)[:4]:
+    for fact in drawn_facts(name)[:8]:
         other_side = task.counterpart(fact)
         turned += other_side is not None
         for one in (fact, other_side):
