@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 import cv2
 import numpy as np
 
+from bench.read_text import FOLDS, bound, choose, split_scenes
 from vgbench_gen.core.types import ColorArray, FloatArray, IntArray
 from vgbench_gen.quality.questions import Question, read_question
 from vgbench_gen.quality.solvers.jobs import look
@@ -26,7 +27,7 @@ from vgbench_gen.store.drawing import StrokeSizes
 from vgbench_gen.tasks.solving import Image, Unread, VisibleQuestion
 from vgbench_gen.tasks.solving.seen import list_candidate_images, list_marks, read_point
 
-FOLDS, SPLITS, DRAWS, BANDS, FEWEST = 5, 2, 500, 8, 40
+BANDS, FEWEST = 8, 40
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 
 
@@ -95,13 +96,11 @@ def _read_numbers(text: str) -> FloatArray:
 
 def _answer(own: FloatArray, shown: FloatArray, truth: IntArray, fold: IntArray) -> FloatArray:
     """(n,) whether each question is answered right by who has seen those of other folds."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.linear_model import RidgeCV
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    (n, k, d), right = own.shape, np.zeros(len(truth))
-    labels = (truth == 0)[:, None] if k == 1 else truth[:, None] == np.arange(k)
+    n, k, d = own.shape
     x = np.concatenate([own, np.repeat(shown[:, None], k, axis=1)], axis=2)
     if shown.shape[1]:
         known, usual = np.flatnonzero(truth == 0) if k == 1 else np.arange(n), np.zeros((n, d))
@@ -115,15 +114,7 @@ def _answer(own: FloatArray, shown: FloatArray, truth: IntArray, fold: IntArray)
         x = np.concatenate([x, own - usual[:, None], np.abs(own - usual[:, None])], axis=2)
     if k > 1:
         x = np.concatenate([x, x - x.mean(axis=1, keepdims=True), (x[:, :, None] > x[:, None]).sum(axis=2)], axis=2)
-    for number in range(FOLDS):
-        learnt, here = fold != number, fold == number
-        trees = HistGradientBoostingClassifier(
-            max_iter=80, learning_rate=0.06, max_leaf_nodes=10, min_samples_leaf=15, random_state=0
-        )
-        trees.fit(x[learnt].reshape(-1, x.shape[2]), labels[learnt].ravel())
-        belief = trees.predict_proba(x[here].reshape(-1, x.shape[2]))[:, 1].reshape(-1, k)
-        right[here] = (belief[:, 0] > 0.5) == labels[here, 0] if k == 1 else belief.argmax(axis=1) == truth[here]
-    return right
+    return choose(x, truth, fold, 0)
 
 
 def measure(path: str, tasks: Sequence[str] = ()) -> Iterator[tuple[str, str, str, int, float, float, float, float]]:
@@ -149,12 +140,8 @@ def measure(path: str, tasks: Sequence[str] = ()) -> Iterator[tuple[str, str, st
             continue
         own, shown = np.array([row[1] for row in rows]), np.array([row[2] for row in rows])
         truth = np.array([question.truth for question, _, _ in rows])
-        folds = [np.random.default_rng(split).permutation(len(names))[scene] % FOLDS for split in range(SPLITS)]
-        right = np.mean([_answer(own, shown, truth, fold) for fold in folds], axis=0)
-        sums, sizes = np.bincount(scene, right), np.bincount(scene)
-        drawn = np.random.default_rng(0).integers(len(names), size=(DRAWS, len(names)))
-        low, high = 100 * np.percentile(sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1), [2.5, 97.5])
-        yield task, form, cue, len(rows), 100 * float(right.mean()), low, high, 100 / max(own.shape[1], 2)
+        right = np.mean([_answer(own, shown, truth, fold) for fold in split_scenes(scene)], axis=0)
+        yield task, form, cue, len(rows), *bound(right, scene), 100 / max(own.shape[1], 2)
 
 
 if __name__ == "__main__":

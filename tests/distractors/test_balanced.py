@@ -48,9 +48,9 @@ def choose_places(facts: Sequence[CandidateSets], seed: int = 0) -> IntArray:
 
 
 @cache
-def choose_once() -> IntArray:
-    """What is chosen for `leaking_facts()`, which several tests look at."""
-    return choose_places(leaking_facts())
+def choose_looking() -> IntArray:
+    """What is chosen for `leaking_facts(images=2)`, which two tests look at."""
+    return choose_places(leaking_facts(images=2))
 
 
 def take_sets(facts: Sequence[CandidateSets], chosen: IntArray) -> tuple[list[CandidateSets], FloatArray]:
@@ -77,9 +77,23 @@ def attack(facts: Sequence[CandidateSets], chosen: IntArray) -> float:
 def test_a_model_that_is_fitted_anew_finds_little_in_chosen_sets() -> None:
     facts = leaking_facts()
     drawn = attack(facts, np.zeros(len(facts), dtype=np.int64))
-    chosen = attack(facts, choose_once())
+    chosen = attack(facts, choose_places(facts))
     assert drawn > 0.42
-    assert chosen < drawn - 0.08
+    assert chosen < 0.34  # 0.38 where no model is fitted
+
+
+def test_what_two_cues_tell_together_alone_is_found() -> None:
+    rng = np.random.default_rng(4)
+    facts = []
+    for number in range(FACTS):
+        pool = rng.normal(0, 1, (12, 4))
+        if rng.random() < 0.7:
+            pool[0, 1] = np.copysign(pool[0, 1], pool[0, 0])
+        members = np.array([[0, *rng.choice(np.arange(1, 12), 3, replace=False)] for _ in range(SETS)])
+        text = pool[members].astype(np.float32)
+        facts.append(CandidateSets(f"s/{number // PER_SCENE}", f"f{number}", text, text[:, :, :0]))
+    assert attack(facts, np.zeros(len(facts), dtype=np.int64)) > 0.36
+    assert attack(facts, choose_places(facts)) < 0.32  # 0.35 where no model is fitted
 
 
 def test_a_truth_is_not_known_by_standing_apart() -> None:
@@ -126,16 +140,17 @@ def test_what_is_usual_elsewhere_is_guessed_from_the_printed_numbers_as_well() -
     assert measure_share(choose_places(facts)) < 0.3
 
 
-def test_as_many_truths_as_wrong_options_lie_below_any_value() -> None:
-    facts = leaking_facts()
+def test_as_many_truths_as_wrong_options_lie_below_any_value_of_text_and_looks() -> None:
+    facts = leaking_facts(images=2)
 
     def measure_distance(chosen: IntArray) -> float:
         """The largest Kolmogorov-Smirnov distance of true from wrong options over the cues."""
-        _, sets = take_sets(facts, chosen)
-        return max(float(ks_2samp(sets[:, 0, cue], sets[:, 1:, cue].ravel()).statistic) for cue in range(3))
+        told = [np.concatenate([f.text[k], f.looks[k]], axis=1) for f, k in zip(facts, chosen, strict=True) if k >= 0]
+        sets = np.stack(told)
+        return max(float(ks_2samp(sets[:, 0, cue], sets[:, 1:, cue].ravel()).statistic) for cue in range(5))
 
     assert measure_distance(np.zeros(len(facts), dtype=np.int64)) > 0.25
-    assert measure_distance(choose_once()) < 0.09
+    assert measure_distance(choose_looking()) < 0.09
 
 
 def test_every_rank_by_an_image_cue_comes_out_alike() -> None:
@@ -147,7 +162,7 @@ def test_every_rank_by_an_image_cue_comes_out_alike() -> None:
         return np.stack([np.bincount(column, minlength=4) for column in above.T]) / len(looks)
 
     assert shares(np.zeros(len(facts), dtype=np.int64)).max() > 0.37
-    assert shares(choose_places(facts)).max() < 0.35  # of some facts every set has the truth first
+    assert shares(choose_looking()).max() < 0.35  # of some facts every set has the truth first
 
 
 def test_the_choice_depends_on_the_facts_alone(monkeypatch: pytest.MonkeyPatch) -> None:

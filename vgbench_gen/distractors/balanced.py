@@ -26,9 +26,7 @@ from vgbench_gen.core.types import BoolArray, FloatArray, IntArray
 
 ROUNDS = 2
 FOLDS = 5
-STEPS = (
-    31  # of each cue, between as many values in each part; with 7, forests find 3 points more in boxes and distances
-)
+STEPS = 31  # of each cue, between as many values in each part
 FEWEST_FACTS, FEWEST_SCENES = 50, 8  # fewer teach a model nothing that holds for other scenes
 TREES = 40  # of a model
 LEFT_OUT_MAX = 0.3  # of the facts

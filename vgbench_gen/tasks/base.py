@@ -255,8 +255,7 @@ class Task(NoiseTest, Proposals, abc.ABC):
         return iter(())
 
     def read_text_cues(self, fact: Fact, options: Sequence[Candidate]) -> FloatArray:
-        """(n, d) what a reader of the text alone can know of each option beside the question; first the two that a
-        guess would lean on.
+        """(n, d) what a reader of the text alone can know of each option beside the question.
 
         Of `candidate_draws` draws the one is asked under which none of it tells the truth
         (`docs/validity.md#balanced-selection`).
