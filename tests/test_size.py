@@ -19,8 +19,8 @@ MOST_LINES = {
     "geometry": (1314, 1300),
     "scenes": (6415, 6000),
     "store": (2764, 2450),  # crops and warps of one sharpness
-    "tasks": (11098, 8700),  # bases of kinds, which those to come stand on
-    "distractors": (874, 700),
+    "tasks": (11097, 8700),  # bases of kinds, which those to come stand on
+    "distractors": (872, 700),
     "text": (1915, 1700),  # contexts of standard clauses
     "pipeline": (5543, 4600),  # facts shared out among the forms
     "quality": (4989, 4300),  # the forest reads what words make likely
