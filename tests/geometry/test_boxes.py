@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import cv2
@@ -49,6 +50,30 @@ def halfspace_volume(a: OrientedBox, b: OrientedBox) -> float:
     if found.x is None or found.x[3] < 1e-7:
         return 0.0
     return float(ConvexHull(HalfspaceIntersection(H, found.x[:3]).intersections).volume)
+
+
+@given(SEEDS)
+def test_corners_are_listed_alike_however_the_axes_of_a_box_are_named(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    box = random_box(rng, frame="camera")
+    box = replace(box, center_m=box.center_m + [0.0, 0.0, 4.0])
+    listed = boxes.rename_axes(box, boxes.find_listing(box))
+    corners = boxes.corners(listed)
+    assert sorted(np.round(corners, 9).tolist()) == sorted(np.round(boxes.corners(box), 9).tolist())
+    assert np.linalg.det(listed.rotation) == pytest.approx(1.0)
+    assert corners[:4, 1].mean() > corners[4:, 1].mean()  # y points down: the lower face comes first
+    assert np.linalg.norm(corners[:4], axis=1).argmin() == 0
+    turn = Rotation.create_group("O")[int(rng.integers(24))].as_matrix().round()
+    other = boxes.rename_axes(box, turn)
+    again = boxes.rename_axes(other, boxes.find_listing(other))
+    np.testing.assert_allclose(boxes.corners(again), corners, atol=1e-9)
+    upright = int(rng.integers(3))  # where gravity is known, a camera that looks down changes nothing
+    renamed = int(np.abs(turn[upright]).argmax())
+    known = boxes.rename_axes(box, boxes.find_listing(box, upright))
+    np.testing.assert_allclose(
+        boxes.corners(boxes.rename_axes(other, boxes.find_listing(other, renamed))), boxes.corners(known), atol=1e-9
+    )
+    assert abs(known.rotation[:, 2] @ box.rotation[:, upright]) == pytest.approx(1.0)
 
 
 def test_corners_stand_in_the_defined_order() -> None:

@@ -18,7 +18,7 @@ from tests.tasks.object_scenes import board_view, cuboid, depth_of, room_view, t
 from vgbench_gen.core.errors import GeometryError, TooFewOptionsError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import rng_for
-from vgbench_gen.core.types import Candidate, Fact, OrientedBox, Rejected
+from vgbench_gen.core.types import Candidate, Fact, FloatArray, OrientedBox, Rejected
 from vgbench_gen.distractors.base import OptionSet, set_problem, strategies
 from vgbench_gen.distractors.factorial import list_wrong_parts
 from vgbench_gen.geometry import boxes
@@ -74,11 +74,17 @@ def iou(a: Candidate, b: Candidate) -> float:
     return boxes.iou_3d(boxes.fit_to_corners(a.value), boxes.fit_to_corners(b.value))
 
 
-def test_the_answer_lists_one_face_and_then_the_opposite_one() -> None:
+def begins_below_and_nearest(value: FloatArray) -> bool:
+    """Whether corners (8, 3) are listed as the words state; printing may make two of them equally near."""
+    far_m = np.linalg.norm(value[:4], axis=1)
+    return bool(value[:4, 1].mean() > value[4:, 1].mean() and far_m[0] <= far_m.min() + 0.02)
+
+
+def test_the_answer_lists_the_lower_face_from_its_nearest_corner_and_then_the_upper_one() -> None:
     fact = crate_fact()
     assert TASK.printed(fact.truth_candidate.value) == (
-        "(-0.05, -0.10, 1.85), (0.45, -0.10, 1.85), (0.45, 0.30, 1.85), (-0.05, 0.30, 1.85), "
-        "(-0.05, -0.10, 2.15), (0.45, -0.10, 2.15), (0.45, 0.30, 2.15), (-0.05, 0.30, 2.15)"
+        "(-0.05, 0.30, 1.85), (0.45, 0.30, 1.85), (0.45, 0.30, 2.15), (-0.05, 0.30, 2.15), "
+        "(-0.05, -0.10, 1.85), (0.45, -0.10, 1.85), (0.45, -0.10, 2.15), (-0.05, -0.10, 2.15)"
     )
     assert np.array_equal(TASK.recompute(fact), fact.truth_candidate.value)
 
@@ -304,13 +310,14 @@ def asked(item: SceneObject) -> Fact:
     """A fact about it, as measuring makes one, whatever the depth image shows."""
     view = board(item)
     box = boxes.transform_box(item.box, view.frames[0].camera_from_world, "camera")
-    corners = boxes.corners(box)
+    listing = boxes.find_listing(box, 1)
+    corners = boxes.corners(boxes.rename_axes(box, listing))
     uv = cv2.projectPoints(corners, np.zeros(3), np.zeros(3), view.frames[0].camera.K, None)[0][:, 0]
     size = np.array([view.frames[0].camera.width, view.frames[0].camera.height])
     rect = [int(x) for x in np.round([*np.clip(uv.min(axis=0), 1, size - 2), *np.clip(uv.max(axis=0), 1, size - 2)])]
     evidence = BoxEvidence(
-        instance_id="crate", label="crate", corners_m=corners, visible=1.0, world_corners_m=boxes.corners(item.box),
-        needed_ratio=1.2, upright=1,
+        instance_id="crate", label="crate", corners_m=corners, visible=1.0, needed_ratio=1.2, upright=2,
+        world_corners_m=boxes.corners(boxes.rename_axes(item.box, listing)),
     )  # fmt: skip
     truth = Candidate("object:crate", TASK.rounded(corners), show={"rect": rect}, evidence=evidence.write())
     return shown(TASK.new_fact(view, (truth,), frame_ids=("0",), key="0/object:crate"), view)
@@ -335,6 +342,7 @@ def test_factorial_options_differ_in_two_parts_and_fill_the_drawn_rectangle() ->
             uv = cv2.projectPoints(option.value, np.zeros(3), np.zeros(3), camera.K, None)[0][:, 0]
             found = boxes.clip_rect((*uv.min(axis=0), *uv.max(axis=0)), camera.width, camera.height)
             assert boxes.rect_iou(found, tuple(rect)) >= 0.9
+            assert begins_below_and_nearest(option.value)
             elsewhere = abs(np.log(option.value[:, 2].mean() / fact.truth_candidate.value[:, 2].mean())) > np.log(1.15)
             assert elsewhere == ("depth" in wrong)
             if elsewhere:
@@ -414,6 +422,8 @@ def test_twins_are_one_box_near_the_truth_and_its_copy_elsewhere() -> None:
         if twins is None:
             continue
         true, false = (Candidate("", claim.value) for claim in (twins.true, twins.false))
+        assert begins_below_and_nearest(true.value)
+        assert begins_below_and_nearest(false.value)
         assert iou(true, fact.truth_candidate) >= 0.75
         assert iou(false, fact.truth_candidate) <= 0.15
         assert np.array_equal(parse_numbers(twins.false.slots["box"]).reshape(8, 3), false.value)
@@ -442,6 +452,7 @@ def test_the_papers_rules_stand_beside_it() -> None:
     assert noisy is not None
     assert TASK.valid(noisy, fact)
     assert 0 < TASK.metric(noisy.value, fact.truth_candidate.value, fact) < 0.25
+    assert all(begins_below_and_nearest(value) for value in (noisy.value, fact.candidates[1].value))
 
 
 def test_printed_corners_of_a_turned_box_are_still_a_cuboid() -> None:

@@ -33,6 +33,27 @@ def corners(box: OrientedBox) -> FloatArray:
     return box.center_m + offsets
 
 
+def find_listing(box: OrientedBox, upright: int | None = None) -> FloatArray:
+    """(3, 3) how the axes of a box in the camera frame are renamed, a rotation of zeros and signs: the third one goes
+    up, and of the lower corners the first is the one nearest to the camera. So the order of the corners says nothing
+    that the box does not.
+
+    upright: which axis goes up or down; None for the one that does so most in the camera frame.
+    """
+    k = int(np.argmax(np.abs(box.rotation[1]))) if upright is None else upright
+    listing = np.roll(np.eye(3), k - 2, axis=0)
+    if box.rotation[1, k] > 0:  # y of the camera frame points down
+        listing = listing @ np.diag([1.0, -1.0, -1.0])
+    lower = corners(rename_axes(box, listing))[:4]
+    quarter = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    return np.asarray(listing @ np.linalg.matrix_power(quarter, int(np.argmin(np.linalg.norm(lower, axis=1)))))
+
+
+def rename_axes(box: OrientedBox, listing: FloatArray) -> OrientedBox:
+    """The same box with its axes renamed and turned round by `find_listing`."""
+    return replace(box, rotation=box.rotation @ listing, size_m=box.size_m @ np.abs(listing))
+
+
 def fit_to_corners(points: npt.ArrayLike, frame: str = "world") -> OrientedBox:
     """The box whose corners (8, 3), in the defined order, are closest to `points`; its arrays cannot be written to.
 

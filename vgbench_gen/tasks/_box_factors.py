@@ -142,10 +142,9 @@ def make_family(box: OrientedBox, upright: int, camera: Camera, gates: BoxMargin
     pairs = [pair for pair in _list_pairs(moves, along) if together[pair[1:]]]
     chances = balance_chances([pair[1:] for pair in pairs], len(fitted))
     mine = [k for k, pair in enumerate(pairs) if 0 in pair[1:]]
-    longer = bool(box.size_m[first] > box.size_m[second])
     return BoxFamily(
         box,
-        tuple((pairs[k][0], _list_sides(fitted[sum(pairs[k][1:])], first, second, longer)) for k in mine),
+        tuple((pairs[k][0], fitted[sum(pairs[k][1:])]) for k in mine),
         chances[mine],
         "" if mine else "near_square" if 2 * abs(ratio) < gates.footprint_gap_min else "no_other_box",
     )
@@ -174,17 +173,6 @@ def _list_pairs(moves: Sequence[int], along: Sequence[bool]) -> list[Pair]:
             beside = ((start + k, _TURNS * moves.index(move + 1) + k) for k in range(_TURNS))
             found += [(THICKNESS, i, j) for i, j in beside if along[i] and along[j]]
     return found
-
-
-def _list_sides(box: OrientedBox, first: int, second: int, first_longer: bool) -> OrientedBox:
-    """The same box with its ground axes renamed so that the longer one has the place that it has in the true box:
-    corners are listed by axes, and in many scans the first axis is the longer one."""
-    if bool(box.size_m[first] > box.size_m[second]) == first_longer:
-        return box
-    rotation, size_m = box.rotation.copy(), box.size_m.copy()
-    rotation[:, first], rotation[:, second] = box.rotation[:, second], -box.rotation[:, first]
-    size_m[[first, second]] = size_m[[second, first]]
-    return replace(box, rotation=rotation, size_m=size_m)
 
 
 def fit_to_rect(shapes: Sequence[OrientedBox], upright: int, camera: Camera) -> tuple[list[OrientedBox], FloatArray]:

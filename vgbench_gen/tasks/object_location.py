@@ -22,7 +22,6 @@ from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Camera, Candidate, Fact, FloatArray, OrientedBox, QuestionType, Rejected
 from vgbench_gen.distractors.base import FactorPair, OptionSet, Proposal
 from vgbench_gen.geometry import boxes
-from vgbench_gen.geometry.poses import transform
 from vgbench_gen.geometry.projection import project
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.drawing import COLORS
@@ -65,10 +64,11 @@ _REJECTS_FACTOR = 5
 
 @tasks.register("object_location")
 class ObjectLocation(Task):
-    """See the module. Values are (8, 3) arrays, corner order as in `geometry.boxes`."""
+    """See the module. Values are (8, 3) arrays, corners in the order of `geometry.boxes` with the axes named as
+    `boxes.find_listing` does."""
 
     name = "object_location"
-    version = 6
+    version = 7
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice")
     unit = "m"
     category, subcategory = "Object Localization", "3D Localization"
@@ -245,11 +245,16 @@ class ObjectLocation(Task):
             box = boxes.fit_to_corners(measured.corners_m, "camera")
             self._families[truth] = make_family(box, measured.upright, camera, self.limits)
         for part, elsewhere in draw_box_sets(self._families[truth], self.limits, reach_m, rng):
-            others = [Candidate("", self.rounded(boxes.corners(other))) for other in elsewhere]
+            others = [Candidate("", self._list_corners(other, measured.upright)) for other in elsewhere]
             fits = [self._measure_fit(one, camera, fact) for one in (truth, *others)]
             if min(fits) < DRAWN_IOU_MIN or max(fits) - min(fits) > self.limits.fit_spread_max:
                 raise TooFewOptionsError("fit_unlike", f"{fact.key}: boxes fill the rectangle by {np.round(fits, 2)}")
             yield FactorPair((DEPTH, part), (others[0], others[1], others[2]))
+
+    def _list_corners(self, box: OrientedBox, upright: int | None) -> FloatArray:
+        """(8, 3) corners of a box in the camera frame as they are printed, meters, in the order that the words state;
+        `upright` as `boxes.find_listing`."""
+        return self.rounded(boxes.corners(boxes.rename_axes(box, boxes.find_listing(box, upright))))
 
     def _measure_fit(self, candidate: Candidate, camera: Camera, fact: Fact) -> float:
         """Overlap (IoU) of the drawn rectangle with that of the printed box."""
@@ -281,7 +286,7 @@ class ObjectLocation(Task):
         box = boxes.fit_to_corners(BoxEvidence.of(fact.truth_candidate).corners_m, "camera")
         center, size = box.center_m + rng.uniform(-0.1, 0.1, 3), box.size_m * rng.uniform(0.9, 1.1, 3)
         noisy = OrientedBox(center, size, box.rotation, box.frame)
-        return Candidate("perturbed", self.rounded(boxes.corners(noisy)))
+        return Candidate("perturbed", self._list_corners(noisy, BoxEvidence.of(fact.truth_candidate).upright))
 
     def noisy_values(
         self, fact: Fact, about: Candidate, noise: SensorNoise, rng: np.random.Generator, n: int
@@ -333,14 +338,14 @@ class ObjectLocation(Task):
         measured = BoxEvidence.of(truth)
         box = boxes.fit_to_corners(measured.corners_m, "camera")
         shift, grow = rng.uniform(-_TRUE_NOISE, _TRUE_NOISE, (2, 3))
-        noisy = boxes.corners(
-            OrientedBox(box.center_m + box.rotation @ (shift * box.size_m), box.size_m * (1 + grow), box.rotation)
-        )
+        center_m = box.center_m + box.rotation @ (shift * box.size_m)
+        noisy = OrientedBox(center_m, box.size_m * (1 + grow), box.rotation, "camera")
         low, high = measured.needed_ratio, self.limits.depth_ratio_max * PRINT_SLACK
         # The noise may bring the boxes nearer to each other, by about its share of the step.
         step = rng.uniform(*np.log([1 + (low - 1) * (1 + 2 * _TRUE_NOISE), high]))
         scale = float(np.exp(step if rng.random() < 0.5 else -step))
-        claims = [Candidate("", self.rounded(noisy)), Candidate("", self.rounded(noisy * scale))]
+        claimed = noisy, boxes.scale_about_camera(noisy, scale)
+        claims = [Candidate("", self._list_corners(box, measured.upright)) for box in claimed]
         off = [self.claim_ratio(claim, fact) for claim in claims]
         most = (1 - TRUE_IOU_MIN) / (1 - self.limits.iou_max)
         if not all(self.valid(claim, fact) for claim in claims) or off[0] > most or off[1] < 1:
@@ -367,15 +372,18 @@ class ObjectLocation(Task):
     def _fact(
         self, frame: ViewFrame, found: GatedObject, needed: float, view: SceneView, rng: np.random.Generator
     ) -> Fact:
+        upright = find_upright(found.world_box, view.up_world)
+        listing = boxes.find_listing(found.box, upright)
+        corners_m = boxes.corners(boxes.rename_axes(found.box, listing))
         truth = Candidate(
             f"object:{found.instance_id}",
-            self.rounded(boxes.corners(found.box)),
+            self.rounded(corners_m),
             show={"rect": list(found.rect_px)},
             evidence=BoxEvidence(
-                **dict(found.evidence()),
-                world_corners_m=boxes.corners(found.world_box),
+                **dict(found.evidence()) | {"corners_m": corners_m},
+                world_corners_m=boxes.corners(boxes.rename_axes(found.world_box, listing)),
                 needed_ratio=round(needed, 6),
-                upright=find_upright(found.world_box, view.up_world),
+                upright=upright if upright is None else 2,
             ).write(),
         )
         ratios = dict(found.margins) | {
@@ -399,10 +407,12 @@ class ObjectLocation(Task):
             item = view.objects[i]
             if len(others) >= self.pool_size - 1:
                 break
-            corners = transform(frame.camera_from_world, boxes.corners(item.box))
-            if item.instance_id == found.instance_id or not is_thing(item.label) or not (corners[:, 2] > 0).all():
+            box = boxes.transform_box(item.box, frame.camera_from_world, "camera")
+            if item.instance_id == found.instance_id or not is_thing(item.label):
                 continue
-            others.append(Candidate(f"object:{item.instance_id}", self.rounded(corners)))
+            corners_m = self._list_corners(box, find_upright(item.box, view.up_world))
+            if (corners_m[:, 2] > 0).all():
+                others.append(Candidate(f"object:{item.instance_id}", corners_m))
         return others
 
 

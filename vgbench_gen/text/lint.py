@@ -54,7 +54,7 @@ _STATED: dict[str, tuple[str, ...]] = {
     "homography": (r"\bH x1\b|\bH \(x1, y1, 1\)|\bmultiply it by H\b", r"\bpixels?\b"),
     "surroundings": (r"\bsurroundings\b", r"\bphotograph\b"),
     "direction": (r"\bX2 = R X1 \+ t\b",),
-    "corner_order": (r"\bopposite face\b", r"\bsame order\b", r"\bcuboid\b"),
+    "corner_order": (r"\blower face\b", r"\bnearest\b", r"\bopposite face\b", r"\bsame order\b", r"\bcuboid\b"),
     "numbering": (r"\bimage 1\b", r"\bimages 2 to [3-7]\b|\bimages 2(?:, [3-6])* and [3-7]\b"),
 }
 # As above, but the question itself must say it.
