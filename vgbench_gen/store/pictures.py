@@ -260,7 +260,8 @@ def resample(image: npt.NDArray[Any], target_from_image: FloatArray, size: Seque
     step = (image_from_target[:2, :2] - np.outer((x / w, y / w), image_from_target[2, :2])) / w
     scales = 1 / np.linalg.svd(step, compute_uv=False)  # pixels of the target to one of the image, at its center
     most = min(_FINER_MAX, MAX_SIDE // max(width, height), math.isqrt(MAX_PIXELS // (width * height)))
-    finer = max(min(math.ceil(1.25 / scales.min()), most), 1)
+    # What a frame shows at most (half a period to one of its pixels) must not come to lie where the blur leaves it.
+    finer = max(min(max(math.ceil(0.5 / scales.min() + 0.5), 2), most), 1)
     middle = (finer - 1) / 2
     matrix = np.array([[finer, 0.0, middle], [0.0, finer, middle], [0.0, 0.0, 1.0]]) @ target_from_image
     drawn = cv2.warpPerspective(
