@@ -18,7 +18,7 @@ MOST_LINES = {
     "core": (2047, 1300),
     "geometry": (1335, 1300),
     "scenes": (6415, 6000),
-    "store": (2764, 2450),  # crops and warps of one sharpness
+    "store": (2766, 2450),  # crops and warps of one sharpness
     "tasks": (11095, 8700),  # bases of kinds, which those to come stand on
     "distractors": (872, 700),
     "text": (1915, 1700),  # contexts of standard clauses

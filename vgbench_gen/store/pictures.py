@@ -250,7 +250,8 @@ def resample(image: npt.NDArray[Any], target_from_image: FloatArray, size: Seque
     """The image (H, W) or (H, W, c) as a matrix (3, 3) maps its pixels to a target of `size` (width, height), the same
     type. In pixels of the target it is blurred as much wherever it is not enlarged.
 
-    The frame's own blur shrinks with it; what is missing to `SPREAD_PX` is added in the target, which is drawn finer.
+    The frame's own blur and that of linear interpolation (a sixth of a squared pixel) shrink with it; what is missing
+    to `SPREAD_PX` is added in the target, which is drawn finer.
     """
     import cv2
 
@@ -264,10 +265,10 @@ def resample(image: npt.NDArray[Any], target_from_image: FloatArray, size: Seque
     finer = max(min(max(math.ceil(0.5 / scales.min() + 0.5), 2), most), 1)
     middle = (finer - 1) / 2
     matrix = np.array([[finer, 0.0, middle], [0.0, finer, middle], [0.0, 0.0, 1.0]]) @ target_from_image
-    drawn = cv2.warpPerspective(
-        image, matrix, (finer * width, finer * height), flags=cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE
-    )
-    missing = SPREAD_PX**2 - FRAME_SPREAD_PX**2 * scales.prod() - (1 - finer**-2) / 12  # less than averaging does
+    drawn = cv2.warpPerspective(image, matrix, (finer * width, finer * height), borderMode=cv2.BORDER_REPLICATE)
+    missing = (
+        SPREAD_PX**2 - (FRAME_SPREAD_PX**2 + 1 / 6) * scales.prod() - (1 - finer**-2) / 12
+    )  # less than averaging does
     if missing > 0:
         drawn = cv2.GaussianBlur(drawn, (0, 0), finer * math.sqrt(missing))
     return np.asarray(cv2.resize(drawn, (width, height), interpolation=cv2.INTER_AREA), dtype=image.dtype)
