@@ -13,6 +13,7 @@ from vgbench_gen.pipeline.plan import choose
 from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import load_recipe
 from vgbench_gen.tasks.base import tasks
+from vgbench_gen.tasks.row_evidence import NoiseRecord
 
 ITEMS = 100_000
 _SCENES = 68  # that give 6,000 items
@@ -26,7 +27,8 @@ def rows(session: Session) -> list[Row]:
     plans = [
         QuestionPlan(
             name, _SOURCES[scene % 4], "val", f"scene{scene}", f"{name}/{scene}/{k}", form, k,
-            margin=float(rng.random()), value=float(np.exp(rng.normal())), frame=str(k),
+            noise=(NoiseRecord(kept=1.0, draws=200, lead=float(rng.random())),),
+            value=float(np.exp(rng.normal())), frame=str(k),
             counterpart_kind="" if form == "judgment" else "swap",
         )
         for name, forms in recipe.items.items()

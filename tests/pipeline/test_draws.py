@@ -110,7 +110,7 @@ def test_a_build_keeps_every_question_with_its_outcome(reference: tuple[Path, di
     assert {key for key, (_, outcome) in kept.items() if outcome == ASKED} == asked
     known = {plan.key: plan for plan in plans}
     for key, (plan, _) in kept.items():
-        assert (plan.row, plan.frame, plan.margin) == (known[key].row, known[key].frame, known[key].margin)
+        assert (plan.row, plan.frame) == (known[key].row, known[key].frame)
         assert (plan.task, plan.source, plan.scene_id, plan.ask) == (
             known[key].task, known[key].source, known[key].scene_id, known[key].ask
         )  # fmt: skip

@@ -34,6 +34,7 @@ from vgbench_gen.store.dataset import Dataset, load
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.metric_depth import MetricDepth
 from vgbench_gen.tasks.relative_pose import RelativePose
+from vgbench_gen.tasks.row_evidence import NoiseRecord
 
 VGBENCH = load_recipe("vgbench")
 FORMATS = {name: tasks[name].formats for name in VGBENCH.items}
@@ -51,7 +52,7 @@ def supply() -> list[QuestionPlan]:
                 plans += [
                     QuestionPlan(
                         task, source, "val", f"{scene:03}", f"{task}/{source}/{scene}/{n}", form, n,
-                        margin=(37 * n % 24) / 7, frame="0",
+                        noise=(NoiseRecord(kept=1.0, draws=200, lead=(37 * n % 24) / 7),), frame="0",
                         counterpart_kind="" if form == "judgment" else "swap",
                         rejection_reason="" if VGBENCH.items[task].get(form) else "not_in_recipe",
                     )

@@ -28,6 +28,7 @@ from vgbench_gen.tasks.base import Task
 from vgbench_gen.tasks.metric_depth import MetricDepth
 from vgbench_gen.tasks.presentation import Claim, ClaimPair
 from vgbench_gen.tasks.relative_depth import RelativeDepth
+from vgbench_gen.tasks.row_evidence import NoiseRecord
 
 # In four sets with the third, from which all the others are far enough for a false claim.
 DEPTHS = [1.6, 1.7, 1.0, 2.1, 2.2, 2.7, 2.9]
@@ -99,11 +100,16 @@ def signature(planned: list[Asked]) -> list[tuple[str, str, str, list[str], int]
     ]
 
 
+def lead(deviations: float) -> tuple[NoiseRecord, ...]:
+    """What the noise test gives where the answer leads by so many standard deviations."""
+    return (NoiseRecord(kept=1.0, draws=200, lead=float(deviations)),)
+
+
 def forms(number: int, scene: str = "a", source: str = "scannet") -> list[QuestionPlan]:
     """A fact of point_tracking in both of its forms."""
     name = f"{source}/{scene}/{number}"
     return [
-        QuestionPlan("point_tracking", source, "val", scene, name, form, number, margin=float(number), frame="0")
+        QuestionPlan("point_tracking", source, "val", scene, name, form, number, noise=lead(number), frame="0")
         for form in FORMATS["point_tracking"]
     ]
 
@@ -157,9 +163,7 @@ def test_plan_does_not_depend_on_the_order_of_facts() -> None:
 def test_another_distractor_seed_changes_options_and_nothing_else() -> None:
     first, _ = plan(MANY, Recipe(limits=ALL_FORMS))
     second, _ = plan(MANY, Recipe(distractor_seed=1, limits=ALL_FORMS))
-    assert [(p.group_id, p.question_type, p.plan.difficulty) for p in first] == [
-        (p.group_id, p.question_type, p.plan.difficulty) for p in second
-    ]
+    assert [(p.group_id, p.question_type) for p in first] == [(p.group_id, p.question_type) for p in second]
     both = [(a.options, b.options) for a, b in zip(first, second, strict=True) if a.options and b.options]
     assert len(both) == len(MANY)
     changed = 0
@@ -249,9 +253,12 @@ def test_a_claim_that_verify_would_refuse_is_not_asked() -> None:
         assert Counter(reason for _, reason in decided.unchosen)["unclear_claim"] == refused, off
 
 
-def test_difficulty_is_the_tercile_of_the_margin() -> None:
+def test_difficulty_is_the_tercile_of_the_lead_under_noise() -> None:
     level = grade_difficulty([forms(n)[0] for n in (4, 0, 8, 1, 7, 2, 5, 3, 6)], stress=False)
-    assert [level[forms(n)[0].group_id] for n in range(9)] == ["hard"] * 3 + ["medium"] * 3 + ["easy"] * 3
+    assert [level[forms(n)[0].key] for n in range(9)] == ["hard"] * 3 + ["medium"] * 3 + ["easy"] * 3
+    twice = [forms(1)[0], replace(forms(2)[0], question_type="multi-choice")]  # no form is compared with another
+    assert set(grade_difficulty(twice, stress=False).values()) == {"hard"}
+    assert not grade_difficulty([replace(forms(1)[0], rejection_reason="noise")], stress=False)
     assert set(grade_difficulty([forms(n)[0] for n in range(9)], stress=True).values()) == {"stress"}
     assert grade_difficulty([], stress=False) == {}
     planned, _ = plan(MANY, Recipe(margins="recorded", strategy="sampled", limits=ALL_FORMS))

@@ -21,9 +21,9 @@ from vgbench_gen.core.types import Candidate, Fact, FloatArray, Item
 from vgbench_gen.geometry.poses import rotation_angle_deg
 from vgbench_gen.pipeline.ask import ask_facts_at_hand
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.quality.noise import measure_item_share, measure_kept_share
+from vgbench_gen.quality.noise import LEAD_MAX, measure_item_noise, measure_noise
 from vgbench_gen.quality.verify import verify_item
-from vgbench_gen.tasks._noise import perturb_motions
+from vgbench_gen.tasks._noise import measure_leads, perturb_motions
 from vgbench_gen.tasks.base import Task, tasks
 from vgbench_gen.tasks.row_evidence import rebuild_fact
 
@@ -41,7 +41,8 @@ def gates(noise: SensorNoise | None = None, draws: int = 200, **changed: float) 
 
 
 def share(item: Item, given: Gates) -> float | None:
-    return measure_item_share(item, rebuild_fact(item), tasks[item.task].with_gates(given))
+    found = measure_item_noise(item, rebuild_fact(item), tasks[item.task].with_gates(given))
+    return None if found is None else found.kept
 
 
 def told(*values: float) -> list[Candidate]:
@@ -130,7 +131,7 @@ def test_a_margin_below_sigma_fails_by_the_law_of_errors_and_a_wide_one_passes(r
     fact = room.facts["metric_depth"][0]
 
     def kept(*values: float) -> float:
-        return measure_kept_share(fact, "group", "multi-choice", task, told(*values))
+        return measure_noise(fact, "group", "multi-choice", task, told(*values)).kept
 
     assert kept(1.00, 1.25, 1.60, 2.10) == 1.0
     # The geometric middle between 1.00 and 1.03 is 0.74 sigma from the lower one, 0.76 from the upper one.
@@ -139,31 +140,45 @@ def test_a_margin_below_sigma_fails_by_the_law_of_errors_and_a_wide_one_passes(r
     assert kept(0.97, 1.00, 1.03, 2.10) == pytest.approx(2 * below(0.745) - 1, abs=0.025)
 
 
+def test_the_lead_counts_deviations_of_the_noise(room: Room) -> None:
+    fact = room.facts["metric_depth"][0]
+
+    def lead(depth_m: float, next_m: float) -> float:
+        task = tasks["metric_depth"].with_gates(gates(depth_m=depth_m, draws=MANY))
+        return measure_noise(fact, "group", "multi-choice", task, told(1.0, next_m, 3.0)).lead
+
+    # The lead falls by twice the error where the depth is too large, and stays where it is too small.
+    assert lead(0.02, 1.6) == pytest.approx(np.log(1.6) / 0.02, rel=0.05)
+    assert lead(0.04, 1.6) == pytest.approx(lead(0.02, 1.6) / 2, rel=0.05)
+    assert lead(0.02, 1.6) > lead(0.02, 1.3) > lead(0.02, 1.1) > 0
+    assert lead(0.0, 1.6) == LEAD_MAX
+
+
 def test_a_set_fails_by_any_member_that_might_have_been_asked_about(room: Room) -> None:
     task = tasks["metric_depth"].with_gates(gates(depth_m=0.02))
     fact = room.facts["metric_depth"][0]
     options = told(1.00, 1.60, 2.10, 2.13)  # the truth, at 1.00, is far from all others
     noise = task.gates.noise
-    assert task.best_stays(fact, options, 0, noise.ca1m, rng_for(0), noise.draws).all()
-    assert measure_kept_share(fact, "group", "multi-choice", task, options, 0) < 0.9
+    assert (measure_leads(task.noisy_gaps(fact, options, 0, noise.ca1m, rng_for(0), noise.draws), 0) > 0).all()
+    assert measure_noise(fact, "group", "multi-choice", task, options, 0).kept < 0.9
     # Of regions only one is the farthest, whatever else is asked.
     assert tasks["relative_depth"].could_be_true(fact, options, 2) == [2]
     # A rung of a ladder of distances is a value alone, and is perturbed as the truth.
     rungs = told(0.4, 0.45, 0.9, 1.5)
     distance = tasks["object_distance"].with_gates(gates(box_m=0.03))
-    assert measure_kept_share(room.facts["object_distance"][0], "group", "multi-choice", distance, rungs, 3) < 0.9
+    assert measure_noise(room.facts["object_distance"][0], "group", "multi-choice", distance, rungs, 3).kept < 0.9
 
 
 def test_neighbours_in_depth_change_places(room: Room) -> None:
     task = tasks["relative_depth"].with_gates(gates(depth_m=0.02, draws=MANY))
     fact = replace(room.facts["relative_depth"][0], ask="deepest")
     # Both are off: the difference of the two has sqrt(2) times the sigma.
-    kept = measure_kept_share(fact, "group", "multi-choice", task, regions(1.0, 1.2, 2.00, 2.03), 3)
+    kept = measure_noise(fact, "group", "multi-choice", task, regions(1.0, 1.2, 2.00, 2.03), 3).kept
     assert kept == pytest.approx(below(0.03 / 0.02 / sqrt(2)), abs=0.02)
-    assert measure_kept_share(fact, "group", "multi-choice", task, regions(1.0, 1.2, 2.0, 2.3), 3) == 1.0
+    assert measure_noise(fact, "group", "multi-choice", task, regions(1.0, 1.2, 2.0, 2.3), 3).kept == 1.0
     nearest = replace(fact, ask="nearest")
-    assert measure_kept_share(nearest, "group", "multi-choice", task, regions(1.0, 1.2, 2.0, 2.03), 0) == 1.0
-    assert measure_kept_share(nearest, "group", "multi-choice", task, regions(1.0, 1.2, 2.0, 2.03), 3) == 0.0
+    assert measure_noise(nearest, "group", "multi-choice", task, regions(1.0, 1.2, 2.0, 2.03), 0).kept == 1.0
+    assert measure_noise(nearest, "group", "multi-choice", task, regions(1.0, 1.2, 2.0, 2.03), 3).kept == 0.0
 
 
 def test_claims_and_open_answers_are_judged_by_their_tolerance(room: Room) -> None:
@@ -173,7 +188,7 @@ def test_claims_and_open_answers_are_judged_by_their_tolerance(room: Room) -> No
     fact = replace(fact, candidates=(Candidate("truth", np.array([1.0]), evidence=measured),), truth=0)
 
     def claims(true: float, false: float) -> float:
-        return measure_kept_share(fact, "group", "judgment", task, claims=(np.array([true]), np.array([false])))
+        return measure_noise(fact, "group", "judgment", task, claims=(np.array([true]), np.array([false]))).kept
 
     assert claims(1.01, 1.6) == 1.0
     # Within 10 percent of the truth where that is 1.0364 or more: 1.82 sigma up.
@@ -184,8 +199,8 @@ def test_claims_and_open_answers_are_judged_by_their_tolerance(room: Room) -> No
     assert claims(0.63, 0.60) < 0.9
     answer = replace(fact, candidates=tuple(told(0.1)))
     within = below(0.025 / 0.02) + below(0.02 / 0.02) - 1
-    assert measure_kept_share(answer, "group", "open-ended", task) == pytest.approx(within, abs=0.025)
-    assert measure_kept_share(fact, "group", "open-ended", task) == 1.0
+    assert measure_noise(answer, "group", "open-ended", task).kept == pytest.approx(within, abs=0.025)
+    assert measure_noise(fact, "group", "open-ended", task).kept == 1.0
 
 
 def test_matrices_that_differ_by_less_than_their_last_digit(room: Room) -> None:
@@ -195,10 +210,10 @@ def test_matrices_that_differ_by_less_than_their_last_digit(room: Room) -> None:
         off = H.copy()
         off[0, 0] += 0.3 * (0.0001 if abs(H[0, 0]) < 1 else 0.001)
         twice = [replace(fact.truth_candidate, key="a"), replace(fact.truth_candidate, key="b", value=off)]
-        assert measure_kept_share(fact, "group", "multi-choice", task, twice) < 0.9
+        assert measure_noise(fact, "group", "multi-choice", task, twice).kept < 0.9
         off = H.copy()
         off[0, 2] += 1.0
-        assert measure_kept_share(fact, "group", "multi-choice", task, [twice[0], replace(twice[1], value=off)]) == 1.0
+        assert measure_noise(fact, "group", "multi-choice", task, [twice[0], replace(twice[1], value=off)]).kept == 1.0
 
 
 def test_gaps_of_all_draws_are_the_metric_of_each(room: Room) -> None:
@@ -219,7 +234,11 @@ def test_every_form_bears_no_noise_at_all_and_not_any_noise(name: str, all_rows:
         assert rows
         for item in rows:
             assert share(item, gates(SILENT)) == 1.0
-            assert share(item, Gates()) == item.evidence["noise"]["kept"] >= 0.99
+            again = measure_item_noise(item, rebuild_fact(item), tasks[name].with_gates(Gates()))
+            assert again is not None
+            assert again.write() == item.evidence["noise"]
+            assert again.kept >= 0.99
+            assert again.lead > 1
             loud = share(item, gates(LOUD))
             assert loud is not None
             assert loud == 1.0 if name in HOMOGRAPHIES else loud < 0.9, (form, item.ask)
@@ -237,7 +256,7 @@ def test_the_same_question_gives_the_same_share_whatever_its_letters(all_rows: R
 
         def kept(order: Sequence[int], group: str, task: Task = task, fact: Fact = fact) -> float:
             members = [fact.candidates[k] for k in order]
-            return measure_kept_share(fact, group, "multi-choice", task, members, list(order).index(fact.truth))
+            return measure_noise(fact, group, "multi-choice", task, members, list(order).index(fact.truth)).kept
 
         first = kept(range(len(options)), "group")
         assert first * 37 == pytest.approx(round(first * 37), abs=1e-9)  # as many draws as the gates say
@@ -277,8 +296,8 @@ def test_a_row_that_records_another_share_or_none(all_rows: Rows) -> None:
     for name in sorted(tasks):
         for form in tasks[name].formats:
             item = of(all_rows, name, form)[0]
-            for noise in ({"kept": 0.98, "draws": 200}, {"kept": 1.0, "draws": 50}):
-                wrong = replace(item, evidence={**item.evidence, "noise": noise})
+            for off in ({"kept": 0.97}, {"draws": 50}, {"lead": 2 * item.evidence["noise"]["lead"]}):
+                wrong = replace(item, evidence={**item.evidence, "noise": item.evidence["noise"] | off})
                 assert checks(all_rows, wrong, Gates()) == ["noise"]
             # Rows without a record are tested all the same, judgments by their own claim.
             early = {k: v for k, v in item.evidence.items() if k not in ("noise", "twin_value")}

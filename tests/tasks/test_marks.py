@@ -19,6 +19,7 @@ from vgbench_gen.core.types import Fact, FloatArray, Rejected
 from vgbench_gen.distractors.base import set_problem, strategies
 from vgbench_gen.pipeline.measure import measure_task
 from vgbench_gen.scenes.view import SceneView, ViewFrame
+from vgbench_gen.tasks._noise import measure_leads
 from vgbench_gen.tasks._regions import find_frame_regions
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.evidence import Evidence
@@ -115,7 +116,8 @@ def test_every_set_of_a_fact_passes_and_its_truth_may_have_any_letter(task: Mark
 def test_noise_beyond_the_gap_moves_the_extreme_and_less_does_not(task: MarksTask, facts: list[Fact]) -> None:
     def stays(fact: Fact, error_m: float) -> float:
         noise = SensorNoise(depth_m=error_m, depth_per_m=0, turn_deg=0, shift_m=0, focal=0, box_m=0)
-        return float(task.best_stays(fact, fact.candidates[:4], 0, noise, np.random.default_rng(0), 200).mean())
+        gaps = task.noisy_gaps(fact, fact.candidates[:4], 0, noise, np.random.default_rng(0), 200)
+        return float((measure_leads(gaps, 0) > 0).mean())
 
     assert min(stays(fact, 0.01) for fact in facts) == 1
     assert max(stays(fact, 20.0) for fact in facts) < 0.5

@@ -146,7 +146,7 @@ class Fact:
     second_value: FloatArray
     """The answer by the second route, in the shape of the truth's value."""
     margin: float
-    """The smallest margin of any gate over its requirement, at least 1; difficulty follows from it."""
+    """The smallest margin of any gate over its requirement, at least 1."""
     evidence: Mapping[str, Any]
     """Numbers behind the answer as they are stored: what `Evidence.write` of the task's record gives."""
     licence: str
@@ -283,7 +283,7 @@ class Item:
     """Per option the parts of the answer that it gets wrong, as in "depth+yaw", "" for the right one; empty where the
     options are no combinations of parts."""
     difficulty: str
-    """The tercile of the smallest margin over the required one."""
+    """The tercile of the lead of its answer under noise, within task, sub-kind and form."""
     licence: str
     """The id of the licence of the scan."""
     schema_version: int

@@ -210,5 +210,5 @@ def check_plan(fact: Fact, plan: QuestionPlan, task: Task, settings: QuestionSet
         option_digests=()
         if options is None or task.options_recur
         else tuple(digest_options(made.options, task) for made in sides),
-        noise_kept=tuple(made.noise_kept for made in sides if made.noise_kept is not None),
+        noise=tuple(made.noise for made in sides if made.noise is not None),
     )

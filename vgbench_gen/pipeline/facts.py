@@ -29,7 +29,7 @@ FEW = 400  # questions that are asked or drawn sooner than workers start; pictur
 CHUNK = 128  # most questions per job, so that one rich scene does not keep a single worker busy at the end
 _IN_POOL = "candidates.list.element"
 _PLAN_COLUMNS = (
-    "task", "task_version", "ask", "dataset", "scene_id", "split", "key", "frame_ids", "truth", "margin",
+    "task", "task_version", "ask", "dataset", "scene_id", "split", "key", "frame_ids", "truth",
     f"{_IN_POOL}.key", f"{_IN_POOL}.value.list.element", f"{_IN_POOL}.frame_ids.list.element",
 )  # fmt: skip
 
@@ -181,7 +181,6 @@ def make_plans(raw: Mapping[str, Any], row: int, task: Task, recipe: Recipe) -> 
             places=recipe.count_options(task.name),
             row=row,
             ask=raw["ask"],
-            margin=raw["margin"],
             value=value,
             frame=shown[0] if shown else "",
             # Judgments have twins already.

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from vgbench_gen.core.types import QuestionType
-from vgbench_gen.pipeline.question_plan import QuestionPlan
+from vgbench_gen.pipeline.question_plan import Key, QuestionPlan
 
 # Open-ended ones take their facts first: they need answers that lie apart. Judgments take theirs before choices: facts
 # that no set of options suits, as their truths stand out, would else be half of what is left for judgments.
@@ -53,14 +53,14 @@ class Picker:
     difficulty, open-ended answers apart, and the share of pairs.
 
     Args:
-        level: group id -> level of difficulty.
+        level: group id and form -> level of difficulty.
         shares: of the levels, per task and form; None where any will do.
         pairs: share of the items of a task and form, judgments aside, that should stand in pairs.
         per_fact: most forms of one fact.
     """
 
     def __init__(
-        self, level: Mapping[str, str], shares: Mapping[str, float] | None, pairs: float, per_fact: int
+        self, level: Mapping[Key, str], shares: Mapping[str, float] | None, pairs: float, per_fact: int
     ) -> None:
         self._level, self._shares, self._pairs, self._per_fact = level, shares, pairs, per_fact
         self._taken: dict[tuple[str, QuestionType], Counter[str]] = defaultdict(Counter)
@@ -108,7 +108,7 @@ class Picker:
                     )
                 plan = can[k].pop(form)
                 rest[k] -= 1
-                plan = replace(plan, difficulty=self._level.get(plan.group_id, ""))
+                plan = replace(plan, difficulty=self._level.get(plan.key, ""))
                 if pairs_due and plan.counterpart_kind:
                     self._due[key] -= 1
                     left[form] -= 1
@@ -121,7 +121,7 @@ class Picker:
         taken = self._taken[plans[0].task, plans[0].question_type] if plans else Counter()
         ranked = []
         for k, plan in zip(places, plans, strict=True):
-            level = self._level.get(plan.group_id, "")
+            level = self._level.get(plan.key, "")
             lacking = self._shares.get(level, 0.0) * (taken.total() + 1) - taken[level] if self._shares else 0.0
             crowd = self._spread.measure_crowding(_name_kind(plan), plan.value) if _is_open(plan) else 0.0
             ranked.append((pairs_due and not plan.counterpart_kind, crowd, -lacking, k))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from vgbench_gen.core.rng import hash_stably, rng_for
 from vgbench_gen.core.types import QuestionType
 from vgbench_gen.pipeline.pick import Picker
-from vgbench_gen.pipeline.question_plan import QuestionPlan
+from vgbench_gen.pipeline.question_plan import Key, QuestionPlan
 from vgbench_gen.pipeline.quotas import ITEMS, Targets, TaskScene, Total, count_room, solve
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.tasks.base import Task
@@ -95,10 +95,9 @@ def choose(plans: Iterable[QuestionPlan], recipe: Recipe, formats: Mapping[str, 
     for plan in plans:
         facts[plan.group_id].append(plan)
     seed = str(recipe.seed)
-    level = grade_difficulty((forms[0] for forms in facts.values()), stress=recipe.margins == "recorded")
+    level = grade_difficulty(plans, stress=recipe.margins == "recorded")
     by_scene: dict[tuple[str, str, str, str], list[list[QuestionPlan]]] = defaultdict(list)
     for first, *others in facts.values():
-        # A fact that no form takes counts as one of its level, and nowhere else.
         if forms := [plan for plan in (first, *others) if not plan.rejection_reason]:
             by_scene[first.task, first.source, first.split, first.scene_id].append(forms)
     places = {
@@ -136,25 +135,24 @@ def choose(plans: Iterable[QuestionPlan], recipe: Recipe, formats: Mapping[str, 
     return Plan(deal_letters(chosen, recipe.seed), unchosen, targets)
 
 
-def grade_difficulty(facts: Iterable[QuestionPlan], stress: bool) -> dict[str, str]:
-    """Group id -> "easy", "medium" or "hard": tercile of the smallest margin over the required one within the task.
+def grade_difficulty(plans: Iterable[QuestionPlan], stress: bool) -> dict[Key, str]:
+    """Group id and form -> "easy", "medium" or "hard": tercile of the lead under noise within task, sub-kind and form.
 
     "stress" for everything where margins were only recorded (`docs/validity.md#margins-between-all-pairs`).
 
     Args:
-        facts: one plan of each fact, in whatever form.
+        plans: of any facts and forms; those that are not asked have no level.
         stress: whether the recipe only records margins.
     """
-    if stress:
-        return {fact.group_id: "stress" for fact in facts}
-    by_task: dict[str, list[tuple[float, str]]] = defaultdict(list)
-    for fact in facts:
-        by_task[fact.task].append((fact.margin, fact.group_id))
+    by_cell: dict[tuple[str, str, str], list[QuestionPlan]] = defaultdict(list)
+    for plan in plans:
+        if not plan.rejection_reason:
+            by_cell[plan.task, plan.ask, plan.question_type].append(plan)
     names = ("hard", "medium", "easy")
     return {
-        name: names[3 * rank // len(ranked)]
-        for ranked in by_task.values()
-        for rank, (_, name) in enumerate(sorted(ranked))
+        plan.key: "stress" if stress else names[3 * rank // len(members)]
+        for members in by_cell.values()
+        for rank, plan in enumerate(sorted(members, key=lambda plan: (plan.lead, plan.group_id)))
     }
 
 

@@ -17,10 +17,11 @@ from vgbench_gen.core.types import ALPHABET, LETTERS, Fact, FloatArray, Question
 from vgbench_gen.distractors.base import DEFAULT, Margins, OptionSet, set_problem, strategies
 from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe, WordSettings
-from vgbench_gen.quality.noise import measure_kept_share
+from vgbench_gen.quality.noise import measure_noise
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks.base import Task, tasks
 from vgbench_gen.tasks.presentation import Claim
+from vgbench_gen.tasks.row_evidence import NoiseRecord
 from vgbench_gen.text import lint
 from vgbench_gen.text.render import Phrasing, fill_word, load_phrasings, render
 
@@ -112,20 +113,20 @@ class MadeQuestion:
     """What is shown, in this order."""
     texts: tuple[AnswerableText, ...]
     """One text, or the true and then the false claim of a judgment."""
-    noise_kept: float | None = None
-    """Share of the noise draws that leave the question its answer; None where it was not tested yet."""
+    noise: NoiseRecord | None = None
+    """What the noise test gave; None where it was not tested yet."""
 
-    def measure_noise(self) -> float:
-        """Share of the noise draws that leave the question its answer; see `quality.noise.measure_kept_share`."""
-        if self.noise_kept is not None:
-            return self.noise_kept
+    def measure_noise(self) -> NoiseRecord:
+        """What the noise test gives; see `quality.noise.measure_noise`."""
+        if self.noise is not None:
+            return self.noise
         members, truth = ((), 0) if self.options is None else (self.options.options, self.options.truth)
         claims = None
         if self.plan.question_type == "judgment":
             true, false = (text.claim for text in self.texts)
             claims = (true.value, false.value) if true is not None and false is not None else None
         plan = self.plan
-        return measure_kept_share(self.fact, plan.group_id, plan.question_type, self.task, members, truth, claims)
+        return measure_noise(self.fact, plan.group_id, plan.question_type, self.task, members, truth, claims)
 
 
 def make_question(
@@ -184,7 +185,7 @@ def make_question(
         shown = task.open_ended(fact)
         pictures = shown.pictures
         texts = (replace(fill_words(shown.slots), answer=shown.answer),)
-    made = MadeQuestion(plan, fact, task, options, pictures, texts, _find_known_share(plan))
+    made = MadeQuestion(plan, fact, task, options, pictures, texts, _find_known_noise(plan))
     return _check_question(made, settings) if check else made
 
 
@@ -200,8 +201,8 @@ def _check_question(made: MadeQuestion, settings: QuestionSettings) -> MadeQuest
         if problems:
             raise QuestionRejectedError(f"lint: {problems[0]}")
     if settings.margins == "enforced":
-        made = replace(made, noise_kept=made.measure_noise())
-        if made.noise_kept is not None and made.noise_kept < made.task.gates.noise.kept_min:
+        made = replace(made, noise=made.measure_noise())
+        if made.noise is not None and made.noise.kept < made.task.gates.noise.kept_min:
             raise QuestionRejectedError("noise")
     for text, holds in zip(made.texts, (True, False), strict=False):  # one text, or the true and the false claim
         claim = text.claim
@@ -210,10 +211,10 @@ def _check_question(made: MadeQuestion, settings: QuestionSettings) -> MadeQuest
     return made
 
 
-def _find_known_share(plan: QuestionPlan) -> float | None:
+def _find_known_noise(plan: QuestionPlan) -> NoiseRecord | None:
     """What asking found for the side that is asked from."""
     place = 1 if plan.side else 0
-    return plan.noise_kept[place] if place < len(plan.noise_kept) else None
+    return plan.noise[place] if place < len(plan.noise) else None
 
 
 def _choose_words(plan: QuestionPlan, settings: QuestionSettings) -> Callable[[Mapping[str, str]], AnswerableText]:

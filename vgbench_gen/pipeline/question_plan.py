@@ -12,6 +12,7 @@ from vgbench_gen.core.types import LETTERS, Candidate, Fact, QuestionType
 from vgbench_gen.store.columns import QUESTION_COLUMNS
 from vgbench_gen.store.schema import RecordSchema, Row
 from vgbench_gen.store.shards import read_metadata, read_shard, write_shard
+from vgbench_gen.tasks.row_evidence import NoiseRecord
 
 Key = tuple[str, QuestionType]
 """The group of a fact and the form in which it is asked."""
@@ -23,7 +24,7 @@ QUESTIONS = "questions.parquet"
 class QuestionPlan:
     """One fact in one form, from its fact to the finished row. Each stage fills in the fields that it decides.
 
-    Reading the facts gives the fields up to `counterpart_kind`, asking those up to `noise_kept`, and choosing the
+    Reading the facts gives the fields up to `counterpart_kind`, asking those up to `noise`, and choosing the
     others. A plan is a hundredth of the size of its fact, so the plans of all scenes fit into one process.
     """
 
@@ -38,8 +39,6 @@ class QuestionPlan:
     """Place of the fact in its scene's shard."""
     ask: str = ""
     """Sub-kind of the task."""
-    margin: float = 0.0
-    """The smallest ratio by which the fact passed its gates; difficulty follows from it."""
     value: float = math.nan
     """The answer where it is one number, else NaN."""
     frame: str = ""
@@ -58,9 +57,8 @@ class QuestionPlan:
     option_digests: tuple[str, ...] = ()
     """Digests of the options as printed, in any order, one for each side that can be asked. A set that stood under two
     truths would tell by comparison, so no two facts may share one."""
-    noise_kept: tuple[float, ...] = ()
-    """Shares of the noise draws that leave the question its answer: as the fact is, then from the other side. A side
-    that was not tested is missing."""
+    noise: tuple[NoiseRecord, ...] = ()
+    """What the noise test gave: as the fact is, then from the other side. A side that was not tested is missing."""
 
     difficulty: str = ""
     letter: int | None = None
@@ -74,6 +72,11 @@ class QuestionPlan:
     """Of a redrawing: values of a model, from which options are drawn in place of the fact's own pool."""
     reworded: Mapping[int, Row] = field(default_factory=dict)
     """Of a redrawing: place -> row in its own wording, of the rows whose words a model gave."""
+
+    @property
+    def lead(self) -> float:
+        """By how much its answer leads under noise, in standard deviations; NaN where that was not tested."""
+        return self.noise[0].lead if self.noise else math.nan
 
     @property
     def key(self) -> Key:

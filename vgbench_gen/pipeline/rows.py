@@ -43,7 +43,7 @@ def question_rows(
     # Neither half always comes first: a reader of rows in order would learn the rule.
     if len(texts) > 1 and rng_for(settings.seed, "twin_order", made.plan.group_id).random() < 0.5:
         texts.reverse()
-    noise = _make_noise_record(made) if with_noise else None
+    noise = made.measure_noise() if with_noise else None
     return [_row(made, text, settings, pictures, noise) for text in texts]
 
 
@@ -156,10 +156,6 @@ def _show_evidence(made: MadeQuestion, frame_ids: Sequence[str]) -> dict[str, An
     if made.options is not None:
         found["options"] = [CandidateRecord.make(option) for option in made.options.options]
     return found
-
-
-def _make_noise_record(made: MadeQuestion) -> NoiseRecord:
-    return NoiseRecord(kept=made.measure_noise(), draws=made.task.gates.noise.draws)
 
 
 def _identity(made: MadeQuestion, text: AnswerableText, strategy: str, seed: int) -> tuple[str, ...]:

@@ -87,7 +87,6 @@ QUESTION_COLUMNS = (
     Column("question_type", "string", "`multi-choice`, `judgment` or `open-ended`", "compose"),
     Column("row", "int64", "place of the fact in its file below `facts/`", "compose"),
     Column("ask", "string", "sub-kind of the task", "compose"),
-    Column("margin", "float64", "smallest ratio by which the fact passed its gates", "compose", "ratio"),
     Column("value", "float64", "the answer where it is one number, else NaN", "compose", "as the task"),
     Column("frame", "string", "the first frame that is shown", "compose"),
     Column("draw", "int64", "which of several draws of its options or claims it is asked with", "compose"),
@@ -142,7 +141,7 @@ ITEM_COLUMNS = (
     Column("error_parts", "strings",
            "per option the parts of the answer that it gets wrong, as in `depth+yaw`, empty text for the right one; no "
            "entries where options are no combinations of parts", "compose"),
-    Column("difficulty", "string", "tercile of the smallest margin over the required one", "compose"),
+    Column("difficulty", "string", "tercile of `evidence.noise.lead` within task, sub-kind and form", "compose"),
     Column("licence", "string", "licence id of the scans"),
     Column("schema_version", "int64", "version of this table", "compose"),
 )  # fmt: skip

@@ -12,13 +12,13 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from vgbench_gen.core.noise import SensorNoise
-from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray
+from vgbench_gen.core.types import Candidate, Fact, FloatArray
 
 
 class NoiseTest:
     """The part of a `Task` that the noise test asks. n: draws, m: options.
 
-    A task gives `noisy_values` and `gaps`, or, where options are not told apart by a distance, `best_stays` alone.
+    A task gives `noisy_values` and `gaps`, or `noisy_gaps` alone.
     """
 
     def noisy_values(
@@ -29,11 +29,11 @@ class NoiseTest:
         From its evidence; a computed option has none, and its printed value stands for the exact one. `nan` in a draw
         where it has no value.
         """
-        raise TypeError(f"{type(self).__name__} has no noisy values; its `best_stays` says all")
+        raise TypeError(f"{type(self).__name__} has no noisy values; its `noisy_gaps` says all")
 
     def gaps(self, values: FloatArray, options: Sequence[Candidate], about: Candidate, fact: Fact) -> FloatArray:
         """(m, n) how far each option, as printed, is from each of `noisy_values(about)`, in the task's own measure."""
-        raise TypeError(f"{type(self).__name__} has no gaps; its `best_stays` says all")
+        raise TypeError(f"{type(self).__name__} has no gaps; its `noisy_gaps` says all")
 
     def claim_errors(self, values: FloatArray, claimed: FloatArray, fact: Fact) -> FloatArray | None:
         """(n,) error of a claim over the tolerance its text states, were each of `values` (n, ...) the truth; <= 1
@@ -44,7 +44,7 @@ class NoiseTest:
         """Places of the options that might have been asked about instead of the truth, the truth among them."""
         return list(range(len(options)))
 
-    def best_stays(
+    def noisy_gaps(
         self,
         fact: Fact,
         options: Sequence[Candidate],
@@ -52,18 +52,18 @@ class NoiseTest:
         noise: SensorNoise,
         rng: np.random.Generator,
         count: int,
-    ) -> BoolArray:
-        """(count,) whether the option at `truth` is nearest of all to the perturbed truth, in each draw."""
+    ) -> FloatArray:
+        """(m, count) how far each option is from what would be right, were the option at `truth` the true one; smaller
+        is better."""
         about = options[truth]
-        return is_nearest(self.gaps(self.noisy_values(fact, about, noise, rng, count), options, about, fact), truth)
+        return self.gaps(self.noisy_values(fact, about, noise, rng, count), options, about, fact)
 
 
-def is_nearest(gaps: FloatArray, truth: int) -> BoolArray:
-    """(n,) whether row `truth` of gaps (m, n) is smaller than all others; never where it is `nan`."""
+def measure_leads(gaps: FloatArray, truth: int) -> FloatArray:
+    """(n,) by how much row `truth` of gaps (m, n) is smaller than all others; NaN where it is NaN itself."""
     others = np.where(np.isnan(gaps), np.inf, gaps)
     others[truth] = np.inf
-    closest: BoolArray = gaps[truth] < others.min(axis=0)
-    return closest
+    return np.asarray(others.min(axis=0) - gaps[truth])
 
 
 def perturb_motions(motion: FloatArray, noise: SensorNoise, rng: np.random.Generator, n: int) -> FloatArray:

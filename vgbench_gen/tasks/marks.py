@@ -24,7 +24,6 @@ from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.drawing import COLORS
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _balance
-from vgbench_gen.tasks._noise import is_nearest
 from vgbench_gen.tasks._objects import TARGETS_APART_M
 from vgbench_gen.tasks.base import add_margins, reject
 from vgbench_gen.tasks.evidence import FactEvidence
@@ -280,7 +279,7 @@ class MarksTask(EvidenceTask):
         """The image fixes which of the places is the extreme one."""
         return [truth]
 
-    def best_stays(
+    def noisy_gaps(
         self,
         fact: Fact,
         options: Sequence[Candidate],
@@ -288,11 +287,11 @@ class MarksTask(EvidenceTask):
         noise: SensorNoise,
         rng: np.random.Generator,
         count: int,
-    ) -> BoolArray:
-        """(count,) whether the truth stays extreme when every place is measured with errors of its own."""
+    ) -> FloatArray:
+        """See `NoiseTest`: the score itself, every place being measured with errors of its own."""
         stored = [self.candidate_evidence.of(option) for option in options]
         scores = np.array([self.value(self.disturb(seen, noise, rng, count)) for seen in stored])
-        return is_nearest(-scores if self.is_highest(fact.ask) else scores, truth)
+        return -scores if self.is_highest(fact.ask) else scores
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """Every place that is an option, with its score."""

@@ -73,6 +73,9 @@ class NoiseRecord(Evidence):
     """Share of the draws that left the question its answer."""
     draws: int
     """Perturbations that were tried."""
+    lead: float
+    """By how much the right answer leads the next one, or stays within its tolerance: median over the draws, in
+    standard deviations of the noise."""
 
     @property
     def described(self) -> str:

@@ -13,13 +13,13 @@ import numpy as np
 from pydantic import Strict
 
 from vgbench_gen.core.noise import SensorNoise
-from vgbench_gen.core.types import BoolArray, Camera, Candidate, Fact, FloatArray, QuestionType, Rejected
+from vgbench_gen.core.types import Camera, Candidate, Fact, FloatArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.geometry import poses, projection, visibility
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _poses
-from vgbench_gen.tasks._noise import is_nearest, measure_mean_gaps_m, perturb_motions
+from vgbench_gen.tasks._noise import measure_mean_gaps_m, perturb_motions
 from vgbench_gen.tasks._pairs import PairTable, Problem, TwoViewEvidence, collect_poses, get_pair_table, thin_rows
 from vgbench_gen.tasks.base import add_margins, reject, tasks
 from vgbench_gen.tasks.evidence import FactEvidence, Points, PosesEvidence, StoredCamera
@@ -277,7 +277,7 @@ class ViewAfterMotion(MotionTask):
         points_m, seen = SourceEvidence.of(fact).points_m, ViewEvidence.of(fact.truth_candidate).seen_points
         return points_m if seen is None else points_m[[k for k in seen if 0 <= k < len(points_m)]]
 
-    def best_stays(
+    def noisy_gaps(
         self,
         fact: Fact,
         options: Sequence[Candidate],
@@ -285,14 +285,14 @@ class ViewAfterMotion(MotionTask):
         noise: SensorNoise,
         rng: np.random.Generator,
         count: int,
-    ) -> BoolArray:
-        """(count,) whether the printed motion stays nearest to the one that leads to the true image, when all images
-        were taken from places a little elsewhere."""
+    ) -> FloatArray:
+        """See `NoiseTest`: from the printed motion to the one that leads to each image, meters, when all images were
+        taken from places a little elsewhere."""
         motions = [self.read_motion(fact, option) for option in options]
         noisy = np.concatenate([perturb_motions(motion, noise, rng, count) for motion in motions])
         points = thin_rows(SourceEvidence.of(fact).points_m, _NOISE_POINTS)
         gaps_m = measure_mean_gaps_m(noisy, options[truth].value[None], points)
-        return is_nearest(gaps_m.reshape(len(options), count), truth)
+        return gaps_m.reshape(len(options), count)
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """The source, then the candidates in the order of the options."""
