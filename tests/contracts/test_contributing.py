@@ -31,7 +31,7 @@ def test_entry_points_are_those_that_are_looked_up() -> None:
     assert stated == {kind: (one.package.replace(".", "/"), one.group) for kind, one in KINDS.items()}
     used = [tomllib.loads(path.read_text("utf-8"))["project"] for path in EXAMPLES.glob("*/pyproject.toml")]
     groups = {group for project in used for group in project["entry-points"]}
-    assert groups == {one.group for kind, one in KINDS.items() if kind != "tool"}  # that of docs/agent.md is one
+    assert groups == {one.group for one in KINDS.values()}
 
 
 @pytest.mark.parametrize(
