@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,6 +40,24 @@ def test_entry_points_are_those_that_are_looked_up() -> None:
 )
 def test_files_that_they_name_are_there(path: str) -> None:
     assert (ROOT / path).exists()
+
+
+@pytest.mark.parametrize(
+    ("page", "file"),
+    [
+        ("add-a-kind.md", "kinds/wider_object.py"),
+        ("add-a-kind.md", "kinds/wider_object.toml"),
+        ("add-a-backend.md", "backend/vgbench_program.py"),
+    ],
+)
+def test_what_a_guide_shows_stands_in_the_example(page: str, file: str) -> None:
+    """Every line that is not cut short, without its comment."""
+    language, whole = {".py": "python", ".toml": "toml"}[Path(file).suffix], (EXAMPLES / file).read_text("utf-8")
+    blocks = re.findall(rf"```{language}\n(.*?)```", (ROOT / "docs/howto" / page).read_text("utf-8"), re.DOTALL)
+    lines = [line.split("  #")[0].rstrip() for block in blocks for line in block.splitlines()]
+    shown = [line for line in lines if line and not re.search(r"…|\.\.\.|^ +said = |Answer\(said", line)]
+    assert len(shown) >= 2
+    assert not [line for line in shown if f"{line}\n" not in whole]
 
 
 @pytest.mark.parametrize("page", PAGES[2:], ids=lambda page: page.stem)
