@@ -1,4 +1,4 @@
-"""The kinds of question in `examples/`, registered for as long as a test needs them."""
+"""The kinds of question in `examples/kinds`, registered for as long as a test needs them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vgbench_gen.core import gates
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.text import render
 
-FOLDER = Path(__file__).resolve().parents[1] / "examples"
+FOLDER = Path(__file__).resolve().parents[1] / "examples" / "kinds"
 EXAMPLES = sorted(path.stem for path in FOLDER.glob("*.py"))
 
 

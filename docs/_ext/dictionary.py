@@ -48,10 +48,13 @@ TYPES = {
 
 
 def render_markdown() -> str:
-    """The whole page."""
-    parts = [HEAD]
+    """The whole page; what a column of another table shares with items is not said again."""
+    parts, items = [HEAD], {(column.name, column.meaning) for column in ITEM_COLUMNS}
     for title, intro, columns in SECTIONS:
-        rows = ["| column, type | meaning |", "|---|---|", *render_rows(columns)]
+        same = [column for column in columns if columns is not ITEM_COLUMNS and (column.name, column.meaning) in items]
+        rows = ["| column, type | meaning |", "|---|---|", *render_rows([c for c in columns if c not in same])]
+        if same:
+            intro += f" As in items: {', '.join(f'`{column.name}`' for column in same)}."
         parts.append(f"## {title}\n\n{intro}{list_measured(columns)}\n\n" + "\n".join(rows) + "\n")
     return "\n".join(parts)
 

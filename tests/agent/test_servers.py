@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import re
 import socket
 import struct
 import subprocess
@@ -478,10 +477,9 @@ def test_the_tier_named_first_gives_the_tool_and_no_server_replaces_what_needs_n
     assert not any(tool.tier == "remote" for tool in choose_tools(("classical",), remote=remote))
 
 
-def test_the_server_of_the_guide_works() -> None:
-    guide = (Path(__file__).parents[2] / "docs" / "agent.md").read_text("utf-8")
-    code = next(block for block in re.findall(r"```python\n(.*?)```", guide, re.DOTALL) if "class Expert" in block)
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as program:
+def test_the_server_of_the_examples_works() -> None:
+    expert = Path(__file__).parents[2] / "examples" / "tool_server" / "expert.py"
+    with subprocess.Popen([sys.executable, expert], stdout=subprocess.PIPE, text=True) as program:
         assert program.stdout is not None
         try:
             tools = connect({"mine": RemoteServer(url=program.stdout.readline().strip())})

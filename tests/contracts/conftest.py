@@ -22,7 +22,7 @@ tasks = ["relative_depth", "metric_depth", "homography_to_matrix"]
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Folders that the packages of CONTRIBUTING.md were used in."""
+    """Folders that the packages of `examples/` were used in."""
 
     home: Path
     told: dict[str, Told]
@@ -51,7 +51,7 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Outside:
     """Build from a sequence that only the loader from outside reads, and give the result to every verb."""
     home = tmp_path_factory.mktemp("outside")
     scenes, build, far, other = (home / name for name in ("scenes", "build", "far", "other"))
-    for package in ("vgbench-tum", "vgbench-far-apart"):
+    for package in ("loader", "strategy"):
         install(package, home / "site")
     write_sequence(scenes)
     (home / "recipe.toml").write_text(RECIPE)

@@ -1,10 +1,9 @@
-"""Packages from outside: the code blocks of CONTRIBUTING.md, installed by entry point and run through the verbs."""
+"""Packages from outside: those of `examples/`, installed by entry point and run through the verbs."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 import tomllib
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-_BLOCK = re.compile(r"^```(\w+) title=\"([^\"]+)\"\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+EXAMPLES = ROOT / "examples"
 
 # One process for many verbs: what takes long is importing.
 _DRIVER = """
@@ -29,16 +28,11 @@ for line in sys.stdin:
 """
 
 
-def blocks() -> dict[str, str]:
-    """Path -> text of every titled code block of CONTRIBUTING.md."""
-    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-    return {path: body for _, path, body in _BLOCK.findall(text)}
-
-
-def install(package: str, site: Path) -> None:
-    """Put a package of CONTRIBUTING.md into a folder that Python imports from, as pip would."""
-    inside = {path: text for path, text in blocks().items() if path.startswith(f"{package}/")}
-    install_files({path.removeprefix(f"{package}/"): text for path, text in inside.items()}, site)
+def install(example: str, site: Path) -> None:
+    """Put a package of `examples/` into a folder that Python imports from, as pip would."""
+    folder = EXAMPLES / example
+    paths = [path for path in folder.rglob("*") if path.suffix in (".py", ".toml")]
+    install_files({path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in paths}, site)
 
 
 def install_files(files: dict[str, str], site: Path) -> None:

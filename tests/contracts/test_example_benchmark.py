@@ -28,7 +28,7 @@ pytestmark = pytest.mark.timeout(600)
 def vgbench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     """The program where the package is installed."""
     site = tmp_path_factory.mktemp("site")
-    install("vgbench-yes-no", site)
+    install("benchmark", site)
     with started(site) as program:
         yield program
 
@@ -109,7 +109,7 @@ def test_what_was_mistaken_is_said(vgbench: Program, tmp_path: Path) -> None:
 
 
 def test_rules_that_an_export_cannot_carry_are_refused(tmp_path: Path) -> None:
-    install("vgbench-yes-no", tmp_path / "site")
+    install("benchmark", tmp_path / "site")
     rules = tmp_path / "site" / "vgbench_yes_no" / "rules.py"
     rules.write_text(rules.read_text().replace("import ScoringRules", "import ScoringRules\nimport pydantic"))
     call: list[str | Path] = ["export", write(tmp_path), *BENCHMARK, "--to", "lmms-eval", "--out", tmp_path / "export"]

@@ -1,4 +1,4 @@
-"""The package in `examples/`, installed by its entry points: its kinds go through every verb, without an edit here."""
+"""The package in `examples/kinds`, installed by its entry points: its kinds go through every verb without an edit."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import vgbench_gen
-from tests.contracts.outside import Told, install_files, started
-from tests.example_kinds import EXAMPLES, FOLDER
+from tests.contracts.outside import Told, install, started
+from tests.example_kinds import EXAMPLES
 from vgbench_gen.core.types import Item
 
 pytestmark = pytest.mark.timeout(600)  # whole builds, on machines that may be busy
@@ -41,7 +41,7 @@ class Built:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory, raw_room: Path) -> Built:
     home = tmp_path_factory.mktemp("examples")
-    install_files({path.name: path.read_text("utf-8") for path in FOLDER.glob("*.*")}, home / "site")
+    install("kinds", home / "site")
     (home / "recipe.toml").write_text(RECIPE)
     (home / "wrong.toml").write_text(RECIPE.replace("min =", "least ="))
     out, room, one = home / "build", raw_room / "ca1m", ["--workers", "1"]

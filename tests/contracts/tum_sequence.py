@@ -1,4 +1,4 @@
-"""The rendered room as a sequence of TUM RGB-D, with the intrinsics that the loader of CONTRIBUTING.md expects."""
+"""The rendered room as a sequence of TUM RGB-D, with the intrinsics that the loader of `examples/` expects."""
 
 from __future__ import annotations
 

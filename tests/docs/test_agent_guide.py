@@ -1,4 +1,4 @@
-"""What docs/agent.md tells to do works: the scripted core, the tool in one file, run in a process of its own."""
+"""What docs/agent.md tells to do works: the scripted core, the tool of `examples/tool` in a process of its own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from tests.agent.cores import IMAGE, without_processes
-from tests.contracts.outside import install_files
+from tests.contracts.outside import install
 from vgbench_gen.backends.base import ImagePart, Message, Settings, TextPart
 from vgbench_gen.backends.spec import open_backend
 from vgbench_gen.cli.main import main
@@ -47,8 +47,8 @@ def test_the_scripted_core_of_the_guide_answers_every_question(tmp_path: Path, w
     assert asyncio.run(ask_thrice()) == ["(A)"] * 3
 
 
-def test_the_tool_of_the_guide_is_one_file(tmp_path: Path) -> None:
-    install_files({name: BLOCKS[name] for name in ("brightness.py", "pyproject.toml")}, tmp_path)
+def test_the_tool_of_the_examples_is_one_file(tmp_path: Path) -> None:
+    install("tool", tmp_path)
     (tmp_path / "photo.jpg").write_bytes(IMAGE)
     code = (
         "from vgbench_gen.cli.main import main\n"

@@ -29,7 +29,6 @@ NEEDS = {
     "the network",
     "a cluster",
     "a person",
-    "a client",
     "other files",
     "another program",
     "torch",

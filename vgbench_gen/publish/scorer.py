@@ -98,7 +98,7 @@ def _check_portable(rules: str, modules: dict[str, Path]) -> dict[str, Path]:
             raise ConfigError(
                 f"export: found {name} imported by {by}; expected rules that need numpy and "
                 f"{_PACKAGE}.evaluation.scoring alone, because the export carries them. Put the class of the scoring "
-                "rules into a module of its own (CONTRIBUTING.md, Add a benchmark)."
+                "rules into a module of its own (docs/howto/add-a-benchmark.md)."
             )
     return modules
 
