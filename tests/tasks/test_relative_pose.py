@@ -19,6 +19,7 @@ from tests.tasks.two_view_scenes import (
     with_pictures,
     with_truth_value,
 )
+from vgbench_gen.core.errors import TooFewOptionsError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Camera, Fact, FloatArray
@@ -284,7 +285,10 @@ def test_no_rank_of_size_tells_the_truth(monkeypatch: pytest.MonkeyPatch) -> Non
     larger, seen = Counter[str](), 0
     for seed in range(36):
         for fact in drawn(TASK, view, seed, limit=3)[0]:
-            options = options_of(fact, seed)
+            try:
+                options = options_of(fact, seed)
+            except TooFewOptionsError:  # asked by claims alone
+                continue
             right = fact.truth_candidate.value
             both = next(o for o, w in zip(options.options, list_wrong_parts(options), strict=True) if "+" in w)
             larger["turn"] += float(np.trace(right[:, :3])) < float(np.trace(both.value[:, :3]))
@@ -292,6 +296,18 @@ def test_no_rank_of_size_tells_the_truth(monkeypatch: pytest.MonkeyPatch) -> Non
             seen += 1
     assert seen > 80
     assert all(abs(larger[part] / seen - 0.5) < 0.17 for part in ("turn", "shift"))  # three standard deviations
+
+
+def test_motions_without_a_set_of_options_are_asked_by_claims(monkeypatch: pytest.MonkeyPatch) -> None:
+    view = room_view()
+    facts, _ = drawn(TASK, view, limit=3)
+    assert all(TASK.with_drawn_truth(fact, rng_for(0)) is not None for fact in facts)  # those with sets come first
+    monkeypatch.setattr(RelativePose, "with_drawn_truth", lambda *_: None)
+    facts, _ = drawn(TASK, view, limit=3)
+    assert len(facts) == 3
+    for fact in facts:
+        assert TASK.agreement(TASK.recheck(fact, view), fact) <= 1
+        assert TASK.claim_pair(with_pictures(fact, view), rng_for(0)) is not None
 
 
 def test_a_factorial_set_turned_around_is_none_and_its_partner_draws_its_own() -> None:

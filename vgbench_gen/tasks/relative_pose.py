@@ -109,7 +109,7 @@ class RelativePose(MotionTask):
     """See the module. Values are (3, 4) [R|t], second_from_first, as printed."""
 
     name = "relative_pose"
-    version = 4
+    version = 5
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice")
     counterpart_kind = "inverse"
     partner_draws = ("factorial",)  # turned around, two rotations and two translations are two and four
@@ -131,27 +131,37 @@ class RelativePose(MotionTask):
     category_origin: ClassVar[Mapping[str, str]] = dict.fromkeys(formats, "pose_estimation_vqa")
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
-        """One fact per unordered pair; every proposed pair is a fact or a reject."""
+        """One fact per unordered pair; every proposed pair is a fact or a reject. Those without a set of options are
+        asked by claims alone, where the others are too few."""
         table = get_pair_table(view)
         proposed = table.propose_pairs(view.gates.pair, rng)
         either_way = np.array([pair for i, j in proposed for pair in ((i, j), (j, i))], dtype=np.int64).reshape(-1, 2)
         used: list[tuple[int, int]] = []
         made: dict[tuple[int, int], Candidate] = {}
-        attempts = 0
-        for first, second in proposed:
-            if len(used) >= limit or attempts >= 6 * limit:
-                return
-            attempts += 1
+        alone: list[tuple[str, list[tuple[int, int]], Problem]] = []
+        for first, second in proposed[: 6 * limit]:
+            if len(used) >= limit:
+                break
             key = f"{view.frames[first].id}-{view.frames[second].id}"
             problem = self._find_problem(table, first, second, view)
             if problem is not None:
                 yield reject(self, view, key, *problem)
                 continue
             seed = (first, second) if rng.random() < 0.5 else (second, first)
-            draft = self._make_draft(
-                table, view, self._choose_pool(table, either_way, seed, view, rng), used, made, rng
-            )
-            yield reject(self, view, key, *draft) if isinstance(draft, tuple) else draft
+            pool = self._choose_pool(table, either_way, seed, view, rng)
+            draft = self._make_draft(table, view, pool, used, made, rng)
+            if isinstance(draft, Fact):
+                yield draft
+            elif draft[0] in ("few_alike", "no_option_set"):
+                alone.append((key, pool, draft))
+            else:
+                yield reject(self, view, key, *draft)
+        for key, pool, problem in alone:
+            if len(used) < limit:
+                again = self._make_draft(table, view, pool, used, made, rng, sets=False)
+                yield reject(self, view, key, *again) if isinstance(again, tuple) else again
+            else:
+                yield reject(self, view, key, *problem)
 
     def _find_problem(self, table: PairTable, i: int, j: int, view: SceneView) -> Problem | None:
         gates, turn, shift = self.limits, float(table.rotation_deg[i, j]), float(table.baseline_m[i, j])
@@ -187,8 +197,10 @@ class RelativePose(MotionTask):
         used: list[tuple[int, int]],
         made: dict[tuple[int, int], Candidate],
         rng: np.random.Generator,
+        sets: bool = True,
     ) -> Fact | Problem:
-        if len(pool) < 4:
+        """sets: whether there must be a set of options."""
+        if sets and len(pool) < 4:
             return "few_alike", float(len(pool)), 4.0
         eligible = np.array([not table.is_taken(i, j, used) for i, j in pool])
         if not eligible.any():
@@ -197,7 +209,12 @@ class RelativePose(MotionTask):
             if (i, j) not in made:
                 made[i, j] = self._make_candidate(table, i, j)
         fact = self.new_fact(view, tuple(made[pair] for pair in pool))
-        drawn = self.with_drawn_truth(fact, rng, eligible)
+        drawn: Fact | None
+        if sets:
+            drawn = self.with_drawn_truth(fact, rng, eligible)
+        else:
+            k = int(rng.choice(np.flatnonzero(eligible)))
+            drawn = replace(fact, truth=k, second_value=fact.candidates[k].value)
         if drawn is None:
             return "no_option_set", float(len(pool)), 4.0
         i, j = pool[drawn.truth]
