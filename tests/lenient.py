@@ -6,8 +6,9 @@ from vgbench_gen.core.gates import Gates, TaskGates
 
 
 def without_lines(gates: Gates) -> Gates:
-    """The same gates, but cameras are asked about whatever the lines of an image say."""
-    return Gates.model_validate(gates.model_dump() | {"camera_parameters": {"undecided_max": 1e9}})
+    """The same gates, but cameras are asked about in all kinds, whatever the lines of an image say."""
+    own = {"undecided_max": 1e9, "centres_of_frame": 1}
+    return Gates.model_validate(gates.model_dump() | {"camera_parameters": own})
 
 
 def replace_section(gates: Gates, own: TaskGates) -> Gates:

@@ -19,11 +19,11 @@ MOST_LINES = {
     "geometry": (1335, 1300),
     "scenes": (6415, 6000),
     "store": (2766, 2450),  # crops and warps of one sharpness
-    "tasks": (11114, 8700),  # relative poses without a set are asked by claims
+    "tasks": (11109, 8700),  # relative poses without a set are asked by claims
     "distractors": (872, 700),
     "text": (1915, 1700),  # contexts of standard clauses
     "pipeline": (5543, 4600),  # facts shared out among the forms
-    "quality": (5014, 4300),  # the lead under noise
+    "quality": (5022, 4300),  # the lead under noise
     "samples": (7508, 7000),  # maps of a lens in bands; grain in bands
     "evaluation": (15101, 11000),
     "agent": (7499, 6300),

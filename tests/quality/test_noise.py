@@ -21,9 +21,9 @@ from vgbench_gen.core.types import Candidate, Fact, FloatArray, Item
 from vgbench_gen.geometry.poses import rotation_angle_deg
 from vgbench_gen.pipeline.ask import ask_facts_at_hand
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.quality.noise import LEAD_MAX, measure_item_noise, measure_noise
+from vgbench_gen.quality.noise import LEAD_MAX, measure_item_noise, measure_leads, measure_noise
 from vgbench_gen.quality.verify import verify_item
-from vgbench_gen.tasks._noise import measure_leads, perturb_motions
+from vgbench_gen.tasks._noise import perturb_motions
 from vgbench_gen.tasks.base import Task, tasks
 from vgbench_gen.tasks.row_evidence import rebuild_fact
 

@@ -319,6 +319,8 @@ def test_kinds_take_turns_up_to_the_limit(view: SceneView) -> None:
     assert [fact.ask in ("cx", "cy") for fact in facts] == [False, True] * len(view.frames)
     assert len({fact.ask for fact in facts}) == len(facts)
     assert len(measure_task(LENIENT, view, 5, 1)[0]) == 1
+    without = CameraParameters(Gates.model_validate({"camera_parameters": {"undecided_max": 1e9}}))
+    assert not {fact.ask for fact in measure_task(without, view, 5, 4)[0]} & {"cx", "cy"}
 
 
 def test_fewer_frames_are_looked_at_than_facts_wanted() -> None:

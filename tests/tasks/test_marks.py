@@ -18,8 +18,8 @@ from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import Fact, FloatArray, Rejected
 from vgbench_gen.distractors.base import set_problem, strategies
 from vgbench_gen.pipeline.measure import measure_task
+from vgbench_gen.quality.noise import measure_leads
 from vgbench_gen.scenes.view import SceneView, ViewFrame
-from vgbench_gen.tasks._noise import measure_leads
 from vgbench_gen.tasks._regions import find_frame_regions
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.evidence import Evidence

@@ -13,7 +13,6 @@ import numpy as np
 
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, Item, QuestionType
-from vgbench_gen.tasks._noise import measure_leads
 from vgbench_gen.tasks.base import Task
 from vgbench_gen.tasks.row_evidence import NoiseRecord, RowEvidence
 
@@ -74,6 +73,13 @@ def measure_noise(
         for k in task.could_be_true(fact, options, truth)
     }
     return _sum_up([*truths, *leads.values()], [*truths, leads[truth]])
+
+
+def measure_leads(gaps: FloatArray, truth: int) -> FloatArray:
+    """(n,) by how much row `truth` of gaps (m, n) is smaller than all others; NaN where it is NaN itself."""
+    others = np.where(np.isnan(gaps), np.inf, gaps)
+    others[truth] = np.inf
+    return np.asarray(others.min(axis=0) - gaps[truth])
 
 
 def _sum_up(tested: Sequence[FloatArray], asked: Sequence[FloatArray]) -> NoiseRecord:

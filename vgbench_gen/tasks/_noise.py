@@ -59,13 +59,6 @@ class NoiseTest:
         return self.gaps(self.noisy_values(fact, about, noise, rng, count), options, about, fact)
 
 
-def measure_leads(gaps: FloatArray, truth: int) -> FloatArray:
-    """(n,) by how much row `truth` of gaps (m, n) is smaller than all others; NaN where it is NaN itself."""
-    others = np.where(np.isnan(gaps), np.inf, gaps)
-    others[truth] = np.inf
-    return np.asarray(others.min(axis=0) - gaps[truth])
-
-
 def perturb_motions(motion: FloatArray, noise: SensorNoise, rng: np.random.Generator, n: int) -> FloatArray:
     """(n, 3, 4) a motion [R|t] with errors of its second camera's pose, which turn and shift that camera's frame."""
     turns, shifts = draw_pose_errors(noise, rng, n)

@@ -25,6 +25,7 @@ MARGINS = {  # `docs/constants.md#camera-parameters` gives the reasons
     "principal_gap_min": 0.12,
     "principal_off_centre_min": 0.13,
     "undecided_max": 0.5,
+    "centres_of_frame": 0,
 }
 
 

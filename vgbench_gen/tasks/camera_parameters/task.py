@@ -54,7 +54,7 @@ class CameraParameters(ScalarTask):
     """See the module. `unit` is left empty: pixels or degrees, by `ask` (`unit_for`)."""
 
     name = "camera_parameters"
-    version = 5
+    version = 6
     asks = tuple(ASK_AXIS)
     category, subcategory = "Camera and Image Transformation", "3D Camera Pose"
     category_origin: ClassVar[Mapping[str, str]] = dict.fromkeys(ScalarTask.formats, "camera_param_vqa_pairs")
@@ -79,11 +79,12 @@ class CameraParameters(ScalarTask):
     # --- measuring -------------------------------------------------------------------------------------------------
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
-        """Of each frame one fact on its focal length or field of view and one on its principal point, of the frames of
-        a short capture two each; no more frames are looked at than would give the facts if every one did. Kinds take
-        turns in random order."""
+        """Of each frame one fact on its focal length or field of view and, where `centres_of_frame` is 1, one on its
+        principal point, of the frames of a short capture two each; no more frames are looked at than would give the
+        facts if every one did. Kinds take turns in random order."""
         made, frames = 0, view.distinct_frames(rng)
-        orders = [rng.permutation([ask for ask in self.asks if (ask in CENTRES) is centre]) for centre in (False, True)]
+        kinds = (False, True) if self.limits.centres_of_frame else (False,)
+        orders = [rng.permutation([ask for ask in self.asks if (ask in CENTRES) is centre]) for centre in kinds]
         segments: dict[int, FloatArray] = {}
         told: set[tuple[str, float]] = set()
         for look in range(min(-(-limit // len(orders)), 2 * len(frames))):
