@@ -28,7 +28,9 @@ def outcomes(
     kind: jobs.Kind, name: str, task: str, credit: list[float], read: bool = True, allowed_because: str = ""
 ) -> list[SolverOutcome]:
     return [
-        SolverOutcome(kind, name, task, "multi-choice", f"i{k:03d}", f"s{k % 20}", c, 0.25, read, allowed_because)
+        SolverOutcome(
+            kind, name, task, "multi-choice", f"i{k:03d}", f"s{k % 20}", c, 0.25, read, allowed_because, f"s{(k + 1) % 20}"
+        )
         for k, c in enumerate(credit)
     ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby, pairwise
 from typing import Literal
@@ -73,6 +73,8 @@ class SolverOutcome:
     """False where the text held no numbers in a known wording; the credit is then that of a guess."""
     allowed_because: str = ""
     """Of an image rule that may answer: why; see `ImageRule`."""
+    shown: str = ""
+    """Of a wrong image: the scene that it shows."""
 
 
 def plan(
@@ -154,7 +156,8 @@ def _run_solvers(job: SolverJob, shown: Sequence[tuple[Image, ...]]) -> Iterator
             yield _make_outcome("solver", solver.name, solver.score, question, images)
         for k, question in enumerate(job.questions):
             for other in _choose_other_questions(job.questions, shown, k):
-                yield _make_outcome("wrong image", solver.name, solver.score, question, shown[other])
+                outcome = _make_outcome("wrong image", solver.name, solver.score, question, shown[other])
+                yield replace(outcome, shown=job.questions[other].scene)
 
 
 def _choose_other_questions(questions: Sequence[Question], shown: Sequence[tuple[Image, ...]], k: int) -> list[int]:

@@ -41,7 +41,9 @@ def _measure(
 ) -> tuple[Finding, Clusters, FloatArray, FloatArray]:
     first = outcomes[0]
     credit, chance = (np.array([getattr(o, name) for o in outcomes]) for name in ("credit", "chance"))
-    clusters = Clusters([o.scene for o in outcomes], rng_for(seed, "solvers", first.kind, first.task, first.form))
+    rng = rng_for(seed, "solvers", first.kind, first.task, first.form)
+    shown = [o.shown for o in outcomes] if first.kind == "wrong image" else None
+    clusters = Clusters([o.scene for o in outcomes], rng, shown=shown)
     line = replace(line, name=first.name, task=first.task, form=first.form, needed=_FEWEST)
     unread = sum(not o.read for o in outcomes)
     detail = f"{unread} not read (wording unknown), counted as guesses" if unread else ""
