@@ -21,7 +21,7 @@ import numpy as np
 from bench.read_text import FOLDS, bound, choose, split_scenes
 from vgbench_gen.core.types import ColorArray, FloatArray, IntArray
 from vgbench_gen.quality.questions import Question, read_question
-from vgbench_gen.quality.solvers.jobs import look
+from vgbench_gen.quality.solvers import look
 from vgbench_gen.store.dataset import Dataset, load
 from vgbench_gen.store.drawing import StrokeSizes
 from vgbench_gen.tasks.solving import Image, Unread, VisibleQuestion

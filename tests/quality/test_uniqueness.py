@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.quality.text_questions import question
 from tests.store.examples import textured
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import FloatArray
@@ -30,9 +31,14 @@ def pose(x_m: float, turn_deg: float = 0.0) -> FloatArray:
 
 
 def sight(name: str, frames: dict[str, FloatArray], **changes: object) -> ItemAppearance:
-    base = ItemAppearance(name, f"group {name}", "task", "", "scannet", "scene0000_00", tuple(sorted(frames)), frames,
-                          {}, f"target {name}", (float(len(name)), float(ord(name[0]))), False)  # fmt: skip
+    asked = question(name, scene="scannet/scene0000_00")
+    answer = float(len(name)), float(ord(name[0]))
+    base = ItemAppearance(asked, tuple(sorted(frames)), frames, {}, f"target {name}", answer, False)
     return replace(base, **changes)  # type: ignore[arg-type]
+
+
+def renamed(sight: ItemAppearance, **changes: object) -> ItemAppearance:
+    return replace(sight, question=replace(sight.question, **changes))  # type: ignore[arg-type]
 
 
 def count(found: dict[str, list[str]], name: str) -> int:
@@ -51,10 +57,10 @@ def test_pairs_of_frames_are_compared_in_both_orders() -> None:
     half = sight("c", {"5": pose(0.05), "6": pose(2)}, pair_is_target=True)
     assert count(find_near_duplicates([a, turned], Gates()), "pose") == 1
     assert count(find_near_duplicates([a, half], Gates()), "pose") == 0
-    assert count(find_near_duplicates([a, replace(a, id="d", group="another")], Gates()), "target") == 1
+    assert count(find_near_duplicates([a, renamed(a, id="d", group="another")], Gates()), "target") == 1
     # Twins and other forms of one truth are no duplicates of it; nor are other scenes and tasks.
-    assert count(find_near_duplicates([a, replace(a, id="d")], Gates()), "target") == 0
-    assert count(find_near_duplicates([a, replace(turned, scene_id="other")], Gates()), "pose") == 0
+    assert count(find_near_duplicates([a, renamed(a, id="d")], Gates()), "target") == 0
+    assert count(find_near_duplicates([a, renamed(turned, scene="other")], Gates()), "pose") == 0
 
 
 def test_what_looks_alike_and_has_one_answer() -> None:

@@ -137,7 +137,7 @@ class Clusters:
         residual = excess - excess.mean()
         squares = [float((np.bincount(group, residual) ** 2).sum()) for group in self._groupings]
         if len(self._shown):
-            touched = sum(np.bincount(group, residual, self.count) for group in (self.index, self._shown))
+            touched = np.bincount(self.index, residual, self.count) + np.bincount(self._shown, residual, self.count)
             squares.append(float((touched**2).sum()) - squares[-1])
         return float(np.sqrt(max(squares) * self.count / (self.count - 1)))
 

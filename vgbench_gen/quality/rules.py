@@ -50,15 +50,13 @@ def audit_rules(questions: Sequence[Question], seed: int, rows: LearnerRows | No
             credits |= _credit_ranks(name, values, rows.seen.there, truth)
     credits = {name: credit for name, credit in credits.items() if not np.isnan(credit).all()}
     line = Finding("rule", task=task, form=form, n=len(questions), needed=NEEDED)
-    chance = np.array([q.chance for q in questions])
-    return judge_best(line, credits, chance, [q.id for q in questions], group.tolist(), POINTS, seed)
+    return judge_best(line, credits, questions, group.tolist(), POINTS, seed)
 
 
 def judge_best(
     line: Finding,
     credits: Mapping[str, FloatArray],
-    chance: FloatArray,
-    ids: Sequence[str],
+    questions: Sequence[Question],
     scenes: Sequence[int] | Sequence[str],
     points: float,
     seed: int,
@@ -69,23 +67,21 @@ def judge_best(
     Args:
         line: kind, task, form and how many questions are needed.
         credits: rule -> (n,) credits on the questions, NaN where it says nothing.
-        chance: (n,) the credits of guessing.
-        ids: of the questions.
+        questions: n, in the same order.
         scenes: of the questions.
         points: over chance that are allowed.
         seed: of intervals and signs.
     """
     if not credits:
         return replace(line, verdict="not judged")
-    rng = rng_for(seed, line.kind, line.task, line.form)
+    rng, chance = rng_for(seed, line.kind, line.task, line.form), np.array([q.chance for q in questions])
     clusters, names = Clusters(scenes, rng), sorted(credits)
     table = np.stack([np.where(np.isnan(credits[name]), chance, credits[name]) for name in names])
     p, means = clusters.test_rules(table - chance, rng), table.mean(axis=1)
     best = max(range(len(names)), key=lambda k: (p[k] < LEVEL, means[k]))
     line = measure_accuracy(replace(line, name=names[best], p=float(p[best])), clusters, table[best], chance)
-    hit = np.flatnonzero(table[best] > chance)[:MAX_ITEMS]
-    detail = f"the best of {len(names)} rules"
-    line = replace(line, limit=line.chance + points, items=tuple(ids[i] for i in hit), detail=detail)
+    hit = tuple(questions[i].id for i in np.flatnonzero(table[best] > chance)[:MAX_ITEMS])
+    line = replace(line, limit=line.chance + points, items=hit, detail=f"the best of {len(names)} rules")
     return line.judge(line.value <= line.limit)
 
 

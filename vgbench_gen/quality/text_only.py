@@ -5,8 +5,8 @@ Source of the method: "Test-set Stress-Test" (arXiv 2511.04655), `docs/validity.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import scipy
@@ -36,20 +36,14 @@ CONTROL_POINTS, CONTROL_DRAWS = 2.0, 6
 _CONTROL_TREES, _CONTROL_SHARE = 5, 0.35
 
 
-@dataclass(frozen=True, slots=True)
-class TextOnlyResult:
-    """What learners reach on the questions of one task and form without images."""
+def audit_text_only(
+    questions: Sequence[Question], seed: int, rows: LearnerRows | None = None
+) -> tuple[Finding, dict[str, float]]:
+    """(the best learner on the questions of one task and form, id -> the share of belief that it puts on the right
+    answer without having seen the question's scene; that of chance where the text gives nothing away).
 
-    finding: Finding
-    """The best learner."""
-    scores: Mapping[str, float] = field(default_factory=dict)
-    """For each question id the share of belief s(x) that the best learner puts on the right answer. It has not seen the
-    question's scene. Where the text gives nothing away the share is that of chance."""
-
-
-def audit_text_only(questions: Sequence[Question], seed: int, rows: LearnerRows | None = None) -> TextOnlyResult:
-    """The best of a forest on numbers and a linear model on words; of judgments also a forest that sees both claims of
-    a pair of twins and says which is true, as a cheat with the whole set in hand can.
+    Tried are a forest on numbers and a linear model on words; of judgments also a forest that sees both claims of a
+    pair of twins and says which is true, as a cheat with the whole set in hand can.
 
     The p of the best is that of its excess over chance, times the number of learners. Open-ended questions have no
     options: a forest predicts the number, and its share within a factor 1.25 stands beside that of the best constant.
@@ -60,10 +54,10 @@ def audit_text_only(questions: Sequence[Question], seed: int, rows: LearnerRows 
     line = Finding("text", task=task, form=form, n=len(questions), needed=NEEDED)
     groups = np.array(group_by_scene(questions), dtype=np.int64)
     if len(questions) < FEWEST or groups.max() == 0:
-        return TextOnlyResult(replace(line, verdict="not judged"))
+        return replace(line, verdict="not judged"), {}
     clusters = Clusters(groups.tolist(), rng_for(seed, "blind", task, form, "bootstrap"))
     if form == "open-ended":
-        return TextOnlyResult(_audit_numbers(questions, groups, clusters, line, seed))
+        return _audit_numbers(questions, groups, clusters, line, seed), {}
     rows, chance = rows or make_rows(questions), np.array([q.chance for q in questions])
     fold = split_folds(questions, groups, state_of(seed, task, form, "folds"))
     beliefs = {
@@ -84,7 +78,7 @@ def audit_text_only(questions: Sequence[Question], seed: int, rows: LearnerRows 
     line = line.judge(line.value <= line.limit)
     if line.fell:
         line = replace(line, detail=f"leans on {name_important_features(rows, fold, seed)}")
-    return TextOnlyResult(line, {q.id: round(float(s), 6) for q, s in zip(questions, scores, strict=True)})
+    return line, {q.id: round(float(s), 6) for q, s in zip(questions, scores, strict=True)}
 
 
 def join_claim_pairs(questions: Sequence[Question]) -> list[Question]:

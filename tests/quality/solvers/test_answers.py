@@ -8,7 +8,7 @@ import pytest
 from tests.quality.solvers import drawn_rooms
 from tests.quality.solvers.drawn_rooms import Asked, rotated
 from vgbench_gen.core.types import FloatArray
-from vgbench_gen.quality.solvers.jobs import find_rules, find_solvers, look, share_credit
+from vgbench_gen.quality.solvers import find_rules, find_solvers, look, share_credit
 from vgbench_gen.tasks.solving import Image, VisibleQuestion, epipolar
 
 Answer = Callable[[VisibleQuestion], FloatArray]

@@ -9,12 +9,20 @@ import numpy as np
 import pytest
 
 from tests.quality.solvers.drawn_rooms import shot
+from tests.quality.text_questions import question
 from tests.store.examples import make_item, textured
 from vgbench_gen.core.types import LETTERS, Item
+from vgbench_gen.quality import solvers
 from vgbench_gen.quality.questions import Question, read_question
-from vgbench_gen.quality.solvers import jobs, report
-from vgbench_gen.quality.solvers.jobs import SolverJob, SolverOutcome, plan, run, share_credit
-from vgbench_gen.quality.solvers.report import make_findings
+from vgbench_gen.quality.solvers import (
+    Kind,
+    SolverJob,
+    SolverOutcome,
+    make_findings,
+    plan_solvers,
+    run_solvers,
+    share_credit,
+)
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.pictures import Picture, apply, encode_jpeg
 from vgbench_gen.store.shards import write_items
@@ -25,13 +33,13 @@ FEATURES = "features and a robust fit"
 
 
 def outcomes(
-    kind: jobs.Kind, name: str, task: str, credit: list[float], read: bool = True, allowed_because: str = ""
+    kind: Kind, name: str, task: str, credit: list[float], read: bool = True, may_answer: bool = False
 ) -> list[SolverOutcome]:
+    asked = [question(f"i{k:03d}", list("abcd"), 0, task=task, scene=f"s{k % 20}") for k in range(len(credit))]
+    shown = [f"s{(k + (kind == 'wrong image')) % 20}" for k in range(len(credit))]
     return [
-        SolverOutcome(
-            kind, name, task, "multi-choice", f"i{k:03d}", f"s{k % 20}", c, 0.25, read, allowed_because, f"s{(k + 1) % 20}"
-        )
-        for k, c in enumerate(credit)
+        SolverOutcome(kind, name, one, c, read, scene, may_answer)
+        for one, c, scene in zip(asked, credit, shown, strict=True)
     ]
 
 
@@ -46,18 +54,18 @@ def outcomes(
         ("wrong image", 60, 100, "fell"),
         ("wrong image", 2, 100, "fell"),
         ("wrong image", 30, 100, "not judged"),
-        ("trivial", 29, 100, "holds"),
-        ("trivial", 0, 100, "holds"),
-        ("trivial", 34, 100, "not judged"),
-        ("trivial", 60, 100, "fell"),
-        ("trivial", 12, 40, "not judged"),
+        ("image rule", 29, 100, "holds"),
+        ("image rule", 0, 100, "holds"),
+        ("image rule", 34, 100, "not judged"),
+        ("image rule", 60, 100, "fell"),
+        ("image rule", 12, 40, "not judged"),
     ],
 )
-def test_verdicts(kind: jobs.Kind, right: int, n: int, verdict: str) -> None:
+def test_verdicts(kind: Kind, right: int, n: int, verdict: str) -> None:
     rng = np.random.default_rng(0)
     credit = rng.permutation([1.0] * right + [0.0] * (n - right)).tolist()
     (line,) = make_findings(outcomes(kind, FEATURES, "homography_to_image", credit))
-    assert (line.kind, line.n, line.verdict) == ("image rule" if kind == "trivial" else kind, n, verdict)
+    assert (line.kind, line.n, line.verdict) == (kind, n, verdict)
     assert line.value == pytest.approx(100 * right / n)
     assert line.low <= line.value <= line.high
     assert line.chance == 25
@@ -66,13 +74,13 @@ def test_verdicts(kind: jobs.Kind, right: int, n: int, verdict: str) -> None:
 
 
 def test_one_solver_stands_for_a_task_and_rules_that_may_answer_are_no_figures() -> None:
-    for kind, name, why in (("solver", "warp and compare", ""), ("trivial", "border shape", "it shows")):
-        assert not make_findings(outcomes(kind, name, "homography_to_image", [0.0] * 80, allowed_because=why))  # type: ignore[arg-type]
+    assert not make_findings(outcomes("solver", "warp and compare", "homography_to_image", [0.0] * 80))
+    assert not make_findings(outcomes("image rule", "border shape", "homography_to_image", [0.0] * 80, may_answer=True))
 
 
 def test_a_solver_without_a_goal_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    declared = replace(jobs.find_solvers("homography_to_image")[0], goal=float("nan"))
-    monkeypatch.setattr(report, "find_solvers", lambda task: (declared,))
+    declared = replace(solvers.find_solvers("homography_to_image")[0], goal=float("nan"))
+    monkeypatch.setattr(solvers, "find_solvers", lambda task: (declared,))
     (line,) = make_findings(outcomes("solver", FEATURES, "homography_to_image", [0.0] * 30))
     assert (line.verdict, line.value) == ("reported", 0)
 
@@ -165,8 +173,8 @@ def test_a_planted_cue_is_caught(planted: bool, tmp_path: Path) -> None:
         return view_items(media, 52, planted) + depth_items(media, 52, planted)
 
     folder, questions = written(tmp_path, make)
-    ruled = [job for job in plan(questions, folder) if job.kind == "rules"]
-    found = {line.task: line for line in make_findings(outcome for job in ruled for outcome in run(job))}
+    ruled = [job for job in plan_solvers(questions, folder) if job.kind == "rules"]
+    found = {line.task: line for line in make_findings(outcome for job in ruled for outcome in run_solvers(job))}
     assert {line.kind for line in found.values()} == {"image rule"}
     assert {task: line.fell for task, line in found.items()} == {
         "relative_depth": planted,
@@ -181,13 +189,13 @@ def test_a_planted_cue_is_caught(planted: bool, tmp_path: Path) -> None:
 
 def test_from_files_to_figures(tmp_path: Path) -> None:
     folder, questions = written(tmp_path, lambda media: warp_items(media, 6))
-    work = plan(questions, folder)
-    lines = make_findings(outcome for job in work for outcome in run(job))
+    work = plan_solvers(questions, folder)
+    lines = make_findings(outcome for job in work for outcome in run_solvers(job))
     solver, control = (next(line for line in lines if line.kind == kind) for kind in ("solver", "wrong image"))
     assert (solver.name, solver.value, control.name) == (FEATURES, 100, FEATURES)
     assert control.n == 6  # each with the images of the three of the other scene
     assert control.value <= 60  # of 18 guesses
-    assert lines == make_findings(outcome for job in reversed(work) for outcome in run(job))
+    assert lines == make_findings(outcome for job in reversed(work) for outcome in run_solvers(job))
 
 
 def test_the_plan_is_a_fixed_sample_with_whole_groups() -> None:
@@ -195,12 +203,12 @@ def test_the_plan_is_a_fixed_sample_with_whole_groups() -> None:
         replace(read_question(make_item(n, task="point_tracking")), group=f"g{n // 2}", form="judgment")
         for n in range(90)
     ] + [replace(read_question(make_item(n, task="metric_depth"))) for n in range(9)]
-    work = plan(questions, "d", per_cell=21, rules_per_cell=0)
+    work = plan_solvers(questions, "d", per_cell=21, rules_per_cell=0)
     assert {q.task for job in work for q in job.questions} == {"point_tracking"}  # depth has no solver
     solved = [q for job in work if job.kind == "solve" for q in job.questions]
     assert len(solved) == 22
     assert len({q.group for q in solved}) == 11
     assert sum(len(job.questions) for job in work if job.kind == "rules") == 90
-    again = plan(questions[::-1], "d", per_cell=21, rules_per_cell=0)
+    again = plan_solvers(questions[::-1], "d", per_cell=21, rules_per_cell=0)
     assert {q.id for job in again if job.kind == "solve" for q in job.questions} == {q.id for q in solved}
     assert all(isinstance(pickle.loads(pickle.dumps(job)), SolverJob) for job in work)
