@@ -229,7 +229,7 @@ class _Audit:
         options = [members for (_, form), members in judged.items() if form != "open-ended"]
         jobs: list[tuple[list[Question], tuple[Kind, ...]]] = []
         for cell, members in judged.items():
-            scenes = len(set(group_by_scene(members)))
+            scenes = int(group_by_scene(members).max()) + 1
             counts = {"questions": len(mine.get(cell, [])), "judged": len(members), "scenes": scenes}
             self.report.cells["/".join(cell)] = counts
             jobs.append((members, ("text", "rule")))

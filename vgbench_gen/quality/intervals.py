@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # its rooms load when used: scipy.stats takes a second and 40 MB
 
-from vgbench_gen.core.types import FloatArray
+from vgbench_gen.core.types import FloatArray, IntArray
 
 CONFIDENCE = 0.95
 _DRAWS = 2000
@@ -50,7 +50,7 @@ class Clusters:
 
     def __init__(
         self,
-        labels: Sequence[int] | Sequence[str],
+        labels: Sequence[int] | Sequence[str] | IntArray,
         rng: np.random.Generator,
         draws: int = _DRAWS,
         shown: Sequence[int] | Sequence[str] | None = None,

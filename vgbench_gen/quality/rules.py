@@ -36,7 +36,7 @@ def audit_rules(questions: Sequence[Question], seed: int, rows: LearnerRows | No
     rows: those that `make_rows` gives, where they are made already.
     """
     task, form = questions[0].cell
-    group = np.array(group_by_scene(questions), dtype=np.int64)
+    group = group_by_scene(questions)
     rows = rows or make_rows(questions)
     quantities = _list_tried(rows, split_folds(questions, group, state_of(seed, task, form, "rules")))
     truth = np.array([q.truth for q in questions], dtype=np.int64)
@@ -50,14 +50,14 @@ def audit_rules(questions: Sequence[Question], seed: int, rows: LearnerRows | No
             credits |= _credit_ranks(name, values, rows.seen.there, truth)
     credits = {name: credit for name, credit in credits.items() if not np.isnan(credit).all()}
     line = Finding("rule", task=task, form=form, n=len(questions), needed=NEEDED)
-    return judge_best(line, credits, questions, group.tolist(), POINTS, seed)
+    return judge_best(line, credits, questions, group, POINTS, seed)
 
 
 def judge_best(
     line: Finding,
     credits: Mapping[str, FloatArray],
     questions: Sequence[Question],
-    scenes: Sequence[int] | Sequence[str],
+    scenes: Sequence[int] | Sequence[str] | IntArray,
     points: float,
     seed: int,
 ) -> Finding:

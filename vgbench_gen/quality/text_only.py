@@ -52,10 +52,10 @@ def audit_text_only(
     """
     task, form = questions[0].cell
     line = Finding("text", task=task, form=form, n=len(questions), needed=NEEDED)
-    groups = np.array(group_by_scene(questions), dtype=np.int64)
+    groups = group_by_scene(questions)
     if len(questions) < FEWEST or groups.max() == 0:
         return replace(line, verdict="not judged"), {}
-    clusters = Clusters(groups.tolist(), rng_for(seed, "blind", task, form, "bootstrap"))
+    clusters = Clusters(groups, rng_for(seed, "blind", task, form, "bootstrap"))
     if form == "open-ended":
         return _audit_numbers(questions, groups, clusters, line, seed), {}
     rows, chance = rows or make_rows(questions), np.array([q.chance for q in questions])
@@ -104,7 +104,7 @@ def join_claim_pairs(questions: Sequence[Question]) -> list[Question]:
 def _tell_twins_apart(questions: Sequence[Question], seed: int) -> FloatArray | None:
     """(n,) whether a forest says which of a claim and its twin is true; half a credit where there is no twin."""
     pairs, (task, form) = join_claim_pairs(questions), questions[0].cell
-    groups = np.array(group_by_scene(pairs), dtype=np.int64)
+    groups = group_by_scene(pairs)
     if len(pairs) < FEWEST or groups.max() == 0:
         return None
     rows, fold = make_rows(pairs), split_folds(pairs, groups, state_of(seed, task, form, "twin folds"))
@@ -117,7 +117,7 @@ def audit_control(questions: Sequence[Question], seed: int) -> Finding:
     """The forest on answers drawn at random: learners that beat chance here are broken, and with them the audit."""
     task, form = questions[0].cell
     line = Finding("control", "answers drawn at random", task, form, n=len(questions), needed=NEEDED)
-    groups = np.array(group_by_scene(questions), dtype=np.int64)
+    groups = group_by_scene(questions)
     if len(questions) < FEWEST or groups.max() == 0:
         return replace(line, verdict="not judged")
     rows, rng = make_rows(questions), rng_for(seed, "blind", task, form, "control")
