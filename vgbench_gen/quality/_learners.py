@@ -60,11 +60,11 @@ def _describe_asked(questions: Sequence[Question], around: FloatArray) -> sparse
     """(questions, terms) words of the text without its numbers, and the numbers around the options with their sizes."""
     texts = [reading.find_words(f"{q.question} {q.context}") for q in questions]
     words = _weigh_terms([_pair_words(w for w in text if w.isalpha()) for text in texts])
-    numbers = _scale(np.hstack([around, np.log(np.maximum(np.abs(around), 1e-9))]))
+    numbers = scale_columns(np.hstack([around, np.log(np.maximum(np.abs(around), 1e-9))]))
     return sparse.csr_array(sparse.hstack([words, sparse.csr_array(numbers / 3)]))  # as large as weights of words
 
 
-def _scale(columns: FloatArray) -> FloatArray:
+def scale_columns(columns: FloatArray) -> FloatArray:
     """Columns by their spread about their mean, 0 where NaN."""
     known = ~np.isnan(columns)
     count = np.maximum(known.sum(axis=0), 1)
@@ -145,11 +145,11 @@ def predict_out_of_fold(
     return np.asarray(belief / np.maximum(total[rows.question], 1e-12))
 
 
-def _measure_unusual(rows: LearnerRows, fold: IntArray) -> FloatArray:
+def measure_unusual(rows: LearnerRows, fold: IntArray) -> FloatArray:
     """(n, k, quantities + 1) how far each quantity of an option, and all of them, are from what the words of its
     question and the numbers in it make likely: a ridge regression on the right answers of other folds."""
     n, k, _ = rows.seen.columns.shape
-    X = _scale(rows.seen.columns[..., : rows.seen.quantities].reshape(n * k, -1)).reshape(n, k, -1)
+    X = scale_columns(rows.seen.columns[..., : rows.seen.quantities].reshape(n * k, -1)).reshape(n, k, -1)
     places, options = rows.question[rows.right], rows.option[rows.right]
     likely = _predict_likely(rows.asked, places, X[places, options], fold)
     off = np.abs(X - likely[:, None])
@@ -213,7 +213,7 @@ def list_quantities(rows: LearnerRows, fold: IntArray) -> tuple[list[str], Float
     seen = rows.seen
     names = [*seen.names, *GAPS]
     names += [*(f"unusual {name}" for name in seen.names[: seen.quantities]), "unusual"]
-    own = np.concatenate([seen.columns, seen.gaps, _measure_unusual(rows, fold)], axis=2)
+    own = np.concatenate([seen.columns, seen.gaps, measure_unusual(rows, fold)], axis=2)
     return names, np.where(seen.there[..., None], own, np.nan)
 
 

@@ -11,15 +11,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from scipy import sparse
 
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import BoolArray, FloatArray, IntArray
-from vgbench_gen.quality._learners import LearnerRows, list_quantities, make_rows, split_folds, state_of
+from vgbench_gen.quality._learners import (
+    LearnerRows,
+    list_quantities,
+    make_rows,
+    measure_unusual,
+    scale_columns,
+    split_folds,
+    state_of,
+)
 from vgbench_gen.quality.description import rank
 from vgbench_gen.quality.findings import LEVEL, MAX_ITEMS, NEEDED, Finding, measure_accuracy
 from vgbench_gen.quality.intervals import Clusters
 from vgbench_gen.quality.questions import Question, group_by_scene
 
+PIXELS = ("sharpness", *(f"energy {band}" for band in range(1, 5)))
 POINTS = 3.0  # over chance that the best rule may reach
 _TRIED = {
     *("norm", "extents together", "row spread", "from what is asked", "gap to the nearest", "gap to all", "unusual"),
@@ -51,6 +61,41 @@ def audit_rules(questions: Sequence[Question], seed: int, rows: LearnerRows | No
     credits = {name: credit for name, credit in credits.items() if not np.isnan(credit).all()}
     line = Finding("rule", task=task, form=form, n=len(questions), needed=NEEDED)
     return judge_best(line, credits, questions, group, POINTS, seed)
+
+
+def credit_pixels(questions: Sequence[Question], pixels: Sequence[FloatArray], seed: int) -> dict[str, FloatArray]:
+    """Rule -> (n,) credits of cheap pixels on the questions of one task and form.
+
+    Where options are images, the one with the least and the most of each number, and of its distance from the first
+    image's; else the option that is nearest to what such images make likely, or furthest from it.
+
+    pixels: (images, numbers) of each question.
+    """
+    rows, group = make_rows(questions), group_by_scene(questions)
+    n, k, count = *rows.seen.there.shape, min(map(len, pixels))
+    truth = np.array([q.truth for q in questions], dtype=np.int64)
+    places = np.full((n, k), -1)
+    for i, j in np.argwhere(rows.seen.there).tolist() if questions[0].form == "multi-choice" else ():
+        if found := re.fullmatch(r"image ([0-9]+)", questions[i].options[j]):
+            places[i, j] = min(int(found[1]), len(pixels[i])) - 1
+    if (places[rows.seen.there] >= 0).all():
+        own = np.stack([values[place] for values, place in zip(pixels, places, strict=True)])
+        off = np.abs(own - np.stack([values[0] for values in pixels])[:, None])
+        names = [f"{name}{of}" for of in ("", " off the first image's") for name in PIXELS]
+        quantities = dict(zip(names, np.moveaxis(np.concatenate([own, off], axis=2), 2, 0), strict=True))
+        quantities = {name: np.where(rows.seen.there, values, np.nan) for name, values in quantities.items()}
+    else:
+        shown = scale_columns(np.stack([values[:count].ravel() for values in pixels]))
+        fold = split_folds(questions, group, state_of(seed, *questions[0].cell, "pixels"))
+        quantities = {
+            "unusual for images": measure_unusual(replace(rows, asked=sparse.csr_array(shown)), fold)[..., -1]
+        }
+    if questions[0].form == "judgment":
+        return _credit_claims({name: v[rows.question, rows.option] for name, v in quantities.items()}, rows, group)
+    credits: dict[str, FloatArray] = {}
+    for name, values in quantities.items():
+        credits |= _credit_ranks(name, values, rows.seen.there, truth)
+    return credits
 
 
 def judge_best(

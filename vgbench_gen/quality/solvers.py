@@ -16,10 +16,11 @@ from vgbench_gen.core.types import FloatArray
 from vgbench_gen.quality.findings import MAX_ITEMS, Finding, measure_accuracy
 from vgbench_gen.quality.intervals import Clusters
 from vgbench_gen.quality.questions import Question, group_by_cell
-from vgbench_gen.quality.rules import judge_best
+from vgbench_gen.quality.rules import PIXELS, credit_pixels, judge_best
 from vgbench_gen.store.dataset import Dataset, load
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.solving import Image, ImageRule, NoSolver, Solver, Unread, VisibleQuestion
+from vgbench_gen.tasks.solving.rules import describe_spectrum
 
 Kind = Literal["solver", "wrong image", "image rule"]
 
@@ -27,6 +28,7 @@ PER_CELL, RULES_PER_CELL = 100, 200
 _JOB_SIZE = 25  # enough scenes for the control, few enough images to hold in memory
 _PARTNERS = 4  # other questions' images per question; features are there already, so they cost little
 WRONG_IMAGE_POINTS, IMAGE_RULE_POINTS = 3.0, 5.0  # off chance, and over chance, that are allowed
+_SIDE_PX = 256  # of the long side at which cheap pixels are described, in some 3 ms
 _FEWEST = 50  # questions below which nothing is judged
 
 
@@ -71,6 +73,8 @@ class SolverOutcome:
     """False where the text held no numbers in a known wording; the credit is then that of a guess."""
     shown: str = ""
     """The scene of the images."""
+    pixels: FloatArray | None = None
+    """(images, `rules.PIXELS`) of each image shown, where it is no answer but what cheap rules answer by."""
     may_answer: bool = False
     """Of an image rule: whether the task allows it; see `ImageRule`."""
 
@@ -87,7 +91,7 @@ def plan_solvers(
     for (task, _), members in group_by_cell([q for q in questions if q.truth >= 0]).items():
         if find_solvers(task):
             jobs += _cut(folder, "solve", _sample(members, per_cell))
-        if any(find_rules(task, question.ask) for question in members):
+        if any(question.images for question in members):
             jobs += _cut(folder, "rules", _sample(members, rules_per_cell))
     return jobs
 
@@ -162,9 +166,18 @@ def _choose_other_questions(questions: Sequence[Question], shown: Sequence[tuple
 
 def _apply_rules(job: SolverJob, shown: Sequence[tuple[Image, ...]]) -> Iterator[SolverOutcome]:
     for question, images in zip(job.questions, shown, strict=True):
+        if images:
+            yield SolverOutcome("image rule", "", question, np.nan, pixels=_describe_images(images))
         for rule in find_rules(question.task, question.ask):
             outcome = _answer("image rule", rule, question, question, images)
             yield replace(outcome, may_answer=bool(rule.allowed_because))
+
+
+def _describe_images(images: Sequence[Image]) -> FloatArray:
+    """(images, `PIXELS`) logarithms of the shares of energy that the Laplacian and four bands of frequencies have."""
+    found = np.array([describe_spectrum(image.shrink(_SIDE_PX), len(PIXELS)) for image in images])
+    bands = found[:, 2:] - np.logaddexp.reduce(found[:, 2:], axis=1, keepdims=True)
+    return np.column_stack([found[:, 0] - found[:, 1], bands[:, 1:]])
 
 
 def _answer(
@@ -243,8 +256,11 @@ def _judge_image_rules(outcomes: Sequence[SolverOutcome], seed: int) -> Finding:
     asked = list({o.question.id: o.question for o in outcomes}.values())
     place = {question.id: k for k, question in enumerate(asked)}
     credits: dict[str, FloatArray] = {}
-    for o in outcomes:
+    for o in (o for o in outcomes if o.pixels is None):
         credits.setdefault(o.name, np.full(len(asked), np.nan))[place[o.question.id]] = o.credit
+    pixels = [o.pixels for o in outcomes if o.pixels is not None]
+    if len(pixels) == len(asked):
+        credits |= credit_pixels(asked, pixels, seed)
     line = Finding("image rule", "", *asked[0].cell, n=len(asked), needed=_FEWEST)
     return judge_best(line, credits, asked, [question.scene for question in asked], IMAGE_RULE_POINTS, seed)
 

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 
@@ -14,6 +15,7 @@ from tests.store.examples import make_item, textured
 from vgbench_gen.core.types import LETTERS, Item
 from vgbench_gen.quality import solvers
 from vgbench_gen.quality.questions import Question, read_question
+from vgbench_gen.quality.rules import PIXELS
 from vgbench_gen.quality.solvers import (
     Kind,
     SolverJob,
@@ -38,7 +40,7 @@ def outcomes(
     asked = [question(f"i{k:03d}", list("abcd"), 0, task=task, scene=f"s{k % 20}") for k in range(len(credit))]
     shown = [f"s{(k + (kind == 'wrong image')) % 20}" for k in range(len(credit))]
     return [
-        SolverOutcome(kind, name, one, c, read, scene, may_answer)
+        SolverOutcome(kind, name, one, c, read, scene, may_answer=may_answer)
         for one, c, scene in zip(asked, credit, shown, strict=True)
     ]
 
@@ -155,8 +157,14 @@ def warp_items(media: MediaStore, count: int) -> list[Item]:
     return made
 
 
-def row(n: int, task: str, images: list[str], options: tuple[str, ...], truth: int, scene: str) -> Item:
-    changes = {"id": f"{task}{n:04d}", "group_id": f"{task}{n}", "task": task, "scene_id": scene, "options": options}
+def row(n: int, task: str, images: list[str], options: Sequence[str], truth: int, scene: str) -> Item:
+    changes = {
+        "id": f"{task}{n:04d}",
+        "group_id": f"{task}{n}",
+        "task": task,
+        "scene_id": scene,
+        "options": tuple(options),
+    }
     return make_item(n, images, **changes, answer=LETTERS[truth], context="")
 
 
@@ -165,6 +173,49 @@ def written(folder: Path, make: Callable[[MediaStore], list[Item]]) -> tuple[str
     items = make(media)
     write_items(folder / "items", items, media)
     return str(folder), [read_question(item) for item in items]
+
+
+def encode_soft(seed: int, softness_px: float) -> bytes:
+    """A picture with grain, blurred by so many pixels."""
+    image = textured(WIDTH, HEIGHT, seed) + np.random.default_rng(seed).normal(0, 20, (HEIGHT, WIDTH, 1))
+    blurred = cv2.GaussianBlur(image, (0, 0), softness_px) if softness_px else image
+    return encode_jpeg(np.clip(blurred, 0, 255).astype(np.uint8))
+
+
+def soft_views(media: MediaStore, count: int, planted: bool) -> list[Item]:
+    """Five pictures, of which the options are four; planted: the right one is the sharpest."""
+    made = []
+    for n in range(count):
+        truth = (7 * n) % 4
+        names = [media.put(encode_soft(5 * n + k, 0.5 * (planted and k != truth + 1)), "jpg") for k in range(5)]
+        made.append(row(n, "view_after_motion", names, [f"image {k + 2}" for k in range(4)], truth, f"scene{n % 30}"))
+    return made
+
+
+def soft_depths(media: MediaStore, count: int, planted: bool) -> list[Item]:
+    """Single pictures of four softnesses with four values each; planted: the softer, the larger is the right one."""
+    rng, made = np.random.default_rng(4), []
+    for n in range(count):
+        soft, values, order = int(rng.integers(4)), rng.uniform(0.9, 1.1) * 1.4 ** np.arange(4), rng.permutation(4)
+        truth = int(np.flatnonzero(order == soft)[0]) if planted else n % 4
+        name = media.put(encode_soft(n, 0.4 * (1 + soft)), "jpg")
+        made.append(row(n, "metric_depth", [name], [f"{values[k]:.2f} m" for k in order], truth, f"scene{n % 30}"))
+    return made
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_planted_sharpness_is_caught(planted: bool, tmp_path: Path) -> None:
+    """The right picture is the sharpest, or the right number is the one that such pictures usually have."""
+    folder, questions = written(
+        tmp_path, lambda media: soft_views(media, 60, planted) + soft_depths(media, 120, planted)
+    )
+    ruled = [job for job in plan_solvers(questions, folder) if job.kind == "rules"]
+    found = {line.task: line for line in make_findings(outcome for job in ruled for outcome in run_solvers(job))}
+    assert {task: line.fell for task, line in found.items()} == {"metric_depth": planted, "view_after_motion": planted}
+    if planted:
+        assert found["view_after_motion"].name in {f"largest {name}" for name in PIXELS}
+        assert found["view_after_motion"].value > 95
+        assert (found["metric_depth"].name, found["metric_depth"].value > 60) == ("smallest unusual for images", True)
 
 
 @pytest.mark.parametrize("planted", [False, True])
@@ -200,15 +251,15 @@ def test_from_files_to_figures(tmp_path: Path) -> None:
 
 def test_the_plan_is_a_fixed_sample_with_whole_groups() -> None:
     questions = [
-        replace(read_question(make_item(n, task="point_tracking")), group=f"g{n // 2}", form="judgment")
+        replace(read_question(make_item(n, ["x.jpg"], task="point_tracking")), group=f"g{n // 2}", form="judgment")
         for n in range(90)
-    ] + [replace(read_question(make_item(n, task="metric_depth"))) for n in range(9)]
+    ] + [replace(read_question(make_item(n, ["x.jpg"], task="metric_depth"))) for n in range(9)]
     work = plan_solvers(questions, "d", per_cell=21, rules_per_cell=0)
-    assert {q.task for job in work for q in job.questions} == {"point_tracking"}  # depth has no solver
     solved = [q for job in work if job.kind == "solve" for q in job.questions]
+    assert {q.task for q in solved} == {"point_tracking"}  # depth has no solver
     assert len(solved) == 22
     assert len({q.group for q in solved}) == 11
-    assert sum(len(job.questions) for job in work if job.kind == "rules") == 90
+    assert sum(len(job.questions) for job in work if job.kind == "rules") == 90 + 9
     again = plan_solvers(questions[::-1], "d", per_cell=21, rules_per_cell=0)
     assert {q.id for job in again if job.kind == "solve" for q in job.questions} == {q.id for q in solved}
     assert all(isinstance(pickle.loads(pickle.dumps(job)), SolverJob) for job in work)
