@@ -11,6 +11,7 @@ from tests.quality.text_questions import question
 from tests.store.examples import textured
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import FloatArray
+from vgbench_gen.pipeline.recipe import Limits
 from vgbench_gen.quality.questions import Question
 from vgbench_gen.quality.uniqueness import (
     ItemAppearance,
@@ -89,12 +90,12 @@ def questions(per_scene: list[int]) -> list[Question]:
 
 
 def test_the_fullest_scene() -> None:
-    even, heavy = questions([10] * 30), questions([10] * 29 + [40])
-    (line,) = audit_scene_shares(even, {"ca1m": 30}, 0.03, 1.5, True)
+    even, heavy, most_of = questions([10] * 30), questions([10] * 29 + [40]), Limits(scene_share=0.03).scene_items
+    (line,) = audit_scene_shares(even, {"ca1m": 30}, most_of, True)
     assert (line.verdict, round(line.value, 1), round(line.limit, 1)) == ("holds", 3.3, 5.0)
-    (line,) = audit_scene_shares(heavy, {"ca1m": 30}, 0.03, 1.5, True)
+    (line,) = audit_scene_shares(heavy, {"ca1m": 30}, most_of, True)
     assert (line.verdict, line.name, len(line.items)) == ("fell", "ca1m/29", 40)
-    (line,) = audit_scene_shares(heavy, {"ca1m": 30}, 0.03, 1.5, False)
+    (line,) = audit_scene_shares(heavy, {"ca1m": 30}, most_of, False)
     assert line.verdict == "reported"
 
 

@@ -320,7 +320,7 @@ class _Audit:
             limited = self.recipe is not None and self.recipe.limits.scene_share < 1
             limits = self.recipe.limits if self.recipe is not None and limited else _LIMITS
             there = Counter(source for source, _ in self.scenes)
-            self._add(*audit_scene_shares(self.questions, there, limits.scene_share, limits.fair_share, limited))
+            self._add(*audit_scene_shares(self.questions, there, limits.scene_items, limited))
         if "partners" in self.kinds:
             required = self.recipe is not None and self.recipe.pairs > 0 and not self.chosen
             self._add(audit_partners(self.questions, required))

@@ -15,7 +15,7 @@ from scipy import sparse
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import BoolArray, FloatArray, IntArray
 from vgbench_gen.quality import reading
-from vgbench_gen.quality.description import GAPS, Description, describe, name_around, rank
+from vgbench_gen.quality.description import Description, describe, name_around, rank
 from vgbench_gen.quality.questions import Question
 
 FOLDS = 5
@@ -211,9 +211,8 @@ def list_quantities(rows: LearnerRows, fold: IntArray) -> tuple[list[str], Float
     """(names, (n, k, quantities)) of every option by itself: numbers, print, distances, and how unusual; NaN where a
     question has fewer options."""
     seen = rows.seen
-    names = [*seen.names, *GAPS]
-    names += [*(f"unusual {name}" for name in seen.names[: seen.quantities]), "unusual"]
-    own = np.concatenate([seen.columns, seen.gaps, measure_unusual(rows, fold)], axis=2)
+    names = [*seen.names, *(f"unusual {name}" for name in seen.names[: seen.quantities]), "unusual"]
+    own = np.concatenate([seen.columns, measure_unusual(rows, fold)], axis=2)
     return names, np.where(seen.there[..., None], own, np.nan)
 
 

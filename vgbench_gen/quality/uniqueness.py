@@ -125,13 +125,13 @@ def _find_near_frames(groups: Iterable[ItemAppearance], gates: Gates) -> set[tup
 
 
 def audit_scene_shares(
-    questions: Sequence[Question], scenes: Mapping[str, int], share: float, fair: float, required: bool
+    questions: Sequence[Question], scenes: Mapping[str, int], most_of: Callable[[int, int], int], required: bool
 ) -> list[Finding]:
-    """The fullest scene of each task against max(share, fair / scenes of its source) of the task's questions.
+    """The fullest scene of each task, as per cent of the task's questions, against what it may hold.
 
     Args:
         scenes: source -> how many of its scenes could have been asked about.
-        share, fair: limits of `docs/validity.md#repetition`: 0.03 and 1.5.
+        most_of: (questions of a task, scenes of the source) -> most questions of a scene (`Limits.scene_items`).
         required: whether the recipe set the limit; else the figure is only reported.
     """
     lines = []
@@ -139,9 +139,7 @@ def audit_scene_shares(
         members = [question for question in questions if question.task == task]
         over: list[tuple[float, int, int, str]] = []
         for (source, scene), count in Counter((question.source, question.scene) for question in members).items():
-            allowed = max(share, fair / max(scenes.get(source, 1), 1)) * len(members)
-            # Never less than one pair of twins, as the planner has it.
-            most = min(max(2, int(allowed + 1e-9)), len(members))
+            most = min(most_of(len(members), scenes.get(source, 1)), len(members))
             over.append((count / most, count, most, scene))
         worst, held, most, fullest = max(over)
         ids = tuple(question.id for question in members if question.scene == fullest)[:MAX_ITEMS]
@@ -159,9 +157,8 @@ def audit_partners(questions: Sequence[Question], required: bool) -> Finding:
     required: whether the set is meant to have them.
     """
     paired: dict[str, list[Question]] = defaultdict(list)
-    for question in questions:
-        if question.pair:
-            paired[question.pair].append(question)
+    for question in (question for question in questions if question.pair):
+        paired[question.pair].append(question)
     may = sum(question.form != "judgment" or bool(question.pair) for question in questions)
     share = 100 * sum(map(len, paired.values())) / may if may else 0.0
     broken = [
