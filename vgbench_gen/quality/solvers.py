@@ -38,6 +38,11 @@ def find_solvers(task: str) -> tuple[Solver, ...]:
     return () if isinstance(declared, NoSolver) else declared
 
 
+def _choose_solver(task: str) -> Solver | None:
+    """The first solver with a goal, else the first; None where there is none."""
+    return next(iter(sorted(find_solvers(task), key=lambda solver: np.isnan(solver.goal))), None)
+
+
 def find_rules(task: str, ask: str) -> tuple[ImageRule, ...]:
     """The image rules of one kind of question; none for a task that is not installed."""
     return tasks[task].rules_for(ask) if task in tasks.names() else ()
@@ -75,8 +80,6 @@ class SolverOutcome:
     """The scene of the images."""
     pixels: FloatArray | None = None
     """(images, `rules.PIXELS`) of each image shown, where it is no answer but what cheap rules answer by."""
-    may_answer: bool = False
-    """Of an image rule: whether the task allows it; see `ImageRule`."""
 
 
 def plan_solvers(
@@ -143,11 +146,13 @@ def _open_images(job: SolverJob) -> list[tuple[Image, ...]]:
 
 
 def _apply_solvers(job: SolverJob, shown: Sequence[tuple[Image, ...]]) -> Iterator[SolverOutcome]:
-    for solver in find_solvers(job.questions[0].task):
-        for k, question in enumerate(job.questions):
-            yield _answer("solver", solver, question, question, shown[k])
-            for other in _choose_other_questions(job.questions, shown, k):
-                yield _answer("wrong image", solver, question, job.questions[other], shown[other])
+    solver = _choose_solver(job.questions[0].task)
+    if solver is None:
+        return
+    for k, question in enumerate(job.questions):
+        yield _answer("solver", solver, question, question, shown[k])
+        for other in _choose_other_questions(job.questions, shown, k):
+            yield _answer("wrong image", solver, question, job.questions[other], shown[other])
 
 
 def _choose_other_questions(questions: Sequence[Question], shown: Sequence[tuple[Image, ...]], k: int) -> list[int]:
@@ -169,8 +174,7 @@ def _apply_rules(job: SolverJob, shown: Sequence[tuple[Image, ...]]) -> Iterator
         if images:
             yield SolverOutcome("image rule", "", question, np.nan, pixels=_describe_images(images))
         for rule in find_rules(question.task, question.ask):
-            outcome = _answer("image rule", rule, question, question, images)
-            yield replace(outcome, may_answer=bool(rule.allowed_because))
+            yield _answer("image rule", rule, question, question, images)
 
 
 def _describe_images(images: Sequence[Image]) -> FloatArray:
@@ -200,23 +204,13 @@ def share_credit(scores: FloatArray, truth: int) -> float:
 
 
 def make_findings(outcomes: Iterable[SolverOutcome], seed: int = 0) -> list[Finding]:
-    """Per task and form: the first solver that the task declares, one with a goal where there is one; the same solver
-    with the images of other questions, and the best image rule of those that must guess."""
-    cells: dict[tuple[str, str], dict[tuple[Kind, str], list[SolverOutcome]]] = {}
+    """Per task and form: a solver, the same with the images of other questions, and the best image rule."""
+    cells: dict[tuple[str, str, Kind], list[SolverOutcome]] = {}
     for o in sorted(outcomes, key=lambda o: (*o.question.cell, o.question.id, o.name, o.credit)):
-        cells.setdefault(o.question.cell, {}).setdefault((o.kind, "" if o.kind == "image rule" else o.name), []).append(
-            o
-        )
-    findings = []
-    for (task, _), members in cells.items():
-        for judged in sorted(find_solvers(task), key=lambda solver: np.isnan(solver.goal))[:1]:
-            if mine := members.get(("solver", judged.name)):
-                findings.append(_judge_solver(mine, judged.goal, seed))
-            if mine := members.get(("wrong image", judged.name)):
-                findings.append(_judge_wrong_images(mine, seed))
-        if rules := [o for o in members.get(("image rule", ""), ()) if not o.may_answer]:
-            findings.append(_judge_image_rules(rules, seed))
-    return findings
+        cells.setdefault((*o.question.cell, o.kind), []).append(o)
+    judges = {"solver": _judge_solver, "wrong image": _judge_wrong_images, "image rule": _judge_image_rules}
+    order = sorted(cells, key=lambda cell: (cell[:2], [*judges].index(cell[2])))
+    return [judges[cell[2]](cells[cell], seed) for cell in order]
 
 
 def _measure(outcomes: Sequence[SolverOutcome], seed: int) -> tuple[Finding, Clusters, FloatArray, FloatArray]:
@@ -231,8 +225,10 @@ def _measure(outcomes: Sequence[SolverOutcome], seed: int) -> tuple[Finding, Clu
     return measure_accuracy(line, clusters, credit, chance), clusters, credit, chance
 
 
-def _judge_solver(outcomes: Sequence[SolverOutcome], goal: float, seed: int) -> Finding:
+def _judge_solver(outcomes: Sequence[SolverOutcome], seed: int) -> Finding:
     """Whether looking solves the questions; behind the figure stand those that the solver missed."""
+    solver = _choose_solver(outcomes[0].question.task)
+    goal = solver.goal if solver else np.nan
     line, clusters, credit, _ = _measure(outcomes, seed)
     line = replace(line, items=_list_ids(sorted((o for o in outcomes if o.credit < 1), key=lambda o: o.credit)))
     if np.isnan(goal):
