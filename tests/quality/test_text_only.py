@@ -164,7 +164,7 @@ def test_open_ended_numbers_are_predicted_from_the_text() -> None:
     for number in range(200):
         y = int(rng.integers(100, 900))
         text = f"How deep is [10, {y - 50}, 90, {y}] in meters? The image is 1000 x 1000 pixels."
-        asked.append(question(f"d{number}", question=text, value=900 / y, unit="m", scene=f"s/{number % 20}"))
+        asked.append(question(f"d{number}", question=text, value=900 / y, scene=f"s/{number % 20}"))
     found = audit_text_only(asked, 0)[0]
     assert found.verdict == "reported"
     assert found.value > 80

@@ -36,9 +36,7 @@ class Question:
     truth: int
     """The place of the right option, -1 for open-ended questions."""
     value: float = float("nan")
-    """The answer of an open-ended question as a number in `unit`, NaN otherwise."""
-    unit: str = ""
-    """The unit of `value`."""
+    """The answer of an open-ended question as a number in its unit, NaN otherwise."""
     images: tuple[str, ...] = ()
     """The names of the images in the order in which they are shown."""
     twin: str = ""
@@ -82,7 +80,6 @@ def read_question(item: Item) -> Question:
         options=options,
         truth=truth,
         value=value,
-        unit=item.unit,
         images=item.images,
         twin=item.twin_id,
         pair=item.pair_id,
