@@ -21,11 +21,10 @@ import numpy as np
 from bench.read_text import FOLDS, bound, choose, split_scenes
 from vgbench_gen.core.types import FloatArray, IntArray
 from vgbench_gen.quality.questions import Question, read_question
-from vgbench_gen.quality.solvers import look
+from vgbench_gen.quality.solvers import describe_spectrum, look
 from vgbench_gen.store.dataset import Dataset, load
 from vgbench_gen.store.drawing import StrokeSizes
 from vgbench_gen.tasks.solving import Image, Unread, VisibleQuestion
-from vgbench_gen.tasks.solving.rules import describe_spectrum
 from vgbench_gen.tasks.solving.seen import list_candidate_images, list_marks, read_point
 
 BANDS, FEWEST = 8, 40

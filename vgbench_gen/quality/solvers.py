@@ -9,10 +9,11 @@ from functools import lru_cache
 from itertools import groupby, pairwise
 from typing import Literal
 
+import cv2
 import numpy as np
 
 from vgbench_gen.core.rng import hash_stably, rng_for
-from vgbench_gen.core.types import FloatArray
+from vgbench_gen.core.types import ColorArray, FloatArray
 from vgbench_gen.quality.findings import MAX_ITEMS, Finding, measure_accuracy
 from vgbench_gen.quality.intervals import Clusters
 from vgbench_gen.quality.questions import Question, group_by_cell
@@ -20,7 +21,6 @@ from vgbench_gen.quality.rules import PIXELS, credit_pixels, judge_best
 from vgbench_gen.store.dataset import Dataset, load
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.solving import Image, ImageRule, NoSolver, Solver, Unread, VisibleQuestion
-from vgbench_gen.tasks.solving.rules import describe_spectrum
 
 Kind = Literal["solver", "wrong image", "image rule"]
 
@@ -175,6 +175,18 @@ def _apply_rules(job: SolverJob, shown: Sequence[tuple[Image, ...]]) -> Iterator
             yield SolverOutcome("image rule", "", question, np.nan, pixels=_describe_images(images))
         for rule in find_rules(question.task, question.ask):
             yield _answer("image rule", rule, question, question, images)
+
+
+def describe_spectrum(gray: ColorArray, bands: int) -> FloatArray:
+    """(2 + bands,) logarithms: variance of the Laplacian, variance, and energy from low to high over the lowest."""
+    smooth = gray.astype(np.float64)
+    window = np.outer(*(np.hanning(side + 2)[1:-1] for side in gray.shape))
+    power = np.abs(np.fft.rfft2((smooth - smooth.mean()) * window)) ** 2
+    frequency = np.hypot(np.fft.fftfreq(gray.shape[0])[:, None], np.fft.rfftfreq(gray.shape[1]))
+    ring = np.searchsorted(np.geomspace(0.5 / 64, 0.5, bands), frequency.ravel())
+    energy = np.log(np.bincount(ring, power.ravel(), bands + 1)[:bands] + 1e-9)
+    laplacian = cv2.Laplacian(smooth, cv2.CV_64F).var()
+    return np.array([np.log(laplacian + 1e-3), np.log(smooth.var() + 1), *energy - energy[0]])
 
 
 def _describe_images(images: Sequence[Image]) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Image rules that several tasks share: which candidate image looks most like the first image, and cheap pixels."""
+"""Image rules that several tasks share: which candidate image looks most like the first image."""
 
 from __future__ import annotations
 
@@ -71,18 +71,6 @@ def _compare_structure(a: ColorArray, b: ColorArray) -> float:
     v_x, v_y, v_xy = mean(x * x) - m_x**2, mean(y * y) - m_y**2, mean(x * y) - m_x * m_y
     ssim = (2 * m_x * m_y + c_1) * (2 * v_xy + c_2) / ((m_x**2 + m_y**2 + c_1) * (v_x + v_y + c_2))
     return float(ssim.mean())
-
-
-def describe_spectrum(gray: ColorArray, bands: int) -> FloatArray:
-    """(2 + bands,) logarithms: variance of the Laplacian, variance, and energy from low to high over the lowest."""
-    smooth = gray.astype(np.float64)
-    window = np.outer(*(np.hanning(side + 2)[1:-1] for side in gray.shape))
-    power = np.abs(np.fft.rfft2((smooth - smooth.mean()) * window)) ** 2
-    frequency = np.hypot(np.fft.fftfreq(gray.shape[0])[:, None], np.fft.rfftfreq(gray.shape[1]))
-    ring = np.searchsorted(np.geomspace(0.5 / 64, 0.5, bands), frequency.ravel())
-    energy = np.log(np.bincount(ring, power.ravel(), bands + 1)[:bands] + 1e-9)
-    laplacian = cv2.Laplacian(smooth, cv2.CV_64F).var()
-    return np.array([np.log(laplacian + 1e-3), np.log(smooth.var() + 1), *energy - energy[0]])
 
 
 MOST_SIMILAR_IMAGE = (
