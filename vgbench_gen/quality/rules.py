@@ -51,13 +51,9 @@ def audit_rules(questions: Sequence[Question], seed: int, rows: LearnerRows | No
     quantities = _list_tried(rows, split_folds(questions, group, state_of(seed, task, form, "rules")))
     truth = np.array([q.truth for q in questions], dtype=np.int64)
     credits = {"most frequent answer": share_credit(_count_elsewhere(truth, group), truth)}
-    if form == "judgment":
-        mine = {name: values[rows.question, rows.option] for name, values in quantities.items()}
-        credits |= _credit_claims(mine, rows, group)
-    else:
+    if form != "judgment":
         credits["most frequent text"] = share_credit(_count_texts_elsewhere(questions, truth, group), truth)
-        for name, values in quantities.items():
-            credits |= _credit_ranks(name, values, rows.seen.there, truth)
+    credits |= _credit_quantities(quantities, questions, rows, group)
     credits = {name: credit for name, credit in credits.items() if not np.isnan(credit).all()}
     line = Finding("rule", task=task, form=form, n=len(questions), needed=NEEDED)
     return judge_best(line, credits, questions, group, POINTS, seed)
@@ -72,9 +68,7 @@ def credit_pixels(questions: Sequence[Question], pixels: Sequence[FloatArray], s
     pixels: (images, numbers) of each question.
     """
     rows, group = make_rows(questions), group_by_scene(questions)
-    n, k, count = *rows.seen.there.shape, min(map(len, pixels))
-    truth = np.array([q.truth for q in questions], dtype=np.int64)
-    places = np.full((n, k), -1)
+    places = np.full(rows.seen.there.shape, -1)
     for i, j in np.argwhere(rows.seen.there).tolist() if questions[0].form == "multi-choice" else ():
         if found := re.fullmatch(r"image ([0-9]+)", questions[i].options[j]):
             places[i, j] = min(int(found[1]), len(pixels[i])) - 1
@@ -85,17 +79,12 @@ def credit_pixels(questions: Sequence[Question], pixels: Sequence[FloatArray], s
         quantities = dict(zip(names, np.moveaxis(np.concatenate([own, off], axis=2), 2, 0), strict=True))
         quantities = {name: np.where(rows.seen.there, values, np.nan) for name, values in quantities.items()}
     else:
-        shown = scale_columns(np.stack([values[:count].ravel() for values in pixels]))
+        shown = scale_columns(np.stack([values[: min(map(len, pixels))].ravel() for values in pixels]))
         fold = split_folds(questions, group, state_of(seed, *questions[0].cell, "pixels"))
         quantities = {
             "unusual for images": measure_unusual(replace(rows, asked=sparse.csr_array(shown)), fold)[..., -1]
         }
-    if questions[0].form == "judgment":
-        return _credit_claims({name: v[rows.question, rows.option] for name, v in quantities.items()}, rows, group)
-    credits: dict[str, FloatArray] = {}
-    for name, values in quantities.items():
-        credits |= _credit_ranks(name, values, rows.seen.there, truth)
-    return credits
+    return _credit_quantities(quantities, questions, rows, group)
 
 
 def judge_best(
@@ -144,6 +133,18 @@ def _list_tried(rows: LearnerRows, fold: IntArray) -> dict[str, FloatArray]:
     names, own = list_quantities(rows, fold)
     tried = {f"number {name.removeprefix('size ')}" for name in names if name.startswith("size ")} | _TRIED
     return {name: own[..., k] for k, name in enumerate(names) if name in tried or re.fullmatch("row [0-9]+", name)}
+
+
+def _credit_quantities(
+    quantities: Mapping[str, FloatArray], questions: Sequence[Question], rows: LearnerRows, group: IntArray
+) -> dict[str, FloatArray]:
+    """Credits of the rules on each quantity (n, k)."""
+    if questions[0].form == "judgment":
+        return _credit_claims({name: v[rows.question, rows.option] for name, v in quantities.items()}, rows, group)
+    truth, credits = np.array([q.truth for q in questions], dtype=np.int64), dict[str, FloatArray]()
+    for name, values in quantities.items():
+        credits |= _credit_ranks(name, values, rows.seen.there, truth)
+    return credits
 
 
 def _credit_ranks(name: str, values: FloatArray, there: BoolArray, truth: IntArray) -> dict[str, FloatArray]:

@@ -4,6 +4,7 @@ that their answers give (`docs/validity.md#solvers`)."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby, pairwise
@@ -12,6 +13,7 @@ from typing import Literal
 import cv2
 import numpy as np
 
+from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.rng import hash_stably, rng_for
 from vgbench_gen.core.types import ColorArray, FloatArray
 from vgbench_gen.quality.findings import MAX_ITEMS, Finding, measure_accuracy
@@ -79,16 +81,16 @@ class SolverOutcome:
     shown: str = ""
     """The scene of the images."""
     pixels: FloatArray | None = None
-    """(images, `rules.PIXELS`) of each image shown, where it is no answer but what cheap rules answer by."""
+    """(images, `rules.PIXELS`) of the images shown, by which cheap rules answer; such an outcome has no name."""
 
 
 def plan_solvers(
     questions: Iterable[Question], folder: str, per_cell: int = PER_CELL, rules_per_cell: int = RULES_PER_CELL
 ) -> list[SolverJob]:
-    """Jobs for a fixed sample of every task and form that has a solver or a trivial rule.
+    """Jobs for a fixed sample of every task and form that has options and images; it depends on ids alone.
 
     per_cell: at most about so many questions are solved per task and form, 0 for all; twins stay together.
-    rules_per_cell: the same for trivial rules, which cost less. The sample depends on ids alone.
+    rules_per_cell: the same for rules that understand nothing, which cost less.
     """
     jobs: list[SolverJob] = []
     for (task, _), members in group_by_cell([q for q in questions if q.truth >= 0]).items():
@@ -171,8 +173,9 @@ def _choose_other_questions(questions: Sequence[Question], shown: Sequence[tuple
 
 def _apply_rules(job: SolverJob, shown: Sequence[tuple[Image, ...]]) -> Iterator[SolverOutcome]:
     for question, images in zip(job.questions, shown, strict=True):
-        if images:
-            yield SolverOutcome("image rule", "", question, np.nan, pixels=_describe_images(images))
+        with suppress(DatasetError):  # a damaged picture is a problem that `verify_item` names
+            pixels = _describe_images(images) if images else None
+            yield SolverOutcome("image rule", "", question, np.nan, pixels=pixels)
         for rule in find_rules(question.task, question.ask):
             yield _answer("image rule", rule, question, question, images)
 
@@ -264,11 +267,13 @@ def _judge_image_rules(outcomes: Sequence[SolverOutcome], seed: int) -> Finding:
     asked = list({o.question.id: o.question for o in outcomes}.values())
     place = {question.id: k for k, question in enumerate(asked)}
     credits: dict[str, FloatArray] = {}
-    for o in (o for o in outcomes if o.pixels is None):
+    for o in (o for o in outcomes if o.name):
         credits.setdefault(o.name, np.full(len(asked), np.nan))[place[o.question.id]] = o.credit
-    pixels = [o.pixels for o in outcomes if o.pixels is not None]
-    if len(pixels) == len(asked):
-        credits |= credit_pixels(asked, pixels, seed)
+    pixels = {o.question.id: o.pixels for o in outcomes if o.pixels is not None}
+    if seen := [question for question in asked if question.id in pixels]:
+        places = [place[question.id] for question in seen]
+        for name, credit in credit_pixels(seen, [pixels[question.id] for question in seen], seed).items():
+            credits.setdefault(name, np.full(len(asked), np.nan))[places] = credit
     line = Finding("image rule", "", *asked[0].cell, n=len(asked), needed=_FEWEST)
     return judge_best(line, credits, asked, [question.scene for question in asked], IMAGE_RULE_POINTS, seed)
 

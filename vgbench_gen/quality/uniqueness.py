@@ -99,12 +99,8 @@ def _name_likeness(a: ItemAppearance, b: ItemAppearance, near: Container[tuple[s
 
 def _match_frames(a: ItemAppearance, b: ItemAppearance, alike: Callable[[str, str], bool]) -> bool:
     """Whether every frame of one is like another frame of the other; at most two frames are asked about."""
-    if len(a.frames) == 1:
-        return alike(a.frames[0], b.frames[0])
-    if len(a.frames) != 2:
-        return False
-    (p, q), (r, s) = a.frames, b.frames
-    return (alike(p, r) and alike(q, s)) or (alike(p, s) and alike(q, r))
+    orders = itertools.permutations(b.frames) if len(a.frames) <= 2 else ()
+    return any(all(map(alike, a.frames, order)) for order in orders)
 
 
 def _look_alike(a: ItemAppearance, b: ItemAppearance, x: str, y: str) -> bool:

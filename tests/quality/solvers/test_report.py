@@ -208,6 +208,17 @@ def test_planted_sharpness_is_caught(planted: bool, tmp_path: Path) -> None:
         assert (found["metric_depth"].name, found["metric_depth"].value > 60) == ("smallest unusual for images", True)
 
 
+def test_a_damaged_picture_costs_its_question_alone(tmp_path: Path) -> None:
+    def make(media: MediaStore) -> list[Item]:
+        made = soft_depths(media, 52, False)
+        name = media.put(b"\xff\xd8\xff no picture", "jpg")
+        return [row(52, "metric_depth", [name], ["1 m", "2 m", "3 m", "4 m"], 0, "scene0"), *made]
+
+    folder, questions = written(tmp_path, make)
+    (line,) = make_findings(outcome for job in plan_solvers(questions, folder) for outcome in run_solvers(job))
+    assert (line.kind, line.n, line.verdict) == ("image rule", 52, "holds")
+
+
 @pytest.mark.parametrize("planted", [False, True])
 def test_a_planted_cue_is_caught(planted: bool, tmp_path: Path) -> None:
     def make(media: MediaStore) -> list[Item]:
