@@ -23,7 +23,7 @@ MOST_LINES = {
     "distractors": (872, 700),
     "text": (1915, 1700),  # contexts of standard clauses
     "pipeline": (5429, 4600),  # facts shared out among the forms
-    "quality": (4914, 4300),  # the forest reads what words make likely
+    "quality": (4904, 4300),  # the forest reads what words make likely
     "samples": (7508, 7000),  # maps of a lens in bands; grain in bands
     "evaluation": (15101, 11000),
     "agent": (7499, 6300),

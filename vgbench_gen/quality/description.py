@@ -168,15 +168,9 @@ def _read_prints(options: Sequence[PrintedText], k: int) -> list[list[float]]:
     for i, one in enumerate(options):
         printed = reading.find_number_tokens(one.text)
         kept = [token.lstrip("+-").replace(".", "").lstrip("0") for token in printed]
-        rows.append(
-            [
-                len(one.text),
-                sum(map(str.isdigit, one.text)),
-                max((len(token.partition(".")[2]) for token in printed), default=0),
-                sum(len(token) - len(token.rstrip("0")) for token in kept),
-                sum(len(token.rstrip("0")) for token in kept),
-                one.text.count("-"),
-                sum(len(words[i] & other) for j, other in enumerate(words) if j != i),
-            ]
-        )
+        decimals = max((len(token.partition(".")[2]) for token in printed), default=0)
+        significant = sum(len(token.rstrip("0")) for token in kept)
+        shared = sum(len(words[i] & other) for j, other in enumerate(words) if j != i)
+        digits, zeros = sum(map(str.isdigit, one.text)), sum(map(len, kept)) - significant
+        rows.append([len(one.text), digits, decimals, zeros, significant, one.text.count("-"), shared])
     return rows + [[0.0] * len(PRINTED)] * (k - len(rows))

@@ -57,7 +57,7 @@ class Clusters:
     ) -> None:
         """`labels`: cluster of each question, at least one. `shown`: that of its images, where they are another's."""
         n = len(labels)
-        index = np.unique(np.asarray([*labels, *(shown or ())]), return_inverse=True)[1].astype(np.int64)
+        index = np.unique([*labels, *(shown or ())], return_inverse=True)[1].astype(np.int64)
         self.index, self._shown = index[:n], index[n:]
         self.count = int(index.max()) + 1
         self._groupings = [self.index]
@@ -107,10 +107,8 @@ class Clusters:
             return p_binomial
         spread, gain = self._measure_spread(values - expected), float((values - expected).sum())
         if spread < 1e-9 * n:
-            p_clusters = 0.0 if gain > 1e-9 * n else 1.0
-        else:
-            p_clusters = float(scipy.stats.t.sf(gain / spread, self.count - 1))
-        return max(p_binomial, p_clusters)
+            return p_binomial if gain > 1e-9 * n else 1.0
+        return max(p_binomial, float(scipy.stats.t.sf(gain / spread, self.count - 1)))
 
     def test_rules(self, excess: FloatArray, rng: np.random.Generator) -> FloatArray:
         """(rules,) one-sided p of "no better than chance", each for the family of all rules.

@@ -123,10 +123,8 @@ def audit_control(questions: Sequence[Question], seed: int) -> Finding:
     rows, rng = make_rows(questions), rng_for(seed, "blind", task, form, "control")
     fold = split_folds(questions, groups, state_of(seed, task, form, "folds"))
     chance = 100 * float(np.mean([q.chance for q in questions]))
-    values = [
-        100 * float(_learn_random_answers(questions, rows, fold, rng, state_of(seed, task, form, "control", str(draw))))
-        for draw in range(CONTROL_DRAWS)
-    ]
+    states = [state_of(seed, task, form, "control", str(draw)) for draw in range(CONTROL_DRAWS)]
+    values = [100 * _learn_random_answers(questions, rows, fold, rng, state) for state in states]
     mean, guessed = float(np.mean(values)), np.sqrt(chance * (100 - chance) / len(questions))
     error = float(max(np.std(values, ddof=1), guessed) / np.sqrt(len(values)))
     p = 2 * float(scipy.special.ndtr(-abs(mean - chance) / error))
@@ -142,9 +140,7 @@ def _learn_random_answers(
         right = rows.right ^ (rng.random(twins.max() + 1) < 0.5)[twins]
     else:
         counts = np.bincount(rows.question)
-        starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-        right = np.zeros(len(rows.right), dtype=bool)
-        right[starts + (rng.random(len(counts)) * counts).astype(np.int64)] = True
+        right = rows.option == (rng.random(len(counts)) * counts).astype(np.int64)[rows.question]
     drawn = replace(rows, right=right)
     belief = predict_out_of_fold("forest", drawn, fold, state, _CONTROL_TREES, _CONTROL_SHARE)
     return float(score_credit(belief, drawn).mean())
