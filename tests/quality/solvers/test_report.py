@@ -70,6 +70,18 @@ def test_verdicts(kind: Kind, right: int, n: int, verdict: str) -> None:
     assert sorted(line.items) == behind
 
 
+def test_what_two_scenes_show_each_other_is_one_observation() -> None:
+    """14 of 25 pairs of scenes agree, two questions in each; by 50 scenes on their own that would be no luck."""
+    asked = outcomes("wrong image", FEATURES, "homography_to_image", [float(k // 4 < 14) for k in range(100)])
+    swapped = [
+        replace(o, question=replace(o.question, scene=f"s{k // 2}"), shown=f"s{(k // 2) ^ 1}")
+        for k, o in enumerate(asked)
+    ]
+    apart = [replace(o, shown=f"t{k // 2}") for k, o in enumerate(swapped)]
+    (together,), (alone,) = make_findings(swapped), make_findings(apart)
+    assert (round(together.value), together.verdict, alone.verdict) == (56, "not judged", "fell")
+
+
 def test_a_solver_without_a_goal_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     declared = replace(solvers.find_solvers("homography_to_image")[0], goal=float("nan"))
     monkeypatch.setattr(solvers, "find_solvers", lambda task: (declared,))
