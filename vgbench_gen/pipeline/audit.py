@@ -188,7 +188,7 @@ class _Audit:
         ways: dict[Cell, set[str]] = defaultdict(set)
         with self._timed("read"):
             self.items = load(path)
-            self.report = AuditReport(str(path), len(self.items), seconds=self.report.seconds)
+            self.report = AuditReport(str(path), len(self.items))
             for item in self.items:
                 self.questions.append(read_question(item))
                 self.has_evidence |= "truth" in item.evidence
