@@ -19,9 +19,9 @@ import cv2
 import numpy as np
 
 from bench.read_text import FOLDS, bound, choose, split_scenes
-from vgbench_gen.core.types import ColorArray, FloatArray, IntArray
+from vgbench_gen.core.types import FloatArray, IntArray
 from vgbench_gen.quality.questions import Question, read_question
-from vgbench_gen.quality.solvers.jobs import look
+from vgbench_gen.quality.solvers import describe_spectrum, look
 from vgbench_gen.store.dataset import Dataset, load
 from vgbench_gen.store.drawing import StrokeSizes
 from vgbench_gen.tasks.solving import Image, Unread, VisibleQuestion
@@ -29,19 +29,6 @@ from vgbench_gen.tasks.solving.seen import list_candidate_images, list_marks, re
 
 BANDS, FEWEST = 8, 40
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
-
-
-def _see_picture(gray: ColorArray) -> FloatArray:
-    """(2 + BANDS,) logarithms of the variance of the Laplacian and of all, and shares of energy from low to high."""
-    smooth = gray.astype(np.float64)
-    window = np.outer(*(np.hanning(side + 2)[1:-1] for side in gray.shape))
-    power = np.abs(np.fft.rfft2((smooth - smooth.mean()) * window)) ** 2
-    frequency = np.hypot(np.fft.fftfreq(gray.shape[0])[:, None], np.fft.rfftfreq(gray.shape[1]))
-    edges = np.geomspace(0.5 / 64, 0.5, BANDS)
-    bands = np.log(np.bincount(np.searchsorted(edges, frequency.ravel()), power.ravel(), BANDS + 1)[:BANDS] + 1e-9)
-    return np.array(
-        [np.log(cv2.Laplacian(smooth, cv2.CV_64F).var() + 1e-3), np.log(smooth.var() + 1), *bands - bands[0]]
-    )
 
 
 def _see_mark(image: Image, place: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -74,9 +61,9 @@ def _see_options(seen: VisibleQuestion) -> dict[str, tuple[FloatArray, FloatArra
             colors, around = (np.concatenate([p[:, rings] for p in parts], axis=1) for rings in ([0], [1, 2]))
             return {"color": (colors, none), "around": (around, none), "contrast": (np.abs(spread - contrast), none)}
         return {"color": (colors, none), "contrast": (spread, none)}
-    views = [_see_picture(image.gray) for image in seen.images]
+    views = [describe_spectrum(image.gray, BANDS) for image in seen.images]
     if len(views) == 1 + k > 2:
-        shown = np.array([_see_picture(image.gray) for image in list_candidate_images(seen)]) - views[0]
+        shown = np.array([describe_spectrum(image.gray, BANDS) for image in list_candidate_images(seen)]) - views[0]
         return {"spectrum": (shown, _read_numbers(seen.question))}
     numbers = [_read_numbers(x) for x in ((seen.question,) if k == 1 else seen.options)]
     own = np.array([x[: min(map(len, numbers))] for x in numbers])

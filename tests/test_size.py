@@ -22,8 +22,8 @@ MOST_LINES = {
     "tasks": (11109, 8700),  # relative poses without a set are asked by claims
     "distractors": (872, 700),
     "text": (1915, 1700),  # contexts of standard clauses
-    "pipeline": (5543, 4600),  # facts shared out among the forms
-    "quality": (5022, 4300),  # the lead under noise
+    "pipeline": (5426, 4600),  # facts shared out among the forms
+    "quality": (4935, 4300),  # the lead under noise
     "samples": (7508, 7000),  # maps of a lens in bands; grain in bands
     "evaluation": (15101, 11000),
     "agent": (7499, 6300),

@@ -86,7 +86,7 @@ def test_a_question_of_another_set_is_found(fair: Path, tmp_path: Path, capsys: 
 
 def test_what_a_user_can_mend(fair: Path, tmp_path: Path, capsys: Capture) -> None:
     assert run("audit", fair, "--only", "textt") == 2
-    assert "Did you mean 'text'?" in capsys.readouterr().err
+    assert "Did you mean text?" in capsys.readouterr().err
     assert run("audit", tmp_path / "missing.json") == 2
     assert "found no file" in capsys.readouterr().err
     assert run("prune", fair.parent, "--share", "0.1") == 2

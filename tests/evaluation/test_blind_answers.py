@@ -41,7 +41,7 @@ def test_numbers() -> None:
     for k in range(200):
         top = int(rng.integers(10, 700))
         text = f"What is the depth in the region [{top}, 20, {top + 50}, 90]?"
-        asked.append(question(f"n{k}", question=text, scene=f"s/{k % 20}", value=1 + top / 100, unit="m"))
+        asked.append(question(f"n{k}", question=text, scene=f"s/{k % 20}", value=1 + top / 100))
     answers = guess_blind_answers(asked, seed=0)
     assert np.mean([abs(float(answers[q.id]) / q.value - 1) < 0.25 for q in asked]) > 0.8
 

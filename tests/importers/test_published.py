@@ -69,7 +69,7 @@ def test_a_row_of_each_form(tmp_path: Path) -> None:
     assert (choice.id, choice.task, choice.form, choice.truth) == ("7", "VGBench/metric_depth_vqa", "multi-choice", 1)
     assert choice.options[1] == "2.00 m"
     assert (claim.options, claim.truth) == (("Yes", "No"), 1)
-    assert (number.value, number.unit, number.truth) == (1.72, "meters", -1)
+    assert (number.value, number.truth) == (1.72, -1)
     assert (other.truth, other.task) == (2, "VGBench/Absolute")
     labels = group_by_scene([choice, claim, number, other])
     assert labels[0] == labels[3]  # they share a.jpg

@@ -68,8 +68,8 @@ def test_best_constant_within_a_factor_is_exact() -> None:
 
 
 def test_constants_are_chosen_per_quantity() -> None:
-    a = [question(f"a{i}", value=2.0, ask="x", unit="m") for i in range(10)]
-    b = [question(f"b{i}", value=20.0, ask="y", unit="m") for i in range(10)]
+    a = [question(f"a{i}", value=2.0, ask="x") for i in range(10)]
+    b = [question(f"b{i}", value=20.0, ask="y") for i in range(10)]
     few, many = audit_answers(a + b), audit_answers([replace(q, id=f"{q.id}.{n}") for q in a + b for n in range(5)])
     assert (few.value, few.verdict) == (100, "not judged")  # its constant was chosen with all answers in hand
     assert (many.value, many.verdict, many.detail) == (100, "fell", "constant 2, 20")

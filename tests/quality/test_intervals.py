@@ -50,6 +50,33 @@ def test_interval_and_test_hold_their_level_where_scenes_differ() -> None:
     assert naive / rounds > 0.1  # what it would be without scenes
 
 
+def _swap_images(rng: np.random.Generator, bias: float = 0.0) -> tuple[list[int], list[int], np.ndarray]:
+    """(scenes of questions, scenes of images, credits) where scenes of four answers, alike but for some `bias`, swap
+    images in groups of four and a question is right where both scenes have one answer: as often as chance, 0.25."""
+    answer = rng.integers(4, size=60) * (rng.random(60) >= bias)
+    pairs = [(a, b) for a in range(60) for b in range(a - a % 4, a - a % 4 + 4) if a != b for _ in range(2)]
+    asked, shown = zip(*pairs, strict=True)
+    return list(asked), list(shown), (answer[list(asked)] == answer[list(shown)]) * 1.0
+
+
+def test_p_with_images_of_other_scenes_counts_each_swap_once() -> None:
+    rng = rng_for(0, "swapped")
+    rounds, naive, rejected, uncovered, found = 300, 0, 0, 0, 0
+    for _ in range(rounds):
+        asked, shown, credit = _swap_images(rng)
+        naive += Clusters(asked, rng, draws=10).test_above(credit, 0.25) < 0.05
+        sure = Clusters(asked, rng, draws=400, shown=shown)
+        rejected += sure.test_above(credit, 0.25) < 0.05
+        low, high = sure.interval(credit)
+        uncovered += not low <= 0.25 <= high
+        asked, shown, credit = _swap_images(rng, bias=0.7)
+        found += Clusters(asked, rng, draws=10, shown=shown).test_above(credit, 0.25) < 0.001
+    assert naive / rounds > 0.1  # as if only the scenes of questions shared their luck
+    assert rejected / rounds < 0.07
+    assert uncovered / rounds < 0.07
+    assert found / rounds > 0.9
+
+
 def test_p_is_the_binomial_one_for_single_questions() -> None:
     rng = rng_for(1, "binomial")
     credit = np.array([1.0] * 75 + [0.0] * 125)
@@ -82,10 +109,10 @@ def test_clusters_join_scenes_images_twins_and_groups() -> None:
         # A picture in common says nothing where the scene is known.
         question("j", scene="s/4", images=("z.jpg",)),
     ]
-    labels = group_by_scene(asked)
+    labels = group_by_scene(asked).tolist()
     assert [labels.index(label) for label in labels] == [0, 0, 2, 2, 4, 4, 6, 7, 7, 9]
     bare = question("k", group="", images=())
-    assert group_by_scene([bare, bare]) == [0, 1]
+    assert group_by_scene([bare, bare]).tolist() == [0, 1]
 
 
 def test_cells_are_ordered_and_keep_their_questions() -> None:

@@ -123,7 +123,7 @@ def test_how_far_a_marked_point_is_from_the_one_asked_about() -> None:
 
 
 def test_gaps_are_ratios_for_positive_numbers() -> None:
-    gaps = describe([question("a", ["1", "2", "8"], 0)]).gaps[0]
+    gaps = describe([question("a", ["1", "2", "8"], 0)]).columns[0, :, -6:]
     assert gaps[:, 0] == pytest.approx(np.log([2, 2, 4]))
     assert gaps[:, 5] == pytest.approx([7, 3, 7 / 8])  # by the size of the option itself
 
@@ -132,7 +132,7 @@ def test_descriptions_of_our_own_rows(rows: Rows) -> None:
     asked = [read_question(item) for item in rows.items]
     choices = describe([q for q in asked if q.form == "multi-choice"])
     assert not np.isinf(choices.columns).any()
-    assert not np.isnan(choices.gaps[choices.there]).any()
+    assert not np.isnan(choices.columns[choices.there][:, -6:]).any()
     judged = [q for q in asked if q.form == "judgment"]
     # Twins claim different things, and the claim is what differs.
     claims = [(q.twin, said[claimed]) for q in judged for said, claimed in [reading.read_claim(q)]]

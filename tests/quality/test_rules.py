@@ -56,16 +56,20 @@ def test_a_small_cell_is_not_judged_unless_it_plainly_leaks() -> None:
     assert audit_rules(choices(around_truth(6), 100), 0).verdict == "fell"
 
 
+def _guessed(count: int) -> list[Question]:
+    return [question(str(k), list("abcd"), 0) for k in range(count)]
+
+
 def test_the_best_of_many_rules_pays_for_their_number() -> None:
     """Of 60 rules that guess, the best one has a small p by itself in most draws; together they fall in one of 20."""
     rng = rng_for(0, "many")
-    alone, together = [], []
+    alone, together, asked, scenes = [], [], _guessed(240), [k % 24 for k in range(240)]
     for _ in range(60):
         credits = {f"rule {k}": np.asarray(rng.random(240) < 0.25, dtype=np.float64) for k in range(60)}
-        line = judge_best(Finding("rule"), credits, np.full(240, 0.25), ["x"] * 240, [k % 24 for k in range(240)], 3, 0)
+        line = judge_best(Finding("rule"), credits, asked, scenes, 3, 0)
         together.append(line.p)
         first = {"rule 0": credits["rule 0"]}
-        line = judge_best(Finding("rule"), first, np.full(240, 0.25), ["x"] * 240, [k % 24 for k in range(240)], 3, 0)
+        line = judge_best(Finding("rule"), first, asked, scenes, 3, 0)
         alone.append(line.p)
     assert np.mean(np.array(together) < 0.05) < 0.15
     assert np.mean(np.array(alone) < 0.5) == pytest.approx(0.5, abs=0.2)
@@ -74,12 +78,12 @@ def test_the_best_of_many_rules_pays_for_their_number() -> None:
 
 def test_what_repeats_within_a_scene_is_one_observation() -> None:
     """Three scenes whose questions are all right are no leak, sixty scenes are."""
-    chance, ids = np.full(600, 0.25), [str(k) for k in range(600)]
+    asked, scenes = _guessed(600), [k % 60 for k in range(600)]
     lucky = np.array([float(k % 60 < 3) or 0.2 for k in range(600)])
-    line = judge_best(Finding("rule"), {"x": lucky}, chance, ids, [k % 60 for k in range(600)], 0, 0)
+    line = judge_best(Finding("rule"), {"x": lucky}, asked, scenes, 0, 0)
     assert (line.fell, line.p > 0.01) == (False, True)
     even = np.array([1.0 if k // 60 < 4 else 0.0 for k in range(600)])
-    assert judge_best(Finding("rule"), {"x": even}, chance, ids, [k % 60 for k in range(600)], 0, 0).fell
+    assert judge_best(Finding("rule"), {"x": even}, asked, scenes, 0, 0).fell
 
 
 def test_ties_share_the_credit() -> None:

@@ -47,21 +47,21 @@ def _claims(pairs: int, factor: float, debris: bool = False) -> list[Question]:
 def test_the_published_camera_rule_is_broken() -> None:
     asked = choices(times_noise(0.05, 0.15), 800, 0)
     result = audit_text_only(asked, 0)
-    found = result.finding
+    found = result[0]
     assert (found.name, found.fell) == ("forest", True)
     assert found.value > 88  # 93.7 by the rule that made them
     assert found.low > 80
     assert "leans on" in found.detail
     assert found.detail.count(", ") == 4
-    assert set(result.scores) == {q.id for q in asked}
-    assert np.mean(list(result.scores.values())) > 0.6
-    assert result.scores[found.items[0]] >= result.scores[found.items[-1]]
-    assert result.scores[found.items[0]] > 0.9
+    assert set(result[1]) == {q.id for q in asked}
+    assert np.mean(list(result[1].values())) > 0.6
+    assert result[1][found.items[0]] >= result[1][found.items[-1]]
+    assert result[1][found.items[0]] > 0.9
     assert audit_control(asked, 0).verdict == "holds"
 
 
 def test_the_published_distance_rule_leaks_as_published() -> None:
-    found = audit_text_only(choices(times_uniform(0.5), 500, 1), 0).finding
+    found = audit_text_only(choices(times_uniform(0.5), 500, 1), 0)[0]
     assert found.value == pytest.approx(57.4, abs=8)
     assert found.fell  # so plain a leak is one in a small cell too
 
@@ -69,13 +69,13 @@ def test_the_published_distance_rule_leaks_as_published() -> None:
 def test_exchangeable_options_stay_at_chance() -> None:
     asked = choices(around_hidden(1), 800, seed=2)
     result = audit_text_only(asked, 0)
-    assert not result.finding.fell
-    assert result.finding.value < 31
+    assert not result[0].fell
+    assert result[0].value < 31
     control = audit_control(asked, 0)
     assert control.verdict == "holds"
     assert control.value == pytest.approx(25, abs=2)
-    assert np.mean(list(result.scores.values())) == pytest.approx(0.25, abs=0.02)
-    assert audit_text_only(asked[:200], 0).finding.verdict == "not judged"
+    assert np.mean(list(result[1].values())) == pytest.approx(0.25, abs=0.02)
+    assert audit_text_only(asked[:200], 0)[0].verdict == "not judged"
 
 
 def test_words_of_the_right_option_are_seen() -> None:
@@ -86,19 +86,19 @@ def test_words_of_the_right_option_are_seen() -> None:
         options = [f"the {rng.choice(['red', 'blue', 'green'])} chair" for _ in range(4)]
         options[truth] = f"the {rng.choice(['red', 'large'])} chair"
         asked.append(question(f"w{number}", options, truth, scene=f"s/{number % 30}"))
-    found = audit_text_only(asked, 0).finding
+    found = audit_text_only(asked, 0)[0]
     assert (found.name, found.fell) == ("linear", True)
     assert found.value > 45
 
 
 def test_fair_claims_hold() -> None:
-    found = audit_text_only(_claims(400, 1.0), 0).finding
+    found = audit_text_only(_claims(400, 1.0), 0)[0]
     assert not found.fell
     assert (found.chance, found.value < 56) == (50, True)
 
 
 def test_claims_that_end_in_a_telling_digit() -> None:
-    found = audit_text_only(_claims(60, 1.0, debris=True), 0).finding
+    found = audit_text_only(_claims(60, 1.0, debris=True), 0)[0]
     assert found.value > 95
     assert found.fell
 
@@ -112,7 +112,7 @@ def test_twins_that_only_tell_by_each_other() -> None:
             text = f"Is it within 10 percent of {claim:.2f} meters?"
             one = question(f"j{number}{answer}", ["Yes", "No"], answer, form="judgment", question=text)
             asked.append(replace(one, scene=f"s/{number % 40}", twin=f"w{number}"))
-    found = audit_text_only(asked, 0).finding
+    found = audit_text_only(asked, 0)[0]
     assert (found.name, found.fell) == ("forest on both claims of twins", True)
     assert found.value > 95
 
@@ -153,9 +153,9 @@ def test_what_a_thing_is_called_tells_how_large_it_is() -> None:
         options, truth = [f"{values[i]:.2f} m" for i in order], int(np.flatnonzero(order == rank)[0])
         one = question(f"t{number}", options, truth, question=f"How long is the {name}?")
         asked.append(replace(one, scene=f"s/{number // 30}"))
-    assert audit_text_only(asked, 0).finding.value > 85
+    assert audit_text_only(asked, 0)[0].value > 85
     mute = [replace(one, question="How long is it?") for one in asked]
-    assert audit_text_only(mute, 0).finding.value < 55
+    assert audit_text_only(mute, 0)[0].value < 55
 
 
 def test_open_ended_numbers_are_predicted_from_the_text() -> None:
@@ -164,12 +164,12 @@ def test_open_ended_numbers_are_predicted_from_the_text() -> None:
     for number in range(200):
         y = int(rng.integers(100, 900))
         text = f"How deep is [10, {y - 50}, 90, {y}] in meters? The image is 1000 x 1000 pixels."
-        asked.append(question(f"d{number}", question=text, value=900 / y, unit="m", scene=f"s/{number % 20}"))
-    found = audit_text_only(asked, 0).finding
+        asked.append(question(f"d{number}", question=text, value=900 / y, scene=f"s/{number % 20}"))
+    found = audit_text_only(asked, 0)[0]
     assert found.verdict == "reported"
     assert found.value > 80
     assert 10 < found.chance < 60  # of the best constant
-    assert np.isnan(audit_text_only([replace(q, value=-1.0) for q in asked], 0).finding.value)
+    assert np.isnan(audit_text_only([replace(q, value=-1.0) for q in asked], 0)[0].value)
 
 
 def test_too_little_to_learn_from_is_said() -> None:
@@ -177,8 +177,8 @@ def test_too_little_to_learn_from_is_said() -> None:
     one_scene = [replace(q, scene="s/1") for q in choices(around_hidden(1), 40)]
     for asked in (few, one_scene):
         result = audit_text_only(asked, 0)
-        assert result.finding.verdict == audit_control(asked, 0).verdict == "not judged"
-        assert not result.scores
+        assert result[0].verdict == audit_control(asked, 0).verdict == "not judged"
+        assert not result[1]
 
 
 def test_twins_become_one_question() -> None:
@@ -191,5 +191,4 @@ def test_twins_become_one_question() -> None:
 def test_same_seed_same_result() -> None:
     asked = choices(times_noise(0.05, 0.15), 24, 0)
     first, second = audit_text_only(asked, 1), audit_text_only(asked, 1)
-    assert first.finding == second.finding
-    assert first.scores == second.scores
+    assert first == second

@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.quality.text_questions import question
 from tests.store.examples import textured
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import FloatArray
+from vgbench_gen.pipeline.recipe import Limits
 from vgbench_gen.quality.questions import Question
 from vgbench_gen.quality.uniqueness import (
     ItemAppearance,
@@ -30,9 +32,14 @@ def pose(x_m: float, turn_deg: float = 0.0) -> FloatArray:
 
 
 def sight(name: str, frames: dict[str, FloatArray], **changes: object) -> ItemAppearance:
-    base = ItemAppearance(name, f"group {name}", "task", "", "scannet", "scene0000_00", tuple(sorted(frames)), frames,
-                          {}, f"target {name}", (float(len(name)), float(ord(name[0]))), False)  # fmt: skip
+    asked = question(name, scene="scannet/scene0000_00")
+    answer = float(len(name)), float(ord(name[0]))
+    base = ItemAppearance(asked, tuple(sorted(frames)), frames, {}, f"target {name}", answer, False)
     return replace(base, **changes)  # type: ignore[arg-type]
+
+
+def renamed(sight: ItemAppearance, **changes: object) -> ItemAppearance:
+    return replace(sight, question=replace(sight.question, **changes))  # type: ignore[arg-type]
 
 
 def count(found: dict[str, list[str]], name: str) -> int:
@@ -51,10 +58,10 @@ def test_pairs_of_frames_are_compared_in_both_orders() -> None:
     half = sight("c", {"5": pose(0.05), "6": pose(2)}, pair_is_target=True)
     assert count(find_near_duplicates([a, turned], Gates()), "pose") == 1
     assert count(find_near_duplicates([a, half], Gates()), "pose") == 0
-    assert count(find_near_duplicates([a, replace(a, id="d", group="another")], Gates()), "target") == 1
+    assert count(find_near_duplicates([a, renamed(a, id="d", group="another")], Gates()), "target") == 1
     # Twins and other forms of one truth are no duplicates of it; nor are other scenes and tasks.
-    assert count(find_near_duplicates([a, replace(a, id="d")], Gates()), "target") == 0
-    assert count(find_near_duplicates([a, replace(turned, scene_id="other")], Gates()), "pose") == 0
+    assert count(find_near_duplicates([a, renamed(a, id="d")], Gates()), "target") == 0
+    assert count(find_near_duplicates([a, renamed(turned, scene="other")], Gates()), "pose") == 0
 
 
 def test_what_looks_alike_and_has_one_answer() -> None:
@@ -83,12 +90,12 @@ def questions(per_scene: list[int]) -> list[Question]:
 
 
 def test_the_fullest_scene() -> None:
-    even, heavy = questions([10] * 30), questions([10] * 29 + [40])
-    (line,) = audit_scene_shares(even, {"ca1m": 30}, 0.03, 1.5, True)
+    even, heavy, most_of = questions([10] * 30), questions([10] * 29 + [40]), Limits(scene_share=0.03).scene_items
+    (line,) = audit_scene_shares(even, {"ca1m": 30}, most_of, True)
     assert (line.verdict, round(line.value, 1), round(line.limit, 1)) == ("holds", 3.3, 5.0)
-    (line,) = audit_scene_shares(heavy, {"ca1m": 30}, 0.03, 1.5, True)
+    (line,) = audit_scene_shares(heavy, {"ca1m": 30}, most_of, True)
     assert (line.verdict, line.name, len(line.items)) == ("fell", "ca1m/29", 40)
-    (line,) = audit_scene_shares(heavy, {"ca1m": 30}, 0.03, 1.5, False)
+    (line,) = audit_scene_shares(heavy, {"ca1m": 30}, most_of, False)
     assert line.verdict == "reported"
 
 

@@ -212,7 +212,7 @@ class Solvers(Baseline):
         return _turn_letter(self._latest[1], item, asked)
 
     def _solved(self, item: Item) -> str:
-        from vgbench_gen.quality.solvers.jobs import find_solvers, look
+        from vgbench_gen.quality.solvers import find_solvers, look
         from vgbench_gen.tasks.solving import Image, Unread
 
         question, solvers = read_question(item), find_solvers(item.task)

@@ -27,7 +27,7 @@ def guess_blind_answers(questions: Sequence[Question], seed: int) -> dict[str, s
     """
     found: dict[str, str] = {}
     for cell, members in group_by_cell(questions).items():
-        groups = np.array(group_by_scene(members), dtype=np.int64)
+        groups = group_by_scene(members)
         if len(members) < FEWEST or len(np.unique(groups)) < 2:
             continue
         if cell[1] == "open-ended":

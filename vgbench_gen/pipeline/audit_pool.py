@@ -8,10 +8,9 @@ stands on both sides of a split.
 from __future__ import annotations
 
 import time
-from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from vgbench_gen.core.rng import hash_stably
@@ -25,23 +24,13 @@ from vgbench_gen.pipeline.question import QuestionRejectedError, QuestionSetting
 from vgbench_gen.pipeline.question_plan import QuestionPlan, read_questions
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.rows import question_rows
-from vgbench_gen.quality.questions import Question, read_question
+from vgbench_gen.quality.questions import Question, group_by_cell, read_question
 from vgbench_gen.store.pictures import Picture
 
 POOL = 1200  # most questions of a task and form
 _CHOSEN = ("cell_full", "asked_otherwise")  # reasons of questions that passed every check
 
 Cell = tuple[str, QuestionType]
-
-
-@dataclass(slots=True)
-class Pool:
-    """Questions to judge by."""
-
-    questions: dict[Cell, list[Question]] = field(default_factory=dict)
-    """Per task and form, the release's own questions first."""
-    seconds: float = 0.0
-    """CPU time that asking took."""
 
 
 class _DescribedPictures:
@@ -60,8 +49,8 @@ def fill_pool(
     engine: Engine | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
     alone: Container[Cell] = (),
-) -> Pool:
-    """The release's questions and others of the same facts, at most `most` per task and form.
+) -> tuple[dict[Cell, list[Question]], float]:
+    """(questions per task and form, at most `most` and the release's own first; CPU seconds that asking took).
 
     Args:
         folder: of the build, with `facts/`.
@@ -74,49 +63,39 @@ def fill_pool(
     Raises:
         DatasetError: a file cannot be read.
     """
-    pool, engine, settings = Pool(), engine or Engine(), QuestionSettings.of(recipe)
-    by_cell: dict[Cell, list[Question]] = defaultdict(list)
-    for question in release:
-        by_cell[question.cell].append(question)
-    asked = {(question.group, question.form) for members in by_cell.values() for question in members}
-    for cell, members in sorted(by_cell.items()):
-        # Twins share their group, so that the cut leaves no half of a pair but the last.
-        pool.questions[cell] = sorted(members, key=lambda q: (hash_stably("pool", q.group), q.id))[:most]
+    engine, settings, release = engine or Engine(), QuestionSettings.of(recipe), list(release)
+    asked = {(question.group, question.form) for question in release}
+    # Twins share their group, so that the cut leaves no half of a pair but the last.
+    pool = {
+        cell: sorted(members, key=lambda q: (hash_stably("pool", q.group), q.id))[:most]
+        for cell, members in group_by_cell(release).items()
+    }
     wanted: list[QuestionPlan] = []
-    room = Counter({cell: most - len(kept) for cell, kept in pool.questions.items()})
-    for plan in sorted(
-        _list_unasked(folder, recipe, scenes, engine), key=lambda p: hash_stably("pool", p.group_id, p.question_type)
-    ):
+    room = {cell: most - len(kept) for cell, kept in pool.items()}
+    unasked = _list_unasked(folder, recipe, settings, scenes, engine)
+    for plan in sorted(unasked, key=lambda p: hash_stably("pool", p.group_id, p.question_type)):
         cell = plan.task, plan.question_type
         if plan.key not in asked and cell not in alone and room.setdefault(cell, most) > 0:
             room[cell] -= 2 if plan.question_type == "judgment" else 1
             wanted.append(plan)
     wanted = deal_letters(wanted, recipe.seed)
-    for plan, (questions, seconds) in zip(
-        wanted, map_plans(_ask_job, wanted, folder, recipe, settings, engine, progress, few=FEW), strict=True
-    ):
-        pool.questions.setdefault((plan.task, plan.question_type), []).extend(questions)
-        pool.seconds += seconds
-    return pool
+    found = map_plans(_ask_job, wanted, folder, recipe, settings, engine, progress, few=FEW)
+    for plan, (questions, _) in zip(wanted, found, strict=True):
+        pool.setdefault((plan.task, plan.question_type), []).extend(questions)
+    return pool, sum(seconds for _, seconds in found)
 
 
 def _list_unasked(
-    folder: Path, recipe: Recipe, scenes: Iterable[tuple[str, str]], engine: Engine
+    folder: Path, recipe: Recipe, settings: QuestionSettings, scenes: Iterable[tuple[str, str]], engine: Engine
 ) -> list[QuestionPlan]:
     """Questions that passed every check and were not chosen; where the folder does not say, all that pass them now."""
-    settings = QuestionSettings.of(recipe)
     known, places = read_questions(folder, settings.choosing), set(scenes)
     if known is not None:
-        count = recipe.count_options
-        return [
-            replace(plan, places=count(plan.task))
-            for plan, outcome in known
-            if outcome in _CHOSEN and (plan.source, plan.scene_id) in places
-        ]
+        kept = [plan for plan, outcome in known if outcome in _CHOSEN and (plan.source, plan.scene_id) in places]
+        return [replace(plan, places=recipe.count_options(plan.task)) for plan in kept]
     shards = (shard_path(folder, "facts", source, scene_id) for source, scene_id in sorted(places))
     plans = [plan for path in shards if path.is_file() for plan in read_plans(path, list_tasks(recipe), recipe)]
-    plans = [replace(plan, counterpart_kind="") for plan in plans]
-    found = ask_facts(plans, folder, recipe, settings, engine)
+    found = ask_facts([replace(plan, counterpart_kind="") for plan in plans], folder, recipe, settings, engine)
     return [plan for plan in found if not plan.rejection_reason]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from scipy import sparse
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import BoolArray, FloatArray, IntArray
 from vgbench_gen.quality import reading
-from vgbench_gen.quality.description import GAPS, Description, describe, name_around, rank
+from vgbench_gen.quality.description import Description, describe, name_around, rank
 from vgbench_gen.quality.questions import Question
 
 FOLDS = 5
@@ -46,26 +47,24 @@ def make_rows(questions: Sequence[Question]) -> LearnerRows:
     """Multi-choice: a line per option. Judgments: a line per question, right where the answer is the first (yes)."""
     seen, truth = describe(questions), np.array([q.truth for q in questions], dtype=np.int64)
     asks = np.unique([q.ask for q in questions], return_inverse=True)[1].astype(np.int64)
-    if questions[0].form == "judgment":
-        question, option, right = np.arange(len(questions)), seen.claimed, truth == 0
-        texts = [_pair_words(reading.find_words(f"{q.question} {q.context}")) for q in questions]
-    else:
-        question, option = np.nonzero(seen.there)
-        right = option == truth[question]
-        texts = [_list_option_terms(questions[i], j) for i, j in np.argwhere(seen.there).tolist()]
     asked = _describe_asked(questions, seen.around)
-    return LearnerRows(seen, asks, _weigh_terms(texts), asked, question, option, right)
+    if questions[0].form == "judgment":
+        words = _weigh_terms([_pair_words(reading.find_words(f"{q.question} {q.context}")) for q in questions])
+        return LearnerRows(seen, asks, words, asked, np.arange(len(questions)), seen.claimed, truth == 0)
+    question, option = np.nonzero(seen.there)
+    words = _weigh_terms([_list_option_terms(questions[i], j) for i, j in np.argwhere(seen.there).tolist()])
+    return LearnerRows(seen, asks, words, asked, question, option, option == truth[question])
 
 
 def _describe_asked(questions: Sequence[Question], around: FloatArray) -> sparse.csr_array:
     """(questions, terms) words of the text without its numbers, and the numbers around the options with their sizes."""
     texts = [reading.find_words(f"{q.question} {q.context}") for q in questions]
     words = _weigh_terms([_pair_words(w for w in text if w.isalpha()) for text in texts])
-    numbers = _scale(np.hstack([around, np.log(np.maximum(np.abs(around), 1e-9))]))
+    numbers = scale_columns(np.hstack([around, np.log(np.maximum(np.abs(around), 1e-9))]))
     return sparse.csr_array(sparse.hstack([words, sparse.csr_array(numbers / 3)]))  # as large as weights of words
 
 
-def _scale(columns: FloatArray) -> FloatArray:
+def scale_columns(columns: FloatArray) -> FloatArray:
     """Columns by their spread about their mean, 0 where NaN."""
     known = ~np.isnan(columns)
     count = np.maximum(known.sum(axis=0), 1)
@@ -107,13 +106,12 @@ def split_folds(questions: Sequence[Question], groups: IntArray, state: int) -> 
     """Fold of each question (n,); a scene lies in one fold, answers are spread over the folds."""
     from sklearn.model_selection import StratifiedGroupKFold
 
-    truth = np.array([q.truth for q in questions], dtype=np.int64)
+    truth, fold = np.array([q.truth for q in questions]), np.zeros(len(questions), dtype=np.int64)
     count = min(FOLDS, len(np.unique(groups)))
-    if np.bincount(np.maximum(truth, 0)).max() < count:
-        truth = np.zeros_like(truth)
-    fold = np.zeros(len(questions), dtype=np.int64)
     if count < 2:
         return fold
+    if np.bincount(np.maximum(truth, 0)).max() < count:
+        truth[:] = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # an answer rarer than the folds is fine here
         splitter = StratifiedGroupKFold(count, shuffle=True, random_state=state)
@@ -135,10 +133,8 @@ def predict_out_of_fold(
         test = line_fold == number
         if source.shape[1] == 0 or len(np.unique(rows.right[~test])) < 2:
             continue
-        if name == "forest":
-            model = fit_forest(trees, share, state)
-        else:
-            model = LogisticRegression(solver="liblinear", random_state=state)
+        linear = LogisticRegression(solver="liblinear", random_state=state)
+        model = _make_forest(trees, share, state) if name == "forest" else linear
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # few lines give small samples; the verdict will be "few"
             model.fit(source[~test], rows.right[~test])
@@ -149,13 +145,13 @@ def predict_out_of_fold(
     return np.asarray(belief / np.maximum(total[rows.question], 1e-12))
 
 
-def _measure_unusual(rows: LearnerRows, fold: IntArray) -> FloatArray:
+def measure_unusual(rows: LearnerRows, fold: IntArray) -> FloatArray:
     """(n, k, quantities + 1) how far each quantity of an option, and all of them, are from what the words of its
     question and the numbers in it make likely: a ridge regression on the right answers of other folds."""
     n, k, _ = rows.seen.columns.shape
-    X = _scale(rows.seen.columns[..., : rows.seen.quantities].reshape(n * k, -1)).reshape(n, k, -1)
-    places = rows.question[rows.right]
-    likely = _predict_likely(rows.asked, places, X[places, rows.option[rows.right]], fold)
+    X = scale_columns(rows.seen.columns[..., : rows.seen.quantities].reshape(n * k, -1)).reshape(n, k, -1)
+    places, options = rows.question[rows.right], rows.option[rows.right]
+    likely = _predict_likely(rows.asked, places, X[places, options], fold)
     off = np.abs(X - likely[:, None])
     return np.concatenate([off, np.linalg.norm(off, axis=2, keepdims=True)], axis=2)
 
@@ -204,10 +200,8 @@ def compare(rows: LearnerRows, fold: IntArray) -> tuple[list[str], FloatArray]:
     X = np.column_stack([*lines, rows.seen.around[rows.question], rows.asks[rows.question], rows.option])
     X = np.clip(np.nan_to_num(X, nan=0.0), -1e12, 1e12)
     names += [f"{name}: rank" for name in names]
-    for part in ("below the most", "above the least"):
-        names += [f"{name}: {part}" for name in rows.seen.names[: rows.seen.quantities]]
-    names += rows.seen.around_names
-    names = [*names, "ask", "place"]
+    names += [f"{name}: {end}" for end in ("below", "above") for name in rows.seen.names[: rows.seen.quantities]]
+    names += [*rows.seen.around_names, "ask", "place"]
     first = {column.tobytes(): k for k, column in reversed([*enumerate(X.T)]) if np.ptp(column) > 0}
     kept = sorted(first.values())  # what is the same everywhere, or for the second time, says nothing
     return [names[k] for k in kept], X[:, kept]
@@ -217,13 +211,12 @@ def list_quantities(rows: LearnerRows, fold: IntArray) -> tuple[list[str], Float
     """(names, (n, k, quantities)) of every option by itself: numbers, print, distances, and how unusual; NaN where a
     question has fewer options."""
     seen = rows.seen
-    names = [*seen.names, *GAPS]
-    names += [*(f"unusual {name}" for name in seen.names[: seen.quantities]), "unusual"]
-    own = np.concatenate([seen.columns, seen.gaps, _measure_unusual(rows, fold)], axis=2)
+    names = [*seen.names, *(f"unusual {name}" for name in seen.names[: seen.quantities]), "unusual"]
+    own = np.concatenate([seen.columns, measure_unusual(rows, fold)], axis=2)
     return names, np.where(seen.there[..., None], own, np.nan)
 
 
-def fit_forest(trees: int, share: float, state: int) -> Any:
+def _make_forest(trees: int, share: float, state: int) -> Any:
     """A forest for yes and no, whose leaves are large enough to give a probability.
 
     Its splits are drawn at random and the best of them is taken (Geurts, Ernst and Wehenkel 2006), which finds what a
@@ -231,27 +224,18 @@ def fit_forest(trees: int, share: float, state: int) -> Any:
     """
     from sklearn.ensemble import ExtraTreesClassifier
 
-    return ExtraTreesClassifier(
-        trees,
-        min_samples_leaf=5,
-        max_features=_FEATURES,
-        bootstrap=True,
-        max_samples=share,
-        n_jobs=1,
-        random_state=state,
-    )
+    kept = {"min_samples_leaf": 5, "max_features": _FEATURES, "bootstrap": True, "max_samples": share}
+    return ExtraTreesClassifier(trees, **kept, n_jobs=1, random_state=state)
 
 
 def name_important_features(rows: LearnerRows, fold: IntArray, seed: int) -> str:
     """The five quantities that a forest uses most; what to look at in the sampler."""
     names, X = compare(rows, fold)
-    model = fit_forest(TREES, SHARE, state_of(seed, "leans on")).fit(X, rows.right)
-    weight: dict[str, float] = {}
-    for name, importance in zip(names, model.feature_importances_, strict=True):
-        quantity = name.partition(": ")[0]
-        weight[quantity] = weight.get(quantity, 0.0) + float(importance)
-    most = sorted(weight, key=lambda quantity: -weight[quantity])[:5]
-    return ", ".join(f"{quantity} {weight[quantity]:.0%}" for quantity in most)
+    model = _make_forest(TREES, SHARE, state_of(seed, "leans on")).fit(X, rows.right)
+    weight: Counter[str] = Counter()
+    for name, importance in zip(names, model.feature_importances_.tolist(), strict=True):
+        weight[name.partition(": ")[0]] += importance
+    return ", ".join(f"{quantity} {share:.0%}" for quantity, share in weight.most_common(5))
 
 
 def score_credit(belief: FloatArray, rows: LearnerRows) -> FloatArray:
@@ -262,9 +246,8 @@ def score_credit(belief: FloatArray, rows: LearnerRows) -> FloatArray:
     best = np.full(rows.question.max() + 1, -np.inf)
     np.maximum.at(best, rows.question, belief)
     chosen = belief == best[rows.question]
-    return np.asarray(
-        np.bincount(rows.question, weights=chosen & rows.right) / np.bincount(rows.question, weights=chosen)
-    )
+    credit = np.bincount(rows.question, weights=chosen & rows.right) / np.bincount(rows.question, weights=chosen)
+    return np.asarray(credit)
 
 
 def pick_truth_probability(belief: FloatArray, rows: LearnerRows) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -20,11 +20,9 @@ FEW_CONSTANT = 100  # a constant is chosen with all answers in hand, so its scor
 
 def audit_answers(questions: Sequence[Question]) -> Finding:
     """The most frequent letter, the share of "yes", or the best constant of the questions of one task and form."""
-    task, form = questions[0].cell
-    line = Finding("answers", task=task, form=form, n=len(questions))
-    if form == "multi-choice":
-        return _audit_letters(questions, line)
-    return _audit_yes_no(questions, line) if form == "judgment" else _audit_constant(questions, line)
+    line = Finding("answers", "", *questions[0].cell, n=len(questions))
+    judge = {"multi-choice": _audit_letters, "judgment": _audit_yes_no, "open-ended": _audit_constant}[line.form]
+    return judge(questions, line)
 
 
 def _audit_letters(questions: Sequence[Question], line: Finding) -> Finding:
@@ -36,10 +34,10 @@ def _audit_letters(questions: Sequence[Question], line: Finding) -> Finding:
     most, n = int(counts.argmax()), len(alike)
     dealt = sum(-(-count // k) for count in Counter(q.source for q in alike).values())
     limit = max(100 * dealt / n, 100 / k + LETTER_POINTS)
-    line = replace(line, name="most frequent letter", n=n, value=100 * int(counts[most]) / n, chance=100 / k)
-    line = replace(line, limit=limit, detail="counts " + ", ".join(map(str, counts.tolist())))
-    line = line.judge(line.value <= limit)
-    return replace(line, items=tuple(q.id for q in alike if q.truth == most)[:MAX_ITEMS]) if line.fell else line
+    share, detail = 100 * int(counts[most]) / n, "counts " + ", ".join(map(str, counts.tolist()))
+    items = tuple(q.id for q in alike if q.truth == most)[:MAX_ITEMS] if share > limit else ()
+    line = replace(line, name="most frequent letter", n=n, value=share, chance=100 / k, limit=limit, detail=detail)
+    return replace(line, items=items).judge(share <= limit)
 
 
 def _audit_yes_no(questions: Sequence[Question], line: Finding) -> Finding:
@@ -48,16 +46,14 @@ def _audit_yes_no(questions: Sequence[Question], line: Finding) -> Finding:
     Claims that name no twin are counted alone: in a choice of questions the twin may be absent, and in a set that is
     whole `verify_set` finds them.
     """
-    yes = sum(q.truth == 0 for q in questions)
-    line = replace(line, name="yes", value=100 * yes / len(questions), chance=50.0, limit=50.0)
-    pairs: dict[str, list[Question]] = {}
+    yes, n = sum(q.truth == 0 for q in questions), len(questions)
+    pairs: dict[str, list[Question]] = defaultdict(list)
     for q in questions:
-        if q.twin:
-            pairs.setdefault(q.twin, []).append(q)
-    broken = [q.id for halves in pairs.values() if sorted(q.truth for q in halves) != [0, 1] for q in halves]
-    more = [q.id for q in questions if q.truth == int(2 * yes <= len(questions))] if 2 * yes != len(questions) else []
-    said = f"{yes} yes, {len(questions) - yes} no"
-    line = replace(line, detail=f"{said}; {len(broken)} claims whose twin has the same answer" if broken else said)
+        pairs[q.twin].append(q)
+    broken = [q.id for twin, two in pairs.items() if twin and sorted(q.truth for q in two) != [0, 1] for q in two]
+    more = [q.id for q in questions if q.truth == int(2 * yes <= n)] if 2 * yes != n else []
+    said = f"{yes} yes, {n - yes} no" + (f"; {len(broken)} claims whose twin has the same answer" if broken else "")
+    line = replace(line, name="yes", value=100 * yes / n, chance=50.0, limit=50.0, detail=said)
     return replace(line, items=tuple([*broken, *more][:MAX_ITEMS])).judge(not broken and not more)
 
 
@@ -73,9 +69,9 @@ def _audit_constant(questions: Sequence[Question], line: Finding) -> Finding:
 
 def find_best_constants(questions: Sequence[Question]) -> tuple[float, list[str]]:
     """(share of the positive answers within a factor 1.25 of the best constant of each quantity, these constants)."""
-    by_ask: dict[str, list[float]] = {}
+    by_ask: dict[str, list[float]] = defaultdict(list)
     for q in questions:
-        by_ask.setdefault(q.ask, []).append(q.value)
+        by_ask[q.ask].append(q.value)
     best = [find_constant_within(np.array(values), DELTA) for _, values in sorted(by_ask.items())]
     return sum(right for _, right in best) / len(questions), [f"{constant:.3g}" for constant, _ in best]
 

@@ -32,18 +32,16 @@ PRINTED = ("length", "digits", "decimals", "trailing zeros", "significant", "min
 class Description:
     """Options of n questions with at most k options each; of claims the one that is made, or all marks."""
 
-    said: list[list[PrintedText]]
     there: BoolArray
     """Whether a question has so many options, (n, k)."""
     claimed: IntArray
     """The place of what each judgment claims, (n,); empty for choices."""
     names: tuple[str, ...]
     columns: FloatArray
-    """Each option by itself, (n, k, columns), quantities first; NaN where a column has no meaning."""
+    """Each option, (n, k, columns): quantities, then its print, then distances to others (`GAPS`); NaN where a column
+    has no meaning."""
     quantities: int
-    """How many of the columns tell of the numbers, not of their print."""
-    gaps: FloatArray
-    """Distances to other options, (n, k, `GAPS`)."""
+    """How many of the columns are quantities."""
     around_names: tuple[str, ...]
     around: FloatArray
     """What stands around the options, (n, around), see `name_around`."""
@@ -63,11 +61,11 @@ def describe(questions: Sequence[Question]) -> Description:
     if np.isfinite(asked).any() and d > 1:
         quantities["from what is asked"] = np.linalg.norm(values - asked, axis=2)
     printed = np.array([_read_prints(options, k) for options in said], dtype=np.float64).reshape(n, k, len(PRINTED))
-    columns = np.stack([*quantities.values(), *np.moveaxis(np.where(there[..., None], printed, np.nan), 2, 0)], axis=2)
-    names, around = name_around(questions)
+    beyond = np.where(there[..., None], np.concatenate([printed, _measure_gaps(values, there)], axis=2), np.nan)
+    columns = np.stack([*quantities.values(), *np.moveaxis(beyond, 2, 0)], axis=2)
     claimed = np.array([place for _, place in claims if place >= 0], dtype=np.int64)
-    gaps = _measure_gaps(values, there)
-    return Description(said, there, claimed, (*quantities, *PRINTED), columns, len(quantities), gaps, names, around)
+    names = (*quantities, *PRINTED, *GAPS)
+    return Description(there, claimed, names, columns, len(quantities), *name_around(questions))
 
 
 def rank(values: FloatArray, there: BoolArray) -> FloatArray:
@@ -133,7 +131,7 @@ def _measure_gaps(values: FloatArray, there: BoolArray) -> FloatArray:
         reached = np.where(others, apart, 0.0)
         mean = reached.sum(axis=2) / np.maximum(others.sum(axis=2), 1)
         found += [np.where(others, apart, _MOST).min(axis=2), mean, reached.max(axis=2)]
-    return np.where(there[..., None], np.stack(found, axis=2), np.nan)
+    return np.stack(found, axis=2)
 
 
 def _measure_apart(values: FloatArray) -> FloatArray:
@@ -170,15 +168,9 @@ def _read_prints(options: Sequence[PrintedText], k: int) -> list[list[float]]:
     for i, one in enumerate(options):
         printed = reading.find_number_tokens(one.text)
         kept = [token.lstrip("+-").replace(".", "").lstrip("0") for token in printed]
-        rows.append(
-            [
-                len(one.text),
-                sum(map(str.isdigit, one.text)),
-                max((len(token.partition(".")[2]) for token in printed), default=0),
-                sum(len(token) - len(token.rstrip("0")) for token in kept),
-                sum(len(token.rstrip("0")) for token in kept),
-                one.text.count("-"),
-                sum(len(words[i] & other) for j, other in enumerate(words) if j != i),
-            ]
-        )
+        decimals = max((len(token.partition(".")[2]) for token in printed), default=0)
+        significant = sum(len(token.rstrip("0")) for token in kept)
+        shared = sum(len(words[i] & other) for j, other in enumerate(words) if j != i)
+        digits, zeros = sum(map(str.isdigit, one.text)), sum(map(len, kept)) - significant
+        rows.append([len(one.text), digits, decimals, zeros, significant, one.text.count("-"), shared])
     return rows + [[0.0] * len(PRINTED)] * (k - len(rows))

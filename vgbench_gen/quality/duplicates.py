@@ -26,48 +26,47 @@ def find_repeats(questions: Sequence[Question], others: Sequence[Question] = ())
     pictured = {_make_identity_key(q) for q in others if q.images}
     texts = {key for q in others if (key := _make_text_key(q)) is not None}
     found = {
-        "identical": _find_repeats(questions, _make_identity_key),
-        "reworded": _find_reworded(questions),
-        "same options": _find_reused(questions),
-        "same id": _find_repeats(questions, lambda q: q.id),
+        "identical": _find_later(questions, _make_identity_key, _is_not_turned),
+        "reworded": _find_later(
+            questions, _make_subject_key, lambda later, before: any(_is_same_question(one, later) for one in before)
+        ),
+        "same options": _find_later(
+            questions, _make_options_key, lambda later, before: not any(_are_partners(one, later) for one in before)
+        ),
+        "same id": _find_later(questions, lambda q: q.id, _is_not_turned),
         "in another set": [q for q in questions if q.images and _make_identity_key(q) in pictured],
         "text in another set": [q for q in questions if _make_text_key(q) in texts],
     }
     return {name: list(dict.fromkeys(q.id for q in members)) for name, members in found.items()}
 
 
-def _group_by_key(questions: Iterable[Question], key: Callable[[Question], Hashable | None]) -> list[list[Question]]:
-    """Questions with the same key, where there are several; None is no key."""
-    found: dict[Hashable, list[Question]] = defaultdict(list)
+def _find_later(
+    questions: Iterable[Question],
+    key: Callable[[Question], Hashable | None],
+    repeats: Callable[[Question, Sequence[Question]], bool],
+) -> list[Question]:
+    """Questions that repeat those before them with the same key, of which None is none."""
+    groups: dict[Hashable, list[Question]] = defaultdict(list)
     for question in questions:
-        name = key(question)
-        if name is not None:
-            found[name].append(question)
-    return [members for members in found.values() if len(members) > 1]
-
-
-def _find_repeats(questions: Sequence[Question], key: Callable[[Question], Hashable | None]) -> list[Question]:
-    # A pair of pictures and the same pair turned round, declared as partners, ask two things in the same words.
+        if (name := key(question)) is not None:
+            groups[name].append(question)
     return [
         later
-        for members in _group_by_key(questions, key)
-        for later in members[1:]
-        if not (later.pair and later.pair == members[0].pair and later.images != members[0].images)
+        for members in groups.values()
+        for place, later in enumerate(members)
+        if place and repeats(later, members[:place])
     ]
 
 
+def _is_not_turned(later: Question, before: Sequence[Question]) -> bool:
+    # A pair of pictures and the same pair turned round, declared as partners, ask two things in the same words.
+    return not (later.pair and later.pair == before[0].pair and later.images != before[0].images)
+
+
 def _make_identity_key(question: Question) -> Hashable:
-    return (
-        frozenset(question.images),
-        _squeeze(question.question),
-        _squeeze(question.context),
-        _make_choice_key(question),
-    )
-
-
-def _make_choice_key(question: Question) -> Hashable:
     # Without pictures the options are all that may tell two questions apart.
-    return () if question.images else tuple(sorted(question.options))
+    options = () if question.images else tuple(sorted(question.options))
+    return frozenset(question.images), _squeeze(question.question), _squeeze(question.context), options
 
 
 def _make_text_key(question: Question) -> Hashable | None:
@@ -75,15 +74,6 @@ def _make_text_key(question: Question) -> Hashable | None:
     text = f"{question.question} {question.context}"
     numbers = reading.find_number_tokens(" ".join([text, *question.options]))
     return (_squeeze(text), tuple(sorted(question.options))) if len(set(numbers)) > 2 * _ENOUGH_NUMBERS else None
-
-
-def _find_reworded(questions: Sequence[Question]) -> list[Question]:
-    found = []
-    for members in _group_by_key(questions, _make_subject_key):
-        for place, later in enumerate(members[1:], start=1):
-            if any(_is_same_question(earlier, later) for earlier in members[:place]):
-                found.append(later)
-    return found
 
 
 def _make_subject_key(question: Question) -> Hashable | None:
@@ -100,15 +90,6 @@ def _is_same_question(a: Question, b: Question) -> bool:
         return True
     words = [set(reading.find_words(f"{q.question} {q.context}")) for q in (a, b)]
     return len(words[0] & words[1]) >= _ALIKE * len(words[0] | words[1])
-
-
-def _find_reused(questions: Sequence[Question]) -> list[Question]:
-    found = []
-    for members in _group_by_key(questions, _make_options_key):
-        for place, later in enumerate(members[1:], start=1):
-            if not any(_are_partners(earlier, later) for earlier in members[:place]):
-                found.append(later)
-    return found
 
 
 def _make_options_key(question: Question) -> Hashable | None:

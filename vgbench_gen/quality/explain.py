@@ -35,13 +35,11 @@ def draw_row(item: Item, images: Sequence[bytes]) -> ColorArray:
     """
     marks, _ = find_overlay(item)
     shown = [pictures.decode(data, name) for name, data in zip(item.images, images, strict=True)]
-    rows, n = [], 0
-    for row in _fill_rows([image.shape[1] / image.shape[0] for image in shown]):
-        height = min(_TILE_HEIGHT_PX, _WIDTH_PX / sum(row))
-        tiles = []
-        for aspect in row:
-            tiles.append(_tile(shown[n], marks[n], f"image {n + 1}", int(height * aspect)))
-            n += 1
+    aspects = [image.shape[1] / image.shape[0] for image in shown]
+    rows = []
+    for places in _fill_rows(aspects):
+        height = min(_TILE_HEIGHT_PX, _WIDTH_PX / sum(aspects[n] for n in places))
+        tiles = [_tile(shown[n], marks[n], f"image {n + 1}", int(height * aspects[n])) for n in places]
         rows.append(_join(tiles, 1))
     grid = _join(rows, 0)
     beside = grid.shape[1] <= _BESIDE * _WIDTH_PX
@@ -63,22 +61,23 @@ def find_overlay(item: Item) -> tuple[list[list[Mark]], str]:
     return found, ""
 
 
-def _fill_rows(aspects: Sequence[float]) -> list[list[float]]:
-    """Images by their width over height, in rows of about the page's width, each as full as the others."""
-    wanted = max(1, round(sum(aspects) / _ROW_ASPECT))
-    most = -(-len(aspects) // wanted)
-    return [list(aspects[k : k + most]) for k in range(0, len(aspects), most)]
+def _fill_rows(aspects: Sequence[float]) -> list[range]:
+    """Places of images, given by width over height, in rows of about the page's width, each as full as the others."""
+    most = -(-len(aspects) // max(1, round(sum(aspects) / _ROW_ASPECT)))
+    return [range(k, min(k + most, len(aspects))) for k in range(0, len(aspects), most)]
 
 
 def _join(parts: Sequence[ColorArray], axis: int) -> ColorArray:
     """Pictures below (0) or beside (1) one another on the page's grey."""
-    other = 1 - axis
-    size = max(part.shape[other] for part in parts)
-    padded = []
-    for part in parts:
-        more = [(0, 0), (0, 0), (0, 0)]
-        more[other] = (0, size - part.shape[other])
-        padded.append(np.pad(part, more, constant_values=_BACK))
+    high, wide = (max(part.shape[k] for part in parts) for k in (0, 1))
+    padded = [
+        np.pad(
+            part,
+            (((0, axis * (high - len(part))), (0, (1 - axis) * (wide - part.shape[1])), (0, 0))),
+            constant_values=_BACK,
+        )
+        for part in parts
+    ]
     return np.concatenate(padded, axis=axis)
 
 
@@ -126,8 +125,7 @@ def _write(canvas: ColorArray, text: str, at: Any, color: tuple[int, int, int]) 
 def _draw_panel(item: Item, width_px: int) -> ColorArray:
     """The words and numbers of a row as a picture."""
     wide = int((width_px - 24) / _CHARACTER_PX)
-    words = [*_list_words(item, wide), *([""] if item.options else [])]
-    lines = [*words, f"answer: {item.answer}", *_list_numbers(item)]
+    lines = [*_list_words(item, wide), f"answer: {item.answer}", *_list_numbers(item)]
     wrapped = [part for line in lines for part in (textwrap.wrap(line, wide, drop_whitespace=False) or [""])]
     image = Image.new("RGB", (width_px, (_FONT_PX + 5) * len(wrapped) + 20), (_BACK,) * 3)
     pen = ImageDraw.Draw(image)
@@ -148,25 +146,21 @@ def _list_words(item: Item, wide: int) -> list[str]:
         mark = "->" if letter == item.answer else "  "
         wrapped = [w for line in option.splitlines() for w in textwrap.wrap(line, wide - 8)] or [""]
         lines += [f"{mark} {letter}: {wrapped[0]}", *(f"       {more}" for more in wrapped[1:])]
-    return lines
+    return [*lines, ""] if item.options else lines
 
 
 def _list_numbers(item: Item) -> list[str]:
     row = RowEvidence.found(item)
     if row is None:
         return [f"{item.source} {item.scene_id} · {item.task} {item.ask} · {item.id}"]
-    lines = _list_values(item, row)
-    margins = sorted(row.margins.items())
-    lines.append(
-        "what was measured over what is required, 1 being just enough: "
-        + ", ".join(f"{name} {value:g}" for name, value in margins)
-    )
+    margins = ", ".join(f"{name} {value:g}" for name, value in sorted(row.margins.items()))
     paired = f" · pair {item.pair_id} {row.side}".rstrip() if item.pair_id else ""
-    lines.append(
+    return [
+        *_list_values(item, row),
+        f"what was measured over what is required, 1 being just enough: {margins}",
         f"{item.source} {item.scene_id} frames {', '.join(item.frame_ids)} · {item.task} {item.ask} · "
-        f"{item.difficulty} · {item.id}{paired}"
-    )
-    return lines
+        f"{item.difficulty} · {item.id}{paired}",
+    ]
 
 
 def find_words(item: Item, value: FloatArray) -> str:

@@ -87,12 +87,6 @@ class Finding:
 
 def measure_accuracy(line: Finding, clusters: Clusters, credit: FloatArray, chance: FloatArray) -> Finding:
     """The figure with accuracy, interval and chance in per cent, of credits (n,) beside those of guessing (n,)."""
-    low, high = clusters.interval(credit)
-    return replace(
-        line,
-        n=len(credit),
-        value=100 * float(credit.mean()),
-        low=100 * low,
-        high=100 * high,
-        chance=100 * float(chance.mean()),
-    )
+    low, high = (100 * end for end in clusters.interval(credit))
+    value, guessed = 100 * float(credit.mean()), 100 * float(chance.mean())
+    return replace(line, n=len(credit), value=value, low=low, high=high, chance=guessed)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # its rooms load when used: scipy.stats takes a second and 40 MB
 
-from vgbench_gen.core.types import FloatArray
+from vgbench_gen.core.types import FloatArray, IntArray
 
 CONFIDENCE = 0.95
 _DRAWS = 2000
@@ -48,12 +48,23 @@ def adjust_by_holm(p_values: Sequence[float]) -> list[float]:
 class Clusters:
     """Questions in clusters (scenes), with one set of bootstrap weights for all measures over them."""
 
-    def __init__(self, labels: Sequence[int] | Sequence[str], rng: np.random.Generator, draws: int = _DRAWS) -> None:
-        """`labels`: cluster of each question, at least one."""
-        index = np.unique(np.asarray(labels), return_inverse=True)[1]
-        self.index = index.astype(np.int64)
+    def __init__(
+        self,
+        labels: Sequence[int] | Sequence[str] | IntArray,
+        rng: np.random.Generator,
+        draws: int = _DRAWS,
+        shown: Sequence[int] | Sequence[str] | None = None,
+    ) -> None:
+        """`labels`: cluster of each question, at least one. `shown`: that of its images, where they are another's."""
+        n = len(labels)
+        index = np.unique([*labels, *(shown or ())], return_inverse=True)[1].astype(np.int64)
+        self.index, self._shown = index[:n], index[n:]
         self.count = int(index.max()) + 1
-        self._sizes = np.bincount(index, minlength=self.count).astype(np.float64)
+        self._groupings = [self.index]
+        if shown is not None:
+            pair = np.sort(np.stack([self.index, self._shown]), axis=0)
+            self._groupings += [self._shown, np.unique(pair, axis=1, return_inverse=True)[1].ravel()]
+        self._sizes = np.bincount(self.index, minlength=self.count).astype(np.float64)
         shares = np.full(self.count, 1 / self.count)
         draws = min(draws, max(_FEWEST_DRAWS, _MOST_WEIGHTS // self.count))
         self._weights = rng.multinomial(self.count, shares, size=draws).astype(np.float32)
@@ -68,9 +79,13 @@ class Clusters:
         low, high = wilson_interval(float(values.sum()), len(values))
         if self.count < 2:
             return low, high
-        right = self._weights @ self._sum_clusters(values).astype(np.float32)
-        asked = self._weights @ self._sizes.astype(np.float32)
-        drawn = np.quantile(right / asked, _LEVELS)
+        if len(self._shown):  # a question counts as often as both scenes are drawn
+            weights = self._weights[:, self.index] * self._weights[:, self._shown]
+            weights = weights[weights.any(axis=1)]
+            drawn = np.quantile(weights @ values / weights.sum(axis=1), _LEVELS)
+        else:
+            right = self._weights @ self._sum_clusters(values).astype(np.float32)
+            drawn = np.quantile(right / (self._weights @ self._sizes.astype(np.float32)), _LEVELS)
         return min(low, float(drawn[0])), max(high, float(drawn[1]))
 
     def test_below(self, credit: npt.ArrayLike, goal: float) -> float:
@@ -92,10 +107,8 @@ class Clusters:
             return p_binomial
         spread, gain = self._measure_spread(values - expected), float((values - expected).sum())
         if spread < 1e-9 * n:
-            p_clusters = 0.0 if gain > 1e-9 * n else 1.0
-        else:
-            p_clusters = float(scipy.stats.t.sf(gain / spread, self.count - 1))
-        return max(p_binomial, p_clusters)
+            return p_binomial if gain > 1e-9 * n else 1.0
+        return max(p_binomial, float(scipy.stats.t.sf(gain / spread, self.count - 1)))
 
     def test_rules(self, excess: FloatArray, rng: np.random.Generator) -> FloatArray:
         """(rules,) one-sided p of "no better than chance", each for the family of all rules.
@@ -114,12 +127,17 @@ class Clusters:
         return np.asarray((1 + above) / (1 + _SIGNS))
 
     def _measure_spread(self, excess: FloatArray) -> float:
-        """Standard deviation of the sum of `excess` (n,) over redrawn scenes; 0 for one scene."""
-        if self.count < 2:
-            return 0.0
-        sums = self._sum_clusters(excess)
-        residual = sums - self._sizes * sums.sum() / len(excess)
-        return float(np.sqrt((residual**2).sum() * self.count / (self.count - 1)))
+        """Standard deviation of the sum of `excess` (n,) over redrawn scenes.
+
+        Where images are another question's, that of the largest variance: by scenes of questions, of images, by pairs
+        of scenes, and dyadic (Fafchamps and Gubert 2007), where all that share a scene in either place vary together.
+        """
+        residual = excess - excess.mean()
+        squares = [float((np.bincount(group, residual) ** 2).sum()) for group in self._groupings]
+        if len(self._shown):
+            touched = np.bincount(self.index, residual, self.count) + np.bincount(self._shown, residual, self.count)
+            squares.append(float((touched**2).sum()) - squares[-1])
+        return float(np.sqrt(max(squares) * self.count / (self.count - 1)))
 
     def _sum_clusters(self, values: FloatArray) -> FloatArray:
         return np.bincount(self.index, weights=values, minlength=self.count).astype(np.float64)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from vgbench_gen.core.types import ALPHABET, Item, QuestionType
+from vgbench_gen.core.types import ALPHABET, IntArray, Item, QuestionType
 from vgbench_gen.tasks.row_evidence import UNREADABLE, ShownEvidence
 from vgbench_gen.text.render import fill_word
 
@@ -36,9 +36,7 @@ class Question:
     truth: int
     """The place of the right option, -1 for open-ended questions."""
     value: float = float("nan")
-    """The answer of an open-ended question as a number in `unit`, NaN otherwise."""
-    unit: str = ""
-    """The unit of `value`."""
+    """The answer of an open-ended question as a number in its unit, NaN otherwise."""
     images: tuple[str, ...] = ()
     """The names of the images in the order in which they are shown."""
     twin: str = ""
@@ -82,7 +80,6 @@ def read_question(item: Item) -> Question:
         options=options,
         truth=truth,
         value=value,
-        unit=item.unit,
         images=item.images,
         twin=item.twin_id,
         pair=item.pair_id,
@@ -105,8 +102,8 @@ def group_by_cell(questions: Sequence[Question]) -> dict[tuple[str, QuestionType
     return dict(sorted(cells.items()))
 
 
-def group_by_scene(questions: Sequence[Question]) -> list[int]:
-    """Cluster of each question, numbered from 0: questions that must not be told apart as independent.
+def group_by_scene(questions: Sequence[Question]) -> IntArray:
+    """(n,) cluster of each question, numbered from 0: questions that must not be told apart as independent.
 
     Questions of one scene belong together; where the scene is unknown, those that share an image. Twins, and
     questions about one truth, always do.
@@ -121,9 +118,9 @@ def group_by_scene(questions: Sequence[Question]) -> list[int]:
     )
 
 
-def find_clusters(keys: Iterable[Sequence[tuple[str, str]]]) -> list[int]:
-    """Cluster of each place, numbered from 0: those that share a (kind, name), or others that they share one with; an
-    empty name is none."""
+def find_clusters(keys: Iterable[Sequence[tuple[str, str]]]) -> IntArray:
+    """(n,) cluster of each place, numbered from 0: those that share a (kind, name), or others that they share one with;
+    an empty name is none."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -131,9 +128,7 @@ def find_clusters(keys: Iterable[Sequence[tuple[str, str]]]) -> list[int]:
     per_place = [[names.setdefault(key, len(names)) for key in members if key[1]] for members in keys]
     pairs = [(place, name) for place, members in enumerate(per_place) for name in members]
     size = len(per_place)
-    if not pairs:
-        return list(range(size))
-    rows, columns = np.array(pairs, dtype=np.int64).T
+    rows, columns = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     links = coo_array((np.ones(len(pairs)), (rows, columns + size)), shape=(size + len(names),) * 2)
     labels = connected_components(links, directed=False)[1][:size]
-    return [int(label) for label in np.unique(labels, return_inverse=True)[1]]
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64)

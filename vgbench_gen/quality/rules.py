@@ -11,15 +11,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from scipy import sparse
 
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import BoolArray, FloatArray, IntArray
-from vgbench_gen.quality._learners import LearnerRows, list_quantities, make_rows, split_folds, state_of
+from vgbench_gen.quality._learners import (
+    LearnerRows,
+    list_quantities,
+    make_rows,
+    measure_unusual,
+    scale_columns,
+    split_folds,
+    state_of,
+)
 from vgbench_gen.quality.description import rank
 from vgbench_gen.quality.findings import LEVEL, MAX_ITEMS, NEEDED, Finding, measure_accuracy
 from vgbench_gen.quality.intervals import Clusters
 from vgbench_gen.quality.questions import Question, group_by_scene
 
+PIXELS = ("sharpness", *(f"energy {band}" for band in range(1, 5)))
 POINTS = 3.0  # over chance that the best rule may reach
 _TRIED = {
     *("norm", "extents together", "row spread", "from what is asked", "gap to the nearest", "gap to all", "unusual"),
@@ -36,30 +46,52 @@ def audit_rules(questions: Sequence[Question], seed: int, rows: LearnerRows | No
     rows: those that `make_rows` gives, where they are made already.
     """
     task, form = questions[0].cell
-    group = np.array(group_by_scene(questions), dtype=np.int64)
+    group = group_by_scene(questions)
     rows = rows or make_rows(questions)
     quantities = _list_tried(rows, split_folds(questions, group, state_of(seed, task, form, "rules")))
     truth = np.array([q.truth for q in questions], dtype=np.int64)
     credits = {"most frequent answer": share_credit(_count_elsewhere(truth, group), truth)}
-    if form == "judgment":
-        mine = {name: values[rows.question, rows.option] for name, values in quantities.items()}
-        credits |= _credit_claims(mine, rows, group)
-    else:
+    if form != "judgment":
         credits["most frequent text"] = share_credit(_count_texts_elsewhere(questions, truth, group), truth)
-        for name, values in quantities.items():
-            credits |= _credit_ranks(name, values, rows.seen.there, truth)
+    credits |= _credit_quantities(quantities, questions, rows, group)
     credits = {name: credit for name, credit in credits.items() if not np.isnan(credit).all()}
     line = Finding("rule", task=task, form=form, n=len(questions), needed=NEEDED)
-    chance = np.array([q.chance for q in questions])
-    return judge_best(line, credits, chance, [q.id for q in questions], group.tolist(), POINTS, seed)
+    return judge_best(line, credits, questions, group, POINTS, seed)
+
+
+def credit_pixels(questions: Sequence[Question], pixels: Sequence[FloatArray], seed: int) -> dict[str, FloatArray]:
+    """Rule -> (n,) credits of cheap pixels on the questions of one task and form.
+
+    Where options are images, the one with the least and the most of each number, and of its distance from the first
+    image's; else the option that is nearest to what such images make likely, or furthest from it.
+
+    pixels: (images, numbers) of each question.
+    """
+    rows, group = make_rows(questions), group_by_scene(questions)
+    places = np.full(rows.seen.there.shape, -1)
+    for i, j in np.argwhere(rows.seen.there).tolist() if questions[0].form == "multi-choice" else ():
+        if found := re.fullmatch(r"image ([0-9]+)", questions[i].options[j]):
+            places[i, j] = min(int(found[1]), len(pixels[i])) - 1
+    if (places[rows.seen.there] >= 0).all():
+        own = np.stack([values[place] for values, place in zip(pixels, places, strict=True)])
+        off = np.abs(own - np.stack([values[0] for values in pixels])[:, None])
+        names = [f"{name}{of}" for of in ("", " off the first image's") for name in PIXELS]
+        quantities = dict(zip(names, np.moveaxis(np.concatenate([own, off], axis=2), 2, 0), strict=True))
+        quantities = {name: np.where(rows.seen.there, values, np.nan) for name, values in quantities.items()}
+    else:
+        shown = scale_columns(np.stack([values[: min(map(len, pixels))].ravel() for values in pixels]))
+        fold = split_folds(questions, group, state_of(seed, *questions[0].cell, "pixels"))
+        quantities = {
+            "unusual for images": measure_unusual(replace(rows, asked=sparse.csr_array(shown)), fold)[..., -1]
+        }
+    return _credit_quantities(quantities, questions, rows, group)
 
 
 def judge_best(
     line: Finding,
     credits: Mapping[str, FloatArray],
-    chance: FloatArray,
-    ids: Sequence[str],
-    scenes: Sequence[int] | Sequence[str],
+    questions: Sequence[Question],
+    scenes: Sequence[int] | Sequence[str] | IntArray,
     points: float,
     seed: int,
 ) -> Finding:
@@ -69,23 +101,21 @@ def judge_best(
     Args:
         line: kind, task, form and how many questions are needed.
         credits: rule -> (n,) credits on the questions, NaN where it says nothing.
-        chance: (n,) the credits of guessing.
-        ids: of the questions.
+        questions: n, in the same order.
         scenes: of the questions.
         points: over chance that are allowed.
         seed: of intervals and signs.
     """
     if not credits:
         return replace(line, verdict="not judged")
-    rng = rng_for(seed, line.kind, line.task, line.form)
+    rng, chance = rng_for(seed, line.kind, line.task, line.form), np.array([q.chance for q in questions])
     clusters, names = Clusters(scenes, rng), sorted(credits)
     table = np.stack([np.where(np.isnan(credits[name]), chance, credits[name]) for name in names])
     p, means = clusters.test_rules(table - chance, rng), table.mean(axis=1)
     best = max(range(len(names)), key=lambda k: (p[k] < LEVEL, means[k]))
     line = measure_accuracy(replace(line, name=names[best], p=float(p[best])), clusters, table[best], chance)
-    hit = np.flatnonzero(table[best] > chance)[:MAX_ITEMS]
-    detail = f"the best of {len(names)} rules"
-    line = replace(line, limit=line.chance + points, items=tuple(ids[i] for i in hit), detail=detail)
+    hit = tuple(questions[i].id for i in np.flatnonzero(table[best] > chance)[:MAX_ITEMS])
+    line = replace(line, limit=line.chance + points, items=hit, detail=f"the best of {len(names)} rules")
     return line.judge(line.value <= line.limit)
 
 
@@ -103,6 +133,18 @@ def _list_tried(rows: LearnerRows, fold: IntArray) -> dict[str, FloatArray]:
     names, own = list_quantities(rows, fold)
     tried = {f"number {name.removeprefix('size ')}" for name in names if name.startswith("size ")} | _TRIED
     return {name: own[..., k] for k, name in enumerate(names) if name in tried or re.fullmatch("row [0-9]+", name)}
+
+
+def _credit_quantities(
+    quantities: Mapping[str, FloatArray], questions: Sequence[Question], rows: LearnerRows, group: IntArray
+) -> dict[str, FloatArray]:
+    """Credits of the rules on each quantity (n, k)."""
+    if questions[0].form == "judgment":
+        return _credit_claims({name: v[rows.question, rows.option] for name, v in quantities.items()}, rows, group)
+    truth, credits = np.array([q.truth for q in questions], dtype=np.int64), dict[str, FloatArray]()
+    for name, values in quantities.items():
+        credits |= _credit_ranks(name, values, rows.seen.there, truth)
+    return credits
 
 
 def _credit_ranks(name: str, values: FloatArray, there: BoolArray, truth: IntArray) -> dict[str, FloatArray]:

@@ -5,8 +5,8 @@ Source of the method: "Test-set Stress-Test" (arXiv 2511.04655), `docs/validity.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import scipy
@@ -36,20 +36,14 @@ CONTROL_POINTS, CONTROL_DRAWS = 2.0, 6
 _CONTROL_TREES, _CONTROL_SHARE = 5, 0.35
 
 
-@dataclass(frozen=True, slots=True)
-class TextOnlyResult:
-    """What learners reach on the questions of one task and form without images."""
+def audit_text_only(
+    questions: Sequence[Question], seed: int, rows: LearnerRows | None = None
+) -> tuple[Finding, dict[str, float]]:
+    """(the best learner on the questions of one task and form, id -> the share of belief that it puts on the right
+    answer without having seen the question's scene; that of chance where the text gives nothing away).
 
-    finding: Finding
-    """The best learner."""
-    scores: Mapping[str, float] = field(default_factory=dict)
-    """For each question id the share of belief s(x) that the best learner puts on the right answer. It has not seen the
-    question's scene. Where the text gives nothing away the share is that of chance."""
-
-
-def audit_text_only(questions: Sequence[Question], seed: int, rows: LearnerRows | None = None) -> TextOnlyResult:
-    """The best of a forest on numbers and a linear model on words; of judgments also a forest that sees both claims of
-    a pair of twins and says which is true, as a cheat with the whole set in hand can.
+    Tried are a forest on numbers and a linear model on words; of judgments also a forest that sees both claims of a
+    pair of twins and says which is true, as a cheat with the whole set in hand can.
 
     The p of the best is that of its excess over chance, times the number of learners. Open-ended questions have no
     options: a forest predicts the number, and its share within a factor 1.25 stands beside that of the best constant.
@@ -58,12 +52,12 @@ def audit_text_only(questions: Sequence[Question], seed: int, rows: LearnerRows 
     """
     task, form = questions[0].cell
     line = Finding("text", task=task, form=form, n=len(questions), needed=NEEDED)
-    groups = np.array(group_by_scene(questions), dtype=np.int64)
+    groups = group_by_scene(questions)
     if len(questions) < FEWEST or groups.max() == 0:
-        return TextOnlyResult(replace(line, verdict="not judged"))
-    clusters = Clusters(groups.tolist(), rng_for(seed, "blind", task, form, "bootstrap"))
+        return replace(line, verdict="not judged"), {}
+    clusters = Clusters(groups, rng_for(seed, "blind", task, form, "bootstrap"))
     if form == "open-ended":
-        return TextOnlyResult(_audit_numbers(questions, groups, clusters, line, seed))
+        return _audit_numbers(questions, groups, clusters, line, seed), {}
     rows, chance = rows or make_rows(questions), np.array([q.chance for q in questions])
     fold = split_folds(questions, groups, state_of(seed, task, form, "folds"))
     beliefs = {
@@ -84,7 +78,7 @@ def audit_text_only(questions: Sequence[Question], seed: int, rows: LearnerRows 
     line = line.judge(line.value <= line.limit)
     if line.fell:
         line = replace(line, detail=f"leans on {name_important_features(rows, fold, seed)}")
-    return TextOnlyResult(line, {q.id: round(float(s), 6) for q, s in zip(questions, scores, strict=True)})
+    return line, {q.id: round(float(s), 6) for q, s in zip(questions, scores, strict=True)}
 
 
 def join_claim_pairs(questions: Sequence[Question]) -> list[Question]:
@@ -110,7 +104,7 @@ def join_claim_pairs(questions: Sequence[Question]) -> list[Question]:
 def _tell_twins_apart(questions: Sequence[Question], seed: int) -> FloatArray | None:
     """(n,) whether a forest says which of a claim and its twin is true; half a credit where there is no twin."""
     pairs, (task, form) = join_claim_pairs(questions), questions[0].cell
-    groups = np.array(group_by_scene(pairs), dtype=np.int64)
+    groups = group_by_scene(pairs)
     if len(pairs) < FEWEST or groups.max() == 0:
         return None
     rows, fold = make_rows(pairs), split_folds(pairs, groups, state_of(seed, task, form, "twin folds"))
@@ -123,16 +117,14 @@ def audit_control(questions: Sequence[Question], seed: int) -> Finding:
     """The forest on answers drawn at random: learners that beat chance here are broken, and with them the audit."""
     task, form = questions[0].cell
     line = Finding("control", "answers drawn at random", task, form, n=len(questions), needed=NEEDED)
-    groups = np.array(group_by_scene(questions), dtype=np.int64)
+    groups = group_by_scene(questions)
     if len(questions) < FEWEST or groups.max() == 0:
         return replace(line, verdict="not judged")
     rows, rng = make_rows(questions), rng_for(seed, "blind", task, form, "control")
     fold = split_folds(questions, groups, state_of(seed, task, form, "folds"))
     chance = 100 * float(np.mean([q.chance for q in questions]))
-    values = [
-        100 * float(_learn_random_answers(questions, rows, fold, rng, state_of(seed, task, form, "control", str(draw))))
-        for draw in range(CONTROL_DRAWS)
-    ]
+    states = [state_of(seed, task, form, "control", str(draw)) for draw in range(CONTROL_DRAWS)]
+    values = [100 * _learn_random_answers(questions, rows, fold, rng, state) for state in states]
     mean, guessed = float(np.mean(values)), np.sqrt(chance * (100 - chance) / len(questions))
     error = float(max(np.std(values, ddof=1), guessed) / np.sqrt(len(values)))
     p = 2 * float(scipy.special.ndtr(-abs(mean - chance) / error))
@@ -148,9 +140,7 @@ def _learn_random_answers(
         right = rows.right ^ (rng.random(twins.max() + 1) < 0.5)[twins]
     else:
         counts = np.bincount(rows.question)
-        starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-        right = np.zeros(len(rows.right), dtype=bool)
-        right[starts + (rng.random(len(counts)) * counts).astype(np.int64)] = True
+        right = rows.option == (rng.random(len(counts)) * counts).astype(np.int64)[rows.question]
     drawn = replace(rows, right=right)
     belief = predict_out_of_fold("forest", drawn, fold, state, _CONTROL_TREES, _CONTROL_SHARE)
     return float(score_credit(belief, drawn).mean())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -14,7 +14,7 @@ from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import FloatArray, Item
 from vgbench_gen.geometry.poses import rotation_angle_deg
 from vgbench_gen.quality.findings import MAX_ITEMS, NEEDED, Finding
-from vgbench_gen.quality.questions import Question
+from vgbench_gen.quality.questions import Question, read_question
 from vgbench_gen.store import pictures
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
@@ -27,13 +27,7 @@ PAIRS_MIN = 10.0  # per cent of the choices and open-ended items that have a con
 class ItemAppearance:
     """What two items are compared by."""
 
-    id: str
-    group: str
-    """A name that all questions about one truth share."""
-    task: str
-    ask: str
-    source: str
-    scene_id: str
+    question: Question
     frames: tuple[str, ...]
     """The ids of the frames that are asked about, sorted."""
     poses: Mapping[str, FloatArray]
@@ -70,66 +64,50 @@ def describe_appearance(item: Item, images: Sequence[bytes]) -> ItemAppearance:
             found = hash_picture(data)
             if found is not None:
                 hashes[frame_id] = found
-    return ItemAppearance(
-        item.id,
-        item.group_id,
-        item.task,
-        item.ask,
-        item.source,
-        item.scene_id,
-        frames,
-        tasks[item.task].stored_poses(rebuild_fact(item)),
-        hashes,
-        row.truth.key,
-        item.answer_value,
-        bool(row.truth.frame_ids),
-    )
+    poses = tasks[item.task].stored_poses(rebuild_fact(item))
+    pair_is_target = bool(row.truth.frame_ids)
+    return ItemAppearance(read_question(item), frames, poses, hashes, row.truth.key, item.answer_value, pair_is_target)
 
 
 def find_near_duplicates(sights: Iterable[ItemAppearance], gates: Gates) -> dict[str, list[str]]:
     """Ids of the questions that ask nearly what another one of their task and scene asks: by pose, by look, and by
     target on one frame."""
-    buckets: dict[tuple[str, str, str], list[ItemAppearance]] = defaultdict(list)
+    buckets: dict[tuple[str, str], dict[str, ItemAppearance]] = defaultdict(dict)
     for sight in sights:
-        buckets[sight.task, sight.source, sight.scene_id].append(sight)
+        # One of each group: twins and other forms of one truth are no duplicates of it.
+        buckets[sight.question.task, sight.question.scene][sight.question.group] = sight
     found: dict[str, dict[str, None]] = defaultdict(dict)
     for _, members in sorted(buckets.items()):
-        # One of each group: twins and other forms of one truth are no duplicates of it.
-        for name, _, later in _pair_near_duplicates(list({one.group: one for one in members}.values()), gates):
-            found[f"near by {name}"][later.id] = None
+        near = _find_near_frames(members.values(), gates)
+        for a, b in itertools.combinations(members.values(), 2):
+            if name := _name_likeness(a, b, near):
+                found[f"near by {name}"][b.question.id] = None
     return {name: list(ids) for name, ids in found.items()}
 
 
-def _pair_near_duplicates(
-    groups: Sequence[ItemAppearance], gates: Gates
-) -> Iterator[tuple[str, ItemAppearance, ItemAppearance]]:
-    near = _find_near_frames(groups, gates)
-    for a, b in itertools.combinations(groups, 2):
-        if a.frames == b.frames:
-            if a.pair_is_target or (a.target == b.target and a.ask == b.ask):
-                yield "target", a, b
-        elif len(a.frames) == len(b.frames):
-            if _match_frames(a, b, lambda x, y: x == y or (x, y) in near):
-                yield "pose", a, b
-            elif a.ask == b.ask and a.answer == b.answer and _match_frames(a, b, partial(_look_alike, a, b)):
-                yield "look", a, b
+def _name_likeness(a: ItemAppearance, b: ItemAppearance, near: Container[tuple[str, str]]) -> str:
+    """By what two questions on one scene ask nearly the same, or ""."""
+    same_ask = a.question.ask == b.question.ask
+    if a.frames == b.frames:
+        return "target" if a.pair_is_target or (a.target == b.target and same_ask) else ""
+    if len(a.frames) != len(b.frames):
+        return ""
+    if _match_frames(a, b, lambda x, y: x == y or (x, y) in near):
+        return "pose"
+    return "look" if same_ask and a.answer == b.answer and _match_frames(a, b, partial(_look_alike, a, b)) else ""
 
 
 def _match_frames(a: ItemAppearance, b: ItemAppearance, alike: Callable[[str, str], bool]) -> bool:
     """Whether every frame of one is like another frame of the other; at most two frames are asked about."""
-    if len(a.frames) == 1:
-        return alike(a.frames[0], b.frames[0])
-    if len(a.frames) != 2:
-        return False
-    (p, q), (r, s) = a.frames, b.frames
-    return (alike(p, r) and alike(q, s)) or (alike(p, s) and alike(q, r))
+    orders = itertools.permutations(b.frames) if len(a.frames) <= 2 else ()
+    return any(all(map(alike, a.frames, order)) for order in orders)
 
 
 def _look_alike(a: ItemAppearance, b: ItemAppearance, x: str, y: str) -> bool:
     return x in a.hashes and y in b.hashes and (a.hashes[x] ^ b.hashes[y]).bit_count() <= HASH_BITS_APART
 
 
-def _find_near_frames(groups: Sequence[ItemAppearance], gates: Gates) -> set[tuple[str, str]]:
+def _find_near_frames(groups: Iterable[ItemAppearance], gates: Gates) -> set[tuple[str, str]]:
     """Ordered pairs of frames of one scene within both limits of `gates.pair.distinct_*`."""
     poses = {frame: pose for sight in groups for frame, pose in sight.poses.items()}
     names = list(poses)
@@ -143,13 +121,13 @@ def _find_near_frames(groups: Sequence[ItemAppearance], gates: Gates) -> set[tup
 
 
 def audit_scene_shares(
-    questions: Sequence[Question], scenes: Mapping[str, int], share: float, fair: float, required: bool
+    questions: Sequence[Question], scenes: Mapping[str, int], most_of: Callable[[int, int], int], required: bool
 ) -> list[Finding]:
-    """The fullest scene of each task against max(share, fair / scenes of its source) of the task's questions.
+    """The fullest scene of each task, as per cent of the task's questions, against what it may hold.
 
     Args:
         scenes: source -> how many of its scenes could have been asked about.
-        share, fair: limits of `docs/validity.md#repetition`: 0.03 and 1.5.
+        most_of: (questions of a task, scenes of the source) -> most questions of a scene (`Limits.scene_items`).
         required: whether the recipe set the limit; else the figure is only reported.
     """
     lines = []
@@ -157,9 +135,7 @@ def audit_scene_shares(
         members = [question for question in questions if question.task == task]
         over: list[tuple[float, int, int, str]] = []
         for (source, scene), count in Counter((question.source, question.scene) for question in members).items():
-            allowed = max(share, fair / max(scenes.get(source, 1), 1)) * len(members)
-            # Never less than one pair of twins, as the planner has it.
-            most = min(max(2, int(allowed + 1e-9)), len(members))
+            most = min(most_of(len(members), scenes.get(source, 1)), len(members))
             over.append((count / most, count, most, scene))
         worst, held, most, fullest = max(over)
         ids = tuple(question.id for question in members if question.scene == fullest)[:MAX_ITEMS]
@@ -177,9 +153,8 @@ def audit_partners(questions: Sequence[Question], required: bool) -> Finding:
     required: whether the set is meant to have them.
     """
     paired: dict[str, list[Question]] = defaultdict(list)
-    for question in questions:
-        if question.pair:
-            paired[question.pair].append(question)
+    for question in (question for question in questions if question.pair):
+        paired[question.pair].append(question)
     may = sum(question.form != "judgment" or bool(question.pair) for question in questions)
     share = 100 * sum(map(len, paired.values())) / may if may else 0.0
     broken = [

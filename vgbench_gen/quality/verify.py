@@ -18,8 +18,13 @@ from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.core.types import ALPHABET, Fact, FloatArray, Item
 from vgbench_gen.distractors.base import Margins, set_problem
 from vgbench_gen.geometry.poses import measure_orthonormality_deviation
-from vgbench_gen.quality import _shown
-from vgbench_gen.quality.checks import find_consistency_problems
+from vgbench_gen.quality.checks import (
+    find_claim_text_problem,
+    find_consistency_problems,
+    find_shown_problems,
+    is_name,
+    is_shown,
+)
 from vgbench_gen.quality.noise import find_noise_problems
 from vgbench_gen.scenes.base import SceneRef
 from vgbench_gen.scenes.opening import lay_to_scene, open_scene
@@ -105,7 +110,7 @@ def verify_item(item: Item, images: Sequence[bytes], gates: Gates) -> list[Probl
     try:
         task = tasks[item.task].with_gates(gates)
         fact = rebuild_fact(item)
-        found = [*_answer_problems(item, fact, task), *_shown.find_problems(item, images)]
+        found = [*_answer_problems(item, fact, task), *find_shown_problems(item, images)]
         found += find_consistency_problems(item, fact, task)
         if item.question_type == "multi-choice":
             found += _find_option_problems(item, fact, task)
@@ -296,8 +301,8 @@ def _find_option_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str,
         found.append(("options", f"{len(item.distractors)} distractor records"))
     shown = RowEvidence.of(item).shown()
     for letter, text, option in zip(ALPHABET[:count], item.options, fact.candidates, strict=True):
-        if _shown.is_name(text):
-            if not _shown.is_shown(text, option, item, shown):
+        if is_name(text):
+            if not is_shown(text, option, item, shown):
                 found.append(("option_text", f"{letter} reads {text!r}, which does not show {option.key!r}"))
         elif not np.array_equal(parse_numbers(text), task.printed_numbers(option.value)) or not (
             task.printed_numbers(option.value).size or text == task.printed(option.value)
@@ -322,7 +327,7 @@ def _find_claim_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, 
     problem = task.find_claim_problem(claimed, holds, fact)
     if problem:
         found.append(("claim", problem))
-    unsaid = _shown.find_claim_text_problem(item, claimed, task)
+    unsaid = find_claim_text_problem(item, claimed, task)
     if unsaid:
         found.append(("claim_text", unsaid))
     return found

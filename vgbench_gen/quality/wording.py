@@ -48,20 +48,21 @@ def find_defects(questions: Sequence[Question]) -> dict[str, list[str]]:
     return {name: [q.id for q in questions if defect(q)] for name, defect in DEFECTS.items()}
 
 
-def _join_all_text(question: Question) -> str:
-    options = question.options if question.form == "multi-choice" else ()
-    return "\n".join([question.question, question.context, *options])
+def _list_options(question: Question) -> tuple[str, ...]:
+    return question.options if question.form == "multi-choice" else ()
 
 
 def _join_asked_text(question: Question) -> str:
     return f"{question.question}\n{question.context}"
 
 
+def _join_all_text(question: Question) -> str:
+    return "\n".join([_join_asked_text(question), *_list_options(question)])
+
+
 def _has_mixed_decimals(question: Question) -> bool:
     """Options with other numbers of decimals at the same place, unless all have the same significant digits."""
-    if question.form != "multi-choice":
-        return False
-    rows = [reading.find_number_tokens(option) for option in question.options]
+    rows = [reading.find_number_tokens(option) for option in _list_options(question)]
     if len({len(row) for row in rows}) != 1:
         return False
     if all(len({count_decimals(token) for token in place}) == 1 for place in zip(*rows, strict=True)):
@@ -78,36 +79,26 @@ def _has_debris(question: Question) -> bool:
     )
 
 
+def _count_numbers(question: Question) -> set[int]:
+    return {len(reading.find_number_tokens(option)) for option in _list_options(question)}
+
+
 def _has_unequal_length(question: Question) -> bool:
     """Options of one number whose lengths differ by more than two characters."""
-    if question.form != "multi-choice" or any(
-        len(reading.find_number_tokens(option)) != 1 for option in question.options
-    ):
-        return False
     lengths = [len(option) for option in question.options]
-    return max(lengths) - min(lengths) > _LENGTH_DIFFERENCE
+    return _count_numbers(question) == {1} and max(lengths) - min(lengths) > _LENGTH_DIFFERENCE
 
 
-def _open_bracket(question: Question) -> bool:
-    texts = [_join_asked_text(question), *(question.options if question.form == "multi-choice" else ())]
+def _has_open_bracket(question: Question) -> bool:
+    texts = [_join_asked_text(question), *_list_options(question)]
     return any(text.count(pair[0]) != text.count(pair[1]) for text in texts for pair in _PAIRS)
-
-
-def _box_without_size(question: Question) -> bool:
-    text = _join_asked_text(question)
-    return bool(_PIXEL_BOX.search(text)) and not _SIZE.search(text)
 
 
 def _has_no_unit(question: Question) -> bool:
     """A measured quantity is asked for as a number, and no unit is named."""
-    numbers = question.form == "open-ended" or (
-        question.form == "multi-choice"
-        and all(len(reading.find_number_tokens(option)) == 1 for option in question.options)
-    )
-    options = " ".join(question.options) if question.form == "multi-choice" else ""
-    named = reading.are_quantities(question) if question.form == "multi-choice" else True
-    asked = bool(_MEASURED.search(question.question))
-    return numbers and named and asked and not _UNIT.search(f"{_join_asked_text(question)} {options}")
+    numbers = _count_numbers(question) == {1} and reading.are_quantities(question)
+    asked = question.form == "open-ended" or numbers
+    return asked and bool(_MEASURED.search(question.question)) and not _UNIT.search(_join_all_text(question))
 
 
 def _cites_nothing_given(question: Question) -> bool:
@@ -116,19 +107,17 @@ def _cites_nothing_given(question: Question) -> bool:
     return found is not None and len(reading.find_number_tokens(_join_asked_text(question))) < _SIGNIFICANT
 
 
-def _has_glued_text(question: Question) -> bool:
-    return bool(_GLUED.search(question.question))
-
-
 DEFECTS: dict[str, Callable[[Question], bool]] = {
     "mixed decimals": _has_mixed_decimals,
     "float debris": _has_debris,
     "negative zero": lambda q: bool(_NEGATIVE_ZERO.search(_join_all_text(q))),
     "exponent": lambda q: bool(_EXPONENT.search(_join_all_text(q))),
     "unfilled slot": lambda q: bool(_SLOT.search(_IMAGE_SLOT.sub("", _join_all_text(q)))),
-    "open bracket": _open_bracket,
-    "box without image size": _box_without_size,
-    "options in the sentence": _has_glued_text,
+    "open bracket": _has_open_bracket,
+    "box without image size": lambda q: bool(
+        _PIXEL_BOX.search(_join_asked_text(q)) and not _SIZE.search(_join_asked_text(q))
+    ),
+    "options in the sentence": lambda q: bool(_GLUED.search(q.question)),
     "missing unit": _has_no_unit,
     "context not given": _cites_nothing_given,
     "unequal length": _has_unequal_length,

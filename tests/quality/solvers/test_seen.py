@@ -11,7 +11,7 @@ from tests.store.examples import make_item, textured
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import QuestionType
 from vgbench_gen.quality.questions import read_question
-from vgbench_gen.quality.solvers.jobs import look
+from vgbench_gen.quality.solvers import look
 from vgbench_gen.store.pictures import encode_jpeg
 from vgbench_gen.tasks.presentation import make_number_slots
 from vgbench_gen.tasks.solving import Image, Unread, seen

@@ -45,5 +45,3 @@ class ImageRule:
     """As it stands in the audit's table."""
     score: Score
     """Function from a question to scores (options,); the option with the highest is its choice."""
-    allowed_because: str = ""
-    """Why the rule may answer the questions, where it may: its figure is then reported without a bar."""
