@@ -8,9 +8,9 @@ from pathlib import Path
 
 from bench.session import Session
 from bench.table import Row
+from tests.facts_at_hand import ask_facts_at_hand
 from vgbench_gen.core.errors import SceneError
 from vgbench_gen.core.types import Fact
-from vgbench_gen.pipeline.ask import ask_facts_at_hand
 from vgbench_gen.pipeline.measure import list_tasks, measure_task, store_pictures
 from vgbench_gen.pipeline.plan import choose, list_forms
 from vgbench_gen.pipeline.question import QuestionSettings, ask_as_planned, make_question

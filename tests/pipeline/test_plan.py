@@ -7,18 +7,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from tests.facts_at_hand import ask_facts_at_hand, count_dealt
 from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import Candidate, Fact, QuestionType
 from vgbench_gen.distractors.base import OptionSet
-from vgbench_gen.pipeline.ask import ask_facts_at_hand
 from vgbench_gen.pipeline.plan import (
     Plan,
     choose,
     deal_letters,
     difficulty_counts,
     grade_difficulty,
-    letter_counts,
     list_forms,
 )
 from vgbench_gen.pipeline.question import QuestionSettings, ask_as_planned, put_truth_at
@@ -114,7 +113,7 @@ FORMATS: dict[str, tuple[QuestionType, ...]] = {"point_tracking": ("judgment", "
 def test_letters_are_balanced_to_one_per_task_and_source() -> None:
     planned, decided = plan(MANY, Recipe(limits=ALL_FORMS))
     assert not decided.unchosen
-    counts = letter_counts(decided.chosen)
+    counts = count_dealt(decided.chosen)
     assert set(counts) == {"metric_depth/scannet", "metric_depth/ca1m", "metric_depth/wildrgbd"}
     assert [sum(count) for count in counts.values()] == [9, 17, 3]
     for count in counts.values():
@@ -125,7 +124,7 @@ def test_letters_are_balanced_to_one_per_task_and_source() -> None:
             assert entry.options.options[entry.options.truth].key == entry.fact.truth_candidate.key
             apart = MetricDepth().pair_margins(entry.options.options, entry.fact)[0][entry.options.truth]
             assert sum(apart >= 1) == 3
-    assert letter_counts(decided.chosen) == letter_counts(decided.chosen)
+    assert count_dealt(decided.chosen) == count_dealt(decided.chosen)
     written = Counter((p.fact.dataset, p.options.truth) for p in planned if p.options)
     assert {(s, k): n for (s, k), n in written.items()} == {
         (key.partition("/")[2], k): n for key, count in counts.items() for k, n in enumerate(count) if n
@@ -224,7 +223,7 @@ def test_a_fact_without_options_is_reported_and_still_asked_in_other_forms() -> 
     assert {(u.question_type, reason, u.group_id) for u, reason in decided.unchosen} == {
         ("judgment", "no_false_claim", group_id(poor)), ("multi-choice", "too_few_options", group_id(poor))
     }  # fmt: skip
-    for count in letter_counts(decided.chosen).values():
+    for count in count_dealt(decided.chosen).values():
         assert max(count) - min(count) <= 1
 
 

@@ -79,7 +79,7 @@ def test_the_new_rows_hold_and_letters_stay_even(other: tuple[Path, RedrawReport
     assert not [
         p for i in items for p in verify_item(i, [items.image_bytes(i, k) for k in range(len(i.images))], gates)
     ]
-    assert all(max(counts) - min(counts) <= 1 for counts in other[1].letters.values())
+    assert all(max(counts) - min(counts) <= 1 for counts in other[1].counts["letters"].values())
     sets = Counter(
         (item.task, item.evidence["side"], *sorted(str(o["value"]) for o in item.evidence["options"]))
         for item in items
@@ -158,7 +158,7 @@ def test_dropping_what_cannot_be_asked_evens_the_letters_again(reference: Refere
     assert not verify_set(items)
     dealt = deal_row_letters(dict(enumerate(map(make_item_row, items))), small_recipe().seed)
     assert all(items[k].answer == LETTERS[letter] for k, letter in dealt.items())
-    assert all(max(counts) - min(counts) <= 1 for counts in report.letters.values())
+    assert all(max(counts) - min(counts) <= 1 for counts in report.counts["letters"].values())
 
 
 def test_shares_are_met_within_each_task_and_source(reference: Reference, tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.facts_at_hand import ask_facts_at_hand
 from tests.quality.invariance_room import Room, measured
 from tests.small_room import small_view
 from vgbench_gen.core.types import Fact, Item
-from vgbench_gen.pipeline.ask import ask_facts_at_hand
 from vgbench_gen.pipeline.measure import measure_task, store_pictures
 from vgbench_gen.pipeline.plan import choose, list_forms
 from vgbench_gen.pipeline.question import QuestionSettings, ask_as_planned, make_question

@@ -21,7 +21,7 @@ from vgbench_gen.core.types import Candidate, Fact, IntArray, QuestionType
 from vgbench_gen.distractors.balanced import CandidateSets, choose_sets
 from vgbench_gen.distractors.base import OptionSet, strategies
 from vgbench_gen.executors import Engine, run
-from vgbench_gen.pipeline.facts import FEW, FactsJob, make_plans, map_plans
+from vgbench_gen.pipeline.facts import FEW, FactsJob, map_plans
 from vgbench_gen.pipeline.measure import name_tasks
 from vgbench_gen.pipeline.question import (
     QuestionRejectedError,
@@ -36,7 +36,6 @@ from vgbench_gen.pipeline.question import (
 )
 from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.store.schema import FACTS
 from vgbench_gen.tasks.base import Task
 
 UNBALANCED = "unbalanced"  # why a fact is not asked whose every draw upsets the balance
@@ -61,14 +60,6 @@ def ask_facts(
     """
     drawn = choose_draws(plans, folder, recipe, settings, engine)
     return refuse_shared_sets(map_plans(_check_job, drawn, folder, recipe, settings, engine, few=FEW))
-
-
-def ask_facts_at_hand(facts: Sequence[Fact], tasks: Sequence[Task], recipe: Recipe) -> list[QuestionPlan]:
-    """As `ask_facts` with the first draw of each, for facts in memory; `row` of a question is the place of its fact."""
-    by_name, settings = {task.name: task for task in tasks}, QuestionSettings.of(recipe)
-    known = [(row, fact, by_name[fact.task]) for row, fact in enumerate(facts) if fact.task in by_name]
-    plans = [plan for row, fact, task in known for plan in make_plans(FACTS.to_row(fact), row, task, recipe)]
-    return refuse_shared_sets(check_plan(facts[plan.row], plan, by_name[plan.task], settings) for plan in plans)
 
 
 def refuse_shared_sets(plans: Iterable[QuestionPlan]) -> list[QuestionPlan]:
@@ -181,7 +172,8 @@ def _draw_claims(fact: Fact, plan: QuestionPlan, task: Task, settings: QuestionS
 
 def _check_job(job: FactsJob) -> list[QuestionPlan]:
     facts, tasks = job.read_facts(), name_tasks(job.recipe)
-    return [check_plan(facts[plan.row], plan, tasks[plan.task], job.settings) for plan in job.plans]
+    asked = (check_plan(facts[plan.row], plan, tasks[plan.task], job.settings) for plan in job.plans)
+    return [replace(plan, options=None) for plan in asked]
 
 
 def check_plan(fact: Fact, plan: QuestionPlan, task: Task, settings: QuestionSettings) -> QuestionPlan:
@@ -206,6 +198,7 @@ def check_plan(fact: Fact, plan: QuestionPlan, task: Task, settings: QuestionSet
             plan = replace(plan, counterpart_kind="")
     return replace(
         plan,
+        options=options,
         fallback=options.fallback if options is not None else "",
         option_digests=()
         if options is None or task.options_recur

@@ -13,16 +13,15 @@ from vgbench_gen.executors import Engine
 from vgbench_gen.pipeline.ask import ask_facts
 from vgbench_gen.pipeline.facts import FactsJob, list_fact_shards, map_plans, read_plans
 from vgbench_gen.pipeline.measure import SceneReport, list_tasks, name_tasks, shard_path
-from vgbench_gen.pipeline.plan import Plan, choose, difficulty_counts, letter_counts, list_forms, pair_counts
+from vgbench_gen.pipeline.plan import Plan, choose, difficulty_counts, list_forms, pair_counts
 from vgbench_gen.pipeline.question import QuestionSettings, ask_as_planned, make_question
 from vgbench_gen.pipeline.question_plan import ASKED, QuestionPlan, write_questions
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.pipeline.rows import question_rows
+from vgbench_gen.pipeline.rows import count_rows, question_rows
 from vgbench_gen.pipeline.shortfall import QuotasNotMet, Shortfall, count_missing_items, find_shortfalls, give_advice
 from vgbench_gen.pipeline.words import load_wordings
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.picture_cache import PictureCache
-from vgbench_gen.store.provenance import rows_fingerprint
 from vgbench_gen.store.schema import Row, make_item_row
 from vgbench_gen.store.shards import write_item_rows
 
@@ -94,9 +93,8 @@ def compose(
     write_questions(out, [*asked, *plan.unchosen], settings.choosing)
     write_item_rows(out / "items", rows, MediaStore(out / "media"))
     report.total = len(rows)
-    report.fingerprint = rows_fingerprint(rows)
-    cells = Counter(f"{row['task']}/{row['question_type']}/{row['source']}" for row in rows)
-    report.items = dict(sorted(cells.items()))
+    for name, count in count_rows(rows).items():
+        setattr(report, name, count)
     unasked = Counter(f"{entry.cell}/{reason}" for entry, reason in plan.unchosen)
     report.unasked = dict(sorted(unasked.items()))
     return report
@@ -106,7 +104,7 @@ def _report_on(
     plan: Plan, plans: Sequence[QuestionPlan], reports: Sequence[SceneReport], recipe: Recipe
 ) -> ComposeReport:
     """What a plan gives, and which totals it leaves short."""
-    report = ComposeReport(letters=letter_counts(plan.chosen), difficulty=difficulty_counts(plan.chosen))
+    report = ComposeReport(difficulty=difficulty_counts(plan.chosen))
     report.pairs = pair_counts(plan.chosen)
     fallbacks = Counter(f"{entry.task}/{entry.source}/{entry.fallback}" for entry in plan.chosen if entry.fallback)
     report.fallbacks = dict(sorted(fallbacks.items()))

@@ -1,6 +1,6 @@
 """Pre-flight checks of a long build: packages, storage, and an estimate of time, memory and disk.
 
-What needs OpenCV and Open3D is imported where it is used, so that wrong packages are named even where these do not load.
+What needs OpenCV and Open3D is imported where it is used: wrong packages are named even where these do not load.
 """
 
 from __future__ import annotations

@@ -178,11 +178,6 @@ def deal_letters(chosen: Sequence[QuestionPlan], seed: int) -> list[QuestionPlan
     return placed
 
 
-def letter_counts(chosen: Iterable[QuestionPlan]) -> dict[str, list[int]]:
-    """Task and source -> how often each letter is the answer."""
-    return count_letters((f"{p.task}/{p.source}", p.places, p.letter) for p in chosen if p.letter is not None)
-
-
 def count_letters(asked: Iterable[tuple[str, int, int]]) -> dict[str, list[int]]:
     """Cell -> how often each letter is the answer.
 

@@ -323,9 +323,8 @@ def ask_as_planned(
     Raises:
         QuestionRejectedError: the fact cannot be asked so.
     """
-    options = None
-    if plan.question_type == "multi-choice":
-        # Drawn again from its number: a set of computed options is larger than its question.
+    options = plan.options
+    if options is None and plan.question_type == "multi-choice":
         options = draw_options(fact, plan.group_id, task, settings, plan.draw)
     if plan.side:
         fact, options = require_other_side(fact, options, plan, task, settings)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from vgbench_gen.core.rng import format_canonical_json, hash_stably
 from vgbench_gen.core.types import LETTERS, Candidate, Fact, QuestionType
+from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.store.columns import QUESTION_COLUMNS
 from vgbench_gen.store.schema import RecordSchema, Row
 from vgbench_gen.store.shards import read_metadata, read_shard, write_shard
@@ -72,6 +73,9 @@ class QuestionPlan:
 
     proposed: tuple[Candidate, ...] = ()
     """Of a redrawing: values of a model, from which options are drawn in place of the fact's own pool."""
+    options: OptionSet | None = None
+    """Of a redrawing: the options that were drawn. Builds draw them again from their number, as a set of computed ones
+    is larger than its question."""
     reworded: Mapping[int, Row] = field(default_factory=dict)
     """Of a redrawing: place -> row in its own wording, of the rows whose words a model gave."""
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
@@ -26,7 +26,7 @@ from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.registry import make_unknown_error
 from vgbench_gen.core.rng import hash_stably
-from vgbench_gen.core.types import ALPHABET, Candidate, Fact, Item, QuestionType
+from vgbench_gen.core.types import Fact, Item, QuestionType
 from vgbench_gen.distractors.base import DEFAULT, Margins, OptionSet, strategies
 from vgbench_gen.executors import Engine, begin_work
 from vgbench_gen.pipeline.ask import check_plan, choose_draws, refuse_shared_sets
@@ -34,7 +34,7 @@ from vgbench_gen.pipeline.compose import write_job
 from vgbench_gen.pipeline.derived import check_target, fill_beside, find_build, link_build
 from vgbench_gen.pipeline.facts import FEW, FactsJob, map_plans, read_plans
 from vgbench_gen.pipeline.measure import list_tasks, name_tasks, shard_path
-from vgbench_gen.pipeline.plan import count_letters, deal_letters
+from vgbench_gen.pipeline.plan import deal_letters
 from vgbench_gen.pipeline.question import (
     QuestionRejectedError,
     QuestionSettings,
@@ -44,7 +44,8 @@ from vgbench_gen.pipeline.question import (
 )
 from vgbench_gen.pipeline.question_plan import QuestionPlan, read_questions
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.pipeline.rows import row_with_words
+from vgbench_gen.pipeline.redraw_ask import REPLIES, OpenModels, Progress, name_values
+from vgbench_gen.pipeline.rows import count_rows, row_with_words
 from vgbench_gen.pipeline.words import load_wordings
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.files import dataset_error
@@ -55,7 +56,6 @@ from vgbench_gen.store.provenance import (
     dataset_fingerprint,
     read_manifest,
     read_recipe,
-    rows_fingerprint,
     write_manifest,
 )
 from vgbench_gen.store.schema import ITEMS, Row, make_item_row, read_item
@@ -67,13 +67,9 @@ from vgbench_gen.text.paraphrase.rules import SLOT
 
 CHOICE: QuestionType = "multi-choice"
 ATTEMPTS = 6  # draws for one fact; what fails so often hardly has another set
-REPLIES = "replies.sqlite"  # in the folder of the new dataset: what models answered
 REWORDED = "words_name_options"
 """Why a row may keep its options: nobody can say where its own wording names them."""
 _SETTINGS = ("strategy", "seed", "mix", "tasks", "margins", "refused")
-
-Progress = Callable[[str, int, int], None]
-"""Called with (stage, done, in all)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,22 +97,6 @@ class RedrawSettings:
         return f"{self.name}-{self.seed}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ProposedOptions:
-    """What a model proposes as options."""
-
-    values: Mapping[str, tuple[Candidate, ...]] = field(default_factory=dict)
-    """The values, by group."""
-    refused: Mapping[str, str] = field(default_factory=dict)
-    """Why there are none, by group."""
-    report: Mapping[str, Any] = field(default_factory=dict)
-    """What the manifest tells about it."""
-
-
-Propose = Callable[[Sequence[QuestionPlan], Recipe, Path, Progress], ProposedOptions]
-"""Called with the questions, the recipe, a folder that outlives a killed run, and where to tell of progress."""
-
-
 @dataclass(slots=True)
 class RedrawReport:
     """What came of it, in rows."""
@@ -125,8 +105,6 @@ class RedrawReport:
     """Folder of the new dataset; None where no question got new options, and nothing was written."""
     replaced: dict[str, Any] = field(default_factory=dict)
     """Settings of the dataset that was there before, as far as they were others."""
-    fingerprint: str = ""
-    """Digest of its rows."""
     total: int = 0
     passed: int = 0
     """Rows that were left alone: not multi-choice, or of other tasks."""
@@ -134,14 +112,17 @@ class RedrawReport:
     """Rows with new options, per "task/strategy"."""
     kept: dict[str, int] = field(default_factory=dict)
     """Rows with the options they had, or left out, per "task/strategy/reason"."""
-    letters: dict[str, list[int]] = field(default_factory=dict)
-    """How often each letter is the answer, per "task/source"."""
-    items: dict[str, int] = field(default_factory=dict)
-    """Rows per "task/form/source"."""
+    counts: dict[str, Any] = field(default_factory=dict)
+    """As `count_rows` gives them."""
     headline: bool = True
     """Whether no row is a stress question or has options that a model named."""
     words: dict[str, Any] = field(default_factory=dict)
     """What a model was asked and how its answers fared, where one was asked."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of its rows."""
+        return str(self.counts["fingerprint"])
 
 
 def redraw(
@@ -152,7 +133,7 @@ def redraw(
     build: str | PathLike[str] | None = None,
     workers: int | Engine = 1,
     progress: Progress = lambda stage, done, total: None,
-    propose: Propose | None = None,
+    open_models: OpenModels | None = None,
 ) -> RedrawReport:
     """Write the dataset with other wrong options as a new one; the old one stays as it is.
 
@@ -166,7 +147,7 @@ def redraw(
         build: where facts and images are, if not in the folder of the dataset.
         workers: processes, 0 for all cores; or an `Engine`. The result does not depend on it.
         progress: called with (stage, done, in all).
-        propose: gives the values that strategy `llm` chooses from; needed for that strategy only.
+        open_models: opens the models that name the values for strategy `llm`; needed for that strategy only.
 
     Raises:
         ConfigError: shares, tasks or `out` make no sense, or a model is needed and none is given.
@@ -180,14 +161,14 @@ def redraw(
     recipe = recipe.model_copy(update={"margins": settings.margins or recipe.margins})
     if recipe.wording.bank:
         recipe, _ = load_wordings(recipe, list_tasks(recipe))
-    _check_settings(settings, origin, propose)
+    _check_settings(settings, origin, open_models)
     parent = str(manifest.get("fingerprint") or dataset_fingerprint(load(dataset)))
     target = Path(out) if out is not None else folder.resolve().with_name(f"{folder.resolve().name}-{settings.label}")
     check_target(target, "redrawn", parent)
     engine = workers if isinstance(workers, Engine) else Engine(workers=workers)
     with fill_beside(target) as work, begin_work(engine):
         _link_origin(origin, target, work)
-        report = _write(Path(dataset), work, settings, recipe, engine, progress, propose)
+        report = _write(Path(dataset), work, settings, recipe, engine, progress, open_models)
         derived = _derive_manifest(manifest, report, settings, recipe, parent)
         if report.new:
             write_manifest(work, derived)
@@ -201,7 +182,7 @@ def redraw(
     return report
 
 
-def _check_settings(settings: RedrawSettings, origin: Path, propose: Propose | None) -> None:
+def _check_settings(settings: RedrawSettings, origin: Path, open_models: OpenModels | None) -> None:
     for name in settings.shares:
         if name not in (known := (DEFAULT, *strategies)):
             raise make_unknown_error("strategy", name, known)
@@ -210,7 +191,7 @@ def _check_settings(settings: RedrawSettings, origin: Path, propose: Propose | N
     total = sum(settings.shares.values())
     if min(settings.shares.values(), default=0) <= 0 or abs(total - 1) > 1e-6:
         raise ConfigError(f"--mix: found shares {dict(settings.shares)}; expected shares above 0 that sum to 1.")
-    if "llm" in settings.shares and propose is None:
+    if "llm" in settings.shares and open_models is None:
         raise ConfigError("strategy llm: found no model; expected --model, such as --model deepseek:deepseek-flash.")
     if not (origin / "facts").is_dir() or not (origin / "media").is_dir():
         raise dataset_error(
@@ -239,22 +220,16 @@ def _write(
     recipe: Recipe,
     engine: Engine,
     progress: Progress,
-    propose: Propose | None,
+    open_models: OpenModels | None,
 ) -> RedrawReport:
     rows = list(iterate_rows(load(dataset).paths, partial(list_light_columns, names=ITEMS.schema.names), 512))
     places = _list_groups(rows, settings)
     strategy = _assign_strategies([rows[members[0]] for members in places.values()], settings)
     plans = _list_plans(rows, places, work, recipe)
-    by_model = [plan for plan in plans if strategy[plan.group_id] == "llm"]
-    proposals = propose(by_model, recipe, work, progress) if propose is not None and by_model else ProposedOptions()
-    plans = [
-        replace(
-            plan,
-            proposed=proposals.values.get(plan.group_id, ()),
-            rejection_reason=plan.rejection_reason or proposals.refused.get(plan.group_id, ""),
-        )
-        for plan in plans
-    ]
+    words: dict[str, Any] = {}
+    if open_models is not None and (by_model := [plan for plan in plans if strategy[plan.group_id] == "llm"]):
+        named, words = name_values(by_model, work, recipe, open_models, settings.seed, progress)
+        plans = [*named, *(plan for plan in plans if strategy[plan.group_id] != "llm")]
     ways = {
         name: replace(QuestionSettings.of(recipe), strategy=name, distractor_seed=settings.seed)
         for name in sorted(set(strategy.values()))
@@ -285,8 +260,10 @@ def _write(
     if gone:
         after = [{**row, "index": place} for place, row in enumerate(after)]
     write_item_rows(work / "items", _count(after, progress), MediaStore(work / "media"))
-    report = _report_on(plans, strategy, places, reasons, new, after, proposals)
+    report = _report_on(plans, strategy, places, reasons, new, after)
     report.passed = len(rows) - sum(map(len, places.values()))
+    if words:
+        report.words = words | _count_survivors([plan for plan in plans if strategy[plan.group_id] == "llm"], reasons)
     return report
 
 
@@ -519,10 +496,9 @@ def _report_on(
     reasons: Mapping[str, str],
     new_rows: Mapping[int, Row],
     rows: Sequence[Row],
-    proposals: ProposedOptions,
 ) -> RedrawReport:
     """Count what came of the questions that were asked anew, and what the rows are now."""
-    report = RedrawReport(total=len(rows), fingerprint=rows_fingerprint(rows), words=dict(proposals.report))
+    report = RedrawReport(total=len(rows), counts=count_rows(rows))
     new: Counter[str] = Counter()
     kept: Counter[str] = Counter()
     for plan in plans:
@@ -532,14 +508,7 @@ def _report_on(
         else:
             new[f"{plan.task}/{new_rows[members[0]]['strategy']}"] += len(members)
     report.new, report.kept = dict(sorted(new.items())), dict(sorted(kept.items()))
-    if report.words:
-        report.words |= _count_survivors([plan for plan in plans if strategy[plan.group_id] == "llm"], reasons)
-    choices = (row for row in rows if row["question_type"] == CHOICE)
-    report.letters = count_letters(
-        (f"{row['task']}/{row['source']}", len(row["options"]), ALPHABET.index(row["answer"])) for row in choices
-    )
     report.headline = not any(row["strategy"] == "llm" or row["difficulty"] == "stress" for row in rows)
-    report.items = dict(sorted(Counter(f"{r['task']}/{r['question_type']}/{r['source']}" for r in rows).items()))
     return report
 
 
@@ -581,9 +550,7 @@ def _derive_manifest(
         "code": code_version(),
         "words": report.words,
     }
-    manifest["fingerprint"] = report.fingerprint
-    manifest["counts"] = {**manifest.get("counts", {}), "items": report.total}
-    manifest["items"], manifest["letters"] = report.items, report.letters
+    manifest |= report.counts | {"counts": {**manifest.get("counts", {}), "items": report.total}}
     if settings.refused == "drop" or recipe.margins == "recorded":
         for outdated in ("difficulty", "pairs"):
             manifest.pop(outdated, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
@@ -9,16 +10,30 @@ from typing import Any, Protocol
 import numpy as np
 
 from vgbench_gen.core.rng import hash_stably, rng_for
-from vgbench_gen.core.types import Distractor, Fact, Item
+from vgbench_gen.core.types import ALPHABET, Distractor, Fact, Item
 from vgbench_gen.distractors.factorial import list_wrong_parts
+from vgbench_gen.pipeline.plan import count_letters
 from vgbench_gen.pipeline.question import AnswerableText, MadeQuestion, QuestionSettings
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.store.schema import SCHEMA_VERSION
+from vgbench_gen.store.provenance import rows_fingerprint
+from vgbench_gen.store.schema import SCHEMA_VERSION, Row
 from vgbench_gen.tasks.presentation import Claim
 from vgbench_gen.tasks.row_evidence import CandidateRecord, ClaimRecord, NoiseRecord, RowEvidence
 from vgbench_gen.text.bank import ITEM_MARK
 
 BENCHMARK = "VGBench"
+
+
+def count_rows(rows: Sequence[Row]) -> dict[str, Any]:
+    """What a manifest says of the rows of a dataset: the "fingerprint", how many "items" there are per
+    "task/form/source", and how often each of the "letters" is the answer per "task/source"."""
+    cells = Counter(f"{row['task']}/{row['question_type']}/{row['source']}" for row in rows)
+    letters = count_letters(
+        (f"{row['task']}/{row['source']}", len(row["options"]), ALPHABET.index(row["answer"]))
+        for row in rows
+        if row["question_type"] == "multi-choice" and row["answer"] in tuple(ALPHABET)
+    )
+    return {"fingerprint": rows_fingerprint(rows), "items": dict(sorted(cells.items())), "letters": letters}
 
 
 class PictureNamer(Protocol):
