@@ -13,16 +13,22 @@ from vgbench_gen.pipeline.question import QuestionSettings
 from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.store.schema import FACTS
-from vgbench_gen.tasks.base import Task
+from vgbench_gen.tasks.base import Task, tasks
 
 
-def ask_facts_at_hand(facts: Sequence[Fact], tasks: Sequence[Task], recipe: Recipe) -> list[QuestionPlan]:
+def group_id(fact: Fact) -> str:
+    """The group of a fact's questions."""
+    task = tasks[fact.task]
+    return make_plans(FACTS.to_row(fact), 0, task, Recipe())[0].group_id
+
+
+def ask_facts_at_hand(facts: Sequence[Fact], known: Sequence[Task], recipe: Recipe) -> list[QuestionPlan]:
     """As `ask_facts` with the first draw of each; `row` of a question is the place of its fact."""
-    by_name, settings = {task.name: task for task in tasks}, QuestionSettings.of(recipe)
-    known = [(row, fact, by_name[fact.task]) for row, fact in enumerate(facts) if fact.task in by_name]
-    plans = [plan for row, fact, task in known for plan in make_plans(FACTS.to_row(fact), row, task, recipe)]
-    asked = (check_plan(facts[plan.row], plan, by_name[plan.task], settings) for plan in plans)
-    return refuse_shared_sets(replace(plan, options=None) for plan in asked)
+    by_name, settings = {task.name: task for task in known}, QuestionSettings.of(recipe)
+    asked = [(row, fact, by_name[fact.task]) for row, fact in enumerate(facts) if fact.task in by_name]
+    plans = [plan for row, fact, task in asked for plan in make_plans(FACTS.to_row(fact), row, task, recipe)]
+    checked = (check_plan(facts[plan.row], plan, by_name[plan.task], settings) for plan in plans)
+    return refuse_shared_sets(replace(plan, options=None) for plan in checked)
 
 
 def count_dealt(chosen: Iterable[QuestionPlan]) -> dict[str, list[int]]:

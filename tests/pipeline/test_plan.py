@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from tests.facts_at_hand import ask_facts_at_hand, count_dealt
+from tests.facts_at_hand import ask_facts_at_hand, count_dealt, group_id
 from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import Candidate, Fact, QuestionType
@@ -21,7 +21,7 @@ from vgbench_gen.pipeline.plan import (
     list_forms,
 )
 from vgbench_gen.pipeline.question import QuestionSettings, ask_as_planned, put_truth_at
-from vgbench_gen.pipeline.question_plan import QuestionPlan, group_id
+from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Difficulty, Limits, Recipe
 from vgbench_gen.tasks.base import Task
 from vgbench_gen.tasks.metric_depth import MetricDepth

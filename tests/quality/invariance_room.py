@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from tests.facts_at_hand import group_id
 from tests.lenient import without_lines
 from tests.small_room import other_world, small_room, small_view
 from vgbench_gen.core.errors import TooFewOptionsError
@@ -22,7 +23,7 @@ from vgbench_gen.pipeline.question import (
     make_question,
     require_other_side,
 )
-from vgbench_gen.pipeline.question_plan import QuestionPlan, group_id
+from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store import pictures
 from vgbench_gen.store.media import MediaStore

@@ -12,11 +12,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.rng import format_canonical_json, hash_stably
 from vgbench_gen.core.types import Fact, QuestionType
 from vgbench_gen.executors import Engine, run
 from vgbench_gen.pipeline.measure import shard_path
 from vgbench_gen.pipeline.question import QuestionSettings
-from vgbench_gen.pipeline.question_plan import QuestionPlan, group_hash
+from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.store.files import name_scene_file
 from vgbench_gen.store.schema import FACTS
@@ -75,7 +76,8 @@ def map_plans(
 ) -> list[Outcome]:
     """What `work` gives for each question, in their order, whoever did it.
 
-    Jobs go by scene and frame, so that facts are read and an image is decoded for all of its questions at once.
+    Jobs go by scene and frame, so that facts are read and an image is decoded for all of its questions at once; at most
+    `CHUNK` questions make a job.
 
     Args:
         work: gives an outcome per question of a job; importable by name in another process.
@@ -89,29 +91,18 @@ def map_plans(
     Raises:
         DatasetError: a shard cannot be read.
     """
-    chunks = cut_by_scene([(plan.source, plan.scene_id, plan.frame) for plan in plans])
+    order = sorted(range(len(plans)), key=lambda k: (plans[k].source, plans[k].scene_id, plans[k].frame))
+    chunks: list[list[int]] = []
+    for _, group in itertools.groupby(order, key=lambda k: (plans[k].source, plans[k].scene_id)):
+        members = list(group)
+        chunks += [members[k : k + CHUNK] for k in range(0, len(members), CHUNK)]
+    chunks.sort(key=len, reverse=True)  # the largest first, so that no worker starts it when the others are done
     jobs = [FactsJob(folder, recipe, settings, tuple(plans[k] for k in chunk), not engine.address) for chunk in chunks]
     outcomes: dict[int, Outcome] = {}
     for index, found in run(work, jobs, engine if len(plans) > few else Engine(), [folder]):
         outcomes.update(zip(chunks[index], found, strict=True))
         progress(len(outcomes), len(plans))
     return [outcomes[k] for k in range(len(plans))]
-
-
-def cut_by_scene(shown: Sequence[tuple[str, str, str]]) -> list[list[int]]:
-    """Numbers of questions in chunks about one scene, at most `CHUNK` in each, questions about one frame together.
-
-    The largest chunk comes first, so that no worker starts it when the others are done.
-
-    Args:
-        shown: source, scene id and first frame of each question.
-    """
-    order = sorted(range(len(shown)), key=lambda k: shown[k])
-    chunks: list[list[int]] = []
-    for _, group in itertools.groupby(order, key=lambda k: shown[k][:2]):
-        members = list(group)
-        chunks += [members[k : k + CHUNK] for k in range(0, len(members), CHUNK)]
-    return sorted(chunks, key=len, reverse=True)
 
 
 def list_fact_shards(out: Path) -> list[Path]:
@@ -158,16 +149,9 @@ def make_plans(raw: Mapping[str, Any], row: int, task: Task, recipe: Recipe) -> 
     """
     pool = raw["candidates"]
     truth = pool[raw["truth"]]
-    where = (
-        raw["task"],
-        str(raw["task_version"]),
-        raw["ask"],
-        raw["dataset"],
-        raw["scene_id"],
-        raw["key"],
-        truth["key"],
-    )
-    group = group_hash(where, truth["value"], [candidate["key"] for candidate in pool])
+    version, value_json = str(raw["task_version"]), format_canonical_json(truth["value"])
+    names = (raw["task"], version, raw["ask"], raw["dataset"], raw["scene_id"], raw["key"], truth["key"], value_json)
+    group = hash_stably(*names, *(candidate["key"] for candidate in pool), size=12)
     shown = [*raw["frame_ids"], *(frame for candidate in pool for frame in candidate["frame_ids"])]
     value = float(truth["value"][0]) if len(truth["value"]) == 1 else math.nan
     return [

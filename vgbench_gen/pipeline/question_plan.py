@@ -1,14 +1,13 @@
-"""The record that carries a question from its fact to the finished row, the table that keeps it, and names of facts."""
+"""The record that carries a question from its fact to the finished row, and the table that keeps it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from vgbench_gen.core.rng import format_canonical_json, hash_stably
-from vgbench_gen.core.types import LETTERS, Candidate, Fact, QuestionType
+from vgbench_gen.core.types import LETTERS, Candidate, QuestionType
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.store.columns import QUESTION_COLUMNS
 from vgbench_gen.store.schema import RecordSchema, Row
@@ -33,7 +32,7 @@ class QuestionPlan:
     split: str
     scene_id: str
     group_id: str
-    """Hash of the fact, see `group_id`."""
+    """Hash of the fact (`pipeline.facts.make_plans`): the same truth asked in another form has the same one."""
     question_type: QuestionType
     row: int = 0
     """Place of the fact in its scene's shard."""
@@ -88,19 +87,6 @@ class QuestionPlan:
     def cell(self) -> str:
         """Task, form and source as reports name them."""
         return f"{self.task}/{self.question_type}/{self.source}"
-
-
-def group_id(fact: Fact) -> str:
-    """Hash of the fact: the same truth asked in another form, or with other decoys, has the same one."""
-    truth = fact.truth_candidate
-    keys = [candidate.key for candidate in fact.candidates]
-    where = (fact.task, str(fact.task_version), fact.ask, fact.dataset, fact.scene_id, fact.key, truth.key)
-    return group_hash(where, truth.value.ravel().tolist(), keys)
-
-
-def group_hash(where: Sequence[str], value: Sequence[float], candidates: Sequence[str]) -> str:
-    """`group_id` from its parts: names down to the truth's key, the true value flattened, the keys of the pool."""
-    return hash_stably(*where, format_canonical_json(value), *candidates, size=12)
 
 
 def write_questions(

@@ -10,14 +10,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from vgbench_gen.core.rng import hash_stably, rng_for
-from vgbench_gen.core.types import ALPHABET, Distractor, Fact, Item
+from vgbench_gen.core.types import ALPHABET, Distractor, Item
 from vgbench_gen.distractors.factorial import list_wrong_parts
 from vgbench_gen.pipeline.plan import count_letters
 from vgbench_gen.pipeline.question import AnswerableText, MadeQuestion, QuestionSettings
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.store.provenance import rows_fingerprint
 from vgbench_gen.store.schema import SCHEMA_VERSION, Row
-from vgbench_gen.tasks.presentation import Claim
 from vgbench_gen.tasks.row_evidence import CandidateRecord, ClaimRecord, NoiseRecord, RowEvidence
 from vgbench_gen.text.bank import ITEM_MARK
 
@@ -58,7 +57,7 @@ def question_rows(
     # Neither half always comes first: a reader of rows in order would learn the rule.
     if len(texts) > 1 and rng_for(settings.seed, "twin_order", made.plan.group_id).random() < 0.5:
         texts.reverse()
-    noise = _make_noise_record(made) if with_noise else None
+    noise = NoiseRecord(kept=made.measure_noise(), draws=made.task.gates.noise.draws) if with_noise else None
     return [_row(made, text, settings, pictures, noise) for text in texts]
 
 
@@ -75,9 +74,10 @@ def _row(
     identity = _identity(made, text, strategy, seed)
     polarity = "" if text.claim is None else "true" if text is made.texts[0] else "false"
     images = tuple(pictures.name(picture) for picture in made.pictures)
-    frame_ids = frames_shown(fact, made.pictures)
+    frame_of = {name: frame_id for frame_id, name in fact.pictures.items()}
+    frame_ids = tuple(dict.fromkeys(frame_of[picture.base] for picture in made.pictures))  # in the order of first use
     return Item(
-        id=_item_id(identity, polarity),
+        id=hash_stably("item", *identity, polarity, size=12),
         index=-1,
         group_id=plan.group_id,
         twin_id=hash_stably("twin", *identity, size=12) if polarity else "",
@@ -130,12 +130,16 @@ def _make_evidence(made: MadeQuestion, text: AnswerableText, frame_ids: Sequence
         truth=truth,
         second_value=np.asarray(fact.second_value),
         margin=fact.margin,
-        **({"options": [truth]} | _show_evidence(made, frame_ids)),
+        options=[truth] if made.options is None else list(map(CandidateRecord.make, made.options.options)),
+        pictures=[picture.to_json() for picture in made.pictures],
+        cameras={frame_id: fact.cameras[frame_id] for frame_id in frame_ids},
+        bases={frame_id: fact.pictures[frame_id] for frame_id in frame_ids},
     )
     if text.claim is None or text.other_claim is None:
         return evidence
     # The noise test weighs both claims, and each row must be able to repeat it.
-    claim = _make_claim_record(text.claim, text is made.texts[0], fact)
+    holds = text is made.texts[0]
+    claim = ClaimRecord.make(text.claim.get_candidate(fact), holds=holds, separation=text.claim.separation)
     return evidence.with_fields(claim=claim, twin_value=text.other_claim.value)
 
 
@@ -160,23 +164,6 @@ def row_with_words(item: Item, question: str, context: str, model: str, language
     )
 
 
-def _show_evidence(made: MadeQuestion, frame_ids: Sequence[str]) -> dict[str, Any]:
-    """The fields of a row's evidence that depend on its options."""
-    fact = made.fact
-    found: dict[str, Any] = {
-        "pictures": [picture.to_json() for picture in made.pictures],
-        "cameras": {frame_id: fact.cameras[frame_id] for frame_id in frame_ids},
-        "bases": {frame_id: fact.pictures[frame_id] for frame_id in frame_ids},
-    }
-    if made.options is not None:
-        found["options"] = [CandidateRecord.make(option) for option in made.options.options]
-    return found
-
-
-def _make_noise_record(made: MadeQuestion) -> NoiseRecord:
-    return NoiseRecord(kept=made.measure_noise(), draws=made.task.gates.noise.draws)
-
-
 def _identity(made: MadeQuestion, text: AnswerableText, strategy: str, seed: int) -> tuple[str, ...]:
     """What makes a question another one, as names to hash: truth, form, words, wrong options, side."""
     plan = made.plan
@@ -185,11 +172,6 @@ def _identity(made: MadeQuestion, text: AnswerableText, strategy: str, seed: int
         worded_by = hash_stably("reworded", worded_by, text.question, text.context)
     identity = (plan.group_id, plan.question_type, worded_by, strategy, str(seed), *text.options)
     return (*identity, plan.side) if plan.side else identity
-
-
-def _item_id(identity: Sequence[str], polarity: str = "") -> str:
-    """Id of the row with this identity; polarity: "true" or "false" for the halves of a judgment, else ""."""
-    return hash_stably("item", *identity, polarity, size=12)
 
 
 def _list_distractors(made: MadeQuestion) -> tuple[Distractor, ...]:
@@ -203,13 +185,3 @@ def _list_distractors(made: MadeQuestion) -> tuple[Distractor, ...]:
         for place, (option, separation) in enumerate(zip(options.options, apart, strict=True))
         if place != options.truth
     )
-
-
-def frames_shown(fact: Fact, pictures: Sequence[Picture]) -> tuple[str, ...]:
-    """Frames whose images the pictures are made from, in order of first use."""
-    frame_of = {name: frame_id for frame_id, name in fact.pictures.items()}
-    return tuple(dict.fromkeys(frame_of[picture.base] for picture in pictures))
-
-
-def _make_claim_record(claim: Claim, holds: bool, fact: Fact) -> ClaimRecord:
-    return ClaimRecord.make(claim.get_candidate(fact), holds=holds, separation=claim.separation)
