@@ -13,12 +13,13 @@ from vgbench_gen.executors import Engine
 from vgbench_gen.pipeline.ask import ask_facts
 from vgbench_gen.pipeline.facts import FactsJob, list_fact_shards, map_plans, read_plans
 from vgbench_gen.pipeline.measure import SceneReport, list_tasks, name_tasks, shard_path
-from vgbench_gen.pipeline.plan import Plan, choose, difficulty_counts, list_forms, pair_counts
+from vgbench_gen.pipeline.plan import choose, difficulty_counts, list_forms, pair_counts
 from vgbench_gen.pipeline.question import QuestionSettings, ask_as_planned, make_question
-from vgbench_gen.pipeline.question_plan import ASKED, QuestionPlan, write_questions
+from vgbench_gen.pipeline.question_plan import ASKED, write_questions
+from vgbench_gen.pipeline.quotas import ITEMS
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.rows import count_rows, question_rows
-from vgbench_gen.pipeline.shortfall import QuotasNotMet, Shortfall, count_missing_items, find_shortfalls, give_advice
+from vgbench_gen.pipeline.shortfall import QuotasNotMet, Shortfall, find_shortfalls, give_advice
 from vgbench_gen.pipeline.words import load_wordings
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.picture_cache import PictureCache
@@ -83,10 +84,14 @@ def compose(
     plans = [entry for path in shards for entry in read_plans(path, tasks, recipe)]
     plans = ask_facts(plans, out, recipe, settings, engine)
     plan = choose(plans, recipe, list_forms(tasks))
-    report = _report_on(plan, plans, reports, recipe)
-    report.wording = wording
-    if report.short and not allow_short:
-        raise QuotasNotMet(count_missing_items(plan), plan.targets.total, report.short, report.advice)
+    report = ComposeReport(difficulty=difficulty_counts(plan.chosen), pairs=pair_counts(plan.chosen), wording=wording)
+    fallbacks = Counter(f"{entry.task}/{entry.source}/{entry.fallback}" for entry in plan.chosen if entry.fallback)
+    report.fallbacks = dict(sorted(fallbacks.items()))
+    if short := find_shortfalls(plan, recipe):
+        report.short, report.advice = short, give_advice(short, plan, plans, reports, recipe)
+        if not allow_short:
+            missing = plan.targets.total - sum(ITEMS[entry.question_type] for entry in plan.chosen)
+            raise QuotasNotMet(missing, plan.targets.total, short, report.advice)
     written = map_plans(write_job, plan.chosen, out, recipe, settings, engine, progress)
     rows = [{**row, "index": k, "index_origin": k} for k, row in enumerate(chain.from_iterable(written))]
     asked = [(entry, ASKED) for entry in plan.chosen if not entry.side]
@@ -97,20 +102,6 @@ def compose(
         setattr(report, name, count)
     unasked = Counter(f"{entry.cell}/{reason}" for entry, reason in plan.unchosen)
     report.unasked = dict(sorted(unasked.items()))
-    return report
-
-
-def _report_on(
-    plan: Plan, plans: Sequence[QuestionPlan], reports: Sequence[SceneReport], recipe: Recipe
-) -> ComposeReport:
-    """What a plan gives, and which totals it leaves short."""
-    report = ComposeReport(difficulty=difficulty_counts(plan.chosen))
-    report.pairs = pair_counts(plan.chosen)
-    fallbacks = Counter(f"{entry.task}/{entry.source}/{entry.fallback}" for entry in plan.chosen if entry.fallback)
-    report.fallbacks = dict(sorted(fallbacks.items()))
-    report.short = find_shortfalls(plan, recipe)
-    if report.short:
-        report.advice = give_advice(report.short, plan, plans, reports, recipe)
     return report
 
 

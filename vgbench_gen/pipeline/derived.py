@@ -76,7 +76,10 @@ def fill_beside(target: Path) -> Iterator[Path]:
 
 
 def link_build(origin: Path, work: Path) -> None:
-    """Show the facts, the rejects, the images and the table of questions of a build in another folder as well."""
+    """Show the facts, the rejects, the images and the table of questions of a build in another folder as well, in place
+    of what another build left there."""
+    for name in ("facts", "rejects"):
+        shutil.rmtree(work / name, ignore_errors=True)
     if (origin / QUESTIONS).is_file():
         shutil.copyfile(origin / QUESTIONS, work / QUESTIONS)
     for name in _LINKED:

@@ -184,7 +184,8 @@ def make_question(
         shown = task.open_ended(fact)
         pictures = shown.pictures
         texts = (replace(fill_words(shown.slots), answer=shown.answer),)
-    made = MadeQuestion(plan, fact, task, options, pictures, texts, _find_known_share(plan))
+    known = dict(enumerate(plan.noise_kept)).get(1 if plan.side else 0)  # of the side that is asked from
+    made = MadeQuestion(plan, fact, task, options, pictures, texts, known)
     return _check_question(made, settings) if check else made
 
 
@@ -208,12 +209,6 @@ def _check_question(made: MadeQuestion, settings: QuestionSettings) -> MadeQuest
         if claim is not None and made.task.find_claim_problem(claim.get_candidate(made.fact), holds, made.fact):
             raise QuestionRejectedError("unclear_claim")
     return made
-
-
-def _find_known_share(plan: QuestionPlan) -> float | None:
-    """What asking found for the side that is asked from."""
-    place = 1 if plan.side else 0
-    return plan.noise_kept[place] if place < len(plan.noise_kept) else None
 
 
 def _choose_words(plan: QuestionPlan, settings: QuestionSettings) -> Callable[[Mapping[str, str]], AnswerableText]:
@@ -285,19 +280,13 @@ def _draw_by(
     draw: int = 0,
     side: str = "",
 ) -> OptionSet:
-    rng = _make_options_rng(strategy, group_id, settings, draw, side)
+    names = (group_id, strategy, str(settings.distractor_seed), *((side,) if side else ()), *_name_draw(draw))
+    rng = rng_for(settings.seed, "options", *names)
     try:
         count = settings.count_options(task.name)
         return strategies[strategy].options(fact, task, rng, count, settings.margins)
     except TooFewOptionsError as error:
         raise QuestionRejectedError(error.reason) from error
-
-
-def _make_options_rng(
-    strategy: str, group_id: str, settings: QuestionSettings, draw: int, side: str = ""
-) -> np.random.Generator:
-    names = (group_id, strategy, str(settings.distractor_seed), *((side,) if side else ()), *_name_draw(draw))
-    return rng_for(settings.seed, "options", *names)
 
 
 def _name_draw(draw: int) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
@@ -167,7 +167,10 @@ def redraw(
     check_target(target, "redrawn", parent)
     engine = workers if isinstance(workers, Engine) else Engine(workers=workers)
     with fill_beside(target) as work, begin_work(engine):
-        _link_origin(origin, target, work)
+        link_build(origin, work)
+        for name, place in ((REPLIES, target), ("pictures.sqlite", origin)):
+            if (place / name).is_file() and not (work / name).exists():
+                shutil.copyfile(place / name, work / name)  # not linked: a database changes in place
         report = _write(Path(dataset), work, settings, recipe, engine, progress, open_models)
         derived = _derive_manifest(manifest, report, settings, recipe, parent)
         if report.new:
@@ -198,19 +201,6 @@ def _check_settings(settings: RedrawSettings, origin: Path, open_models: OpenMod
             origin, "no facts/ and media/", "those of the build, which hold all candidates",
             "Name the build that it was made from with --build.",
         )  # fmt: skip
-
-
-def _link_origin(origin: Path, target: Path, work: Path) -> None:
-    """Show the files of the build in the new folder, with what an earlier run of the same target left."""
-    for name in ("facts", "rejects"):  # of an earlier run, whose build may have had other scenes
-        shutil.rmtree(work / name, ignore_errors=True)
-    link_build(origin, work)
-    replies = target / REPLIES
-    if replies.is_file() and not (work / REPLIES).exists():
-        shutil.copyfile(replies, work / REPLIES)  # what an earlier run was answered is not asked again
-    cache = origin / "pictures.sqlite"
-    if cache.is_file() and not (work / cache.name).exists():
-        shutil.copyfile(cache, work / cache.name)  # a database changes in place
 
 
 def _write(
@@ -471,8 +461,11 @@ def _refuse_shared_sets(
     keep them for themselves, so a new set of the same content goes, until all differ."""
     plans, refused = refuse_shared_sets(plans), -1
     while settings.refused == "keep" and refused < (refused := sum(bool(plan.rejection_reason) for plan in plans)):
-        kept = (plan for plan in plans if plan.rejection_reason)
-        theirs = {digest for plan in kept for k in places[plan.group_id] for digest in _digest_stored(rows[k])}
+        kept = (rows[k] for plan in plans if plan.rejection_reason for k in places[plan.group_id])
+        theirs = {
+            digest_values([option.value for option in RowEvidence.of_row(row).options], tasks[row["task"]])
+            for row in kept
+        }
         plans = [
             plan
             if plan.rejection_reason or theirs.isdisjoint(plan.option_digests)
@@ -480,10 +473,6 @@ def _refuse_shared_sets(
             for plan in plans
         ]
     return plans
-
-
-def _digest_stored(row: Row) -> Iterable[str]:
-    yield digest_values([option.value for option in RowEvidence.of_row(row).options], tasks[row["task"]])
 
 
 # --- what came of it ------------------------------------------------------------------------------------------------

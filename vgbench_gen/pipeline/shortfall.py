@@ -108,11 +108,6 @@ def give_advice(
     return lines
 
 
-def count_missing_items(plan: Plan) -> int:
-    """Items that the totals ask for beyond the plan."""
-    return plan.targets.total - sum(ITEMS[entry.question_type] for entry in plan.chosen)
-
-
 def _advise_on_task(
     task: str,
     short: Sequence[Shortfall],
