@@ -23,7 +23,7 @@ from vgbench_gen.pipeline.audit import audit
 from vgbench_gen.pipeline.build import BuildReport, build
 from vgbench_gen.pipeline.pick import Picker
 from vgbench_gen.pipeline.plan import Plan, choose, difficulty_counts, pair_counts
-from vgbench_gen.pipeline.question import QuestionSettings, ask_as_planned
+from vgbench_gen.pipeline.question import ask_as_planned
 from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.quotas import ITEMS
 from vgbench_gen.pipeline.recipe import Recipe, load_recipe
@@ -132,13 +132,12 @@ class Unchanged(MetricDepth):
 def test_wrong_options_take_other_places_on_the_other_side() -> None:
     """Who reads both halves must not see in what stayed and what moved which option is right."""
     pool = tuple(Candidate(str(n), np.array([1.4**n])) for n in range(4))
-    settings = QuestionSettings.of(Recipe())
     fact = Fact("metric_depth", 1, "", "ca1m", "s", "val", "k", ("0",), pool, 2, pool[2].value, 1.0, {}, "l")
     orders: Counter[str] = Counter()
     for n in range(120):
         plan = QuestionPlan("metric_depth", "ca1m", "val", "s", str(n), "multi-choice", letter=1)
         first, second = (
-            ask_as_planned(fact, replace(plan, side=side), Unchanged(), settings)[1] for side in ("", "swap")
+            ask_as_planned(fact, replace(plan, side=side), Unchanged(), Recipe())[1] for side in ("", "swap")
         )
         assert first is not None
         assert second is not None

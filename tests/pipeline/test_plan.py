@@ -20,7 +20,7 @@ from vgbench_gen.pipeline.plan import (
     grade_difficulty,
     list_forms,
 )
-from vgbench_gen.pipeline.question import QuestionSettings, ask_as_planned, put_truth_at
+from vgbench_gen.pipeline.question import ask_as_planned, put_truth_at
 from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Difficulty, Limits, Recipe
 from vgbench_gen.tasks.base import Task
@@ -76,9 +76,8 @@ class Asked:
 def plan(facts: list[Fact], recipe: Recipe) -> tuple[list[Asked], Plan]:
     # Pairs have tests of their own.
     task = MetricDepth()
-    settings = QuestionSettings.of(recipe)
     decided = plan_facts(facts, [task], recipe.model_copy(update={"pairs": 0.0}))
-    return [Asked(entry, *ask_as_planned(facts[entry.row], entry, task, settings)) for entry in decided.chosen], decided
+    return [Asked(entry, *ask_as_planned(facts[entry.row], entry, task, recipe)) for entry in decided.chosen], decided
 
 
 def plan_facts(facts: list[Fact], tasks: list[Task], recipe: Recipe) -> Plan:

@@ -15,8 +15,8 @@ from tests.pipeline.same_bytes import content, leftovers, small_recipe
 from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.types import LETTERS, Item
 from vgbench_gen.pipeline import redraw as redrawing
-from vgbench_gen.pipeline.question import QuestionSettings
 from vgbench_gen.pipeline.question_plan import QuestionPlan
+from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.redraw import RedrawReport, RedrawSettings, deal_row_letters, redraw
 from vgbench_gen.pipeline.rows import row_with_words
 from vgbench_gen.quality.verify import verify_item, verify_set
@@ -114,7 +114,7 @@ def test_draws_are_tried_until_one_may_be_asked_but_those_of_a_model(
     monkeypatch.setattr(redrawing, "check_plan", refuse)
     plan = QuestionPlan("metric_depth", "ca1m", "val", "s", "g", "multi-choice", draw=3)
     some: Any = object()
-    outcome = redrawing.ask_anew(some, plan, some, QuestionSettings(0, strategy, 1))
+    outcome = redrawing.ask_anew(some, plan, some, Recipe().model_copy(update={"strategy": strategy}))
     assert (tried, outcome.rejection_reason) == (draws, "noise")
 
 

@@ -19,11 +19,11 @@ from vgbench_gen.pipeline.measure import measure_task, store_pictures
 from vgbench_gen.pipeline.question import (
     MadeQuestion,
     QuestionRejectedError,
-    QuestionSettings,
     make_question,
     require_other_side,
 )
 from vgbench_gen.pipeline.question_plan import QuestionPlan
+from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store import pictures
 from vgbench_gen.store.media import MediaStore
@@ -42,7 +42,7 @@ PER_TASK = {
     "wider_object": 12,
 }
 SCALE = 0.75
-SETTINGS = QuestionSettings(0, "set_first", 0)
+SETTINGS = Recipe(seed=0, strategy="set_first")
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from vgbench_gen.pipeline.ask import ask_facts
 from vgbench_gen.pipeline.facts import FEW, FactsJob, map_plans, read_plans
 from vgbench_gen.pipeline.measure import list_tasks, name_tasks, shard_path
 from vgbench_gen.pipeline.plan import deal_letters
-from vgbench_gen.pipeline.question import QuestionRejectedError, QuestionSettings, ask_as_planned, make_question
+from vgbench_gen.pipeline.question import QuestionRejectedError, ask_as_planned, make_question
 from vgbench_gen.pipeline.question_plan import QuestionPlan, read_questions
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.rows import question_rows
@@ -74,7 +74,7 @@ def fill_pool(
     Raises:
         DatasetError: a file cannot be read.
     """
-    pool, engine, settings = Pool(), engine or Engine(), QuestionSettings.of(recipe)
+    pool, engine = Pool(), engine or Engine()
     by_cell: dict[Cell, list[Question]] = defaultdict(list)
     for question in release:
         by_cell[question.cell].append(question)
@@ -93,7 +93,7 @@ def fill_pool(
             wanted.append(plan)
     wanted = deal_letters(wanted, recipe.seed)
     for plan, (questions, seconds) in zip(
-        wanted, map_plans(_ask_job, wanted, folder, recipe, settings, engine, progress, few=FEW), strict=True
+        wanted, map_plans(_ask_job, wanted, folder, recipe, engine, progress, few=FEW), strict=True
     ):
         pool.questions.setdefault((plan.task, plan.question_type), []).extend(questions)
         pool.seconds += seconds
@@ -104,8 +104,7 @@ def _list_unasked(
     folder: Path, recipe: Recipe, scenes: Iterable[tuple[str, str]], engine: Engine
 ) -> list[QuestionPlan]:
     """Questions that passed every check and were not chosen; where the folder does not say, all that pass them now."""
-    settings = QuestionSettings.of(recipe)
-    known, places = read_questions(folder, settings.choosing), set(scenes)
+    known, places = read_questions(folder, recipe.choosing), set(scenes)
     if known is not None:
         count = recipe.count_options
         return [
@@ -116,7 +115,7 @@ def _list_unasked(
     shards = (shard_path(folder, "facts", source, scene_id) for source, scene_id in sorted(places))
     plans = [plan for path in shards if path.is_file() for plan in read_plans(path, list_tasks(recipe), recipe)]
     plans = [replace(plan, counterpart_kind="") for plan in plans]
-    found = ask_facts(plans, folder, recipe, settings, engine)
+    found = ask_facts(plans, folder, recipe, engine)
     return [plan for plan in found if not plan.rejection_reason]
 
 
@@ -129,9 +128,9 @@ def _ask_job(job: FactsJob) -> list[tuple[tuple[Question, ...], float]]:
         questions: tuple[Question, ...] = ()
         with suppress(QuestionRejectedError):
             task = tasks[plan.task]
-            fact, options = ask_as_planned(facts[plan.row], plan, task, job.settings)
-            made = make_question(fact, options, plan, task, job.settings, check=False)
-            rows = question_rows(made, job.settings, _DescribedPictures(), with_noise=False)
+            fact, options = ask_as_planned(facts[plan.row], plan, task, job.recipe)
+            made = make_question(fact, options, plan, task, job.recipe, check=False)
+            rows = question_rows(made, job.recipe, _DescribedPictures(), with_noise=False)
             questions = tuple(read_question(row) for row in rows)
         found.append((questions, time.process_time() - started))
     return found

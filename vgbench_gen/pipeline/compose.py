@@ -14,7 +14,7 @@ from vgbench_gen.pipeline.ask import ask_facts
 from vgbench_gen.pipeline.facts import FactsJob, list_fact_shards, map_plans, read_plans
 from vgbench_gen.pipeline.measure import SceneReport, list_tasks, name_tasks, shard_path
 from vgbench_gen.pipeline.plan import choose, difficulty_counts, list_forms, pair_counts
-from vgbench_gen.pipeline.question import QuestionSettings, ask_as_planned, make_question
+from vgbench_gen.pipeline.question import ask_as_planned, make_question
 from vgbench_gen.pipeline.question_plan import ASKED, write_questions
 from vgbench_gen.pipeline.quotas import ITEMS
 from vgbench_gen.pipeline.recipe import Recipe
@@ -80,9 +80,8 @@ def compose(
     recipe, wording = load_wordings(recipe, tasks)
     wanted = {shard_path(out, "facts", report.dataset, report.scene_id) for report in reports}
     shards = [path for path in list_fact_shards(out) if path in wanted]
-    settings = QuestionSettings.of(recipe)
     plans = [entry for path in shards for entry in read_plans(path, tasks, recipe)]
-    plans = ask_facts(plans, out, recipe, settings, engine)
+    plans = ask_facts(plans, out, recipe, engine)
     plan = choose(plans, recipe, list_forms(tasks))
     report = ComposeReport(difficulty=difficulty_counts(plan.chosen), pairs=pair_counts(plan.chosen), wording=wording)
     fallbacks = Counter(f"{entry.task}/{entry.source}/{entry.fallback}" for entry in plan.chosen if entry.fallback)
@@ -92,10 +91,10 @@ def compose(
         if not allow_short:
             missing = plan.targets.total - sum(ITEMS[entry.question_type] for entry in plan.chosen)
             raise QuotasNotMet(missing, plan.targets.total, short, report.advice)
-    written = map_plans(write_job, plan.chosen, out, recipe, settings, engine, progress)
+    written = map_plans(write_job, plan.chosen, out, recipe, engine, progress)
     rows = [{**row, "index": k, "index_origin": k} for k, row in enumerate(chain.from_iterable(written))]
     asked = [(entry, ASKED) for entry in plan.chosen if not entry.side]
-    write_questions(out, [*asked, *plan.unchosen], settings.choosing)
+    write_questions(out, [*asked, *plan.unchosen], recipe.choosing)
     write_item_rows(out / "items", rows, MediaStore(out / "media"))
     report.total = len(rows)
     for name, count in count_rows(rows).items():
@@ -115,8 +114,8 @@ def write_job(job: FactsJob) -> list[list[Row]]:
     with media.batch():
         for plan in job.plans:
             task = tasks[plan.task]
-            fact, options = ask_as_planned(facts[plan.row], plan, task, job.settings)
-            made = make_question(fact, options, plan, task, job.settings, check=False)
-            written.append([make_item_row(row) for row in question_rows(made, job.settings, cache)])
+            fact, options = ask_as_planned(facts[plan.row], plan, task, job.recipe)
+            made = make_question(fact, options, plan, task, job.recipe, check=False)
+            written.append([make_item_row(row) for row in question_rows(made, job.recipe, cache)])
     cache.close()
     return written

@@ -16,7 +16,6 @@ from vgbench_gen.core.rng import format_canonical_json, hash_stably
 from vgbench_gen.core.types import Fact, QuestionType
 from vgbench_gen.executors import Engine, run
 from vgbench_gen.pipeline.measure import shard_path
-from vgbench_gen.pipeline.question import QuestionSettings
 from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.store.files import name_scene_file
@@ -42,7 +41,6 @@ class FactsJob:
     folder: Path
     """The build, with `facts/` and `media/`."""
     recipe: Recipe
-    settings: QuestionSettings
     plans: tuple[QuestionPlan, ...]
     shares_disk: bool
     """Whether all processes run on this machine, so that they may share an SQLite file."""
@@ -68,7 +66,6 @@ def map_plans(
     plans: Sequence[QuestionPlan],
     folder: Path,
     recipe: Recipe,
-    settings: QuestionSettings,
     engine: Engine,
     progress: Callable[[int, int], None] = lambda done, total: None,
     *,
@@ -83,7 +80,7 @@ def map_plans(
         work: gives an outcome per question of a job; importable by name in another process.
         plans: about facts of any scenes.
         folder: of the build.
-        recipe, settings: under which they are asked.
+        recipe: by which they are asked.
         engine: where the work runs.
         progress: called with (questions done, questions).
         few: questions that this process works on itself, where workers would take longer to start.
@@ -97,7 +94,7 @@ def map_plans(
         members = list(group)
         chunks += [members[k : k + CHUNK] for k in range(0, len(members), CHUNK)]
     chunks.sort(key=len, reverse=True)  # the largest first, so that no worker starts it when the others are done
-    jobs = [FactsJob(folder, recipe, settings, tuple(plans[k] for k in chunk), not engine.address) for chunk in chunks]
+    jobs = [FactsJob(folder, recipe, tuple(plans[k] for k in chunk), not engine.address) for chunk in chunks]
     outcomes: dict[int, Outcome] = {}
     for index, found in run(work, jobs, engine if len(plans) > few else Engine(), [folder]):
         outcomes.update(zip(chunks[index], found, strict=True))

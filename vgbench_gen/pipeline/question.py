@@ -7,19 +7,19 @@ Whoever asks a fact calls `make_question`: asking, which checks it; writing and 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from vgbench_gen.core.errors import TooFewOptionsError, VGBenchError
 from vgbench_gen.core.rng import format_canonical_json, hash_stably, rng_for
-from vgbench_gen.core.types import ALPHABET, LETTERS, Fact, FloatArray, QuestionType
-from vgbench_gen.distractors.base import DEFAULT, Margins, OptionSet, set_problem, strategies
+from vgbench_gen.core.types import ALPHABET, Fact, FloatArray, QuestionType
+from vgbench_gen.distractors.base import DEFAULT, OptionSet, set_problem, strategies
 from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe, WordSettings
 from vgbench_gen.quality.noise import measure_kept_share
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks.base import Task, tasks
+from vgbench_gen.tasks.base import Task
 from vgbench_gen.tasks.presentation import Claim
 from vgbench_gen.text import lint
 from vgbench_gen.text.render import Phrasing, fill_word, load_phrasings, render
@@ -35,43 +35,6 @@ class QuestionRejectedError(VGBenchError):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionSettings:
-    """What a question depends on besides its fact."""
-
-    seed: int
-    strategy: str
-    """The strategy that chooses options, or `DEFAULT` for each task's own."""
-    distractor_seed: int
-    """The seed of the wrong options; truths and words do not depend on it."""
-    words: WordSettings = field(default_factory=WordSettings)
-    """A bank of wordings that is drawn from beside the shipped phrasings."""
-    margins: Margins = "enforced"
-    """Whether options keep their margins and answers bear noise, or both are only recorded."""
-    options: int = len(LETTERS)
-    options_of: Mapping[str, int] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, recipe: Recipe) -> QuestionSettings:
-        """The settings of a recipe."""
-        counts = recipe.options, recipe.options_of
-        return cls(recipe.seed, recipe.strategy, recipe.distractor_seed, recipe.wording, recipe.margins, *counts)
-
-    @property
-    def choosing(self) -> dict[str, str | int]:
-        """What the draws of options and claims depend on, beside facts and gates."""
-        return {
-            "seed": self.seed,
-            "strategy": self.strategy,
-            "distractor_seed": self.distractor_seed,
-            "margins": self.margins,
-        }
-
-    def count_options(self, task: str) -> int:
-        """The options of a question of a task."""
-        return tasks[task].count_options(self.options_of.get(task, self.options))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,7 +96,7 @@ def make_question(
     options: OptionSet | None,
     plan: QuestionPlan,
     task: Task,
-    settings: QuestionSettings,
+    recipe: Recipe,
     *,
     check: bool = True,
 ) -> MadeQuestion:
@@ -144,16 +107,16 @@ def make_question(
         options: of a multi-choice question, in the order of the letters; else None.
         plan: the form, the side and the group.
         task: under the gates of the build.
-        settings: seeds, wordings and margins.
+        recipe: that gives seeds, wordings and margins.
         check: whether texts and noise are tested. A question that was checked before needs no second test.
 
     Raises:
         QuestionRejectedError: the question may not be asked.
     """
     form = plan.question_type
-    fill_words = _choose_words(plan, settings)
+    fill_words = _choose_words(plan, recipe)
     # What shows a set of options is the same for every set; claims are drawn together with what shows them.
-    rng = presentation_rng(settings.seed, plan.group_id, form, plan.draw if form == "judgment" else 0)
+    rng = presentation_rng(recipe.seed, plan.group_id, form, plan.draw if form == "judgment" else 0)
     texts: tuple[AnswerableText, ...]
     if form == "judgment":
         twins = task.claim_pair(fact, rng)
@@ -186,10 +149,10 @@ def make_question(
         texts = (replace(fill_words(shown.slots), answer=shown.answer),)
     known = dict(enumerate(plan.noise_kept)).get(1 if plan.side else 0)  # of the side that is asked from
     made = MadeQuestion(plan, fact, task, options, pictures, texts, known)
-    return _check_question(made, settings) if check else made
+    return _check_question(made, recipe) if check else made
 
 
-def _check_question(made: MadeQuestion, settings: QuestionSettings) -> MadeQuestion:
+def _check_question(made: MadeQuestion, recipe: Recipe) -> MadeQuestion:
     """The question with the result of its noise test.
 
     Raises:
@@ -200,7 +163,7 @@ def _check_question(made: MadeQuestion, settings: QuestionSettings) -> MadeQuest
         problems = lint.lint(text.question, text.context, text.options, text.states)
         if problems:
             raise QuestionRejectedError(f"lint: {problems[0]}")
-    if settings.margins == "enforced":
+    if recipe.margins == "enforced":
         made = replace(made, noise_kept=made.measure_noise())
         if made.noise_kept is not None and made.noise_kept < made.task.gates.noise.kept_min:
             raise QuestionRejectedError("noise")
@@ -211,11 +174,11 @@ def _check_question(made: MadeQuestion, settings: QuestionSettings) -> MadeQuest
     return made
 
 
-def _choose_words(plan: QuestionPlan, settings: QuestionSettings) -> Callable[[Mapping[str, str]], AnswerableText]:
+def _choose_words(plan: QuestionPlan, recipe: Recipe) -> Callable[[Mapping[str, str]], AnswerableText]:
     """Fills a phrasing drawn from the group, so that the words know nothing of the answer and twins share them."""
     form = plan.question_type
-    bank = list_phrasings(plan.task, form, settings.words)
-    drawn = bank[int(rng_for(settings.seed, "phrasing", plan.group_id, form).integers(len(bank)))]
+    bank = list_phrasings(plan.task, form, recipe.wording)
+    drawn = bank[int(rng_for(recipe.seed, "phrasing", plan.group_id, form).integers(len(bank)))]
 
     def fill(slots: Mapping[str, str]) -> AnswerableText:
         return AnswerableText(*render(drawn, slots), drawn.id, drawn.paraphrase, drawn.states)
@@ -243,8 +206,8 @@ def presentation_rng(seed: int, group_id: str, form: QuestionType, draw: int = 0
 # --- options and sides ----------------------------------------------------------------------------------------------
 
 
-def draw_options(fact: Fact, group_id: str, task: Task, settings: QuestionSettings, draw: int = 0) -> OptionSet:
-    """Draw the options of the fact of this group by the strategy and the seeds of the settings.
+def draw_options(fact: Fact, group_id: str, task: Task, recipe: Recipe, draw: int = 0) -> OptionSet:
+    """Draw the options of the fact of this group by the strategy and the seeds of the recipe.
 
     draw: number of the draw; every one is as good as the first.
 
@@ -252,13 +215,13 @@ def draw_options(fact: Fact, group_id: str, task: Task, settings: QuestionSettin
         QuestionRejectedError: there is no set that could be asked.
     """
     fallback = ""
-    *preferred, last = list_strategies(settings.strategy, task)
+    *preferred, last = list_strategies(recipe.strategy, task)
     for name in preferred:
         try:
-            return _draw_by(name, fact, group_id, task, settings, draw)
+            return _draw_by(name, fact, group_id, task, recipe, draw)
         except QuestionRejectedError as error:
             fallback = error.reason
-    return replace(_draw_by(last, fact, group_id, task, settings, draw), fallback=fallback)
+    return replace(_draw_by(last, fact, group_id, task, recipe, draw), fallback=fallback)
 
 
 def list_strategies(strategy: str, task: Task) -> tuple[str, ...]:
@@ -276,15 +239,15 @@ def _draw_by(
     fact: Fact,
     group_id: str,
     task: Task,
-    settings: QuestionSettings,
+    recipe: Recipe,
     draw: int = 0,
     side: str = "",
 ) -> OptionSet:
-    names = (group_id, strategy, str(settings.distractor_seed), *((side,) if side else ()), *_name_draw(draw))
-    rng = rng_for(settings.seed, "options", *names)
+    names = (group_id, strategy, str(recipe.distractor_seed), *((side,) if side else ()), *_name_draw(draw))
+    rng = rng_for(recipe.seed, "options", *names)
     try:
-        count = settings.count_options(task.name)
-        return strategies[strategy].options(fact, task, rng, count, settings.margins)
+        count = recipe.count_options(task.name)
+        return strategies[strategy].options(fact, task, rng, count, recipe.margins)
     except TooFewOptionsError as error:
         raise QuestionRejectedError(error.reason) from error
 
@@ -304,9 +267,7 @@ def digest_values(values: Sequence[FloatArray], task: Task) -> str:
     return hash_stably(task.name, *sorted(format_canonical_json(task.rounded(value).tolist()) for value in values))
 
 
-def ask_as_planned(
-    fact: Fact, plan: QuestionPlan, task: Task, settings: QuestionSettings
-) -> tuple[Fact, OptionSet | None]:
+def ask_as_planned(fact: Fact, plan: QuestionPlan, task: Task, recipe: Recipe) -> tuple[Fact, OptionSet | None]:
     """The fact and its options as they read from the side of the plan, with the truth at the letter of the plan.
 
     Raises:
@@ -314,9 +275,9 @@ def ask_as_planned(
     """
     options = plan.options
     if options is None and plan.question_type == "multi-choice":
-        options = draw_options(fact, plan.group_id, task, settings, plan.draw)
+        options = draw_options(fact, plan.group_id, task, recipe, plan.draw)
     if plan.side:
-        fact, options = require_other_side(fact, options, plan, task, settings)
+        fact, options = require_other_side(fact, options, plan, task, recipe)
         options = None if options is None else _shuffle(options, plan)
     if plan.letter is not None and options is not None:
         options = put_truth_at(options, plan.letter)
@@ -333,7 +294,7 @@ def turn_to_other_side(fact: Fact, options: OptionSet | None, task: Task) -> tup
 
 
 def require_other_side(
-    fact: Fact, options: OptionSet | None, plan: QuestionPlan, task: Task, settings: QuestionSettings
+    fact: Fact, options: OptionSet | None, plan: QuestionPlan, task: Task, recipe: Recipe
 ) -> tuple[Fact, OptionSet | None]:
     """As `turn_to_other_side`, under the rules that hold for the first side; options are drawn there where the first
     ones would be no set of their strategy (`Task.partner_draws`).
@@ -347,9 +308,9 @@ def require_other_side(
         raise QuestionRejectedError("no_partner")
     there, turned = other
     if draws and options is not None:
-        turned = _draw_by(options.strategy, there, plan.group_id, task, settings, side=task.counterpart_kind)
+        turned = _draw_by(options.strategy, there, plan.group_id, task, recipe, side=task.counterpart_kind)
     if turned is not None:
-        problem = set_problem(turned.options, settings.count_options(task.name), there, task, settings.margins)
+        problem = set_problem(turned.options, recipe.count_options(task.name), there, task, recipe.margins)
         if problem:
             raise QuestionRejectedError(problem)
     if not task.valid(there.truth_candidate, there):

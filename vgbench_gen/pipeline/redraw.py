@@ -37,7 +37,6 @@ from vgbench_gen.pipeline.measure import list_tasks, name_tasks, shard_path
 from vgbench_gen.pipeline.plan import deal_letters
 from vgbench_gen.pipeline.question import (
     QuestionRejectedError,
-    QuestionSettings,
     ask_as_planned,
     digest_values,
     presentation_rng,
@@ -221,12 +220,12 @@ def _write(
         named, words = name_values(by_model, work, recipe, open_models, settings.seed, progress)
         plans = [*named, *(plan for plan in plans if strategy[plan.group_id] != "llm")]
     ways = {
-        name: replace(QuestionSettings.of(recipe), strategy=name, distractor_seed=settings.seed)
+        name: recipe.model_copy(update={"strategy": name, "distractor_seed": settings.seed})
         for name in sorted(set(strategy.values()))
     }
     asked: list[QuestionPlan] = []
     for name, way in ways.items():
-        asked += _ask([plan for plan in plans if strategy[plan.group_id] == name], work, recipe, way, engine, progress)
+        asked += _ask([plan for plan in plans if strategy[plan.group_id] == name], work, way, engine, progress)
     asked = _refuse_shared_sets(asked, rows, places, settings)
     reasons = {plan.group_id: plan.rejection_reason for plan in asked if plan.rejection_reason}
     gone = {k for name in reasons for k in places[name]} if settings.refused == "drop" else set()
@@ -243,7 +242,7 @@ def _write(
             for k in places[plan.group_id]
         ]
         told = partial(progress, "pictures")
-        written = map_plans(write_job, [plan for _, plan in members], work, recipe, way, engine, told, few=FEW)
+        written = map_plans(write_job, [plan for _, plan in members], work, way, engine, told, few=FEW)
         for (k, plan), (row,) in zip(members, written, strict=True):
             new[k] = _keep_words(row, plan.reworded.get(k, rows[k]))
     after = [new.get(k, row) for k, row in enumerate(rows) if k not in gone]
@@ -352,56 +351,55 @@ def _ask(
     plans: Sequence[QuestionPlan],
     work: Path,
     recipe: Recipe,
-    settings: QuestionSettings,
     engine: Engine,
     progress: Progress,
 ) -> list[QuestionPlan]:
     """The questions, each with the draw of its options, or with the reason why it has none. Draws keep the balance
     among them; those of the build are taken where its seed and strategy are wanted again."""
     able = [plan for plan in plans if not plan.rejection_reason]
-    known = read_questions(work, settings.choosing)
+    known = read_questions(work, recipe.choosing)
     if known is None:
-        drawn = choose_draws(able, work, recipe, settings, engine)
+        drawn = choose_draws(able, work, recipe, engine)
     else:
         draws = {plan.group_id: plan.draw for plan, _ in known if plan.question_type == CHOICE}
         drawn = [replace(plan, draw=draws.get(plan.group_id, 0)) for plan in able]
     drawn = [replace(plan, rejection_reason="") for plan in drawn]  # what upsets the balance is better than what stands
     told = partial(progress, "options")
-    asked = map_plans(_ask_job, drawn, work, recipe, settings, engine, told, few=FEW)
+    asked = map_plans(_ask_job, drawn, work, recipe, engine, told, few=FEW)
     return [*asked, *(plan for plan in plans if plan.rejection_reason)]
 
 
 def _ask_job(job: FactsJob) -> list[QuestionPlan]:
     facts, by_name = job.read_facts(), name_tasks(job.recipe)
-    return [ask_anew(facts[plan.row], plan, by_name[plan.task], job.settings) for plan in job.plans]
+    return [ask_anew(facts[plan.row], plan, by_name[plan.task], job.recipe) for plan in job.plans]
 
 
-def ask_anew(fact: Fact, plan: QuestionPlan, task: Task, settings: QuestionSettings) -> QuestionPlan:
+def ask_anew(fact: Fact, plan: QuestionPlan, task: Task, recipe: Recipe) -> QuestionPlan:
     """The question with the first draw that may be asked from all sides that its rows ask from, or with the reason why
     the last one may not."""
     found = plan
     # What a model named is drawn from once: another draw would prefer the rank that passes.
-    others = range(ATTEMPTS if settings.strategy != "llm" else 0)
+    others = range(ATTEMPTS if recipe.strategy != "llm" else 0)
     for number in dict.fromkeys((plan.draw, *others)):
-        found = check_plan(fact, replace(plan, draw=number), task, settings)
+        found = check_plan(fact, replace(plan, draw=number), task, recipe)
         if plan.counterpart_kind and not found.counterpart_kind:
             found = replace(found, rejection_reason="no_partner")
         if not found.rejection_reason:
             try:
-                words = {k: _fill_own_words(row, fact, found, task, settings) for k, row in plan.reworded.items()}
+                words = {k: _fill_own_words(row, fact, found, task, recipe) for k, row in plan.reworded.items()}
                 return replace(found, reworded=words)
             except QuestionRejectedError as error:
                 return replace(found, rejection_reason=error.reason)
     return found
 
 
-def _fill_own_words(row: Row, fact: Fact, plan: QuestionPlan, task: Task, settings: QuestionSettings) -> Row:
+def _fill_own_words(row: Row, fact: Fact, plan: QuestionPlan, task: Task, recipe: Recipe) -> Row:
     """The row with the wording that a model gave it, in which the values of the new options stand."""
     item = read_item(row)
-    there, options = ask_as_planned(fact, replace(plan, side=read_side(item)), task, settings)
+    there, options = ask_as_planned(fact, replace(plan, side=read_side(item)), task, recipe)
     before = rebuild_fact(item)
     old, new = (
-        task.choice(asked, shown, presentation_rng(settings.seed, plan.group_id, CHOICE)).slots
+        task.choice(asked, shown, presentation_rng(recipe.seed, plan.group_id, CHOICE)).slots
         for asked, shown in ((before, OptionSet(before.candidates, before.truth, item.strategy)), (there, options))
         if shown is not None
     )

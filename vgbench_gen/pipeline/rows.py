@@ -13,7 +13,8 @@ from vgbench_gen.core.rng import hash_stably, rng_for
 from vgbench_gen.core.types import ALPHABET, Distractor, Item
 from vgbench_gen.distractors.factorial import list_wrong_parts
 from vgbench_gen.pipeline.plan import count_letters
-from vgbench_gen.pipeline.question import AnswerableText, MadeQuestion, QuestionSettings
+from vgbench_gen.pipeline.question import AnswerableText, MadeQuestion
+from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.store.provenance import rows_fingerprint
 from vgbench_gen.store.schema import SCHEMA_VERSION, Row
@@ -42,35 +43,33 @@ class PictureNamer(Protocol):
         """The name of the picture's file in the media store."""
 
 
-def question_rows(
-    made: MadeQuestion, settings: QuestionSettings, pictures: PictureNamer, *, with_noise: bool = True
-) -> list[Item]:
+def question_rows(made: MadeQuestion, recipe: Recipe, pictures: PictureNamer, *, with_noise: bool = True) -> list[Item]:
     """The rows of a question: one, or two twins for a judgment.
 
     Args:
         made: the question.
-        settings: under which it was made.
+        recipe: by which it was made.
         pictures: draws and names what is shown.
         with_noise: whether the rows tell the result of the noise test.
     """
     texts = list(made.texts)
     # Neither half always comes first: a reader of rows in order would learn the rule.
-    if len(texts) > 1 and rng_for(settings.seed, "twin_order", made.plan.group_id).random() < 0.5:
+    if len(texts) > 1 and rng_for(recipe.seed, "twin_order", made.plan.group_id).random() < 0.5:
         texts.reverse()
     noise = NoiseRecord(kept=made.measure_noise(), draws=made.task.gates.noise.draws) if with_noise else None
-    return [_row(made, text, settings, pictures, noise) for text in texts]
+    return [_row(made, text, recipe, pictures, noise) for text in texts]
 
 
 def _row(
     made: MadeQuestion,
     text: AnswerableText,
-    settings: QuestionSettings,
+    recipe: Recipe,
     pictures: PictureNamer,
     noise: NoiseRecord | None,
 ) -> Item:
     plan, fact, task = made.plan, made.fact, made.task
     form, truth = plan.question_type, fact.truth_candidate
-    strategy, seed = (made.options.strategy, settings.distractor_seed) if made.options is not None else ("", 0)
+    strategy, seed = (made.options.strategy, recipe.distractor_seed) if made.options is not None else ("", 0)
     identity = _identity(made, text, strategy, seed)
     polarity = "" if text.claim is None else "true" if text is made.texts[0] else "false"
     images = tuple(pictures.name(picture) for picture in made.pictures)
