@@ -25,7 +25,7 @@ from vgbench_gen.pipeline.facts import FEW, FactsJob, map_plans
 from vgbench_gen.pipeline.measure import name_tasks
 from vgbench_gen.pipeline.question import (
     QuestionRejectedError,
-    digest_options,
+    digest_values,
     draw_options,
     list_strategies,
     make_question,
@@ -190,8 +190,10 @@ def check_plan(fact: Fact, plan: QuestionPlan, task: Task, recipe: Recipe) -> Qu
         plan,
         options=options,
         fallback=options.fallback if options is not None else "",
-        option_digests=()
-        if options is None or task.options_recur
-        else tuple(digest_options(made.options, task) for made in sides),
+        option_digests=tuple(
+            digest_values([option.value for option in made.options.options], task)
+            for made in sides
+            if made.options is not None and not task.options_recur
+        ),
         noise_kept=tuple(made.noise_kept for made in sides if made.noise_kept is not None),
     )

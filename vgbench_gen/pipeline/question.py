@@ -257,11 +257,6 @@ def _name_draw(draw: int) -> tuple[str, ...]:
     return (f"draw {draw}",) if draw else ()
 
 
-def digest_options(options: OptionSet | None, task: Task) -> str:
-    """Digest of the options as printed, in any order."""
-    return digest_values([option.value for option in options.options] if options else [], task)
-
-
 def digest_values(values: Sequence[FloatArray], task: Task) -> str:
     """Digest of values as printed, in any order."""
     return hash_stably(task.name, *sorted(format_canonical_json(task.rounded(value).tolist()) for value in values))
@@ -278,7 +273,10 @@ def ask_as_planned(fact: Fact, plan: QuestionPlan, task: Task, recipe: Recipe) -
         options = draw_options(fact, plan.group_id, task, recipe, plan.draw)
     if plan.side:
         fact, options = require_other_side(fact, options, plan, task, recipe)
-        options = None if options is None else _shuffle(options, plan)
+        if options is not None:
+            # Who reads both halves of a pair must not see in what changed its place which option is right.
+            rng = rng_for(0, "options", plan.group_id, plan.question_type, plan.side)
+            options = _reorder(options, rng.permutation(len(options.options)).tolist())
     if plan.letter is not None and options is not None:
         options = put_truth_at(options, plan.letter)
     return fact, options
@@ -318,12 +316,6 @@ def require_other_side(
     if not task.agreement(there.second_value, there) <= 1:
         raise QuestionRejectedError("second_route_disagrees")
     return there, turned
-
-
-def _shuffle(options: OptionSet, plan: QuestionPlan) -> OptionSet:
-    # Who reads both halves of a pair must not see in what changed its place which option is right.
-    rng = rng_for(0, "options", plan.group_id, plan.question_type, plan.side)
-    return _reorder(options, [int(k) for k in rng.permutation(len(options.options))])
 
 
 def put_truth_at(options: OptionSet, letter: int) -> OptionSet:

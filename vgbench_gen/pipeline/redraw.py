@@ -90,11 +90,6 @@ class RedrawSettings:
         """The strategy as it is typed, or "mix" for several."""
         return next(iter(self.shares)).replace("_", "-") if len(self.shares) == 1 else "mix"
 
-    @property
-    def label(self) -> str:
-        """Strategy and seed, for names of folders."""
-        return f"{self.name}-{self.seed}"
-
 
 @dataclass(slots=True)
 class RedrawReport:
@@ -162,7 +157,8 @@ def redraw(
         recipe, _ = load_wordings(recipe, list_tasks(recipe))
     _check_settings(settings, origin, open_models)
     parent = str(manifest.get("fingerprint") or dataset_fingerprint(load(dataset)))
-    target = Path(out) if out is not None else folder.resolve().with_name(f"{folder.resolve().name}-{settings.label}")
+    beside = folder.resolve()
+    target = Path(out) if out is not None else beside.with_name(f"{beside.name}-{settings.name}-{settings.seed}")
     check_target(target, "redrawn", parent)
     engine = workers if isinstance(workers, Engine) else Engine(workers=workers)
     with fill_beside(target) as work, begin_work(engine):
@@ -216,9 +212,10 @@ def _write(
     strategy = _assign_strategies([rows[members[0]] for members in places.values()], settings)
     plans = _list_plans(rows, places, work, recipe)
     words: dict[str, Any] = {}
-    if open_models is not None and (by_model := [plan for plan in plans if strategy[plan.group_id] == "llm"]):
-        named, words = name_values(by_model, work, recipe, open_models, settings.seed, progress)
-        plans = [*named, *(plan for plan in plans if strategy[plan.group_id] != "llm")]
+    by_model = [plan for plan in plans if strategy[plan.group_id] == "llm"]
+    if open_models is not None and by_model:
+        by_model, words = name_values(by_model, work, recipe, open_models, settings.seed, progress)
+        plans = [*by_model, *(plan for plan in plans if strategy[plan.group_id] != "llm")]
     ways = {
         name: recipe.model_copy(update={"strategy": name, "distractor_seed": settings.seed})
         for name in sorted(set(strategy.values()))
@@ -252,7 +249,15 @@ def _write(
     report = _report_on(plans, strategy, places, reasons, new, after)
     report.passed = len(rows) - sum(map(len, places.values()))
     if words:
-        report.words = words | _count_survivors([plan for plan in plans if strategy[plan.group_id] == "llm"], reasons)
+        named = Counter(plan.task for plan in by_model)
+        survived = Counter(plan.task for plan in by_model if plan.group_id not in reasons)
+        refused = Counter(reasons[plan.group_id] for plan in by_model if plan.group_id in reasons)
+        report.words = words | {
+            "questions": named.total(),
+            "survived": survived.total(),
+            "refused": dict(sorted(refused.items())),
+            "per_task": {task: {"questions": n, "survived": survived[task]} for task, n in sorted(named.items())},
+        }
     return report
 
 
@@ -408,12 +413,7 @@ def _fill_own_words(row: Row, fact: Fact, plan: QuestionPlan, task: Task, recipe
 
 
 def exchange_values(item: Item, before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, str]:
-    """Question and context of a row with its own wording, with other values.
-
-    Args:
-        item: the row.
-        before: slots of its options.
-        after: slots of the new ones.
+    """Question and context of a row with its own wording, with the slots of other options in place of those before.
 
     Raises:
         QuestionRejectedError: the texts do not hold each old value to the letter and once.
@@ -499,19 +499,6 @@ def _report_on(
     return report
 
 
-def _count_survivors(named: Sequence[QuestionPlan], reasons: Mapping[str, str]) -> dict[str, Any]:
-    """How the questions fared whose options a model was to name."""
-    asked = Counter(plan.task for plan in named)
-    survived = Counter(plan.task for plan in named if plan.group_id not in reasons)
-    refused = Counter(reasons[plan.group_id] for plan in named if plan.group_id in reasons)
-    return {
-        "questions": len(named),
-        "survived": survived.total(),
-        "refused": dict(sorted(refused.items())),
-        "per_task": {task: {"questions": n, "survived": survived[task]} for task, n in sorted(asked.items())},
-    }
-
-
 def _derive_manifest(
     parent: Mapping[str, Any], report: RedrawReport, settings: RedrawSettings, recipe: Recipe, fingerprint: str
 ) -> dict[str, Any]:
@@ -530,12 +517,8 @@ def _derive_manifest(
         "tasks": list(settings.tasks),
         "margins": recipe.margins,
         "refused": settings.refused,
-        "new": report.new,
-        "kept": report.kept,
-        "passed": report.passed,
-        "headline": report.headline,
         "code": code_version(),
-        "words": report.words,
+        **{name: getattr(report, name) for name in ("new", "kept", "passed", "headline", "words")},
     }
     manifest |= report.counts | {"counts": {**manifest.get("counts", {}), "items": report.total}}
     if settings.refused == "drop" or recipe.margins == "recorded":
