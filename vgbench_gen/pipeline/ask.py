@@ -43,17 +43,7 @@ CANDIDATE_CLAIMS = 8  # pairs of claims, of which one is chosen; each is dearer 
 
 def ask_facts(plans: Sequence[QuestionPlan], folder: Path, recipe: Recipe, engine: Engine) -> list[QuestionPlan]:
     """The questions in their order, each with its draw and what its checks found, or with the reason why it cannot be
-    asked. Questions that have a reason already keep it.
-
-    Args:
-        plans: facts of any scenes, in any forms.
-        folder: of the build.
-        recipe: that names tasks, gates, seeds, strategy and words.
-        engine: where the work runs.
-
-    Raises:
-        DatasetError: a shard cannot be read.
-    """
+    asked. Questions that have a reason already keep it. Raises DatasetError where a shard cannot be read."""
     drawn = choose_draws(plans, folder, recipe, engine)
     return refuse_shared_sets(map_plans(_check_job, drawn, folder, recipe, engine, few=FEW))
 
@@ -75,15 +65,7 @@ def refuse_shared_sets(plans: Iterable[QuestionPlan]) -> list[QuestionPlan]:
 
 def choose_draws(plans: Sequence[QuestionPlan], folder: Path, recipe: Recipe, engine: Engine) -> list[QuestionPlan]:
     """The questions in their order, each with the draw that keeps the balance best; rejected as `UNBALANCED` where each
-    upsets it.
-
-    Args:
-        plans: facts of any scenes, in any forms; those that are rejected already stay as they are.
-        folder, recipe, engine: as for `ask_facts`.
-
-    Raises:
-        DatasetError: a shard cannot be read.
-    """
+    upsets it. Questions that have a reason already keep it."""
     by_name = name_tasks(recipe)
     several = [
         k

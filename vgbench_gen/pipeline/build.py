@@ -119,17 +119,8 @@ def build_dataset(
     on_question: Callable[[int, int], None] = lambda done, total: None,
     allow_short: bool = False,
 ) -> BuildReport:
-    """As `build`, with another way to tell of progress.
-
-    Args:
-        recipe: in full.
-        scenes, folder, engine, allow_short: as `scenes`, `out`, `workers` and `allow_short` of `build`.
-        on_scene: called after each scene with (its report, scenes done, scenes found).
-        on_question: called with (questions written, questions planned).
-
-    Raises:
-        As `build`.
-    """
+    """As `build` for a recipe in full, with another way to tell of progress: `on_scene` is called with (its report, scenes
+    done, scenes found), `on_question` with (questions written, questions planned)."""
     with BuildLock(folder):
         clean_temporary(folder)
         reports = measure(recipe, scenes, folder, engine, on_scene)
@@ -199,10 +190,8 @@ def recompose(
     """Compose again from the facts of a build; its manifest keeps what was measured and gets the new counts.
 
     Raises:
-        QuotasNotMet: the facts cannot fill the recipe, and `allow_short` is not set; the folder stays as it was.
-        UnknownNameError: a task or strategy is not registered.
         DatasetError: nothing was measured there.
-        BuildLocked: another build writes there.
+        QuotasNotMet, UnknownNameError, BuildLocked: as `build`.
     """
     check_names(recipe)
     list_fact_shards(out)  # says so before a mistyped folder is made
@@ -223,12 +212,7 @@ def measure(
     workers: int | Engine = 1,
     on_scene: Callable[[SceneReport, int, int], None] = lambda report, done, total: None,
 ) -> list[SceneReport]:
-    """Measure every scene; reports sorted by dataset and scene.
-
-    Raises:
-        ConfigError: no scenes found.
-        UnknownNameError: a task, strategy or engine is not registered.
-    """
+    """Measure every scene; reports sorted by dataset and scene. Raises what `check_names` and `find_scenes` raise."""
     check_names(recipe)
     for source in recipe.gates.noise.stated:
         loaders[source]

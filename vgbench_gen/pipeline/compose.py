@@ -64,10 +64,7 @@ def compose(
     """Choose, word, draw and write `out/items/`.
 
     Args:
-        out: the build folder.
-        recipe: what to make.
         reports: of the scenes whose facts are used; those of other scenes in the folder are left alone.
-        engine: where the work runs.
         progress: called with (questions written, questions planned).
         allow_short: write what there is where the recipe's totals cannot be met.
 

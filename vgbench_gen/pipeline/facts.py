@@ -78,15 +78,7 @@ def map_plans(
 
     Args:
         work: gives an outcome per question of a job; importable by name in another process.
-        plans: about facts of any scenes.
-        folder: of the build.
-        recipe: by which they are asked.
-        engine: where the work runs.
-        progress: called with (questions done, questions).
         few: questions that this process works on itself, where workers would take longer to start.
-
-    Raises:
-        DatasetError: a shard cannot be read.
     """
     order = sorted(range(len(plans)), key=lambda k: (plans[k].source, plans[k].scene_id, plans[k].frame))
     chunks: list[list[int]] = []
@@ -136,14 +128,7 @@ def read_plans(path: Path, tasks: Sequence[Task], recipe: Recipe) -> list[Questi
 
 
 def make_plans(raw: Mapping[str, Any], row: int, task: Task, recipe: Recipe) -> list[QuestionPlan]:
-    """A stored fact in every form of its task.
-
-    Args:
-        raw: the fact as a row of its shard.
-        row: its place there.
-        task: of the fact.
-        recipe: that says which forms are wanted.
-    """
+    """A fact, given as the row of its shard at the place `row`, in every form of its task."""
     pool = raw["candidates"]
     truth = pool[raw["truth"]]
     version, value_json = str(raw["task_version"]), format_canonical_json(truth["value"])

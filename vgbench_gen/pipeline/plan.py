@@ -133,13 +133,10 @@ def choose(plans: Iterable[QuestionPlan], recipe: Recipe, formats: Mapping[str, 
 
 
 def grade_difficulty(facts: Iterable[QuestionPlan], stress: bool) -> dict[str, str]:
-    """Group id -> "easy", "medium" or "hard": tercile of the smallest margin over the required one within the task.
-
+    """Group id -> "easy", "medium" or "hard": tercile of the smallest margin over the required one within the task;
     "stress" for everything where margins were only recorded (`docs/validity.md#margins-between-all-pairs`).
 
-    Args:
-        facts: one plan of each fact, in whatever form.
-        stress: whether the recipe only records margins.
+    facts: one plan of each fact, in whatever form.
     """
     if stress:
         return {fact.group_id: "stress" for fact in facts}

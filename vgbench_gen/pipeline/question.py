@@ -26,11 +26,7 @@ from vgbench_gen.text.render import Phrasing, fill_word, load_phrasings, render
 
 
 class QuestionRejectedError(VGBenchError):
-    """A question may not be asked.
-
-    Args:
-        reason: short machine-readable reason, as reports count it.
-    """
+    """A question may not be asked, for a short machine-readable reason that reports count."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -105,9 +101,6 @@ def make_question(
     Args:
         fact: as it reads from the side that the plan asks from; see `ask_as_planned`.
         options: of a multi-choice question, in the order of the letters; else None.
-        plan: the form, the side and the group.
-        task: under the gates of the build.
-        recipe: that gives seeds, wordings and margins.
         check: whether texts and noise are tested. A question that was checked before needs no second test.
 
     Raises:
@@ -207,13 +200,8 @@ def presentation_rng(seed: int, group_id: str, form: QuestionType, draw: int = 0
 
 
 def draw_options(fact: Fact, group_id: str, task: Task, recipe: Recipe, draw: int = 0) -> OptionSet:
-    """Draw the options of the fact of this group by the strategy and the seeds of the recipe.
-
-    draw: number of the draw; every one is as good as the first.
-
-    Raises:
-        QuestionRejectedError: there is no set that could be asked.
-    """
+    """Draw the options of the fact of this group by the strategy and the seeds of the recipe; every number `draw` gives
+    others that are as good. Raises QuestionRejectedError where there is no set that could be asked."""
     fallback = ""
     *preferred, last = list_strategies(recipe.strategy, task)
     for name in preferred:
@@ -225,12 +213,8 @@ def draw_options(fact: Fact, group_id: str, task: Task, recipe: Recipe, draw: in
 
 
 def list_strategies(strategy: str, task: Task) -> tuple[str, ...]:
-    """The strategies by which a task's options are drawn, each where the one before has no set.
-
-    Args:
-        strategy: the one that is wanted, or `DEFAULT`.
-        task: that asks.
-    """
+    """The strategies by which a task's options are drawn where `strategy`, or `DEFAULT`, is wanted; each where the one
+    before has no set."""
     return tuple(dict.fromkeys((task.strategy, "set_first"))) if strategy == DEFAULT else (strategy,)
 
 

@@ -92,13 +92,8 @@ class QuestionPlan:
 def write_questions(
     folder: Path, outcomes: Iterable[tuple[QuestionPlan, str]], settings: Mapping[str, str | int]
 ) -> None:
-    """Write `questions.parquet`: every fact in every form, with `ASKED` or the reason why it is not asked.
-
-    Args:
-        folder: of the build.
-        outcomes: (question, outcome).
-        settings: under which they were asked; the file is of use for the same ones alone.
-    """
+    """Write `questions.parquet`: every fact in every form, with `ASKED` or the reason why it is not asked. The file is
+    of use for the same settings alone."""
     ordered = sorted(outcomes, key=lambda pair: (pair[0].task, pair[0].question_type, pair[0].group_id))
     write_shard(folder / QUESTIONS, ordered, _QUESTIONS, {"settings": dict(settings)})
 

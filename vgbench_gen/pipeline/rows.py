@@ -44,14 +44,7 @@ class PictureNamer(Protocol):
 
 
 def question_rows(made: MadeQuestion, recipe: Recipe, pictures: PictureNamer, *, with_noise: bool = True) -> list[Item]:
-    """The rows of a question: one, or two twins for a judgment.
-
-    Args:
-        made: the question.
-        recipe: by which it was made.
-        pictures: draws and names what is shown.
-        with_noise: whether the rows tell the result of the noise test.
-    """
+    """The rows of a question: one, or two twins for a judgment; with the result of its noise test where wanted."""
     texts = list(made.texts)
     # Neither half always comes first: a reader of rows in order would learn the rule.
     if len(texts) > 1 and rng_for(recipe.seed, "twin_order", made.plan.group_id).random() < 0.5:
@@ -143,14 +136,7 @@ def _make_evidence(made: MadeQuestion, text: AnswerableText, frame_ids: Sequence
 
 
 def row_with_words(item: Item, question: str, context: str, model: str, language: str) -> Item:
-    """A finished row in other text. It is another question then, so its ids are others; its group stays.
-
-    Args:
-        item: the row as it was.
-        question, context: the new text.
-        model: who worded them.
-        language: that they are in.
-    """
+    """A finished row in the words of a model. It is another question then, so its ids are others; its group stays."""
     return replace(
         item,
         id=hash_stably("reworded", item.id, model, language, question, context, size=12),
