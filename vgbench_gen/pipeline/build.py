@@ -119,8 +119,8 @@ def build_dataset(
     on_question: Callable[[int, int], None] = lambda done, total: None,
     allow_short: bool = False,
 ) -> BuildReport:
-    """As `build` for a recipe in full, with another way to tell of progress: `on_scene` is called with (its report, scenes
-    done, scenes found), `on_question` with (questions written, questions planned)."""
+    """As `build` for a recipe in full, with another way to tell of progress: `on_scene` is called with (its report,
+    scenes done, scenes found), `on_question` with (questions written, questions planned)."""
     with BuildLock(folder):
         clean_temporary(folder)
         reports = measure(recipe, scenes, folder, engine, on_scene)

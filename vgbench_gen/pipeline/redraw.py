@@ -301,12 +301,13 @@ def _list_plans(
     """The question of each group, with its rows whose words a model gave; rejected where the facts do not have it."""
     firsts = [rows[members[0]] for members in places.values()]
     paths = {shard_path(work, "facts", row["source"], row["scene_id"]) for row in firsts}
-    by_name = {task.name: task for task in list_tasks(recipe) if any(row["task"] == task.name for row in firsts)}
+    wanted = {row["task"] for row in firsts}
+    asked = [task for task in list_tasks(recipe) if task.name in wanted]
     known = {
         plan.group_id: plan
         for path in sorted(paths)
         if path.is_file()
-        for plan in read_plans(path, list(by_name.values()), recipe)
+        for plan in read_plans(path, asked, recipe)
         if plan.question_type == CHOICE and plan.group_id in places
     }
     plans = []
@@ -315,21 +316,17 @@ def _list_plans(
         if plan is None:
             plans.append(replace(_plan_stored(rows[members[0]]), rejection_reason="no_fact"))
             continue
-        turned = any(_read_stored_side(rows[k]) for k in members)
+        kind = plan.counterpart_kind if any(_plan_stored(rows[k]).side for k in members) else ""
         reworded = {k: rows[k] for k in members if ITEM_MARK in rows[k]["template_id"]}
-        kind = by_name[plan.task].counterpart_kind if turned else ""
         plans.append(replace(plan, rejection_reason="", counterpart_kind=kind, reworded=reworded))
     return plans
 
 
-def _plan_stored(row: Row, side: str = "") -> QuestionPlan:
+def _plan_stored(row: Row) -> QuestionPlan:
     """The plan of a row without its fact."""
     where = (row["task"], row["source"], row["split"], row["scene_id"], row["group_id"])
+    side = str(from_json(row["evidence"]).get("side", ""))
     return QuestionPlan(*where, CHOICE, places=len(row["options"]), side=side)
-
-
-def _read_stored_side(row: Row) -> str:
-    return str(from_json(row["evidence"]).get("side", ""))
 
 
 def deal_row_letters(rows: Mapping[int, Row], seed: int) -> dict[int, int]:
@@ -338,14 +335,14 @@ def deal_row_letters(rows: Mapping[int, Row], seed: int) -> dict[int, int]:
     rows: any rows by their places.
     """
     choices = {k: row for k, row in rows.items() if row["question_type"] == CHOICE}
-    plans = deal_letters([_plan_stored(row, _read_stored_side(row)) for row in choices.values()], seed)
+    plans = deal_letters(list(map(_plan_stored, choices.values())), seed)
     return {k: plan.letter for k, plan in zip(choices, plans, strict=True) if plan.letter is not None}
 
 
 def _plan_row(plan: QuestionPlan, row: Row, letter: int, recipe: Recipe) -> QuestionPlan:
     """The question as this row asks it."""
     difficulty = "stress" if recipe.margins == "recorded" else row["difficulty"]
-    side, paired = _read_stored_side(row), bool(row["pair_id"])
+    side, paired = _plan_stored(row).side, bool(row["pair_id"])
     return replace(plan, letter=letter, side=side, paired=paired, difficulty=difficulty)
 
 
