@@ -98,8 +98,7 @@ def is_balanced(task: Task, form: QuestionType, recipe: Recipe) -> bool:
 def _describe_draws(job: FactsJob) -> list[tuple[IntArray, CandidateSets] | None]:
     """The numbers of the draws that give each question, and what can be known of them without understanding an image;
     None where there is no choice."""
-    facts, tasks = job.read_facts(), name_tasks(job.recipe)
-    return [_describe(facts[plan.row], plan, tasks[plan.task], job.recipe) for plan in job.plans]
+    return [_describe(*question) for question in job.list_questions()]
 
 
 def _describe(fact: Fact, plan: QuestionPlan, task: Task, recipe: Recipe) -> tuple[IntArray, CandidateSets] | None:
@@ -145,9 +144,7 @@ def _draw_claims(fact: Fact, plan: QuestionPlan, task: Task, recipe: Recipe) -> 
 
 
 def _check_job(job: FactsJob) -> list[QuestionPlan]:
-    facts, tasks = job.read_facts(), name_tasks(job.recipe)
-    asked = (check_plan(facts[plan.row], plan, tasks[plan.task], job.recipe) for plan in job.plans)
-    return [replace(plan, options=None) for plan in asked]
+    return [replace(check_plan(*question), options=None) for question in job.list_questions()]
 
 
 def check_plan(fact: Fact, plan: QuestionPlan, task: Task, recipe: Recipe) -> QuestionPlan:

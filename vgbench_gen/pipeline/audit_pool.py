@@ -19,7 +19,7 @@ from vgbench_gen.core.types import QuestionType
 from vgbench_gen.executors import Engine
 from vgbench_gen.pipeline.ask import ask_facts
 from vgbench_gen.pipeline.facts import FEW, FactsJob, map_plans, read_plans
-from vgbench_gen.pipeline.measure import list_tasks, name_tasks, shard_path
+from vgbench_gen.pipeline.measure import list_tasks, shard_path
 from vgbench_gen.pipeline.plan import deal_letters
 from vgbench_gen.pipeline.question import QuestionRejectedError, ask_as_planned, make_question
 from vgbench_gen.pipeline.question_plan import QuestionPlan, read_questions
@@ -121,16 +121,14 @@ def _list_unasked(
 
 def _ask_job(job: FactsJob) -> list[tuple[tuple[Question, ...], float]]:
     """Per question its texts, none where it cannot be asked, and the CPU seconds that it took."""
-    facts, tasks = job.read_facts(), name_tasks(job.recipe)
     found: list[tuple[tuple[Question, ...], float]] = []
-    for plan in job.plans:
+    for fact, plan, task, recipe in job.list_questions():
         started = time.process_time()
         questions: tuple[Question, ...] = ()
         with suppress(QuestionRejectedError):
-            task = tasks[plan.task]
-            fact, options = ask_as_planned(facts[plan.row], plan, task, job.recipe)
-            made = make_question(fact, options, plan, task, job.recipe, check=False)
-            rows = question_rows(made, job.recipe, _DescribedPictures(), with_noise=False)
+            there, options = ask_as_planned(fact, plan, task, recipe)
+            made = make_question(there, options, plan, task, recipe, check=False)
+            rows = question_rows(made, recipe, _DescribedPictures(), with_noise=False)
             questions = tuple(read_question(row) for row in rows)
         found.append((questions, time.process_time() - started))
     return found

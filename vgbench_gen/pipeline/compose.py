@@ -12,7 +12,7 @@ from typing import Any
 from vgbench_gen.executors import Engine
 from vgbench_gen.pipeline.ask import ask_facts
 from vgbench_gen.pipeline.facts import FactsJob, list_fact_shards, map_plans, read_plans
-from vgbench_gen.pipeline.measure import SceneReport, list_tasks, name_tasks, shard_path
+from vgbench_gen.pipeline.measure import SceneReport, list_tasks, shard_path
 from vgbench_gen.pipeline.plan import choose, difficulty_counts, list_forms, pair_counts
 from vgbench_gen.pipeline.question import ask_as_planned, make_question
 from vgbench_gen.pipeline.question_plan import ASKED, write_questions
@@ -106,13 +106,11 @@ def write_job(job: FactsJob) -> list[list[Row]]:
     # Rows rather than items: their evidence is text, which takes an eighth of the memory of the objects in it.
     media = MediaStore(job.folder / "media")
     cache = PictureCache(job.folder / "pictures.sqlite" if job.shares_disk else None, media)
-    tasks, facts = name_tasks(job.recipe), job.read_facts()
     written: list[list[Row]] = []
     with media.batch():
-        for plan in job.plans:
-            task = tasks[plan.task]
-            fact, options = ask_as_planned(facts[plan.row], plan, task, job.recipe)
-            made = make_question(fact, options, plan, task, job.recipe, check=False)
-            written.append([make_item_row(row) for row in question_rows(made, job.recipe, cache)])
+        for fact, plan, task, recipe in job.list_questions():
+            there, options = ask_as_planned(fact, plan, task, recipe)
+            made = make_question(there, options, plan, task, recipe, check=False)
+            written.append([make_item_row(row) for row in question_rows(made, recipe, cache)])
     cache.close()
     return written

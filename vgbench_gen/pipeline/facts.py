@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,7 +15,7 @@ from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.rng import format_canonical_json, hash_stably
 from vgbench_gen.core.types import Fact, QuestionType
 from vgbench_gen.executors import Engine, run
-from vgbench_gen.pipeline.measure import shard_path
+from vgbench_gen.pipeline.measure import name_tasks, shard_path
 from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.store.files import name_scene_file
@@ -45,20 +45,20 @@ class FactsJob:
     shares_disk: bool
     """Whether all processes run on this machine, so that they may share an SQLite file."""
 
-    def read_facts(self) -> dict[int, Fact]:
-        """The facts that are asked about, by their place in the shard, with the values that a model proposes.
+    def list_questions(self) -> Iterator[tuple[Fact, QuestionPlan, Task, Recipe]]:
+        """Each plan with its fact, task and recipe; what a model proposes is in the place of the fact's own pool.
 
         Raises:
             DatasetError: as `read_facts`.
         """
-        first = self.plans[0]
+        tasks, first = name_tasks(self.recipe), self.plans[0]
         path = shard_path(self.folder, "facts", first.source, first.scene_id)
         facts = read_facts(path, {plan.row for plan in self.plans})
         for plan in self.plans:
+            fact = facts[plan.row]
             if plan.proposed:
-                pool = (facts[plan.row].truth_candidate, *plan.proposed)
-                facts[plan.row] = replace(facts[plan.row], candidates=pool, truth=0)
-        return facts
+                fact = replace(fact, candidates=(fact.truth_candidate, *plan.proposed), truth=0)
+            yield fact, plan, tasks[plan.task], self.recipe
 
 
 def map_plans(

@@ -50,8 +50,6 @@ class AnswerableText:
     options: tuple[str, ...] = ()
     """The options of a multi-choice question as texts without letters."""
     claim: Claim | None = None
-    other_claim: Claim | None = None
-    """What its counterpart claims about the same pixels."""
     tolerance: float | None = None
     """What "true" means for a claim, in the task's unit or as a ratio."""
 
@@ -121,13 +119,9 @@ def make_question(
                 fill_words({**twins.slots, **claim.slots}),
                 answer=fill_word(answer),
                 claim=claim,
-                other_claim=other,
                 tolerance=twins.tolerance,
             )
-            for answer, claim, other in (
-                ("answer.yes", twins.true, twins.false),
-                ("answer.no", twins.false, twins.true),
-            )
+            for answer, claim in (("answer.yes", twins.true), ("answer.no", twins.false))
         )
     elif form == "multi-choice":
         if options is None:

@@ -33,7 +33,7 @@ from vgbench_gen.pipeline.ask import check_plan, choose_draws, refuse_shared_set
 from vgbench_gen.pipeline.compose import write_job
 from vgbench_gen.pipeline.derived import check_target, fill_beside, find_build, link_build
 from vgbench_gen.pipeline.facts import FEW, FactsJob, map_plans, read_plans
-from vgbench_gen.pipeline.measure import list_tasks, name_tasks, shard_path
+from vgbench_gen.pipeline.measure import list_tasks, shard_path
 from vgbench_gen.pipeline.plan import deal_letters
 from vgbench_gen.pipeline.question import (
     QuestionRejectedError,
@@ -372,8 +372,7 @@ def _ask(
 
 
 def _ask_job(job: FactsJob) -> list[QuestionPlan]:
-    facts, by_name = job.read_facts(), name_tasks(job.recipe)
-    return [ask_anew(facts[plan.row], plan, by_name[plan.task], job.recipe) for plan in job.plans]
+    return [ask_anew(*question) for question in job.list_questions()]
 
 
 def ask_anew(fact: Fact, plan: QuestionPlan, task: Task, recipe: Recipe) -> QuestionPlan:

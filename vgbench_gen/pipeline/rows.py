@@ -127,12 +127,13 @@ def _make_evidence(made: MadeQuestion, text: AnswerableText, frame_ids: Sequence
         cameras={frame_id: fact.cameras[frame_id] for frame_id in frame_ids},
         bases={frame_id: fact.pictures[frame_id] for frame_id in frame_ids},
     )
-    if text.claim is None or text.other_claim is None:
+    if text.claim is None:
         return evidence
-    # The noise test weighs both claims, and each row must be able to repeat it.
     holds = text is made.texts[0]
     claim = ClaimRecord.make(text.claim.get_candidate(fact), holds=holds, separation=text.claim.separation)
-    return evidence.with_fields(claim=claim, twin_value=text.other_claim.value)
+    # The noise test weighs both claims, and each row must be able to repeat it.
+    (twin,) = (other.claim for other in made.texts if other is not text and other.claim is not None)
+    return evidence.with_fields(claim=claim, twin_value=twin.value)
 
 
 def row_with_words(item: Item, question: str, context: str, model: str, language: str) -> Item:
