@@ -12,6 +12,8 @@ from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import Candidate, Fact, QuestionType
 from vgbench_gen.distractors.base import OptionSet
+from vgbench_gen.pipeline import question
+from vgbench_gen.pipeline.ask import check_plan
 from vgbench_gen.pipeline.plan import (
     Plan,
     choose,
@@ -265,6 +267,19 @@ def test_truth_moves_by_one_exchange() -> None:
         assert moved.truth == letter
         assert set(moved.options) == set(members)
         assert moved.strategy == "sampled"
+
+
+def test_options_that_a_check_drew_are_not_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe, task = Recipe(), MetricDepth()
+    (asked,) = [p for p in ask_facts_at_hand([fact(1)], [task], recipe) if p.question_type == "multi-choice"]
+    asked = replace(asked, letter=2)
+    checked = check_plan(fact(1), asked, task, recipe)
+    drawn = ask_as_planned(fact(1), asked, task, recipe)[1]
+    monkeypatch.setattr(question, "draw_options", None)
+    kept = ask_as_planned(fact(1), checked, task, recipe)[1]
+    assert drawn is not None
+    assert kept is not None
+    assert (kept.truth, [c.key for c in kept.options]) == (2, [c.key for c in drawn.options])
 
 
 def test_facts_of_tasks_that_are_not_asked_stay_out() -> None:
