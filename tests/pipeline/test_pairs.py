@@ -21,7 +21,8 @@ from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.types import LETTERS, Candidate, Fact, Item
 from vgbench_gen.pipeline.audit import audit
 from vgbench_gen.pipeline.build import BuildReport, build
-from vgbench_gen.pipeline.plan import Picker, Plan, choose, difficulty_counts, pair_counts
+from vgbench_gen.pipeline.pick import Picker
+from vgbench_gen.pipeline.plan import Plan, choose, difficulty_counts, pair_counts
 from vgbench_gen.pipeline.question import ask_as_planned
 from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.quotas import ITEMS

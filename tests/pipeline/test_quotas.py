@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vgbench_gen.core.types import QUESTION_TYPES, QuestionType
-from vgbench_gen.pipeline.plan import Picker, Spread
+from vgbench_gen.pipeline.pick import Picker, Spread
 from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.quotas import ITEMS, Cell, Targets, TaskScene, Total, count_room, find_water_level, solve
 
