@@ -22,7 +22,7 @@ MOST_LINES = {
     "tasks": (11097, 8700),  # bases of kinds, which those to come stand on
     "distractors": (872, 700),
     "text": (1915, 1700),  # contexts of standard clauses
-    "pipeline": (5180, 4600),  # facts shared out among the forms
+    "pipeline": (5167, 4600),  # facts shared out among the forms
     "quality": (4989, 4300),  # the forest reads what words make likely
     "samples": (7508, 7000),  # maps of a lens in bands; grain in bands
     "evaluation": (15101, 11000),
