@@ -8,12 +8,12 @@ from pathlib import Path
 
 from bench.session import Session
 from bench.table import Row
+from tests.facts_at_hand import ask_facts_at_hand
 from vgbench_gen.core.errors import SceneError
 from vgbench_gen.core.types import Fact
-from vgbench_gen.pipeline.ask import ask_facts_at_hand
 from vgbench_gen.pipeline.measure import list_tasks, measure_task, store_pictures
 from vgbench_gen.pipeline.plan import choose, list_forms
-from vgbench_gen.pipeline.question import QuestionSettings, ask_as_planned, make_question
+from vgbench_gen.pipeline.question import ask_as_planned, make_question
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.rows import question_rows
 from vgbench_gen.scenes.base import loaders
@@ -80,13 +80,13 @@ def _finished(facts: list[Fact], view: SceneView, recipe: Recipe, folder: Path) 
     tasks: dict[str, Task] = {task.name: task for task in list_tasks(recipe) if task.name in TWO_VIEWS}
     free = Recipe(seed=recipe.seed, gates=recipe.gates, strategy=recipe.strategy)
     drawn = store_pictures(facts, view, media)
-    settings, items = QuestionSettings.of(free), 0
+    items = 0
     with media.batch():
         known = list(tasks.values())
         for plan in choose(ask_facts_at_hand(drawn, known, free), free, list_forms(known)).chosen:
             task = tasks[plan.task]
-            fact, options = ask_as_planned(drawn[plan.row], plan, task, settings)
-            made = make_question(fact, options, plan, task, settings, check=False)
-            items += len(question_rows(made, settings, cache))
+            fact, options = ask_as_planned(drawn[plan.row], plan, task, free)
+            made = make_question(fact, options, plan, task, free, check=False)
+            items += len(question_rows(made, free, cache))
     cache.close()
     return items

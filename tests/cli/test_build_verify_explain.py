@@ -410,7 +410,7 @@ def test_distractors_says_what_stayed_and_exits_1_where_most_did(
 ) -> None:
     new = {"metric_depth/perturbed": 3, "relative_pose/perturbed": 2}
     lost = {"metric_depth/perturbed/noise": 1, "metric_depth/perturbed/too_few_options": kept - 1}
-    report = RedrawReport(tmp_path, {"seed": 3}, "f" * 8, 20, 20 - 5 - kept, new, lost)
+    report = RedrawReport(tmp_path, {"seed": 3}, 20, 20 - 5 - kept, new, lost, {"fingerprint": "f" * 8})
     monkeypatch.setattr("vgbench_gen.pipeline.redraw.redraw", lambda *args, **settings: report)
     assert run("distractors", tmp_path, "--strategy", "perturbed", *flags) == status
     said = capsys.readouterr()

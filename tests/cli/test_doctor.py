@@ -25,23 +25,18 @@ def test_a_healthy_machine(raw_room: Path, tmp_path: Path, capsys: pytest.Captur
     status = main(["doctor", "--scenes", str(raw_room), "--out", str(out), "--workers", "1", "--json"])
     checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)}
     assert status == 0, checks
-    assert {"packages", "libraries", "storage", "scenes", "disk", "temporary files", "memory"} <= set(checks)
+    assert {"packages", "storage", "scenes", "disk", "temporary files", "memory"} <= set(checks)
     assert "1 ca1m, 1 wildrgbd; about 24 keyframes" in checks["scenes"]["found"]
     assert all(check["remedy"] for check in checks.values() if check["verdict"] != "OK")
     assert not list(tmp_path.iterdir())
 
 
-def test_what_stops_a_build_is_told_with_its_remedy(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "cv2.py").write_text("raise ImportError('libGL.so.1: cannot open shared object file')")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+def test_what_stops_a_build_is_told_with_its_remedy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--scenes", str(tmp_path / "nowhere"), "--out", "/proc/build"]) == 1
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 100
     # A check is a line, folded under itself where it is long.
     lines = {text.split()[1]: " ".join(text.split()) for text in re.split(r"\n(?! )", out.rstrip())}
-    assert lines["libraries"].startswith("FAIL libraries ImportError: libGL.so.1")
     assert lines["storage"].startswith("FAIL storage /proc: ")
     assert lines["storage"].endswith("(--out).")
     assert "found no such folder" in lines["scenes"]

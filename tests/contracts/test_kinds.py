@@ -18,6 +18,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from tests.example_kinds import EXAMPLES, register_examples
+from tests.facts_at_hand import group_id
 from tests.lenient import without_lines
 from tests.quality.invariance_room import (
     NAMES,
@@ -39,7 +40,6 @@ from vgbench_gen.core.types import Candidate, Fact, FloatArray, Item, QuestionTy
 from vgbench_gen.geometry import homography
 from vgbench_gen.pipeline.measure import measure_task
 from vgbench_gen.pipeline.question import QuestionRejectedError, make_question, presentation_rng
-from vgbench_gen.pipeline.question_plan import group_id
 from vgbench_gen.pipeline.rows import question_rows
 from vgbench_gen.quality.explain import _list_numbers
 from vgbench_gen.quality.verify import verify_item

@@ -11,7 +11,6 @@ import pytest
 from vgbench_gen.pipeline import audit_pool
 from vgbench_gen.pipeline.audit_pool import Cell, fill_pool
 from vgbench_gen.pipeline.build import read_built_recipe
-from vgbench_gen.pipeline.question import QuestionSettings
 from vgbench_gen.pipeline.question_plan import ASKED, read_questions, write_questions
 from vgbench_gen.quality.questions import Question, read_question
 from vgbench_gen.store.dataset import load
@@ -73,7 +72,7 @@ def test_a_folder_without_its_questions_asks_them_anew(audited: Path, release: l
 def test_a_pool_asks_nothing_that_was_refused(audited: Path, tmp_path: Path) -> None:
     shutil.copytree(audited / "facts", tmp_path / "facts")
     shutil.copy(audited / "manifest.json", tmp_path)
-    choosing = QuestionSettings.of(read_built_recipe(audited)).choosing
+    choosing = read_built_recipe(audited).choosing
     asked = [plan for plan, outcome in read_questions(audited, choosing) or [] if outcome == ASKED]
     outcomes = ("cell_full", "noise", "asked_otherwise", "unbalanced", "cell_full", "option_set_taken")
     told = [(plan, outcomes[k % len(outcomes)]) for k, plan in enumerate(asked)]

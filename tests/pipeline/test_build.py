@@ -238,7 +238,7 @@ def test_choices_have_as_many_options_as_the_recipe_says(built: tuple[Path, Buil
     out = Path(shutil.copytree(built[0], tmp_path / "copy"))
     wanted = recipe(options=3, options_of={"homography_to_image": 6, "point_tracking": 2})
     letters = recompose(wanted, out).composed.letters
-    redrawn = redraw(out, RedrawSettings({"default": 1.0}, 9), tmp_path / "other", workers=1).letters
+    redrawn = redraw(out, RedrawSettings({"default": 1.0}, 9), tmp_path / "other", workers=1).counts["letters"]
     for folder, counts in ((out, letters), (tmp_path / "other", redrawn)):
         items = [item for item in load(folder) if item.question_type == "multi-choice"]
         assert {item.task for item in items} > set(wanted.options_of)

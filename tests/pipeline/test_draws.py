@@ -20,19 +20,18 @@ from vgbench_gen.pipeline import ask
 from vgbench_gen.pipeline.ask import choose_draws
 from vgbench_gen.pipeline.facts import list_fact_shards, read_facts, read_plans
 from vgbench_gen.pipeline.measure import list_tasks, name_tasks
-from vgbench_gen.pipeline.question import QuestionSettings, draw_options
+from vgbench_gen.pipeline.question import draw_options
 from vgbench_gen.pipeline.question_plan import ASKED, QuestionPlan, read_questions, write_questions
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.row_evidence import RowEvidence
 
 RECIPE = small_recipe()
-SETTINGS = QuestionSettings.of(RECIPE)
 
 
 def chosen_plans(folder: Path, backwards: bool = False) -> list[QuestionPlan]:
     plans = [p for path in list_fact_shards(folder) for p in read_plans(path, list_tasks(RECIPE), RECIPE)]
     plans = [plan for plan in plans if not plan.rejection_reason]
-    return choose_draws(plans[::-1] if backwards else plans, folder, RECIPE, SETTINGS, Engine())
+    return choose_draws(plans[::-1] if backwards else plans, folder, RECIPE, Engine())
 
 
 def test_the_choice_does_not_depend_on_the_order_of_plans(reference: tuple[Path, dict[str, str]]) -> None:
@@ -47,11 +46,11 @@ def test_the_choice_does_not_depend_on_the_order_of_plans(reference: tuple[Path,
 def test_workers_ask_alike(reference: tuple[Path, dict[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
     folder, _ = reference
     # Of several draws, of one, and one whose facts some forms cannot ask. A whole build by two: `test_same_bytes`.
-    some = RECIPE.model_copy(update={"tasks": ("point_tracking", "relative_pose", "homography_to_matrix")})
+    some = RECIPE.model_copy(update={"tasks": ("point_tracking", "metric_depth", "homography_to_matrix")})
     plans = [p for path in list_fact_shards(folder) for p in read_plans(path, list_tasks(some), some)]
-    expected = ask.ask_facts(plans, folder, RECIPE, SETTINGS, Engine())
+    expected = ask.ask_facts(plans, folder, RECIPE, Engine())
     monkeypatch.setattr(ask, "FEW", 0)
-    found = ask.ask_facts(plans[::-1], folder, RECIPE, SETTINGS, Engine(workers=2))[::-1]
+    found = ask.ask_facts(plans[::-1], folder, RECIPE, Engine(workers=2))[::-1]
     assert [repr(plan) for plan in found] == [repr(plan) for plan in expected]
     assert {plan.rejection_reason for plan in expected} != {""}
 
@@ -67,7 +66,7 @@ def test_a_build_asks_the_chosen_draw(reference: tuple[Path, dict[str, str]]) ->
         plan = plans[item.group_id]
         path = next(path for path in shards.values() if path.parent.name == plan.source)
         fact = read_facts(path, {plan.row})[plan.row]
-        options = draw_options(fact, plan.group_id, by_name[item.task], SETTINGS, plan.draw)
+        options = draw_options(fact, plan.group_id, by_name[item.task], RECIPE, plan.draw)
         shown = {tuple(option.value.ravel().tolist()) for option in options.options}
         row = {tuple(option.value.ravel().tolist()) for option in RowEvidence.of(item).options}
         assert row == shown, (item.task, plan.draw)
@@ -101,7 +100,7 @@ def test_the_choice_sees_the_numbers_of_answers_that_are_several(
 
 def test_a_build_keeps_every_question_with_its_outcome(reference: tuple[Path, dict[str, str]]) -> None:
     folder, _ = reference
-    kept = {plan.key: (plan, outcome) for plan, outcome in read_questions(folder, SETTINGS.choosing) or []}
+    kept = {plan.key: (plan, outcome) for plan, outcome in read_questions(folder, RECIPE.choosing) or []}
     plans = [p for path in list_fact_shards(folder) for p in read_plans(path, list_tasks(RECIPE), RECIPE)]
     assert kept.keys() == {plan.key for plan in plans}
     for plan in chosen_plans(folder):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.facts_at_hand import count_dealt
 from vgbench_gen.cli.main import main
 from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.errors import ConfigError
@@ -21,8 +22,8 @@ from vgbench_gen.core.types import LETTERS, Candidate, Fact, Item
 from vgbench_gen.pipeline.audit import audit
 from vgbench_gen.pipeline.build import BuildReport, build
 from vgbench_gen.pipeline.pick import Picker
-from vgbench_gen.pipeline.plan import Plan, choose, difficulty_counts, letter_counts, pair_counts
-from vgbench_gen.pipeline.question import QuestionSettings, ask_as_planned
+from vgbench_gen.pipeline.plan import Plan, choose, difficulty_counts, pair_counts
+from vgbench_gen.pipeline.question import ask_as_planned
 from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.quotas import ITEMS
 from vgbench_gen.pipeline.recipe import Recipe, load_recipe
@@ -105,7 +106,7 @@ def test_more_than_a_tenth_of_the_benchmark_stands_in_pairs() -> None:
 
 def test_letters_stay_balanced_and_partners_do_not_share_them() -> None:
     chosen = planned(0.15).chosen
-    for count in letter_counts(chosen).values():
+    for count in count_dealt(chosen).values():
         assert max(count) - min(count) <= 1
     first = {(e.group_id, e.question_type): e.letter for e in chosen if e.paired and not e.side}
     same = [first[e.group_id, e.question_type] == e.letter for e in chosen if e.side and e.letter is not None]
@@ -132,13 +133,12 @@ class Unchanged(MetricDepth):
 def test_wrong_options_take_other_places_on_the_other_side() -> None:
     """Who reads both halves must not see in what stayed and what moved which option is right."""
     pool = tuple(Candidate(str(n), np.array([1.4**n])) for n in range(4))
-    settings = QuestionSettings.of(Recipe())
     fact = Fact("metric_depth", 1, "", "ca1m", "s", "val", "k", ("0",), pool, 2, pool[2].value, 1.0, {}, "l")
     orders: Counter[str] = Counter()
     for n in range(120):
         plan = QuestionPlan("metric_depth", "ca1m", "val", "s", str(n), "multi-choice", letter=1)
         first, second = (
-            ask_as_planned(fact, replace(plan, side=side), Unchanged(), settings)[1] for side in ("", "swap")
+            ask_as_planned(fact, replace(plan, side=side), Unchanged(), Recipe())[1] for side in ("", "swap")
         )
         assert first is not None
         assert second is not None

@@ -7,22 +7,23 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from tests.facts_at_hand import ask_facts_at_hand, count_dealt, group_id
 from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import Candidate, Fact, QuestionType
 from vgbench_gen.distractors.base import OptionSet
-from vgbench_gen.pipeline.ask import ask_facts_at_hand
+from vgbench_gen.pipeline import question
+from vgbench_gen.pipeline.ask import check_plan
 from vgbench_gen.pipeline.plan import (
     Plan,
     choose,
     deal_letters,
     difficulty_counts,
     grade_difficulty,
-    letter_counts,
     list_forms,
 )
-from vgbench_gen.pipeline.question import QuestionSettings, ask_as_planned, put_truth_at
-from vgbench_gen.pipeline.question_plan import QuestionPlan, group_id
+from vgbench_gen.pipeline.question import ask_as_planned, put_truth_at
+from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Difficulty, Limits, Recipe
 from vgbench_gen.tasks.base import Task
 from vgbench_gen.tasks.metric_depth import MetricDepth
@@ -78,9 +79,8 @@ class Asked:
 def plan(facts: list[Fact], recipe: Recipe) -> tuple[list[Asked], Plan]:
     # Pairs have tests of their own.
     task = MetricDepth()
-    settings = QuestionSettings.of(recipe)
     decided = plan_facts(facts, [task], recipe.model_copy(update={"pairs": 0.0}))
-    return [Asked(entry, *ask_as_planned(facts[entry.row], entry, task, settings)) for entry in decided.chosen], decided
+    return [Asked(entry, *ask_as_planned(facts[entry.row], entry, task, recipe)) for entry in decided.chosen], decided
 
 
 def plan_facts(facts: list[Fact], tasks: list[Task], recipe: Recipe) -> Plan:
@@ -120,7 +120,7 @@ FORMATS: dict[str, tuple[QuestionType, ...]] = {"point_tracking": ("judgment", "
 def test_letters_are_balanced_to_one_per_task_and_source() -> None:
     planned, decided = plan(MANY, Recipe(limits=ALL_FORMS))
     assert not decided.unchosen
-    counts = letter_counts(decided.chosen)
+    counts = count_dealt(decided.chosen)
     assert set(counts) == {"metric_depth/scannet", "metric_depth/ca1m", "metric_depth/wildrgbd"}
     assert [sum(count) for count in counts.values()] == [9, 17, 3]
     for count in counts.values():
@@ -131,7 +131,7 @@ def test_letters_are_balanced_to_one_per_task_and_source() -> None:
             assert entry.options.options[entry.options.truth].key == entry.fact.truth_candidate.key
             apart = MetricDepth().pair_margins(entry.options.options, entry.fact)[0][entry.options.truth]
             assert sum(apart >= 1) == 3
-    assert letter_counts(decided.chosen) == letter_counts(decided.chosen)
+    assert count_dealt(decided.chosen) == count_dealt(decided.chosen)
     written = Counter((p.fact.dataset, p.options.truth) for p in planned if p.options)
     assert {(s, k): n for (s, k), n in written.items()} == {
         (key.partition("/")[2], k): n for key, count in counts.items() for k, n in enumerate(count) if n
@@ -228,7 +228,7 @@ def test_a_fact_without_options_is_reported_and_still_asked_in_other_forms() -> 
     assert {(u.question_type, reason, u.group_id) for u, reason in decided.unchosen} == {
         ("judgment", "no_false_claim", group_id(poor)), ("multi-choice", "too_few_options", group_id(poor))
     }  # fmt: skip
-    for count in letter_counts(decided.chosen).values():
+    for count in count_dealt(decided.chosen).values():
         assert max(count) - min(count) <= 1
 
 
@@ -274,6 +274,19 @@ def test_truth_moves_by_one_exchange() -> None:
         assert moved.truth == letter
         assert set(moved.options) == set(members)
         assert moved.strategy == "sampled"
+
+
+def test_options_that_a_check_drew_are_not_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe, task = Recipe(), MetricDepth()
+    (asked,) = [p for p in ask_facts_at_hand([fact(1)], [task], recipe) if p.question_type == "multi-choice"]
+    asked = replace(asked, letter=2)
+    checked = check_plan(fact(1), asked, task, recipe)
+    drawn = ask_as_planned(fact(1), asked, task, recipe)[1]
+    monkeypatch.setattr(question, "draw_options", None)
+    kept = ask_as_planned(fact(1), checked, task, recipe)[1]
+    assert drawn is not None
+    assert kept is not None
+    assert (kept.truth, [c.key for c in kept.options]) == (2, [c.key for c in drawn.options])
 
 
 def test_facts_of_tasks_that_are_not_asked_stay_out() -> None:

@@ -15,8 +15,8 @@ from tests.pipeline.same_bytes import content, leftovers, small_recipe
 from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.types import LETTERS, Item
 from vgbench_gen.pipeline import redraw as redrawing
-from vgbench_gen.pipeline.question import QuestionSettings
 from vgbench_gen.pipeline.question_plan import QuestionPlan
+from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.redraw import RedrawReport, RedrawSettings, deal_row_letters, redraw
 from vgbench_gen.pipeline.rows import row_with_words
 from vgbench_gen.quality.verify import verify_item, verify_set
@@ -79,7 +79,7 @@ def test_the_new_rows_hold_and_letters_stay_even(other: tuple[Path, RedrawReport
     assert not [
         p for i in items for p in verify_item(i, [items.image_bytes(i, k) for k in range(len(i.images))], gates)
     ]
-    assert all(max(counts) - min(counts) <= 1 for counts in other[1].letters.values())
+    assert all(max(counts) - min(counts) <= 1 for counts in other[1].counts["letters"].values())
     sets = Counter(
         (item.task, item.evidence["side"], *sorted(str(o["value"]) for o in item.evidence["options"]))
         for item in items
@@ -114,7 +114,7 @@ def test_draws_are_tried_until_one_may_be_asked_but_those_of_a_model(
     monkeypatch.setattr(redrawing, "check_plan", refuse)
     plan = QuestionPlan("metric_depth", "ca1m", "val", "s", "g", "multi-choice", draw=3)
     some: Any = object()
-    outcome = redrawing.ask_anew(some, plan, some, QuestionSettings(0, strategy, 1))
+    outcome = redrawing.ask_anew(some, plan, some, Recipe().model_copy(update={"strategy": strategy}))
     assert (tried, outcome.rejection_reason) == (draws, "noise")
 
 
@@ -158,7 +158,7 @@ def test_dropping_what_cannot_be_asked_evens_the_letters_again(reference: Refere
     assert not verify_set(items)
     dealt = deal_row_letters(dict(enumerate(map(make_item_row, items))), small_recipe().seed)
     assert all(items[k].answer == LETTERS[letter] for k, letter in dealt.items())
-    assert all(max(counts) - min(counts) <= 1 for counts in report.letters.values())
+    assert all(max(counts) - min(counts) <= 1 for counts in report.counts["letters"].values())
 
 
 def test_shares_are_met_within_each_task_and_source(reference: Reference, tmp_path: Path) -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.facts_at_hand import ask_facts_at_hand
 from tests.quality.invariance_room import Room, measured
 from tests.small_room import small_view
 from vgbench_gen.core.types import Fact, Item
-from vgbench_gen.pipeline.ask import ask_facts_at_hand
 from vgbench_gen.pipeline.measure import measure_task, store_pictures
 from vgbench_gen.pipeline.plan import choose, list_forms
-from vgbench_gen.pipeline.question import QuestionSettings, ask_as_planned, make_question
+from vgbench_gen.pipeline.question import ask_as_planned, make_question
 from vgbench_gen.pipeline.recipe import Limits, Recipe
 from vgbench_gen.pipeline.rows import question_rows
 from vgbench_gen.store.media import MediaStore
@@ -48,13 +48,12 @@ def write_rows(folder: Path, facts: list[Fact], media: MediaStore, recipe: Recip
     by_name = {name: tasks[name].with_gates(recipe.gates) for name in dict.fromkeys(fact.task for fact in facts)}
     cache = PictureCache(folder / "pictures.sqlite", media)
     items: list[Item] = []
-    settings = QuestionSettings.of(recipe)
     known = list(by_name.values())
     for plan in choose(ask_facts_at_hand(facts, known, recipe), recipe, list_forms(known)).chosen:
         task = by_name[plan.task]
-        fact, options = ask_as_planned(facts[plan.row], plan, task, settings)
-        made = make_question(fact, options, plan, task, settings)
-        items += [replace(row, index=len(items) + n) for n, row in enumerate(question_rows(made, settings, cache))]
+        fact, options = ask_as_planned(facts[plan.row], plan, task, recipe)
+        made = make_question(fact, options, plan, task, recipe)
+        items += [replace(row, index=len(items) + n) for n, row in enumerate(question_rows(made, recipe, cache))]
     cache.close()
     return Rows(items, media)
 

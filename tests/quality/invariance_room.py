@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from tests.facts_at_hand import group_id
 from tests.lenient import without_lines
 from tests.small_room import other_world, small_room, small_view
 from vgbench_gen.core.errors import TooFewOptionsError
@@ -18,11 +19,11 @@ from vgbench_gen.pipeline.measure import measure_task, store_pictures
 from vgbench_gen.pipeline.question import (
     MadeQuestion,
     QuestionRejectedError,
-    QuestionSettings,
     make_question,
     require_other_side,
 )
-from vgbench_gen.pipeline.question_plan import QuestionPlan, group_id
+from vgbench_gen.pipeline.question_plan import QuestionPlan
+from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store import pictures
 from vgbench_gen.store.media import MediaStore
@@ -41,7 +42,7 @@ PER_TASK = {
     "wider_object": 12,
 }
 SCALE = 0.75
-SETTINGS = QuestionSettings(0, "set_first", 0)
+SETTINGS = Recipe(seed=0, strategy="set_first")
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.facts_at_hand import ask_facts_at_hand
 from tests.quality.conftest import Rows, write_rows
 from tests.quality.invariance_room import Room
 from vgbench_gen.core.config import parse_config
@@ -19,7 +20,6 @@ from vgbench_gen.core.noise import NoiseGates, SensorNoise
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, Item
 from vgbench_gen.geometry.poses import rotation_angle_deg
-from vgbench_gen.pipeline.ask import ask_facts_at_hand
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.quality.noise import LEAD_MAX, measure_item_noise, measure_leads, measure_noise
 from vgbench_gen.quality.verify import verify_item

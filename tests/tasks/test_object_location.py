@@ -24,7 +24,8 @@ from vgbench_gen.distractors.factorial import list_wrong_parts
 from vgbench_gen.geometry import boxes
 from vgbench_gen.geometry.poses import quaternion_to_matrix
 from vgbench_gen.pipeline.measure import confirm_draft, measure_task
-from vgbench_gen.pipeline.question import QuestionRejectedError, QuestionSettings, draw_options
+from vgbench_gen.pipeline.question import QuestionRejectedError, draw_options
+from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.scenes import open_scenes
 from vgbench_gen.scenes.base import FrameObject, SceneObject
 from vgbench_gen.scenes.view import SceneView
@@ -391,7 +392,7 @@ def replace_upright(fact: Fact) -> Fact:
 
 def _draw(fact: Fact, seed: int) -> OptionSet | None:
     try:
-        return draw_options(fact, "g", TASK, QuestionSettings(0, "default", seed))
+        return draw_options(fact, "g", TASK, Recipe(seed=0, distractor_seed=seed))
     except QuestionRejectedError:
         return None  # a ladder asks some facts only now and then
 

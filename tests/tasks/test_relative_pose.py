@@ -26,8 +26,9 @@ from vgbench_gen.core.types import Camera, Fact, FloatArray
 from vgbench_gen.distractors.base import OptionSet, set_problem, strategies
 from vgbench_gen.distractors.factorial import list_wrong_parts
 from vgbench_gen.geometry import poses
-from vgbench_gen.pipeline.question import QuestionRejectedError, QuestionSettings, require_other_side
+from vgbench_gen.pipeline.question import QuestionRejectedError, require_other_side
 from vgbench_gen.pipeline.question_plan import QuestionPlan
+from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.scenes.base import loaders
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _poses, _registration
@@ -313,7 +314,7 @@ def test_motions_without_a_set_of_options_are_asked_by_claims(monkeypatch: pytes
 def test_a_factorial_set_turned_around_is_none_and_its_partner_draws_its_own() -> None:
     view = room_view()
     fact = with_pictures(drawn(TASK, view)[0][0], view)
-    settings = QuestionSettings(0, "default", 0)
+    recipe = Recipe(seed=0)
     options = options_of(fact)
     asked = replace(fact, candidates=options.options, truth=options.truth)
     back = TASK.counterpart(asked)
@@ -324,7 +325,7 @@ def test_a_factorial_set_turned_around_is_none_and_its_partner_draws_its_own() -
     for one in drawn(TASK, view)[0]:
         shown = with_pictures(one, view)
         try:
-            there, turned = require_other_side(shown, options_of(shown), plan, TASK, settings)
+            there, turned = require_other_side(shown, options_of(shown), plan, TASK, recipe)
         except QuestionRejectedError:
             continue
         assert turned is not None

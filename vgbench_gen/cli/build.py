@@ -250,6 +250,7 @@ def _open_bars(
 
 def _print_report(report: BuildReport, recipe: Recipe, out: Path, as_json: bool) -> None:
     """Print totals and at most `_NOTES` notes; what each source gave and all notes go to `build.log`."""
+    from vgbench_gen.pipeline.build import COUNTS
     from vgbench_gen.pipeline.summary import cell_lines, note_lines, total_lines
     from vgbench_gen.store.files import write_bytes
 
@@ -257,15 +258,9 @@ def _print_report(report: BuildReport, recipe: Recipe, out: Path, as_json: bool)
     log = [*cell_lines(report, recipe.task_names, _WIDTH), "", *notes]
     write_bytes(out / _LOG, "".join(f"{line}\n" for line in log).encode("utf-8", "backslashreplace"))
     if as_json:
-        counts = {
-            "items": report.composed.items,
-            "unasked": report.composed.unasked,
-            "fallbacks": report.composed.fallbacks,
-            "letters": report.composed.letters,
-            "pairs": report.composed.pairs,
-            "short": {short.what: {"wanted": short.wanted, "got": short.got} for short in report.composed.short},
-        }
-        print_json({"fingerprint": report.composed.fingerprint, "total": report.composed.total, **counts})
+        told = {name: getattr(report.composed, name) for name in ("fingerprint", "total", *COUNTS)}
+        short = {short.what: {"wanted": short.wanted, "got": short.got} for short in report.composed.short}
+        print_json({**told, "short": short})
         return
     print("\n".join([*total_lines(report, recipe.task_names, find_width()), *notes[:_NOTES]]))
     more = f"{len(notes) - _NOTES} more notes and " if len(notes) > _NOTES else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -86,17 +87,20 @@ def distractors(
     --allow-unchanged is given, and where no question got new options, for which nothing is written.
     """
     from vgbench_gen.pipeline.redraw import RedrawSettings, redraw
-    from vgbench_gen.pipeline.redraw_ask import make_proposer
 
     shares = _read_shares(mix, strategy)
     settings = RedrawSettings(shares, seed, tuple(task or ()), margins, refused)
-    propose = None
-    if "llm" in shares:
-        specs = model or [DEFAULT_MODEL]
-        propose = make_proposer(lambda replies: _open_backends(specs, sent, replies), seed)
+    specs = model or [DEFAULT_MODEL]
+    open_models = partial(_open_backends, specs, sent) if "llm" in shares else None
     with progress_bars("question") as progress:
         report = redraw(
-            dataset, settings, out, build=build, workers=count_workers(workers), progress=progress, propose=propose
+            dataset,
+            settings,
+            out,
+            build=build,
+            workers=count_workers(workers),
+            progress=progress,
+            open_models=open_models,
         )
     _print_report(report, dataset, refused == "drop", as_json)
     done, lost = sum(report.new.values()), sum(report.kept.values())

@@ -35,7 +35,7 @@ def doctor(
     address: Address = "",
     as_json: bool = False,
 ) -> None:
-    """Check packages, libraries, storage, scenes, disk, memory and the cluster against an estimate of the build.
+    """Check packages, storage, scenes, disk, memory and the cluster against an estimate of the build.
 
     One line each, with what to do where something is missing. Exits 1 if something would stop the build.
     """

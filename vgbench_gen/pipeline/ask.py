@@ -21,12 +21,11 @@ from vgbench_gen.core.types import Candidate, Fact, IntArray, QuestionType
 from vgbench_gen.distractors.balanced import CandidateSets, choose_sets
 from vgbench_gen.distractors.base import OptionSet, strategies
 from vgbench_gen.executors import Engine, run
-from vgbench_gen.pipeline.facts import FEW, FactsJob, make_plans, map_plans
+from vgbench_gen.pipeline.facts import FEW, FactsJob, map_plans
 from vgbench_gen.pipeline.measure import name_tasks
 from vgbench_gen.pipeline.question import (
     QuestionRejectedError,
-    QuestionSettings,
-    digest_options,
+    digest_values,
     draw_options,
     list_strategies,
     make_question,
@@ -36,39 +35,17 @@ from vgbench_gen.pipeline.question import (
 )
 from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.store.schema import FACTS
 from vgbench_gen.tasks.base import Task
 
 UNBALANCED = "unbalanced"  # why a fact is not asked whose every draw upsets the balance
 CANDIDATE_CLAIMS = 8  # pairs of claims, of which one is chosen; each is dearer than a set, and has two members only
 
 
-def ask_facts(
-    plans: Sequence[QuestionPlan], folder: Path, recipe: Recipe, settings: QuestionSettings, engine: Engine
-) -> list[QuestionPlan]:
+def ask_facts(plans: Sequence[QuestionPlan], folder: Path, recipe: Recipe, engine: Engine) -> list[QuestionPlan]:
     """The questions in their order, each with its draw and what its checks found, or with the reason why it cannot be
-    asked. Questions that have a reason already keep it.
-
-    Args:
-        plans: facts of any scenes, in any forms.
-        folder: of the build.
-        recipe: that names the tasks and their gates.
-        settings: seeds, strategy and words.
-        engine: where the work runs.
-
-    Raises:
-        DatasetError: a shard cannot be read.
-    """
-    drawn = choose_draws(plans, folder, recipe, settings, engine)
-    return refuse_shared_sets(map_plans(_check_job, drawn, folder, recipe, settings, engine, few=FEW))
-
-
-def ask_facts_at_hand(facts: Sequence[Fact], tasks: Sequence[Task], recipe: Recipe) -> list[QuestionPlan]:
-    """As `ask_facts` with the first draw of each, for facts in memory; `row` of a question is the place of its fact."""
-    by_name, settings = {task.name: task for task in tasks}, QuestionSettings.of(recipe)
-    known = [(row, fact, by_name[fact.task]) for row, fact in enumerate(facts) if fact.task in by_name]
-    plans = [plan for row, fact, task in known for plan in make_plans(FACTS.to_row(fact), row, task, recipe)]
-    return refuse_shared_sets(check_plan(facts[plan.row], plan, by_name[plan.task], settings) for plan in plans)
+    asked. Questions that have a reason already keep it. Raises DatasetError where a shard cannot be read."""
+    drawn = choose_draws(plans, folder, recipe, engine)
+    return refuse_shared_sets(map_plans(_check_job, drawn, folder, recipe, engine, few=FEW))
 
 
 def refuse_shared_sets(plans: Iterable[QuestionPlan]) -> list[QuestionPlan]:
@@ -86,26 +63,16 @@ def refuse_shared_sets(plans: Iterable[QuestionPlan]) -> list[QuestionPlan]:
 # --- which of several draws -----------------------------------------------------------------------------------------
 
 
-def choose_draws(
-    plans: Sequence[QuestionPlan], folder: Path, recipe: Recipe, settings: QuestionSettings, engine: Engine
-) -> list[QuestionPlan]:
+def choose_draws(plans: Sequence[QuestionPlan], folder: Path, recipe: Recipe, engine: Engine) -> list[QuestionPlan]:
     """The questions in their order, each with the draw that keeps the balance best; rejected as `UNBALANCED` where each
-    upsets it.
-
-    Args:
-        plans: facts of any scenes, in any forms; those that are rejected already stay as they are.
-        folder, recipe, settings, engine: as for `ask_facts`.
-
-    Raises:
-        DatasetError: a shard cannot be read.
-    """
+    upsets it. Questions that have a reason already keep it."""
     by_name = name_tasks(recipe)
     several = [
         k
         for k, plan in enumerate(plans)
-        if not plan.rejection_reason and is_balanced(by_name[plan.task], plan.question_type, settings)
+        if not plan.rejection_reason and is_balanced(by_name[plan.task], plan.question_type, recipe)
     ]
-    described = map_plans(_describe_draws, [plans[k] for k in several], folder, recipe, settings, engine, few=FEW)
+    described = map_plans(_describe_draws, [plans[k] for k in several], folder, recipe, engine, few=FEW)
     cells: dict[tuple[str, str, str], list[tuple[int, IntArray, CandidateSets]]] = defaultdict(list)
     for k, found in zip(several, described, strict=True):
         if found is not None:
@@ -113,7 +80,7 @@ def choose_draws(
     # Most sets first, so that no worker starts them when the others are done.
     kinds = sorted(cells.values(), key=lambda members: -sum(len(sets.text) for _, _, sets in members))
     jobs = [tuple(sets for _, _, sets in members) for members in kinds]
-    work = partial(choose_sets, seed=settings.distractor_seed)
+    work = partial(choose_sets, seed=recipe.distractor_seed)
     chosen = list(plans)
     for index, (places, keeps) in run(work, jobs, engine if len(several) > FEW else Engine(), [folder]):
         for (k, numbers, _), place, keep in zip(kinds[index], places, keeps, strict=True):
@@ -121,25 +88,22 @@ def choose_draws(
     return chosen
 
 
-def is_balanced(task: Task, form: QuestionType, settings: QuestionSettings) -> bool:
+def is_balanced(task: Task, form: QuestionType, recipe: Recipe) -> bool:
     """Whether one of several draws is chosen for questions of this kind."""
     if task.candidate_draws < 2 or form == "open-ended":
         return False
-    return form == "judgment" or any(strategies[name].balanced for name in list_strategies(settings.strategy, task))
+    return form == "judgment" or any(strategies[name].balanced for name in list_strategies(recipe.strategy, task))
 
 
 def _describe_draws(job: FactsJob) -> list[tuple[IntArray, CandidateSets] | None]:
     """The numbers of the draws that give each question, and what can be known of them without understanding an image;
     None where there is no choice."""
-    facts, tasks = job.read_facts(), name_tasks(job.recipe)
-    return [_describe(facts[plan.row], plan, tasks[plan.task], job.settings) for plan in job.plans]
+    return [_describe(*question) for question in job.list_questions()]
 
 
-def _describe(
-    fact: Fact, plan: QuestionPlan, task: Task, settings: QuestionSettings
-) -> tuple[IntArray, CandidateSets] | None:
+def _describe(fact: Fact, plan: QuestionPlan, task: Task, recipe: Recipe) -> tuple[IntArray, CandidateSets] | None:
     draw = _draw_claims if plan.question_type == "judgment" else _draw_sets
-    drawn = draw(fact, plan, task, settings)
+    drawn = draw(fact, plan, task, recipe)
     if len(drawn) < 2:
         return None
     # Many sets share their options, and describing one may be dear.
@@ -156,21 +120,21 @@ def _describe(
     return np.array(list(drawn)), CandidateSets(f"{plan.source}/{plan.scene_id}", name, text, looks, values)
 
 
-def _draw_sets(fact: Fact, plan: QuestionPlan, task: Task, settings: QuestionSettings) -> dict[int, list[Candidate]]:
+def _draw_sets(fact: Fact, plan: QuestionPlan, task: Task, recipe: Recipe) -> dict[int, list[Candidate]]:
     """Number of a draw -> its options, the truth first; none of a second strategy where the first one has some."""
     drawn: dict[int, OptionSet] = {}
     for number in range(task.candidate_draws):
         with suppress(QuestionRejectedError):
-            drawn[number] = draw_options(fact, plan.group_id, task, settings, number)
+            drawn[number] = draw_options(fact, plan.group_id, task, recipe, number)
     preferred = {number: options for number, options in drawn.items() if not options.fallback} or drawn
     return {number: list(put_truth_at(options, 0).options) for number, options in preferred.items()}
 
 
-def _draw_claims(fact: Fact, plan: QuestionPlan, task: Task, settings: QuestionSettings) -> dict[int, list[Candidate]]:
+def _draw_claims(fact: Fact, plan: QuestionPlan, task: Task, recipe: Recipe) -> dict[int, list[Candidate]]:
     """Number of a draw -> what its true and its false claim are about."""
     drawn: dict[int, list[Candidate]] = {}
     for number in range(min(task.candidate_draws, CANDIDATE_CLAIMS)):
-        pair = task.claim_pair(fact, presentation_rng(settings.seed, plan.group_id, plan.question_type, number))
+        pair = task.claim_pair(fact, presentation_rng(recipe.seed, plan.group_id, plan.question_type, number))
         if pair is not None and pair.false.separation >= 1:
             drawn[number] = [pair.true.get_candidate(fact), pair.false.get_candidate(fact)]
     return drawn
@@ -180,35 +144,35 @@ def _draw_claims(fact: Fact, plan: QuestionPlan, task: Task, settings: QuestionS
 
 
 def _check_job(job: FactsJob) -> list[QuestionPlan]:
-    facts, tasks = job.read_facts(), name_tasks(job.recipe)
-    return [check_plan(facts[plan.row], plan, tasks[plan.task], job.settings) for plan in job.plans]
+    return [replace(check_plan(*question), options=None) for question in job.list_questions()]
 
 
-def check_plan(fact: Fact, plan: QuestionPlan, task: Task, settings: QuestionSettings) -> QuestionPlan:
+def check_plan(fact: Fact, plan: QuestionPlan, task: Task, recipe: Recipe) -> QuestionPlan:
     """The question with the shares of its noise test, or with the reason why the fact cannot be asked so. Where it may
     be asked from the other side, that side is checked as well. One that is rejected already stays as it is."""
     if plan.rejection_reason:
         return plan
     try:
         options = (
-            draw_options(fact, plan.group_id, task, settings, plan.draw)
-            if plan.question_type == "multi-choice"
-            else None
+            draw_options(fact, plan.group_id, task, recipe, plan.draw) if plan.question_type == "multi-choice" else None
         )
-        sides = [make_question(fact, options, plan, task, settings)]
+        sides = [make_question(fact, options, plan, task, recipe)]
     except QuestionRejectedError as error:
         return replace(plan, rejection_reason=error.reason)
     if plan.counterpart_kind:
         try:
-            there, turned = require_other_side(fact, options, plan, task, settings)
-            sides.append(make_question(there, turned, replace(plan, side=plan.counterpart_kind), task, settings))
+            there, turned = require_other_side(fact, options, plan, task, recipe)
+            sides.append(make_question(there, turned, replace(plan, side=plan.counterpart_kind), task, recipe))
         except QuestionRejectedError:
             plan = replace(plan, counterpart_kind="")
     return replace(
         plan,
+        options=options,
         fallback=options.fallback if options is not None else "",
-        option_digests=()
-        if options is None or task.options_recur
-        else tuple(digest_options(made.options, task) for made in sides),
+        option_digests=tuple(
+            digest_values([option.value for option in made.options.options], task)
+            for made in sides
+            if made.options is not None and not task.options_recur
+        ),
         noise=tuple(made.noise for made in sides if made.noise is not None),
     )

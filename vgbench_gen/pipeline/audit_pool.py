@@ -18,9 +18,9 @@ from vgbench_gen.core.types import QuestionType
 from vgbench_gen.executors import Engine
 from vgbench_gen.pipeline.ask import ask_facts
 from vgbench_gen.pipeline.facts import FEW, FactsJob, map_plans, read_plans
-from vgbench_gen.pipeline.measure import list_tasks, name_tasks, shard_path
+from vgbench_gen.pipeline.measure import list_tasks, shard_path
 from vgbench_gen.pipeline.plan import deal_letters
-from vgbench_gen.pipeline.question import QuestionRejectedError, QuestionSettings, ask_as_planned, make_question
+from vgbench_gen.pipeline.question import QuestionRejectedError, ask_as_planned, make_question
 from vgbench_gen.pipeline.question_plan import QuestionPlan, read_questions
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.rows import question_rows
@@ -63,7 +63,7 @@ def fill_pool(
     Raises:
         DatasetError: a file cannot be read.
     """
-    engine, settings, release = engine or Engine(), QuestionSettings.of(recipe), list(release)
+    engine, release = engine or Engine(), list(release)
     asked = {(question.group, question.form) for question in release}
     # Twins share their group, so that the cut leaves no half of a pair but the last.
     pool = {
@@ -72,45 +72,43 @@ def fill_pool(
     }
     wanted: list[QuestionPlan] = []
     room = {cell: most - len(kept) for cell, kept in pool.items()}
-    unasked = _list_unasked(folder, recipe, settings, scenes, engine)
+    unasked = _list_unasked(folder, recipe, scenes, engine)
     for plan in sorted(unasked, key=lambda p: hash_stably("pool", p.group_id, p.question_type)):
         cell = plan.task, plan.question_type
         if plan.key not in asked and cell not in alone and room.setdefault(cell, most) > 0:
             room[cell] -= 2 if plan.question_type == "judgment" else 1
             wanted.append(plan)
     wanted = deal_letters(wanted, recipe.seed)
-    found = map_plans(_ask_job, wanted, folder, recipe, settings, engine, progress, few=FEW)
+    found = map_plans(_ask_job, wanted, folder, recipe, engine, progress, few=FEW)
     for plan, (questions, _) in zip(wanted, found, strict=True):
         pool.setdefault((plan.task, plan.question_type), []).extend(questions)
     return pool, sum(seconds for _, seconds in found)
 
 
 def _list_unasked(
-    folder: Path, recipe: Recipe, settings: QuestionSettings, scenes: Iterable[tuple[str, str]], engine: Engine
+    folder: Path, recipe: Recipe, scenes: Iterable[tuple[str, str]], engine: Engine
 ) -> list[QuestionPlan]:
     """Questions that passed every check and were not chosen; where the folder does not say, all that pass them now."""
-    known, places = read_questions(folder, settings.choosing), set(scenes)
+    known, places = read_questions(folder, recipe.choosing), set(scenes)
     if known is not None:
         kept = [plan for plan, outcome in known if outcome in _CHOSEN and (plan.source, plan.scene_id) in places]
         return [replace(plan, places=recipe.count_options(plan.task)) for plan in kept]
     shards = (shard_path(folder, "facts", source, scene_id) for source, scene_id in sorted(places))
     plans = [plan for path in shards if path.is_file() for plan in read_plans(path, list_tasks(recipe), recipe)]
-    found = ask_facts([replace(plan, counterpart_kind="") for plan in plans], folder, recipe, settings, engine)
+    found = ask_facts([replace(plan, counterpart_kind="") for plan in plans], folder, recipe, engine)
     return [plan for plan in found if not plan.rejection_reason]
 
 
 def _ask_job(job: FactsJob) -> list[tuple[tuple[Question, ...], float]]:
     """Per question its texts, none where it cannot be asked, and the CPU seconds that it took."""
-    facts, tasks = job.read_facts(), name_tasks(job.recipe)
     found: list[tuple[tuple[Question, ...], float]] = []
-    for plan in job.plans:
+    for fact, plan, task, recipe in job.list_questions():
         started = time.process_time()
         questions: tuple[Question, ...] = ()
         with suppress(QuestionRejectedError):
-            task = tasks[plan.task]
-            fact, options = ask_as_planned(facts[plan.row], plan, task, job.settings)
-            made = make_question(fact, options, plan, task, job.settings, check=False)
-            rows = question_rows(made, job.settings, _DescribedPictures(), with_noise=False)
+            there, options = ask_as_planned(fact, plan, task, recipe)
+            made = make_question(there, options, plan, task, recipe, check=False)
+            rows = question_rows(made, recipe, _DescribedPictures(), with_noise=False)
             questions = tuple(read_question(row) for row in rows)
         found.append((questions, time.process_time() - started))
     return found

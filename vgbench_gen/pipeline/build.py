@@ -39,6 +39,9 @@ from vgbench_gen.store.provenance import (
 )
 from vgbench_gen.tasks.base import tasks
 
+COUNTS = ("items", "unasked", "fallbacks", "letters", "pairs")
+"""The counts of a `ComposeReport` that are printed and noted by cell."""
+
 
 @dataclass(slots=True)
 class BuildReport:
@@ -116,23 +119,16 @@ def build_dataset(
     on_question: Callable[[int, int], None] = lambda done, total: None,
     allow_short: bool = False,
 ) -> BuildReport:
-    """As `build`, with another way to tell of progress.
-
-    Args:
-        recipe: in full.
-        scenes, folder, engine, allow_short: as `scenes`, `out`, `workers` and `allow_short` of `build`.
-        on_scene: called after each scene with (its report, scenes done, scenes found).
-        on_question: called with (questions written, questions planned).
-
-    Raises:
-        As `build`.
-    """
+    """As `build` for a recipe in full, with another way to tell of progress: `on_scene` is called with (its report,
+    scenes done, scenes found), `on_question` with (questions written, questions planned)."""
     with BuildLock(folder):
         clean_temporary(folder)
         reports = measure(recipe, scenes, folder, engine, on_scene)
         recipe = recipe.with_noise(report.dataset for report in reports)
         with begin_work(engine):  # not those that measured, and hold what that needed
-            composed = compose(folder, recipe, _keep_measured(reports), engine, on_question, allow_short)
+            # A lost scene may have shards of an older build there.
+            measured = [report for report in reports if not report.lost]
+            composed = compose(folder, recipe, measured, engine, on_question, allow_short)
         report = BuildReport(reports, composed)
         write_times(folder, _make_times(report))
         write_manifest(folder, make_manifest(recipe, report))
@@ -194,10 +190,8 @@ def recompose(
     """Compose again from the facts of a build; its manifest keeps what was measured and gets the new counts.
 
     Raises:
-        QuotasNotMet: the facts cannot fill the recipe, and `allow_short` is not set; the folder stays as it was.
-        UnknownNameError: a task or strategy is not registered.
         DatasetError: nothing was measured there.
-        BuildLocked: another build writes there.
+        QuotasNotMet, UnknownNameError, BuildLocked: as `build`.
     """
     check_names(recipe)
     list_fact_shards(out)  # says so before a mistyped folder is made
@@ -218,12 +212,7 @@ def measure(
     workers: int | Engine = 1,
     on_scene: Callable[[SceneReport, int, int], None] = lambda report, done, total: None,
 ) -> list[SceneReport]:
-    """Measure every scene; reports sorted by dataset and scene.
-
-    Raises:
-        ConfigError: no scenes found.
-        UnknownNameError: a task, strategy or engine is not registered.
-    """
+    """Measure every scene; reports sorted by dataset and scene. Raises what `check_names` and `find_scenes` raise."""
     check_names(recipe)
     for source in recipe.gates.noise.stated:
         loaders[source]
@@ -265,13 +254,16 @@ def _list_roots(scenes: str | PathLike[str] | Sequence[str | PathLike[str]]) -> 
     return [scenes] if isinstance(scenes, str | PathLike) else list(scenes)
 
 
+_OF_THE_RUN = ("reused", "seconds", "task_seconds")
+"""Fields of a `SceneReport` that differ from run to run: the same inputs give the same manifest."""
+
+
 def make_manifest(recipe: Recipe, report: BuildReport) -> dict[str, Any]:
     """What was made from what; the only file of a build that may tell times."""
     return {
         "recipe": recipe.model_dump(mode="json"),
         "code": code_version(),
         "pixels": list_codec_versions(),
-        "fingerprint": report.composed.fingerprint,
         "counts": {
             "scenes": len(report.scenes),
             "scenes_dropped": sum(bool(scene.error) for scene in report.scenes),
@@ -279,24 +271,13 @@ def make_manifest(recipe: Recipe, report: BuildReport) -> dict[str, Any]:
             "rejects": report.rejects,
             "items": report.composed.total,
         },
-        "items": report.composed.items,
-        "unasked": report.composed.unasked,
-        "fallbacks": report.composed.fallbacks,
-        "letters": report.composed.letters,
-        "difficulty": report.composed.difficulty,
-        "pairs": report.composed.pairs,
+        **{name: getattr(report.composed, name) for name in (*COUNTS, "fingerprint", "difficulty")},
         **({"wording": report.composed.wording} if report.composed.wording else {}),
         "short": {short.what: {"wanted": short.wanted, "got": short.got} for short in report.composed.short},
-        "scenes": [_make_scene_record(scene) for scene in report.scenes],
+        "scenes": [
+            {name: value for name, value in asdict(scene).items() if name not in _OF_THE_RUN} for scene in report.scenes
+        ],
     }
-
-
-_OF_THE_RUN = ("reused", "seconds", "task_seconds")
-"""Fields of a `SceneReport` that differ from run to run: the same inputs give the same manifest."""
-
-
-def _make_scene_record(scene: SceneReport) -> Mapping[str, Any]:
-    return {name: value for name, value in asdict(scene).items() if name not in _OF_THE_RUN}
 
 
 def _make_times(report: BuildReport) -> Mapping[str, Any]:
@@ -308,8 +289,3 @@ def _make_times(report: BuildReport) -> Mapping[str, Any]:
         }
         for scene in report.scenes
     }
-
-
-def _keep_measured(reports: Sequence[SceneReport]) -> list[SceneReport]:
-    # A lost scene may have shards of an older build there.
-    return [report for report in reports if not report.lost]

@@ -12,17 +12,17 @@ from typing import Any
 from vgbench_gen.executors import Engine
 from vgbench_gen.pipeline.ask import ask_facts
 from vgbench_gen.pipeline.facts import FactsJob, list_fact_shards, map_plans, read_plans
-from vgbench_gen.pipeline.measure import SceneReport, list_tasks, name_tasks, shard_path
-from vgbench_gen.pipeline.plan import Plan, choose, difficulty_counts, letter_counts, list_forms, pair_counts
-from vgbench_gen.pipeline.question import QuestionSettings, ask_as_planned, make_question
-from vgbench_gen.pipeline.question_plan import ASKED, QuestionPlan, write_questions
+from vgbench_gen.pipeline.measure import SceneReport, list_tasks, shard_path
+from vgbench_gen.pipeline.plan import choose, difficulty_counts, list_forms, pair_counts
+from vgbench_gen.pipeline.question import ask_as_planned, make_question
+from vgbench_gen.pipeline.question_plan import ASKED, write_questions
+from vgbench_gen.pipeline.quotas import ITEMS
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.pipeline.rows import question_rows
-from vgbench_gen.pipeline.shortfall import QuotasNotMet, Shortfall, count_missing_items, find_shortfalls, give_advice
+from vgbench_gen.pipeline.rows import count_rows, question_rows
+from vgbench_gen.pipeline.shortfall import QuotasNotMet, Shortfall, find_shortfalls, give_advice
 from vgbench_gen.pipeline.words import load_wordings
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.picture_cache import PictureCache
-from vgbench_gen.store.provenance import rows_fingerprint
 from vgbench_gen.store.schema import Row, make_item_row
 from vgbench_gen.store.shards import write_item_rows
 
@@ -64,10 +64,7 @@ def compose(
     """Choose, word, draw and write `out/items/`.
 
     Args:
-        out: the build folder.
-        recipe: what to make.
         reports: of the scenes whose facts are used; those of other scenes in the folder are left alone.
-        engine: where the work runs.
         progress: called with (questions written, questions planned).
         allow_short: write what there is where the recipe's totals cannot be met.
 
@@ -80,39 +77,27 @@ def compose(
     recipe, wording = load_wordings(recipe, tasks)
     wanted = {shard_path(out, "facts", report.dataset, report.scene_id) for report in reports}
     shards = [path for path in list_fact_shards(out) if path in wanted]
-    settings = QuestionSettings.of(recipe)
     plans = [entry for path in shards for entry in read_plans(path, tasks, recipe)]
-    plans = ask_facts(plans, out, recipe, settings, engine)
+    plans = ask_facts(plans, out, recipe, engine)
     plan = choose(plans, recipe, list_forms(tasks))
-    report = _report_on(plan, plans, reports, recipe)
-    report.wording = wording
-    if report.short and not allow_short:
-        raise QuotasNotMet(count_missing_items(plan), plan.targets.total, report.short, report.advice)
-    written = map_plans(write_job, plan.chosen, out, recipe, settings, engine, progress)
-    rows = [{**row, "index": k, "index_origin": k} for k, row in enumerate(chain.from_iterable(written))]
-    asked = [(entry, ASKED) for entry in plan.chosen if not entry.side]
-    write_questions(out, [*asked, *plan.unchosen], settings.choosing)
-    write_item_rows(out / "items", rows, MediaStore(out / "media"))
-    report.total = len(rows)
-    report.fingerprint = rows_fingerprint(rows)
-    cells = Counter(f"{row['task']}/{row['question_type']}/{row['source']}" for row in rows)
-    report.items = dict(sorted(cells.items()))
-    unasked = Counter(f"{entry.cell}/{reason}" for entry, reason in plan.unchosen)
-    report.unasked = dict(sorted(unasked.items()))
-    return report
-
-
-def _report_on(
-    plan: Plan, plans: Sequence[QuestionPlan], reports: Sequence[SceneReport], recipe: Recipe
-) -> ComposeReport:
-    """What a plan gives, and which totals it leaves short."""
-    report = ComposeReport(letters=letter_counts(plan.chosen), difficulty=difficulty_counts(plan.chosen))
-    report.pairs = pair_counts(plan.chosen)
+    report = ComposeReport(difficulty=difficulty_counts(plan.chosen), pairs=pair_counts(plan.chosen), wording=wording)
     fallbacks = Counter(f"{entry.task}/{entry.source}/{entry.fallback}" for entry in plan.chosen if entry.fallback)
     report.fallbacks = dict(sorted(fallbacks.items()))
-    report.short = find_shortfalls(plan, recipe)
-    if report.short:
-        report.advice = give_advice(report.short, plan, plans, reports, recipe)
+    if short := find_shortfalls(plan, recipe):
+        report.short, report.advice = short, give_advice(short, plan, plans, reports, recipe)
+        if not allow_short:
+            missing = plan.targets.total - sum(ITEMS[entry.question_type] for entry in plan.chosen)
+            raise QuotasNotMet(missing, plan.targets.total, short, report.advice)
+    written = map_plans(write_job, plan.chosen, out, recipe, engine, progress)
+    rows = [{**row, "index": k, "index_origin": k} for k, row in enumerate(chain.from_iterable(written))]
+    asked = [(entry, ASKED) for entry in plan.chosen if not entry.side]
+    write_questions(out, [*asked, *plan.unchosen], recipe.choosing)
+    write_item_rows(out / "items", rows, MediaStore(out / "media"))
+    report.total = len(rows)
+    for name, count in count_rows(rows).items():
+        setattr(report, name, count)
+    unasked = Counter(f"{entry.cell}/{reason}" for entry, reason in plan.unchosen)
+    report.unasked = dict(sorted(unasked.items()))
     return report
 
 
@@ -121,13 +106,11 @@ def write_job(job: FactsJob) -> list[list[Row]]:
     # Rows rather than items: their evidence is text, which takes an eighth of the memory of the objects in it.
     media = MediaStore(job.folder / "media")
     cache = PictureCache(job.folder / "pictures.sqlite" if job.shares_disk else None, media)
-    tasks, facts = name_tasks(job.recipe), job.read_facts()
     written: list[list[Row]] = []
     with media.batch():
-        for plan in job.plans:
-            task = tasks[plan.task]
-            fact, options = ask_as_planned(facts[plan.row], plan, task, job.settings)
-            made = make_question(fact, options, plan, task, job.settings, check=False)
-            written.append([make_item_row(row) for row in question_rows(made, job.settings, cache)])
+        for fact, plan, task, recipe in job.list_questions():
+            there, options = ask_as_planned(fact, plan, task, recipe)
+            made = make_question(there, options, plan, task, recipe, check=False)
+            written.append([make_item_row(row) for row in question_rows(made, recipe, cache)])
     cache.close()
     return written

@@ -22,12 +22,8 @@ _LINKED = ("facts", "rejects", "media")
 def find_build(dataset: Path, *, with_media: bool = False) -> Path:
     """The folder of the build that a dataset's files belong to: the given one, or the one around it.
 
-    Args:
-        dataset: a build folder, or the folder of its parquet files.
-        with_media: whether the images must be there as well.
-
     Raises:
-        DatasetError: there is none.
+        DatasetError: there is none, or none with images where these are wanted.
     """
     for folder in (dataset, dataset.parent):
         if (folder / MANIFEST).is_file() and (not with_media or (folder / "media").is_dir()):
@@ -37,12 +33,8 @@ def find_build(dataset: Path, *, with_media: bool = False) -> Path:
 
 
 def check_target(target: Path, note: str, parent: str) -> None:
-    """Refuse a target that holds something else than an earlier run on the same dataset.
-
-    Args:
-        target: folder of the new dataset.
-        note: the part of its manifest that says what it was made from.
-        parent: fingerprint of the dataset that it is made from.
+    """Refuse a target that holds something else than an earlier run on the same dataset, whose fingerprint the part
+    `note` of its manifest names.
 
     Raises:
         ConfigError: something else stands there.
@@ -76,7 +68,10 @@ def fill_beside(target: Path) -> Iterator[Path]:
 
 
 def link_build(origin: Path, work: Path) -> None:
-    """Show the facts, the rejects, the images and the table of questions of a build in another folder as well."""
+    """Show the facts, the rejects, the images and the table of questions of a build in another folder as well, in place
+    of what another build left there."""
+    for name in ("facts", "rejects"):
+        shutil.rmtree(work / name, ignore_errors=True)
     if (origin / QUESTIONS).is_file():
         shutil.copyfile(origin / QUESTIONS, work / QUESTIONS)
     for name in _LINKED:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.rng import format_canonical_json, hash_stably
 from vgbench_gen.core.types import Fact, QuestionType
 from vgbench_gen.executors import Engine, run
-from vgbench_gen.pipeline.measure import shard_path
-from vgbench_gen.pipeline.question import QuestionSettings
-from vgbench_gen.pipeline.question_plan import QuestionPlan, group_hash
+from vgbench_gen.pipeline.measure import name_tasks, shard_path
+from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.store.files import name_scene_file
 from vgbench_gen.store.schema import FACTS
@@ -41,25 +41,24 @@ class FactsJob:
     folder: Path
     """The build, with `facts/` and `media/`."""
     recipe: Recipe
-    settings: QuestionSettings
     plans: tuple[QuestionPlan, ...]
     shares_disk: bool
     """Whether all processes run on this machine, so that they may share an SQLite file."""
 
-    def read_facts(self) -> dict[int, Fact]:
-        """The facts that are asked about, by their place in the shard, with the values that a model proposes.
+    def list_questions(self) -> Iterator[tuple[Fact, QuestionPlan, Task, Recipe]]:
+        """Each plan with its fact, task and recipe; what a model proposes is in the place of the fact's own pool.
 
         Raises:
             DatasetError: as `read_facts`.
         """
-        first = self.plans[0]
+        tasks, first = name_tasks(self.recipe), self.plans[0]
         path = shard_path(self.folder, "facts", first.source, first.scene_id)
         facts = read_facts(path, {plan.row for plan in self.plans})
         for plan in self.plans:
+            fact = facts[plan.row]
             if plan.proposed:
-                pool = (facts[plan.row].truth_candidate, *plan.proposed)
-                facts[plan.row] = replace(facts[plan.row], candidates=pool, truth=0)
-        return facts
+                fact = replace(fact, candidates=(fact.truth_candidate, *plan.proposed), truth=0)
+            yield fact, plan, tasks[plan.task], self.recipe
 
 
 def map_plans(
@@ -67,7 +66,6 @@ def map_plans(
     plans: Sequence[QuestionPlan],
     folder: Path,
     recipe: Recipe,
-    settings: QuestionSettings,
     engine: Engine,
     progress: Callable[[int, int], None] = lambda done, total: None,
     *,
@@ -75,43 +73,25 @@ def map_plans(
 ) -> list[Outcome]:
     """What `work` gives for each question, in their order, whoever did it.
 
-    Jobs go by scene and frame, so that facts are read and an image is decoded for all of its questions at once.
+    Jobs go by scene and frame, so that facts are read and an image is decoded for all of its questions at once; at most
+    `CHUNK` questions make a job.
 
     Args:
         work: gives an outcome per question of a job; importable by name in another process.
-        plans: about facts of any scenes.
-        folder: of the build.
-        recipe, settings: under which they are asked.
-        engine: where the work runs.
-        progress: called with (questions done, questions).
         few: questions that this process works on itself, where workers would take longer to start.
-
-    Raises:
-        DatasetError: a shard cannot be read.
     """
-    chunks = cut_by_scene([(plan.source, plan.scene_id, plan.frame) for plan in plans])
-    jobs = [FactsJob(folder, recipe, settings, tuple(plans[k] for k in chunk), not engine.address) for chunk in chunks]
+    order = sorted(range(len(plans)), key=lambda k: (plans[k].source, plans[k].scene_id, plans[k].frame))
+    chunks: list[list[int]] = []
+    for _, group in itertools.groupby(order, key=lambda k: (plans[k].source, plans[k].scene_id)):
+        members = list(group)
+        chunks += [members[k : k + CHUNK] for k in range(0, len(members), CHUNK)]
+    chunks.sort(key=len, reverse=True)  # the largest first, so that no worker starts it when the others are done
+    jobs = [FactsJob(folder, recipe, tuple(plans[k] for k in chunk), not engine.address) for chunk in chunks]
     outcomes: dict[int, Outcome] = {}
     for index, found in run(work, jobs, engine if len(plans) > few else Engine(), [folder]):
         outcomes.update(zip(chunks[index], found, strict=True))
         progress(len(outcomes), len(plans))
     return [outcomes[k] for k in range(len(plans))]
-
-
-def cut_by_scene(shown: Sequence[tuple[str, str, str]]) -> list[list[int]]:
-    """Numbers of questions in chunks about one scene, at most `CHUNK` in each, questions about one frame together.
-
-    The largest chunk comes first, so that no worker starts it when the others are done.
-
-    Args:
-        shown: source, scene id and first frame of each question.
-    """
-    order = sorted(range(len(shown)), key=lambda k: shown[k])
-    chunks: list[list[int]] = []
-    for _, group in itertools.groupby(order, key=lambda k: shown[k][:2]):
-        members = list(group)
-        chunks += [members[k : k + CHUNK] for k in range(0, len(members), CHUNK)]
-    return sorted(chunks, key=len, reverse=True)
 
 
 def list_fact_shards(out: Path) -> list[Path]:
@@ -148,26 +128,12 @@ def read_plans(path: Path, tasks: Sequence[Task], recipe: Recipe) -> list[Questi
 
 
 def make_plans(raw: Mapping[str, Any], row: int, task: Task, recipe: Recipe) -> list[QuestionPlan]:
-    """A stored fact in every form of its task.
-
-    Args:
-        raw: the fact as a row of its shard.
-        row: its place there.
-        task: of the fact.
-        recipe: that says which forms are wanted.
-    """
+    """A fact, given as the row of its shard at the place `row`, in every form of its task."""
     pool = raw["candidates"]
     truth = pool[raw["truth"]]
-    where = (
-        raw["task"],
-        str(raw["task_version"]),
-        raw["ask"],
-        raw["dataset"],
-        raw["scene_id"],
-        raw["key"],
-        truth["key"],
-    )
-    group = group_hash(where, truth["value"], [candidate["key"] for candidate in pool])
+    version, value_json = str(raw["task_version"]), format_canonical_json(truth["value"])
+    names = (raw["task"], version, raw["ask"], raw["dataset"], raw["scene_id"], raw["key"], truth["key"], value_json)
+    group = hash_stably(*names, *(candidate["key"] for candidate in pool), size=12)
     shown = [*raw["frame_ids"], *(frame for candidate in pool for frame in candidate["frame_ids"])]
     value = float(truth["value"][0]) if len(truth["value"]) == 1 else math.nan
     return [

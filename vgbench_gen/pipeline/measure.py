@@ -80,6 +80,10 @@ class SceneReport:
     """Seconds per task."""
 
 
+_NOTED = ("key", "scene_id", "frames", "objects", "total_frames", "issues", "source_digest")
+"""Fields of a `SceneReport` that stand in the notes of its shards."""
+
+
 def count_reasons(reports: Iterable[SceneReport]) -> dict[str, Counter[str]]:
     """By task, how often each reason cost a draft in these scenes."""
     found: dict[str, Counter[str]] = defaultdict(Counter)
@@ -308,10 +312,7 @@ def read_reports(out: Path) -> list[SceneReport]:
     reports = []
     for path in sorted((out / "rejects").glob("*/*.parquet")):
         notes = read_metadata(path)
-        report = SceneReport(path.parent.name, str(notes["scene_id"]), key=str(notes["key"]), reused=True)
-        report.source_digest = str(notes["source_digest"])
-        report.frames, report.objects = int(notes["frames"]), int(notes["objects"])
-        report.total_frames, report.issues = int(notes.get("total_frames", 0)), dict(notes.get("issues", {}))
+        report = SceneReport(path.parent.name, **{name: notes[name] for name in _NOTED}, reused=True)
         # The names alone: unpacking a thousand scenes' facts only to count them would take minutes.
         facts = shard_path(out, "facts", report.dataset, report.scene_id)
         _count(report, [str(row["task"]) for row in iterate_rows([facts], ["task"])], read_shard(path, REJECTS))
@@ -320,8 +321,7 @@ def read_reports(out: Path) -> list[SceneReport]:
 
 
 def _write(job: MeasureJob, report: SceneReport, facts: list[Fact], rejects: list[Rejected]) -> None:
-    notes = {"key": report.key, "scene_id": report.scene_id, "frames": report.frames, "objects": report.objects}
-    notes |= {"total_frames": report.total_frames, "issues": report.issues, "source_digest": report.source_digest}
+    notes = {name: getattr(report, name) for name in _NOTED}
     where = report.dataset, report.scene_id
     write_shard(shard_path(job.out, "rejects", *where), rejects, REJECTS, notes)
     # Facts last: their presence says that the scene is done.

@@ -96,16 +96,12 @@ def choose(plans: Iterable[QuestionPlan], recipe: Recipe, formats: Mapping[str, 
         facts[plan.group_id].append(plan)
     seed = str(recipe.seed)
     level = grade_difficulty(plans, stress=recipe.margins == "recorded")
-    by_scene: dict[tuple[str, str, str, str], list[list[QuestionPlan]]] = defaultdict(list)
-    for first, *others in facts.values():
-        if forms := [plan for plan in (first, *others) if not plan.rejection_reason]:
-            by_scene[first.task, first.source, first.split, first.scene_id].append(forms)
-    places = {
-        TaskScene(task, hash_stably(seed, "scene", task, source, scene_id), source, split, scene_id): sorted(
-            members, key=lambda forms: hash_stably(seed, "turn", forms[0].group_id)
-        )
-        for (task, source, split, scene_id), members in by_scene.items()
-    }
+    places: dict[TaskScene, list[list[QuestionPlan]]] = defaultdict(list)
+    for group in sorted(facts, key=lambda group: hash_stably(seed, "turn", group)):
+        if forms := [plan for plan in facts[group] if not plan.rejection_reason]:
+            p = forms[0]
+            order = hash_stably(seed, "scene", p.task, p.source, p.scene_id)
+            places[TaskScene(p.task, order, p.source, p.split, p.scene_id)].append(forms)
     supply = {
         place: Counter(frozenset(plan.question_type for plan in forms) for forms in members)
         for place, members in places.items()
@@ -174,11 +170,6 @@ def deal_letters(chosen: Sequence[QuestionPlan], seed: int) -> list[QuestionPlan
             for k, letter in zip(members[block : block + size], letters, strict=False):
                 placed[k] = replace(chosen[k], letter=int(letter))
     return placed
-
-
-def letter_counts(chosen: Iterable[QuestionPlan]) -> dict[str, list[int]]:
-    """Task and source -> how often each letter is the answer."""
-    return count_letters((f"{p.task}/{p.source}", p.places, p.letter) for p in chosen if p.letter is not None)
 
 
 def count_letters(asked: Iterable[tuple[str, int, int]]) -> dict[str, list[int]]:

@@ -73,17 +73,16 @@ def prune(
         raise ConfigError(f"--share: found {share:g}; expected a share above 0 and below 1, such as 0.1.")
     if rounds < 1:
         raise ConfigError(f"rounds: found {rounds}; expected at least 1.")
-    target = Path(out) if out is not None else None
-    if target is not None:
-        require_new(target)
+    if out is not None:
+        require_new(Path(out))
     items = load(dataset)
     engine = workers if isinstance(workers, Engine) else Engine(workers=workers)
     report = choose([read_question(item) for item in items], share, rounds, engine, progress)
-    if target is not None:
+    if out is not None:
         removed = [{**asdict(p), "bias": p.bias if p.bias is None else round(p.bias, 6)} for p in report.removed]
         record = {"why": REASON, "share": share, "rounds": rounds, "removed": removed}
         kept = {item.id for item in items} - {pruned.id for pruned in report.removed}
-        write_subset(items, Path(dataset), target, kept, "pruned", record)
+        write_subset(items, Path(dataset), Path(out), kept, "pruned", record)
     return report
 
 
@@ -95,21 +94,20 @@ def choose(
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> PruneReport:
     """What pruning would take, without writing. Whole groups, twins and partners go together; letters stay balanced."""
-    left = list(questions)
-    most, report = int(share * len(questions)), PruneReport()
+    left, most, report = list(questions), int(share * len(questions)), PruneReport()
     for number in range(1, rounds + 1):
         cells = [tuple(members) for members in group_by_cell(left).values() if members[0].form != "open-ended"]
         jobs = [TextJob(members, ("text",), number) for members in cells]
-        results: dict[int, Mapping[str, float]] = {}
+        found: dict[int, Mapping[str, float]] = {}
         for index, (_, scores) in run(judge_text, jobs, engine):
-            results[index] = scores
-            progress((number - 1) * len(jobs) + len(results), rounds * len(jobs))
-        bias = {name: score for index in range(len(jobs)) for name, score in results[index].items()}
+            found[index] = scores
+            progress((number - 1) * len(jobs) + len(found), rounds * len(jobs))
+        bias = {name: score for _, scores in sorted(found.items()) for name, score in scores.items()}
         if not bias:
             break
         report.means.append(sum(bias.values()) / len(bias))
         budget = most * number // rounds - len(report.removed)
-        gone = [question for unit in _pick_units(left, bias, budget) for question in unit]
+        gone = list(_pick(left, bias, budget))
         if not gone:
             break
         report.removed += [Pruned(q.id, q.task, q.form, bias.get(q.id), number) for q in gone]
@@ -129,8 +127,8 @@ def find_units(questions: Iterable[Question]) -> list[list[Question]]:
     return list(units.values())
 
 
-def _pick_units(questions: Sequence[Question], bias: Mapping[str, float], budget: int) -> Iterator[list[Question]]:
-    """Units to remove, the most biased first, at most `budget` questions, none at or below chance."""
+def _pick(questions: Sequence[Question], bias: Mapping[str, float], budget: int) -> Iterator[Question]:
+    """At most `budget` questions to remove, the most biased units first, none at or below chance."""
     letters = count_letters((_name_cell(q), len(q.options), q.truth) for q in _list_choices(questions))
     ranked = []
     for unit in find_units(questions):
@@ -138,17 +136,13 @@ def _pick_units(questions: Sequence[Question], bias: Mapping[str, float], budget
         if scored and sum(scored) > 0:
             ranked.append((-sum(scored) / len(scored), min(q.id for q in unit), unit))
     waiting = [unit for _, _, unit in sorted(ranked, key=lambda entry: entry[:2])]
-    while True:
-        # A letter that is no more frequent than another may not become rarer still; it waits for its turn.
-        fitting = (unit for unit in waiting if len(unit) <= budget and _keeps_balance(unit, letters))
-        unit = next(fitting, [])
-        if not unit:
-            return
+    # A letter that is no more frequent than another may not become rarer still; it waits for its turn.
+    while unit := next((u for u in waiting if len(u) <= budget and _keeps_balance(u, letters)), []):
         waiting = [other for other in waiting if other is not unit]
         for question in _list_choices(unit):
             letters[_name_cell(question)][question.truth] -= 1
         budget -= len(unit)
-        yield unit
+        yield from unit
 
 
 def _keeps_balance(unit: Sequence[Question], letters: Mapping[str, Sequence[int]]) -> bool:

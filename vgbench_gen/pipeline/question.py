@@ -7,19 +7,19 @@ Whoever asks a fact calls `make_question`: asking, which checks it; writing and 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from vgbench_gen.core.errors import TooFewOptionsError, VGBenchError
 from vgbench_gen.core.rng import format_canonical_json, hash_stably, rng_for
-from vgbench_gen.core.types import ALPHABET, LETTERS, Fact, FloatArray, QuestionType
-from vgbench_gen.distractors.base import DEFAULT, Margins, OptionSet, set_problem, strategies
+from vgbench_gen.core.types import ALPHABET, Fact, FloatArray, QuestionType
+from vgbench_gen.distractors.base import DEFAULT, OptionSet, set_problem, strategies
 from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe, WordSettings
 from vgbench_gen.quality.noise import measure_noise
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks.base import Task, tasks
+from vgbench_gen.tasks.base import Task
 from vgbench_gen.tasks.presentation import Claim
 from vgbench_gen.tasks.row_evidence import NoiseRecord
 from vgbench_gen.text import lint
@@ -27,52 +27,11 @@ from vgbench_gen.text.render import Phrasing, fill_word, load_phrasings, render
 
 
 class QuestionRejectedError(VGBenchError):
-    """A question may not be asked.
-
-    Args:
-        reason: short machine-readable reason, as reports count it.
-    """
+    """A question may not be asked, for a short machine-readable reason that reports count."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionSettings:
-    """What a question depends on besides its fact."""
-
-    seed: int
-    strategy: str
-    """The strategy that chooses options, or `DEFAULT` for each task's own."""
-    distractor_seed: int
-    """The seed of the wrong options; truths and words do not depend on it."""
-    words: WordSettings = field(default_factory=WordSettings)
-    """A bank of wordings that is drawn from beside the shipped phrasings."""
-    margins: Margins = "enforced"
-    """Whether options keep their margins and answers bear noise, or both are only recorded."""
-    options: int = len(LETTERS)
-    options_of: Mapping[str, int] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, recipe: Recipe) -> QuestionSettings:
-        """The settings of a recipe."""
-        counts = recipe.options, recipe.options_of
-        return cls(recipe.seed, recipe.strategy, recipe.distractor_seed, recipe.wording, recipe.margins, *counts)
-
-    @property
-    def choosing(self) -> dict[str, str | int]:
-        """What the draws of options and claims depend on, beside facts and gates."""
-        return {
-            "seed": self.seed,
-            "strategy": self.strategy,
-            "distractor_seed": self.distractor_seed,
-            "margins": self.margins,
-        }
-
-    def count_options(self, task: str) -> int:
-        """The options of a question of a task."""
-        return tasks[task].count_options(self.options_of.get(task, self.options))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,8 +51,6 @@ class AnswerableText:
     options: tuple[str, ...] = ()
     """The options of a multi-choice question as texts without letters."""
     claim: Claim | None = None
-    other_claim: Claim | None = None
-    """What its counterpart claims about the same pixels."""
     tolerance: float | None = None
     """What "true" means for a claim, in the task's unit or as a ratio."""
 
@@ -134,7 +91,7 @@ def make_question(
     options: OptionSet | None,
     plan: QuestionPlan,
     task: Task,
-    settings: QuestionSettings,
+    recipe: Recipe,
     *,
     check: bool = True,
 ) -> MadeQuestion:
@@ -143,18 +100,15 @@ def make_question(
     Args:
         fact: as it reads from the side that the plan asks from; see `ask_as_planned`.
         options: of a multi-choice question, in the order of the letters; else None.
-        plan: the form, the side and the group.
-        task: under the gates of the build.
-        settings: seeds, wordings and margins.
         check: whether texts and noise are tested. A question that was checked before needs no second test.
 
     Raises:
         QuestionRejectedError: the question may not be asked.
     """
     form = plan.question_type
-    fill_words = _choose_words(plan, settings)
+    fill_words = _choose_words(plan, recipe)
     # What shows a set of options is the same for every set; claims are drawn together with what shows them.
-    rng = presentation_rng(settings.seed, plan.group_id, form, plan.draw if form == "judgment" else 0)
+    rng = presentation_rng(recipe.seed, plan.group_id, form, plan.draw if form == "judgment" else 0)
     texts: tuple[AnswerableText, ...]
     if form == "judgment":
         twins = task.claim_pair(fact, rng)
@@ -166,13 +120,9 @@ def make_question(
                 fill_words({**twins.slots, **claim.slots}),
                 answer=fill_word(answer),
                 claim=claim,
-                other_claim=other,
                 tolerance=twins.tolerance,
             )
-            for answer, claim, other in (
-                ("answer.yes", twins.true, twins.false),
-                ("answer.no", twins.false, twins.true),
-            )
+            for answer, claim in (("answer.yes", twins.true), ("answer.no", twins.false))
         )
     elif form == "multi-choice":
         if options is None:
@@ -185,11 +135,12 @@ def make_question(
         shown = task.open_ended(fact)
         pictures = shown.pictures
         texts = (replace(fill_words(shown.slots), answer=shown.answer),)
-    made = MadeQuestion(plan, fact, task, options, pictures, texts, _find_known_noise(plan))
-    return _check_question(made, settings) if check else made
+    known = dict(enumerate(plan.noise)).get(1 if plan.side else 0)  # of the side that is asked from
+    made = MadeQuestion(plan, fact, task, options, pictures, texts, known)
+    return _check_question(made, recipe) if check else made
 
 
-def _check_question(made: MadeQuestion, settings: QuestionSettings) -> MadeQuestion:
+def _check_question(made: MadeQuestion, recipe: Recipe) -> MadeQuestion:
     """The question with the result of its noise test.
 
     Raises:
@@ -200,7 +151,7 @@ def _check_question(made: MadeQuestion, settings: QuestionSettings) -> MadeQuest
         problems = lint.lint(text.question, text.context, text.options, text.states)
         if problems:
             raise QuestionRejectedError(f"lint: {problems[0]}")
-    if settings.margins == "enforced":
+    if recipe.margins == "enforced":
         made = replace(made, noise=made.measure_noise())
         if made.noise is not None and made.noise.kept < made.task.gates.noise.kept_min:
             raise QuestionRejectedError("noise")
@@ -211,17 +162,11 @@ def _check_question(made: MadeQuestion, settings: QuestionSettings) -> MadeQuest
     return made
 
 
-def _find_known_noise(plan: QuestionPlan) -> NoiseRecord | None:
-    """What asking found for the side that is asked from."""
-    place = 1 if plan.side else 0
-    return plan.noise[place] if place < len(plan.noise) else None
-
-
-def _choose_words(plan: QuestionPlan, settings: QuestionSettings) -> Callable[[Mapping[str, str]], AnswerableText]:
+def _choose_words(plan: QuestionPlan, recipe: Recipe) -> Callable[[Mapping[str, str]], AnswerableText]:
     """Fills a phrasing drawn from the group, so that the words know nothing of the answer and twins share them."""
     form = plan.question_type
-    bank = list_phrasings(plan.task, form, settings.words)
-    drawn = bank[int(rng_for(settings.seed, "phrasing", plan.group_id, form).integers(len(bank)))]
+    bank = list_phrasings(plan.task, form, recipe.wording)
+    drawn = bank[int(rng_for(recipe.seed, "phrasing", plan.group_id, form).integers(len(bank)))]
 
     def fill(slots: Mapping[str, str]) -> AnswerableText:
         return AnswerableText(*render(drawn, slots), drawn.id, drawn.paraphrase, drawn.states)
@@ -249,31 +194,22 @@ def presentation_rng(seed: int, group_id: str, form: QuestionType, draw: int = 0
 # --- options and sides ----------------------------------------------------------------------------------------------
 
 
-def draw_options(fact: Fact, group_id: str, task: Task, settings: QuestionSettings, draw: int = 0) -> OptionSet:
-    """Draw the options of the fact of this group by the strategy and the seeds of the settings.
-
-    draw: number of the draw; every one is as good as the first.
-
-    Raises:
-        QuestionRejectedError: there is no set that could be asked.
-    """
+def draw_options(fact: Fact, group_id: str, task: Task, recipe: Recipe, draw: int = 0) -> OptionSet:
+    """Draw the options of the fact of this group by the strategy and the seeds of the recipe; every number `draw` gives
+    others that are as good. Raises QuestionRejectedError where there is no set that could be asked."""
     fallback = ""
-    *preferred, last = list_strategies(settings.strategy, task)
+    *preferred, last = list_strategies(recipe.strategy, task)
     for name in preferred:
         try:
-            return _draw_by(name, fact, group_id, task, settings, draw)
+            return _draw_by(name, fact, group_id, task, recipe, draw)
         except QuestionRejectedError as error:
             fallback = error.reason
-    return replace(_draw_by(last, fact, group_id, task, settings, draw), fallback=fallback)
+    return replace(_draw_by(last, fact, group_id, task, recipe, draw), fallback=fallback)
 
 
 def list_strategies(strategy: str, task: Task) -> tuple[str, ...]:
-    """The strategies by which a task's options are drawn, each where the one before has no set.
-
-    Args:
-        strategy: the one that is wanted, or `DEFAULT`.
-        task: that asks.
-    """
+    """The strategies by which a task's options are drawn where `strategy`, or `DEFAULT`, is wanted; each where the one
+    before has no set."""
     return tuple(dict.fromkeys((task.strategy, "set_first"))) if strategy == DEFAULT else (strategy,)
 
 
@@ -282,23 +218,17 @@ def _draw_by(
     fact: Fact,
     group_id: str,
     task: Task,
-    settings: QuestionSettings,
+    recipe: Recipe,
     draw: int = 0,
     side: str = "",
 ) -> OptionSet:
-    rng = _make_options_rng(strategy, group_id, settings, draw, side)
+    names = (group_id, strategy, str(recipe.distractor_seed), *((side,) if side else ()), *_name_draw(draw))
+    rng = rng_for(recipe.seed, "options", *names)
     try:
-        count = settings.count_options(task.name)
-        return strategies[strategy].options(fact, task, rng, count, settings.margins)
+        count = recipe.count_options(task.name)
+        return strategies[strategy].options(fact, task, rng, count, recipe.margins)
     except TooFewOptionsError as error:
         raise QuestionRejectedError(error.reason) from error
-
-
-def _make_options_rng(
-    strategy: str, group_id: str, settings: QuestionSettings, draw: int, side: str = ""
-) -> np.random.Generator:
-    names = (group_id, strategy, str(settings.distractor_seed), *((side,) if side else ()), *_name_draw(draw))
-    return rng_for(settings.seed, "options", *names)
 
 
 def _name_draw(draw: int) -> tuple[str, ...]:
@@ -306,31 +236,26 @@ def _name_draw(draw: int) -> tuple[str, ...]:
     return (f"draw {draw}",) if draw else ()
 
 
-def digest_options(options: OptionSet | None, task: Task) -> str:
-    """Digest of the options as printed, in any order."""
-    return digest_values([option.value for option in options.options] if options else [], task)
-
-
 def digest_values(values: Sequence[FloatArray], task: Task) -> str:
     """Digest of values as printed, in any order."""
     return hash_stably(task.name, *sorted(format_canonical_json(task.rounded(value).tolist()) for value in values))
 
 
-def ask_as_planned(
-    fact: Fact, plan: QuestionPlan, task: Task, settings: QuestionSettings
-) -> tuple[Fact, OptionSet | None]:
+def ask_as_planned(fact: Fact, plan: QuestionPlan, task: Task, recipe: Recipe) -> tuple[Fact, OptionSet | None]:
     """The fact and its options as they read from the side of the plan, with the truth at the letter of the plan.
 
     Raises:
         QuestionRejectedError: the fact cannot be asked so.
     """
-    options = None
-    if plan.question_type == "multi-choice":
-        # Drawn again from its number: a set of computed options is larger than its question.
-        options = draw_options(fact, plan.group_id, task, settings, plan.draw)
+    options = plan.options
+    if options is None and plan.question_type == "multi-choice":
+        options = draw_options(fact, plan.group_id, task, recipe, plan.draw)
     if plan.side:
-        fact, options = require_other_side(fact, options, plan, task, settings)
-        options = None if options is None else _shuffle(options, plan)
+        fact, options = require_other_side(fact, options, plan, task, recipe)
+        if options is not None:
+            # Who reads both halves of a pair must not see in what changed its place which option is right.
+            rng = rng_for(0, "options", plan.group_id, plan.question_type, plan.side)
+            options = _reorder(options, rng.permutation(len(options.options)).tolist())
     if plan.letter is not None and options is not None:
         options = put_truth_at(options, plan.letter)
     return fact, options
@@ -346,7 +271,7 @@ def turn_to_other_side(fact: Fact, options: OptionSet | None, task: Task) -> tup
 
 
 def require_other_side(
-    fact: Fact, options: OptionSet | None, plan: QuestionPlan, task: Task, settings: QuestionSettings
+    fact: Fact, options: OptionSet | None, plan: QuestionPlan, task: Task, recipe: Recipe
 ) -> tuple[Fact, OptionSet | None]:
     """As `turn_to_other_side`, under the rules that hold for the first side; options are drawn there where the first
     ones would be no set of their strategy (`Task.partner_draws`).
@@ -360,9 +285,9 @@ def require_other_side(
         raise QuestionRejectedError("no_partner")
     there, turned = other
     if draws and options is not None:
-        turned = _draw_by(options.strategy, there, plan.group_id, task, settings, side=task.counterpart_kind)
+        turned = _draw_by(options.strategy, there, plan.group_id, task, recipe, side=task.counterpart_kind)
     if turned is not None:
-        problem = set_problem(turned.options, settings.count_options(task.name), there, task, settings.margins)
+        problem = set_problem(turned.options, recipe.count_options(task.name), there, task, recipe.margins)
         if problem:
             raise QuestionRejectedError(problem)
     if not task.valid(there.truth_candidate, there):
@@ -370,12 +295,6 @@ def require_other_side(
     if not task.agreement(there.second_value, there) <= 1:
         raise QuestionRejectedError("second_route_disagrees")
     return there, turned
-
-
-def _shuffle(options: OptionSet, plan: QuestionPlan) -> OptionSet:
-    # Who reads both halves of a pair must not see in what changed its place which option is right.
-    rng = rng_for(0, "options", plan.group_id, plan.question_type, plan.side)
-    return _reorder(options, [int(k) for k in rng.permutation(len(options.options))])
 
 
 def put_truth_at(options: OptionSet, letter: int) -> OptionSet:

@@ -1,14 +1,14 @@
-"""The record that carries a question from its fact to the finished row, the table that keeps it, and names of facts."""
+"""The record that carries a question from its fact to the finished row, and the table that keeps it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from vgbench_gen.core.rng import format_canonical_json, hash_stably
-from vgbench_gen.core.types import LETTERS, Candidate, Fact, QuestionType
+from vgbench_gen.core.types import LETTERS, Candidate, QuestionType
+from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.store.columns import QUESTION_COLUMNS
 from vgbench_gen.store.schema import RecordSchema, Row
 from vgbench_gen.store.shards import read_metadata, read_shard, write_shard
@@ -33,7 +33,7 @@ class QuestionPlan:
     split: str
     scene_id: str
     group_id: str
-    """Hash of the fact, see `group_id`."""
+    """Hash of the fact (`pipeline.facts.make_plans`): the same truth asked in another form has the same one."""
     question_type: QuestionType
     row: int = 0
     """Place of the fact in its scene's shard."""
@@ -70,6 +70,9 @@ class QuestionPlan:
 
     proposed: tuple[Candidate, ...] = ()
     """Of a redrawing: values of a model, from which options are drawn in place of the fact's own pool."""
+    options: OptionSet | None = None
+    """Of a redrawing: the options that were drawn. Builds draw them again from their number, as a set of computed ones
+    is larger than its question."""
     reworded: Mapping[int, Row] = field(default_factory=dict)
     """Of a redrawing: place -> row in its own wording, of the rows whose words a model gave."""
 
@@ -89,29 +92,11 @@ class QuestionPlan:
         return f"{self.task}/{self.question_type}/{self.source}"
 
 
-def group_id(fact: Fact) -> str:
-    """Hash of the fact: the same truth asked in another form, or with other decoys, has the same one."""
-    truth = fact.truth_candidate
-    keys = [candidate.key for candidate in fact.candidates]
-    where = (fact.task, str(fact.task_version), fact.ask, fact.dataset, fact.scene_id, fact.key, truth.key)
-    return group_hash(where, truth.value.ravel().tolist(), keys)
-
-
-def group_hash(where: Sequence[str], value: Sequence[float], candidates: Sequence[str]) -> str:
-    """`group_id` from its parts: names down to the truth's key, the true value flattened, the keys of the pool."""
-    return hash_stably(*where, format_canonical_json(value), *candidates, size=12)
-
-
 def write_questions(
     folder: Path, outcomes: Iterable[tuple[QuestionPlan, str]], settings: Mapping[str, str | int]
 ) -> None:
-    """Write `questions.parquet`: every fact in every form, with `ASKED` or the reason why it is not asked.
-
-    Args:
-        folder: of the build.
-        outcomes: (question, outcome).
-        settings: under which they were asked; the file is of use for the same ones alone.
-    """
+    """Write `questions.parquet`: every fact in every form, with `ASKED` or the reason why it is not asked. The file is
+    of use for the same settings alone."""
     ordered = sorted(outcomes, key=lambda pair: (pair[0].task, pair[0].question_type, pair[0].group_id))
     write_shard(folder / QUESTIONS, ordered, _QUESTIONS, {"settings": dict(settings)})
 

@@ -217,6 +217,11 @@ class Recipe(Config):
         return self.model_copy(update={"gates": gates})
 
     @property
+    def choosing(self) -> dict[str, str | int]:
+        """What the draws of options and claims depend on, beside facts and gates."""
+        return {name: getattr(self, name) for name in ("seed", "strategy", "distractor_seed", "margins")}
+
+    @property
     def digest(self) -> str:
         """Digest of the settings that facts depend on."""
         settings = self.model_dump(mode="json", include={"seed", "facts_per_scene", "facts_of", "only_from", "gates"})

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
@@ -26,25 +26,25 @@ from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.registry import make_unknown_error
 from vgbench_gen.core.rng import hash_stably
-from vgbench_gen.core.types import ALPHABET, Candidate, Fact, Item, QuestionType
+from vgbench_gen.core.types import Fact, Item, QuestionType
 from vgbench_gen.distractors.base import DEFAULT, Margins, OptionSet, strategies
 from vgbench_gen.executors import Engine, begin_work
 from vgbench_gen.pipeline.ask import check_plan, choose_draws, refuse_shared_sets
 from vgbench_gen.pipeline.compose import write_job
 from vgbench_gen.pipeline.derived import check_target, fill_beside, find_build, link_build
 from vgbench_gen.pipeline.facts import FEW, FactsJob, map_plans, read_plans
-from vgbench_gen.pipeline.measure import list_tasks, name_tasks, shard_path
-from vgbench_gen.pipeline.plan import count_letters, deal_letters
+from vgbench_gen.pipeline.measure import list_tasks, shard_path
+from vgbench_gen.pipeline.plan import deal_letters
 from vgbench_gen.pipeline.question import (
     QuestionRejectedError,
-    QuestionSettings,
     ask_as_planned,
     digest_values,
     presentation_rng,
 )
 from vgbench_gen.pipeline.question_plan import QuestionPlan, read_questions
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.pipeline.rows import row_with_words
+from vgbench_gen.pipeline.redraw_ask import REPLIES, OpenModels, Progress, name_values
+from vgbench_gen.pipeline.rows import count_rows, row_with_words
 from vgbench_gen.pipeline.words import load_wordings
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.files import dataset_error
@@ -55,7 +55,6 @@ from vgbench_gen.store.provenance import (
     dataset_fingerprint,
     read_manifest,
     read_recipe,
-    rows_fingerprint,
     write_manifest,
 )
 from vgbench_gen.store.schema import ITEMS, Row, make_item_row, read_item
@@ -67,13 +66,9 @@ from vgbench_gen.text.paraphrase.rules import SLOT
 
 CHOICE: QuestionType = "multi-choice"
 ATTEMPTS = 6  # draws for one fact; what fails so often hardly has another set
-REPLIES = "replies.sqlite"  # in the folder of the new dataset: what models answered
 REWORDED = "words_name_options"
 """Why a row may keep its options: nobody can say where its own wording names them."""
 _SETTINGS = ("strategy", "seed", "mix", "tasks", "margins", "refused")
-
-Progress = Callable[[str, int, int], None]
-"""Called with (stage, done, in all)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,27 +90,6 @@ class RedrawSettings:
         """The strategy as it is typed, or "mix" for several."""
         return next(iter(self.shares)).replace("_", "-") if len(self.shares) == 1 else "mix"
 
-    @property
-    def label(self) -> str:
-        """Strategy and seed, for names of folders."""
-        return f"{self.name}-{self.seed}"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ProposedOptions:
-    """What a model proposes as options."""
-
-    values: Mapping[str, tuple[Candidate, ...]] = field(default_factory=dict)
-    """The values, by group."""
-    refused: Mapping[str, str] = field(default_factory=dict)
-    """Why there are none, by group."""
-    report: Mapping[str, Any] = field(default_factory=dict)
-    """What the manifest tells about it."""
-
-
-Propose = Callable[[Sequence[QuestionPlan], Recipe, Path, Progress], ProposedOptions]
-"""Called with the questions, the recipe, a folder that outlives a killed run, and where to tell of progress."""
-
 
 @dataclass(slots=True)
 class RedrawReport:
@@ -125,8 +99,6 @@ class RedrawReport:
     """Folder of the new dataset; None where no question got new options, and nothing was written."""
     replaced: dict[str, Any] = field(default_factory=dict)
     """Settings of the dataset that was there before, as far as they were others."""
-    fingerprint: str = ""
-    """Digest of its rows."""
     total: int = 0
     passed: int = 0
     """Rows that were left alone: not multi-choice, or of other tasks."""
@@ -134,14 +106,17 @@ class RedrawReport:
     """Rows with new options, per "task/strategy"."""
     kept: dict[str, int] = field(default_factory=dict)
     """Rows with the options they had, or left out, per "task/strategy/reason"."""
-    letters: dict[str, list[int]] = field(default_factory=dict)
-    """How often each letter is the answer, per "task/source"."""
-    items: dict[str, int] = field(default_factory=dict)
-    """Rows per "task/form/source"."""
+    counts: dict[str, Any] = field(default_factory=dict)
+    """As `count_rows` gives them."""
     headline: bool = True
     """Whether no row is a stress question or has options that a model named."""
     words: dict[str, Any] = field(default_factory=dict)
     """What a model was asked and how its answers fared, where one was asked."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of its rows."""
+        return str(self.counts["fingerprint"])
 
 
 def redraw(
@@ -152,7 +127,7 @@ def redraw(
     build: str | PathLike[str] | None = None,
     workers: int | Engine = 1,
     progress: Progress = lambda stage, done, total: None,
-    propose: Propose | None = None,
+    open_models: OpenModels | None = None,
 ) -> RedrawReport:
     """Write the dataset with other wrong options as a new one; the old one stays as it is.
 
@@ -166,7 +141,7 @@ def redraw(
         build: where facts and images are, if not in the folder of the dataset.
         workers: processes, 0 for all cores; or an `Engine`. The result does not depend on it.
         progress: called with (stage, done, in all).
-        propose: gives the values that strategy `llm` chooses from; needed for that strategy only.
+        open_models: opens the models that name the values for strategy `llm`; needed for that strategy only.
 
     Raises:
         ConfigError: shares, tasks or `out` make no sense, or a model is needed and none is given.
@@ -180,14 +155,18 @@ def redraw(
     recipe = recipe.model_copy(update={"margins": settings.margins or recipe.margins})
     if recipe.wording.bank:
         recipe, _ = load_wordings(recipe, list_tasks(recipe))
-    _check_settings(settings, origin, propose)
+    _check_settings(settings, origin, open_models)
     parent = str(manifest.get("fingerprint") or dataset_fingerprint(load(dataset)))
-    target = Path(out) if out is not None else folder.resolve().with_name(f"{folder.resolve().name}-{settings.label}")
+    beside = folder.resolve()
+    target = Path(out) if out is not None else beside.with_name(f"{beside.name}-{settings.name}-{settings.seed}")
     check_target(target, "redrawn", parent)
     engine = workers if isinstance(workers, Engine) else Engine(workers=workers)
     with fill_beside(target) as work, begin_work(engine):
-        _link_origin(origin, target, work)
-        report = _write(Path(dataset), work, settings, recipe, engine, progress, propose)
+        link_build(origin, work)
+        for name, place in ((REPLIES, target), ("pictures.sqlite", origin)):
+            if (place / name).is_file() and not (work / name).exists():
+                shutil.copyfile(place / name, work / name)  # not linked: a database changes in place
+        report = _write(Path(dataset), work, settings, recipe, engine, progress, open_models)
         derived = _derive_manifest(manifest, report, settings, recipe, parent)
         if report.new:
             write_manifest(work, derived)
@@ -201,7 +180,7 @@ def redraw(
     return report
 
 
-def _check_settings(settings: RedrawSettings, origin: Path, propose: Propose | None) -> None:
+def _check_settings(settings: RedrawSettings, origin: Path, open_models: OpenModels | None) -> None:
     for name in settings.shares:
         if name not in (known := (DEFAULT, *strategies)):
             raise make_unknown_error("strategy", name, known)
@@ -210,26 +189,13 @@ def _check_settings(settings: RedrawSettings, origin: Path, propose: Propose | N
     total = sum(settings.shares.values())
     if min(settings.shares.values(), default=0) <= 0 or abs(total - 1) > 1e-6:
         raise ConfigError(f"--mix: found shares {dict(settings.shares)}; expected shares above 0 that sum to 1.")
-    if "llm" in settings.shares and propose is None:
+    if "llm" in settings.shares and open_models is None:
         raise ConfigError("strategy llm: found no model; expected --model, such as --model deepseek:deepseek-flash.")
     if not (origin / "facts").is_dir() or not (origin / "media").is_dir():
         raise dataset_error(
             origin, "no facts/ and media/", "those of the build, which hold all candidates",
             "Name the build that it was made from with --build.",
         )  # fmt: skip
-
-
-def _link_origin(origin: Path, target: Path, work: Path) -> None:
-    """Show the files of the build in the new folder, with what an earlier run of the same target left."""
-    for name in ("facts", "rejects"):  # of an earlier run, whose build may have had other scenes
-        shutil.rmtree(work / name, ignore_errors=True)
-    link_build(origin, work)
-    replies = target / REPLIES
-    if replies.is_file() and not (work / REPLIES).exists():
-        shutil.copyfile(replies, work / REPLIES)  # what an earlier run was answered is not asked again
-    cache = origin / "pictures.sqlite"
-    if cache.is_file() and not (work / cache.name).exists():
-        shutil.copyfile(cache, work / cache.name)  # a database changes in place
 
 
 def _write(
@@ -239,29 +205,24 @@ def _write(
     recipe: Recipe,
     engine: Engine,
     progress: Progress,
-    propose: Propose | None,
+    open_models: OpenModels | None,
 ) -> RedrawReport:
     rows = list(iterate_rows(load(dataset).paths, partial(list_light_columns, names=ITEMS.schema.names), 512))
     places = _list_groups(rows, settings)
     strategy = _assign_strategies([rows[members[0]] for members in places.values()], settings)
     plans = _list_plans(rows, places, work, recipe)
+    words: dict[str, Any] = {}
     by_model = [plan for plan in plans if strategy[plan.group_id] == "llm"]
-    proposals = propose(by_model, recipe, work, progress) if propose is not None and by_model else ProposedOptions()
-    plans = [
-        replace(
-            plan,
-            proposed=proposals.values.get(plan.group_id, ()),
-            rejection_reason=plan.rejection_reason or proposals.refused.get(plan.group_id, ""),
-        )
-        for plan in plans
-    ]
+    if open_models is not None and by_model:
+        by_model, words = name_values(by_model, work, recipe, open_models, settings.seed, progress)
+        plans = [*by_model, *(plan for plan in plans if strategy[plan.group_id] != "llm")]
     ways = {
-        name: replace(QuestionSettings.of(recipe), strategy=name, distractor_seed=settings.seed)
+        name: recipe.model_copy(update={"strategy": name, "distractor_seed": settings.seed})
         for name in sorted(set(strategy.values()))
     }
     asked: list[QuestionPlan] = []
     for name, way in ways.items():
-        asked += _ask([plan for plan in plans if strategy[plan.group_id] == name], work, recipe, way, engine, progress)
+        asked += _ask([plan for plan in plans if strategy[plan.group_id] == name], work, way, engine, progress)
     asked = _refuse_shared_sets(asked, rows, places, settings)
     reasons = {plan.group_id: plan.rejection_reason for plan in asked if plan.rejection_reason}
     gone = {k for name in reasons for k in places[name]} if settings.refused == "drop" else set()
@@ -278,15 +239,25 @@ def _write(
             for k in places[plan.group_id]
         ]
         told = partial(progress, "pictures")
-        written = map_plans(write_job, [plan for _, plan in members], work, recipe, way, engine, told, few=FEW)
+        written = map_plans(write_job, [plan for _, plan in members], work, way, engine, told, few=FEW)
         for (k, plan), (row,) in zip(members, written, strict=True):
             new[k] = _keep_words(row, plan.reworded.get(k, rows[k]))
     after = [new.get(k, row) for k, row in enumerate(rows) if k not in gone]
     if gone:
         after = [{**row, "index": place} for place, row in enumerate(after)]
     write_item_rows(work / "items", _count(after, progress), MediaStore(work / "media"))
-    report = _report_on(plans, strategy, places, reasons, new, after, proposals)
+    report = _report_on(plans, strategy, places, reasons, new, after)
     report.passed = len(rows) - sum(map(len, places.values()))
+    if words:
+        named = Counter(plan.task for plan in by_model)
+        survived = Counter(plan.task for plan in by_model if plan.group_id not in reasons)
+        refused = Counter(reasons[plan.group_id] for plan in by_model if plan.group_id in reasons)
+        report.words = words | {
+            "questions": named.total(),
+            "survived": survived.total(),
+            "refused": dict(sorted(refused.items())),
+            "per_task": {task: {"questions": n, "survived": survived[task]} for task, n in sorted(named.items())},
+        }
     return report
 
 
@@ -330,12 +301,13 @@ def _list_plans(
     """The question of each group, with its rows whose words a model gave; rejected where the facts do not have it."""
     firsts = [rows[members[0]] for members in places.values()]
     paths = {shard_path(work, "facts", row["source"], row["scene_id"]) for row in firsts}
-    by_name = {task.name: task for task in list_tasks(recipe) if any(row["task"] == task.name for row in firsts)}
+    wanted = {row["task"] for row in firsts}
+    asked = [task for task in list_tasks(recipe) if task.name in wanted]
     known = {
         plan.group_id: plan
         for path in sorted(paths)
         if path.is_file()
-        for plan in read_plans(path, list(by_name.values()), recipe)
+        for plan in read_plans(path, asked, recipe)
         if plan.question_type == CHOICE and plan.group_id in places
     }
     plans = []
@@ -344,21 +316,17 @@ def _list_plans(
         if plan is None:
             plans.append(replace(_plan_stored(rows[members[0]]), rejection_reason="no_fact"))
             continue
-        turned = any(_read_stored_side(rows[k]) for k in members)
+        kind = plan.counterpart_kind if any(_plan_stored(rows[k]).side for k in members) else ""
         reworded = {k: rows[k] for k in members if ITEM_MARK in rows[k]["template_id"]}
-        kind = by_name[plan.task].counterpart_kind if turned else ""
         plans.append(replace(plan, rejection_reason="", counterpart_kind=kind, reworded=reworded))
     return plans
 
 
-def _plan_stored(row: Row, side: str = "") -> QuestionPlan:
+def _plan_stored(row: Row) -> QuestionPlan:
     """The plan of a row without its fact."""
     where = (row["task"], row["source"], row["split"], row["scene_id"], row["group_id"])
+    side = str(from_json(row["evidence"]).get("side", ""))
     return QuestionPlan(*where, CHOICE, places=len(row["options"]), side=side)
-
-
-def _read_stored_side(row: Row) -> str:
-    return str(from_json(row["evidence"]).get("side", ""))
 
 
 def deal_row_letters(rows: Mapping[int, Row], seed: int) -> dict[int, int]:
@@ -367,14 +335,14 @@ def deal_row_letters(rows: Mapping[int, Row], seed: int) -> dict[int, int]:
     rows: any rows by their places.
     """
     choices = {k: row for k, row in rows.items() if row["question_type"] == CHOICE}
-    plans = deal_letters([_plan_stored(row, _read_stored_side(row)) for row in choices.values()], seed)
+    plans = deal_letters(list(map(_plan_stored, choices.values())), seed)
     return {k: plan.letter for k, plan in zip(choices, plans, strict=True) if plan.letter is not None}
 
 
 def _plan_row(plan: QuestionPlan, row: Row, letter: int, recipe: Recipe) -> QuestionPlan:
     """The question as this row asks it."""
     difficulty = "stress" if recipe.margins == "recorded" else row["difficulty"]
-    side, paired = _read_stored_side(row), bool(row["pair_id"])
+    side, paired = _plan_stored(row).side, bool(row["pair_id"])
     return replace(plan, letter=letter, side=side, paired=paired, difficulty=difficulty)
 
 
@@ -385,56 +353,54 @@ def _ask(
     plans: Sequence[QuestionPlan],
     work: Path,
     recipe: Recipe,
-    settings: QuestionSettings,
     engine: Engine,
     progress: Progress,
 ) -> list[QuestionPlan]:
     """The questions, each with the draw of its options, or with the reason why it has none. Draws keep the balance
     among them; those of the build are taken where its seed and strategy are wanted again."""
     able = [plan for plan in plans if not plan.rejection_reason]
-    known = read_questions(work, settings.choosing)
+    known = read_questions(work, recipe.choosing)
     if known is None:
-        drawn = choose_draws(able, work, recipe, settings, engine)
+        drawn = choose_draws(able, work, recipe, engine)
     else:
         draws = {plan.group_id: plan.draw for plan, _ in known if plan.question_type == CHOICE}
         drawn = [replace(plan, draw=draws.get(plan.group_id, 0)) for plan in able]
     drawn = [replace(plan, rejection_reason="") for plan in drawn]  # what upsets the balance is better than what stands
     told = partial(progress, "options")
-    asked = map_plans(_ask_job, drawn, work, recipe, settings, engine, told, few=FEW)
+    asked = map_plans(_ask_job, drawn, work, recipe, engine, told, few=FEW)
     return [*asked, *(plan for plan in plans if plan.rejection_reason)]
 
 
 def _ask_job(job: FactsJob) -> list[QuestionPlan]:
-    facts, by_name = job.read_facts(), name_tasks(job.recipe)
-    return [ask_anew(facts[plan.row], plan, by_name[plan.task], job.settings) for plan in job.plans]
+    return [ask_anew(*question) for question in job.list_questions()]
 
 
-def ask_anew(fact: Fact, plan: QuestionPlan, task: Task, settings: QuestionSettings) -> QuestionPlan:
+def ask_anew(fact: Fact, plan: QuestionPlan, task: Task, recipe: Recipe) -> QuestionPlan:
     """The question with the first draw that may be asked from all sides that its rows ask from, or with the reason why
     the last one may not."""
     found = plan
     # What a model named is drawn from once: another draw would prefer the rank that passes.
-    others = range(ATTEMPTS if settings.strategy != "llm" else 0)
+    others = range(ATTEMPTS if recipe.strategy != "llm" else 0)
     for number in dict.fromkeys((plan.draw, *others)):
-        found = check_plan(fact, replace(plan, draw=number), task, settings)
+        found = check_plan(fact, replace(plan, draw=number), task, recipe)
         if plan.counterpart_kind and not found.counterpart_kind:
             found = replace(found, rejection_reason="no_partner")
         if not found.rejection_reason:
             try:
-                words = {k: _fill_own_words(row, fact, found, task, settings) for k, row in plan.reworded.items()}
+                words = {k: _fill_own_words(row, fact, found, task, recipe) for k, row in plan.reworded.items()}
                 return replace(found, reworded=words)
             except QuestionRejectedError as error:
                 return replace(found, rejection_reason=error.reason)
     return found
 
 
-def _fill_own_words(row: Row, fact: Fact, plan: QuestionPlan, task: Task, settings: QuestionSettings) -> Row:
+def _fill_own_words(row: Row, fact: Fact, plan: QuestionPlan, task: Task, recipe: Recipe) -> Row:
     """The row with the wording that a model gave it, in which the values of the new options stand."""
     item = read_item(row)
-    there, options = ask_as_planned(fact, replace(plan, side=read_side(item)), task, settings)
+    there, options = ask_as_planned(fact, replace(plan, side=read_side(item)), task, recipe)
     before = rebuild_fact(item)
     old, new = (
-        task.choice(asked, shown, presentation_rng(settings.seed, plan.group_id, CHOICE)).slots
+        task.choice(asked, shown, presentation_rng(recipe.seed, plan.group_id, CHOICE)).slots
         for asked, shown in ((before, OptionSet(before.candidates, before.truth, item.strategy)), (there, options))
         if shown is not None
     )
@@ -443,12 +409,7 @@ def _fill_own_words(row: Row, fact: Fact, plan: QuestionPlan, task: Task, settin
 
 
 def exchange_values(item: Item, before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, str]:
-    """Question and context of a row with its own wording, with other values.
-
-    Args:
-        item: the row.
-        before: slots of its options.
-        after: slots of the new ones.
+    """Question and context of a row with its own wording, with the slots of other options in place of those before.
 
     Raises:
         QuestionRejectedError: the texts do not hold each old value to the letter and once.
@@ -494,8 +455,11 @@ def _refuse_shared_sets(
     keep them for themselves, so a new set of the same content goes, until all differ."""
     plans, refused = refuse_shared_sets(plans), -1
     while settings.refused == "keep" and refused < (refused := sum(bool(plan.rejection_reason) for plan in plans)):
-        kept = (plan for plan in plans if plan.rejection_reason)
-        theirs = {digest for plan in kept for k in places[plan.group_id] for digest in _digest_stored(rows[k])}
+        kept = (rows[k] for plan in plans if plan.rejection_reason for k in places[plan.group_id])
+        theirs = {
+            digest_values([option.value for option in RowEvidence.of_row(row).options], tasks[row["task"]])
+            for row in kept
+        }
         plans = [
             plan
             if plan.rejection_reason or theirs.isdisjoint(plan.option_digests)
@@ -503,10 +467,6 @@ def _refuse_shared_sets(
             for plan in plans
         ]
     return plans
-
-
-def _digest_stored(row: Row) -> Iterable[str]:
-    yield digest_values([option.value for option in RowEvidence.of_row(row).options], tasks[row["task"]])
 
 
 # --- what came of it ------------------------------------------------------------------------------------------------
@@ -519,10 +479,9 @@ def _report_on(
     reasons: Mapping[str, str],
     new_rows: Mapping[int, Row],
     rows: Sequence[Row],
-    proposals: ProposedOptions,
 ) -> RedrawReport:
     """Count what came of the questions that were asked anew, and what the rows are now."""
-    report = RedrawReport(total=len(rows), fingerprint=rows_fingerprint(rows), words=dict(proposals.report))
+    report = RedrawReport(total=len(rows), counts=count_rows(rows))
     new: Counter[str] = Counter()
     kept: Counter[str] = Counter()
     for plan in plans:
@@ -532,28 +491,8 @@ def _report_on(
         else:
             new[f"{plan.task}/{new_rows[members[0]]['strategy']}"] += len(members)
     report.new, report.kept = dict(sorted(new.items())), dict(sorted(kept.items()))
-    if report.words:
-        report.words |= _count_survivors([plan for plan in plans if strategy[plan.group_id] == "llm"], reasons)
-    choices = (row for row in rows if row["question_type"] == CHOICE)
-    report.letters = count_letters(
-        (f"{row['task']}/{row['source']}", len(row["options"]), ALPHABET.index(row["answer"])) for row in choices
-    )
     report.headline = not any(row["strategy"] == "llm" or row["difficulty"] == "stress" for row in rows)
-    report.items = dict(sorted(Counter(f"{r['task']}/{r['question_type']}/{r['source']}" for r in rows).items()))
     return report
-
-
-def _count_survivors(named: Sequence[QuestionPlan], reasons: Mapping[str, str]) -> dict[str, Any]:
-    """How the questions fared whose options a model was to name."""
-    asked = Counter(plan.task for plan in named)
-    survived = Counter(plan.task for plan in named if plan.group_id not in reasons)
-    refused = Counter(reasons[plan.group_id] for plan in named if plan.group_id in reasons)
-    return {
-        "questions": len(named),
-        "survived": survived.total(),
-        "refused": dict(sorted(refused.items())),
-        "per_task": {task: {"questions": n, "survived": survived[task]} for task, n in sorted(asked.items())},
-    }
 
 
 def _derive_manifest(
@@ -574,16 +513,10 @@ def _derive_manifest(
         "tasks": list(settings.tasks),
         "margins": recipe.margins,
         "refused": settings.refused,
-        "new": report.new,
-        "kept": report.kept,
-        "passed": report.passed,
-        "headline": report.headline,
         "code": code_version(),
-        "words": report.words,
+        **{name: getattr(report, name) for name in ("new", "kept", "passed", "headline", "words")},
     }
-    manifest["fingerprint"] = report.fingerprint
-    manifest["counts"] = {**manifest.get("counts", {}), "items": report.total}
-    manifest["items"], manifest["letters"] = report.items, report.letters
+    manifest |= report.counts | {"counts": {**manifest.get("counts", {}), "items": report.total}}
     if settings.refused == "drop" or recipe.margins == "recorded":
         for outdated in ("difficulty", "pairs"):
             manifest.pop(outdated, None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
@@ -54,12 +53,7 @@ class ItemRewordReport:
         """For a program."""
         return {
             "out": str(self.out),
-            "fingerprint": self.fingerprint,
-            "rows": self.rows,
-            "new": self.new,
-            "unasked": self.unasked,
-            "language": self.language,
-            "stopped": self.stopped,
+            **{name: getattr(self, name) for name in ("fingerprint", "rows", "new", "unasked", "language", "stopped")},
             "total": self.total.as_json(),
             "cells": {name: counts.as_json() for name, counts in sorted(self.cells.items())},
         }
@@ -124,8 +118,6 @@ def reword_items(
                 report.new += 1
     report.fingerprint = dataset_fingerprint(rows)
     with fill_beside(target) as work:
-        for name in ("facts", "rejects", "media"):  # of an earlier run
-            shutil.rmtree(work / name, ignore_errors=True)
         link_build(folder, work)
         write_items(work / "items", rows, MediaStore(work / "media"))
         judge = asker.judge.model if asker.judge is not None else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
@@ -9,16 +10,30 @@ from typing import Any, Protocol
 import numpy as np
 
 from vgbench_gen.core.rng import hash_stably, rng_for
-from vgbench_gen.core.types import Distractor, Fact, Item
+from vgbench_gen.core.types import ALPHABET, Distractor, Item
 from vgbench_gen.distractors.factorial import list_wrong_parts
-from vgbench_gen.pipeline.question import AnswerableText, MadeQuestion, QuestionSettings
+from vgbench_gen.pipeline.plan import count_letters
+from vgbench_gen.pipeline.question import AnswerableText, MadeQuestion
+from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.store.schema import SCHEMA_VERSION
-from vgbench_gen.tasks.presentation import Claim
+from vgbench_gen.store.provenance import rows_fingerprint
+from vgbench_gen.store.schema import SCHEMA_VERSION, Row
 from vgbench_gen.tasks.row_evidence import CandidateRecord, ClaimRecord, NoiseRecord, RowEvidence
 from vgbench_gen.text.bank import ITEM_MARK
 
 BENCHMARK = "VGBench"
+
+
+def count_rows(rows: Sequence[Row]) -> dict[str, Any]:
+    """What a manifest says of the rows of a dataset: the "fingerprint", how many "items" there are per
+    "task/form/source", and how often each of the "letters" is the answer per "task/source"."""
+    cells = Counter(f"{row['task']}/{row['question_type']}/{row['source']}" for row in rows)
+    letters = count_letters(
+        (f"{row['task']}/{row['source']}", len(row["options"]), ALPHABET.index(row["answer"]))
+        for row in rows
+        if row["question_type"] == "multi-choice" and row["answer"] in tuple(ALPHABET)
+    )
+    return {"fingerprint": rows_fingerprint(rows), "items": dict(sorted(cells.items())), "letters": letters}
 
 
 class PictureNamer(Protocol):
@@ -28,41 +43,33 @@ class PictureNamer(Protocol):
         """The name of the picture's file in the media store."""
 
 
-def question_rows(
-    made: MadeQuestion, settings: QuestionSettings, pictures: PictureNamer, *, with_noise: bool = True
-) -> list[Item]:
-    """The rows of a question: one, or two twins for a judgment.
-
-    Args:
-        made: the question.
-        settings: under which it was made.
-        pictures: draws and names what is shown.
-        with_noise: whether the rows tell the result of the noise test.
-    """
+def question_rows(made: MadeQuestion, recipe: Recipe, pictures: PictureNamer, *, with_noise: bool = True) -> list[Item]:
+    """The rows of a question: one, or two twins for a judgment; with the result of its noise test where wanted."""
     texts = list(made.texts)
     # Neither half always comes first: a reader of rows in order would learn the rule.
-    if len(texts) > 1 and rng_for(settings.seed, "twin_order", made.plan.group_id).random() < 0.5:
+    if len(texts) > 1 and rng_for(recipe.seed, "twin_order", made.plan.group_id).random() < 0.5:
         texts.reverse()
     noise = made.measure_noise() if with_noise else None
-    return [_row(made, text, settings, pictures, noise) for text in texts]
+    return [_row(made, text, recipe, pictures, noise) for text in texts]
 
 
 def _row(
     made: MadeQuestion,
     text: AnswerableText,
-    settings: QuestionSettings,
+    recipe: Recipe,
     pictures: PictureNamer,
     noise: NoiseRecord | None,
 ) -> Item:
     plan, fact, task = made.plan, made.fact, made.task
     form, truth = plan.question_type, fact.truth_candidate
-    strategy, seed = (made.options.strategy, settings.distractor_seed) if made.options is not None else ("", 0)
+    strategy, seed = (made.options.strategy, recipe.distractor_seed) if made.options is not None else ("", 0)
     identity = _identity(made, text, strategy, seed)
     polarity = "" if text.claim is None else "true" if text is made.texts[0] else "false"
     images = tuple(pictures.name(picture) for picture in made.pictures)
-    frame_ids = frames_shown(fact, made.pictures)
+    frame_of = {name: frame_id for frame_id, name in fact.pictures.items()}
+    frame_ids = tuple(dict.fromkeys(frame_of[picture.base] for picture in made.pictures))  # in the order of first use
     return Item(
-        id=_item_id(identity, polarity),
+        id=hash_stably("item", *identity, polarity, size=12),
         index=-1,
         group_id=plan.group_id,
         twin_id=hash_stably("twin", *identity, size=12) if polarity else "",
@@ -115,24 +122,22 @@ def _make_evidence(made: MadeQuestion, text: AnswerableText, frame_ids: Sequence
         truth=truth,
         second_value=np.asarray(fact.second_value),
         margin=fact.margin,
-        **({"options": [truth]} | _show_evidence(made, frame_ids)),
+        options=[truth] if made.options is None else list(map(CandidateRecord.make, made.options.options)),
+        pictures=[picture.to_json() for picture in made.pictures],
+        cameras={frame_id: fact.cameras[frame_id] for frame_id in frame_ids},
+        bases={frame_id: fact.pictures[frame_id] for frame_id in frame_ids},
     )
-    if text.claim is None or text.other_claim is None:
+    if text.claim is None:
         return evidence
+    holds = text is made.texts[0]
+    claim = ClaimRecord.make(text.claim.get_candidate(fact), holds=holds, separation=text.claim.separation)
     # The noise test weighs both claims, and each row must be able to repeat it.
-    claim = _make_claim_record(text.claim, text is made.texts[0], fact)
-    return evidence.with_fields(claim=claim, twin_value=text.other_claim.value)
+    (twin,) = (other.claim for other in made.texts if other is not text and other.claim is not None)
+    return evidence.with_fields(claim=claim, twin_value=twin.value)
 
 
 def row_with_words(item: Item, question: str, context: str, model: str, language: str) -> Item:
-    """A finished row in other text. It is another question then, so its ids are others; its group stays.
-
-    Args:
-        item: the row as it was.
-        question, context: the new text.
-        model: who worded them.
-        language: that they are in.
-    """
+    """A finished row in the words of a model. It is another question then, so its ids are others; its group stays."""
     return replace(
         item,
         id=hash_stably("reworded", item.id, model, language, question, context, size=12),
@@ -145,19 +150,6 @@ def row_with_words(item: Item, question: str, context: str, model: str, language
     )
 
 
-def _show_evidence(made: MadeQuestion, frame_ids: Sequence[str]) -> dict[str, Any]:
-    """The fields of a row's evidence that depend on its options."""
-    fact = made.fact
-    found: dict[str, Any] = {
-        "pictures": [picture.to_json() for picture in made.pictures],
-        "cameras": {frame_id: fact.cameras[frame_id] for frame_id in frame_ids},
-        "bases": {frame_id: fact.pictures[frame_id] for frame_id in frame_ids},
-    }
-    if made.options is not None:
-        found["options"] = [CandidateRecord.make(option) for option in made.options.options]
-    return found
-
-
 def _identity(made: MadeQuestion, text: AnswerableText, strategy: str, seed: int) -> tuple[str, ...]:
     """What makes a question another one, as names to hash: truth, form, words, wrong options, side."""
     plan = made.plan
@@ -166,11 +158,6 @@ def _identity(made: MadeQuestion, text: AnswerableText, strategy: str, seed: int
         worded_by = hash_stably("reworded", worded_by, text.question, text.context)
     identity = (plan.group_id, plan.question_type, worded_by, strategy, str(seed), *text.options)
     return (*identity, plan.side) if plan.side else identity
-
-
-def _item_id(identity: Sequence[str], polarity: str = "") -> str:
-    """Id of the row with this identity; polarity: "true" or "false" for the halves of a judgment, else ""."""
-    return hash_stably("item", *identity, polarity, size=12)
 
 
 def _list_distractors(made: MadeQuestion) -> tuple[Distractor, ...]:
@@ -184,13 +171,3 @@ def _list_distractors(made: MadeQuestion) -> tuple[Distractor, ...]:
         for place, (option, separation) in enumerate(zip(options.options, apart, strict=True))
         if place != options.truth
     )
-
-
-def frames_shown(fact: Fact, pictures: Sequence[Picture]) -> tuple[str, ...]:
-    """Frames whose images the pictures are made from, in order of first use."""
-    frame_of = {name: frame_id for frame_id, name in fact.pictures.items()}
-    return tuple(dict.fromkeys(frame_of[picture.base] for picture in pictures))
-
-
-def _make_claim_record(claim: Claim, holds: bool, fact: Fact) -> ClaimRecord:
-    return ClaimRecord.make(claim.get_candidate(fact), holds=holds, separation=claim.separation)

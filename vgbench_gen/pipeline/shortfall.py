@@ -40,8 +40,8 @@ class QuotasNotMet(VGBenchError):
     """The facts at hand cannot fill the recipe. Nothing was composed; what was measured is kept.
 
     Args:
-        missing: items that are lacking in all. total: items that the recipe asks for. shortfalls: which totals are not
-            met. advice: what would help, a line per task, source or split that is short.
+        missing, total: items that are lacking in all, and items that the recipe asks for.
+        advice: what would help, a line per task, source or split that is short.
     """
 
     def __init__(self, missing: int, total: int, shortfalls: Sequence[Shortfall], advice: Sequence[str]) -> None:
@@ -89,8 +89,6 @@ def give_advice(
         short: the totals that are not met, in the order of `find_shortfalls`.
         plan: the best plan there is.
         plans: all facts in all of their forms.
-        reports: of the scenes that were measured.
-        recipe: what was wanted.
     """
     lines = []
     for (kind, name), members in itertools.groupby(short, key=lambda s: (s.kind, s.name)):
@@ -106,11 +104,6 @@ def give_advice(
             have = {(p.source, p.scene_id) for p in plans if name == (p.source if kind == "source" else p.split)}
             lines.append(f"{kind} {name}: {lacking}. {_format_scene_count(len(have))} of it gave facts; add scenes.")
     return lines
-
-
-def count_missing_items(plan: Plan) -> int:
-    """Items that the totals ask for beyond the plan."""
-    return plan.targets.total - sum(ITEMS[entry.question_type] for entry in plan.chosen)
 
 
 def _advise_on_task(

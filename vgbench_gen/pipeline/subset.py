@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from vgbench_gen.core.types import ALPHABET, Item
-from vgbench_gen.pipeline.plan import count_letters
+from vgbench_gen.core.types import Item
+from vgbench_gen.pipeline.rows import count_rows
 from vgbench_gen.store.dataset import Dataset
 from vgbench_gen.store.files import check_name, dataset_error
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.provenance import MANIFEST, dataset_fingerprint, read_manifest, write_manifest
+from vgbench_gen.store.schema import make_item_row
 from vgbench_gen.store.shards import iterate_rows, write_items
 
 HARD = "hard"  # the record of a vote: what `write_subset` is called with by `vgbench vote`
@@ -93,15 +94,10 @@ def write_subset(
     write_items(out / "items", kept, _Embedded(items, kept))
     folder = next((f for f in (source, source.parent) if (f / MANIFEST).is_file()), None)
     manifest: dict[str, Any] = dict(read_manifest(folder)) if folder else {}
-    choices = (item for item in kept if item.question_type == "multi-choice" and item.answer in tuple(ALPHABET))
     came_from = manifest.get("fingerprint") or dataset_fingerprint(items)
     for outdated in _OUTDATED:
         manifest.pop(outdated, None)
     manifest[name] = {"from": came_from, **({"without_partner": len(apart)} if apart else {}), **record}
-    manifest["fingerprint"] = dataset_fingerprint(kept)
+    manifest |= count_rows(list(map(make_item_row, kept)))
     manifest["counts"] = {**manifest.get("counts", {}), "items": len(kept)}
-    manifest["items"] = dict(sorted(Counter(f"{i.task}/{i.question_type}/{i.source}" for i in kept).items()))
-    manifest["letters"] = count_letters(
-        (f"{item.task}/{item.source}", len(item.options), ALPHABET.index(item.answer)) for item in choices
-    )
     write_manifest(out, manifest)

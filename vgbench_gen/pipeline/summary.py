@@ -48,9 +48,10 @@ def cell_lines(report: BuildReport, names: tuple[str, ...] = (), width: int = WI
 def total_lines(report: BuildReport, names: tuple[str, ...] = (), width: int = WIDTH) -> list[str]:
     """One row per task: facts, items per question type, and the commonest reason why drafts were rejected."""
     rejects, rows, totals = count_reasons(report.scenes), [], Counter[str]()
+    sources = {scene.dataset for scene in report.scenes}
     for task in names or tuple(tasks.names()):
         counts = {
-            form: sum(report.composed.items.get(f"{task}/{form}/{source}", 0) for source in _list_sources(report))
+            form: sum(report.composed.items.get(f"{task}/{form}/{source}", 0) for source in sources)
             for form in tasks[task].formats
         }
         totals.update(counts)
@@ -74,10 +75,6 @@ def note_lines(report: BuildReport, recipe: Recipe) -> list[str]:
     ]
 
 
-def _list_sources(report: BuildReport) -> list[str]:
-    return sorted({scene.dataset for scene in report.scenes})
-
-
 def _list_unasked(report: BuildReport, task: str, source: str) -> str:
     """The commonest reasons for which facts could not be asked in some type, such as "not asked as judgment: …"."""
     told = []
@@ -97,19 +94,14 @@ def _name_commonest(reasons: Counter[str]) -> str:
     return ", ".join(f"{reason} {count}" for reason, count in reasons.most_common(2))
 
 
-def _wording_lines(report: BuildReport) -> list[str]:
-    note = report.composed.wording
-    if not note:
-        return []
-    line = f"wording {note['phrasings']} wordings from {note['bank']} ({note['use']}, {note['language']})"
-    if note["stale"]:
-        line += f"; left out, because their templates changed: {', '.join(note['stale'])}"
-    return [line]
-
-
 def plan_lines(report: BuildReport, recipe: Recipe) -> list[str]:
     """What is short of the recipe's totals and would help; and where difficulty is off its shares."""
-    lines = [*_wording_lines(report), *(f"short   {line}" for line in report.composed.advice)]
+    lines = []
+    if note := report.composed.wording:
+        stale = f"; left out, because their templates changed: {', '.join(note['stale'])}" if note["stale"] else ""
+        used = f"({note['use']}, {note['language']})"
+        lines.append(f"wording {note['phrasings']} wordings from {note['bank']} {used}{stale}")
+    lines += [f"short   {line}" for line in report.composed.advice]
     if recipe.difficulty is None:
         return lines
     for cell, counts in report.composed.difficulty.items():
