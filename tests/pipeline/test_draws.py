@@ -95,7 +95,10 @@ def test_the_choice_sees_the_numbers_of_answers_that_are_several(
         assert sets.values is not None
         assert sets.values.shape == (*sets.text.shape[:2], 2)
         assert np.array_equal(sets.values[:, 0], np.broadcast_to(truth, (len(sets.text), 2)))
-    assert all(sets.values is None for name, sets in seen.items() if plans[name].task == "relative_depth")
+    assert all(sets.values is None for name, sets in seen.items() if plans[name].task == "metric_depth")
+    regions = [sets.values for name, sets in seen.items() if plans[name].task == "relative_depth"]
+    assert regions
+    assert all(values is not None and values.shape[2] == 4 for values in regions)  # what is drawn, as depths are unseen
 
 
 def test_a_build_keeps_every_question_with_its_outcome(reference: tuple[Path, dict[str, str]]) -> None:

@@ -200,7 +200,8 @@ def test_cues_are_where_regions_lie_in_the_image(facts: list[Fact]) -> None:
     width, height = camera.size
     for option, cues in zip(fact.candidates, TASK.read_text_cues(fact, fact.candidates), strict=True):
         x1, y1, x2, y2 = option.show["rect"]
-        across, down, aside, off, log_area, log_aspect = cues
+        across, down, aside, off, log_area, log_aspect, far = cues
+        assert far * np.hypot(width, height) == pytest.approx(np.sqrt(x1**2 + y1**2 + x2**2 + y2**2))
         assert (across * width, down * height) == pytest.approx(((x1 + x2 + 1 - width) / 2, (y1 + y2 + 1 - height) / 2))
         assert (aside, off * np.hypot(width, height)) == pytest.approx(
             (abs(across), np.hypot(across * width, down * height))
@@ -208,6 +209,8 @@ def test_cues_are_where_regions_lie_in_the_image(facts: list[Fact]) -> None:
         assert np.exp([log_area, log_aspect]) == pytest.approx(
             [(x2 - x1 + 1) * (y2 - y1 + 1), (x2 - x1 + 1) / (y2 - y1 + 1)]
         )
+    rects = [option.show["rect"] for option in fact.candidates]
+    assert TASK.list_numbers(fact.candidates).tolist() == rects  # by which regions are seen to be near each other
 
 
 def test_what_rules_look_at_is_how_bright_the_pixels_of_a_region_are(facts: list[Fact]) -> None:

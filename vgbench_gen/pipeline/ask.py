@@ -114,8 +114,8 @@ def _describe(fact: Fact, plan: QuestionPlan, task: Task, recipe: Recipe) -> tup
         np.asarray(cues, dtype=np.float32)[members]
         for cues in (task.read_text_cues(fact, options), task.read_image_cues(fact, options))
     )
-    several = fact.truth_candidate.value.size > 1
-    values = np.array([option.value.ravel() for option in options], dtype=np.float32)[members] if several else None
+    numbers = task.list_numbers(options).astype(np.float32)
+    values = numbers[members] if numbers.shape[1] > 1 else None
     name = f"{plan.group_id}/{plan.question_type}"
     return np.array(list(drawn)), CandidateSets(f"{plan.source}/{plan.scene_id}", name, text, looks, values)
 

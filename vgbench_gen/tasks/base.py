@@ -254,6 +254,10 @@ class Task(NoiseTest, Proposals, abc.ABC):
         """Nothing, as an answer has no parts that can be combined unless a task says so."""
         return iter(())
 
+    def list_numbers(self, options: Sequence[Candidate]) -> FloatArray:
+        """(n, d) the numbers of each option, by which a reader sees how far options are from each other."""
+        return np.array([option.value.ravel() for option in options])
+
     def read_text_cues(self, fact: Fact, options: Sequence[Candidate]) -> FloatArray:
         """(n, d) what a reader of the text alone can know of each option beside the question.
 

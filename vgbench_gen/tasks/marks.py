@@ -259,16 +259,22 @@ class MarksTask(EvidenceTask):
         decoys = sets[int(rng.integers(len(sets)))]
         return leave_out([fact.truth_candidate, *(fact.candidates[k] for k in decoys)], 0, count, rng)
 
+    def list_numbers(self, options: Sequence[Candidate]) -> FloatArray:
+        """(n, 4) the rectangles, pixels: values are not printed."""
+        return np.array([np.ravel(option.show["rect"]) for option in options], dtype=np.float64)
+
     def read_text_cues(self, fact: Fact, options: Sequence[Candidate]) -> FloatArray:
-        """(n, 6) where each place lies in the image and how large it is: the middle from the image's middle, its
-        distance from there, area and shape. Lengths over the sides or the diagonal of the image."""
+        """(n, 7) where each place lies in the image and how large it is: the middle from the image's middle, its
+        distance from there, area and shape, and how far it is from the top-left corner. Lengths over the sides or the
+        diagonal of the image."""
         camera = fact.cameras[fact.frame_ids[0]]
         size = np.array([camera["width"], camera["height"]], dtype=np.float64)
         rects = np.array([option.show["rect"] for option in options], dtype=np.float64).reshape(-1, 2, 2)
         middle_px, sides_px = rects.mean(axis=1) - (size - 1) / 2, rects[:, 1] - rects[:, 0] + 1
         off = np.linalg.norm(middle_px, axis=1) / np.linalg.norm(size)
         shape = np.log([sides_px.prod(axis=1), sides_px[:, 0] / sides_px[:, 1]]).T
-        return np.column_stack([middle_px / size, np.abs(middle_px[:, 0]) / size[0], off, shape])
+        far = np.linalg.norm(rects.reshape(-1, 4), axis=1) / np.linalg.norm(size)
+        return np.column_stack([middle_px / size, np.abs(middle_px[:, 0]) / size[0], off, shape, far])
 
     def read_image_cues(self, fact: Fact, options: Sequence[Candidate]) -> FloatArray:
         """(n, 1) how bright each place is: in most rooms the nearest ones are bright."""
