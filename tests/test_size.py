@@ -23,7 +23,7 @@ MOST_LINES = {
     "distractors": (872, 700),
     "text": (1915, 1700),  # contexts of standard clauses
     "pipeline": (5058, 4600),  # facts shared out among the forms
-    "quality": (4935, 4300),  # the lead under noise
+    "quality": (4943, 4300),  # the lead under noise; several splits
     "samples": (7508, 7000),  # maps of a lens in bands; grain in bands
     "evaluation": (15101, 11000),
     "agent": (7499, 6300),

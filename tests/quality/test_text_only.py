@@ -15,7 +15,9 @@ from tests.quality.text_questions import (
     times_uniform,
 )
 from vgbench_gen.core.rng import rng_for
-from vgbench_gen.quality._learners import make_rows, predict_out_of_fold, score_credit, split_folds
+from vgbench_gen.core.types import FloatArray, IntArray
+from vgbench_gen.quality import text_only
+from vgbench_gen.quality._learners import LearnerRows, make_rows, predict_out_of_fold, score_credit, split_folds
 from vgbench_gen.quality.questions import Question, group_by_scene
 from vgbench_gen.quality.reading import read_claim
 from vgbench_gen.quality.text_only import audit_control, audit_text_only, join_claim_pairs
@@ -42,6 +44,19 @@ def _claims(pairs: int, factor: float, debris: bool = False) -> list[Question]:
                 )
             )
     return asked
+
+
+def test_the_figure_is_the_mean_over_splits_of_the_scenes(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, splits = choices(times_uniform(0.5), 200, 1), list[bytes]()
+
+    def believe(name: str, rows: LearnerRows, fold: IntArray, state: int) -> FloatArray:
+        """All right under the first split, all wrong under the others."""
+        splits.append(fold.tobytes())
+        return np.asarray(rows.right if fold.tobytes() == splits[0] else ~rows.right, dtype=np.float64)
+
+    monkeypatch.setattr(text_only, "predict_out_of_fold", believe)
+    assert audit_text_only(asked, 0)[0].value == pytest.approx(100 / text_only.SPLITS)
+    assert len(set(splits)) == text_only.SPLITS
 
 
 def test_the_published_camera_rule_is_broken() -> None:

@@ -19,7 +19,7 @@ from vgbench_gen.quality.description import Description, describe, name_around, 
 from vgbench_gen.quality.questions import Question
 
 FOLDS = 5
-TREES, SHARE = 60, 0.7  # of the forest, and of the lines that each tree sees
+TREES, SHARE = 40, 0.7  # of the forest, and of the lines that each tree sees
 _FEATURES = 1 / 3  # of the features, of which each split tries one threshold
 
 
