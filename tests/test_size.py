@@ -22,7 +22,7 @@ MOST_LINES = {
     "tasks": (11117, 8700),  # relative poses without a set are asked by claims
     "distractors": (872, 700),
     "text": (1915, 1700),  # contexts of standard clauses
-    "pipeline": (5058, 4600),  # facts shared out among the forms
+    "pipeline": (5060, 4600),  # facts shared out among the forms
     "quality": (4943, 4300),  # the lead under noise; several splits
     "samples": (7508, 7000),  # maps of a lens in bands; grain in bands
     "evaluation": (15101, 11000),

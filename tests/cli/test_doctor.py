@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from importlib import metadata
@@ -71,6 +72,19 @@ def test_memory_for_the_workers(monkeypatch: pytest.MonkeyPatch, free: float, ve
 def test_room_on_the_disks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: float, verdict: str) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=int(free)))
     assert doctor.check_room("disk", tmp_path, 10**9, "--out").verdict == verdict
+
+
+def test_storage_that_cannot_rename_folders_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As object stores that are mounted as folders."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(os, "rename", refuse)
+    monkeypatch.setattr(os, "replace", refuse)
+    check = doctor.check_storage(tmp_path)
+    assert (check.verdict, check.found) == ("FAIL", f"{tmp_path}: Operation not supported")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_build_that_runs_there_is_seen(tmp_path: Path) -> None:

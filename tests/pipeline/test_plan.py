@@ -258,6 +258,8 @@ def test_difficulty_is_the_tercile_of_the_lead_under_noise() -> None:
     assert [level[forms(n)[0].key] for n in range(9)] == ["hard"] * 3 + ["medium"] * 3 + ["easy"] * 3
     twice = [forms(1)[0], replace(forms(2)[0], question_type="multi-choice")]  # no form is compared with another
     assert set(grade_difficulty(twice, stress=False).values()) == {"hard"}
+    kinds = [replace(forms(1)[0], ask="nearest"), replace(forms(2)[0], ask="deepest")]  # nor a sub-kind
+    assert set(grade_difficulty(kinds, stress=False).values()) == {"hard"}
     assert not grade_difficulty([replace(forms(1)[0], rejection_reason="noise")], stress=False)
     assert set(grade_difficulty([forms(n)[0] for n in range(9)], stress=True).values()) == {"stress"}
     assert grade_difficulty([], stress=False) == {}

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from vgbench_gen.core.errors import DatasetError, VGBenchError
-from vgbench_gen.store.files import check_name
+from vgbench_gen.store.files import check_name, replace_folder, write_bytes
 from vgbench_gen.store.provenance import BuildLock, BuildLocked
 
 if TYPE_CHECKING:
@@ -86,12 +86,14 @@ def check_packages() -> Check:
 
 
 def check_storage(out: Path) -> Check:
-    """Whether the build folder can be made and locked, and no other build runs there."""
+    """Whether the file system of the build folder does what a build asks of it, and no other build runs there."""
     place = _find_existing(out)
     try:
         check_name(out)
         with tempfile.TemporaryDirectory(prefix=".vgbench-doctor-", dir=place) as folder, BuildLock(Path(folder)):
-            pass
+            for name in ("filled", "target"):
+                write_bytes(Path(folder) / name / "file", b"")
+            replace_folder(Path(folder) / "filled", Path(folder) / "target")
         if out.is_dir():
             with BuildLock(out):
                 pass
@@ -100,7 +102,7 @@ def check_storage(out: Path) -> Check:
     except (OSError, DatasetError) as error:
         reason = f"{place}: {error.strerror}" if isinstance(error, OSError) else str(error)
         return Check("storage", "FAIL", reason, "Give another folder, one that you may write to (--out).")
-    return Check("storage", "OK", f"{place}: writing and locking work")
+    return Check("storage", "OK", f"{place}: writing, renaming and locking work")
 
 
 def _check_scenes(recipe: str, scenes: Sequence[Path], out: Path, engine: Engine) -> Iterator[Check]:

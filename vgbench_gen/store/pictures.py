@@ -266,9 +266,8 @@ def resample(image: npt.NDArray[Any], target_from_image: FloatArray, size: Seque
     middle = (finer - 1) / 2
     matrix = np.array([[finer, 0.0, middle], [0.0, finer, middle], [0.0, 0.0, 1.0]]) @ target_from_image
     drawn = cv2.warpPerspective(image, matrix, (finer * width, finer * height), borderMode=cv2.BORDER_REPLICATE)
-    missing = (
-        SPREAD_PX**2 - (FRAME_SPREAD_PX**2 + 1 / 6) * scales.prod() - (1 - finer**-2) / 12
-    )  # less than averaging does
+    own = (FRAME_SPREAD_PX**2 + 1 / 6) * scales.prod()
+    missing = SPREAD_PX**2 - own - (1 - finer**-2) / 12  # averaging blurs as well
     if missing > 0:
         drawn = cv2.GaussianBlur(drawn, (0, 0), finer * math.sqrt(missing))
     return np.asarray(cv2.resize(drawn, (width, height), interpolation=cv2.INTER_AREA), dtype=image.dtype)

@@ -383,7 +383,7 @@ class ObjectLocation(Task):
                 **dict(found.evidence()) | {"corners_m": corners_m},
                 world_corners_m=boxes.corners(boxes.rename_axes(found.world_box, listing)),
                 needed_ratio=round(needed, 6),
-                upright=upright if upright is None else 2,
+                upright=None if upright is None else 2,
             ).write(),
         )
         ratios = dict(found.margins) | {
