@@ -19,7 +19,7 @@ MOST_LINES = {
     "geometry": (1335, 1300),
     "scenes": (6415, 6000),
     "store": (2765, 2450),  # crops and warps of one sharpness
-    "tasks": (11117, 8700),  # relative poses without a set are asked by claims
+    "tasks": (11120, 8700),  # false claims of motions are drawn with a set
     "distractors": (872, 700),
     "text": (1915, 1700),  # contexts of standard clauses
     "pipeline": (5060, 4600),  # facts shared out among the forms

@@ -31,7 +31,8 @@ from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.scenes.base import loaders
 from vgbench_gen.scenes.view import SceneView
-from vgbench_gen.tasks import _poses, _registration
+from vgbench_gen.tasks import _poses, _registration, relative_pose
+from vgbench_gen.tasks import base as tasks_base
 from vgbench_gen.tasks._pairs import get_pair_table
 from vgbench_gen.tasks.relative_pose import RelativePose, measure_claim_errors
 from vgbench_gen.tasks.solving.images import match_descriptors
@@ -267,6 +268,27 @@ def test_true_and_false_claims_are_off_and_rounded_by_one_law() -> None:
     assert np.min(errors) > 0
     for pairs in (deviations, errors):
         assert stats.ks_2samp(*np.array(pairs).T).pvalue > 0.01
+
+
+def test_either_motion_of_a_pair_of_claims_is_the_true_one_equally_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were the false claim any motion that suits the truth, one that suits few others would be false more often."""
+    view, rng = room_view(), rng_for(0, "either")
+    fact = max(drawn(TASK, view)[0], key=lambda fact: len(fact.candidates))
+    fact = with_pictures(replace(fact, candidates=fact.candidates[:6]), view)
+    table = np.zeros((6, 6), dtype=bool)
+    for members in ((0, 1, 2, 3), (0, 1, 2, 4), (0, 1, 2, 5), (5, 4, 0, 1)):
+        table[np.ix_(members, members)] = True
+    for module in (tasks_base, relative_pose):
+        monkeypatch.setattr(module, "compatibility", lambda *_: table)
+    told = Counter[tuple[str, str]]()
+    for _ in range(3000):
+        one = TASK.with_drawn_truth(fact, rng)
+        assert one is not None
+        if twins := TASK.claim_pair(one, rng):
+            told[twins.true.key, twins.false.key] += 1
+    either = {frozenset(pair): (told[pair], told[pair[::-1]]) for pair in told}
+    assert len(either) > 6
+    assert sum((a - b) ** 2 / (a + b) for a, b in either.values()) < stats.chi2.ppf(0.999, len(either))
 
 
 def test_choice_shows_the_truth_and_prints_the_options() -> None:

@@ -13,8 +13,8 @@ from typing import ClassVar
 import numpy as np
 
 from vgbench_gen.core.noise import SensorNoise
-from vgbench_gen.core.types import Camera, Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
-from vgbench_gen.distractors.base import FactorPair, OptionSet, Proposal, compatibility
+from vgbench_gen.core.types import LETTERS, Camera, Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
+from vgbench_gen.distractors.base import FactorPair, OptionSet, Proposal, compatibility, draw_truth, valid_sets
 from vgbench_gen.geometry import poses
 from vgbench_gen.geometry.poses import angle_between_deg, rotation_angle_deg
 from vgbench_gen.scenes.view import SceneView
@@ -109,7 +109,7 @@ class RelativePose(MotionTask):
     """See the module. Values are (3, 4) [R|t], second_from_first, as printed."""
 
     name = "relative_pose"
-    version = 5
+    version = 6
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice")
     counterpart_kind = "inverse"
     partner_draws = ("factorial",)  # turned around, two rotations and two translations are two and four
@@ -213,8 +213,8 @@ class RelativePose(MotionTask):
         if sets:
             drawn = self.with_drawn_truth(fact, rng, eligible)
         else:
-            k = int(rng.choice(np.flatnonzero(eligible)))
-            drawn = replace(fact, truth=k, second_value=fact.candidates[k].value)
+            k = draw_truth(compatibility(fact.candidates, fact, self), 2, rng, eligible)
+            drawn = None if k is None else replace(fact, truth=k, second_value=fact.candidates[k].value)
         if drawn is None:
             return "no_option_set", float(len(pool)), 4.0
         i, j = pool[drawn.truth]
@@ -342,15 +342,18 @@ class RelativePose(MotionTask):
     def claim_pair(self, fact: Fact, rng: np.random.Generator) -> ClaimPair | None:
         """True: the pose with noise inside half the tolerance. False: a compatible member of the pool, with noise of
         the same law, so that both are as far from what is stored and as much of a rotation once printed."""
-        truth = fact.truth_candidate
-        others = [
-            other
-            for other, fits in zip(fact.candidates, compatibility(fact.candidates, fact, self)[fact.truth], strict=True)
-            if fits and other is not truth
-        ]
-        if not others:
+        truth, table = fact.truth_candidate, compatibility(fact.candidates, fact, self)
+        # A uniform set that holds the truth, then one of its others: the truth was drawn by its sets, so which member
+        # of a pair is true says nothing. A uniform other one would be the one that few truths suit.
+        for count in (len(LETTERS), 2):
+            sets = valid_sets(table, count)
+            sets = sets[(sets == fact.truth).any(axis=1)]
+            if len(sets):
+                break
+        else:
             return None
-        chosen = truth, others[int(rng.integers(len(others)))]
+        drawn = sets[rng.integers(len(sets))]
+        chosen = truth, fact.candidates[int(rng.choice(drawn[drawn != fact.truth]))]
         # Rounding t to two decimals moves it by up to 9 mm, which must fit into the half as well.
         values = [
             self.rounded(
