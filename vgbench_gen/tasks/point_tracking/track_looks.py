@@ -11,6 +11,7 @@ correlation of the surroundings as they are, neither turned nor scaled.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
@@ -35,6 +36,18 @@ _ALIKE = np.array([0.6, 0.6, 0.25, 1.5, 0.15, 0.06])
 _SHARE = np.array([0.15, 0.15, 0.15, 0.15, 0.15, 0.0])
 
 
+class PixelsOnDisk:
+    """Float32 pixels in an unnamed file. A scene's are 100 MB, of which few are read."""
+
+    def __init__(self, pixels: npt.NDArray[np.float32]) -> None:
+        self._shape, self._file = pixels.shape, tempfile.TemporaryFile(prefix="vgbench-")  # noqa: SIM115 - as long as it
+        pixels.tofile(self._file)
+
+    def open(self) -> npt.NDArray[np.float32]:
+        """The pixels; those that are read take memory as long as the array lives."""
+        return np.memmap(self._file, np.float32, "r", shape=self._shape)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Ground:
     """Places of a frame that could carry a point, a grid of two pixels at 640, and what their looks are made of."""
@@ -43,15 +56,15 @@ class Ground:
     """Camera of the frame, at delivered size."""
     uv_px: FloatArray
     """(n, 2) whole pixels."""
-    cells: IntArray
+    cells: npt.NDArray[np.int16]
     """(n, 2) column and row of each place in the image at 320."""
     points_m: FloatArray
     """(n, 3) their points in the camera's frame."""
-    inside: npt.NDArray[np.float32]
+    inside: PixelsOnDisk
     """Mean color inside a marker, CIE Lab, and logarithm of the contrast, (rows, columns, 4) of the image at 640."""
-    around: npt.NDArray[np.float32]
+    around: PixelsOnDisk
     """The same of the surroundings, of the image at 320."""
-    places: FloatArray
+    places: npt.NDArray[np.float32]
     """(n, 8) what `sample` gives for `uv_px`."""
     grey: ColorArray
     """The grey image at 320, continued by reflection for `_PATCH` pixels on every side."""
@@ -64,7 +77,7 @@ class Ground:
 
     def sample(self, uv_px: FloatArray) -> FloatArray:
         """(n, 8) color and contrast inside a marker and of the surroundings at pixels (n, 2)."""
-        return _sample((self.inside, self.around), self.camera, uv_px)
+        return _sample((self.inside.open(), self.around.open()), self.camera, uv_px)
 
     def sample_patch(self, uv_px: FloatArray) -> ColorArray:
         """The grey surroundings of a pixel (2,), a square of `_PATCH` pixels at 320 on every side of it."""
@@ -155,14 +168,14 @@ def _make_ground(frame: ViewFrame, view: SceneView) -> Ground:
         for cells, size in zip((columns, rows), frame.camera.size, strict=True)
     )
     stands, z_m = gate_grid(frame, u_px, v_px, view)
-    cells = np.argwhere(stands)[:, ::-1]
+    cells = np.argwhere(stands)[:, ::-1].astype(np.int16)
     uv_px = np.stack([u_px[cells[:, 0]], v_px[cells[:, 1]]], axis=1)
     grey = cv2.cvtColor(at_half, cv2.COLOR_RGB2GRAY)
     grey = cv2.copyMakeBorder(grey, _PATCH, _PATCH, _PATCH, _PATCH, cv2.BORDER_REFLECT_101)
     points_m = projection.back_project(frame.camera, uv_px, z_m[stands])
     areas = _see_areas(at_color, _CLOSE), _see_areas(np.asarray(at_half, dtype=np.uint8), _PATCH)
-    places = _sample(areas, frame.camera, uv_px)
-    return Ground(frame.camera, uv_px, cells, points_m, *areas, places, np.asarray(grey, dtype=np.uint8))
+    places, kept = _sample(areas, frame.camera, uv_px).astype(np.float32), map(PixelsOnDisk, areas)
+    return Ground(frame.camera, uv_px, cells, points_m, *kept, places, np.asarray(grey, dtype=np.uint8))
 
 
 def _see_areas(image: ColorArray, reach: int) -> npt.NDArray[np.float32]:
