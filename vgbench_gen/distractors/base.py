@@ -10,7 +10,7 @@ from __future__ import annotations
 import abc
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, Literal, Protocol
@@ -29,7 +29,7 @@ DEFAULT = "default"  # in place of a strategy's name: each task's own, and set f
 MAX_PROPOSALS = 64  # a strategy that fails this often has no set to offer; more tries only cost time
 
 
-class AnswerSpace(Protocol):
+class AnswerSpace(Hashable, Protocol):
     """What a task tells strategies about its answers.
 
     Values are arrays of the task's own shape and unit, rounded as they are printed. Every `Task` is an answer space.
@@ -217,7 +217,7 @@ def pair_problems(candidates: Sequence[Candidate], fact: Fact, space: AnswerSpac
 
 def compatibility(candidates: Sequence[Candidate], fact: Fact, space: AnswerSpace) -> BoolArray:
     """(n, n) True where two candidates may stand in one option set; the diagonal tells whether each is valid."""
-    return pair_problems(candidates, fact, space) == 0
+    return np.asarray(pair_problems(candidates, fact, space) == 0)
 
 
 @lru_cache(maxsize=1)  # many sets are drawn from one pool

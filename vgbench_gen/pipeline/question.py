@@ -214,13 +214,7 @@ def list_strategies(strategy: str, task: Task) -> tuple[str, ...]:
 
 
 def draw_by(
-    strategy: str,
-    fact: Fact,
-    group_id: str,
-    task: Task,
-    recipe: Recipe,
-    draw: int = 0,
-    side: str = "",
+    strategy: str, fact: Fact, group_id: str, task: Task, recipe: Recipe, draw: int = 0, side: str = ""
 ) -> OptionSet:
     """As `draw_options`, by one strategy; `side` names the one that is asked from, where it is another one."""
     names = (group_id, strategy, str(recipe.distractor_seed), *((side,) if side else ()), *_name_draw(draw))

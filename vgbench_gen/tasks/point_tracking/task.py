@@ -148,12 +148,7 @@ class PointTracking(Task):
             yield reject(self, view, f"{a.id}-{b.id}", *problem)
 
     def _make_draft(
-        self,
-        table: PairTable,
-        view: SceneView,
-        pair: _Tracked,
-        motions: track_decoys.Motions,
-        rng: np.random.Generator,
+        self, table: PairTable, view: SceneView, pair: _Tracked, motions: track_decoys.Motions, rng: np.random.Generator
     ) -> Fact | Problem:
         i, j, found = pair.i, pair.j, pair.found
         a, b = found.first, found.second
