@@ -77,16 +77,16 @@ class Ground:
 
 
 # A ground must not hold its frame, which would keep it and its pixels for good.
-_GROUNDS: WeakKeyDictionary[ViewFrame, Ground] = WeakKeyDictionary()
+GROUNDS: WeakKeyDictionary[ViewFrame, Ground] = WeakKeyDictionary()
 
 
 def get_ground(frame: ViewFrame, view: SceneView) -> Ground:
     """The frame's ground; made where it is not kept."""
-    if frame not in _GROUNDS:
-        while len(_GROUNDS) >= _GROUNDS_KEPT:
-            _GROUNDS.pop(next(iter(_GROUNDS)))
-        _GROUNDS[frame] = _make_ground(frame, view)
-    return _GROUNDS[frame]
+    if frame not in GROUNDS:
+        while len(GROUNDS) >= _GROUNDS_KEPT:
+            GROUNDS.pop(next(iter(GROUNDS)))
+        GROUNDS[frame] = _make_ground(frame, view)
+    return GROUNDS[frame]
 
 
 class Looks:
