@@ -11,7 +11,7 @@ from vgbench_gen.core.types import Candidate, Fact, FloatArray
 from vgbench_gen.distractors.base import FactorPair, Proposal
 
 
-@dataclass
+@dataclass(eq=False)
 class Line:
     """ladder_ratio: step of the ladder, None for a pool task. noise: of the perturbed strategy."""
 

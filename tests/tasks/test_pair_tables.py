@@ -83,9 +83,13 @@ def test_a_pair_on_the_edge_keeps_its_margin_however_the_table_rounds() -> None:
     task = tasks["point_tracking"]
     fact = drawn(task, room_view(), limit=2)[0][0]
     a, b = fact.candidates[:2]
+    fact = replace(fact, candidates=(a, b))
     for ratio, problem in ((1 - 1e-15, 0), (1 - 1e-6, 2)):
 
         class Edge:
+            def valid(self, candidate: Candidate, fact: Fact) -> bool:
+                return True
+
             def pair_margins(self, candidates: Sequence[Candidate], fact: Fact, at: float = ratio) -> Any:
                 return np.full((2, 2), at), np.full((2, 2), 2 - at)
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import abc
 import itertools
-import operator
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, Literal, Protocol
@@ -23,13 +22,14 @@ from vgbench_gen.core.registry import Registry
 from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray, IntArray
 
 Margins = Literal["enforced", "recorded"]
-_PROBLEMS = ("", "printed_alike", "margin", "ceiling")
+_PROBLEMS = ("", "printed_alike", "margin", "ceiling", "invalid_member")
+_ALIKE, _INVALID = _PROBLEMS.index("printed_alike"), _PROBLEMS.index("invalid_member")
 _ROUNDING = 1e-9  # a pair in a larger table may round otherwise than in one of its own, as verification makes it
 DEFAULT = "default"  # in place of a strategy's name: each task's own, and set first where that has no set
 MAX_PROPOSALS = 64  # a strategy that fails this often has no set to offer; more tries only cost time
 
 
-class AnswerSpace(Protocol):
+class AnswerSpace(Hashable, Protocol):
     """What a task tells strategies about its answers.
 
     Values are arrays of the task's own shape and unit, rounded as they are printed. Every `Task` is an answer space.
@@ -200,46 +200,45 @@ def set_problem(
     """Why a set may not be asked, as a machine-readable reason, or "" when it may."""
     if len(members) != count:
         return "wrong_count"
-    if not all(space.valid(member, fact) for member in members):
-        return "invalid_member"
-    codes = pair_problems(members, fact, space, margins)[np.triu_indices(count, 1)]
-    return _PROBLEMS[next((code for code in codes.tolist() if code), 0)]
+    codes = pair_problems(members, fact, space).ravel().tolist()
+    if _INVALID in codes:
+        return _PROBLEMS[_INVALID]
+    return _PROBLEMS[next((code for code in codes if code and (margins == "enforced" or code == _ALIKE)), 0)]
 
 
-def pair_problems(
-    candidates: Sequence[Candidate], fact: Fact, space: AnswerSpace, margins: Margins = "enforced"
-) -> IntArray:
-    """(n, n) why two of these valid candidates may not stand together, as places in `_PROBLEMS`; the diagonal is 0."""
-    codes = np.zeros((len(candidates), len(candidates)), dtype=np.int64)
-    if margins == "enforced":
-        # Both ways round: a metric may measure in pixels of the first one's image.
-        apart, wide = space.pair_margins(candidates, fact)
-        apart, wide = np.fmin(apart, apart.T), np.fmax(wide, wide.T)
-        codes[wide > 1 + _ROUNDING] = _PROBLEMS.index("ceiling")
-        codes[apart < 1 - _ROUNDING] = _PROBLEMS.index("margin")
-    codes[_find_equal_values(candidates)] = _PROBLEMS.index("printed_alike")
-    np.fill_diagonal(codes, 0)
-    return codes
+def pair_problems(candidates: Sequence[Candidate], fact: Fact, space: AnswerSpace) -> IntArray:
+    """(n, n) why two candidates may not stand together, as places in `_PROBLEMS`; the diagonal tells of each alone."""
+    if not set(candidates) <= set(fact.candidates):
+        return _find_problems(candidates, fact, space)
+    places, codes = _compare_pool(fact, space)
+    chosen = [places[candidate] for candidate in candidates]
+    return codes[np.ix_(chosen, chosen)]
 
 
 def compatibility(candidates: Sequence[Candidate], fact: Fact, space: AnswerSpace) -> BoolArray:
     """(n, n) True where two candidates may stand in one option set; the diagonal tells whether each is valid."""
-    global _latest
-    if _latest is not None and _latest[1] is fact and _latest[2] is space and _are_same(_latest[0], candidates):
-        return _latest[3].copy()  # several sets are drawn from one pool
-    n = len(candidates)
-    table = np.zeros((n, n), dtype=bool)
-    usable = [i for i in range(n) if space.valid(candidates[i], fact)]
-    table[np.ix_(usable, usable)] = pair_problems([candidates[i] for i in usable], fact, space) == 0
-    _latest = tuple(candidates), fact, space, table
-    return table
+    return np.asarray(pair_problems(candidates, fact, space) == 0)
 
 
-_latest: tuple[tuple[Candidate, ...], Fact, AnswerSpace, BoolArray] | None = None
+@lru_cache(maxsize=1)  # many sets are drawn from one pool
+def _compare_pool(fact: Fact, space: AnswerSpace) -> tuple[dict[Candidate, int], IntArray]:
+    return {candidate: k for k, candidate in enumerate(fact.candidates)}, _find_problems(fact.candidates, fact, space)
 
 
-def _are_same(first: Sequence[Candidate], second: Sequence[Candidate]) -> bool:
-    return len(first) == len(second) and all(map(operator.is_, first, second))
+def _find_problems(candidates: Sequence[Candidate], fact: Fact, space: AnswerSpace) -> IntArray:
+    whole = np.full((len(candidates), len(candidates)), _INVALID)
+    usable = [k for k, candidate in enumerate(candidates) if space.valid(candidate, fact)]
+    if usable:
+        valid = [candidates[k] for k in usable]
+        # Both ways round: a metric may measure in pixels of the first one's image.
+        apart, wide = space.pair_margins(valid, fact)
+        codes = np.zeros(apart.shape, dtype=np.int64)
+        codes[np.fmax(wide, wide.T) > 1 + _ROUNDING] = _PROBLEMS.index("ceiling")
+        codes[np.fmin(apart, apart.T) < 1 - _ROUNDING] = _PROBLEMS.index("margin")
+        codes[_find_equal_values(valid)] = _ALIKE
+        np.fill_diagonal(codes, 0)
+        whole[np.ix_(usable, usable)] = codes
+    return whole
 
 
 def _find_equal_values(candidates: Sequence[Candidate]) -> BoolArray:

@@ -164,8 +164,7 @@ def do_job(function: Callable[[Job], Result], job: Job) -> Result:
 def give_back_memory() -> None:
     """Give what was freed back to the system: the C library keeps it, and work of another kind, whose arrays have other
     sizes, takes more."""
-    arrow = sys.modules.get("pyarrow")
-    if arrow is not None:
+    if arrow := sys.modules.get("pyarrow"):
         arrow.default_memory_pool().release_unused()
     with suppress(AttributeError, OSError):  # not glibc
         ctypes.CDLL(None).malloc_trim(0)

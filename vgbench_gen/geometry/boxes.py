@@ -63,16 +63,16 @@ def fit_to_corners(points: npt.ArrayLike, frame: str = "world") -> OrientedBox:
     points_ = np.ascontiguousarray(points, dtype=np.float64)
     if points_.shape != (8, 3):
         raise GeometryError(f"a box has 8 finite corners, got an array of shape {points_.shape}")
-    box = _fit(points_.tobytes())
+    box = _fit(points_.tobytes(), frame)
     if box is None:
         raise GeometryError("a box has 8 finite corners, got some that are not")
     if not min(box.size_m.tolist()) > 1e-9:
         raise GeometryError("corners are flat or not in the order (---)(+--)(++-)(-+-)(--+)(+-+)(+++)(-++)")
-    return box if box.frame == frame else replace(box, frame=frame)
+    return box
 
 
 @lru_cache(maxsize=1024)  # options are compared with each other, and every comparison needs both boxes
-def _fit(points_bytes: bytes) -> OrientedBox | None:
+def _fit(points_bytes: bytes, frame: str) -> OrientedBox | None:
     """The cuboid closest to eight ordered corners, whose sizes may be negative; None where a corner is not finite."""
     points = np.frombuffer(points_bytes, dtype=np.float64).reshape(8, 3)
     if not np.isfinite(points).all():
@@ -87,7 +87,7 @@ def _fit(points_bytes: bytes) -> OrientedBox | None:
         size = (rotation * half).sum(axis=0)
         if np.abs(size - last).max() < _SETTLED_M:
             break
-    box = OrientedBox(center, 2.0 * size, rotation)
+    box = OrientedBox(center, 2.0 * size, rotation, frame)
     for array in (box.center_m, box.size_m, box.rotation):
         array.flags.writeable = False
     return box
@@ -96,7 +96,7 @@ def _fit(points_bytes: bytes) -> OrientedBox | None:
 def cuboid_residual_m(points: npt.ArrayLike) -> float:
     """Largest distance of eight ordered corners (8, 3) from those of the closest cuboid, meters; `inf` for `nan`."""
     points_ = np.ascontiguousarray(points, dtype=np.float64)
-    box = _fit(points_.tobytes()) if points_.shape == (8, 3) else None
+    box = _fit(points_.tobytes(), "camera") if points_.shape == (8, 3) else None  # the frame of options
     if box is None:
         return float("inf")
     ideal = corners(OrientedBox(box.center_m, np.maximum(box.size_m, 0.0), box.rotation))

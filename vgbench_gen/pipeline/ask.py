@@ -19,13 +19,14 @@ import numpy as np
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Candidate, Fact, IntArray, QuestionType
 from vgbench_gen.distractors.balanced import CandidateSets, choose_sets
-from vgbench_gen.distractors.base import OptionSet, strategies
+from vgbench_gen.distractors.base import strategies
 from vgbench_gen.executors import Engine, run
 from vgbench_gen.pipeline.facts import FEW, FactsJob, map_plans
 from vgbench_gen.pipeline.measure import name_tasks
 from vgbench_gen.pipeline.question import (
     QuestionRejectedError,
     digest_values,
+    draw_by,
     draw_options,
     list_strategies,
     make_question,
@@ -121,13 +122,16 @@ def _describe(fact: Fact, plan: QuestionPlan, task: Task, recipe: Recipe) -> tup
 
 
 def _draw_sets(fact: Fact, plan: QuestionPlan, task: Task, recipe: Recipe) -> dict[int, list[Candidate]]:
-    """Number of a draw -> its options, the truth first; none of a second strategy where the first one has some."""
-    drawn: dict[int, OptionSet] = {}
-    for number in range(task.candidate_draws):
-        with suppress(QuestionRejectedError):
-            drawn[number] = draw_options(fact, plan.group_id, task, recipe, number)
-    preferred = {number: options for number, options in drawn.items() if not options.fallback} or drawn
-    return {number: list(put_truth_at(options, 0).options) for number, options in preferred.items()}
+    """Number of a draw -> its options, the truth first; by the first strategy that gives any."""
+    drawn: dict[int, list[Candidate]] = {}
+    for strategy in list_strategies(recipe.strategy, task):
+        for number in range(task.candidate_draws):
+            with suppress(QuestionRejectedError):
+                options = draw_by(strategy, fact, plan.group_id, task, recipe, number)
+                drawn[number] = list(put_truth_at(options, 0).options)
+        if drawn:
+            break
+    return drawn
 
 
 def _draw_claims(fact: Fact, plan: QuestionPlan, task: Task, recipe: Recipe) -> dict[int, list[Candidate]]:

@@ -201,10 +201,10 @@ def draw_options(fact: Fact, group_id: str, task: Task, recipe: Recipe, draw: in
     *preferred, last = list_strategies(recipe.strategy, task)
     for name in preferred:
         try:
-            return _draw_by(name, fact, group_id, task, recipe, draw)
+            return draw_by(name, fact, group_id, task, recipe, draw)
         except QuestionRejectedError as error:
             fallback = error.reason
-    return replace(_draw_by(last, fact, group_id, task, recipe, draw), fallback=fallback)
+    return replace(draw_by(last, fact, group_id, task, recipe, draw), fallback=fallback)
 
 
 def list_strategies(strategy: str, task: Task) -> tuple[str, ...]:
@@ -213,15 +213,10 @@ def list_strategies(strategy: str, task: Task) -> tuple[str, ...]:
     return tuple(dict.fromkeys((task.strategy, "set_first"))) if strategy == DEFAULT else (strategy,)
 
 
-def _draw_by(
-    strategy: str,
-    fact: Fact,
-    group_id: str,
-    task: Task,
-    recipe: Recipe,
-    draw: int = 0,
-    side: str = "",
+def draw_by(
+    strategy: str, fact: Fact, group_id: str, task: Task, recipe: Recipe, draw: int = 0, side: str = ""
 ) -> OptionSet:
+    """As `draw_options`, by one strategy; `side` names the one that is asked from, where it is another one."""
     names = (group_id, strategy, str(recipe.distractor_seed), *((side,) if side else ()), *_name_draw(draw))
     rng = rng_for(recipe.seed, "options", *names)
     try:
@@ -285,7 +280,7 @@ def require_other_side(
         raise QuestionRejectedError("no_partner")
     there, turned = other
     if draws and options is not None:
-        turned = _draw_by(options.strategy, there, plan.group_id, task, recipe, side=task.counterpart_kind)
+        turned = draw_by(options.strategy, there, plan.group_id, task, recipe, side=task.counterpart_kind)
     if turned is not None:
         problem = set_problem(turned.options, recipe.count_options(task.name), there, task, recipe.margins)
         if problem:

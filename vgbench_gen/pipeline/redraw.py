@@ -350,11 +350,7 @@ def _plan_row(plan: QuestionPlan, row: Row, letter: int, recipe: Recipe) -> Ques
 
 
 def _ask(
-    plans: Sequence[QuestionPlan],
-    work: Path,
-    recipe: Recipe,
-    engine: Engine,
-    progress: Progress,
+    plans: Sequence[QuestionPlan], work: Path, recipe: Recipe, engine: Engine, progress: Progress
 ) -> list[QuestionPlan]:
     """The questions, each with the draw of its options, or with the reason why it has none. Draws keep the balance
     among them; those of the build are taken where its seed and strategy are wanted again."""

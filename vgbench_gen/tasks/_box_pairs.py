@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 
@@ -68,15 +67,9 @@ def compare_boxes(
         margins = np.where(depths < math.log(SAME_DEPTH), gaps, 0.0)
     for i, j in itertools.combinations(range(len(found)), 2):
         if margins[i, j] < 1:
-            apart = (1 - _measure_overlap(values[i].tobytes(), values[j].tobytes())) / (1 - gates.iou_max)
+            apart = (1 - boxes.iou_3d(found[i], found[j])) / (1 - gates.iou_max)
             margins[i, j] = margins[j, i] = max(margins[i, j], apart)
     return margins, depths / math.log(gates.depth_ratio_max)
-
-
-@lru_cache(maxsize=256)  # whoever chooses options asks for one pair several times
-def _measure_overlap(a: bytes, b: bytes) -> float:
-    first, second = (boxes.fit_to_corners(np.frombuffer(value).reshape(8, 3)) for value in (a, b))
-    return boxes.iou_3d(first, second)
 
 
 def measure_footprint_gaps(found: Sequence[OrientedBox], up: FloatArray) -> FloatArray:

@@ -205,7 +205,7 @@ class ObjectLocation(Task):
         if not self.gates.depth.near_m <= value[:, 2].mean() <= self.gates.object.depth_max_m:
             return False
         try:
-            boxes.fit_to_corners(value)
+            boxes.fit_to_corners(value, "camera")
         except GeometryError:
             return False
         return boxes.cuboid_residual_m(value) <= RESIDUAL_MAX_M

@@ -30,7 +30,7 @@ from vgbench_gen.tasks._noise import perturb_motions
 from vgbench_gen.tasks._pairs import PairTable, Problem, collect_poses, get_pair_table
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, OwnGates, Task, add_margins, reject, tasks
 from vgbench_gen.tasks.gates import TrackGates
-from vgbench_gen.tasks.point_tracking import rules, track_decoys, tracked
+from vgbench_gen.tasks.point_tracking import rules, track_decoys, track_looks, tracked
 from vgbench_gen.tasks.point_tracking.evidence import (
     ImagesEvidence,
     PlaceEvidence,
@@ -122,6 +122,7 @@ class PointTracking(Task):
                 made += isinstance(draft, Fact)
                 where = f"{pair.found.first.id}-{pair.found.second.id}"
                 yield draft if isinstance(draft, Fact) else reject(self, view, where, *draft)
+        track_looks.GROUNDS.clear()  # other tasks need the memory
 
     def _track_pairs(
         self, table: PairTable, view: SceneView, rng: np.random.Generator, most: int
@@ -148,12 +149,7 @@ class PointTracking(Task):
             yield reject(self, view, f"{a.id}-{b.id}", *problem)
 
     def _make_draft(
-        self,
-        table: PairTable,
-        view: SceneView,
-        pair: _Tracked,
-        motions: track_decoys.Motions,
-        rng: np.random.Generator,
+        self, table: PairTable, view: SceneView, pair: _Tracked, motions: track_decoys.Motions, rng: np.random.Generator
     ) -> Fact | Problem:
         i, j, found = pair.i, pair.j, pair.found
         a, b = found.first, found.second

@@ -11,8 +11,10 @@ correlation of the surroundings as they are, neither turned nor scaled.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import cv2
@@ -30,6 +32,7 @@ _CLOSE, _PATCH = 4, 12
 _GROUNDS_KEPT = 32
 _MOST_ROWS = 30000  # OpenCV takes maps of less than 32767
 PARTS = 6
+Area = Callable[[], npt.NDArray[np.float32]]
 # How far two looks may be apart and still count as alike, and a share of them in addition.
 _ALIKE = np.array([0.6, 0.6, 0.25, 1.5, 0.15, 0.06])
 _SHARE = np.array([0.15, 0.15, 0.15, 0.15, 0.15, 0.0])
@@ -43,15 +46,14 @@ class Ground:
     """Camera of the frame, at delivered size."""
     uv_px: FloatArray
     """(n, 2) whole pixels."""
-    cells: IntArray
+    cells: npt.NDArray[np.int16]
     """(n, 2) column and row of each place in the image at 320."""
     points_m: FloatArray
     """(n, 3) their points in the camera's frame."""
-    inside: npt.NDArray[np.float32]
-    """Mean color inside a marker, CIE Lab, and logarithm of the contrast, (rows, columns, 4) of the image at 640."""
-    around: npt.NDArray[np.float32]
-    """The same of the surroundings, of the image at 320."""
-    places: FloatArray
+    areas: Sequence[Area]
+    """Inside a marker, of the image at 640, and of the surroundings, of that at 320: (rows, columns, 4) mean color, CIE
+    Lab, and logarithm of the contrast."""
+    places: npt.NDArray[np.float32]
     """(n, 8) what `sample` gives for `uv_px`."""
     grey: ColorArray
     """The grey image at 320, continued by reflection for `_PATCH` pixels on every side."""
@@ -64,7 +66,7 @@ class Ground:
 
     def sample(self, uv_px: FloatArray) -> FloatArray:
         """(n, 8) color and contrast inside a marker and of the surroundings at pixels (n, 2)."""
-        return _sample((self.inside, self.around), self.camera, uv_px)
+        return _sample([read() for read in self.areas], self.camera, uv_px)
 
     def sample_patch(self, uv_px: FloatArray) -> ColorArray:
         """The grey surroundings of a pixel (2,), a square of `_PATCH` pixels at 320 on every side of it."""
@@ -75,16 +77,16 @@ class Ground:
 
 
 # A ground must not hold its frame, which would keep it and its pixels for good.
-_GROUNDS: WeakKeyDictionary[ViewFrame, Ground] = WeakKeyDictionary()
+GROUNDS: WeakKeyDictionary[ViewFrame, Ground] = WeakKeyDictionary()
 
 
 def get_ground(frame: ViewFrame, view: SceneView) -> Ground:
     """The frame's ground; made where it is not kept."""
-    if frame not in _GROUNDS:
-        while len(_GROUNDS) >= _GROUNDS_KEPT:
-            _GROUNDS.pop(next(iter(_GROUNDS)))
-        _GROUNDS[frame] = _make_ground(frame, view)
-    return _GROUNDS[frame]
+    if frame not in GROUNDS:
+        while len(GROUNDS) >= _GROUNDS_KEPT:
+            GROUNDS.pop(next(iter(GROUNDS)))
+        GROUNDS[frame] = _make_ground(frame, view)
+    return GROUNDS[frame]
 
 
 class Looks:
@@ -155,14 +157,23 @@ def _make_ground(frame: ViewFrame, view: SceneView) -> Ground:
         for cells, size in zip((columns, rows), frame.camera.size, strict=True)
     )
     stands, z_m = gate_grid(frame, u_px, v_px, view)
-    cells = np.argwhere(stands)[:, ::-1]
+    cells = np.argwhere(stands)[:, ::-1].astype(np.int16)
     uv_px = np.stack([u_px[cells[:, 0]], v_px[cells[:, 1]]], axis=1)
     grey = cv2.cvtColor(at_half, cv2.COLOR_RGB2GRAY)
     grey = cv2.copyMakeBorder(grey, _PATCH, _PATCH, _PATCH, _PATCH, cv2.BORDER_REFLECT_101)
     points_m = projection.back_project(frame.camera, uv_px, z_m[stands])
     areas = _see_areas(at_color, _CLOSE), _see_areas(np.asarray(at_half, dtype=np.uint8), _PATCH)
-    places = _sample(areas, frame.camera, uv_px)
-    return Ground(frame.camera, uv_px, cells, points_m, *areas, places, np.asarray(grey, dtype=np.uint8))
+    places = _sample(areas, frame.camera, uv_px).astype(np.float32)  # which all of them are
+    kept = [_keep_on_disk(area) for area in areas]
+    return Ground(frame.camera, uv_px, cells, points_m, kept, places, np.asarray(grey, dtype=np.uint8))
+
+
+def _keep_on_disk(area: npt.NDArray[np.float32]) -> Area:
+    """What reads an area again. Those of a scene are 120 MB, of which few pixels are looked at."""
+    file = tempfile.TemporaryFile(prefix="vgbench-")  # noqa: SIM115 - open as long as the ground is kept
+    area.tofile(file)
+    shape = area.shape
+    return lambda: np.asarray(np.memmap(file, np.float32, "r", shape=shape))
 
 
 def _see_areas(image: ColorArray, reach: int) -> npt.NDArray[np.float32]:
@@ -185,7 +196,7 @@ def _sample(areas: Sequence[npt.NDArray[np.float32]], camera: Camera, uv_px: Flo
     return np.concatenate(parts)
 
 
-def _compare(seen: FloatArray, query: FloatArray) -> FloatArray:
+def _compare(seen: npt.NDArray[np.floating[Any]], query: FloatArray) -> FloatArray:
     """(n, PARTS - 1) how unlike what was sampled at places (n, 8) is what was at others; all but the last part."""
     off = np.abs(seen - query)
     around = np.sqrt((off[:, 4:7] ** 2).sum(axis=1))
