@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vgbench_gen.core.rng import digest_bytes
-from vgbench_gen.core.types import Candidate, Fact, Item
+from vgbench_gen.core.types import NOTATIONS, Candidate, Fact, Item
 from vgbench_gen.store import pictures
 from vgbench_gen.store.drawing import CROSSHAIR
 from vgbench_gen.store.pictures import Picture
@@ -99,7 +99,8 @@ def find_shown_problems(item: Item, images: Sequence[bytes]) -> Problems:
 
 def _find_text_problems(item: Item) -> list[str]:
     """What the text lint finds, and conventions that the row's template promises and the text does not state."""
-    known = {phrasing.id: phrasing.states for phrasing in load_phrasings(item.task, item.question_type)}
+    cell = item.task, item.question_type
+    known = {phrasing.id: phrasing.states for notation in NOTATIONS for phrasing in load_phrasings(*cell, notation)}
     template, language = find_origin(item.template_id)
     # Of other languages than English the lint knows no conventions.
     states = known.get(template, ()) if language == "en" else ()

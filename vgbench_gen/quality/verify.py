@@ -304,9 +304,7 @@ def _find_option_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str,
         if is_name(text):
             if not is_shown(text, option, item, shown):
                 found.append(("option_text", f"{letter} reads {text!r}, which does not show {option.key!r}"))
-        elif not np.array_equal(parse_numbers(text), task.printed_numbers(option.value)) or not (
-            task.printed_numbers(option.value).size or text == task.printed(option.value)
-        ):
+        elif not _is_printed(text, option.value, task):
             found.append(("option_text", f"{letter} reads {text!r}, value {option.value.tolist()}"))
     wrong = [option for i, option in enumerate(fact.candidates) if i != fact.truth]
     for record, option in zip(item.distractors, wrong, strict=False):
@@ -314,6 +312,12 @@ def _find_option_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str,
         if record.key != option.key or not np.isclose(record.separation, off, rtol=1e-6):
             found.append(("distractors", f"{record.key!r} at {record.separation:.3f}, options say {off:.3f} margins"))
     return found
+
+
+def _is_printed(text: str, value: FloatArray, task: Task) -> bool:
+    """Whether a text says a value: its numbers, or all of it where words count as well."""
+    numbers = task.printed_numbers(value)
+    return np.array_equal(parse_numbers(text), numbers) if numbers.size else text == task.printed(value)
 
 
 def _find_claim_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, str]]:

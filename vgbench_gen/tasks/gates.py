@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from vgbench_gen.core.gates import TaskGates
+from vgbench_gen.core.types import Notation
+
+
+class NotationGates(TaskGates):
+    """Base of the gates of tasks whose values a recipe has printed in words or in numbers alone."""
+
+    notation: Notation = "words"
+    """How values are printed: "words", in which a person can answer, or "matrix", as in published questions."""
 
 
 class BoxMargins(TaskGates):

@@ -9,15 +9,18 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from vgbench_gen.core.types import FloatArray
-from vgbench_gen.geometry.poses import find_nearest_rotation
+from vgbench_gen.geometry.poses import find_nearest_rotation, join_turns
 from vgbench_gen.tasks.solving.images import Image
 from vgbench_gen.text.marks import compile_mark_names
-from vgbench_gen.text.numbers import parse_numbers
+from vgbench_gen.text.numbers import SIGN_WORDS, SIGNED_LIST, parse_numbers
 from vgbench_gen.text.render import fill_word
 
 _CAMERA = re.compile(r"fx = (\d+), fy = (\d+), cx = (\d+)(?:,| and) cy = (\d+)")
 _MATRIX = re.compile(r"\[\[[^\]]*\],\s*\[[^\]]*\],\s*\[[^\]]*\]\]")
 _SHIFT = re.compile(r"t = \[([^\]]*)\]")
+_SIGNED_LIST = re.compile(SIGNED_LIST)
+_SIGNED = re.compile(rf"([0-9.]+) ([a-z]+) ({SIGN_WORDS})")
+_NEGATIVE = (("m", "left"), ("m", "up"), ("m", "back"), *(("degrees", w) for w in ("left", "down", "counterclockwise")))
 _POINT = re.compile(r"\((\d+), (\d+)\)")
 
 
@@ -64,10 +67,10 @@ def read_matrices(text: str) -> list[FloatArray]:
 
 
 def read_motions(text: str) -> list[FloatArray]:
-    """Every printed motion as [R|t] (3, 4), t in meters; R is brought back onto the rotations.
+    """Every printed motion as [R|t] (3, 4), t in meters, from matrices or words; R is brought back onto the rotations.
 
     Raises:
-        Unread: there are not as many R as t.
+        Unread: there are not as many R as t, or a motion in words without six numbers.
     """
     turns, shifts = read_matrices(text), [parse_numbers(found) for found in _SHIFT.findall(text)]
     if len(turns) != len(shifts) or any(t.shape != (3,) for t in shifts):
@@ -75,6 +78,12 @@ def read_motions(text: str) -> list[FloatArray]:
     found = []
     for R, t in zip(turns, shifts, strict=True):
         found.append(np.concatenate([find_nearest_rotation(R), t[:, None]], axis=1))
+    for said in _SIGNED_LIST.findall(text):
+        numbers = [-float(x) if (unit, sign) in _NEGATIVE else float(x) for x, unit, sign in _SIGNED.findall(said)]
+        if len(numbers) != 6:
+            raise Unread(f"{len(numbers)} numbers of a motion")
+        centre_m, R = np.array(numbers[:3]), join_turns(numbers[3:]).T
+        found.append(np.concatenate([R, -(R @ centre_m)[:, None]], axis=1))
     return found
 
 
