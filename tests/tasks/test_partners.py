@@ -32,7 +32,7 @@ from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import load_phrasings, render
 
-_IN_MATRICES = Gates.model_validate({"relative_pose": {"notation": "matrix"}})
+_IN_MATRICES = Gates.model_validate({section: {"notation": "matrix"} for section in ("relative_pose", "homography")})
 TASKS: list[Task] = [RelativePose(), HomographyToMatrix(), ObjectDistance()]
 
 
@@ -103,7 +103,7 @@ def test_options_keep_their_order_and_the_truth_its_place(task: Task) -> None:
         texts = task.choice(there.fact, b, rng_for(0, "c")).options
         assert len(set(texts)) == 4
         for text, option in zip(texts, b.options, strict=True):
-            assert text == task.printed(option.value)
+            assert text == task.print_option(option, there.fact)
             numbers = task.printed_numbers(option.value)
             assert not numbers.size or np.array_equal(parse_numbers(text), numbers)
 
@@ -182,7 +182,7 @@ def test_a_printed_inverse_that_is_too_coarse_is_not_asked() -> None:
 
 def test_the_partner_shows_both_images_in_the_other_order() -> None:
     """And its first image, warped by its matrix, is its second one where it shows that at all."""
-    task, view = HomographyToMatrix(), view_for(HomographyToMatrix())
+    task, view = HomographyToMatrix(_IN_MATRICES), view_for(HomographyToMatrix())
     for here, there in questions(task)[:4]:
         image = pictures.decode(view.frame(here.fact.frame_ids[0]).base_image(wide=True)[0])
         forward = task.choice(here.fact, here.options, rng_for(0, "c"))

@@ -45,8 +45,10 @@ STATED = {
     "point_tracking": {"pixel_axes"},
 }
 CLAUSES = tomllib.loads((render.find_templates_root() / "clauses.toml").read_text("utf-8"))
-IN_WORDS = {"relative_pose", "view_after_motion"}
+_CORNERS = {"size", "corner_moves", "surroundings"}
 STATED_IN_WORDS = {
+    "homography_to_matrix": _CORNERS,
+    "homography_to_image": _CORNERS | {"numbering"},
     "relative_pose": _CAMERA | {"turns", "meters"},
     "view_after_motion": _CAMERA | {"turns", "meters", "numbering"},
 }
@@ -54,7 +56,7 @@ CELLS: list[tuple[str, QuestionType, Notation]] = [
     (task, question_type, notation)
     for task, types in EXPECTED.items()
     for question_type in types
-    for notation in (NOTATIONS if task in IN_WORDS else NOTATIONS[:1])
+    for notation in (NOTATIONS if task in STATED_IN_WORDS else NOTATIONS[:1])
 ]
 
 
@@ -85,6 +87,8 @@ def sample_slots(task: str) -> dict[str, str]:
         "rotation": numbers.format_matrix(rotation, lambda x: numbers.format_fixed(x, 3)),
         "translation": numbers.format_vector([0.25, -0.001, 0.1], lambda x: numbers.format_fixed(x, 2)),
         "motion": _poses.print_pose(np.array([[1, 0, 0, -0.25], [0, 1, 0, 0], [0, 0, 1, 0.1]]), "words"),
+        "corners": "top left 1.0 px left, 2.0 px up; top right 3.0 px right, 4.0 px down; "
+        "bottom right 5.0 px left, 6.0 px down; bottom left 0.0 px right, 8.5 px up",
         "tolerance_deg": "5.0",
         "tolerance_m": "0.10",
         "width": "640",

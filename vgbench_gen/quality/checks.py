@@ -138,12 +138,12 @@ def _find_image_problems(item: Item, row: RowEvidence, images: Sequence[bytes]) 
     return problems
 
 
-def find_claim_text_problem(item: Item, claimed: Candidate, task: Task) -> str:
+def find_claim_text_problem(item: Item, claimed: Candidate, fact: Fact, task: Task) -> str:
     """Why the text is not about the claimed value, or ""."""
     shown = RowEvidence.of(item).shown()
     marks = [op for picture in shown for op in picture.ops if op["op"] == "point" and op["shape"] != CROSSHAIR]
     if not task.printed_numbers(claimed.value).size:
-        words = task.printed(claimed.value)
+        words = task.print_option(claimed, fact)
         return "" if words in item.question else f"the claim {words!r} is not in the question"
     if marks and claimed.value.size == 2:
         # Points are claimed by their marks: the one that the question names must stand at the claimed pixel.

@@ -13,6 +13,7 @@ from vgbench_gen.core.types import Camera, Candidate, FloatArray, Notation
 from vgbench_gen.geometry import poses
 from vgbench_gen.geometry.poses import join_turns, split_turns_deg
 from vgbench_gen.tasks.base import Problems
+from vgbench_gen.tasks.presentation import say_signed
 from vgbench_gen.tasks.revealed import RevealedMotion
 from vgbench_gen.text.numbers import format_fixed, format_matrix, format_vector
 from vgbench_gen.text.render import fill_word
@@ -45,8 +46,8 @@ def make_slots(value: FloatArray, notation: Notation = "matrix") -> dict[str, st
     `translation`, in meters."""
     if notation == "words":
         turns_deg, shifts_m = _split(value)
-        said = [_say(x, TRANSLATION_DECIMALS, keys) for x, keys in zip(shifts_m, _SHIFTS, strict=True)]
-        said += [_say(x, TURN_DECIMALS, keys) for x, keys in zip(turns_deg, _TURNS, strict=True)]
+        said = [say_signed(x, TRANSLATION_DECIMALS, keys) for x, keys in zip(shifts_m, _SHIFTS, strict=True)]
+        said += [say_signed(x, TURN_DECIMALS, keys) for x, keys in zip(turns_deg, _TURNS, strict=True)]
         return {"motion": fill_word("option.motion", **dict(zip("xyzabc", said, strict=True)))}
     return {
         "rotation": format_matrix(value[:, :3], lambda x: format_fixed(x, ROTATION_DECIMALS)),
@@ -71,12 +72,6 @@ def _split(value: FloatArray) -> tuple[FloatArray, FloatArray]:
     """(turns (3,), degrees; place (3,), meters) of the second camera as the first one sees it."""
     seen = turn_around(value)
     return split_turns_deg(seen[:, :3]), seen[:, 3]
-
-
-def _say(x: float, decimals: int, keys: tuple[str, str]) -> str:
-    """A number with a word for its sign; keys: of the positive and of the negative one."""
-    text = format_fixed(x, decimals)
-    return fill_word(keys[text.startswith("-")], value=text.removeprefix("-"))
 
 
 def is_pose(value: FloatArray) -> bool:

@@ -228,6 +228,11 @@ class Task(NoiseTest, Proposals, abc.ABC):
     def printed(self, value: FloatArray) -> str:
         """The value as an option text."""
 
+    def print_option(self, option: Candidate, fact: Fact) -> str:
+        """The text of an option, or of what a claim or a question states; `printed` unless that takes more than the
+        value."""
+        return self.printed(option.value)
+
     def find_words(self, value: FloatArray) -> str:
         """The words that a value stands for; "" where it stands for itself."""
         return ""

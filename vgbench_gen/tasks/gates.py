@@ -53,7 +53,7 @@ class BoxMargins(TaskGates):
     """Largest difference in overlap with the drawn rectangle between the printed boxes of one set."""
 
 
-class HomographyGates(TaskGates):
+class HomographyGates(NotationGates):
     """Which warps both homography tasks may ask about, and how far apart the options must be.
     `docs/constants.md#homographies` gives the reason of each number."""
 

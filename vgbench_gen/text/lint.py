@@ -53,6 +53,7 @@ _STATED: dict[str, tuple[str, ...]] = {
     "median_depth": (r"\bmedian\b",),
     "distance": (r"\bdistance\b", r"\bEuclidean\b", r"\bcent(?:re|er)s?\b", r"\b3D bounding box(?:es)?\b"),
     "homography": (r"\bH x1\b|\bH \(x1, y1, 1\)|\bmultiply it by H\b", r"\bpixels?\b"),
+    "corner_moves": (r"\bcorners?\b", r"\bstraight\b", r"\bhomography\b", r"\bpixels\b"),
     "surroundings": (r"\bsurroundings\b", r"\bphotograph\b"),
     "direction": (r"\bX2 = R X1 \+ t\b",),
     "turns": (

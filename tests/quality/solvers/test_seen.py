@@ -22,6 +22,10 @@ MOTION = (
     "0.53 m right, 0.09 m up, 0.96 m back; turned 12.8 degrees left, tilted 0.5 degrees down, "
     "rolled 5.5 degrees counterclockwise"
 )
+CORNERS = (
+    "top left 1.0 px left, 2.0 px up; top right 3.0 px right, 4.0 px down; bottom right 5.0 px left, 6.0 px down; "
+    "bottom left 0.0 px right, 8.5 px up"
+)
 MATRIX = "[[0.971, -0.095, 0.221],\n [0.095, 0.995, 0.012],\n [-0.221, 0.009, 0.975]]"
 FILLED = {
     "width": "1024", "height": "768", "fx": "808", "fy": "810", "cx": "511", "cy": "377",
@@ -30,6 +34,7 @@ FILLED = {
     ),
     **make_number_slots(4),
     "motion": MOTION,
+    "corners": CORNERS,
     "rotation": MATRIX, "translation": "[-0.31, 0.05, 1.05]", "tolerance_deg": "5", "tolerance_m": "0.10",
     "matrix": MATRIX, "color": "pink", "color_a": "pink", "color_b": "green", "point": "(761, 428)",
     "mark": "the blue square", "points": "the green circle (748, 303), the blue square (598, 380)",
@@ -39,7 +44,7 @@ WORDINGS: list[tuple[str, QuestionType, Notation]] = [
     *(("relative_pose", "judgment", notation) for notation in NOTATIONS),
     *(("relative_pose", "multi-choice", notation) for notation in NOTATIONS),
     *(("view_after_motion", "multi-choice", notation) for notation in NOTATIONS),
-    ("homography_to_image", "multi-choice", "matrix"),
+    *(("homography_to_image", "multi-choice", notation) for notation in NOTATIONS),
     ("point_tracking", "judgment", "matrix"),
     ("point_tracking", "multi-choice", "matrix"),
 ]
@@ -61,6 +66,8 @@ def test_every_wording_is_read(task: str, form: QuestionType, notation: Notation
                     pose[:, :3], [[0.971, -0.095, 0.221], [0.095, 0.995, 0.012], [-0.221, 0.009, 0.975]], atol=0.02
                 )
                 assert np.allclose(pose[:, :3] @ pose[:, :3].T, np.eye(3))
+        elif notation == "words":
+            assert [m.tolist() for m in seen.read_corner_moves(question)] == [[[-1, -2], [3, 4], [-5, 6], [0, -8.5]]]
         elif task == "homography_to_image":
             assert [m.ravel()[0] for m in seen.read_matrices(question)] == [0.971]
         elif task == "point_tracking":
@@ -110,6 +117,7 @@ def test_the_key_never_gets_in() -> None:
         (seen.read_motions, f"R =\n{MATRIX}"),
         (seen.read_motions, f"R =\n{MATRIX}\nt = [1.0, 2.0]"),
         (seen.read_motions, "0.10 m right, 0.20 m up, 0.30 m back"),
+        (seen.read_corner_moves, "top left 1.0 px left, 2.0 px up"),
         (seen.read_point, "somewhere"),
         (seen.read_number, "image two"),
         (seen.read_number, "image 2 or 3"),
