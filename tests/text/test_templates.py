@@ -51,6 +51,7 @@ STATED_IN_WORDS = {
     "homography_to_image": _CORNERS | {"numbering"},
     "relative_pose": _CAMERA | {"turns", "meters"},
     "view_after_motion": _CAMERA | {"turns", "meters", "numbering"},
+    "object_location": _CAMERA | {"upright_box", "meters"},
 }
 CELLS: list[tuple[str, QuestionType, Notation]] = [
     (task, question_type, notation)

@@ -13,7 +13,7 @@ class NotationGates(TaskGates):
     """How values are printed: "words", in which a person can answer, or "matrix", as in published questions."""
 
 
-class BoxMargins(TaskGates):
+class BoxMargins(NotationGates):
     """How far apart the boxes of one set of options must be.
     `docs/constants.md#object-location` gives the reason of each number."""
 

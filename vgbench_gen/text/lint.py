@@ -63,6 +63,7 @@ _STATED: dict[str, tuple[str, ...]] = {
         r"\bclockwise\b[^.;]{0,20}\bfrom behind\b",
     ),
     "corner_order": (r"\blower face\b", r"\bnearest\b", r"\bopposite face\b", r"\bsame order\b", r"\bcuboid\b"),
+    "upright_box": (r"\bupright\b", r"\bcentre\b", r"\blevel\b", r"\bvertical\b", r"\babove\b"),
     "numbering": (r"\bimage 1\b", r"\bimages 2 to [3-7]\b|\bimages 2(?:, [3-6])* and [3-7]\b"),
 }
 # As above, but the question itself must say it.
