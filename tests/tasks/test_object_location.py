@@ -371,6 +371,22 @@ def test_cues_of_boxes_are_those_of_the_printed_corners() -> None:
     assert cues[:, 9:].sum(axis=1) == pytest.approx(cues[:, 7])
 
 
+def test_cues_of_words_are_those_of_the_camera_held_level() -> None:
+    """However the camera is tilted, words tell how far below it a thing reaches."""
+    fact = asked(turned_crate(20.0))
+    level = WORDS.read_text_cues(fact, [fact.truth_candidate])
+    tilt = Rotation.from_euler("x", 30, degrees=True)
+    stored = BoxEvidence.of(fact.truth_candidate)
+    truth = replace(
+        fact.truth_candidate,
+        value=tilt.apply(fact.truth_candidate.value),
+        evidence=stored.with_fields(corners_m=tilt.apply(stored.corners_m)).write(),
+    )
+    tilted = replace(fact, candidates=(truth,))
+    assert WORDS.read_text_cues(tilted, [truth]) == pytest.approx(level, abs=1e-6)
+    assert TASK.read_text_cues(tilted, [truth]) != pytest.approx(level, abs=0.1)
+
+
 def turned_crate(yaw_deg: float, size: tuple[float, float, float] = (0.7, 0.5, 0.45)) -> SceneObject:
     """A crate on the ground in front of the camera, y downwards, turned about the vertical."""
     turn = Rotation.from_euler("y", yaw_deg, degrees=True).as_matrix()

@@ -50,16 +50,26 @@ def read_back(corners_m: FloatArray, up: FloatArray) -> OrientedBox:
 def _split(corners_m: FloatArray, up: FloatArray) -> tuple[FloatArray, FloatArray]:
     """(centre to the right, down and forward, sides across the view, along it and upright, meters, and the turn to the
     right, degrees (7,); camera_from_level (3, 3), the axes of the camera held level)."""
-    box = boxes.fit_to_corners(corners_m, "camera")
-    forward = np.array([0.0, 0.0, 1.0]) - up[2] * up
-    length = float(np.linalg.norm(forward))
-    if length < _AHEAD_MIN:
-        raise GeometryError(f"the camera looks along the vertical: {length:.2f} of its axis is level")
-    forward /= length
-    level = np.stack([np.cross(-up, forward), -up, forward], axis=1)
+    box, level = boxes.fit_to_corners(corners_m, "camera"), hold_level(up)
     across, _, away = level.T @ box.rotation[:, :2]
     # Either ground axis may run across the view, to either side: the one that is turned least does.
     turns_deg = (np.degrees(np.arctan2(-away, across)) + 90) % 180 - 90
     k = int(np.argmin(np.abs(turns_deg)))
     sides = box.size_m[[k, 1 - k, 2]]
     return np.concatenate([level.T @ box.center_m, sides, turns_deg[k : k + 1]]), level
+
+
+def hold_level(up: FloatArray) -> FloatArray:
+    """(3, 3) camera_from_level: the axes right, down and forward of the camera if it were held level.
+
+    up: (3,) the vertical in the camera frame.
+
+    Raises:
+        GeometryError: the camera looks along the vertical.
+    """
+    forward = np.array([0.0, 0.0, 1.0]) - up[2] * up
+    length = float(np.linalg.norm(forward))
+    if length < _AHEAD_MIN:
+        raise GeometryError(f"the camera looks along the vertical: {length:.2f} of its axis is level")
+    forward /= length
+    return np.stack([np.cross(-up, forward), -up, forward], axis=1)

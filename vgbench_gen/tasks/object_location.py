@@ -36,7 +36,7 @@ from vgbench_gen.tasks._box_pairs import (
     find_needed_ratio,
     find_up,
 )
-from vgbench_gen.tasks._box_words import print_box, read_back
+from vgbench_gen.tasks._box_words import hold_level, print_box, read_back
 from vgbench_gen.tasks._noise import draw_pose_errors
 from vgbench_gen.tasks._object_evidence import BoxEvidence, check_box, get_camera, reveal_object
 from vgbench_gen.tasks._object_routes import measure_second_corners, order_corners, project_full_rect, solve_into_camera
@@ -240,8 +240,13 @@ class ObjectLocation(Task):
         return [*rungs[:rank], truth, *rungs[rank + 1 :]], rank
 
     def read_text_cues(self, fact: Fact, options: Sequence[Candidate]) -> FloatArray:
-        """See `_box_pairs.describe_boxes`."""
-        return describe_boxes([option.value for option in options])
+        """See `_box_pairs.describe_boxes`; words tell them of the camera held level, and so how high a thing stands: by
+        cues of the tilted camera a forest found 37 % of choices and 63 % of claims, else 29 % and 53 %."""
+        values = [option.value for option in options]
+        if self.notation == "words":
+            camera_from_level = hold_level(_find_vertical(BoxEvidence.of(fact.truth_candidate)))
+            values = [value @ camera_from_level for value in values]
+        return describe_boxes(values)
 
     def factor_pairs(self, fact: Fact, rng: np.random.Generator) -> Iterator[FactorPair]:
         """Depth, and orientation or length along the view (`_box_factors.draw_box_sets`).
