@@ -125,7 +125,7 @@ def rotation_angle_deg(R: npt.ArrayLike) -> FloatArray:
 
 
 def split_turns_deg(R: npt.ArrayLike) -> FloatArray:
-    """(3,) a rotation (3, 3) `first_from_second` of cameras as three turns, one after the other: to the right about the
+    """(3,) a rotation (3, 3) from the second to the first camera as three turns, one after the other: right about the
     vertical axis (y), up about the horizontal axis as turned (x), clockwise about the viewing axis as turned (z)."""
     return np.asarray(Rotation.from_matrix(find_nearest_rotation(R)).as_euler("YXZ", degrees=True))
 
