@@ -204,7 +204,7 @@ def test_every_wording_of_every_form_is_a_row_that_verification_confirms(name: s
                 assert not problems, [str(problem) for problem in problems]
                 written[row.answer] += 1
             slots, texts = say(task, fact, form)
-            for phrasing in load_phrasings(name, form):
+            for phrasing in load_phrasings(name, form, task.notation):
                 assert not lint(*render(phrasing, slots), texts, phrasing.states), phrasing.id
         assert sum(written.values()) >= 2, form
         if form == "judgment":

@@ -50,7 +50,8 @@ def test_a_task_declares_all_that_other_rooms_ask_of_it(name: str) -> None:
     assert set(task.category_origin) == set(task.formats)
     assert task.paper_column in {"", *(column.head for column in VGBENCH.columns)}
     for form in task.formats:
-        assert load_phrasings(name, form), f"no wording of {name} as {form}"
+        for notation in ("matrix", task.notation):
+            assert load_phrasings(name, form, notation), f"no wording of {name} as {form} in {notation}"
 
 
 @pytest.mark.parametrize(

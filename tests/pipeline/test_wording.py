@@ -27,6 +27,7 @@ from vgbench_gen.store.dataset import load
 from vgbench_gen.store.provenance import dataset_fingerprint, read_manifest
 from vgbench_gen.text.bank import Bank, accept_entries, add_wordings, find_origin, load_bank, load_shipped, save_bank
 from vgbench_gen.text.marks import compile_mark_names
+from vgbench_gen.text.numbers import SIGNED_LIST
 from vgbench_gen.text.paraphrase.rounds import Asker
 
 TASKS = ("metric_depth", "point_tracking", "relative_depth")
@@ -242,7 +243,8 @@ def test_rows_are_reworded_and_nothing_else_changes(built: Path, tmp_path: Path,
             twins[item.twin_id].append(item)
     for pair in twins.values():
         assert len(pair) == 2
-        assert len({re.sub(rf"{compile_mark_names()}|[0-9.\[\]()\s,+-]+", "#", item.question) for item in pair}) == 1
+        values = rf"{compile_mark_names()}|\s{SIGNED_LIST}|[0-9.\[\]()\s,+-]+"
+        assert len({re.sub(values, "#", item.question) for item in pair}) == 1
     assert dataset_fingerprint(after) == report.fingerprint == read_manifest(out)["fingerprint"]
     assert dataset_fingerprint(load(built)) == dataset_fingerprint(before)
     assert main(["verify", str(out), "--workers", "1"]) == 0, capsys.readouterr().out

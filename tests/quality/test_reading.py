@@ -24,6 +24,7 @@ from vgbench_gen.store.drawing import COLORS
         ("3D box, X2, H33, 3x3, fx_1", []),
         ("from 0.5-0.7 to 5.", [0.5, 0.7, 5]),
         ("\u22121.25", [-1.25]),
+        ("0.42 m left, 0.05 m down, 0.90 m back; turned 2.0 degrees right", [-0.42, 0.05, -0.9, 2.0]),
     ],
 )
 def test_numbers_are_read_tolerantly(text: str, expected: list[float]) -> None:
@@ -74,6 +75,7 @@ def test_options_name_marks_or_hold_numbers() -> None:
         ("Is it 399 pixels, give or take 26 pixels?", [399]),
         ("Is the region [1, 2, 3, 4] at 3.90 metres correct to within 10 percent?", [3.9]),
         ("Is R =\n[[1, 0],\n [0, 1]]\nt = [3, 4]\nright to within 5 degrees?", [1, 0, 0, 1, 3, 4]),
+        ("Was it moved 0.42 m left, 0.90 m back, if it may be off by up to 0.10 meters?", [-0.42, -0.9]),
         ("Are (1, 2, 3), (4, 5, 6) corners of the object at [9, 9, 9, 9]?", [1, 2, 3, 4, 5, 6]),
     ],
 )

@@ -55,6 +55,11 @@ class Asked:
         return self.frames[next(i for i, base in self.item.evidence["bases"].items() if base == name)]
 
     @property
+    def up(self) -> FloatArray:
+        """(3,) against gravity, in the camera of the first picture; z goes up in every sample world."""
+        return np.asarray(self.shown(0).pose[2, :3])
+
+    @property
     def text(self) -> str:
         return f"{self.item.question}\n{self.item.context}"
 

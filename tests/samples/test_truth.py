@@ -15,6 +15,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 
@@ -30,6 +31,7 @@ from tests.samples.exact_truth import (
     turn_deg,
     warp_off,
 )
+from tests.samples.told import told_box, told_motion, told_warp
 from vgbench_gen import build, load
 from vgbench_gen.core.types import ColorArray, FloatArray
 from vgbench_gen.pipeline.recipe import Limits, load_recipe
@@ -40,9 +42,11 @@ from vgbench_gen.samples.make import list_default_specs, make_samples
 # What printing alone moves: half of the last digit.
 PRINTED_M = 0.005
 PRINTED_PX = 0.5
+PRINTED_CORNER_PX = 0.075
 PRINTED_DEG = 0.05  # fields of view
-PRINTED_TURN_DEG = 0.1  # nine numbers off by up to 0.0005 turn by up to 0.06 degrees
+PRINTED_TURN_DEG = 0.1  # three turns, each off by up to 0.05 degrees
 PRINTED_POINT_M = PRINTED_M * 3**0.5 + 1e-6
+TOLD_BOX_M = PRINTED_POINT_M * 1.5 + 0.003  # half a centimeter of the centre and of each side, and the turn
 CLAIMED_PERCENT = {"object_distance": 20}  # ten elsewhere: where the centre of a box lies is seen less well
 ORDER_GAP_M = 0.25  # between the farthest and the next of four regions
 POINTS_APART = 0.06  # of the diagonal, at least
@@ -174,19 +178,21 @@ def object_location(asked: Asked) -> float:
         # about as long as wide: its heading is nobody's to know, and it is asked by depth and thickness.
         width, depth = sorted(found.item.box.size_m[:2])
         measure = box_off if depth < 1.2 * width else corner_off
-        asked_off = [measure(option, found) for option in asked.options()]
+        asked_off = [measure(told_box(option, asked.up), found) for option in asked.item.options]
         right = asked_off.pop(asked.right)
         assert 1.5 * right < min(asked_off), f"the right option is {right:.3f} off, a wrong one {min(asked_off):.3f}"
     elif asked.item.question_type == "multi-choice":
-        asked.nearest_is_right([box_off(option, found) for option in asked.options()], at_most)
+        told_off = [box_off(told_box(option, asked.up), found) for option in asked.item.options]
+        asked.nearest_is_right(told_off, TOLD_BOX_M)
     elif found.fitted_m:
         # True claims are moved and stretched by 3 % of the sides; false ones stand a fifth nearer or farther.
-        said, allowed = box_off(asked.claimed, found), at_most + 0.03 * float(np.linalg.norm(found.item.box.size_m))
+        said = box_off(told_box(asked.item.question, asked.up), found)
+        allowed = TOLD_BOX_M + found.fitted_m + 0.03 * float(np.linalg.norm(found.item.box.size_m))
         yes = asked.item.answer == "Yes"
         assert said <= allowed if yes else said > 1.5 * allowed, f"{asked.item.answer} at {said:.3f} m"
     else:
         # "Up to small measurement error": three quarters in common, or as little as detectors count for a miss.
-        iou = box_iou(found.item, asked.claimed.reshape(8, 3), asked.shown(0))
+        iou = box_iou(found.item, told_box(asked.item.question, asked.up), asked.shown(0))
         assert iou >= 0.73 if asked.item.answer == "Yes" else iou <= 0.17, f"{asked.item.answer} at {iou:.2f}"
     return off / at_most
 
@@ -208,18 +214,19 @@ def relative_pose(asked: Asked) -> float:
     off = pose_off(np.array(asked.item.answer_value).reshape(3, 4), exact)
     assert off <= 1, f"off by {off:.2f} of what printing leaves"
     if asked.item.question_type == "multi-choice":
-        asked.nearest_is_right([pose_off(printed_pose(option), exact) for option in asked.options()], 1)
+        asked.nearest_is_right([pose_off(told_motion(option), exact) for option in asked.item.options], 1)
         return off
     said = numbers(asked.item.question)
     assert {5.0, 0.1} <= set(said.tolist())
-    R, t = asked.claimed[:, :3], asked.claimed[:, 3]
-    asked.holds(max(turn_deg(R, exact) / 5.0, float(np.linalg.norm(t - exact[:, 3])) / 0.1), 1)
+    claim = told_motion(asked.item.question)
+    assert np.allclose(claim, asked.item.evidence["claim"]["value"], atol=1e-6)
+    asked.holds(max(turn_deg(claim, exact) / 5.0, float(np.linalg.norm(place(claim) - place(exact))) / 0.1), 1)
     return off
 
 
 def view_after_motion(asked: Asked) -> float:
     stated = np.array(asked.item.answer_value).reshape(3, 4)
-    assert all(np.abs(numbers(asked.item.question) - x).min() < 1e-9 for x in stated.ravel())
+    assert np.allclose(told_motion(asked.item.question), stated, atol=1e-6)
     pictures = [int(option[0]) - 1 for option in asked.options()]
     assert sorted(pictures) == [1, 2, 3, 4]
     off = [pose_off(stated, asked.shown(0).motion_to(asked.shown(k))) for k in pictures]
@@ -227,14 +234,14 @@ def view_after_motion(asked: Asked) -> float:
     return off[asked.right]
 
 
-def printed_pose(values: FloatArray) -> FloatArray:
-    """[R|t] of R row by row, then t."""
-    return np.column_stack([values[:9].reshape(3, 3), values[9:]])
+def place(motion: FloatArray) -> FloatArray:
+    """(3,) where the second camera of [R|t] stands, in the first one."""
+    return np.asarray(-motion[:, :3].T @ motion[:, 3])
 
 
 def pose_off(value: FloatArray, exact: FloatArray) -> float:
     """Difference of two [R|t] over what printing moves."""
-    shift_m = float(np.linalg.norm(value[:, 3] - exact[:, 3]))
+    shift_m = float(np.linalg.norm(place(value) - place(exact)))
     return max(turn_deg(value, exact) / PRINTED_TURN_DEG, shift_m / PRINTED_POINT_M)
 
 
@@ -278,17 +285,29 @@ SOFT_CLEAR = 3.0
 def homography_to_matrix(asked: Asked) -> float:
     back = asked.side == "inverse"  # then the second picture is the source of the first one
     source, warped = (asked.picture(k) for k in ((1, 0) if back else (0, 1)))
-    matrices = [option.reshape(3, 3) for option in asked.options()]
+    size = asked.picture(0).shape[1::-1]
+    matrices = [told_warp(option, *size) for option in asked.item.options]
     off = [warp_off(source, np.asarray(np.linalg.inv(H)) if back else H, warped) for H in matrices]
-    assert np.array_equal(asked.options()[asked.right], asked.item.answer_value)
+    H = np.array(asked.item.answer_value).reshape(3, 3)
+    assert corner_gap_px(matrices[asked.right], H, size) <= PRINTED_CORNER_PX
     asked.nearest_is_right(off, 4, SOFT_CLEAR)
     return off[asked.right] / 4
 
 
+def corner_gap_px(a: FloatArray, b: FloatArray, size: Sequence[int]) -> float:
+    """Largest distance between where two warps send a corner of an image."""
+    right, bottom = size[0] - 1, size[1] - 1
+    corners = np.array([[[0, 0], [right, 0], [right, bottom], [0, bottom]]], np.float64)
+    return float(
+        np.linalg.norm(cv2.perspectiveTransform(corners, a) - cv2.perspectiveTransform(corners, b), axis=2).max()
+    )
+
+
 def homography_to_image(asked: Asked) -> float:
     H = np.array(asked.item.answer_value).reshape(3, 3)
-    assert all(np.abs(numbers(asked.item.question) - x).min() < 1e-12 for x in H.ravel())
     source = asked.picture(0)
+    told = told_warp(asked.item.question, *source.shape[1::-1])
+    assert corner_gap_px(told, H, source.shape[1::-1]) <= PRINTED_CORNER_PX
     off = [warp_off(source, H, asked.picture(int(option[0]) - 1)) for option in asked.options()]
     asked.nearest_is_right(off, 4, SOFT_CLEAR)
     return off[asked.right] / 4

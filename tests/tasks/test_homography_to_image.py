@@ -18,8 +18,8 @@ from vgbench_gen.tasks._homographies.evidence import WarpedImageEvidence
 from vgbench_gen.tasks.homography_to_image import HomographyToImage
 from vgbench_gen.tasks.homography_to_matrix import HomographyToMatrix
 from vgbench_gen.tasks.records import make_camera_record
+from vgbench_gen.tasks.solving.seen import read_corner_moves
 from vgbench_gen.text.lint import lint
-from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import load_phrasings, render
 
 TASK = HomographyToImage()
@@ -54,9 +54,11 @@ def test_candidates_stand_in_the_order_of_the_options(view: SceneView, facts: li
         options = strategies["set_first"].options(fact, TASK, rng_for(turn, "o"))
         shown = TASK.choice(fact, options, rng_for(0, "c"))
         assert shown.options == ("image 2", "image 3", "image 4", "image 5")
-        H = parse_numbers(shown.slots["matrix"]).reshape(3, 3)
         first = pictures.apply(shown.pictures[0], image).astype(np.float32)
         height, width = first.shape[:2]
+        corners = np.array([[0, 0], [width - 1, 0], [width - 1, height - 1], [0, height - 1]], dtype=float)
+        (moves,) = read_corner_moves(shown.slots["corners"])
+        H, _ = cv2.findHomography(corners, corners + moves)
         assert (width, height) == WarpedImageEvidence.of(fact).size
         # Looked up pixel by pixel in the crop, unlike the warp of the pictures, which draws from the frame.
         v, u = np.mgrid[:height, :width].astype(np.float64)
@@ -74,7 +76,7 @@ def test_candidates_stand_in_the_order_of_the_options(view: SceneView, facts: li
         assert {pictures.find_size(p, (480, 360)) for p in shown.pictures} == {(width, height)}
         assert (shown.slots["width"], shown.slots["height"]) == (str(width), str(height))
         places.add(options.truth)
-        for phrasing in load_phrasings(TASK.name, "multi-choice"):
+        for phrasing in load_phrasings(TASK.name, "multi-choice", "words"):
             question, context = render(phrasing, shown.slots)
             assert lint(question, context, shown.options, phrasing.states) == []
     assert len(places) > 1

@@ -29,6 +29,7 @@ from vgbench_gen.tasks._homographies.task import warp_correspondences
 from vgbench_gen.tasks.gates import HomographyGates
 from vgbench_gen.tasks.homography_to_matrix import HomographyToMatrix
 from vgbench_gen.tasks.records import make_camera_record
+from vgbench_gen.tasks.solving.seen import read_corner_moves
 from vgbench_gen.text.lint import lint
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import load_phrasings, render
@@ -300,12 +301,41 @@ def test_every_nth_pixel_of_a_warp_is_that_of_the_whole(frame: tuple[int, int]) 
             assert len(source) == 144
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("frame", [(1120, 840), (840, 1120), (1600, 1067)])
+def test_corners_in_words_give_the_matrix_back_all_over_the_image(kind: Kind, frame: tuple[int, int]) -> None:
+    image = image_of(kind, frame, at=10)
+    width, height = image.size
+    corners_px = np.array([[0, 0], [width - 1, 0], [width - 1, height - 1], [0, height - 1]], dtype=float)
+    grid = np.stack(np.meshgrid(np.linspace(0, width - 1, 9), np.linspace(0, height - 1, 9)), axis=-1).reshape(-1, 1, 2)
+    fact = bare_fact(tuple(sample_pool(image, HomographyGates(), rng_for(0, "pool"))[0]), image)
+    partner = TASK.counterpart(fact)
+    assert partner is not None
+    for side in (fact, partner):
+        for candidate in side.candidates:
+            (moves_px,) = read_corner_moves(TASK.print_option(candidate, side))
+            read, _ = cv2.findHomography(corners_px, corners_px + moves_px)
+            off_px = cv2.perspectiveTransform(grid, read) - cv2.perspectiveTransform(grid, candidate.value)
+            assert np.linalg.norm(off_px, axis=-1).max() < 0.2  # WARP_PX is 0.5
+
+
+def test_words_say_where_a_corner_goes() -> None:
+    image = WarpedImageEvidence(kind="similarity", frame_size=(500, 600), crop=(90, 90, 301, 401), size=(301, 401))
+    halved = Candidate("half", np.array([[0.5, 0, 10], [0, 0.5, -20.04], [0, 0, 1]]))  # about pixel (0, 0), then moved
+    assert TASK.print_option(halved, bare_fact((halved,), image)) == (
+        "top left 10.0 px right, 20.0 px up; top right 140.0 px left, 20.0 px up; "
+        "bottom right 140.0 px left, 220.0 px up; bottom left 10.0 px right, 220.0 px up"
+    )
+
+
 def test_the_second_picture_is_the_first_one_warped(view: SceneView, facts: list[Fact]) -> None:
     """A dot of the source is found where OpenCV's own point transform puts it, not where the inverse would."""
     for fact in facts:
         options = strategies["set_first"].options(fact, TASK, rng_for(0, "o"))
         shown = TASK.choice(fact, options, rng_for(0, "c"))
-        assert parse_numbers(shown.options[options.truth]).tolist() == fact.truth_candidate.value.ravel().tolist()
+        matrix = HomographyToMatrix(replace_section(Gates(), HomographyGates(notation="matrix")))
+        printed = matrix.choice(fact, options, rng_for(0, "c")).options[options.truth]
+        assert parse_numbers(printed).tolist() == fact.truth_candidate.value.ravel().tolist()
         image, H = np.zeros((360, 480, 3), np.uint8), fact.truth_candidate.value
         for x, y in ((240, 180), (215, 200)):
             cv2.circle(image, (x, y), 6, (255, 255, 255), -1)
@@ -320,7 +350,7 @@ def test_the_second_picture_is_the_first_one_warped(view: SceneView, facts: list
             expected = cv2.perspectiveTransform(np.array([[places[0]]]), H)[0, 0]
             np.testing.assert_allclose(places[1], expected, atol=0.6)
             image[:] = 0
-        for phrasing in load_phrasings(TASK.name, "multi-choice"):
+        for phrasing in load_phrasings(TASK.name, "multi-choice", "words"):
             question, context = render(phrasing, shown.slots)
             assert lint(question, context, shown.options, phrasing.states) == []
         size = WarpedImageEvidence.of(fact).size

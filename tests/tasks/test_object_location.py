@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections import Counter
 from dataclasses import replace
 from functools import cache
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from tests.lenient import replace_section
 from tests.tasks.object_scenes import board_view, cuboid, depth_of, room_view, thing
 from vgbench_gen.core.errors import GeometryError, TooFewOptionsError
 from vgbench_gen.core.gates import Gates
@@ -26,20 +28,22 @@ from vgbench_gen.geometry.poses import quaternion_to_matrix
 from vgbench_gen.pipeline.measure import confirm_draft, measure_task
 from vgbench_gen.pipeline.question import QuestionRejectedError, draw_options
 from vgbench_gen.pipeline.recipe import Recipe
+from vgbench_gen.quality import reading
 from vgbench_gen.scenes import open_scenes
 from vgbench_gen.scenes.base import FrameObject, SceneObject
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks._box_pairs import find_needed_ratio
+from vgbench_gen.tasks._box_words import print_box, read_back
 from vgbench_gen.tasks._object_evidence import BoxEvidence, get_camera
 from vgbench_gen.tasks._object_routes import order_corners
-from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.gates import BoxMargins
-from vgbench_gen.tasks.object_location import ObjectLocation, _measure_printed_iou
+from vgbench_gen.tasks.object_location import ObjectLocation
 from vgbench_gen.tasks.records import make_camera_record
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.text.numbers import parse_numbers
 
-TASK = ObjectLocation()
+WORDS = ObjectLocation()
+TASK = ObjectLocation(replace_section(Gates(), BoxMargins(notation="matrix")))
 CRATE = thing("crate", [0.2, 0.1, 2.0], [0.5, 0.4, 0.3])
 
 
@@ -234,15 +238,81 @@ def test_boxes_too_large_for_a_ladder_are_rejected_with_their_overlap() -> None:
 @pytest.mark.parametrize(("size_m", "least"), [((0.5, 0.4, 0.025), 0.0), ((0.06, 0.06, 0.06), 0.5)])
 def test_boxes_that_printing_changes_are_rejected(size_m: tuple[float, ...], least: float) -> None:
     box = cuboid([0.203, 0.104, 2.007], list(size_m), "camera")
-    printed = _measure_printed_iou(box)
+    printed = TASK._measure_printed_iou(box, None)
     assert least <= printed < TASK.limits.printed_iou_min
-    assert _measure_printed_iou(cuboid([0.203, 0.104, 2.007], [0.5, 0.4, 0.3], "camera")) > 0.9
+    assert TASK._measure_printed_iou(cuboid([0.203, 0.104, 2.007], [0.5, 0.4, 0.3], "camera"), None) > 0.9
 
 
 def test_a_thin_box_is_not_asked() -> None:
     (draft,) = drafts(board(thing("tray", [0.2, 0.1, 2.0], [0.5, 0.4, 0.025])))
     assert isinstance(draft, Rejected)
     assert (draft.reason, draft.limit) == ("print_coarse", 0.9)
+
+
+def test_a_box_of_which_nobody_knows_that_it_stands_upright_is_not_told_in_words() -> None:
+    view = board(CRATE)
+    up_world, view.up_world = view.up_world, None
+    (draft,) = WORDS.drafts(view, rng_for(0, "location"), 10)
+    assert isinstance(draft, Rejected)
+    assert (draft.reason, draft.value) == ("print_coarse", 0.0)
+    view.up_world = up_world
+    (draft,) = WORDS.drafts(view, rng_for(0, "location"), 10)
+    assert isinstance(draft, Fact)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_words_give_an_upright_box_back_to_who_knows_the_vertical(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for _ in range(25):
+        held = Rotation.from_euler(
+            "XZ", [rng.uniform(-70, 40), rng.uniform(-30, 30)], degrees=True
+        )  # level_from_camera
+        size, yaw_deg = rng.uniform(0.2, 1.5, 3), rng.uniform(-180, 180)
+        standing = Rotation.from_euler("YX", [yaw_deg, 90], degrees=True)  # its third axis goes up
+        center = held.apply([rng.uniform(-1, 1), rng.uniform(-1, 1), rng.uniform(2, 4)])
+        box = OrientedBox(center, size, standing.as_matrix())
+        corners = held.inv().apply(boxes.corners(box))
+        value = WORDS.rounded(corners)
+        text = print_box(value, held.inv().apply([0, -1, 0]))
+        x, y, z, wide, deep, high, turn = reading.read_numbers(text)
+        said = OrientedBox(
+            np.array([x, y, z]), np.array([wide, deep, high]),
+            Rotation.from_euler("YX", [turn, 90], degrees=True).as_matrix(),
+        )  # fmt: skip
+        # The level frame of the words has the forward direction of the camera, that of the test its own.
+        ahead = held.apply([0, 0, 1])
+        around = Rotation.from_euler("Y", np.degrees(np.arctan2(ahead[0], ahead[2])), degrees=True)
+        again = OrientedBox(around.apply(said.center_m), said.size_m, around.as_matrix() @ said.rotation)
+        assert boxes.iou_3d(box, again) > 0.9
+        assert -45.0 <= turn <= 45.0
+
+
+def test_words_of_a_box_say_where_it_is_and_how_it_is_turned() -> None:
+    fact = asked(turned_crate(20.0))  # about y, which points down: to the right, as seen from above
+    exact, up = BoxEvidence.of(fact.truth_candidate).corners_m, np.array([0.0, -1.0, 0.0])
+    assert print_box(exact, up) == (
+        "0.10 m right, 0.90 m down, 2.20 m forward; 0.70 m wide, 0.45 m deep, 0.50 m high; turned 20.0 degrees right"
+    )
+    assert re.sub("20.[0-9]", "20.0", WORDS.print_option(fact.truth_candidate, fact)) == print_box(exact, up)
+    left = asked(turned_crate(-30.0, (0.4, 0.6, 0.8)))
+    assert print_box(BoxEvidence.of(left.truth_candidate).corners_m, up) == (
+        "0.10 m right, 0.90 m down, 2.20 m forward; 0.40 m wide, 0.80 m deep, 0.60 m high; turned 30.0 degrees left"
+    )
+
+
+def test_claims_in_words_share_enough_with_the_exact_box_as_they_are_told() -> None:
+    kept, rng = 0, np.random.default_rng(0)
+    for yaw_deg in np.linspace(-40, 40, 60):
+        fact = asked(turned_crate(float(yaw_deg)))
+        twins = WORDS.claim_pair(fact, rng)
+        if twins is None:
+            continue
+        kept += 1
+        exact = boxes.fit_to_corners(BoxEvidence.of(fact.truth_candidate).corners_m, "camera")
+        for claim, low, high in ((twins.true, 0.75, 1.0), (twins.false, 0.0, 0.15)):
+            assert claim.slots["box"] == print_box(claim.value, exact.rotation[:, 2])
+            assert low <= boxes.iou_3d(exact, read_back(claim.value, exact.rotation[:, 2])) <= high
+    assert kept > 20
 
 
 def test_claims_are_judged_against_the_exact_box() -> None:
@@ -299,6 +369,22 @@ def test_cues_of_boxes_are_those_of_the_printed_corners() -> None:
     )
     assert (np.diff(cues[:, 9:], axis=1) >= 0).all()
     assert cues[:, 9:].sum(axis=1) == pytest.approx(cues[:, 7])
+
+
+def test_cues_of_words_are_those_of_the_camera_held_level() -> None:
+    """However the camera is tilted, words tell how far below it a thing reaches."""
+    fact = asked(turned_crate(20.0))
+    level = WORDS.read_text_cues(fact, [fact.truth_candidate])
+    tilt = Rotation.from_euler("x", 30, degrees=True)
+    stored = BoxEvidence.of(fact.truth_candidate)
+    truth = replace(
+        fact.truth_candidate,
+        value=tilt.apply(fact.truth_candidate.value),
+        evidence=stored.with_fields(corners_m=tilt.apply(stored.corners_m)).write(),
+    )
+    tilted = replace(fact, candidates=(truth,))
+    assert WORDS.read_text_cues(tilted, [truth]) == pytest.approx(level, abs=1e-6)
+    assert TASK.read_text_cues(tilted, [truth]) != pytest.approx(level, abs=0.1)
 
 
 def turned_crate(yaw_deg: float, size: tuple[float, float, float] = (0.7, 0.5, 0.45)) -> SceneObject:
@@ -468,7 +554,7 @@ def test_real_captures_give_facts_that_both_routes_confirm(captures: Path) -> No
     found = 0
     for scene in open_scenes(captures, datasets=["ca1m", "scannetpp"]):
         with scene:
-            facts, rejected = measure_task(tasks["object_location"], SceneView(scene, Gates()), 0, 6)
+            facts, rejected = measure_task(TASK, SceneView(scene, Gates()), 0, 6)
         assert not [r for r in rejected if "route" in r.reason]
         for fact in facts:
             assert np.array_equal(TASK.recompute(fact), fact.truth_candidate.value)

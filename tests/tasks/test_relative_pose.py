@@ -8,6 +8,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 from scipy.spatial.transform import Rotation
 
@@ -22,7 +24,7 @@ from tests.tasks.two_view_scenes import (
 from vgbench_gen.core.errors import TooFewOptionsError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import rng_for
-from vgbench_gen.core.types import Camera, Fact, FloatArray
+from vgbench_gen.core.types import Camera, Candidate, Fact, FloatArray
 from vgbench_gen.distractors.base import OptionSet, set_problem, strategies
 from vgbench_gen.distractors.factorial import list_wrong_parts
 from vgbench_gen.geometry import poses
@@ -36,9 +38,12 @@ from vgbench_gen.tasks import base as tasks_base
 from vgbench_gen.tasks._pairs import get_pair_table
 from vgbench_gen.tasks.relative_pose import RelativePose, measure_claim_errors
 from vgbench_gen.tasks.solving.images import match_descriptors
+from vgbench_gen.tasks.solving.seen import read_motions
 from vgbench_gen.text.numbers import parse_numbers
 
 TASK = RelativePose()
+MATRIX = RelativePose(Gates.model_validate({"relative_pose": {"notation": "matrix"}}))
+BOTH = pytest.mark.parametrize("task", [TASK, MATRIX], ids=lambda task: task.notation)
 
 
 def options_of(fact: Fact, seed: int = 0, strategy: str = "factorial") -> OptionSet:
@@ -92,12 +97,13 @@ def test_every_option_keeps_the_rules() -> None:
         assert fact.frame_ids == ()
         options = options_of(fact)
         assert set_problem(options.options, 4, fact, TASK) == ""
-        right = fact.truth_candidate.value
+        right = TASK.told(fact.truth_candidate.value)
         parts = list_wrong_parts(options)
         assert sorted(parts) == ["", "rotation", "rotation+translation", "translation"]
         for option, wrong in zip(options.options, parts, strict=True):
-            assert np.array_equal(option.value[:, :3], right[:, :3]) == ("rotation" not in wrong)
-            assert np.array_equal(option.value[:, 3], right[:, 3]) == ("translation" not in wrong)
+            told = TASK.told(option.value)
+            assert np.allclose(told[:, :3], right[:, :3], atol=1e-8) == ("rotation" not in wrong)
+            assert np.allclose(told[:, 3], right[:, 3], atol=1e-8) == ("translation" not in wrong)
         angles = [float(Rotation.from_matrix(c.value[:, :3]).magnitude()) for c in fact.candidates]
         assert max(angles) / min(angles) <= 1.3 / 0.7 * 1.05
         assert max(angles) <= np.radians(60.5)
@@ -134,13 +140,49 @@ def test_shift_counts_points_behind_a_camera_as_far_away() -> None:
 def test_printed_pose_reads_back_and_is_a_rotation_within_print() -> None:
     rng = np.random.default_rng(0)
     for R in Rotation.random(50, random_state=1).as_matrix():
-        value = TASK.rounded(np.concatenate([R, rng.normal(size=(3, 1))], axis=1))
-        read = parse_numbers(TASK.printed(value))
+        value = MATRIX.rounded(np.concatenate([R, rng.normal(size=(3, 1))], axis=1))
+        read = parse_numbers(MATRIX.printed(value))
         assert np.array_equal(read, np.concatenate([value[:, :3].ravel(), value[:, 3]]))
         assert _poses.is_pose(value)
-        assert "-0.00]" not in TASK.printed(value)
+        assert "-0.00]" not in MATRIX.printed(value)
     assert not _poses.is_pose(np.concatenate([np.diag([1.0, 1.0, -1.0]), np.zeros((3, 1))], axis=1))
     assert not _poses.is_pose(np.concatenate([np.eye(3) * 1.01, np.zeros((3, 1))], axis=1))
+
+
+_REACH = st.floats(-1, 1, allow_subnormal=False)
+
+
+@given(st.tuples(*[_REACH] * 6))
+def test_motions_read_back_as_they_are_printed_and_undo_the_measured_way_back(numbers: tuple[float, ...]) -> None:
+    """Within what `verify` allows, by the words alone."""
+    exact = np.eye(4)
+    exact[:3, :3] = Rotation.from_rotvec(np.radians(60 / np.sqrt(3) * np.array(numbers[:3]))).as_matrix()
+    exact[:3, 3] = 2 / np.sqrt(3) * np.array(numbers[3:])
+    for task in (TASK, MATRIX):
+        value = task.rounded(exact[:3])
+        assert np.array_equal(task.rounded(value), value)
+        assert not np.signbit(value[value == 0]).any()
+        (read,) = read_motions(task.printed(value))
+        assert np.array_equal(task.rounded(read), value) or task is MATRIX  # R is brought back onto the rotations
+        assert _poses.compare_with_way_back(Candidate("read", read), poses.invert(exact)) == []
+
+
+def test_words_say_where_the_second_camera_is_and_looks() -> None:
+    """As in `test_hand_worked_pose`, but half as far around, then up, and then clockwise as seen from behind."""
+    level = Rotation.from_matrix(np.array([[1, 0, 1], [0, np.sqrt(2), 0], [-1, 0, 1]]) / np.sqrt(2))
+    up = Rotation.from_matrix(np.array([[1, 0, 0], [0, np.cos(0.3), -np.sin(0.3)], [0, np.sin(0.3), np.cos(0.3)]]))
+    first_from_second = (level * up).as_matrix()
+    ahead, right = first_from_second[:, 2], first_from_second[:, 0]
+    assert np.array_equal(np.sign(ahead), [1, -1, 1])  # it looks to the right and up
+    rolled = Rotation.from_matrix([[0.8, -0.6, 0], [0.6, 0.8, 0], [0, 0, 1]])
+    assert (level * up * rolled).as_matrix()[1, 0] > right[1]  # its right side goes down
+    seen = np.concatenate([(level * up * rolled).as_matrix(), [[0.3], [-0.1], [-2.0]]], axis=1)
+    assert TASK.printed(_poses.turn_around(seen)) == (
+        "0.30 m right, 0.10 m up, 2.00 m back; turned 45.0 degrees right, tilted 17.2 degrees up, "
+        "rolled 36.9 degrees clockwise"
+    )
+    other = np.concatenate([(level * up * rolled).as_matrix().T, [[-0.3], [0.1], [2.0]]], axis=1)
+    assert "0.30 m left, 0.10 m down, 2.00 m forward; turned " in TASK.printed(_poses.turn_around(other))
 
 
 def test_both_second_routes_find_the_pose_without_the_pose_files() -> None:
@@ -234,39 +276,47 @@ def test_wrong_pose_files_do_not_become_facts() -> None:
     assert caught or any(wrong.id in r.key.split("-") and r.reason == "essential_rotation" for r in rejects)
 
 
-def test_twins_keep_their_tolerance_and_show_the_same_pixels() -> None:
+@BOTH
+def test_twins_keep_their_tolerance_and_show_the_same_pixels(task: RelativePose) -> None:
     view = room_view()
-    for fact in drawn(TASK, view)[0]:
-        twins = TASK.claim_pair(with_pictures(fact, view), rng_for(0, fact.key))
+    for fact in drawn(task, view)[0]:
+        twins = task.claim_pair(with_pictures(fact, view), rng_for(0, fact.key))
         assert twins is not None
         truth = fact.truth_candidate.value
-        claimed = parse_numbers(twins.true.slots["rotation"] + " " + twins.true.slots["translation"])
-        R, t = claimed[:9].reshape(3, 3), claimed[9:]
-        off_deg = np.degrees(Rotation.from_matrix(R @ truth[:, :3].T).magnitude())
+        said = twins.true.slots.get("motion") or "R = {rotation}, t = {translation}".format(**twins.true.slots)
+        (claimed,) = read_motions(said)
+        off_deg = np.degrees(Rotation.from_matrix(claimed[:, :3] @ truth[:, :3].T).magnitude())
         assert off_deg <= 2.5
-        assert np.linalg.norm(t - truth[:, 3]) <= 0.05
-        assert measure_claim_errors(truth[None], twins.false.value)[0] >= 2
+        shift_m = claimed[:, 3] - truth[:, 3]
+        if task is TASK:  # in words the place of the camera is told
+            shift_m = claimed[:, :3].T @ claimed[:, 3] - truth[:, :3].T @ truth[:, 3]
+        assert np.linalg.norm(shift_m) <= 0.05 + 1e-9
+        assert measure_claim_errors(task.told(truth[None]), task.told(twins.false.value))[0] >= 2
         assert twins.true.separation < 0.5 < 1 <= twins.false.separation
 
 
-def test_true_and_false_claims_are_off_and_rounded_by_one_law() -> None:
+@BOTH
+def test_true_and_false_claims_are_off_and_rounded_by_one_law(task: RelativePose) -> None:
     """Rounded twice, or printed as stored, a claim would be known by how far its R is from a rotation."""
     view, rng = room_view(), rng_for(0, "law")
     deviations, errors = [], []
-    for fact in 12 * [with_pictures(fact, view) for fact in drawn(TASK, view)[0]]:
-        twins = TASK.claim_pair(fact, rng)
+    for fact in 12 * [with_pictures(fact, view) for fact in drawn(task, view)[0]]:
+        twins = task.claim_pair(fact, rng)
         if twins is None:
             continue
         claims = (twins.true, twins.false)
         own = [next(c.value for c in fact.candidates if c.key == claim.key) for claim in claims]
         deviations.append([poses.measure_orthonormality_deviation(claim.value[:, :3]) for claim in claims])
         errors.append(
-            [measure_claim_errors(value[None], claim.value)[0] for value, claim in zip(own, claims, strict=True)]
+            [
+                measure_claim_errors(task.told(value[None]), task.told(claim.value))[0]
+                for value, claim in zip(own, claims, strict=True)
+            ]
         )
     assert len(errors) > 30
     assert np.max(errors) <= 0.5
-    assert np.min(errors) > 0
-    for pairs in (deviations, errors):
+    assert np.mean(np.array(errors) == 0) < 0.02
+    for pairs in (deviations, errors) if task is MATRIX else (errors,):  # words always are a rotation
         assert stats.ks_2samp(*np.array(pairs).T).pvalue > 0.01
 
 
@@ -298,8 +348,8 @@ def test_choice_shows_the_truth_and_prints_the_options() -> None:
     shown = TASK.choice(fact, options, rng_for(0, "choice"))
     assert [p.base for p in shown.pictures] == [fact.pictures[i] for i in fact.truth_candidate.frame_ids]
     assert len(set(shown.options)) == 4
-    read = parse_numbers(shown.options[options.truth])
-    assert np.array_equal(read[:9].reshape(3, 3), fact.truth_candidate.value[:, :3])
+    (read,) = read_motions(shown.options[options.truth])
+    assert np.allclose(read, fact.truth_candidate.value, atol=1e-8)
 
 
 def test_no_rank_of_size_tells_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:

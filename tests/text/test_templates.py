@@ -8,9 +8,11 @@ import re
 import tomllib
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from vgbench_gen.core.types import QuestionType
+from vgbench_gen.core.types import NOTATIONS, Notation, QuestionType
+from vgbench_gen.tasks import _poses
 from vgbench_gen.tasks.presentation import make_number_slots
 from vgbench_gen.text import lint, numbers, render
 from vgbench_gen.text.render import Phrasing
@@ -43,7 +45,20 @@ STATED = {
     "point_tracking": {"pixel_axes"},
 }
 CLAUSES = tomllib.loads((render.find_templates_root() / "clauses.toml").read_text("utf-8"))
-CELLS = [(task, question_type) for task, types in EXPECTED.items() for question_type in types]
+_CORNERS = {"size", "corner_moves", "surroundings"}
+STATED_IN_WORDS = {
+    "homography_to_matrix": _CORNERS,
+    "homography_to_image": _CORNERS | {"numbering"},
+    "relative_pose": _CAMERA | {"turns", "meters"},
+    "view_after_motion": _CAMERA | {"turns", "meters", "numbering"},
+    "object_location": _CAMERA | {"upright_box", "meters"},
+}
+CELLS: list[tuple[str, QuestionType, Notation]] = [
+    (task, question_type, notation)
+    for task, types in EXPECTED.items()
+    for question_type in types
+    for notation in (NOTATIONS if task in STATED_IN_WORDS else NOTATIONS[:1])
+]
 
 
 def four_digits(x: float) -> str:
@@ -72,6 +87,9 @@ def sample_slots(task: str) -> dict[str, str]:
         "box": numbers.format_corners(corners),
         "rotation": numbers.format_matrix(rotation, lambda x: numbers.format_fixed(x, 3)),
         "translation": numbers.format_vector([0.25, -0.001, 0.1], lambda x: numbers.format_fixed(x, 2)),
+        "motion": _poses.print_pose(np.array([[1, 0, 0, -0.25], [0, 1, 0, 0], [0, 0, 1, 0.1]]), "words"),
+        "corners": "top left 1.0 px left, 2.0 px up; top right 3.0 px right, 4.0 px down; "
+        "bottom right 5.0 px left, 6.0 px down; bottom left 0.0 px right, 8.5 px up",
         "tolerance_deg": "5.0",
         "tolerance_m": "0.10",
         "width": "640",
@@ -98,9 +116,9 @@ def test_every_task_and_type_has_phrasings() -> None:
         assert render.list_question_types(task) == types
 
 
-@pytest.mark.parametrize(("task", "question_type"), CELLS)
-def test_every_phrasing_renders_clean(task: str, question_type: QuestionType) -> None:
-    bank = render.load_phrasings(task, question_type)
+@pytest.mark.parametrize(("task", "question_type", "notation"), CELLS)
+def test_every_phrasing_renders_clean(task: str, question_type: QuestionType, notation: Notation) -> None:
+    bank = render.load_phrasings(task, question_type, notation)
     assert 6 <= len(bank) <= 8
     assert len({p.id for p in bank}) == len(bank)
     assert all(p.states for p in bank)
@@ -117,9 +135,9 @@ def test_every_phrasing_renders_clean(task: str, question_type: QuestionType) ->
             assert "world" not in text.lower(), phrasing.id
 
 
-@pytest.mark.parametrize(("task", "question_type"), CELLS)
-def test_phrasings_of_a_cell_are_really_different(task: str, question_type: QuestionType) -> None:
-    bank = render.load_phrasings(task, question_type)
+@pytest.mark.parametrize(("task", "question_type", "notation"), CELLS)
+def test_phrasings_of_a_cell_are_really_different(task: str, question_type: QuestionType, notation: Notation) -> None:
+    bank = render.load_phrasings(task, question_type, notation)
     for a, b in itertools.combinations(bank, 2):
         for part in ("question", "context"):
             words_a, words_b = (re.findall(r"[a-z]+", getattr(p, part).lower()) for p in (a, b))
@@ -127,27 +145,32 @@ def test_phrasings_of_a_cell_are_really_different(task: str, question_type: Ques
             assert ratio < 0.8, f"{a.id} and {b.id}: {part} {ratio:.2f}"
 
 
-@pytest.mark.parametrize("task", [t for t, types in EXPECTED.items() if "judgment" in types])
-def test_judgments_ask_for_yes_when_the_claim_is_true(task: str) -> None:
-    for phrasing in render.load_phrasings(task, "judgment"):
+@pytest.mark.parametrize(("task", "question_type", "notation"), [cell for cell in CELLS if cell[1] == "judgment"])
+def test_judgments_ask_for_yes_when_the_claim_is_true(
+    task: str, question_type: QuestionType, notation: Notation
+) -> None:
+    for phrasing in render.load_phrasings(task, question_type, notation):
         question, _ = filled(phrasing)
         assert question.endswith("?") or ":" in question, phrasing.id
         assert not re.search(r"\b(?:not|wrong|incorrect|false|differ|fail|outside|more than|less than)\b", question)
 
 
-@pytest.mark.parametrize(("task", "question_type"), CELLS)
-def test_conventions_are_stated_and_each_can_be_missed(task: str, question_type: QuestionType) -> None:
+@pytest.mark.parametrize(("task", "question_type", "notation"), CELLS)
+def test_conventions_are_stated_and_each_can_be_missed(
+    task: str, question_type: QuestionType, notation: Notation
+) -> None:
     """Each kind states its conventions, and each is missed where the sentence that states it is taken away."""
-    for number, phrasing in enumerate(render.load_phrasings(task, question_type)):
-        assert STATED[task] <= set(phrasing.states), phrasing.id
+    stated = (STATED_IN_WORDS if notation == "words" else STATED)[task]
+    for number, phrasing in enumerate(render.load_phrasings(task, question_type, notation)):
+        assert stated <= set(phrasing.states), phrasing.id
         question, _ = filled(phrasing)
-        for state in STATED[task] - {"meters"}:  # which numbers in the question may say as well
+        for state in stated - {"meters"}:  # which numbers in the question may say as well
             assert f"text: does not state {state!r}" in lint.lint(question, "Look.", states=[state]), phrasing.id
         for name, clause in CLAUSES.items():
             if clause["texts"][number] not in phrasing.context:
                 continue
             short = replace(phrasing, context=phrasing.context.replace(clause["texts"][number], "Look."))
-            for state in STATED[task] & set(clause.get("states", ())) - {"meters"}:
+            for state in stated & set(clause.get("states", ())) - {"meters"}:
                 problems = lint.lint(*filled(short), states=[state])
                 assert f"text: does not state {state!r}" in problems, f"{phrasing.id}, {name}, {state}"
 
@@ -169,8 +192,8 @@ def test_camera_questions_read_well_for_every_parameter(key: str) -> None:
 
 
 def test_no_indefinite_article_stands_before_a_slot_that_may_begin_with_a_vowel() -> None:
-    for task, question_type in CELLS:
-        for phrasing in render.load_phrasings(task, question_type):
+    for cell in CELLS:
+        for phrasing in render.load_phrasings(*cell):
             for name in re.findall(r"\b[Aa]n? \{\{ (\w+) \}\}", phrasing.question + phrasing.context):
                 assert name == "quantity", phrasing.id  # horizontal, vertical, principal-point: never a vowel
 

@@ -17,9 +17,11 @@ IntArray = npt.NDArray[np.int64]
 ColorArray = npt.NDArray[np.uint8]
 
 QuestionType = Literal["judgment", "multi-choice", "open-ended"]
+Notation = Literal["words", "matrix"]  # how an answer of several numbers is printed
 ALPHABET = string.ascii_uppercase  # letters of the options of a multi-choice question, in order
 LETTERS = ALPHABET[:4]  # of a set as tasks measure and strategies propose it; a recipe may ask for fewer or more
 QUESTION_TYPES: tuple[QuestionType, ...] = ("judgment", "multi-choice", "open-ended")
+NOTATIONS: tuple[Notation, ...] = ("matrix", "words")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

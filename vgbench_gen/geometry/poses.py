@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 from scipy.spatial.transform import Rotation
@@ -120,6 +122,17 @@ def rotation_angle_deg(R: npt.ArrayLike) -> FloatArray:
     trace = np.trace(R_, axis1=-2, axis2=-1)
     angle: FloatArray = np.degrees(np.arctan2(np.linalg.norm(axis, axis=-1), trace - 1.0))
     return angle
+
+
+def split_turns_deg(R: npt.ArrayLike) -> FloatArray:
+    """(3,) a rotation (3, 3) from the second to the first camera as three turns, one after the other: right about the
+    vertical axis (y), up about the horizontal axis as turned (x), clockwise about the viewing axis as turned (z)."""
+    return np.asarray(Rotation.from_matrix(find_nearest_rotation(R)).as_euler("YXZ", degrees=True))
+
+
+def join_turns(turns_deg: Sequence[float]) -> FloatArray:
+    """The rotation (3, 3) that `split_turns_deg` splits into these turns (3,)."""
+    return np.asarray(Rotation.from_euler("YXZ", turns_deg, degrees=True).as_matrix())
 
 
 def angle_between_deg(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:

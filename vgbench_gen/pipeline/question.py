@@ -13,7 +13,7 @@ import numpy as np
 
 from vgbench_gen.core.errors import TooFewOptionsError, VGBenchError
 from vgbench_gen.core.rng import format_canonical_json, hash_stably, rng_for
-from vgbench_gen.core.types import ALPHABET, Fact, FloatArray, QuestionType
+from vgbench_gen.core.types import ALPHABET, Fact, FloatArray, Notation, QuestionType
 from vgbench_gen.distractors.base import DEFAULT, OptionSet, set_problem, strategies
 from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe, WordSettings
@@ -106,7 +106,7 @@ def make_question(
         QuestionRejectedError: the question may not be asked.
     """
     form = plan.question_type
-    fill_words = _choose_words(plan, recipe)
+    fill_words = _choose_words(plan, task, recipe)
     # What shows a set of options is the same for every set; claims are drawn together with what shows them.
     rng = presentation_rng(recipe.seed, plan.group_id, form, plan.draw if form == "judgment" else 0)
     texts: tuple[AnswerableText, ...]
@@ -162,10 +162,10 @@ def _check_question(made: MadeQuestion, recipe: Recipe) -> MadeQuestion:
     return made
 
 
-def _choose_words(plan: QuestionPlan, recipe: Recipe) -> Callable[[Mapping[str, str]], AnswerableText]:
+def _choose_words(plan: QuestionPlan, task: Task, recipe: Recipe) -> Callable[[Mapping[str, str]], AnswerableText]:
     """Fills a phrasing drawn from the group, so that the words know nothing of the answer and twins share them."""
     form = plan.question_type
-    bank = list_phrasings(plan.task, form, recipe.wording)
+    bank = list_phrasings(plan.task, form, recipe.wording, task.notation)
     drawn = bank[int(rng_for(recipe.seed, "phrasing", plan.group_id, form).integers(len(bank)))]
 
     def fill(slots: Mapping[str, str]) -> AnswerableText:
@@ -174,12 +174,13 @@ def _choose_words(plan: QuestionPlan, recipe: Recipe) -> Callable[[Mapping[str, 
     return fill
 
 
-def list_phrasings(task: str, form: QuestionType, words: WordSettings) -> Sequence[Phrasing]:
+def list_phrasings(task: str, form: QuestionType, words: WordSettings, notation: Notation) -> Sequence[Phrasing]:
     """What a question of this kind is worded by: the bank's wordings first, as many as are allowed."""
-    extra = [p for p in words.phrasings if p.task == task and p.question_type == form]
+    wanted = (task, form, notation)
+    extra = [p for p in words.phrasings if (p.task, p.question_type, p.notation) == wanted]
     if not extra:
-        return load_phrasings(task, form)
-    more = load_phrasings(task, form) if words.language == "en" else ()
+        return load_phrasings(*wanted)
+    more = load_phrasings(*wanted) if words.language == "en" else ()
     return [*extra, *more][: words.most]
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vgbench_gen.core.rng import digest_bytes
-from vgbench_gen.core.types import Candidate, Fact, Item
+from vgbench_gen.core.types import NOTATIONS, Candidate, Fact, Item
 from vgbench_gen.store import pictures
 from vgbench_gen.store.drawing import CROSSHAIR
 from vgbench_gen.store.pictures import Picture
@@ -99,7 +99,8 @@ def find_shown_problems(item: Item, images: Sequence[bytes]) -> Problems:
 
 def _find_text_problems(item: Item) -> list[str]:
     """What the text lint finds, and conventions that the row's template promises and the text does not state."""
-    known = {phrasing.id: phrasing.states for phrasing in load_phrasings(item.task, item.question_type)}
+    cell = item.task, item.question_type
+    known = {phrasing.id: phrasing.states for notation in NOTATIONS for phrasing in load_phrasings(*cell, notation)}
     template, language = find_origin(item.template_id)
     # Of other languages than English the lint knows no conventions.
     states = known.get(template, ()) if language == "en" else ()
@@ -137,12 +138,12 @@ def _find_image_problems(item: Item, row: RowEvidence, images: Sequence[bytes]) 
     return problems
 
 
-def find_claim_text_problem(item: Item, claimed: Candidate, task: Task) -> str:
+def find_claim_text_problem(item: Item, claimed: Candidate, fact: Fact, task: Task) -> str:
     """Why the text is not about the claimed value, or ""."""
     shown = RowEvidence.of(item).shown()
     marks = [op for picture in shown for op in picture.ops if op["op"] == "point" and op["shape"] != CROSSHAIR]
     if not task.printed_numbers(claimed.value).size:
-        words = task.printed(claimed.value)
+        words = task.print_option(claimed, fact)
         return "" if words in item.question else f"the claim {words!r} is not in the question"
     if marks and claimed.value.size == 2:
         # Points are claimed by their marks: the one that the question names must stand at the claimed pixel.

@@ -15,6 +15,7 @@ import numpy as np
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.quality.questions import Question
 from vgbench_gen.text.marks import compile_mark_names
+from vgbench_gen.text.numbers import SIGNED_LIST
 
 # Not part of a name or size (X2, fx_1, 3D, 3x3); a unit may touch it (2.1m).
 NUMBER = re.compile(r"(?<![\w.])[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![0-9]|[xX][0-9]|D\b)", re.ASCII)
@@ -34,6 +35,8 @@ _TOLERANCE = re.compile(
     rf"(?:\b(?:within|give or take|plus or minus|up to|at most|less than|tolerance of)|±) {_N}(?: ?%| [a-z]+)?"
     rf"|{_N} ?(?:%|percent)"
 )
+_SAID = re.compile(SIGNED_LIST)
+_NEGATIVE = re.compile(rf"({_N})(?= [a-z]+ (?:left|up|back|counterclockwise)\b)")
 _MOST_NUMBERS = 24  # of one option or claim
 
 
@@ -54,8 +57,8 @@ def find_number_tokens(text: str) -> list[str]:
 
 
 def read_numbers(text: str) -> list[float]:
-    """Numbers of a text."""
-    return [float(token) for token in find_number_tokens(text)]
+    """Numbers of a text; negative ones also where a word stands for the sign."""
+    return [float(token) for token in find_number_tokens(_NEGATIVE.sub(r"-\1", text))]
 
 
 def find_words(text: str) -> list[str]:
@@ -121,7 +124,7 @@ def read_claim(question: Question) -> tuple[list[PrintedText], int]:
         same = [name for name in sorted(places) if len(places[name]) == len(places[named])]
         if len(same) > 1:
             return [PrintedText(name, places[name], 2) for name in same], same.index(named)
-    matrix = _MATRIX.search(text)
+    matrix = _MATRIX.search(text) or _SAID.search(text)
     triples = list(_TRIPLE.finditer(text))
     if matrix is not None:
         said = matrix.group()

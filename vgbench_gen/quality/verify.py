@@ -15,7 +15,7 @@ import numpy as np
 from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import digest_bytes
-from vgbench_gen.core.types import ALPHABET, Fact, FloatArray, Item
+from vgbench_gen.core.types import ALPHABET, Candidate, Fact, FloatArray, Item
 from vgbench_gen.distractors.base import Margins, set_problem
 from vgbench_gen.geometry.poses import measure_orthonormality_deviation
 from vgbench_gen.quality.checks import (
@@ -304,9 +304,7 @@ def _find_option_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str,
         if is_name(text):
             if not is_shown(text, option, item, shown):
                 found.append(("option_text", f"{letter} reads {text!r}, which does not show {option.key!r}"))
-        elif not np.array_equal(parse_numbers(text), task.printed_numbers(option.value)) or not (
-            task.printed_numbers(option.value).size or text == task.printed(option.value)
-        ):
+        elif not _is_printed(text, option, fact, task):
             found.append(("option_text", f"{letter} reads {text!r}, value {option.value.tolist()}"))
     wrong = [option for i, option in enumerate(fact.candidates) if i != fact.truth]
     for record, option in zip(item.distractors, wrong, strict=False):
@@ -314,6 +312,12 @@ def _find_option_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str,
         if record.key != option.key or not np.isclose(record.separation, off, rtol=1e-6):
             found.append(("distractors", f"{record.key!r} at {record.separation:.3f}, options say {off:.3f} margins"))
     return found
+
+
+def _is_printed(text: str, option: Candidate, fact: Fact, task: Task) -> bool:
+    """Whether a text says an option: its numbers, or all of it where words count as well."""
+    numbers = task.printed_numbers(option.value)
+    return np.array_equal(parse_numbers(text), numbers) if numbers.size else text == task.print_option(option, fact)
 
 
 def _find_claim_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, str]]:
@@ -327,7 +331,7 @@ def _find_claim_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, 
     problem = task.find_claim_problem(claimed, holds, fact)
     if problem:
         found.append(("claim", problem))
-    unsaid = find_claim_text_problem(item, claimed, task)
+    unsaid = find_claim_text_problem(item, claimed, fact, task)
     if unsaid:
         found.append(("claim_text", unsaid))
     return found

@@ -9,36 +9,69 @@ from collections.abc import Callable
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from vgbench_gen.core.types import Camera, Candidate, FloatArray
+from vgbench_gen.core.types import Camera, Candidate, FloatArray, Notation
 from vgbench_gen.geometry import poses
+from vgbench_gen.geometry.poses import join_turns, split_turns_deg
 from vgbench_gen.tasks.base import Problems
+from vgbench_gen.tasks.presentation import say_signed
 from vgbench_gen.tasks.revealed import RevealedMotion
 from vgbench_gen.text.numbers import format_fixed, format_matrix, format_vector
 from vgbench_gen.text.render import fill_word
 
 ROTATION_DECIMALS, TRANSLATION_DECIMALS = 3, 2
+TURN_DECIMALS = 1  # degrees in words; three such errors turn by at most 1.6e-3, below `POSE_ENTRY`
+_VALUE_DECIMALS = 9  # of a value in words, so that the last bit of a sine does not count
+_SHIFTS = (("shift.right", "shift.left"), ("shift.down", "shift.up"), ("shift.forward", "shift.back"))
+_TURNS = (("turn.right", "turn.left"), ("turn.up", "turn.down"), ("turn.clockwise", "turn.counterclockwise"))
 ORTHONORMAL_MAX = 2e-3  # of the printed R (docs/validity.md#relative-pose)
 HIDDEN_SHIFT_D = 100.0  # what a point behind a camera counts as having moved
 
 
-def round_as_printed(value: FloatArray) -> FloatArray:
-    """(3, 4) [R|t] as a reader of `print_pose` gets it back; R is then a rotation to three decimals only."""
+def round_as_printed(value: FloatArray, notation: Notation = "matrix") -> FloatArray:
+    """(3, 4) [R|t] as a reader of `print_pose` gets it back; as a matrix, R is a rotation to three decimals only."""
+    if notation == "words":
+        turns_deg, shifts_m = _split(value)
+        turns = join_turns([float(format_fixed(x, TURN_DECIMALS)) for x in turns_deg])
+        centre_m = np.array([float(format_fixed(x, TRANSLATION_DECIMALS)) for x in shifts_m])
+        told = turn_around(np.concatenate([turns, centre_m[:, None]], axis=1))
+        # In one order of memory, as a row gives it back, or the last bit of what is computed from it differs.
+        return np.ascontiguousarray(np.round(told, _VALUE_DECIMALS) + 0.0)  # no negative zero
     R = [[float(format_fixed(float(x), ROTATION_DECIMALS)) for x in row[:3]] for row in value]
     t = [float(format_fixed(float(row[3]), TRANSLATION_DECIMALS)) for row in value]
     return np.concatenate([np.array(R), np.array(t)[:, None]], axis=1)
 
 
-def make_slots(value: FloatArray) -> dict[str, str]:
-    """`rotation`, one row per line, and `translation`, in meters."""
+def make_slots(value: FloatArray, notation: Notation = "matrix") -> dict[str, str]:
+    """`motion`, the second camera as the first one sees it, in words; or `rotation`, one row per line, and
+    `translation`, in meters."""
+    if notation == "words":
+        turns_deg, shifts_m = _split(value)
+        said = [say_signed(x, TRANSLATION_DECIMALS, keys) for x, keys in zip(shifts_m, _SHIFTS, strict=True)]
+        said += [say_signed(x, TURN_DECIMALS, keys) for x, keys in zip(turns_deg, _TURNS, strict=True)]
+        return {"motion": fill_word("option.motion", **dict(zip("xyzabc", said, strict=True)))}
     return {
         "rotation": format_matrix(value[:, :3], lambda x: format_fixed(x, ROTATION_DECIMALS)),
         "translation": format_vector(value[:, 3], lambda x: format_fixed(x, TRANSLATION_DECIMALS)),
     }
 
 
-def print_pose(value: FloatArray) -> str:
+def print_pose(value: FloatArray, notation: Notation = "matrix") -> str:
     """The pose as an option text."""
-    return fill_word("option.pose", **make_slots(value))
+    slots = make_slots(value, notation)
+    return slots["motion"] if notation == "words" else fill_word("option.pose", **slots)
+
+
+def turn_around(motions: FloatArray) -> FloatArray:
+    """The inverse of motions [R|t] (..., 3, 4): of second_from_first the second camera as the first one sees it, whose
+    last column is where it stands."""
+    turns = np.swapaxes(motions[..., :3], -1, -2)
+    return np.concatenate([turns, -turns @ motions[..., 3:]], axis=-1)
+
+
+def _split(value: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(turns (3,), degrees; place (3,), meters) of the second camera as the first one sees it."""
+    seen = turn_around(value)
+    return split_turns_deg(seen[:, :3]), seen[:, 3]
 
 
 def is_pose(value: FloatArray) -> bool:

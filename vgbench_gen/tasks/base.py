@@ -17,12 +17,13 @@ import numpy as np
 from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.gates import Gates, SectionT
 from vgbench_gen.core.registry import Registry
-from vgbench_gen.core.types import LETTERS, BoolArray, Candidate, Fact, FloatArray, QuestionType, Rejected
+from vgbench_gen.core.types import LETTERS, BoolArray, Candidate, Fact, FloatArray, Notation, QuestionType, Rejected
 from vgbench_gen.distractors.base import FactorPair, OptionSet, compatibility, draw_truth
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks._noise import NoiseTest
 from vgbench_gen.tasks._proposals import Proposals
 from vgbench_gen.tasks.evidence import Evidence, FactEvidence
+from vgbench_gen.tasks.gates import NotationGates
 from vgbench_gen.tasks.presentation import ClaimPair, Mark, Presentation, WorldBox, WorldPoint
 from vgbench_gen.tasks.revealed import Revealed, reveal_cameras
 from vgbench_gen.tasks.row_evidence import RowEvidence
@@ -123,6 +124,12 @@ class Task(NoiseTest, Proposals, abc.ABC):
             if getattr(self, name, "") in ("", ()):
                 raise TypeError(f"found no {name}; expected class data of this name. Give `{name}` in the class")
 
+    @property
+    def notation(self) -> Notation:
+        """How its values are printed; "matrix" also where there is one way only."""
+        limits = getattr(self, "limits", None)
+        return limits.notation if isinstance(limits, NotationGates) else "matrix"
+
     def with_gates(self, gates: Gates) -> Task:
         """The same task under other gates."""
         return type(self)(gates)
@@ -221,6 +228,11 @@ class Task(NoiseTest, Proposals, abc.ABC):
     def printed(self, value: FloatArray) -> str:
         """The value as an option text."""
 
+    def print_option(self, option: Candidate, fact: Fact) -> str:
+        """The text of an option, or of what a claim or a question states; `printed` unless that takes more than the
+        value."""
+        return self.printed(option.value)
+
     def find_words(self, value: FloatArray) -> str:
         """The words that a value stands for; "" where it stands for itself."""
         return ""
@@ -230,7 +242,7 @@ class Task(NoiseTest, Proposals, abc.ABC):
         return {}
 
     def printed_numbers(self, value: FloatArray) -> FloatArray:
-        """The numbers of `printed` in the order in which they stand there."""
+        """The numbers of `printed` in the order in which they stand there; none where its words count as well."""
         return self.rounded(value).ravel()
 
     @abc.abstractmethod

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from vgbench_gen.core.gates import TaskGates
+from vgbench_gen.core.types import Notation
 
 
-class BoxMargins(TaskGates):
+class NotationGates(TaskGates):
+    """Base of the gates of tasks whose values a recipe has printed in words or in numbers alone."""
+
+    notation: Notation = "words"
+    """How values are printed: "words", in which a person can answer, or "matrix", as in published questions."""
+
+
+class BoxMargins(NotationGates):
     """How far apart the boxes of one set of options must be.
     `docs/constants.md#object-location` gives the reason of each number."""
 
@@ -45,7 +53,7 @@ class BoxMargins(TaskGates):
     """Largest difference in overlap with the drawn rectangle between the printed boxes of one set."""
 
 
-class HomographyGates(TaskGates):
+class HomographyGates(NotationGates):
     """Which warps both homography tasks may ask about, and how far apart the options must be.
     `docs/constants.md#homographies` gives the reason of each number."""
 

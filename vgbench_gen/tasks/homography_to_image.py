@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from vgbench_gen.core.types import Fact, FloatArray
+from vgbench_gen.core.types import Fact
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.tasks import _overlays
 from vgbench_gen.tasks._homographies.evidence import WarpedImageEvidence
@@ -18,7 +18,6 @@ from vgbench_gen.tasks.presentation import Mark, Presentation, make_number_slots
 from vgbench_gen.tasks.revealed import Revealed
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.solving.rules import MOST_SIMILAR_IMAGE
-from vgbench_gen.text import numbers
 from vgbench_gen.text.render import fill_word
 
 
@@ -31,10 +30,6 @@ class HomographyToImage(HomographyTask):
     category_origin: ClassVar[Mapping[str, str]] = {"multi-choice": "homography_matrix_to_image_vqa"}
     solvers = make_homography_solvers(pair_images)
     image_rules = (*MOST_SIMILAR_IMAGE, make_border_rule(pair_images))
-
-    def printed(self, value: FloatArray) -> str:
-        """As it stands in the question, one row per line; the options are images."""
-        return numbers.format_matrix(value, numbers.format_significant)
 
     def reveal(self, fact: Fact, row: RowEvidence) -> Revealed:
         """The matrix of every warp that is shown."""
@@ -51,5 +46,6 @@ class HomographyToImage(HomographyTask):
         """The crop, then one warp per option."""
         warps = (self.make_warp(fact, option.show["H"]) for option in options.options)
         texts = tuple(fill_word("option.image", n=str(place + 2)) for place in range(len(options.options)))
-        slots = {"matrix": self.printed(fact.truth_candidate.value)} | self.make_size_slots(fact)
+        told = {"corners" if self.notation == "words" else "matrix": self.print_option(fact.truth_candidate, fact)}
+        slots = told | self.make_size_slots(fact)
         return Presentation((self.make_crop(fact), *warps), slots | make_number_slots(len(texts)), texts)

@@ -24,8 +24,6 @@ from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.presentation import Mark, Presentation
 from vgbench_gen.tasks.revealed import Revealed
 from vgbench_gen.tasks.row_evidence import RowEvidence
-from vgbench_gen.text import numbers
-from vgbench_gen.text.render import fill_word
 
 
 @tasks.register("homography_to_matrix")
@@ -44,10 +42,6 @@ class HomographyToMatrix(HomographyTask):
     image_rules = (make_border_rule(pair_matrices),)
     category_origin: ClassVar[Mapping[str, str]] = {"multi-choice": "homography_image_to_matrix_vqa"}
 
-    def printed(self, value: FloatArray) -> str:
-        """One row per line."""
-        return fill_word("option.matrix", matrix=numbers.format_matrix(value, numbers.format_significant))
-
     def reveal(self, fact: Fact, row: RowEvidence) -> Revealed:
         """The matrix."""
         seen = self.reveal_warp(fact, fact.truth_candidate.value)
@@ -61,7 +55,7 @@ class HomographyToMatrix(HomographyTask):
         """The crop, then what the truth makes of it; a partner the other way round."""
         show = fact.truth_candidate.show
         shown = self.make_crop(fact), self.make_warp(fact, show.get("source_H", show["H"]))
-        texts = tuple(self.printed(option.value) for option in options.options)
+        texts = tuple(self.print_option(option, fact) for option in options.options)
         return Presentation(shown[::-1] if "source_H" in show else shown, self.make_size_slots(fact), texts)
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:

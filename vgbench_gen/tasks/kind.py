@@ -90,6 +90,8 @@ class EvidenceTask(Task):
     """Gates and margins by name, which `[gates.<name of the task>]` of a recipe overrides."""
     fact_evidence: ClassVar[type[FactEvidence]] = FactEvidence
     limits: ClassVar[Any]
+    gates_base: ClassVar[type[TaskGates]] = TaskGates
+    """What the gates hold besides `margins`."""
     own_gates: ClassVar[type[TaskGates]]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -102,7 +104,7 @@ class EvidenceTask(Task):
                 "__annotations__": dict.fromkeys(cls.margins, float),
             }
             given = fields | dict(cls.margins)
-            kind = new_class(f"{cls.__name__}Gates", (TaskGates,), {}, lambda space: space.update(given))
+            kind = new_class(f"{cls.__name__}Gates", (cls.gates_base,), {}, lambda space: space.update(given))
             cls.own_gates, cls.limits = kind, OwnGates(kind)
         if hasattr(cls, "name") and not hasattr(cls, "category_origin"):
             cls.category_origin = dict.fromkeys(cls.formats, f"{cls.name}_vqa")

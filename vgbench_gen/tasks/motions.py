@@ -14,6 +14,7 @@ from vgbench_gen.geometry import poses
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _overlays, _poses, _registration
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Problems, tasks
+from vgbench_gen.tasks.gates import NotationGates
 from vgbench_gen.tasks.kind import EvidenceTask
 from vgbench_gen.tasks.presentation import Mark, WorldPoint
 from vgbench_gen.tasks.revealed import Revealed
@@ -42,6 +43,7 @@ class MotionTask(EvidenceTask):
         "axes": "opencv",
         "unit": "m",
     }
+    gates_base = NotationGates
     checks = (check_motions,)
     inside: ClassVar[bool] = False
     """Whether only points count that a motion puts into the image."""
@@ -96,17 +98,26 @@ class MotionTask(EvidenceTask):
         return _poses.measure_mean_displacement_m(a, b, self.find_seen(fact, fact.truth_candidate)[0])
 
     def rounded(self, value: FloatArray) -> FloatArray:
-        """R to three decimals, t to two."""
-        return _poses.round_as_printed(value)
+        """R to three decimals, t to two; in words the place of the second camera to two, its turns in degrees to one.
+
+        So a value in words has no rounding but that of its words, and every limit is one on what a reader is told.
+        """
+        return _poses.round_as_printed(value, self.notation)
 
     def printed(self, value: FloatArray) -> str:
-        """R row by row, then t."""
-        return _poses.print_pose(value)
+        """R row by row, then t; in words, how the second camera stands as the first one sees it."""
+        return _poses.print_pose(value, self.notation)
 
     def printed_numbers(self, value: FloatArray) -> FloatArray:
-        """R row by row, then t."""
+        """R row by row, then t; none in words."""
+        if self.notation == "words":
+            return np.zeros(0)
         printed = self.rounded(value)
         return np.concatenate([printed[:, :3].ravel(), printed[:, 3]])
+
+    def told(self, motions: FloatArray) -> FloatArray:
+        """Motions [R|t] (..., 3, 4) as they are told: turned around in words. Told twice they are what they were."""
+        return _poses.turn_around(motions) if self.notation == "words" else motions
 
     def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
         """Clear in rotation or in translation, and visible in the image of the first of a pair, all over their

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from vgbench_gen.core.types import Candidate, Fact, FloatArray
 from vgbench_gen.store.pictures import Picture
+from vgbench_gen.text.numbers import format_fixed
 from vgbench_gen.text.render import fill_word
 
 
@@ -113,6 +114,12 @@ class Margins:
         """Record `value <= limit` and say whether it holds."""
         self.ratios[name] = round(float(limit / value), 4) if value > 0 else 1e3
         return value <= limit
+
+
+def say_signed(x: float, decimals: int, keys: tuple[str, str]) -> str:
+    """A number without its sign, in the phrase of that sign; keys: of the positive and of the negative one."""
+    text = format_fixed(x, decimals)
+    return fill_word(keys[text.startswith("-")], value=text.removeprefix("-"))
 
 
 def make_number_slots(options: int) -> dict[str, str]:

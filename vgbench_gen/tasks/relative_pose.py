@@ -258,7 +258,7 @@ class RelativePose(MotionTask):
 
     def compare_parts(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """By the angles between rotations and between translations; of short ones the direction does not count."""
-        gates = self.limits
+        gates, values = self.limits, self.told(values)
         turns = _poses.compare_all(_poses.measure_rotation_between_deg, values) / gates.rotation_gap_min_deg
         long = np.linalg.norm(values[:, :, 3], axis=-1) >= gates.direction_norm_min_m
         directions = _poses.compare_all(_poses.measure_direction_between_deg, values) / gates.direction_gap_min_deg
@@ -269,7 +269,7 @@ class RelativePose(MotionTask):
         """By what the margin of directions is at the end of the translation."""
         chord_m = 2 * np.linalg.norm(value[:, 3]) * np.sin(np.radians(self.limits.direction_gap_min_deg) / 2)
         needed_m = max(SECOND_TRANSLATION_MIN_M / SECOND_ROUTE_SHARE, float(chord_m))
-        return float(np.linalg.norm(value[:, 3] - second[:, 3])) / needed_m
+        return float(np.linalg.norm(self.told(value)[:, 3] - self.told(second)[:, 3])) / needed_m
 
     def allow_direction_deg(self, motion: FloatArray) -> float:
         """Half the margin."""
@@ -288,7 +288,22 @@ class RelativePose(MotionTask):
         for place in rng.permutation(np.flatnonzero(unlike)).tolist():
             other = fact.candidates[place]
             if set(other.frame_ids) != set(truth.frame_ids):
-                yield FactorPair(PARTS, _combine(truth, other))
+                yield FactorPair(PARTS, self._combine(truth, other))
+
+    def _combine(self, first: Candidate, second: Candidate) -> tuple[Candidate, Candidate, Candidate]:
+        """The first motion with the translation of the second, with its rotation, and the second motion.
+
+        A combined motion is compared with others by the points and the camera of the motion that gave its rotation, so
+        that a set is the same whichever of both motions is the true one.
+        """
+        mixed = []
+        for turn, shift in ((first, second), (second, first)):
+            parts = self.told(turn.value)[:, :3], self.told(shift.value)[:, 3:]
+            value = self.rounded(self.told(np.concatenate(parts, axis=1)))
+            stored = MotionEvidence.of(turn)
+            seen = MotionEvidence(points_m=stored.points_m, camera_2=stored.camera_2)
+            mixed.append(Candidate("", value, evidence=seen.write()))
+        return mixed[0], mixed[1], second
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         """A rotation within print precision, and within the ceilings."""
@@ -332,7 +347,7 @@ class RelativePose(MotionTask):
 
     def claim_errors(self, values: FloatArray, claimed: FloatArray, fact: Fact) -> FloatArray | None:
         """See `NoiseTest` and `measure_claim_errors`."""
-        return measure_claim_errors(values, claimed)
+        return measure_claim_errors(self.told(values), self.told(claimed))
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """The truth's two frames; the options are printed poses."""
@@ -354,22 +369,34 @@ class RelativePose(MotionTask):
             return None
         drawn = sets[rng.integers(len(sets))]
         chosen = truth, fact.candidates[int(rng.choice(drawn[drawn != fact.truth]))]
-        # Rounding t to two decimals moves it by up to 9 mm, which must fit into the half as well.
+        # Rounding a translation to two decimals moves it by up to 9 mm, which must fit into the half as well.
         values = [
             self.rounded(
-                _poses.perturb_pose(
-                    self.read_motion(fact, one)[:3], 0.48 * CLAIM_ROTATION_DEG, 0.5 * CLAIM_TRANSLATION_M - 0.009, rng
+                self.told(
+                    _poses.perturb_pose(
+                        self.told(self.read_motion(fact, one)[:3]),
+                        0.48 * CLAIM_ROTATION_DEG,
+                        0.5 * CLAIM_TRANSLATION_M - 0.009,
+                        rng,
+                    )
                 )
             )
             for one in chosen
         ]
         own, other = (
-            measure_claim_errors(one.value[None], value)[0] for one, value in zip(chosen, values, strict=True)
+            measure_claim_errors(self.told(one.value[None]), self.told(value))[0]
+            for one, value in zip(chosen, values, strict=True)
         )
-        if max(own, other) > 0.5 or measure_claim_errors(truth.value[None], values[1])[0] < _FALSE_CLAIM_MIN:
+        missed = measure_claim_errors(self.told(truth.value[None]), self.told(values[1]))[0]
+        if max(own, other) > 0.5 or missed < _FALSE_CLAIM_MIN:
             return None
         claims = [
-            Claim(_poses.make_slots(value), value, self.margin_ratio(truth, replace(truth, value=value), fact), one.key)
+            Claim(
+                _poses.make_slots(value, self.notation),
+                value,
+                self.margin_ratio(truth, replace(truth, value=value), fact),
+                one.key,
+            )
             for one, value in zip(chosen, values, strict=True)
         ]
         slots = self._make_slots(fact) | {
@@ -418,23 +445,9 @@ class RelativePose(MotionTask):
         return make_camera_slots(first, second)
 
 
-def _combine(first: Candidate, second: Candidate) -> tuple[Candidate, Candidate, Candidate]:
-    """The first motion with the translation of the second, with its rotation, and the second motion.
-
-    A combined motion is compared with others by the points and the camera of the motion that gave its rotation, so that
-    a set is the same whichever of both motions is the true one.
-    """
-    mixed = []
-    for turn, shift in ((first, second), (second, first)):
-        value = np.concatenate([turn.value[:, :3], shift.value[:, 3:]], axis=1)
-        stored = MotionEvidence.of(turn)
-        seen = MotionEvidence(points_m=stored.points_m, camera_2=stored.camera_2)
-        mixed.append(Candidate("", value, evidence=seen.write()))
-    return mixed[0], mixed[1], second
-
-
 def measure_claim_errors(values: FloatArray, claimed: FloatArray) -> FloatArray:
-    """(n,) error of a claimed pose (3, 4) over the stated tolerances, were each of values (n, 3, 4) the truth."""
+    """(n,) error of a claimed pose (3, 4) over the stated tolerances, were each of values (n, 3, 4) the truth.
+    All as they are told (`MotionTask.told`)."""
     chords = np.linalg.norm((values[:, :, :3] - claimed[:, :3]).reshape(-1, 9), axis=1) / (2 * np.sqrt(2))
     turns_deg = np.degrees(2 * np.arcsin(np.minimum(chords, 1.0)))
     shifts_m = np.linalg.norm(values[:, :, 3] - claimed[:, 3], axis=1)

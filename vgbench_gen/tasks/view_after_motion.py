@@ -298,7 +298,8 @@ class ViewAfterMotion(MotionTask):
         """The source, then the candidates in the order of the options."""
         shown = (fact.frame_ids[0], *(option.frame_ids[0] for option in options.options))
         texts = tuple(fill_word("option.image", n=str(i + 2)) for i in range(len(options.options)))
-        slots = _poses.make_slots(fact.truth_candidate.value) | make_camera_slots(fact.cameras[fact.frame_ids[0]])
+        motion = _poses.make_slots(fact.truth_candidate.value, self.notation)
+        slots = motion | make_camera_slots(fact.cameras[fact.frame_ids[0]])
         pictures = tuple(Picture(fact.pictures[frame_id]) for frame_id in shown)
         return Presentation(pictures, slots | make_number_slots(len(texts)), texts)
 

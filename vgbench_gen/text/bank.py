@@ -22,7 +22,7 @@ from pydantic import Field, StringConstraints
 from vgbench_gen.core.config import Config, load_toml
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.rng import hash_stably
-from vgbench_gen.core.types import QuestionType
+from vgbench_gen.core.types import NOTATIONS, Notation, QuestionType
 from vgbench_gen.store.files import write_bytes
 from vgbench_gen.text.paraphrase.checks import Original, Text, find_lint_problems
 from vgbench_gen.text.paraphrase.rules import find_language
@@ -36,7 +36,7 @@ from vgbench_gen.text.render import (
     phrasing_error,
 )
 
-MAX_PER_CELL = 8  # wordings of one task, type and language (docs/validity.md#conventions-in-every-question)
+MAX_PER_CELL = 8  # wordings of one task, type, notation and language (docs/validity.md#conventions-in-every-question)
 
 Status = Literal["proposed", "reviewed"]
 _Line = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEMPLATE_CHARS)]
@@ -102,9 +102,12 @@ class Bank:
         parts = [part for e in self.entries for part in (e.template_id, e.status, e.model)]
         return hash_stably("bank", *parts, size=16)
 
-    def list_entries(self, task: str, question_type: QuestionType, language: str) -> list[BankEntry]:
-        """The entries of one task, question type and language."""
-        return [e for e in self.entries if (e.task, e.type, e.language) == (task, question_type, language)]
+    def list_entries(
+        self, task: str, question_type: QuestionType, notation: Notation, language: str
+    ) -> list[BankEntry]:
+        """The entries of one task, question type, notation and language."""
+        wanted, known = (task, question_type, notation, language), load_shipped()
+        return [e for e in self.entries if (e.task, e.type, known[e.template].notation, e.language) == wanted]
 
 
 def digest_template(phrasing: Phrasing) -> str:
@@ -115,7 +118,11 @@ def digest_template(phrasing: Phrasing) -> str:
 def load_shipped() -> dict[str, Phrasing]:
     """All shipped phrasings by id."""
     return {
-        p.id: p for task in list_task_names() for form in list_question_types(task) for p in load_phrasings(task, form)
+        phrasing.id: phrasing
+        for task in list_task_names()
+        for form in list_question_types(task)
+        for notation in NOTATIONS
+        for phrasing in load_phrasings(task, form, notation)
     }
 
 
@@ -140,7 +147,7 @@ def load_bank(path: Path, missing_ok: bool = False) -> Bank:
         return Bank(path)
     entries = load_toml(path, _BankFile).phrasings
     known = load_shipped()
-    cells: Counter[tuple[str, str, str]] = Counter()
+    cells: Counter[tuple[str, str, str, str]] = Counter()
     seen: set[str] = set()
     good, stale = [], []
     for entry in entries:
@@ -158,9 +165,10 @@ def load_bank(path: Path, missing_ok: bool = False) -> Bank:
             stale.append(entry)
             continue
         _check_entry(entry, original, where)
-        cells[entry.task, entry.type, entry.language] += 1
-        if cells[entry.task, entry.type, entry.language] > MAX_PER_CELL:
-            cell = f"{entry.task}, {entry.type}, {entry.language}"
+        place = entry.task, entry.type, original.notation, entry.language
+        cells[place] += 1
+        if cells[place] > MAX_PER_CELL:
+            cell = ", ".join(place)
             raise phrasing_error(where, f"more than {MAX_PER_CELL} wordings of {cell}", f"at most {MAX_PER_CELL}")
         good.append(entry)
     return Bank(path, tuple(sorted(good, key=_order)), tuple(sorted(stale, key=_order)))
@@ -234,6 +242,7 @@ def select_phrasings(bank: Bank, use: Status, language: str) -> tuple[Phrasing, 
             states=known[entry.template].states if language == "en" else (),
             source=str(bank.path),
             paraphrase=entry.model,
+            notation=known[entry.template].notation,
         )
         for entry in bank.entries
         if entry.language == language and (use == "proposed" or entry.status == "reviewed")

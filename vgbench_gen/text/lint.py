@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.text.numbers import count_decimals, keep_digits, number_tokens
+from vgbench_gen.text.numbers import SIGN_WORDS, count_decimals, keep_digits, number_tokens
 
 MAX_DECIMALS = 4
 SIGNIFICANT_DIGITS = 4
@@ -25,6 +25,7 @@ _LETTERS = re.compile(
     r"\b[Oo]ptions?\s*:|\b(?:[Oo]ption|[Cc]hoice|[Aa]nswer)\s+[A-F]\b|(?:^|\n)\s*\(?[A-F][.:)]\s|\([A-F]\)"
 )
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
+_SIGN = re.compile(SIGN_WORDS)
 _WORDS = re.compile(r"[a-z]+(?: [a-z]+){0,7}")  # names of marks, and labels
 # What readers of replies could take for an option's letter or place. Images bear the numbers in which they are shown.
 _LETTERED = re.compile(r"(?:[a-z]+ ){0,3}(?<!image )(?:[A-Za-z]|[0-9]{1,2})", re.IGNORECASE)
@@ -52,9 +53,17 @@ _STATED: dict[str, tuple[str, ...]] = {
     "median_depth": (r"\bmedian\b",),
     "distance": (r"\bdistance\b", r"\bEuclidean\b", r"\bcent(?:re|er)s?\b", r"\b3D bounding box(?:es)?\b"),
     "homography": (r"\bH x1\b|\bH \(x1, y1, 1\)|\bmultiply it by H\b", r"\bpixels?\b"),
+    "corner_moves": (r"\bcorners?\b", r"\bstraight\b", r"\bhomography\b", r"\bpixels\b"),
     "surroundings": (r"\bsurroundings\b", r"\bphotograph\b"),
     "direction": (r"\bX2 = R X1 \+ t\b",),
+    "turns": (
+        r"\bvertical axis\b",
+        r"\bhorizontal axis\b",
+        r"\bviewing axis\b",
+        r"\bclockwise\b[^.;]{0,20}\bfrom behind\b",
+    ),
     "corner_order": (r"\blower face\b", r"\bnearest\b", r"\bopposite face\b", r"\bsame order\b", r"\bcuboid\b"),
+    "upright_box": (r"\bupright\b", r"\bcentre\b", r"\blevel\b", r"\bvertical\b", r"\babove\b"),
     "numbering": (r"\bimage 1\b", r"\bimages 2 to [3-7]\b|\bimages 2(?:, [3-6])* and [3-7]\b"),
 }
 # As above, but the question itself must say it.
@@ -79,13 +88,13 @@ def lint(question: str, context: str, options: Sequence[str] = (), states: Seque
 
     Looks for unfilled slots, float debris (more than 4 decimals, unless the number has at most 4 significant
     digits), negative zero, exponents, bad spacing, repeated words, options or letters inside question or context,
-    conventions not stated, and options that differ in form: wording around the numbers, how many numbers, their
-    decimals, and for scalars a length that differs by more than 2 characters. Labels and names of marks are words
-    alone ("the blue square"): a letter or a number could be taken for another option (`docs/validity.md#marks`). Poses
-    and boxes print each number with fixed decimals, so there no number may be longer than its counterparts by more than
-    that; the whole texts still differ by one character per minus sign. Homographies print significant digits, whose
-    lengths follow from the size of the entries: nothing is asked of them here. Whether length tells the answer is for
-    the audit's rule "longest".
+    conventions not stated, and options that differ in form: wording around the numbers (words in the place of a
+    sign apart, as "left"), how many numbers, their decimals, and for scalars a length that differs by more than 2
+    characters. Labels and names of marks are words alone ("the blue square"): a letter or a number could be taken for
+    another option (`docs/validity.md#marks`). Poses and boxes print each number with fixed decimals, so there no number
+    may be longer than its counterparts by more than that; the whole texts still differ by one character per minus sign.
+    Homographies print significant digits, whose lengths follow from the size of the entries: nothing is asked of them
+    here. Whether length tells the answer is for the audit's rule "longest".
 
     Raises:
         ConfigError: a name in `states` is not known.
@@ -126,7 +135,7 @@ def find_option_problems(options: Sequence[str]) -> list[str]:
         return [*problems, "options: a letter or a number in a name could be taken for another option"]
     if all(_WORDS.fullmatch(option) for option in options):
         return problems
-    if len({_NUMBER.sub("#", option) for option in options}) != 1:
+    if len({_NUMBER.sub("#", _SIGN.sub("sign", option)) for option in options}) != 1:
         problems.append("options: the text around the numbers differs")
         return problems
     tokens = [number_tokens(option) for option in options]

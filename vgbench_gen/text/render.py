@@ -9,7 +9,7 @@ a file is read, so a template file can neither compute nor reach into Python. Fi
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -20,7 +20,7 @@ from pydantic import Field, StringConstraints
 from vgbench_gen.core.config import Config, load_toml, parse_config, read_toml
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.stand_ins import config_error
-from vgbench_gen.core.types import QUESTION_TYPES, QuestionType
+from vgbench_gen.core.types import NOTATIONS, QUESTION_TYPES, Notation, QuestionType
 from vgbench_gen.text.lint import STATES
 
 MAX_TEMPLATE_CHARS = 4000
@@ -44,20 +44,13 @@ def phrasing_error(where: object, found: str, expected: str, remedy: str = "Mend
 _Lines = Annotated[tuple[_Text, ...], Field(min_length=MIN_PHRASINGS)]
 
 
-class _TaskFile(Config):
-    """The template file of one task."""
+class _Wordings(Config):
+    """How one task is asked in one notation."""
 
-    task: _Name
     context: _Text
     """Shared by all phrasings; each has the wording of its own number of every clause."""
     judgment_context: str = ""
     """What the context of judgments says besides."""
-    states: tuple[_Name, ...] = ()
-    """The conventions that are stated beside those of the clauses."""
-    slots: tuple[_Name, ...] = ()
-    """Slots that only some wordings use."""
-    labels: dict[_Name, _Text] = Field(default_factory=dict)
-    """The words of the labels of a `LabelTask`."""
     judgment: _Lines | None = None
     multi_choice: Annotated[_Lines | None, Field(alias="multi-choice")] = None
     open_ended: Annotated[_Text | None, Field(alias="open-ended")] = None
@@ -71,6 +64,20 @@ class _TaskFile(Config):
             for form, lines in zip(QUESTION_TYPES, (list(self.judgment or ()), choice, asked), strict=True)
             if lines
         }
+
+
+class _TaskFile(_Wordings):
+    """The template file of one task."""
+
+    task: _Name
+    states: tuple[_Name, ...] = ()
+    """The conventions that are stated beside those of the clauses."""
+    slots: tuple[_Name, ...] = ()
+    """Slots that only some wordings use."""
+    labels: dict[_Name, _Text] = Field(default_factory=dict)
+    """The words of the labels of a `LabelTask`."""
+    words: _Wordings | None = None
+    """How it is asked where values are printed in words; everything else is in "matrix"."""
 
 
 class _Clause(Config):
@@ -100,6 +107,8 @@ class Phrasing:
     source: str
     paraphrase: str = ""
     """The model that reworded it, "" for shipped ones."""
+    notation: Notation = "matrix"
+    """How the values are printed with which it goes."""
 
 
 @cache
@@ -119,8 +128,9 @@ def find_templates_root() -> Path:
 
 
 @cache
-def load_phrasings(task: str, question_type: QuestionType) -> tuple[Phrasing, ...]:
-    """Reviewed phrasings of one task and question type, in file order; read once per process.
+def load_phrasings(task: str, question_type: QuestionType, notation: Notation = "matrix") -> tuple[Phrasing, ...]:
+    """Reviewed phrasings of one task, question type and notation, in file order; read once per process. None where the
+    task is not asked in that notation.
 
     Raises:
         ConfigError: the file is missing or breaks the rules, or the task is not asked in this way.
@@ -129,7 +139,7 @@ def load_phrasings(task: str, question_type: QuestionType) -> tuple[Phrasing, ..
     bank = load_task_file(path)
     if question_type not in bank:
         raise phrasing_error(path, f"no section [{question_type}]", f"one of {sorted(bank)}")
-    return bank[question_type]
+    return tuple(phrasing for phrasing in bank[question_type] if phrasing.notation == notation)
 
 
 def list_question_types(task: str) -> tuple[QuestionType, ...]:
@@ -169,22 +179,37 @@ def load_task_file(path: Path) -> dict[QuestionType, tuple[Phrasing, ...]]:
     if unknown := set(parsed.states) - STATES:
         raise phrasing_error(path, f"{sorted(unknown)} in states", f"of {sorted(STATES)}")
     bank: dict[QuestionType, tuple[Phrasing, ...]] = {}
-    for form, lines in parsed.list_lines().items():
-        made, some = [], set(parsed.slots)
-        shared = find_slot_names(_CLAUSE.sub("", lines[0]), path) - some
-        whole = f"{parsed.context} {parsed.judgment_context}".strip() if form == "judgment" else parsed.context
-        for number, line in enumerate(lines):
-            where = f"{path}, {parsed.task}.{form}.{number + 1}"
-            question, asked = _fill_clauses(line, number, where)
-            context, told = _fill_clauses(whole, number, where)
-            _check_slots(f"{where}, question", find_slot_names(question, where), set(shared) | some, set(shared))
-            slots = shared | some | find_slot_names(context, where) | _CAMERA_SLOTS
-            states = tuple(dict.fromkeys((*parsed.states, *asked, *told)))
-            made.append(
-                Phrasing(where.rpartition(" ")[2], parsed.task, form, question, context, slots, states, str(path))
-            )
-        bank[form] = tuple(made)
+    told = [parsed] if parsed.words is None else [parsed, parsed.words]
+    for notation, wordings in zip(NOTATIONS, told, strict=False):
+        for form, lines in wordings.list_lines().items():
+            before = bank.get(form, ())
+            bank[form] = (*before, *_make_phrasings(parsed, wordings, form, lines, path, notation, len(before)))
     return bank
+
+
+def _make_phrasings(
+    parsed: _TaskFile,
+    wordings: _Wordings,
+    form: QuestionType,
+    lines: Sequence[str],
+    path: Path,
+    notation: Notation,
+    before: int,
+) -> Iterator[Phrasing]:
+    """before: how many phrasings of other notations have the lower numbers."""
+    some = set(parsed.slots)
+    shared = find_slot_names(_CLAUSE.sub("", lines[0]), path) - some
+    whole = f"{wordings.context} {wordings.judgment_context}".strip() if form == "judgment" else wordings.context
+    for number, line in enumerate(lines):
+        name = f"{parsed.task}.{form}.{before + number + 1}"
+        where = f"{path}, {name}"
+        question, asked = _fill_clauses(line, number, where)
+        context, told = _fill_clauses(whole, number, where)
+        _check_slots(f"{where}, question", find_slot_names(question, where), set(shared) | some, set(shared))
+        slots = shared | some | find_slot_names(context, where) | _CAMERA_SLOTS
+        states = tuple(dict.fromkeys((*parsed.states, *asked, *told)))
+        source = str(path)
+        yield Phrasing(name, parsed.task, form, question, context, slots, states, source, notation=notation)
 
 
 def _fill_clauses(text: str, number: int, where: str) -> tuple[str, list[str]]:

@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.text.paraphrase.good_rewordings import GOOD, rewordings
-from vgbench_gen.core.types import QuestionType
+from vgbench_gen.core.types import NOTATIONS, QuestionType
 from vgbench_gen.text.bank import load_shipped
 from vgbench_gen.text.paraphrase.checks import REASONS, Original, Text, check, tidy_text
 from vgbench_gen.text.paraphrase.filled import fill_text
@@ -46,7 +46,7 @@ def test_careful_rewordings_pass(name: str, k: int) -> None:
 
 @pytest.mark.parametrize(("task", "form"), CELLS)
 def test_every_phrasing_keeps_what_it_says_itself(task: str, form: QuestionType) -> None:
-    for template in load_phrasings(task, form):
+    for template in (p for notation in NOTATIONS for p in load_phrasings(task, form, notation)):
         found = check(Text(template.question, template.context), original(template.id))
         assert {problem.reason for problem in found} == {"near_copy"}, template.id
         assert {problem.part for problem in found} == {"question", "context"}

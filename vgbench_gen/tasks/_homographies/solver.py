@@ -13,7 +13,7 @@ import numpy as np
 from vgbench_gen.core.types import ColorArray, FloatArray
 from vgbench_gen.geometry import homography
 from vgbench_gen.tasks.solving import Image, ImageRule, Solver, Unread, VisibleQuestion
-from vgbench_gen.tasks.solving.seen import list_candidate_images, read_matrices
+from vgbench_gen.tasks.solving.seen import list_candidate_images, read_corner_moves, read_matrices
 
 SIDE = 200  # as good as 320 (99 and 100 of 100 questions), in half the time
 _INLIER_PX = 2.0  # at the working size
@@ -30,12 +30,12 @@ Pairs = Callable[[VisibleQuestion], list[tuple[FloatArray, Image]]]
 
 def pair_matrices(seen: VisibleQuestion) -> list[tuple[FloatArray, Image]]:
     """`Pairs` where the options are matrices and image 2 is one for all."""
-    return [(_read_one(option), seen.images[1]) for option in seen.options]
+    return [(_read_one(option, seen.images[0]), seen.images[1]) for option in seen.options]
 
 
 def pair_images(seen: VisibleQuestion) -> list[tuple[FloatArray, Image]]:
     """`Pairs` where the question states one matrix and the options are images."""
-    H = _read_one(seen.question)
+    H = _read_one(seen.question, seen.images[0])
     return [(H, image) for image in list_candidate_images(seen)]
 
 
@@ -74,10 +74,12 @@ def make_border_rule(pairs: Pairs) -> ImageRule:
     return ImageRule("border shape", score_by_border)
 
 
-def _read_one(text: str) -> FloatArray:
+def _read_one(text: str, source: Image) -> FloatArray:
+    corners_px = homography.image_corners(*source.size)
     found = read_matrices(text)
+    found += [homography.fit_to_points(corners_px, corners_px + moves_px) for moves_px in read_corner_moves(text)]
     if len(found) != 1:
-        raise Unread(f"{len(found)} matrices where one is printed")
+        raise Unread(f"{len(found)} homographies where one is printed")
     return found[0]
 
 

@@ -41,16 +41,19 @@ from vgbench_gen.tasks._homographies.sampler import (
 from vgbench_gen.tasks._proposals import move_numbers
 from vgbench_gen.tasks.base import OwnGates, Task, add_margins, reject
 from vgbench_gen.tasks.gates import HomographyGates
-from vgbench_gen.tasks.presentation import Margins
+from vgbench_gen.tasks.presentation import Margins, say_signed
 from vgbench_gen.tasks.revealed import RevealedHomography
 from vgbench_gen.text import lint, numbers
+from vgbench_gen.text.render import fill_word
 
 PER_FRAME = 2
 SHOWN_SHARE = 0.6  # of the crop's side in the frame, so that a warp hardly enlarges what the frame shows
 PLACES = 4  # of a crop that are tried until one shows enough and leaves room for warps
 OFF_CENTRE_MAX = 0.2  # of a crop, over what the frame leaves free; further out the warp finds nothing on one side
+MOVE_DECIMALS = 1  # of a corner's move in words; whole pixels could be off by more than the next line allows
 AGREEMENT_PX = 0.5  # the printed matrix is the applied one: more than half a pixel apart is another convention
 
+_MOVES = (("move.right", "move.left"), ("move.down", "move.up"))
 _GRID = 12  # target pixels per side that the second route reads
 
 
@@ -176,6 +179,27 @@ class HomographyTask(Task):
     def rounded(self, value: FloatArray) -> FloatArray:
         """Four significant digits."""
         return round_as_printed(value)
+
+    def printed(self, value: FloatArray) -> str:
+        """The matrix, one row per line."""
+        return fill_word("option.matrix", matrix=numbers.format_matrix(value, numbers.format_significant))
+
+    def printed_numbers(self, value: FloatArray) -> FloatArray:
+        """Row by row; none in words."""
+        return np.zeros(0) if self.notation == "words" else super().printed_numbers(value)
+
+    def print_option(self, option: Candidate, fact: Fact) -> str:
+        """The matrix; in words, how far it moves the corners of the first image.
+
+        A value stays the matrix by which an image was warped: its corners as printed give it back to within a tenth of
+        a pixel anywhere in the image.
+        """
+        if self.notation == "matrix":
+            return self.printed(option.value)
+        size = WarpedImageEvidence.of(fact).size
+        moves_px = homography.move_corners(option.value, *size) - homography.image_corners(*size)
+        said = [say_signed(x, MOVE_DECIMALS, keys) for pair in moves_px for x, keys in zip(pair, _MOVES, strict=True)]
+        return fill_word("option.corners", **dict(zip("abcdefgh", said, strict=True)))
 
     def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
         """Mean distance of the corners over the required and over the allowed share of the diagonal."""

@@ -9,15 +9,21 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from vgbench_gen.core.types import FloatArray
-from vgbench_gen.geometry.poses import find_nearest_rotation
+from vgbench_gen.geometry.poses import find_nearest_rotation, join_turns
 from vgbench_gen.tasks.solving.images import Image
 from vgbench_gen.text.marks import compile_mark_names
-from vgbench_gen.text.numbers import parse_numbers
+from vgbench_gen.text.numbers import SIGN_WORDS, SIGNED_LIST, parse_numbers
 from vgbench_gen.text.render import fill_word
 
 _CAMERA = re.compile(r"fx = (\d+), fy = (\d+), cx = (\d+)(?:,| and) cy = (\d+)")
 _MATRIX = re.compile(r"\[\[[^\]]*\],\s*\[[^\]]*\],\s*\[[^\]]*\]\]")
 _SHIFT = re.compile(r"t = \[([^\]]*)\]")
+_SIGNED_LIST = re.compile(SIGNED_LIST)
+_SIGNED = re.compile(rf"([0-9.]+) ([a-z]+) ({SIGN_WORDS})")
+_NEGATIVE = frozenset(
+    (*((unit, word) for unit in ("m", "px") for word in ("left", "up")), ("m", "back"))
+    + tuple(("degrees", word) for word in ("left", "down", "counterclockwise"))
+)
 _POINT = re.compile(r"\((\d+), (\d+)\)")
 
 
@@ -64,10 +70,10 @@ def read_matrices(text: str) -> list[FloatArray]:
 
 
 def read_motions(text: str) -> list[FloatArray]:
-    """Every printed motion as [R|t] (3, 4), t in meters; R is brought back onto the rotations.
+    """Every printed motion as [R|t] (3, 4), t in meters, from matrices or words; R is brought back onto the rotations.
 
     Raises:
-        Unread: there are not as many R as t.
+        Unread: there are not as many R as t, or a motion in words without six numbers.
     """
     turns, shifts = read_matrices(text), [parse_numbers(found) for found in _SHIFT.findall(text)]
     if len(turns) != len(shifts) or any(t.shape != (3,) for t in shifts):
@@ -75,7 +81,31 @@ def read_motions(text: str) -> list[FloatArray]:
     found = []
     for R, t in zip(turns, shifts, strict=True):
         found.append(np.concatenate([find_nearest_rotation(R), t[:, None]], axis=1))
+    for numbers in _read_signed(text, ("m", "degrees"), 6):
+        centre_m, R = numbers[:3], join_turns(numbers[3:].tolist()).T
+        found.append(np.concatenate([R, -(R @ centre_m)[:, None]], axis=1))
     return found
+
+
+def read_corner_moves(text: str) -> list[FloatArray]:
+    """Moves (4, 2) of the corners of an image by every homography that is told in words, pixels, in the order of
+    `geometry.homography.image_corners`.
+
+    Raises:
+        Unread: one has not eight numbers.
+    """
+    return [numbers.reshape(4, 2) for numbers in _read_signed(text, ("px",), 8)]
+
+
+def _read_signed(text: str, units: tuple[str, ...], count: int) -> list[FloatArray]:
+    """The numbers (count,) of every list of signed numbers that begins in one of the units."""
+    lists = [_SIGNED.findall(said) for said in _SIGNED_LIST.findall(text)]
+    lists = [parts for parts in lists if parts[0][1] in units]
+    if any(len(parts) != count for parts in lists):
+        raise Unread(f"lists of {[len(parts) for parts in lists]} signed numbers; expected {count}")
+    return [
+        np.array([-float(x) if (unit, sign) in _NEGATIVE else float(x) for x, unit, sign in parts]) for parts in lists
+    ]
 
 
 def read_point(text: str) -> FloatArray:

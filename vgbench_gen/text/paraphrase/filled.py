@@ -6,18 +6,24 @@ import re
 from collections.abc import Mapping, Sequence
 
 from vgbench_gen.text.marks import compile_mark_names
+from vgbench_gen.text.numbers import SIGNED_LIST
 from vgbench_gen.text.paraphrase.checks import Text
 from vgbench_gen.text.paraphrase.rules import SLOT
 
-# A number, or numbers in brackets over any number of lines, taken whole; or the name of a drawn mark.
+# Numbers with words for signs; a number, or numbers in brackets over any number of lines, taken whole; or the name of a
+# drawn mark.
 _RUN = re.compile(
-    r"(?<![\w.])[\[(]*[+-]?[0-9](?:[0-9.,\s+-]|[\[(](?=[\[(]*[+-]?[0-9])|[\])])*(?!\w)" + rf"|{compile_mark_names()}"
+    rf"{SIGNED_LIST}|"
+    + r"(?<![\w.])[\[(]*[+-]?[0-9](?:[0-9.,\s+-]|[\[(](?=[\[(]*[+-]?[0-9])|[\])])*(?!\w)"
+    + rf"|{compile_mark_names()}"
 )
+_SIGNED_LIST = re.compile(SIGNED_LIST)
 _PAIRS = {")": "(", "]": "["}
 
 
 def merge_texts(texts: Sequence[Text]) -> tuple[Text, tuple[Mapping[str, str], ...]] | None:
-    """(one text with a placeholder wherever the texts' numbers or marks differ, their values per text).
+    """(one text with a placeholder wherever the texts' numbers or marks differ, their values per text). Numbers with
+    words for signs are one in any case, as a rewording could exchange them.
 
     None where they differ in more than these, so that they cannot share a wording.
     """
@@ -31,7 +37,7 @@ def merge_texts(texts: Sequence[Text]) -> tuple[Text, tuple[Mapping[str, str], .
         joined = between[0]
         for k, after in enumerate(between[1:]):
             runs = [run[k] for _, run in cut]
-            if len(set(runs)) == 1:
+            if len(set(runs)) == 1 and not _SIGNED_LIST.fullmatch(runs[0]):
                 joined += runs[0] + after
                 continue
             name = f"v{len(values[0]) + 1}"

@@ -1,4 +1,4 @@
-"""The shipped phrasings reworded into a bank, cell by cell: a cell is one task and question type."""
+"""The shipped phrasings reworded into a bank, cell by cell: a cell is one task, question type and notation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from vgbench_gen.backends.base import Request, Settings
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.types import QuestionType
+from vgbench_gen.core.types import NOTATIONS, Notation, QuestionType
 from vgbench_gen.text.bank import MAX_PER_CELL, Bank, add_wordings, save_bank
 from vgbench_gen.text.paraphrase import rules
 from vgbench_gen.text.paraphrase.checks import Original, Text
@@ -17,7 +17,7 @@ from vgbench_gen.text.paraphrase.prompts import MAX_TOKENS, make_judge_request, 
 from vgbench_gen.text.paraphrase.rounds import Asker, RewordCounts, Stopped, reword
 from vgbench_gen.text.render import Phrasing, list_question_types, list_task_names, load_phrasings
 
-Cell = tuple[str, QuestionType]
+Cell = tuple[str, QuestionType, Notation]
 _CHARS_PER_TOKEN = 4  # of English text, for estimates
 
 
@@ -27,7 +27,7 @@ class BankReport:
 
     language: str = "en"
     cells: dict[str, RewordCounts] = field(default_factory=dict)
-    """What happened to the templates of each cell, by "task/type"."""
+    """What happened to the templates of each cell, by "task/type", or "task/type/words"."""
     full: list[str] = field(default_factory=list)
     """The cells that had no place left."""
     stopped: str = ""
@@ -62,7 +62,12 @@ def choose_cells(tasks: Sequence[str] = (), types: Sequence[str] = ()) -> list[C
     for name in types:
         if name not in {form for _, form in known}:
             raise ConfigError(f"--type {name}: found no templates; expected judgment, multi-choice or open-ended.")
-    found = [(task, form) for task, form in sorted(known) if task in (tasks or [task]) and form in (types or [form])]
+    found: list[Cell] = [
+        (task, form, notation)
+        for task, form in sorted(known)
+        for notation in NOTATIONS
+        if task in (tasks or [task]) and form in (types or [form]) and load_phrasings(task, form, notation)
+    ]
     if not found:
         raise ConfigError(f"--task {', '.join(tasks)} --type {', '.join(types)}: found no templates of both.")
     return found
@@ -146,12 +151,12 @@ class _Holder:
 async def _paraphrase_cell(
     cell: Cell, asker: Asker, holder: _Holder, language: str, report: BankReport, step: Callable[[], None]
 ) -> None:
-    counts = report.cells.setdefault("/".join(cell), RewordCounts())
+    counts = report.cells.setdefault(_name_cell(cell), RewordCounts())
     templates = load_phrasings(*cell)
     # English wordings are drawn together with the shipped ones, others are not.
     drawn_with = [Text(p.question, p.context) for p in templates] if language == "en" else []
     if len(holder.bank.list_entries(*cell, language)) >= MAX_PER_CELL:
-        report.full.append("/".join(cell))
+        report.full.append(_name_cell(cell))
     earlier: list[Text] = []
     for k, template in enumerate(templates):
         entries = holder.bank.list_entries(*cell, language)
@@ -167,6 +172,10 @@ async def _paraphrase_cell(
                 own += new
         earlier += own
         step()
+
+
+def _name_cell(cell: Cell) -> str:
+    return "/".join(cell).removesuffix("/matrix")
 
 
 def _share(filled: int, own: int, free: int, templates: int) -> int:
