@@ -15,15 +15,15 @@ SLACK = 60
 
 MOST_LINES = {
     # room: (today, to go to; 85 more for each kind of question that is added to the ten)
-    "core": (2047, 1300),
-    "geometry": (1335, 1300),
+    "core": (2049, 1300),  # how values are printed
+    "geometry": (1348, 1300),  # turns one after the other
     "scenes": (6415, 6000),
     "store": (2765, 2450),  # crops and warps of one sharpness
-    "tasks": (11120, 8700),  # false claims of motions are drawn with a set
-    "distractors": (872, 700),
-    "text": (1915, 1700),  # contexts of standard clauses
-    "pipeline": (5060, 4600),  # facts shared out among the forms
-    "quality": (4943, 4300),  # the lead under noise; several splits
+    "tasks": (11355, 8700),  # motions, warps and boxes in words
+    "distractors": (871, 700),
+    "text": (1980, 1700),  # wordings of both notations
+    "pipeline": (5058, 4600),  # facts shared out among the forms
+    "quality": (4951, 4300),  # the lead under noise; several splits
     "samples": (7508, 7000),  # maps of a lens in bands; grain in bands
     "evaluation": (15101, 11000),
     "agent": (7499, 6300),

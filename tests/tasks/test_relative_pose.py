@@ -97,11 +97,11 @@ def test_every_option_keeps_the_rules() -> None:
         assert fact.frame_ids == ()
         options = options_of(fact)
         assert set_problem(options.options, 4, fact, TASK) == ""
-        right = TASK.told(fact.truth_candidate.value)
+        right = TASK.as_stated(fact.truth_candidate.value)
         parts = list_wrong_parts(options)
         assert sorted(parts) == ["", "rotation", "rotation+translation", "translation"]
         for option, wrong in zip(options.options, parts, strict=True):
-            told = TASK.told(option.value)
+            told = TASK.as_stated(option.value)
             assert np.allclose(told[:, :3], right[:, :3], atol=1e-8) == ("rotation" not in wrong)
             assert np.allclose(told[:, 3], right[:, 3], atol=1e-8) == ("translation" not in wrong)
         angles = [float(Rotation.from_matrix(c.value[:, :3]).magnitude()) for c in fact.candidates]
@@ -291,7 +291,7 @@ def test_twins_keep_their_tolerance_and_show_the_same_pixels(task: RelativePose)
         if task is TASK:  # in words the place of the camera is told
             shift_m = claimed[:, :3].T @ claimed[:, 3] - truth[:, :3].T @ truth[:, 3]
         assert np.linalg.norm(shift_m) <= 0.05 + 1e-9
-        assert measure_claim_errors(task.told(truth[None]), task.told(twins.false.value))[0] >= 2
+        assert measure_claim_errors(task.as_stated(truth[None]), task.as_stated(twins.false.value))[0] >= 2
         assert twins.true.separation < 0.5 < 1 <= twins.false.separation
 
 
@@ -309,7 +309,7 @@ def test_true_and_false_claims_are_off_and_rounded_by_one_law(task: RelativePose
         deviations.append([poses.measure_orthonormality_deviation(claim.value[:, :3]) for claim in claims])
         errors.append(
             [
-                measure_claim_errors(task.told(value[None]), task.told(claim.value))[0]
+                measure_claim_errors(task.as_stated(value[None]), task.as_stated(claim.value))[0]
                 for value, claim in zip(own, claims, strict=True)
             ]
         )

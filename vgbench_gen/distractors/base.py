@@ -202,7 +202,7 @@ def set_problem(
         return "wrong_count"
     codes = pair_problems(members, fact, space).ravel().tolist()
     if _INVALID in codes:
-        return _PROBLEMS[_INVALID]
+        return "invalid_member"
     return _PROBLEMS[next((code for code in codes if code and (margins == "enforced" or code == _ALIKE)), 0)]
 
 

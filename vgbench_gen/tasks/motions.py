@@ -115,8 +115,9 @@ class MotionTask(EvidenceTask):
         printed = self.rounded(value)
         return np.concatenate([printed[:, :3].ravel(), printed[:, 3]])
 
-    def told(self, motions: FloatArray) -> FloatArray:
-        """Motions [R|t] (..., 3, 4) as they are told: turned around in words. Told twice they are what they were."""
+    def as_stated(self, motions: FloatArray) -> FloatArray:
+        """Motions [R|t] (..., 3, 4) in the direction that the text states: first_from_second in words, whose last column
+        is the place of the second camera. Applied twice it gives them back."""
         return _poses.turn_around(motions) if self.notation == "words" else motions
 
     def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:

@@ -258,7 +258,7 @@ class RelativePose(MotionTask):
 
     def compare_parts(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """By the angles between rotations and between translations; of short ones the direction does not count."""
-        gates, values = self.limits, self.told(values)
+        gates, values = self.limits, self.as_stated(values)
         turns = _poses.compare_all(_poses.measure_rotation_between_deg, values) / gates.rotation_gap_min_deg
         long = np.linalg.norm(values[:, :, 3], axis=-1) >= gates.direction_norm_min_m
         directions = _poses.compare_all(_poses.measure_direction_between_deg, values) / gates.direction_gap_min_deg
@@ -269,7 +269,7 @@ class RelativePose(MotionTask):
         """By what the margin of directions is at the end of the translation."""
         chord_m = 2 * np.linalg.norm(value[:, 3]) * np.sin(np.radians(self.limits.direction_gap_min_deg) / 2)
         needed_m = max(SECOND_TRANSLATION_MIN_M / SECOND_ROUTE_SHARE, float(chord_m))
-        return float(np.linalg.norm(self.told(value)[:, 3] - self.told(second)[:, 3])) / needed_m
+        return float(np.linalg.norm(self.as_stated(value)[:, 3] - self.as_stated(second)[:, 3])) / needed_m
 
     def allow_direction_deg(self, motion: FloatArray) -> float:
         """Half the margin."""
@@ -298,8 +298,8 @@ class RelativePose(MotionTask):
         """
         mixed = []
         for turn, shift in ((first, second), (second, first)):
-            parts = self.told(turn.value)[:, :3], self.told(shift.value)[:, 3:]
-            value = self.rounded(self.told(np.concatenate(parts, axis=1)))
+            parts = self.as_stated(turn.value)[:, :3], self.as_stated(shift.value)[:, 3:]
+            value = self.rounded(self.as_stated(np.concatenate(parts, axis=1)))
             stored = MotionEvidence.of(turn)
             seen = MotionEvidence(points_m=stored.points_m, camera_2=stored.camera_2)
             mixed.append(Candidate("", value, evidence=seen.write()))
@@ -347,7 +347,7 @@ class RelativePose(MotionTask):
 
     def claim_errors(self, values: FloatArray, claimed: FloatArray, fact: Fact) -> FloatArray | None:
         """See `NoiseTest` and `measure_claim_errors`."""
-        return measure_claim_errors(self.told(values), self.told(claimed))
+        return measure_claim_errors(self.as_stated(values), self.as_stated(claimed))
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """The truth's two frames; the options are printed poses."""
@@ -372,9 +372,9 @@ class RelativePose(MotionTask):
         # Rounding a translation to two decimals moves it by up to 9 mm, which must fit into the half as well.
         values = [
             self.rounded(
-                self.told(
+                self.as_stated(
                     _poses.perturb_pose(
-                        self.told(self.read_motion(fact, one)[:3]),
+                        self.as_stated(self.read_motion(fact, one)[:3]),
                         0.48 * CLAIM_ROTATION_DEG,
                         0.5 * CLAIM_TRANSLATION_M - 0.009,
                         rng,
@@ -384,10 +384,10 @@ class RelativePose(MotionTask):
             for one in chosen
         ]
         own, other = (
-            measure_claim_errors(self.told(one.value[None]), self.told(value))[0]
+            measure_claim_errors(self.as_stated(one.value[None]), self.as_stated(value))[0]
             for one, value in zip(chosen, values, strict=True)
         )
-        missed = measure_claim_errors(self.told(truth.value[None]), self.told(values[1]))[0]
+        missed = measure_claim_errors(self.as_stated(truth.value[None]), self.as_stated(values[1]))[0]
         if max(own, other) > 0.5 or missed < _FALSE_CLAIM_MIN:
             return None
         claims = [
@@ -446,8 +446,8 @@ class RelativePose(MotionTask):
 
 
 def measure_claim_errors(values: FloatArray, claimed: FloatArray) -> FloatArray:
-    """(n,) error of a claimed pose (3, 4) over the stated tolerances, were each of values (n, 3, 4) the truth.
-    All as they are told (`MotionTask.told`)."""
+    """(n,) error of a claimed pose (3, 4) over the stated tolerances, were each of values (n, 3, 4) the truth; all
+    in the direction of `MotionTask.as_stated`."""
     chords = np.linalg.norm((values[:, :, :3] - claimed[:, :3]).reshape(-1, 9), axis=1) / (2 * np.sqrt(2))
     turns_deg = np.degrees(2 * np.arcsin(np.minimum(chords, 1.0)))
     shifts_m = np.linalg.norm(values[:, :, 3] - claimed[:, 3], axis=1)
