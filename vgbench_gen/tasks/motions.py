@@ -116,8 +116,8 @@ class MotionTask(EvidenceTask):
         return np.concatenate([printed[:, :3].ravel(), printed[:, 3]])
 
     def as_stated(self, motions: FloatArray) -> FloatArray:
-        """Motions [R|t] (..., 3, 4) in the direction that the text states: first_from_second in words, whose last column
-        is the place of the second camera. Applied twice it gives them back."""
+        """Motions [R|t] (..., 3, 4) in the direction that the text states: in words first_from_second, whose last
+        column is the place of the second camera. Applied twice it gives them back."""
         return _poses.turn_around(motions) if self.notation == "words" else motions
 
     def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
