@@ -13,6 +13,8 @@ from vgbench_gen.quality.review.lines import ReviewLine, digest_item
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.pictures import encode_jpeg
 from vgbench_gen.store.shards import write_items
+from vgbench_gen.tasks.row_evidence import RowEvidence
+from vgbench_gen.text.numbers import format_matrix, format_significant
 
 PLAIN = 130
 HOSTILE = (
@@ -57,6 +59,10 @@ def write_looked(folder: Path) -> Looked:
     rows = compose_rows(folder)
     jpeg = rows.media.put(encode_jpeg(textured(64, 48, 1)), "jpg")
     items = list(rows.items)
+    # And one with the matrices that the recipe `vgbench` prints.
+    warped = rows.one("homography_to_matrix", "multi-choice")
+    matrices = (format_matrix(option.value, format_significant) for option in RowEvidence.of(warped).options)
+    items.append(replace(warped, index=len(items), id=warped.id[::-1], options=tuple(matrices)))
     plain = [
         make_item(len(items) + k, [jpeg], task="plain_task", scene_id=f"scene{k % 3}", group_id=f"p{k}", evidence={})
         for k in range(PLAIN)
