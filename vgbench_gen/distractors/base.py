@@ -274,6 +274,21 @@ def draw_truth(table: BoolArray, count: int, rng: np.random.Generator, eligible:
     return int(rng.choice(len(weights), p=weights / weights.sum()))
 
 
+def draw_other(table: BoolArray, truth: int, rng: np.random.Generator, counts: Sequence[int]) -> int | None:
+    """Draw another member of a set that holds the truth, uniform over the sets of the first of `counts` that has any.
+
+    Either of both is then as likely to be the truth (`draw_truth`); a uniform other candidate that is compatible would
+    be the one that few truths suit. Returns None where no set exists.
+    """
+    for count in counts:
+        sets = valid_sets(table, count)
+        sets = sets[(sets == truth).any(axis=1)]
+        if len(sets):
+            drawn = sets[rng.integers(len(sets))]
+            return int(rng.choice(drawn[drawn != truth]))
+    return None
+
+
 @lru_cache(maxsize=64)
 def _list_combinations(n: int, count: int) -> IntArray:
     combos = np.array(list(itertools.combinations(range(n), count)), dtype=np.int64).reshape(-1, count)

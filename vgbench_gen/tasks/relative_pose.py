@@ -14,7 +14,7 @@ import numpy as np
 
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import LETTERS, Camera, Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
-from vgbench_gen.distractors.base import FactorPair, OptionSet, Proposal, compatibility, draw_truth, valid_sets
+from vgbench_gen.distractors.base import FactorPair, OptionSet, Proposal, compatibility, draw_other, draw_truth
 from vgbench_gen.geometry import poses
 from vgbench_gen.geometry.poses import angle_between_deg, rotation_angle_deg
 from vgbench_gen.scenes.view import SceneView
@@ -357,18 +357,11 @@ class RelativePose(MotionTask):
     def claim_pair(self, fact: Fact, rng: np.random.Generator) -> ClaimPair | None:
         """True: the pose with noise inside half the tolerance. False: a compatible member of the pool, with noise of
         the same law, so that both are as far from what is stored and as much of a rotation once printed."""
-        truth, table = fact.truth_candidate, compatibility(fact.candidates, fact, self)
-        # A uniform set that holds the truth, then one of its others: the truth was drawn by its sets, so which member
-        # of a pair is true says nothing. A uniform other one would be the one that few truths suit.
-        for count in (len(LETTERS), 2):
-            sets = valid_sets(table, count)
-            sets = sets[(sets == fact.truth).any(axis=1)]
-            if len(sets):
-                break
-        else:
+        truth = fact.truth_candidate
+        other = draw_other(compatibility(fact.candidates, fact, self), fact.truth, rng, (len(LETTERS), 2))
+        if other is None:
             return None
-        drawn = sets[rng.integers(len(sets))]
-        chosen = truth, fact.candidates[int(rng.choice(drawn[drawn != fact.truth]))]
+        chosen = truth, fact.candidates[other]
         # Rounding a translation to two decimals moves it by up to 9 mm, which must fit into the half as well.
         values = [
             self.rounded(
@@ -383,12 +376,12 @@ class RelativePose(MotionTask):
             )
             for one in chosen
         ]
-        own, other = (
+        errors = (
             measure_claim_errors(self.as_stated(one.value[None]), self.as_stated(value))[0]
             for one, value in zip(chosen, values, strict=True)
         )
         missed = measure_claim_errors(self.as_stated(truth.value[None]), self.as_stated(values[1]))[0]
-        if max(own, other) > 0.5 or missed < _FALSE_CLAIM_MIN:
+        if max(errors) > 0.5 or missed < _FALSE_CLAIM_MIN:
             return None
         claims = [
             Claim(

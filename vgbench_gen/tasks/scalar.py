@@ -11,7 +11,7 @@ from vgbench_gen.core.errors import ConfigError, DatasetError, TooFewOptionsErro
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, IntArray, QuestionType
-from vgbench_gen.distractors.base import OptionSet, compatibility, valid_sets
+from vgbench_gen.distractors.base import OptionSet, compatibility, draw_other
 from vgbench_gen.tasks._objects import order_in_strata
 from vgbench_gen.tasks._proposals import move_numbers
 from vgbench_gen.tasks.kind import Measured, QuestionKind, name_place
@@ -281,10 +281,8 @@ class ScalarTask(QuestionKind):
         rng: draw from this generator alone.
         """
         if self.options_from_pool:
-            sets = valid_sets(compatibility(fact.candidates, fact, self), len(LETTERS))
-            sets = sets[(sets == fact.truth).any(axis=1)]
-            row = sets[rng.integers(len(sets))] if len(sets) else sets
-            return float(fact.candidates[rng.choice(row[row != fact.truth])].value[0]) if len(sets) else None
+            other = draw_other(compatibility(fact.candidates, fact, self), fact.truth, rng, (len(LETTERS),))
+            return None if other is None else float(fact.candidates[other].value[0])
         factor = np.exp(rng.uniform(*np.log([FALSE_RATIO_MIN, FALSE_RATIO_MAX])) * (1 if rng.random() < 0.5 else -1))
         value = float(fact.truth_candidate.value[0]) * float(factor)
         return value if self.ends[0] <= value <= self.ends[1] else None
