@@ -18,7 +18,7 @@ from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Camera, Candidate, Fact, FloatArray, Rejected
 from vgbench_gen.distractors.base import OptionSet, compatibility, strategies, valid_sets
-from vgbench_gen.geometry import cameras
+from vgbench_gen.geometry import cameras, projection
 from vgbench_gen.pipeline.measure import confirm_draft, measure_task
 from vgbench_gen.scenes import open_scenes
 from vgbench_gen.scenes.view import SceneView, ViewFrame
@@ -33,7 +33,7 @@ from vgbench_gen.tasks.camera_parameters.crops import (
     propose_rects,
 )
 from vgbench_gen.tasks.camera_parameters.estimate import score_by_lines
-from vgbench_gen.tasks.records import make_camera_record
+from vgbench_gen.tasks.records import make_camera_record, read_camera_record
 from vgbench_gen.tasks.solving import Image, Unread, VisibleQuestion
 from vgbench_gen.tasks.solving.camera_fit import NOISE_PX, detect_segments
 from vgbench_gen.text.numbers import parse_numbers
@@ -234,12 +234,37 @@ def test_words_numbers_and_sizes(facts: list[Fact]) -> None:
         choice = TASK.choice(fact, options, rng_for(0, "c"))
         assert [parse_numbers(text)[0] for text in choice.options] == [o.value[0] for o in options.options]
         unit = "degrees" if "fov" in fact.ask else "pixels"
-        assert all(text.endswith(unit) for text in choice.options)
+        plain = TASK.with_gates(Gates.model_validate({"camera_parameters": {"wall_m": 0}}))
+        numbers = plain.choice(fact, options, rng_for(0, "c")).options
+        assert all(text.endswith(unit) for text in numbers)
+        assert all(text.startswith(number) for text, number in zip(choice.options, numbers, strict=True))
         opened = TASK.open_ended(fact)
         assert opened.answer.endswith(unit)
         assert parse_numbers(opened.answer).tolist() == [truth]
         size = {"cx": ("400", "480"), "cy": ("640", "300")}.get(fact.ask, ("256", "192"))
         assert (choice.slots["width"], choice.slots["height"]) == size
+
+
+def test_a_lens_shows_so_much_of_a_wall_two_meters_away(facts: list[Fact]) -> None:
+    """By the pixels of both borders: where the camera of the crop sees them on the plane z = 2 m."""
+    seen: Counter[str] = Counter()
+    for fact in facts:
+        axis, way = (0, "across") if fact.ask in ("fx", "hfov") else (1, "up")
+        twins = next(filter(None, (TASK.claim_pair(fact, rng_for(seed, "t")) for seed in range(60))))
+        if fact.ask in ("cx", "cy"):
+            assert twins.true.slots["unit"] == "pixels"
+            continue
+        for option in fact.candidates:
+            camera = make_shown_camera(read_camera_record(fact.cameras["0"]), option.show)
+            ends = np.array([[-0.5, -0.5], [camera.width - 0.5, camera.height - 0.5]])
+            low, high = projection.back_project(camera, ends, np.array([2.0, 2.0]))[:, axis]
+            text = TASK.print_option(option, fact)
+            assert f" m {way} a wall 2 m away)" in text
+            np.testing.assert_allclose(parse_numbers(text)[1], high - low, rtol=0.003, atol=0.005)
+        words = TASK.print_option(Candidate("", twins.false.value), fact)
+        assert f"{twins.false.slots['claim']} {twins.false.slots['unit']}" == words
+        seen[fact.ask] += 1
+    assert len(seen) == 4
 
 
 def test_twins_stay_on_their_side_of_the_tolerance(facts: list[Fact]) -> None:

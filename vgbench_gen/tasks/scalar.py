@@ -217,13 +217,17 @@ class ScalarTask(QuestionKind):
         return (fill_word("tolerance.percent", value=format_fixed(100 * tolerance, 0)),)
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
-        texts = tuple(self.say("option", option.value, fact) for option in options.options)
+        texts = tuple(self.print_option(option, fact) for option in options.options)
         return Presentation(self.pictures(fact), self.slots(fact), texts)
 
     def open_ended(self, fact: Fact) -> Presentation:
         """The question without options; the answer carries its unit."""
         answer = self.say("answer", fact.truth_candidate.value, fact)
         return Presentation(self.pictures(fact), self.slots(fact), answer=answer)
+
+    def print_option(self, option: Candidate, fact: Fact) -> str:
+        """The value with its unit."""
+        return self.say("option", option.value, fact)
 
     def say(self, key: str, value: FloatArray, fact: Fact) -> str:
         """A value with its unit, in the words below `key`."""

@@ -26,6 +26,7 @@ MARGINS = {  # `docs/constants.md#camera-parameters` gives the reasons
     "principal_off_centre_min": 0.13,
     "undecided_max": 0.5,
     "centres_of_frame": 0,
+    "wall_m": 2.0,
 }
 
 
@@ -77,6 +78,7 @@ def estimate_parameters(
 _CLAIM_OFF = 0.6  # of the margin, from which a claim is called false
 _SCALE = 0.8  # at which segments are searched; the image is no larger than what it shows
 _STATED = re.compile(r"\b(fx|fy|cx|cy) = (\d+)")
+_EXTENT = re.compile(r" \([^()]* a wall [^()]*\)")  # says again what stands before it
 _TOLERANCE_FIRST = re.compile(r"within \S+ (?:percent|pixels) of \S")
 
 
@@ -102,14 +104,14 @@ def score_by_lines(seen: VisibleQuestion) -> FloatArray:
 
 
 def _read_claim(question: str) -> float:
-    numbers = parse_numbers(question)
+    numbers = parse_numbers(_EXTENT.sub("", question))
     if numbers.size != 2:
         raise Unread(f"{numbers.size} numbers where a claim and its tolerance are printed")
     return float(numbers[1 if _TOLERANCE_FIRST.search(question) else 0])
 
 
 def _read_value(option: str) -> float:
-    numbers = parse_numbers(option)
+    numbers = parse_numbers(_EXTENT.sub("", option))
     if numbers.size != 1:
         raise Unread(f"option {option!r}")
     return float(numbers[0])

@@ -7,6 +7,7 @@ first, which one is shown is drawn after). Whole pixels for fx, fy, cx, cy; a te
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,7 +34,7 @@ from vgbench_gen.tasks.camera_parameters.crops import (
     round_as_printed,
 )
 from vgbench_gen.tasks.camera_parameters.estimate import ANGLES, ASK_AXIS, CENTRES, MARGINS, SOLVERS, measure_margins
-from vgbench_gen.tasks.presentation import Mark
+from vgbench_gen.tasks.presentation import Claim, Mark
 from vgbench_gen.tasks.records import read_camera_record
 from vgbench_gen.tasks.revealed import Revealed, reveal_cameras
 from vgbench_gen.tasks.row_evidence import RowEvidence
@@ -178,6 +179,29 @@ class CameraParameters(ScalarTask):
     def printed(self, value: FloatArray) -> str:
         """The number alone; `say` knows the fact and with it decimals and unit."""
         return format_fixed(float(value[0]), 1)
+
+    def print_option(self, option: Candidate, fact: Fact) -> str:
+        """The value with its unit, and how much of a wall it shows."""
+        return " ".join(filter(None, [super().print_option(option, fact), self._say_extent(option.value, fact)]))
+
+    def printed_numbers(self, value: FloatArray) -> FloatArray:
+        """The value; none where the extent of a wall stands behind it."""
+        return np.zeros(0) if self.limits.wall_m else super().printed_numbers(value)
+
+    def _say_extent(self, value: FloatArray, fact: Fact) -> str:
+        """How much of a wall fills the image from edge to edge, which a person can compare with what it shows; "" for
+        principal points, and where `wall_m` is 0."""
+        wall_m = float(self.limits.wall_m)
+        if not wall_m or fact.ask in CENTRES:
+            return ""
+        shown = float(value[0])
+        ratio = 2 * np.tan(np.radians(shown) / 2) if fact.ask in ANGLES else self._get_side_px(fact) / shown
+        slots = {"value": format_fixed(wall_m * float(ratio), 2), "distance": f"{wall_m:g}"}
+        return fill_word(f"extent.{'xy'[ASK_AXIS[fact.ask]]}", **slots)
+
+    def _claim(self, value: FloatArray, fact: Fact) -> Claim:
+        claim, unit = super()._claim(value, fact), fill_word(f"unit.{self.unit_key(fact)}")
+        return replace(claim, slots={**claim.slots, "unit": f"{unit} {self._say_extent(value, fact)}".rstrip()})
 
     def count_decimals(self, fact: Fact) -> int:
         return get_decimals(fact.ask)
