@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import cv2
@@ -29,6 +28,7 @@ from vgbench_gen.tasks.point_tracking.tracked import gate_grid
 # surroundings.
 _CLOSE, _PATCH = 4, 12
 _GROUNDS_KEPT = 32
+_MOST_ROWS = 30000  # OpenCV takes maps of less than 32767
 PARTS = 6
 # How far two looks may be apart and still count as alike, and a share of them in addition.
 _ALIKE = np.array([0.6, 0.6, 0.25, 1.5, 0.15, 0.06])
@@ -43,14 +43,15 @@ class Ground:
     """Camera of the frame, at delivered size."""
     uv_px: FloatArray
     """(n, 2) whole pixels."""
-    cells: npt.NDArray[np.int16]
+    cells: IntArray
     """(n, 2) column and row of each place in the image at 320."""
     points_m: FloatArray
     """(n, 3) their points in the camera's frame."""
-    areas: Sequence[npt.NDArray[np.float16]]
-    """Inside a marker, of the image at 640, and of the surroundings, of that at 320: (rows, columns, 4) mean color, CIE
-    Lab, and logarithm of the contrast."""
-    places: npt.NDArray[np.float32]
+    inside: npt.NDArray[np.float32]
+    """Mean color inside a marker, CIE Lab, and logarithm of the contrast, (rows, columns, 4) of the image at 640."""
+    around: npt.NDArray[np.float32]
+    """The same of the surroundings, of the image at 320."""
+    places: FloatArray
     """(n, 8) what `sample` gives for `uv_px`."""
     grey: ColorArray
     """The grey image at 320, continued by reflection for `_PATCH` pixels on every side."""
@@ -63,7 +64,7 @@ class Ground:
 
     def sample(self, uv_px: FloatArray) -> FloatArray:
         """(n, 8) color and contrast inside a marker and of the surroundings at pixels (n, 2)."""
-        return _sample(self.areas, self.camera, uv_px)
+        return _sample((self.inside, self.around), self.camera, uv_px)
 
     def sample_patch(self, uv_px: FloatArray) -> ColorArray:
         """The grey surroundings of a pixel (2,), a square of `_PATCH` pixels at 320 on every side of it."""
@@ -154,38 +155,37 @@ def _make_ground(frame: ViewFrame, view: SceneView) -> Ground:
         for cells, size in zip((columns, rows), frame.camera.size, strict=True)
     )
     stands, z_m = gate_grid(frame, u_px, v_px, view)
-    cells = np.argwhere(stands)[:, ::-1].astype(np.int16)
+    cells = np.argwhere(stands)[:, ::-1]
     uv_px = np.stack([u_px[cells[:, 0]], v_px[cells[:, 1]]], axis=1)
     grey = cv2.cvtColor(at_half, cv2.COLOR_RGB2GRAY)
     grey = cv2.copyMakeBorder(grey, _PATCH, _PATCH, _PATCH, _PATCH, cv2.BORDER_REFLECT_101)
     points_m = projection.back_project(frame.camera, uv_px, z_m[stands])
     areas = _see_areas(at_color, _CLOSE), _see_areas(np.asarray(at_half, dtype=np.uint8), _PATCH)
-    places = _sample(areas, frame.camera, uv_px).astype(np.float32)
-    return Ground(frame.camera, uv_px, cells, points_m, areas, places, np.asarray(grey, dtype=np.uint8))
+    places = _sample(areas, frame.camera, uv_px)
+    return Ground(frame.camera, uv_px, cells, points_m, *areas, places, np.asarray(grey, dtype=np.uint8))
 
 
-def _see_areas(image: ColorArray, reach: int) -> npt.NDArray[np.float16]:
-    """(rows, columns, 4) mean color (CIE Lab) and logarithm of the contrast in the square around each pixel, to
-    a tenth of what counts as alike; those of a scene are 60 MB."""
+def _see_areas(image: ColorArray, reach: int) -> npt.NDArray[np.float32]:
+    """(rows, columns, 4) mean color (CIE Lab) and logarithm of the contrast in the square around each pixel."""
     lab = cv2.cvtColor(image.astype(np.float32) / 255, cv2.COLOR_RGB2LAB)
     lab, squares = (cv2.blur(x, (2 * reach + 1,) * 2) for x in (lab, lab[..., 0] ** 2))
     contrast = np.log(np.maximum(squares - lab[..., 0] ** 2, 0) + 1) / 2
-    return np.dstack([lab, contrast]).astype(np.float16)
+    return np.dstack([lab, contrast]).astype(np.float32)
 
 
-def _sample(areas: Sequence[npt.NDArray[np.float16]], camera: Camera, uv_px: FloatArray) -> FloatArray:
-    found = []
-    for image in areas:
-        rows, columns = image.shape[:2]
-        at = np.clip((uv_px + 0.5) * (columns / camera.width) - 0.5, 0, (columns - 1, rows - 1))
-        low = np.minimum(at.astype(np.int64), (columns - 2, rows - 2))
-        (x, y), (right, down) = low.T, (at - low).T[:, :, None]
-        above, below = (image[k, x] * (1 - right) + image[k, x + 1] * right for k in (y, y + 1))
-        found.append(above * (1 - down) + below * down)
-    return np.concatenate(found, axis=1)
+def _sample(areas: Sequence[npt.NDArray[np.float32]], camera: Camera, uv_px: FloatArray) -> FloatArray:
+    parts = [np.zeros((0, 8))]
+    for k in range(0, len(uv_px), _MOST_ROWS):
+        found = []
+        for image in areas:
+            at = ((uv_px[k : k + _MOST_ROWS] + 0.5) * (image.shape[1] / camera.width) - 0.5).astype(np.float32)
+            seen = cv2.remap(image, at[:, :1].copy(), at[:, 1:].copy(), cv2.INTER_LINEAR)
+            found.append(seen.reshape(-1, 4).astype(np.float64))
+        parts.append(np.concatenate(found, axis=1))
+    return np.concatenate(parts)
 
 
-def _compare(seen: npt.NDArray[np.floating[Any]], query: FloatArray) -> FloatArray:
+def _compare(seen: FloatArray, query: FloatArray) -> FloatArray:
     """(n, PARTS - 1) how unlike what was sampled at places (n, 8) is what was at others; all but the last part."""
     off = np.abs(seen - query)
     around = np.sqrt((off[:, 4:7] ** 2).sum(axis=1))
