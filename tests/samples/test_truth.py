@@ -31,7 +31,7 @@ from tests.samples.exact_truth import (
     turn_deg,
     warp_off,
 )
-from tests.samples.told import told_box, told_motion, told_warp
+from tests.samples.read_words import read_box, read_motion, read_warp
 from vgbench_gen import build, load
 from vgbench_gen.core.types import ColorArray, FloatArray
 from vgbench_gen.pipeline.recipe import Limits, load_recipe
@@ -178,21 +178,21 @@ def object_location(asked: Asked) -> float:
         # about as long as wide: its heading is nobody's to know, and it is asked by depth and thickness.
         width, depth = sorted(found.item.box.size_m[:2])
         measure = box_off if depth < 1.2 * width else corner_off
-        asked_off = [measure(told_box(option, asked.up), found) for option in asked.item.options]
+        asked_off = [measure(read_box(option, asked.up), found) for option in asked.item.options]
         right = asked_off.pop(asked.right)
         assert 1.5 * right < min(asked_off), f"the right option is {right:.3f} off, a wrong one {min(asked_off):.3f}"
     elif asked.item.question_type == "multi-choice":
-        told_off = [box_off(told_box(option, asked.up), found) for option in asked.item.options]
+        told_off = [box_off(read_box(option, asked.up), found) for option in asked.item.options]
         asked.nearest_is_right(told_off, TOLD_BOX_M)
     elif found.fitted_m:
         # True claims are moved and stretched by 3 % of the sides; false ones stand a fifth nearer or farther.
-        said = box_off(told_box(asked.item.question, asked.up), found)
+        said = box_off(read_box(asked.item.question, asked.up), found)
         allowed = TOLD_BOX_M + found.fitted_m + 0.03 * float(np.linalg.norm(found.item.box.size_m))
         yes = asked.item.answer == "Yes"
         assert said <= allowed if yes else said > 1.5 * allowed, f"{asked.item.answer} at {said:.3f} m"
     else:
         # "Up to small measurement error": three quarters in common, or as little as detectors count for a miss.
-        iou = box_iou(found.item, told_box(asked.item.question, asked.up), asked.shown(0))
+        iou = box_iou(found.item, read_box(asked.item.question, asked.up), asked.shown(0))
         assert iou >= 0.73 if asked.item.answer == "Yes" else iou <= 0.17, f"{asked.item.answer} at {iou:.2f}"
     return off / at_most
 
@@ -214,11 +214,11 @@ def relative_pose(asked: Asked) -> float:
     off = pose_off(np.array(asked.item.answer_value).reshape(3, 4), exact)
     assert off <= 1, f"off by {off:.2f} of what printing leaves"
     if asked.item.question_type == "multi-choice":
-        asked.nearest_is_right([pose_off(told_motion(option), exact) for option in asked.item.options], 1)
+        asked.nearest_is_right([pose_off(read_motion(option), exact) for option in asked.item.options], 1)
         return off
     said = numbers(asked.item.question)
     assert {5.0, 0.1} <= set(said.tolist())
-    claim = told_motion(asked.item.question)
+    claim = read_motion(asked.item.question)
     assert np.allclose(claim, asked.item.evidence["claim"]["value"], atol=1e-6)
     asked.holds(max(turn_deg(claim, exact) / 5.0, float(np.linalg.norm(place(claim) - place(exact))) / 0.1), 1)
     return off
@@ -226,7 +226,7 @@ def relative_pose(asked: Asked) -> float:
 
 def view_after_motion(asked: Asked) -> float:
     stated = np.array(asked.item.answer_value).reshape(3, 4)
-    assert np.allclose(told_motion(asked.item.question), stated, atol=1e-6)
+    assert np.allclose(read_motion(asked.item.question), stated, atol=1e-6)
     pictures = [int(option[0]) - 1 for option in asked.options()]
     assert sorted(pictures) == [1, 2, 3, 4]
     off = [pose_off(stated, asked.shown(0).motion_to(asked.shown(k))) for k in pictures]
@@ -286,7 +286,7 @@ def homography_to_matrix(asked: Asked) -> float:
     back = asked.side == "inverse"  # then the second picture is the source of the first one
     source, warped = (asked.picture(k) for k in ((1, 0) if back else (0, 1)))
     size = asked.picture(0).shape[1::-1]
-    matrices = [told_warp(option, *size) for option in asked.item.options]
+    matrices = [read_warp(option, *size) for option in asked.item.options]
     off = [warp_off(source, np.asarray(np.linalg.inv(H)) if back else H, warped) for H in matrices]
     H = np.array(asked.item.answer_value).reshape(3, 3)
     assert corner_gap_px(matrices[asked.right], H, size) <= PRINTED_CORNER_PX
@@ -306,7 +306,7 @@ def corner_gap_px(a: FloatArray, b: FloatArray, size: Sequence[int]) -> float:
 def homography_to_image(asked: Asked) -> float:
     H = np.array(asked.item.answer_value).reshape(3, 3)
     source = asked.picture(0)
-    told = told_warp(asked.item.question, *source.shape[1::-1])
+    told = read_warp(asked.item.question, *source.shape[1::-1])
     assert corner_gap_px(told, H, source.shape[1::-1]) <= PRINTED_CORNER_PX
     off = [warp_off(source, H, asked.picture(int(option[0]) - 1)) for option in asked.options()]
     asked.nearest_is_right(off, 4, SOFT_CLEAR)
