@@ -21,11 +21,11 @@ MOST_LINES = {
     "store": (2765, 2450),  # crops and warps of one sharpness
     "tasks": (11376, 8700),  # motions, warps, boxes and lenses in words
     "distractors": (886, 700),  # the other one of a pair of claims
-    "text": (1980, 1700),  # wordings of both notations
-    "pipeline": (5058, 4600),  # facts shared out among the forms
+    "text": (1979, 1700),  # wordings of both notations
+    "pipeline": (5066, 4600),  # facts shared out among the forms
     "quality": (4951, 4300),  # the lead under noise; several splits
     "samples": (7508, 7000),  # maps of a lens in bands; grain in bands
-    "evaluation": (15101, 11000),
+    "evaluation": (15106, 11000),  # brackets at the end of an option
     "agent": (7499, 6300),
     "executors": (608, 450),  # its pool and Ray stood in pipeline, samples and agent; memory that is given back
     "backends": (3752, 3300),

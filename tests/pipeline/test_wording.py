@@ -21,6 +21,7 @@ from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.types import Item
 from vgbench_gen.pipeline.build import BuildReport, recompose
+from vgbench_gen.pipeline.question import list_phrasings
 from vgbench_gen.pipeline.recipe import Recipe, WordSettings, load_recipe
 from vgbench_gen.pipeline.reword import group_rows, reword_items
 from vgbench_gen.store.dataset import load
@@ -274,3 +275,8 @@ def test_every_pair_of_twins_of_the_build_shares_one_text(built: Path) -> None:
     groups = group_rows(items)
     assert sum(len(group.places) for group in groups) == len(items)
     assert Counter(len(group.places) for group in groups)[2] == sum(bool(item.twin_id) for item in items) / 2
+
+
+def test_a_task_without_wordings_in_a_notation_is_an_error_of_one_line() -> None:
+    with pytest.raises(ConfigError, match=r"'metric_depth': found no wordings of judgment for values in words"):
+        list_phrasings("metric_depth", "judgment", WordSettings(), "words")

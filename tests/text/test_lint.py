@@ -59,6 +59,13 @@ def test_neighbours_pass(text: str) -> None:
     assert lint(text, CONTEXT) == []
 
 
+def test_directions_of_options_are_those_of_one_axis() -> None:
+    right = "0.42 m right, 0.05 m up"
+    assert lint(QUESTION, CONTEXT, [right, "0.31 m left, 0.12 m down"]) == []
+    for other in ("0.31 m up, 0.12 m right", "0.31 m right, 0.12 m deep"):
+        assert lint(QUESTION, CONTEXT, [right, other]) == ["options: the text around the numbers differs"]
+
+
 @pytest.mark.parametrize(
     ("state", "cut"),
     [

@@ -57,7 +57,6 @@ class WorkerPool:
     """
 
     def __init__(self, count: int, prepare: Callable[[], object] | None = None) -> None:
-        os.environ.setdefault("MALLOC_ARENA_MAX", "1")  # glibc: what one thread freed, others take
         context = multiprocessing.get_context("spawn")
         self.count = count
         self._steps = context.Value("q", 0)

@@ -23,7 +23,6 @@ from vgbench_gen.core.errors import (
 from vgbench_gen.core.rng import hash_stably, rng_for
 from vgbench_gen.core.types import Fact, Rejected
 from vgbench_gen.executors import WorkerDied
-from vgbench_gen.executors.base import give_back_memory
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.scenes.base import Scene, SceneRef, loaders
 from vgbench_gen.scenes.opening import lay_to_scene, open_scene
@@ -205,7 +204,6 @@ def _measure(
     else:
         for task in wanted:
             began = time.monotonic()
-            give_back_memory()
             try:
                 with lay_to_scene(job.ref):
                     kept, dropped = measure_task(task, view, recipe.seed, recipe.find_most_facts(task.name))

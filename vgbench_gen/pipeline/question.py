@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from vgbench_gen.core.errors import TooFewOptionsError, VGBenchError
+from vgbench_gen.core.errors import ConfigError, TooFewOptionsError, VGBenchError
 from vgbench_gen.core.rng import format_canonical_json, hash_stably, rng_for
 from vgbench_gen.core.types import ALPHABET, Fact, FloatArray, Notation, QuestionType
 from vgbench_gen.distractors.base import DEFAULT, OptionSet, set_problem, strategies
@@ -175,12 +175,22 @@ def _choose_words(plan: QuestionPlan, task: Task, recipe: Recipe) -> Callable[[M
 
 
 def list_phrasings(task: str, form: QuestionType, words: WordSettings, notation: Notation) -> Sequence[Phrasing]:
-    """What a question of this kind is worded by: the bank's wordings first, as many as are allowed."""
+    """What a question of this kind is worded by: the bank's wordings first, as many as are allowed.
+
+    Raises:
+        ConfigError: the task has no wordings in this notation.
+    """
     wanted = (task, form, notation)
+    shipped = load_phrasings(*wanted)
+    if not shipped:
+        raise ConfigError(
+            f"task {task!r}: found no wordings of {form} for values in {notation}; expected a table [{notation}] in "
+            "its template file. Write it, or set `notation` in the gates of the task."
+        )
     extra = [p for p in words.phrasings if (p.task, p.question_type, p.notation) == wanted]
     if not extra:
-        return load_phrasings(*wanted)
-    more = load_phrasings(*wanted) if words.language == "en" else ()
+        return shipped
+    more = shipped if words.language == "en" else ()
     return [*extra, *more][: words.most]
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.text.numbers import SIGN_WORDS, count_decimals, keep_digits, number_tokens
+from vgbench_gen.text.numbers import OPPOSITES, count_decimals, keep_digits, number_tokens
 
 MAX_DECIMALS = 4
 SIGNIFICANT_DIGITS = 4
@@ -25,7 +25,7 @@ _LETTERS = re.compile(
     r"\b[Oo]ptions?\s*:|\b(?:[Oo]ption|[Cc]hoice|[Aa]nswer)\s+[A-F]\b|(?:^|\n)\s*\(?[A-F][.:)]\s|\([A-F]\)"
 )
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
-_SIGN = re.compile(SIGN_WORDS)
+_SIGN = re.compile(rf"\b(?:{'|'.join(OPPOSITES)})\b")
 _WORDS = re.compile(r"[a-z]+(?: [a-z]+){0,7}")  # names of marks, and labels
 # What readers of replies could take for an option's letter or place. Images bear the numbers in which they are shown.
 _LETTERED = re.compile(r"(?:[a-z]+ ){0,3}(?<!image )(?:[A-Za-z]|[0-9]{1,2})", re.IGNORECASE)
@@ -88,8 +88,8 @@ def lint(question: str, context: str, options: Sequence[str] = (), states: Seque
 
     Looks for unfilled slots, float debris (more than 4 decimals, unless the number has at most 4 significant
     digits), negative zero, exponents, bad spacing, repeated words, options or letters inside question or context,
-    conventions not stated, and options that differ in form: wording around the numbers (words in the place of a
-    sign apart, as "left"), how many numbers, their decimals, and for scalars a length that differs by more than 2
+    conventions not stated, and options that differ in form: wording around the numbers ("left" is "right"
+    with a sign), how many numbers, their decimals, and for scalars a length that differs by more than 2
     characters. Labels and names of marks are words alone ("the blue square"): a letter or a number could be taken for
     another option (`docs/validity.md#marks`). Poses and boxes print each number with fixed decimals, so there no number
     may be longer than its counterparts by more than that; the whole texts still differ by one character per minus sign.
@@ -135,7 +135,7 @@ def find_option_problems(options: Sequence[str]) -> list[str]:
         return [*problems, "options: a letter or a number in a name could be taken for another option"]
     if all(_WORDS.fullmatch(option) for option in options):
         return problems
-    if len({_NUMBER.sub("#", _SIGN.sub("sign", option)) for option in options}) != 1:
+    if len({_NUMBER.sub("#", _SIGN.sub(lambda found: OPPOSITES[found[0]], option)) for option in options}) != 1:
         problems.append("options: the text around the numbers differs")
         return problems
     tokens = [number_tokens(option) for option in options]

@@ -21,13 +21,12 @@ from vgbench_gen.core.types import FloatArray
 _NUMBER = re.compile(r"(?<![\w.+-])[+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?(?!\w|\.[0-9])", re.ASCII)
 _EXPONENT = re.compile(r"[0-9][eE][+-]?[0-9]")
 _MAX_TEXT_CHARS = 100_000
-# What stands behind a printed length or angle and says which way it goes: "0.42 m right" and "0.42 m left" differ in
-# their sign.
-SIGN_WORDS = r"\b(?:right|left|down|up|forward|back|clockwise|counterclockwise|wide|deep|high)\b"
-_SIGNED = rf"[0-9]+\.[0-9]+ [a-z]+ {SIGN_WORDS}"
-SIGNED_LIST = (
-    rf"{_SIGNED}(?:[,;] (?:[a-z]+ ){{0,2}}{_SIGNED})+"  # "0.42 m right, 0.90 m forward; turned 12.0 degrees left"
-)
+# What stands behind a printed length or angle in the place of its sign: "0.42 m right" and "0.42 m left".
+OPPOSITES = {"left": "right", "up": "down", "back": "forward", "counterclockwise": "clockwise"}
+SIGN_WORDS = rf"\b(?:{'|'.join([*OPPOSITES, *OPPOSITES.values()])})\b"
+_SIGNED = rf"[0-9]+\.[0-9]+ [a-z]+ (?:{SIGN_WORDS}|(?:wide|deep|high)\b)"
+# "0.42 m right, 0.90 m forward; turned 12.0 degrees left"
+SIGNED_LIST = rf"{_SIGNED}(?:[,;] (?:[a-z]+ ){{0,2}}{_SIGNED})+"
 _LARGEST = 1e15  # beyond it float64 no longer holds every integer, and nothing measured here comes near
 _NEGLIGIBLE = 1e-10  # rounding noise of a composed matrix; worth 1e-7 px as a perspective entry at 1000 px
 

@@ -19,6 +19,7 @@ _NUMBERED = re.compile(r"(?:point|region) ([0-9]{1,2})")
 _MEASURE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)\s?[a-z°%]{1,12}")
 _ZEROS = re.compile(r"(?<![0-9.])([0-9]+)(?:\.0+|(\.[0-9]*[1-9])0+)(?![0-9]|\.[0-9])")
 _WRITTEN_UNIT = re.compile(r"(?<=[0-9])\s?([a-z]{1,11}|[米度])(?![a-z0-9])")
+_ADDED = re.compile(r"(?<=\S)\s*\([^()]*\)\s*$")  # what an option says again in brackets at its end
 _REJECTED = re.compile(r"(?:\bnot|n[' ]t|\brather than|\binstead of|\bneither|\bnor|\bthan|不是)\s*$")
 _TWO_WORDS = re.compile("([a-z]+) ([a-z]+)")
 _MARKERS = re.compile(r"(?:^|(?<=[\s,;]))(?:\(([A-Za-z])\)|([A-Z])[.:)](?=\s))\s*")
@@ -85,7 +86,10 @@ class OptionTexts:
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._plain = {letter: simplify_text(text) for letter, text in options.items()}
-        bared = {letter: normalize_text(text) for letter, text in self._plain.items()}
+        whole = {letter: normalize_text(text) for letter, text in self._plain.items()}
+        bared = {letter: normalize_text(_ADDED.sub("", text)) for letter, text in self._plain.items()}
+        # "chair (left)" is no chair where another one is on the right.
+        bared = bared if len(set(bared.values())) == len(bared) else whole
         shared = list(bared.values())
         self._bare = {letter: text for letter, text in bared.items() if text and shared.count(text) == 1}
         # A longer text first, so that "left" is not found in "front left".
@@ -97,7 +101,8 @@ class OptionTexts:
             for letter, match in _match_alone(pattern, bared).items()
         }
         of_color, self._words = _shorten_names(self._bare) if len(self._bare) == len(bared) else ({}, {})
-        self._names = {self._bare[letter]: letter for letter in self._order} | of_color
+        self._names = {whole[letter]: letter for letter in self._order if letter in self._bare}
+        self._names |= {self._bare[letter]: letter for letter in self._order} | of_color
         held = {letter: re.findall(r"\b[A-Z]\b", text) for letter, text in self._plain.items()}
         self.hold_letters = any(held.values())
         self.hold_others = any(found not in ([], [letter]) for letter, found in held.items())
