@@ -68,7 +68,7 @@ def test_pool_keeps_all_margins_and_same_pixel_is_never_the_truth() -> None:
     with_same = total = 0
     for seed in range(6):
         for fact in drawn(TASK, view, seed, limit=10)[0]:
-            a, b = (view.frame(frame_id) for frame_id in fact.frame_ids)
+            b = view.frame(fact.frame_ids[1])
             pool = [c for c in fact.candidates if "same_pixel_of" not in c.show]
             assert 4 <= len(pool) <= TASK.pool_size - 1
             assert len({c.key for c in fact.candidates}) == len(fact.candidates)
@@ -80,8 +80,6 @@ def test_pool_keeps_all_margins_and_same_pixel_is_never_the_truth() -> None:
                 assert set_problem([fact.truth_candidate, decoy], 2, fact, TASK) == ""
                 assert passes_gates(b, decoy.value, view)
                 assert decoy.evidence["point_2_m"][2] == pytest.approx(float(b.depth_at(decoy.value)), abs=1e-3)
-                if "uv_1_px" in decoy.evidence:
-                    assert passes_gates(a, np.array(decoy.evidence["uv_1_px"], dtype=np.float64), view)
             total += 1
             with_same += len(pool) < len(fact.candidates)
             options = SetFirst().options(fact, TASK, rng_for(seed, fact.key))

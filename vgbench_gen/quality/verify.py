@@ -226,8 +226,7 @@ def _find_raw_problems(item: Item, view: SceneView, names: dict[tuple[str, bool]
     found: list[tuple[str, str]] = []
     try:
         task, asked = tasks[item.task].with_gates(view.gates), rebuild_fact(item)
-        # The way back is measured between the same pixels, by the second route in its own direction.
-        fact = task.counterpart(asked) if read_side(item) not in ("", "back") else asked
+        fact = task.counterpart(asked) if read_side(item) else asked
         if fact is None:
             raise ValueError("the item cannot be turned back to what the scan shows")
         poses, wide = task.stored_poses(fact), task.cuts_crops

@@ -373,9 +373,9 @@ class Task(NoiseTest, Proposals, abc.ABC):
 
         Source: `docs/validity.md#consistency-pairs`.
 
-        `counterpart_kind` names the side: "inverse" (first and second image exchanged), "swap" (A to B, B to A) or
-        "back" (from image 2 to image 1). Candidates keep their order, the truth its place. Two partners of one another
-        ask the same again: `partner(partner(f))` equals f up to rounding.
+        `counterpart_kind` names the side: "inverse" (first and second image exchanged) or "swap" (A to B, B to A).
+        Candidates keep their order, the truth its place. Two partners of one another ask the same again:
+        `partner(partner(f))` equals f up to rounding.
 
         Every candidate is turned, also one that was computed for an option set, so the partner of
         `replace(fact, candidates=options.options, truth=options.truth)` holds the set as it reads from the other

@@ -115,8 +115,7 @@ def read_image_cues(fact: Fact, options: Sequence[Candidate]) -> FloatArray:
     and in color as a whole. All are larger where a rule would rather choose the place."""
     query = np.array(fact.truth_candidate.show["query"], dtype=np.float64)
     place = _list_places(options)
-    kept = [PlaceEvidence.of(option).look for option in options]
-    looks = np.array([np.zeros(6) if look is None else look for look in kept])
+    looks = np.array([PlaceEvidence.of(option).look for option in options])
     far = [np.linalg.norm(place - about, axis=1) for about in (query, (_read_size(fact) - 1) / 2)]
     return -np.column_stack([*far, looks, np.hypot(looks[:, 0], looks[:, 1])])
 

@@ -36,8 +36,6 @@ from vgbench_gen.tasks.point_tracking.evidence import (
     PlaceEvidence,
     TrackedEvidence,
     check_tracks,
-    exchange_images,
-    make_turned_candidate,
 )
 from vgbench_gen.tasks.point_tracking.rules import RULES, SOLVERS
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation, WorldPoint
@@ -75,14 +73,13 @@ class PointTracking(Task):
     """See the module. Values are (2,) integer pixels of image 2."""
 
     name = "point_tracking"
-    version = 8
+    version = 9
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice")
     unit = "px"
     input_modality = "multi-images"
     category, subcategory = "Point and Object Tracking", "3D Tracking"
     category_origin: ClassVar[Mapping[str, str]] = dict.fromkeys(formats, "tracking_vqa_pairs")
     convention: ClassVar[Mapping[str, str]] = {"pixel": "centre of the top-left pixel is (0, 0)", "unit": "px"}
-    counterpart_kind = "back"
     candidate_draws = 40
     options_max = len(SHAPES)  # of marks, none of which may look like another or like the query's
     limits = OwnGates(TrackGates)
@@ -155,14 +152,13 @@ class PointTracking(Task):
         a, b = found.first, found.second
         most = 0
         for loose, k in itertools.product(track_decoys.LOOSE, pair.rows):
-            there = track_decoys.find_wrong_places(found, k, 1, pair.number, motions, view, self.limits, rng, loose)
+            there = track_decoys.find_wrong_places(found, k, pair.number, motions, view, self.limits, rng, loose)
             most = max(most, len(there.uv_px))
             if len(there.uv_px) >= track_decoys.DECOYS_MIN:
                 break
         else:
             return "decoys_few", float(most), track_decoys.DECOYS_MIN
-        beside = track_decoys.find_wrong_places(found, k, 0, pair.number, motions, view, self.limits, rng, loose)
-        decoys = track_decoys.make_decoys(there, beside)
+        decoys = track_decoys.make_decoys(there)
         truth = self._make_candidate(found, k, there.own_look)
         images = ImagesEvidence(
             diagonal_px=b.camera.diagonal_px,
@@ -173,8 +169,6 @@ class PointTracking(Task):
         )
         if rng.random() < SAME_PIXEL_ODDS and (same := track_decoys.make_same_pixel_decoy(truth, found, view)):
             decoys.append(same)
-        if PlaceEvidence.of(decoys[0]).uv_1_px is not None:
-            images = images.with_fields(second_back_px=self._lead_back(a, b, truth, view))
         fact = self.new_fact(view, (truth, *decoys), frame_ids=(a.id, b.id), evidence=images)
         margins = table.margins(i, j, self.gates)
         margins.at_least("motion", found.motion_d[k], self.limits.motion_min_d)
@@ -193,12 +187,6 @@ class PointTracking(Task):
         ).write()
         return Candidate(f"point:{u},{v}", self.rounded(tracks.uv_b[k]), (), {"query": [u, v]}, evidence)
 
-    def _lead_back(self, a: ViewFrame, b: ViewFrame, truth: Candidate, view: SceneView) -> FloatArray | None:
-        """What `recheck` gives for the partner, or None where it would refuse it."""
-        motion = _poses.compute_by_quaternions(b.world_from_camera, a.world_from_camera)
-        target = make_turned_candidate(truth, b.camera, a.camera, motion).value
-        return self._confirm(b, a, truth.value, target, view)
-
     def _confirm(
         self, a: ViewFrame, b: ViewFrame, query: FloatArray, target: FloatArray, view: SceneView
     ) -> FloatArray | None:
@@ -209,13 +197,6 @@ class PointTracking(Task):
             return None
         allowed_px = SECOND_ROUTE_SHARE * self.limits.gap_min_d / 100 * b.camera.diagonal_px
         return second if np.linalg.norm(second - target) <= allowed_px else None
-
-    def counterpart(self, fact: Fact) -> Fact | None:
-        """From image 2 back to image 1, or None where the pixels did not lead back (`exchange_images`)."""
-        back = exchange_images(fact)
-        if back is None or not self.valid(back.truth_candidate, back):
-            return None
-        return back if self.agreement(np.asarray(back.second_value), back) <= 1 else None
 
     def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int] | None:
         """A set of the pool, with the same-pixel decoy where the fact has one."""

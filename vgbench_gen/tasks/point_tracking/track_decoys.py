@@ -122,7 +122,7 @@ class Motions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WrongPlaces:
-    """Places of one image for wrong options beside one point; any of them may stand together in a set."""
+    """Places of image 2 for wrong options beside one point; any of them may stand together in a set."""
 
     uv_px: FloatArray
     """(n, 2) whole pixels."""
@@ -137,7 +137,6 @@ class WrongPlaces:
 def find_wrong_places(
     tracks: Tracks,
     k: int,
-    to: int,
     number: int,
     motions: Motions,
     view: SceneView,
@@ -150,7 +149,6 @@ def find_wrong_places(
     Args:
         tracks: of the pair.
         k: row of `tracks`.
-        to: 1 for places in image 2; 0 for places in image 1, where the question back is asked.
         number: of the pair in `motions`.
         motions: of the scene.
         view: of the frames.
@@ -159,11 +157,10 @@ def find_wrong_places(
         loose: how much wider than usual looks may differ and still count as alike.
     """
     frames = tracks.first, tracks.second
-    ends = tracks.uv_a[k], np.floor(tracks.uv_b[k] + 0.5) + 0.0
-    frame, start, z_m = frames[to], ends[1 - to], (tracks.z_a[k], tracks.points_b_m[k, 2])[to]
-    here, there = track_looks.get_ground(frames[1 - to], view), track_looks.get_ground(frame, view)
-    truth_m = projection.back_project(frame.camera, ends[to], np.array(z_m))
-    gap_px, motion_px = (d / 100 * frame.camera.diagonal_px for d in (gates.gap_min_d, gates.motion_min_d))
+    start, end = tracks.uv_a[k], np.floor(tracks.uv_b[k] + 0.5) + 0.0
+    here, there = (track_looks.get_ground(frame, view) for frame in frames)
+    truth_m = projection.back_project(there.camera, end, tracks.points_b_m[k, 2])
+    gap_px, motion_px = (d / 100 * there.camera.diagonal_px for d in (gates.gap_min_d, gates.motion_min_d))
 
     def find_apart(rows: IntArray, uv: FloatArray, point_m: FloatArray) -> BoolArray:
         wide = _square_distances(there.uv_px[rows], uv) >= gap_px**2
@@ -171,17 +168,17 @@ def find_wrong_places(
 
     def keep_free(rows: IntArray) -> IntArray:
         far = _square_distances(there.uv_px[rows], start) >= motion_px**2
-        return rows[far & find_apart(rows, ends[to], truth_m)]
+        return rows[far & find_apart(rows, end, truth_m)]
 
     looks = track_looks.Looks(here, start, there)
-    own = looks.of_pixel(ends[to])
+    own = looks.of_pixel(end)
     # The point is held to what its rivals are: its look must be one that other places can have. That of most points is
     # not, so it is asked before anything else.
     rivals = keep_free(looks.find_alike(own, loose))
     none = WrongPlaces(np.zeros((0, 2)), np.zeros((0, 3)), np.zeros((0, track_looks.PARTS)), own)
     if not len(rivals):
         return none
-    target = _find_targets(there, motions.list_targets(number, start, (frames[1 - to], frame), rng))
+    target = _find_targets(there, motions.list_targets(number, start, frames, rng))
     if (target[rivals] < 0).all():
         return none
     # By target, those that start nearest first; of the places around one, any.
@@ -229,18 +226,13 @@ def _find_targets(there: track_looks.Ground, targets_px: FloatArray) -> IntArray
     return np.asarray(first[there.cells[:, 1], there.cells[:, 0]])
 
 
-def make_decoys(there: WrongPlaces, back: WrongPlaces) -> list[Candidate]:
-    """Wrong options at places of image 2, each with one of image 1 if there are enough of them."""
-    count = min(len(there.uv_px), len(back.uv_px))
-    both = count >= DECOYS_MIN
+def make_decoys(there: WrongPlaces) -> list[Candidate]:
+    """Wrong options at places of image 2."""
     found = []
-    for m in range(count if both else len(there.uv_px)):
-        u, v = (int(x) for x in there.uv_px[m])
-        place = PlaceEvidence(point_2_m=np.round(there.points_m[m], 4), look=np.round(there.looks[m], 3))
-        if both:
-            u_1, v_1 = (int(x) for x in back.uv_px[m])
-            place = place.with_fields(uv_1_px=(u_1, v_1), point_1_m=np.round(back.points_m[m], 4))
-        found.append(Candidate(f"decoy:{u},{v}", there.uv_px[m], (), {"query": None}, place.write()))
+    for place, point_m, look in zip(there.uv_px, there.points_m, there.looks, strict=True):
+        u, v = (int(x) for x in place)
+        evidence = PlaceEvidence(point_2_m=np.round(point_m, 4), look=np.round(look, 3)).write()
+        found.append(Candidate(f"decoy:{u},{v}", place, (), {"query": None}, evidence))
     return found
 
 
@@ -252,13 +244,6 @@ def make_same_pixel_decoy(truth: Candidate, tracks: Tracks, view: SceneView) -> 
         return None
     here, there = (track_looks.get_ground(frame, view) for frame in (first, second))
     look = track_looks.look_at_pairs(here, uv[None], there, uv[None])[0]
-    place = PlaceEvidence(point_2_m=_locate_pixel(second, uv, z_m), look=np.round(look, 3))
-    z_1_m = float(first.depth_at(truth.value))
-    if view.near_m <= z_1_m <= view.far_m:
-        place = place.with_fields(point_1_m=_locate_pixel(first, truth.value, z_1_m))
+    point_m = projection.back_project(second.camera, uv, np.array(z_m))
+    place = PlaceEvidence(point_2_m=np.round(point_m, 4), look=np.round(look, 3))
     return Candidate(f"same:{truth.key}", uv, (), {"query": None, "same_pixel_of": truth.key}, place.write())
-
-
-def _locate_pixel(frame: ViewFrame, uv_px: FloatArray, z_m: float) -> FloatArray:
-    """(3,) a pixel's point in the camera's frame, meters, as it is kept."""
-    return np.round(projection.back_project(frame.camera, uv_px, np.array(z_m)), 4)
