@@ -22,8 +22,8 @@ MOST_LINES = {
     "tasks": (11263, 8700),  # motions, warps, boxes and lenses in words
     "distractors": (886, 700),  # the other one of a pair of claims
     "text": (1979, 1700),  # wordings of both notations
-    "pipeline": (5066, 4600),  # facts shared out among the forms
-    "quality": (4951, 4300),  # the lead under noise; several splits
+    "pipeline": (5062, 4600),  # facts shared out among the forms
+    "quality": (4922, 4300),  # the lead under noise; several splits
     "samples": (7508, 7000),  # maps of a lens in bands; grain in bands
     "evaluation": (15106, 11000),  # brackets at the end of an option
     "agent": (7499, 6300),

@@ -53,7 +53,6 @@ def write_build(
     lines = [
         finding("rule", "medoid", "fell", [items[0].id], task="metric_depth", form="multi-choice"),
         finding("answers", "yes", "holds", [], task="relative_depth", form="judgment"),
-        finding("partners", "", "holds", [], unit="count"),
     ]
     plain = [{**line, "high": None} for line in lines]
     (folder / "audit").mkdir()

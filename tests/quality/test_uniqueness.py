@@ -15,7 +15,6 @@ from vgbench_gen.pipeline.recipe import Limits
 from vgbench_gen.quality.questions import Question
 from vgbench_gen.quality.uniqueness import (
     ItemAppearance,
-    audit_partners,
     audit_scene_shares,
     find_near_duplicates,
     hash_picture,
@@ -97,24 +96,3 @@ def test_the_fullest_scene() -> None:
     assert (line.verdict, line.name, len(line.items)) == ("fell", "ca1m/29", 40)
     (line,) = audit_scene_shares(heavy, {"ca1m": 30}, most_of, False)
     assert line.verdict == "reported"
-
-
-def test_partners() -> None:
-    asked = questions([800])
-    paired = [replace(q, pair=f"p{k // 2}") if k < 80 else q for k, q in enumerate(asked)]
-    claims: list[Question] = [replace(q, form="judgment", id=f"claim {q.id}") for q in asked]
-    line = audit_partners([*paired, *claims], True)  # claims have twins and need no partner
-    assert (line.verdict, line.n, line.value) == ("holds", 800, 10.0)
-    assert audit_partners([*paired[2:], *asked[-2:]], True).verdict == "fell"
-    alone = audit_partners([*paired[1:], replace(asked[-1], id="one more")], True)
-    assert (alone.verdict, alone.items) == ("fell", ("0-1",))
-    many = [replace(q, pair=f"p{k // 2}") if k < 101 else q for k, q in enumerate(asked)]  # the last one stands alone
-    broken = audit_partners(many, True)
-    assert (broken.verdict, broken.value > 10, broken.items) == ("fell", True, ("0-100",))
-    assert broken.detail.startswith("1 pairs have a half alone")
-    assert audit_partners(asked, False).verdict == "reported"
-
-
-def test_a_share_of_partners_that_a_handful_of_scenes_cannot_reach() -> None:
-    assert audit_partners(questions([799]), True).verdict == "not judged"
-    assert audit_partners(questions([800]), True).verdict == "fell"

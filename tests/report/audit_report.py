@@ -49,7 +49,6 @@ def report() -> AuditReport:
         count("repeats", LEAKS, 2.0, detail=EVIL, items=(INSIDE,)),
         accuracy("text", OPEN, 31.0, float("nan"), "reported", name="forest, number"),
         Finding("scene share", task=OPEN[0], form=OPEN[1], n=400, value=2.45, limit=3.0, verdict="holds"),
-        Finding("partners", n=1258, value=0.0, limit=0.0, unit="count", verdict="holds"),
         Finding("control", "answers drawn at random", n=60, needed=800, verdict="not judged"),
     ]
     return AuditReport(

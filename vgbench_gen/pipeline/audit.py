@@ -40,7 +40,6 @@ from vgbench_gen.quality.solvers import PER_CELL, RULES_PER_CELL, make_findings,
 from vgbench_gen.quality.text_only import audit_control, audit_text_only
 from vgbench_gen.quality.uniqueness import (
     ItemAppearance,
-    audit_partners,
     audit_scene_shares,
     describe_appearance,
     find_near_duplicates,
@@ -321,9 +320,6 @@ class _Audit:
             limits = self.recipe.limits if self.recipe is not None and limited else _LIMITS
             there = Counter(source for source, _ in self.scenes)
             self._add(*audit_scene_shares(self.questions, there, limits.scene_items, limited))
-        if "partners" in self.kinds:
-            required = self.recipe is not None and self.recipe.pairs > 0 and not self.chosen
-            self._add(audit_partners(self.questions, required))
 
     def _count(self, kind: Kind, found: Mapping[str, Sequence[str]]) -> None:
         """A figure per cell: how many of its questions are named, and by which check."""

@@ -11,16 +11,16 @@ from vgbench_gen.quality.intervals import Clusters
 
 Kind = Literal[
     "text", "rule", "image rule", "answers", "repeats", "wording", "solver", "wrong image", "scene share",
-    "evidence", "partners", "control",
+    "evidence", "control",
 ]  # fmt: skip
 """Of a task and form: what learners make of the text, the best fixed rule on the text, the best one on the images, how
 the right answers are spread, questions that repeat others, defects of texts, solvers on the right and on the wrong
-images, the fullest scene. Of the whole set: answers that do not hold by their evidence, broken or missing partners, and
-learners on shuffled answers."""
+images, the fullest scene. Of the whole set: answers that do not hold by their evidence, and learners on shuffled
+answers."""
 CELL_KINDS: tuple[Kind, ...] = (
     "text", "rule", "image rule", "answers", "repeats", "wording", "solver", "wrong image", "scene share"
 )  # fmt: skip
-AT_LEAST: frozenset[Kind] = frozenset({"solver", "partners"})
+AT_LEAST: frozenset[Kind] = frozenset({"solver"})
 """Kinds whose limit is the smallest allowed value; of all others it is the largest."""
 Verdict = Literal["fell", "not judged", "holds", "reported"]
 

@@ -1,4 +1,4 @@
-"""Whether a set repeats questions, leans on one scene, or has broken partners (`docs/validity.md#repetition`)."""
+"""Whether a set repeats questions or leans on one scene (`docs/validity.md#repetition`)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ import numpy as np
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import FloatArray, Item
 from vgbench_gen.geometry.poses import rotation_angle_deg
-from vgbench_gen.quality.findings import MAX_ITEMS, NEEDED, Finding
+from vgbench_gen.quality.findings import MAX_ITEMS, Finding
 from vgbench_gen.quality.questions import Question, read_question
 from vgbench_gen.store import pictures
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
 
 HASH_BITS_APART = 6  # pictures whose hashes differ by no more look alike
-PAIRS_MIN = 10.0  # per cent of the choices and open-ended items that have a consistency partner
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,30 +141,3 @@ def audit_scene_shares(
         line = Finding("scene share", fullest, task, n=len(members), value=100 * held / len(members), items=ids)
         lines.append(replace(line, limit=100 * most / len(members)).judge(worst <= 1) if required else line)
     return lines
-
-
-def audit_partners(questions: Sequence[Question], required: bool) -> Finding:
-    """Share of questions with a consistency partner; partners that stand alone or in another cell make it fall.
-
-    The share is of choices and open-ended questions: a build pairs no claims, whose partners are their twins. Below
-    `NEEDED` of them it is not judged, since a handful of scenes cannot give every task its pairs.
-
-    required: whether the set is meant to have them.
-    """
-    paired: dict[str, list[Question]] = defaultdict(list)
-    for question in (question for question in questions if question.pair):
-        paired[question.pair].append(question)
-    may = sum(question.form != "judgment" or bool(question.pair) for question in questions)
-    share = 100 * sum(map(len, paired.values())) / may if may else 0.0
-    broken = [
-        members[0].id
-        for members in paired.values()
-        if len({q.cell for q in members}) != 1 or len(members) != (4 if members[0].form == "judgment" else 2)
-    ]
-    line = Finding("partners", "questions with a partner", n=may, value=share, items=tuple(broken[:MAX_ITEMS]))
-    if broken:
-        return replace(line, detail=f"{len(broken)} pairs have a half alone or in another cell").judge(False)
-    if not required:
-        return line
-    line = replace(line, needed=NEEDED, limit=PAIRS_MIN)
-    return replace(line, verdict="not judged") if may < NEEDED else line.judge(share >= PAIRS_MIN)

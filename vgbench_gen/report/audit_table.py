@@ -29,7 +29,6 @@ NAMES: Mapping[Kind, tuple[str, str]] = {  # the head of a column, and what is m
     "wording": ("wording", "defects of wording"),
     "scene share": ("fullest scene", "share of the fullest scene"),
     "evidence": ("evidence", "answers that do not hold by their evidence"),
-    "partners": ("partners", "partners"),
     "control": ("control", "accuracy of the learners"),
 }
 TEXT: tuple[Kind, ...] = ("text", "rule")  # what only many questions can judge
