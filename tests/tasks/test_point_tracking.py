@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import itertools
 from collections import Counter
 from dataclasses import replace
 from functools import cache
@@ -34,7 +33,7 @@ from vgbench_gen.scenes.base import loaders
 from vgbench_gen.scenes.view import GREY_WIDTH, SceneView, ViewFrame
 from vgbench_gen.store.drawing import COLORS, CROSSHAIR, SHAPES
 from vgbench_gen.tasks.gates import TrackGates
-from vgbench_gen.tasks.point_tracking import PointTracking, task, track_looks, tracked
+from vgbench_gen.tasks.point_tracking import PointTracking, track_looks, tracked
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import load_phrasings, render
 
@@ -63,13 +62,13 @@ def test_targets_are_where_a_ray_through_the_query_hits_the_room() -> None:
             assert np.linalg.norm(pixel.ravel() - candidate.value) < 1.5
 
 
-def test_pool_keeps_all_margins_and_same_pixel_is_never_the_truth() -> None:
+def test_pool_keeps_all_margins() -> None:
     view = room_view()
-    with_same = total = 0
+    total = 0
     for seed in range(6):
         for fact in drawn(TASK, view, seed, limit=10)[0]:
             b = view.frame(fact.frame_ids[1])
-            pool = [c for c in fact.candidates if "same_pixel_of" not in c.show]
+            pool = fact.candidates
             assert 4 <= len(pool) <= TASK.pool_size - 1
             assert len({c.key for c in fact.candidates}) == len(fact.candidates)
             assert [n for n, c in enumerate(pool) if c.show["query"] is not None] == [fact.truth]
@@ -81,15 +80,9 @@ def test_pool_keeps_all_margins_and_same_pixel_is_never_the_truth() -> None:
                 assert passes_gates(b, decoy.value, view)
                 assert decoy.evidence["point_2_m"][2] == pytest.approx(float(b.depth_at(decoy.value)), abs=1e-3)
             total += 1
-            with_same += len(pool) < len(fact.candidates)
             options = SetFirst().options(fact, TASK, rng_for(seed, fact.key))
             assert options.options[options.truth] is fact.truth_candidate
-            if len(pool) < len(fact.candidates):
-                extra = fact.candidates[-1]
-                assert extra.show["same_pixel_of"] == fact.truth_candidate.key
-                assert extra.value.tolist() == fact.truth_candidate.show["query"]
     assert total >= 40
-    assert 0.03 < with_same / total < 0.4
 
 
 def passes_gates(frame: ViewFrame, uv_px: FloatArray, view: SceneView) -> bool:
@@ -130,8 +123,7 @@ def test_wrong_options_look_as_much_like_the_query_as_the_right_one() -> None:
     ranks = []
     for seed in range(3):
         for fact in facts_of(seed):
-            pool = [c for c in fact.candidates if "same_pixel_of" not in c.show]
-            cues = TASK.read_image_cues(fact, pool)[:, 2:]
+            cues = TASK.read_image_cues(fact, fact.candidates)[:, 2:]
             ranks.append((cues[1:] > cues[:1]).mean(axis=0))
     # Places drawn by where they lie alone hardly ever come nearer to the query's look in this plain room.
     assert len(ranks) >= 20
@@ -158,24 +150,6 @@ def test_a_look_is_the_difference_of_colours_and_of_surroundings() -> None:
         assert 0 < len(alike) < len(places) / 2
         again = track_looks.look_at_pairs(here, query[None], there, fact.truth_candidate.value[None])
         assert again[0] == pytest.approx(fact.truth_candidate.evidence["look"], abs=2e-3)
-
-
-def test_a_same_pixel_decoy_stands_in_the_set_whenever_it_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task, "SAME_PIXEL_ODDS", 1.0)
-    view = room_view()
-    held = Counter[bool]()
-    for fact in drawn(TASK, view, 2, limit=20)[0]:
-        if "same_pixel_of" not in fact.candidates[-1].show:
-            continue
-        others = [c for c in fact.candidates[:-1] if c is not fact.truth_candidate]
-        if any(
-            set_problem([fact.truth_candidate, fact.candidates[-1], *two], 4, fact, TASK) == ""
-            for two in itertools.combinations(others, 2)
-        ):
-            options = SetFirst().options(fact, TASK, rng_for(5, fact.key)).options
-            held[fact.candidates[-1] in options] += 1
-    assert held[True] >= 3
-    assert not held[False]
 
 
 def test_pixels_confirm_the_target_and_a_wrong_target_is_found() -> None:

@@ -85,10 +85,12 @@ class _Selection:
         self.seed = seed
         counts = np.array([len(fact.text) for fact in facts])
         self.starts = np.concatenate([[0], np.cumsum(counts)])
-        self.text = _add_gaps(np.concatenate([fact.text for fact in facts]))
+        self.values = [fact.values for fact in facts if fact.values is not None]
+        text = np.concatenate([fact.text for fact in facts])
+        gaps = [_measure_gaps(cues) for cues in (text, *([np.concatenate(self.values)] if self.values else []))]
+        self.text = np.concatenate([text, *gaps], axis=2)
         self.looks = np.concatenate([fact.looks for fact in facts])
         self.cues = np.concatenate([self.text, self.looks], axis=2)
-        self.values = [fact.values for fact in facts if fact.values is not None]
         names = sorted({fact.scene for fact in facts}, key=lambda name: hash_stably("fold", str(seed), name))
         fold = {name: place % FOLDS for place, name in enumerate(names)}
         self.fold = np.array([fold[fact.scene] for fact in facts])
@@ -195,18 +197,19 @@ class _Steps:
         self.above[:, :STEPS] = self.more[:, ::-1].cumsum(axis=1)[:, ::-1]
 
 
-def _add_gaps(text: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """(N, n, d + 2) the cues, and how far each option lies from the nearest other one of its set and from all on
-    average, with every cue in units of its spread: whether it stands apart is no sum of what each cue tells."""
-    if text.shape[1] < 3 or not text.shape[2]:
-        return text
-    scaled = text / np.maximum(text.std(axis=(0, 1)), _SAME)
-    itself = np.where(np.eye(text.shape[1], dtype=bool), np.inf, 0.0)
-    gaps = np.empty((*text.shape[:2], 2), dtype=np.float32)
-    for some in _cut(np.arange(len(text))):
+def _measure_gaps(cues: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """(N, n, 3) how far each option lies from the nearest other one of its set, from all on average, and from the
+    furthest, with every cue in units of its spread: whether it stands apart is no sum of what each cue tells. Nothing
+    of sets of two."""
+    if cues.shape[1] < 3 or not cues.shape[2]:
+        return np.zeros((*cues.shape[:2], 0), dtype=np.float32)
+    scaled = cues / np.maximum(cues.std(axis=(0, 1)), _SAME)
+    itself = np.where(np.eye(cues.shape[1], dtype=bool), np.inf, 0.0)
+    gaps = np.empty((*cues.shape[:2], 3), dtype=np.float32)
+    for some in _cut(np.arange(len(cues))):
         between = np.linalg.norm(scaled[some][:, :, None] - scaled[some][:, None], axis=3)
-        gaps[some] = np.stack([(between + itself).min(axis=2), between.mean(axis=2)], axis=2)
-    return np.concatenate([text, np.round(gaps, _DIGITS)], axis=2)
+        gaps[some] = np.stack([(between + itself).min(axis=2), between.mean(axis=2), between.max(axis=2)], axis=2)
+    return np.round(gaps, _DIGITS, out=gaps)
 
 
 def _find_parts(cues: npt.NDArray[np.float32]) -> Ranks:

@@ -24,15 +24,8 @@ def _measure_from_query(seen: VisibleQuestion) -> FloatArray:
     return distance
 
 
-def _score_same_pixel(seen: VisibleQuestion) -> FloatArray:
+def _score_near(seen: VisibleQuestion) -> FloatArray:
     return -_measure_from_query(seen)
-
-
-def _score_near_not_same(seen: VisibleQuestion) -> FloatArray:
-    """Nearest to the query's pixel, leaving out a point that lies right there: cameras move little."""
-    distance = _measure_from_query(seen)
-    there = distance <= 0.01 * seen.images[0].diagonal_px
-    return np.where(there, -np.inf, -distance)
 
 
 def _score_central(seen: VisibleQuestion) -> FloatArray:
@@ -66,8 +59,7 @@ def _read_inside_marker(image: Image, uv: FloatArray) -> FloatArray:
 
 
 RULES = (
-    ImageRule("same pixel", _score_same_pixel),
-    ImageRule("nearest to the pixel, not on it", _score_near_not_same),
+    ImageRule("nearest to the pixel", _score_near),
     ImageRule("nearest the centre", _score_central),
     ImageRule("most similar patch", _score_similar_patch),
     ImageRule("most similar colour", _score_similar_colour),

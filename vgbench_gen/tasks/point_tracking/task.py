@@ -2,8 +2,7 @@
 
 A point that both frames see is drawn and marked in image 1. Wrong options are other places of image 2 that could have
 been the answer by where they lie: the query moved as tracked points of other pairs of the scene moved
-(`track_decoys`). At some odds one option lies at the query's own pixel. Gates and margins:
-`docs/validity.md#point-tracking`.
+(`track_decoys`). Gates and margins: `docs/validity.md#point-tracking`.
 """
 
 from __future__ import annotations
@@ -12,15 +11,13 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from vgbench_gen.core.errors import GeometryError
-from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.noise import SensorNoise
-from vgbench_gen.core.types import Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
-from vgbench_gen.distractors.base import OptionSet, compatibility, valid_sets
+from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
+from vgbench_gen.distractors.base import OptionSet, compatibility
 from vgbench_gen.geometry import poses, projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.drawing import COLORS, CROSSHAIR, SHAPES
@@ -45,9 +42,6 @@ from vgbench_gen.text.marks import list_marks, name_mark
 from vgbench_gen.text.numbers import format_point
 from vgbench_gen.text.render import fill_word
 
-# The decoy at the query's pixel is never right and its coordinates are printed: striking it out leaves one of three,
-# 25.8 % at these odds.
-SAME_PIXEL_ODDS = 0.1
 _DRAWN, _CONFIRMED_MIN = 16, 4  # points of a pair that go through the second route, of which about a third fails
 _FEWEST_PAIRS = 12  # tracked for their motions even where fewer facts are wanted
 
@@ -89,10 +83,6 @@ class PointTracking(Task):
     solvers = SOLVERS
     image_rules = RULES
     paper_column = "Tracking"
-
-    def __init__(self, gates: Gates | None = None) -> None:
-        super().__init__(gates)
-        self._sets: WeakKeyDictionary[Fact, dict[int, IntArray]] = WeakKeyDictionary()
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
         """One fact per unordered pair, its direction drawn."""
@@ -158,7 +148,6 @@ class PointTracking(Task):
                 break
         else:
             return "decoys_few", float(most), track_decoys.DECOYS_MIN
-        decoys = track_decoys.make_decoys(there)
         truth = self._make_candidate(found, k, there.own_look)
         images = ImagesEvidence(
             diagonal_px=b.camera.diagonal_px,
@@ -167,9 +156,7 @@ class PointTracking(Task):
             world_from_camera=collect_poses(a, b),
             pair=table.evidence(i, j),
         )
-        if rng.random() < SAME_PIXEL_ODDS and (same := track_decoys.make_same_pixel_decoy(truth, found, view)):
-            decoys.append(same)
-        fact = self.new_fact(view, (truth, *decoys), frame_ids=(a.id, b.id), evidence=images)
+        fact = self.new_fact(view, (truth, *track_decoys.make_decoys(there)), frame_ids=(a.id, b.id), evidence=images)
         margins = table.margins(i, j, self.gates)
         margins.at_least("motion", found.motion_d[k], self.limits.motion_min_d)
         margins.at_most("cycle", found.cycle_px_at_640[k], self.limits.cycle_max_px_at_640)
@@ -198,32 +185,11 @@ class PointTracking(Task):
         allowed_px = SECOND_ROUTE_SHARE * self.limits.gap_min_d / 100 * b.camera.diagonal_px
         return second if np.linalg.norm(second - target) <= allowed_px else None
 
-    def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int] | None:
-        """A set of the pool, with the same-pixel decoy where the fact has one."""
-        sets = self._list_sets(fact, count)
-        if not len(sets):
-            return None
-        members = sets[rng.integers(len(sets))].tolist()
-        return [fact.candidates[k] for k in members], members.index(fact.truth)
-
     def read_text_cues(self, fact: Fact, options: Sequence[Candidate]) -> FloatArray:
         return rules.read_text_cues(fact, options)
 
     def read_image_cues(self, fact: Fact, options: Sequence[Candidate]) -> FloatArray:
         return rules.read_image_cues(fact, options)
-
-    def _list_sets(self, fact: Fact, count: int) -> IntArray:
-        """(n, count) sets of candidates that may be asked. Of four, those with the same-pixel decoy where it fits; of
-        two it would give the other away."""
-        known = self._sets.setdefault(fact, {})  # many draws are made of one fact
-        if count in known:
-            return known[count]
-        same = [k for k, c in enumerate(fact.candidates) if "same_pixel_of" in c.show]
-        sets = valid_sets(compatibility(fact.candidates, fact, self), count)
-        sets = sets[(sets == fact.truth).any(axis=1)]
-        holds = np.isin(sets, same).any(axis=1)
-        known[count] = np.asarray(sets[holds] if count > 2 and holds.any() else sets[~holds])
-        return known[count]
 
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
         """Where the pixels themselves put the query in image 2, after the second frame's depth has led back to it."""
@@ -340,11 +306,11 @@ class PointTracking(Task):
 
     def claim_pair(self, fact: Fact, rng: np.random.Generator) -> ClaimPair | None:
         """Two marks; the true claim names the target's, the false one the other."""
-        sets = self._list_sets(fact, 2)
-        if not len(sets):
+        beside = compatibility(fact.candidates, fact, self)[fact.truth]
+        others = [k for k in np.flatnonzero(beside).tolist() if k != fact.truth]
+        if not others:
             return None
-        truth, drawn = fact.truth_candidate, sets[rng.integers(len(sets))]
-        decoy = next(fact.candidates[k] for k in drawn.tolist() if k != fact.truth)
+        truth, decoy = fact.truth_candidate, fact.candidates[rng.choice(others)]
         marks = self._draw_marks(fact, (truth, decoy), rng)
         separations = (0.0, self.margin_ratio(truth, decoy, fact))
         true, false = (

@@ -234,16 +234,3 @@ def make_decoys(there: WrongPlaces) -> list[Candidate]:
         evidence = PlaceEvidence(point_2_m=np.round(point_m, 4), look=np.round(look, 3)).write()
         found.append(Candidate(f"decoy:{u},{v}", place, (), {"query": None}, evidence))
     return found
-
-
-def make_same_pixel_decoy(truth: Candidate, tracks: Tracks, view: SceneView) -> Candidate | None:
-    """The decoy at the query's own pixel, where image 2 has that pixel and knows its depth; never the truth."""
-    uv, first, second = np.array(truth.show["query"], dtype=np.float64), tracks.first, tracks.second
-    z_m = float(second.depth_at(uv))
-    if first.camera.size != second.camera.size or not view.near_m <= z_m <= view.far_m:
-        return None
-    here, there = (track_looks.get_ground(frame, view) for frame in (first, second))
-    look = track_looks.look_at_pairs(here, uv[None], there, uv[None])[0]
-    point_m = projection.back_project(second.camera, uv, np.array(z_m))
-    place = PlaceEvidence(point_2_m=np.round(point_m, 4), look=np.round(look, 3))
-    return Candidate(f"same:{truth.key}", uv, (), {"query": None, "same_pixel_of": truth.key}, place.write())
