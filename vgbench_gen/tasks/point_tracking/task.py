@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -140,9 +141,9 @@ class PointTracking(Task):
     ) -> Fact | Problem:
         i, j, found = pair.i, pair.j, pair.found
         a, b = found.first, found.second
-        most = 0
+        most, look = 0, cache(partial(track_looks.look_for, found, view))
         for loose, k in itertools.product(track_decoys.LOOSE, pair.rows):
-            there = track_decoys.find_wrong_places(found, k, pair.number, motions, view, self.limits, rng, loose)
+            there = track_decoys.find_wrong_places(found, k, look(k), pair.number, motions, self.limits, rng, loose)
             most = max(most, len(there.uv_px))
             if len(there.uv_px) >= track_decoys.DECOYS_MIN:
                 break

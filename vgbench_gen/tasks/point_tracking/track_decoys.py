@@ -137,9 +137,9 @@ class WrongPlaces:
 def find_wrong_places(
     tracks: Tracks,
     k: int,
+    looks: track_looks.Looks,
     number: int,
     motions: Motions,
-    view: SceneView,
     gates: TrackGates,
     rng: np.random.Generator,
     loose: float,
@@ -149,16 +149,16 @@ def find_wrong_places(
     Args:
         tracks: of the pair.
         k: row of `tracks`.
+        looks: of the places beside it.
         number: of the pair in `motions`.
         motions: of the scene.
-        view: of the frames.
         gates: margins.
         rng: source of order.
         loose: how much wider than usual looks may differ and still count as alike.
     """
     frames = tracks.first, tracks.second
     start, end = tracks.uv_a[k], np.floor(tracks.uv_b[k] + 0.5) + 0.0
-    here, there = (track_looks.get_ground(frame, view) for frame in frames)
+    there = looks.ground
     truth_m = projection.back_project(there.camera, end, tracks.points_b_m[k, 2])
     gap_px, motion_px = (d / 100 * there.camera.diagonal_px for d in (gates.gap_min_d, gates.motion_min_d))
 
@@ -170,7 +170,6 @@ def find_wrong_places(
         far = _square_distances(there.uv_px[rows], start) >= motion_px**2
         return rows[far & find_apart(rows, end, truth_m)]
 
-    looks = track_looks.Looks(here, start, there)
     own = looks.of_pixel(end)
     # The point is held to what its rivals are: its look must be one that other places can have. That of most points is
     # not, so it is asked before anything else.

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from vgbench_gen.core.types import BoolArray, Camera, ColorArray, FloatArray, IntArray
 from vgbench_gen.geometry import projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
-from vgbench_gen.tasks.point_tracking.tracked import gate_grid
+from vgbench_gen.tasks.point_tracking.tracked import Tracks, gate_grid
 
 # Colours are compared in the image at 640, patches at half of that. Radii there: what a marker leaves open, and the
 # surroundings.
@@ -97,24 +97,30 @@ class Looks:
             query_px: (2,) pixel of its image.
             second: ground of the places.
         """
-        self._ground = second
+        self.ground = second
         self._template, self._query = first.sample_patch(query_px), first.sample(query_px[None])
         self._patch_off = 1 - _correlate(second.grey, self._template)[second.cells[:, 1], second.cells[:, 0]]
 
     def of_pixel(self, uv_px: FloatArray) -> FloatArray:
         """(PARTS,) the look of any pixel (2,) of the second image, see the module."""
-        off = _compare(self._ground.sample(uv_px[None]), self._query)[0]
+        off = _compare(self.ground.sample(uv_px[None]), self._query)[0]
         # It lies anywhere between cells, and would look less like itself than it does if it were moved to one.
-        return np.append(off, 1 - _correlate(self._ground.sample_patch(uv_px), self._template)[0, 0])
+        return np.append(off, 1 - _correlate(self.ground.sample_patch(uv_px), self._template)[0, 0])
 
     def of_places(self, rows: IntArray) -> FloatArray:
         """(n, PARTS) the looks of some places (n,) of the ground."""
-        return np.column_stack([_compare(self._ground.places[rows], self._query), self._patch_off[rows]])
+        return np.column_stack([_compare(self.ground.places[rows], self._query), self._patch_off[rows]])
 
     def find_alike(self, wanted: FloatArray, loose: float) -> IntArray:
         """The places that look as the look wanted (PARTS,), `loose` times as wide as usual."""
         rows = np.flatnonzero(np.abs(self._patch_off - wanted[-1]) <= loose * _ALIKE[-1])
         return rows[_are_alike(self.of_places(rows), wanted, loose)]
+
+
+def look_for(tracks: Tracks, view: SceneView, k: int) -> Looks:
+    """How unlike row k of the tracks, in its first image, the places of its second image look."""
+    first, second = (get_ground(frame, view) for frame in (tracks.first, tracks.second))
+    return Looks(first, tracks.uv_a[k], second)
 
 
 class SortedLooks:
