@@ -48,10 +48,6 @@ def audit(
         int | None,
         typer.Option("--pool", metavar="N", min=1, help="Most questions of a task and form to judge by (1200)."),
     ] = None,
-    solvers: Annotated[bool, typer.Option("--solvers/--no-solvers", help="Ask the solvers that see.")] = True,
-    solver_items: Annotated[
-        int, typer.Option("--solver-items", metavar="N", min=0, help="Most questions per task and form for solvers.")
-    ] = 0,
     workers: Workers = 0,
     everything: Annotated[bool, typer.Option("--all", help="Print every figure, not those that fell alone.")] = False,
     as_json: bool = False,
@@ -75,8 +71,6 @@ def audit(
         only=[name.strip() for name in only.split(",") if name.strip()],
         against=[_read_questions(path) for path in against or []],
         pool=pool,
-        solvers=solvers,
-        solver_items=solver_items,
         workers=workers,
     )
     if as_json:

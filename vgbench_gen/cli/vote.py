@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from vgbench_gen.pipeline.audit import AuditReport
     from vgbench_gen.quality.voting.rule import Rule
 
+# A hard subset is a choice of questions whose images the audit of the whole set has looked at.
+_AUDITED = ("text", "rule", "answers", "repeats", "wording", "scene share", "evidence", "control")
+
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
@@ -129,7 +132,7 @@ def vote(
                     f"{parted} pairs are chosen by half: the other is not hard, or one answer would be too frequent"
                 )
         if audit and kind.builds_datasets:
-            found = audit_into(folder / "audit", folder, solvers=False, workers=workers)
+            found = audit_into(folder / "audit", folder, only=_AUDITED, workers=workers)
             report = report | {"audit": _describe_fallen(found)}
             lines += _audit_lines(found, folder)
     scored, voters = len(result.fresh), len(result.panel)

@@ -36,7 +36,7 @@ from vgbench_gen.quality.duplicates import find_repeats
 from vgbench_gen.quality.findings import MAX_ITEMS, Finding, Kind
 from vgbench_gen.quality.questions import Question, group_by_cell, group_by_scene, read_question
 from vgbench_gen.quality.rules import audit_rules
-from vgbench_gen.quality.solvers import PER_CELL, RULES_PER_CELL, make_findings, plan_solvers, run_solvers
+from vgbench_gen.quality.solvers import make_findings, plan_solvers, run_solvers
 from vgbench_gen.quality.text_only import audit_control, audit_text_only
 from vgbench_gen.quality.uniqueness import (
     ItemAppearance,
@@ -122,8 +122,6 @@ def audit(
     only: Sequence[str] = (),
     against: Sequence[Sequence[Question]] = (),
     pool: int = POOL,
-    solvers: bool = True,
-    solver_items: int = 0,
     verified: Sequence[Problem] | None = None,
     workers: int | Engine = 1,
     progress: Progress = lambda part, done, total: None,
@@ -135,8 +133,6 @@ def audit(
         only: kinds of figures (`KINDS`); all when empty.
         against: other sets in which none of these questions may stand.
         pool: most questions of a task and form on which the text is judged.
-        solvers: whether solvers and rules that look at images are asked.
-        solver_items: most questions per task and form that they are asked; 0 for as many as they ask by themselves.
         verified: the problems of rows that were verified by their evidence just now; None verifies them here.
         workers: processes, 0 for all cores; or an `Engine`. The figures do not depend on it.
         progress: called with (part, steps done, steps in all).
@@ -149,8 +145,7 @@ def audit(
         if name not in KINDS:
             raise make_unknown_error("figure of an audit", name, KINDS)
     engine = workers if isinstance(workers, Engine) else Engine(workers=workers)
-    kinds = frozenset(only or KINDS) - (frozenset() if solvers else _SOLVERS)
-    work = _Audit(kinds, engine, progress, verified)
+    work = _Audit(frozenset(only or KINDS), engine, progress, verified)
     if isinstance(dataset, str | PathLike):
         work.open(Path(dataset), pool)
     else:
@@ -159,7 +154,7 @@ def audit(
     work.plan_text()
     if work.items is not None:
         work.plan_rows(work.items)
-        work.plan_solvers(work.items, solver_items)
+        work.plan_solvers(work.items)
     work.judge(work.run(), [*chain(*against)])
     return work.report
 
@@ -251,7 +246,7 @@ class _Audit:
         for job in plan_rows(self.report.dataset, items.group_starts, self.gates):
             self._steps.append((0.0, "rows", partial(_check_rows, job, media, drawn, self.verified is None)))
 
-    def plan_solvers(self, items: Dataset, most: int) -> None:
+    def plan_solvers(self, items: Dataset) -> None:
         """Steps of solvers and of rules that look at images."""
         if not self.kinds & _SOLVERS:
             return
@@ -260,7 +255,7 @@ class _Audit:
         except (DatasetError, IndexError):
             self.report.notes.append("The rows hold no images, so no solver was asked.")
             return
-        for asked in plan_solvers(self.questions, self.report.dataset, most or PER_CELL, most or RULES_PER_CELL):
+        for asked in plan_solvers(self.questions, self.report.dataset):
             if self.kinds & ({"image rule"} if asked.kind == "rules" else {"solver", "wrong image"}):
                 self._steps.append((5.0, "solvers", partial(run_solvers, asked)))
 
