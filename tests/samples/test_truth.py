@@ -337,7 +337,6 @@ FORMS = {
 SIDES = {
     "inverse": ("relative_pose", "homography_to_matrix"),
     "swap": ("object_distance",),
-    "back": ("point_tracking",),
 }
 
 
