@@ -73,8 +73,12 @@ def room_scene(
     world_from_room: FloatArray | None = None,
     dataset: str = "ca1m",
     panel_m: float = 0.0,
+    grid: bool = False,
 ) -> RoomScene:
     """A room with a table, things on and around it, and a camera that walks an arc and looks at them.
+
+    grid: the camera is held high and stops at rows and columns instead, and low boxes stand around: places are ahead,
+    behind and aside, and what ends higher in the image may be lower.
 
     depth_scale: depth size over colour size. world_from_room: (4, 4) another world frame for the same room.
     panel_m: side of the panels of every face, whose joints are straight lines; 0 for none.
@@ -85,6 +89,11 @@ def room_scene(
     for label, center, size, yaw in _furniture(rng):
         color = tuple(int(c) for c in rng.integers(60, 220, 3))
         solids.append(Solid(_box(np.array(center), np.array(size), yaw), label, _texture(rng, color), panel_m=panel_m))
+    if grid:
+        apart = np.random.default_rng(17)  # one of its own: everything else stays as it is
+        for name, place, sides in _LOW_BOXES:
+            box = _box(np.array(place), np.array(sides), 0.2)
+            solids.append(Solid(box, name, _texture(apart, (120, 90, 160)), panel_m=panel_m))
     camera = Camera(
         np.array([[0.9 * width, 0, (width - 1) / 2 + 3], [0, 0.9 * width, (height - 1) / 2 - 2], [0, 0, 1]]),
         width,
@@ -97,6 +106,8 @@ def room_scene(
         radius = 2.3 + 0.35 * np.sin(3 * angle) + rng.normal(0, 0.05)
         eye = np.array([3.0 + radius * np.sin(angle), 2.9 - radius * np.cos(angle), 1.35 + 0.15 * np.sin(5 * angle)])
         look = target + rng.normal(0, 0.12, 3)
+        if grid:
+            eye = np.array([2.2 + 0.8 * (i % 3), 0.3 + 0.55 * (i // 3), 2.2])
         rendered.append(
             RenderedFrame(str(10 * i), camera, depth_camera, world_from_room @ looking_at(eye, look), solids, noise_m)
         )
@@ -113,6 +124,13 @@ def room_scene(
     scene.solids = rendered[0]._solids
     scene.up_world = world_from_room[:3, 2]
     return scene
+
+
+_LOW_BOXES = (
+    ("stool", (2.49, 2.26, 0.1), (0.34, 0.43, 0.2)),
+    ("basket", (3.14, 2.4, 0.15), (0.45, 0.4, 0.3)),
+    ("stool", (2.5, 4.6, 0.15), (0.5, 0.4, 0.3)),
+)
 
 
 def looking_at(eye: FloatArray, target: FloatArray) -> FloatArray:

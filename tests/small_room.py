@@ -33,13 +33,20 @@ class StoredFrame(RenderedFrame):
 
 
 @cache
-def _pixels(width: int, frames: int, noise_m: float, depth_scale: float) -> list[tuple[ColorArray, DepthArray]]:
-    scene = room_scene(width=width, height=width * 3 // 4, frames=frames, noise_m=noise_m, depth_scale=depth_scale)
+def _pixels(
+    width: int, frames: int, noise_m: float, depth_scale: float, grid: bool
+) -> list[tuple[ColorArray, DepthArray]]:
+    height = width * 3 // 4
+    scene = room_scene(width=width, height=height, frames=frames, noise_m=noise_m, depth_scale=depth_scale, grid=grid)
     return [(frame.color(), frame.depth_m()) for frame in scene.frames]
 
 
 def small_room(
-    world_from_room: FloatArray | None = None, frames: int = 9, noise_m: float = 0.0, depth_scale: float = 0.5
+    world_from_room: FloatArray | None = None,
+    frames: int = 9,
+    noise_m: float = 0.0,
+    depth_scale: float = 0.5,
+    grid: bool = False,
 ) -> RoomScene:
     """A fresh scene object over shared pixels; pixels do not depend on the world frame."""
     scene = room_scene(
@@ -49,8 +56,9 @@ def small_room(
         noise_m=noise_m,
         depth_scale=depth_scale,
         world_from_room=world_from_room,
+        grid=grid,
     )
-    for frame, (color, depth_m) in zip(scene.frames, _pixels(320, frames, noise_m, depth_scale), strict=True):
+    for frame, (color, depth_m) in zip(scene.frames, _pixels(320, frames, noise_m, depth_scale, grid), strict=True):
         frame.__class__ = StoredFrame
         assert isinstance(frame, StoredFrame)
         frame.stored_color, frame.stored_depth_m = color, depth_m
@@ -71,9 +79,9 @@ def as_jpeg(scene: RoomScene) -> RoomScene:
 
 
 @cache
-def small_view() -> SceneView:
+def small_view(grid: bool = False) -> SceneView:
     """The room as tasks see it; shared, never to be changed."""
-    return SceneView(small_room(), Gates())
+    return SceneView(small_room(grid=grid), Gates())
 
 
 def other_world(seed: int = 3) -> FloatArray:

@@ -19,8 +19,8 @@ MOST_LINES = {
     "geometry": (1348, 1300),  # turns one after the other
     "scenes": (6415, 6000),
     "store": (2765, 2450),  # crops and warps of one sharpness
-    "tasks": (11214, 8700),  # motions, warps, boxes and lenses in words
-    "distractors": (889, 700),  # distances by printed numbers
+    "tasks": (11331, 8785),  # motions, warps, boxes and lenses in words; two more kinds
+    "distractors": (891, 700),  # distances by printed numbers
     "text": (1979, 1700),  # wordings of both notations
     "pipeline": (5057, 4600),  # facts shared out among the forms
     "quality": (4922, 4300),  # the lead under noise; several splits

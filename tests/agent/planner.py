@@ -102,6 +102,19 @@ def _name_pairs(item: Item) -> list[list[str]]:
     return [["image-0", f"image-{k}"] for k in range(1, len(item.images))]
 
 
+HEIGHTS = ("size_comparison", "height_comparison")
+
+
+def compare_heights(task: str, results: Sequence[Mapping[str, Any]]) -> FloatArray:
+    """(1,) which object is taller, or ends higher; up is along the edge of the first box that is most upright."""
+    corners = [np.array(one["corners_m"]) for one in results]
+    edges = corners[0][[1, 3, 4]] - corners[0][0]
+    edges /= np.linalg.norm(edges, axis=1, keepdims=True)
+    up = min((*edges, *-edges), key=lambda edge: float(edge[1]))  # y points down
+    heights = [np.ptp(one @ up) if task == "size_comparison" else (one @ up).max() for one in corners]
+    return np.array([float(np.argmax(heights))])
+
+
 def plan_with_oracle(item: Item) -> list[Call]:
     """The calls that measure what is asked."""
     boxes = {"image": "image-0", "bboxes": find_rects(item)}
@@ -109,7 +122,7 @@ def plan_with_oracle(item: Item) -> list[Call]:
         return [("EstimateRegionDepth", boxes)]
     if item.task == "relative_depth":
         return [("EstimateRegionDepth", boxes | {"mode": "median"})]
-    if item.task in ("object_location", "object_distance"):
+    if item.task in ("object_location", "object_distance", *HEIGHTS):
         return [("EstimateObjectGeometryProperties", boxes)]
     if item.task == "camera_parameters":
         return [("EstimateCameraParameters", {"image": "image-0"})]
@@ -141,6 +154,8 @@ def _read_measured(item: Item, result: Mapping[str, Any]) -> FloatArray:
     if item.task == "object_distance":
         first, second = (np.array(one["center_m"]) for one in result["results"])
         return np.array([np.linalg.norm(first - second)])
+    if item.task in HEIGHTS:
+        return compare_heights(item.task, result["results"])
     if item.task == "camera_parameters":
         ((fx, _, cx), (_, fy, cy), _) = result["intrinsic"]
         known = {"fx": fx, "fy": fy, "cx": cx, "cy": cy, "hfov": result["hfov_deg"], "vfov": result["vfov_deg"]}

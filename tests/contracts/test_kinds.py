@@ -26,6 +26,7 @@ from tests.quality.invariance_room import (
     SETTINGS,
     Room,
     as_asked,
+    get_view,
     measured,
     moved_view,
     options_of,
@@ -48,6 +49,7 @@ from vgbench_gen.store.picture_cache import PictureCache
 from vgbench_gen.tasks.base import Task, admit, tasks
 from vgbench_gen.tasks.kind import QuestionKind
 from vgbench_gen.tasks.label import LabelTask
+from vgbench_gen.tasks.places import TwoObjects, TwoViews
 from vgbench_gen.tasks.records import make_camera_record
 from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
 from vgbench_gen.text import render as render_module
@@ -55,6 +57,13 @@ from vgbench_gen.text.lint import lint
 from vgbench_gen.text.render import load_labels, load_phrasings, render
 
 EVERY = [*NAMES, *EXAMPLES]
+# Kinds that give `propose`, `value` and `second` alone.
+KINDS = [*EXAMPLES, *(name for name in NAMES if isinstance(tasks[name], TwoViews | TwoObjects))]
+LABELS = [
+    name
+    for name in KINDS
+    if name in ("camera_turn", "wider_object") or (name in NAMES and isinstance(tasks[name], LabelTask))
+]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -77,7 +86,7 @@ def measure(name: str, view: SceneView) -> list[Fact]:
 
 @pytest.mark.parametrize("name", EVERY)
 def test_facts_repeat_and_are_those_of_another_world(name: str) -> None:
-    here, again, there = (measure(name, view) for view in (small_view(), small_view(), moved_view()))
+    here, again, there = (measure(name, view) for view in (get_view(name), get_view(name), moved_view(name)))
     assert 2 <= len(here) <= 5
     assert len({fact.key for fact in here}) == len(here)
     assert [fact.key for fact in here] == [fact.key for fact in again] == [fact.key for fact in there]
@@ -97,7 +106,7 @@ def test_another_world_frame_changes_no_answer(name: str, room: Room) -> None:
     for fact in room.facts[name]:
         assert task.agreement(fact.second_value, fact) <= 1
         assert np.array_equal(task.rounded(task.recompute(as_asked(fact))), fact.truth_candidate.value)
-        here, there = (task.recheck(fact, view) for view in (small_view(), moved_view()))
+        here, there = (task.recheck(fact, view) for view in (get_view(name), moved_view(name)))
         np.testing.assert_allclose(there, here, atol=2e-3, rtol=1e-4)
         moved = _in_world(fact, other_world())
         np.testing.assert_allclose(task.recompute(as_asked(moved)), task.recompute(as_asked(fact)), atol=1e-9)
@@ -123,7 +132,7 @@ def _in_world(fact: Fact, world: FloatArray) -> Fact:
 @pytest.mark.parametrize("name", EVERY)
 def test_another_image_size_scales_pixels_and_leaves_meters(name: str, room: Room) -> None:
     """The second route on smaller images of the same captures, asked about the same places."""
-    task, view = tasks[name], smaller_view()
+    task, view = tasks[name], smaller_view(name)
     for fact in room.facts[name]:
         smaller = _resized(fact)
         for frame_id, record in smaller.cameras.items():
@@ -152,7 +161,7 @@ def _resized(fact: Fact) -> Fact:
             show["size"] = [round(x * SCALE) for x in show["size"]]
             value = {"fx": value * SCALE, "fy": value * SCALE, "cx": (value + 0.5) * SCALE - 0.5,
                      "cy": (value + 0.5) * SCALE - 0.5}.get(fact.ask, value)  # fmt: skip
-        if fact.task in EXAMPLES:
+        if fact.task in KINDS:
             show = {name: pixel(place) for name, place in show.items()}
         if show.get("query") is not None:
             show["query"] = pixel(show["query"])
@@ -227,7 +236,7 @@ def say(task: Task, fact: Fact, form: str) -> tuple[Mapping[str, str], tuple[str
 # --- kinds on the shared base --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", KINDS)
 def test_a_row_with_the_evidence_of_another_place_is_found(name: str, room: Room) -> None:
     task, cache = tasks[name], PictureCache(None, room.media)
     fact = room.facts[name][0]
@@ -267,47 +276,47 @@ def test_words_that_say_another_answer_than_the_evidence_are_found(room: Room) -
     assert find_checks(replace(number, question=number.question.replace(claimed, "9.87")), room) == {"claim_text"}
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", KINDS)
 def test_a_second_route_that_contradicts_sinks_the_draft(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     task, honest = tasks[name], type(tasks[name]).second  # type: ignore[attr-defined]
     monkeypatch.setattr(
         type(task), "second", lambda self, view, seen: np.flip(np.atleast_1d(honest(self, view, seen))) * 1.5
     )
-    facts, rejects = measure_task(task, small_view(), 1, 5)
+    facts, rejects = measure_task(task, get_view(name), 1, 5)
     assert not facts
     assert "second_route_disagrees" in {reject.reason for reject in rejects}
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", KINDS)
 def test_a_place_below_a_margin_is_rejected_by_name(name: str) -> None:
     task = tasks[name]
     assert isinstance(task, QuestionKind)
     strict = {key: 100.0 for key in ("min", "gap_min", "ratio_min") if key in task.margins}
     limits = Gates.model_validate({name: strict | ({"max": 101.0} if "max" in task.margins else {})})
-    found = list(task.with_gates(limits).drafts(small_view(), np.random.default_rng(0), 4))
+    found = list(task.with_gates(limits).drafts(get_view(name), np.random.default_rng(0), 4))
     assert found
     assert all(isinstance(one, Rejected) for one in found)
     assert {"min", "decided"} & {one.reason for one in found if isinstance(one, Rejected)}
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", KINDS)
 def test_no_frame_and_no_target_is_asked_about_more_often_than_allowed(name: str) -> None:
     task = tasks[name]
     assert isinstance(task, QuestionKind)
-    facts = [f for f in task.drafts(small_view(), np.random.default_rng(3), 40) if isinstance(f, Fact)]
+    facts = [f for f in task.drafts(get_view(name), np.random.default_rng(3), 40) if isinstance(f, Fact)]
     asked = Counter(frozenset(fact.frame_ids) for fact in facts)
     assert max(asked.values()) <= (1 if task.input_modality == "multi-images" else task.per_frame)
     assert len(facts) < 40
 
 
-@pytest.mark.parametrize("name", [name for name in EXAMPLES if name != "point_distance"])
+@pytest.mark.parametrize("name", LABELS)
 def test_every_label_is_right_equally_often_whatever_a_reader_guesses(name: str) -> None:
     task = tasks[name]
     assert isinstance(task, LabelTask)
     assert task.count_options(4) == len(task.labels) == 2
     right: Counter[float] = Counter()
     for seed in range(6):
-        facts = [f for f in task.drafts(small_view(), np.random.default_rng(seed), 8) if isinstance(f, Fact)]
+        facts = [f for f in task.drafts(get_view(name), np.random.default_rng(seed), 8) if isinstance(f, Fact)]
         right.update(float(fact.truth_candidate.value[0]) for fact in facts)
     assert sum(right.values()) >= 12
     assert abs(right[0.0] - right[1.0]) <= (6 if task.symmetric else 0)
@@ -407,7 +416,7 @@ def test_the_answer_stands_at_the_mark_that_it_names_or_at_the_foot(name: str, r
             assert said.points_px == (tuple(named[:2]), tuple(named[2:]))
 
 
-@pytest.mark.parametrize("name", [name for name in EXAMPLES if name != "point_distance"])
+@pytest.mark.parametrize("name", LABELS)
 def test_labels_are_shown_in_words_with_the_numbers_behind_them(name: str, room: Room) -> None:
     task = tasks[name]
     for form in task.formats:

@@ -41,6 +41,8 @@ PER_TASK = {
     "point_distance": 12,
     "wider_object": 12,
 }
+# Kinds that ask as often against what the image suggests as with it, for which the other room has no places.
+GRID = frozenset({"height_comparison", "size_comparison"})
 SCALE = 0.75
 SETTINGS = Recipe(seed=0, strategy="set_first")
 
@@ -60,23 +62,37 @@ def measured(folder: Path, names: Sequence[str] = tuple(NAMES)) -> Room:
     found = {}
     for name in names:
         task = tasks[name].with_gates(without_lines(Gates()))
-        facts, _ = measure_task(task, small_view(), 0, PER_TASK.get(name, 4))
-        found[name] = [fact for fact in store_pictures(facts, small_view(), media) if _may_be_asked(fact)]
+        view = get_view(name)
+        facts, _ = measure_task(task, view, 0, PER_TASK.get(name, 4))
+        found[name] = [fact for fact in store_pictures(facts, view, media) if _may_be_asked(fact)]
         assert len(found[name]) >= 2, name
     assert {fact.ask for fact in found["camera_parameters"]} == set(tasks["camera_parameters"].asks)
     return Room(found, media)
 
 
-@cache
-def moved_view() -> SceneView:
-    return SceneView(small_room(other_world()), Gates())
+def get_view(name: str) -> SceneView:
+    """Of the room in which a kind is tested."""
+    return small_view(name in GRID)
+
+
+def moved_view(name: str) -> SceneView:
+    return _move_view(name in GRID)
 
 
 @cache
-def smaller_view() -> SceneView:
+def _move_view(grid: bool) -> SceneView:
+    return SceneView(small_room(other_world(), grid=grid), Gates())
+
+
+def smaller_view(name: str) -> SceneView:
     """The same captures, delivered at three quarters of the size."""
+    return _shrink_view(name in GRID)
+
+
+@cache
+def _shrink_view(grid: bool) -> SceneView:
     frame = Gates().frame.model_copy(update={"long_side_px": round(320 * SCALE)})
-    return SceneView(small_room(), Gates().model_copy(update={"frame": frame}))
+    return SceneView(small_room(grid=grid), Gates().model_copy(update={"frame": frame}))
 
 
 def pairs(room: Room, name: str) -> Iterator[tuple[Fact, Fact]]:

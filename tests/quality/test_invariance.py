@@ -99,7 +99,7 @@ def test_renamed_letters_rename_the_answer_and_nothing_else(name: str, room: Roo
             continue
         texts: Counter[tuple[str, ...]] = Counter()
         told, shown = set(), set()
-        for letter in range(len(LETTERS)):
+        for letter in range(len(entry.options.options)):
             options = put_truth_at(entry.options, letter)
             (row,) = question_rows(make_question(entry.fact, options, entry.plan, task, SETTINGS), SETTINGS, cache)
             assert row.answer == LETTERS[letter]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.agent.planner import HEIGHTS, compare_heights
 from tests.quality.conftest import Rows
 from vgbench_gen.agent.tool import ToolError, ToolInput, tools
 from vgbench_gen.backends.base import Background
@@ -53,6 +54,9 @@ def estimate(item: Item, evidence: dict[str, Any], images: int) -> list[FloatArr
     if item.task == "object_distance":
         found = call("OracleObjectGeometry", evidence, image="image-0", bboxes=rects(item))["results"]
         return [np.array([np.linalg.norm(np.subtract(*(one["center_m"] for one in found)))])]
+    if item.task in HEIGHTS:
+        found = call("OracleObjectGeometry", evidence, image="image-0", bboxes=rects(item))["results"]
+        return [compare_heights(item.task, found)]
     if item.task == "camera_parameters":
         told = call("OracleCameraParameters", evidence, image="image-0")
         ((fx, _, cx), (_, fy, cy), _) = told["intrinsic"]

@@ -70,6 +70,8 @@ def use_tool(item: Item) -> tuple[dict[str, Any], Spoil]:
         "relative_depth": ("OracleRegionDepth", boxes, scale("depths")),
         "object_location": ("OracleObjectGeometry", boxes, deepen),
         "object_distance": ("OracleObjectGeometry", boxes, deepen),
+        "size_comparison": ("OracleObjectGeometry", boxes, deepen),
+        "height_comparison": ("OracleObjectGeometry", boxes, deepen),
         "camera_parameters": ("OracleCameraParameters", image, scale("intrinsic")),
         "relative_pose": ("OracleRelativePose", PAIR, turn),
         "view_after_motion": ("OracleRelativePose", PAIR, turn),

@@ -28,6 +28,8 @@ EXPECTED: dict[str, tuple[QuestionType, ...]] = {
     "relative_pose": ("judgment", "multi-choice"),
     "view_after_motion": ("multi-choice",),
     "point_tracking": ("judgment", "multi-choice"),
+    "size_comparison": ("judgment", "multi-choice"),
+    "height_comparison": ("judgment", "multi-choice"),
 }
 _CAMERA = {"size", "pinhole", "intrinsics"}
 _POSE = _CAMERA | {"camera_axes", "direction", "meters"}
@@ -43,6 +45,8 @@ STATED = {
     "relative_pose": _POSE,
     "view_after_motion": _POSE | {"numbering"},
     "point_tracking": {"pixel_axes"},
+    "size_comparison": _CAMERA,
+    "height_comparison": _CAMERA,
 }
 CLAUSES = tomllib.loads((render.find_templates_root() / "clauses.toml").read_text("utf-8"))
 _CORNERS = {"size", "corner_moves", "surroundings"}
@@ -83,6 +87,7 @@ def sample_slots(task: str) -> dict[str, str]:
         "points": ", ".join(points),
         "point": numbers.format_point([301, 222]),
         "mark": "the blue square",
+        "label": "the object in the blue rectangle",
         "matrix": numbers.format_matrix([[1.02, -0.1, 20.5], [0.0, 0.98, -5.25], [0.00012345, 0, 1]], four_digits),
         "box": numbers.format_corners(corners),
         "rotation": numbers.format_matrix(rotation, lambda x: numbers.format_fixed(x, 3)),

@@ -30,6 +30,7 @@ STEPS = 31  # of each cue, between as many values in each part
 FEWEST_FACTS, FEWEST_SCENES = 50, 8  # fewer teach a model nothing that holds for other scenes
 TREES = 40  # of a model
 LEFT_OUT_MAX = 0.3  # of the facts
+ALONE_LEFT_OUT_MAX = 0.6  # of facts that have one set each, which leaving out alone can balance
 _SWEEPS = 4  # choices of later facts change what is best for earlier ones
 _PRICE = 0.05  # of the facts: how far a fact may tip the balance before it is left out
 _CHUNK = 20_000  # sets that are ranked at once
@@ -97,7 +98,8 @@ class _Selection:
         varies = np.ptp(self.cues, axis=1).max(axis=0) > _SAME
         self.parts = _find_parts(self.cues[:, :, varies])
         self.teaches = len(facts) >= FEWEST_FACTS and len(names) >= FEWEST_SCENES and self.text.shape[2] > 0
-        self.most_left_out = int(LEFT_OUT_MAX * len(facts)) if self.teaches else 0
+        alone = not any(np.ptp(fact.text, axis=0).any() for fact in facts)
+        self.most_left_out = int((ALONE_LEFT_OUT_MAX if alone else LEFT_OUT_MAX) * len(facts)) if self.teaches else 0
 
     def choose(self) -> tuple[IntArray, BoolArray]:
         ranks = [self._rank(self.looks[:, :, cue]) for cue in range(self.looks.shape[2])]

@@ -105,8 +105,7 @@ def list_tasks(recipe: Recipe) -> list[Task]:
     Raises:
         UnknownNameError: a name is not registered; says which is meant.
     """
-    names = recipe.task_names or tasks.names()
-    return [tasks[name].with_gates(recipe.gates) for name in names]
+    return [tasks[name].with_gates(recipe.gates) for name in recipe.task_names]
 
 
 def name_tasks(recipe: Recipe) -> dict[str, Task]:

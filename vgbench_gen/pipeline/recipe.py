@@ -193,8 +193,9 @@ class Recipe(Config):
 
     @property
     def task_names(self) -> tuple[str, ...]:
-        """The tasks that are named anywhere; empty for all."""
-        return self.tasks or tuple(sorted(self.items))
+        """The tasks that are named anywhere, else all that are asked by default."""
+        by_default = (task.name for task in registered_tasks.values() if task.by_default)
+        return self.tasks or tuple(sorted(self.items)) or tuple(by_default)
 
     def find_most_facts(self, task: str) -> int:
         """The most facts of a task from one scene."""

@@ -70,6 +70,8 @@ class Task(NoiseTest, Proposals, abc.ABC):
     """Question type -> value of the column."""
     convention: ClassVar[Mapping[str, str]]
     """Tokens for the column `convention`."""
+    by_default: ClassVar[bool] = True
+    """Whether recipes ask it that name no tasks."""
     needs_objects: ClassVar[bool] = False
     """Whether it can only ask about scenes with annotated objects."""
     candidate_draws: ClassVar[int] = 1

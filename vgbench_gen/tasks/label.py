@@ -32,6 +32,7 @@ class LabelTask(QuestionKind):
     """Keys of the words below `labels` in the template file; 2 to 6."""
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice")
     options_recur = True
+    candidate_draws = 2  # of one set each: choosing leaves out facts whose marks tell the label
     symmetric: ClassVar[bool] = False
     """Whether chance decides which label a place has, as for two views in random order; one more of a label than of
     the others then tells nothing."""
@@ -170,6 +171,22 @@ class LabelTask(QuestionKind):
         """The words of the label; "" for a number that is none."""
         is_label = value.size == 1 and value.ravel()[0] in range(len(self.labels))
         return self.printed(value.ravel()) if is_label else ""
+
+    def read_text_cues(self, fact: Fact, options: Sequence[Candidate]) -> FloatArray:
+        """(n, 7) of labels that name a mark, how its rectangle differs from the others': middle, its distance from the
+        middle of the image, logarithms of the sides, upper and lower edge; over the size of the image."""
+        shown, camera = fact.truth_candidate.show, fact.cameras[fact.frame_ids[0]]
+        places = [place for _, place in sorted(shown.items()) if len(place) == 4]
+        if len(places) != len(self.labels) or not set(self.labels) <= set(MARK_COLORS):
+            return super().read_text_cues(fact, options)
+        size = np.array([camera["width"], camera["height"]], dtype=np.float64)
+        ends = np.reshape(places, (-1, 2, 2)) / size - 0.5
+        middle = ends.mean(axis=1)
+        sides = np.log(np.ptp(ends, axis=1) + 1 / size)
+        traits = np.column_stack([middle, np.linalg.norm(middle, axis=1), sides, ends[:, 0, 1], ends[:, 1, 1]])
+        of_label = [MARK_COLORS.index(label) for label in self.labels]
+        differs = (traits - traits.mean(axis=0))[of_label]
+        return np.asarray(differs[[int(option.value[0]) for option in options]])
 
     def list_scores(self, fact: Fact) -> dict[str, float]:
         """What `value` gives of each label."""

@@ -1,0 +1,49 @@
+"""Which of two framed objects is taller, by the vertical extents of their boxes; the taller rectangle is that of the
+smaller object as often as not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+
+from vgbench_gen.core.types import FloatArray, Rejected
+from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.tasks.base import tasks
+from vgbench_gen.tasks.kind import Measured
+from vgbench_gen.tasks.label import LabelTask
+from vgbench_gen.tasks.places import TwoObjects, UprightPairEvidence
+from vgbench_gen.tasks.solving import NoSolver
+
+
+@tasks.register("size_comparison")
+class SizeComparison(TwoObjects, LabelTask):
+    """See the module."""
+
+    name, by_default = "size_comparison", False
+    category, subcategory = "Size", "Relative"
+    asked = "which of two framed objects is taller"
+    convention: ClassVar = {"height": "vertical extent of the 3D bounding box", "regions": "xyxy_inclusive"}
+    labels = ("orange", "blue")
+    margins: ClassVar = {"ratio_min": 1.3}
+    solvers = NoSolver("Classical vision has no sizes from one image without learning.")
+
+    def propose(self, view: SceneView, rng: np.random.Generator) -> Iterator[Measured | Rejected]:
+        """Who only looks takes the taller rectangle."""
+        for one in super().propose(view, rng):
+            if isinstance(one, Measured):
+                high_px = [y2 - y1 for _, y1, _, y2 in one.marks.values()]
+                one = replace(one, guess=self.labels[int(np.argmax(high_px))])
+            yield one
+
+    def value(self, seen: UprightPairEvidence) -> FloatArray:
+        """Spans of the stored corners against gravity."""
+        return np.stack([np.ptp(one.corners_m @ seen.up, axis=-1) for one in (seen.a, seen.b)], axis=-1)
+
+    def second(self, view: SceneView, measured: Measured) -> FloatArray:
+        """Spans of what the frame measured in each box."""
+        pair, up = measured.evidence, np.asarray(view.up_world)
+        points = [self.list_points(view, measured, one.instance_id) for one in (pair.a, pair.b)]
+        return np.array([np.ptp(cloud @ up) for cloud in points])
