@@ -19,7 +19,7 @@ MOST_LINES = {
     "geometry": (1348, 1300),  # turns one after the other
     "scenes": (6415, 6000),
     "store": (2765, 2450),  # crops and warps of one sharpness
-    "tasks": (11331, 8785),  # motions, warps, boxes and lenses in words; two more kinds
+    "tasks": (11331, 8870),  # motions, warps, boxes and lenses in words; two more kinds
     "distractors": (891, 700),  # distances by printed numbers
     "text": (1979, 1700),  # wordings of both notations
     "pipeline": (5057, 4600),  # facts shared out among the forms
@@ -27,7 +27,7 @@ MOST_LINES = {
     "samples": (7508, 7000),  # maps of a lens in bands; grain in bands
     "evaluation": (15106, 11000),  # brackets at the end of an option
     "agent": (7499, 6300),
-    "executors": (608, 450),  # its pool and Ray stood in pipeline, samples and agent; memory that is given back
+    "executors": (607, 450),  # its pool and Ray stood in pipeline, samples and agent; memory that is given back
     "backends": (3752, 3300),
     "importers": (3078, 2750),
     "report": (4560, 4000),  # answers in words

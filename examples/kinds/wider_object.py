@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from vgbench_gen.core.types import FloatArray, Rejected
+from vgbench_gen.core.types import FloatArray
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.kind import Measured
@@ -28,13 +27,9 @@ class WiderObject(TwoObjects, LabelTask):
     solvers = NoSolver("Classical vision has no sizes from one image without learning.")
     templates = Path(__file__).with_suffix(".toml")
 
-    def propose(self, view: SceneView, rng: np.random.Generator) -> Iterator[Measured | Rejected]:
-        """Who only reads takes the wider rectangle, which must be right as often as not."""
-        for one in super().propose(view, rng):
-            if isinstance(one, Measured):
-                wide_px = [x2 - x1 for x1, _, x2, _ in one.marks.values()]
-                one = replace(one, guess=self.labels[int(np.argmax(wide_px))])
-            yield one
+    def rate_rect(self, rect: Sequence[int]) -> float:
+        """Who only looks takes the wider rectangle, which must be right as often as not."""
+        return float(rect[2] - rect[0])
 
     def value(self, seen: UprightPairEvidence) -> FloatArray:
         """The largest distance between two corners of each box as seen from above."""
@@ -49,6 +44,4 @@ class WiderObject(TwoObjects, LabelTask):
         level = np.linalg.svd(np.reshape(view.up_world, (1, 3)))[2][1:]
         turns = np.radians(np.arange(0, 180, 5))
         directions = np.stack([np.cos(turns), np.sin(turns)], axis=1) @ level
-        objects = (measured.evidence.a, measured.evidence.b)
-        points = [self.list_points(view, measured, found.instance_id) for found in objects]
-        return np.array([np.ptp(cloud @ directions.T, axis=0).max() for cloud in points])
+        return np.array([np.ptp(cloud @ directions.T, axis=0).max() for cloud in self.list_points(view, measured)])

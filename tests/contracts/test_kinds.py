@@ -7,7 +7,7 @@ states what it must, and nothing but the images tells the answer.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +21,7 @@ from tests.example_kinds import EXAMPLES, register_examples
 from tests.facts_at_hand import group_id
 from tests.lenient import without_lines
 from tests.quality.invariance_room import (
+    GRID,
     NAMES,
     SCALE,
     SETTINGS,
@@ -322,6 +323,22 @@ def test_every_label_is_right_equally_often_whatever_a_reader_guesses(name: str)
     assert abs(right[0.0] - right[1.0]) <= (6 if task.symmetric else 0)
 
 
+@pytest.mark.parametrize("name", ["wider_object", *sorted(GRID)])
+def test_cues_of_labels_are_how_their_rectangles_differ(name: str, room: Room) -> None:
+    for fact in room.facts[name]:
+        orange, blue = fact.candidates
+        cues = tasks[name].read_text_cues(fact, [orange, blue])
+        np.testing.assert_allclose(cues, -cues[::-1], atol=1e-12)
+        np.testing.assert_array_equal(tasks[name].read_text_cues(fact, [blue, orange]), cues[::-1])
+        (ax1, ay1, ax2, ay2), (bx1, by1, bx2, by2) = (rect for _, rect in sorted(fact.truth_candidate.show.items()))
+        record = fact.cameras[fact.frame_ids[0]]
+        told = 2 * cues[0] * [record["width"], record["height"], 1, 1, 1, record["height"], record["height"]]
+        known = ((ax1 + ax2 - bx1 - bx2) / 2, (ay1 + ay2 - by1 - by2) / 2, ay1 - by1, ay2 - by2)
+        np.testing.assert_allclose(told[[0, 1, 5, 6]], known, atol=1e-9)
+        sides = np.log([(ax2 - ax1 + 1) / (bx2 - bx1 + 1), (ay2 - ay1 + 1) / (by2 - by1 + 1)])
+        np.testing.assert_allclose(told[3:5], sides, atol=1e-9)
+
+
 def derive_kind(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, **data: Any) -> Task:
     """An example under another name, with other class data and a template file of its own."""
     base = type(tasks[name])
@@ -451,11 +468,19 @@ def test_a_gate_of_a_kind_alone_rejects_by_its_name() -> None:
         assert turn_deg >= 0.97 * np.degrees(Rotation.from_matrix(motion[:3, :3]).magnitude()) - 1e-9
 
 
-def test_the_wider_rectangle_is_right_as_often_as_not(room: Room) -> None:
-    task, right = tasks["wider_object"], Counter[bool]()
+@pytest.mark.parametrize(
+    ("name", "rate"),
+    [
+        ("wider_object", lambda x1, y1, x2, y2: x2 - x1),
+        ("size_comparison", lambda x1, y1, x2, y2: y2 - y1),
+        ("height_comparison", lambda x1, y1, x2, y2: -y1),
+    ],
+)
+def test_what_the_rectangles_suggest_is_right_as_often_as_not(name: str, rate: Callable[..., int]) -> None:
+    task, right = tasks[name], Counter[bool]()
     for seed in range(6):
-        for fact in task.drafts(small_view(), np.random.default_rng(seed), 8):
+        for fact in task.drafts(get_view(name), np.random.default_rng(seed), 8):
             if isinstance(fact, Fact):
-                wide_px = [x2 - x1 for x1, _, x2, _ in fact.truth_candidate.show.values()]
-                right[int(np.argmax(wide_px)) == fact.truth_candidate.value[0]] += 1
+                rates = [rate(*rect) for _, rect in sorted(fact.truth_candidate.show.items())]
+                right[int(np.argmax(rates)) == fact.truth_candidate.value[0]] += 1
     assert right[True] == right[False] >= 6

@@ -123,6 +123,25 @@ def test_a_truth_is_not_known_by_standing_apart(printed: bool) -> None:
     assert measure_share(choose_places(facts)) < 0.33  # 0.42 where each cue is looked at by itself
 
 
+def test_facts_of_one_set_each_are_balanced_by_leaving_out() -> None:
+    rng = np.random.default_rng(8)
+    facts = []
+    for number in range(FACTS):
+        half = rng.normal(0.6, 1.0, 3)
+        text = np.stack([half, -half])[None].repeat(2, axis=0).astype(np.float32)
+        facts.append(CandidateSets(f"s/{number // PER_SCENE}", f"f{number}", text, text[:, :, :0]))
+
+    def measure_share(chosen: IntArray) -> float:
+        """Share of the sets in which the truth has the larger sum of cues."""
+        sums = take_sets(facts, chosen)[1].sum(axis=2)
+        return float((sums[:, 0] > sums[:, 1]).mean())
+
+    chosen = choose_places(facts)
+    assert measure_share(np.zeros(len(facts), dtype=np.int64)) > 0.8
+    assert measure_share(chosen) < 0.68  # 0.78 where three in ten are left out at most
+    assert (chosen >= 0).mean() >= 0.4
+
+
 def test_what_is_usual_elsewhere_is_guessed_from_the_printed_numbers_as_well() -> None:
     """Corners of a box: by what the text tells of them, other options are the usual ones."""
     rng = np.random.default_rng(6)

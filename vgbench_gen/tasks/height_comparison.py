@@ -3,13 +3,12 @@ image is that of the lower object as often as not."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
-from vgbench_gen.core.types import FloatArray, Rejected
+from vgbench_gen.core.types import FloatArray
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.kind import Measured
@@ -30,13 +29,9 @@ class HeightComparison(TwoObjects, LabelTask):
     margins: ClassVar = {"gap_min": 0.1}  # meters
     solvers = NoSolver("Classical vision has no heights from one image without learning.")
 
-    def propose(self, view: SceneView, rng: np.random.Generator) -> Iterator[Measured | Rejected]:
-        """Who only looks takes the rectangle that ends higher in the image."""
-        for one in super().propose(view, rng):
-            if isinstance(one, Measured):
-                top_px = [y1 for _, y1, _, _ in one.marks.values()]
-                one = replace(one, guess=self.labels[int(np.argmin(top_px))])
-            yield one
+    def rate_rect(self, rect: Sequence[int]) -> float:
+        """The rectangle that ends higher in the image."""
+        return float(-rect[1])
 
     def value(self, seen: UprightPairEvidence) -> FloatArray:
         """Heights of the highest corners above the camera."""
@@ -44,6 +39,5 @@ class HeightComparison(TwoObjects, LabelTask):
 
     def second(self, view: SceneView, measured: Measured) -> FloatArray:
         """Of what the frame measured in each box, the height that 1 % exceed."""
-        pair, up = measured.evidence, np.asarray(view.up_world)
-        points = [self.list_points(view, measured, one.instance_id) for one in (pair.a, pair.b)]
-        return np.array([np.quantile(cloud @ up, 0.99) for cloud in points])
+        up = np.asarray(view.up_world)
+        return np.array([np.quantile(cloud @ up, 0.99) for cloud in self.list_points(view, measured)])

@@ -23,7 +23,7 @@ from vgbench_gen.tasks._poses import reveal_pose
 from vgbench_gen.tasks._registration import estimate_second_route
 from vgbench_gen.tasks.base import Problems, Task, reject
 from vgbench_gen.tasks.evidence import ArrayShape, Evidence, FactEvidence, Pose
-from vgbench_gen.tasks.kind import Measured, QuestionKind, check_kind
+from vgbench_gen.tasks.kind import MARK_COLORS, Measured, QuestionKind, check_kind
 from vgbench_gen.tasks.presentation import Margins
 from vgbench_gen.tasks.revealed import Revealed
 from vgbench_gen.tasks.row_evidence import RowEvidence
@@ -123,6 +123,11 @@ class TwoObjects(QuestionKind):
     uses_max = 1  # from elsewhere the same two objects are the same question
     candidate_evidence: ClassVar[type[Evidence]] = UprightPairEvidence
 
+    def rate_rect(self, rect: Sequence[int]) -> float:
+        """How much a rectangle [x1, y1, x2, y2], drawn around an object, suggests the object to who looks at it alone:
+        `Measured.guess` is the mark rated higher, none where both are rated alike."""
+        return 0.0
+
     def propose(self, view: SceneView, rng: np.random.Generator) -> Iterator[Measured | Rejected]:
         """Pairs of objects of scenes that know where up is."""
         if view.up_world is None:
@@ -140,6 +145,8 @@ class TwoObjects(QuestionKind):
             for side, found in (("a_", a), ("b_", b)):
                 margins.ratios |= {side + name: ratio for name, ratio in found.margins.items()}
             up = frame.camera_from_world[:3, :3] @ view.up_world
+            rates = [self.rate_rect(found.rect_px) for found in (a, b)]
+            guess = "" if rates[0] == rates[1] else MARK_COLORS[int(np.argmax(rates))]
             yield Measured(
                 (frame,),
                 UprightPairEvidence(a=a.evidence(), b=b.evidence(), up=up),
@@ -148,22 +155,27 @@ class TwoObjects(QuestionKind):
                 target,
                 (a.world_box.center_m + b.world_box.center_m) / 2,
                 f"objects:{target}",
+                guess,
             )
 
-    def list_points(self, view: SceneView, measured: Measured, instance_id: str) -> FloatArray:
-        """(N, 3) points that the frame measured in an object's box, in the world of the scan, for a second route.
+    def list_points(self, view: SceneView, measured: Measured) -> list[FloatArray]:
+        """(N, 3) points that the frame measured in the box of `a`, and in that of `b`, in the world of the scan, for a
+        second route.
 
         Raises:
-            GeometryError: there is no such object, or too few points are measured on it.
+            GeometryError: the scene has no such object, or too few points are measured on it.
         """
-        (frame,) = measured.frames
-        box = next((item.box for item in view.objects if item.instance_id == instance_id), None)
+        (frame,), known = measured.frames, {item.instance_id: item.box for item in view.objects}
         points = projection.back_project_depth(frame.depth_camera, frame.depth_m)[0]
         points = poses.transform(frame.world_from_camera, points)
-        inside = np.zeros(0) if box is None else points[boxes.contains(box, points, view.tolerance.absolute_m)]
-        if len(inside) < POINTS_MIN:
-            raise GeometryError(f"{frame.id}: {len(inside)} points are measured on object {instance_id}")
-        return inside
+        found = []
+        for name in (measured.evidence.a.instance_id, measured.evidence.b.instance_id):
+            margin_m = view.tolerance.absolute_m
+            inside = points[boxes.contains(known[name], points, margin_m)] if name in known else np.zeros(0)
+            if len(inside) < POINTS_MIN:
+                raise GeometryError(f"{frame.id}: {len(inside)} points are measured on object {name}")
+            found.append(inside)
+        return found
 
     def disturb(self, seen: Any, noise: SensorNoise, rng: np.random.Generator, n: int) -> Any:
         """The corners of both boxes as (n, 8, 3) under errors of their centres and sides."""

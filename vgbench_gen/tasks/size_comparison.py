@@ -3,13 +3,12 @@ smaller object as often as not."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
-from vgbench_gen.core.types import FloatArray, Rejected
+from vgbench_gen.core.types import FloatArray
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.kind import Measured
@@ -30,13 +29,9 @@ class SizeComparison(TwoObjects, LabelTask):
     margins: ClassVar = {"ratio_min": 1.3}
     solvers = NoSolver("Classical vision has no sizes from one image without learning.")
 
-    def propose(self, view: SceneView, rng: np.random.Generator) -> Iterator[Measured | Rejected]:
-        """Who only looks takes the taller rectangle."""
-        for one in super().propose(view, rng):
-            if isinstance(one, Measured):
-                high_px = [y2 - y1 for _, y1, _, y2 in one.marks.values()]
-                one = replace(one, guess=self.labels[int(np.argmax(high_px))])
-            yield one
+    def rate_rect(self, rect: Sequence[int]) -> float:
+        """The taller rectangle."""
+        return float(rect[3] - rect[1])
 
     def value(self, seen: UprightPairEvidence) -> FloatArray:
         """Spans of the stored corners against gravity."""
@@ -44,6 +39,5 @@ class SizeComparison(TwoObjects, LabelTask):
 
     def second(self, view: SceneView, measured: Measured) -> FloatArray:
         """Spans of what the frame measured in each box."""
-        pair, up = measured.evidence, np.asarray(view.up_world)
-        points = [self.list_points(view, measured, one.instance_id) for one in (pair.a, pair.b)]
-        return np.array([np.ptp(cloud @ up) for cloud in points])
+        up = np.asarray(view.up_world)
+        return np.array([np.ptp(cloud @ up) for cloud in self.list_points(view, measured)])
