@@ -85,15 +85,17 @@ def room_scene(
     """
     rng = np.random.default_rng(seed)
     world_from_room = np.eye(4) if world_from_room is None else world_from_room
-    solids = [Solid(_box(ROOM_M / 2, ROOM_M, 0.0), "room", _texture(rng, (150, 150, 140)), True, panel_m)]
+    solids = [Solid(make_box(ROOM_M / 2, ROOM_M, 0.0), "room", make_texture(rng, (150, 150, 140)), True, panel_m)]
     for label, center, size, yaw in _furniture(rng):
         color = tuple(int(c) for c in rng.integers(60, 220, 3))
-        solids.append(Solid(_box(np.array(center), np.array(size), yaw), label, _texture(rng, color), panel_m=panel_m))
+        solids.append(
+            Solid(make_box(np.array(center), np.array(size), yaw), label, make_texture(rng, color), panel_m=panel_m)
+        )
     if grid:
         apart = np.random.default_rng(17)  # one of its own: everything else stays as it is
         for name, place, sides in _LOW_BOXES:
-            box = _box(np.array(place), np.array(sides), 0.2)
-            solids.append(Solid(box, name, _texture(apart, (120, 90, 160)), panel_m=panel_m))
+            box = make_box(np.array(place), np.array(sides), 0.2)
+            solids.append(Solid(box, name, make_texture(apart, (120, 90, 160)), panel_m=panel_m))
     camera = Camera(
         np.array([[0.9 * width, 0, (width - 1) / 2 + 3], [0, 0.9 * width, (height - 1) / 2 - 2], [0, 0, 1]]),
         width,
@@ -112,12 +114,12 @@ def room_scene(
             RenderedFrame(str(10 * i), camera, depth_camera, world_from_room @ looking_at(eye, look), solids, noise_m)
         )
     objects = [
-        SceneObject(str(i), solid.label, _moved(solid.box, world_from_room))
+        SceneObject(str(i), solid.label, move_box(solid.box, world_from_room))
         for i, solid in enumerate(solids)
         if not solid.inward
     ]
     if not np.array_equal(world_from_room, np.eye(4)):
-        moved = [replace(s, box=_moved(s.box, world_from_room)) for s in solids]
+        moved = [replace(s, box=move_box(s.box, world_from_room)) for s in solids]
         for frame in rendered:
             frame._solids = moved
     scene = RoomScene(rendered, objects, depth_kind, dataset)
@@ -214,20 +216,20 @@ def _shaded(solid: Solid, points: FloatArray, axis: np.ndarray) -> ColorArray:
     return shaded
 
 
-def _texture(rng: np.random.Generator, base: tuple[int, ...]) -> ColorArray:
+def make_texture(rng: np.random.Generator, base: tuple[int, ...]) -> ColorArray:
     noise = np.zeros((512, 512))
     for cells, weight in ((16, 0.5), (64, 0.9), (128, 0.6)):
         noise += weight * cv2.resize(rng.normal(0, 1, (cells, cells)), (512, 512), interpolation=cv2.INTER_CUBIC)
     return np.clip(np.array(base) + 38 * noise[..., None], 5, 250).astype(np.uint8)
 
 
-def _box(center: FloatArray, size: FloatArray, yaw_rad: float) -> OrientedBox:
+def make_box(center: FloatArray, size: FloatArray, yaw_rad: float) -> OrientedBox:
     c, s = np.cos(yaw_rad), np.sin(yaw_rad)
     rotation = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
     return OrientedBox(np.asarray(center, dtype=np.float64), np.asarray(size, dtype=np.float64), rotation)
 
 
-def _moved(box: OrientedBox, dst_from_src: FloatArray) -> OrientedBox:
+def move_box(box: OrientedBox, dst_from_src: FloatArray) -> OrientedBox:
     center = transform(dst_from_src, box.center_m[None])[0]
     return OrientedBox(center, box.size_m, dst_from_src[:3, :3] @ box.rotation)
 

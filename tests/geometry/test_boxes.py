@@ -12,7 +12,7 @@ import pytest
 import trimesh
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import linprog
+from scipy.optimize import linprog, lsq_linear
 from scipy.spatial import ConvexHull, HalfspaceIntersection, QhullError
 from scipy.spatial.transform import Rotation
 
@@ -339,3 +339,35 @@ def test_the_oracle_itself_knows_flat_intersections() -> None:
     # qhull refuses flat input, which the code relies on to call it volume 0
     with pytest.raises(QhullError):
         ConvexHull(np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0], [0.5, 0.2, 0]]))
+
+
+@settings(max_examples=60)
+@given(SEEDS)
+def test_the_gap_between_boxes_is_the_distance_of_their_nearest_points(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a, b = random_box(rng), random_box(rng, spread=2.5)
+    corners = [boxes.corners(box) for box in (a, b)]
+    found = float(boxes.measure_gap_m(*corners))
+    (p0, P), (q0, Q) = ((one[0], (one[[1, 3, 4]] - one[0]).T) for one in corners)
+    solved = lsq_linear(np.hstack([P, -Q]), q0 - p0, bounds=(0, 1), tol=1e-14)
+    assert found == pytest.approx(np.sqrt(2 * solved.cost), abs=2e-5)
+    assert found == pytest.approx(float(boxes.measure_gap_m(*corners[::-1])), abs=2e-5)
+    turned = poses.make_pose(Rotation.random(rng=rng).as_matrix(), rng.uniform(-3, 3, 3))
+    moved = (poses.transform(turned, one) for one in corners)
+    assert found == pytest.approx(float(boxes.measure_gap_m(*moved)), abs=1e-6)
+    both = boxes.measure_gap_m(np.stack([corners[0]] * 3), np.stack([corners[1]] * 3))
+    assert both.shape == (3,)
+    assert both == pytest.approx(found)
+    assert found <= np.linalg.norm(corners[0][:, None] - corners[1], axis=2).min() + 1e-9
+
+
+def test_the_gap_between_upright_boxes() -> None:
+    a = OrientedBox(np.zeros(3), np.array([2.0, 2.0, 2.0]), np.eye(3), "world")
+    for center, gap in (
+        ((3.0, 0.5, 0.0), 1.0),
+        ((3.0, 3.0, 0.0), np.sqrt(2)),
+        ((1.5, 0.0, 0.0), 0.0),
+        ((2.0, 0, 0), 0),
+    ):
+        b = OrientedBox(np.array(center, dtype=np.float64), np.array([2.0, 2.0, 2.0]), np.eye(3), "world")
+        assert boxes.measure_gap_m(boxes.corners(a), boxes.corners(b)) == pytest.approx(gap, abs=1e-9)

@@ -8,8 +8,9 @@ from functools import cache
 from pathlib import Path
 
 from tests.facts_at_hand import group_id
+from tests.labelled_room import labelled_room
 from tests.lenient import without_lines
-from tests.small_room import other_world, small_room, small_view
+from tests.small_room import other_world, small_room
 from vgbench_gen.core.errors import TooFewOptionsError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import rng_for
@@ -29,6 +30,7 @@ from vgbench_gen.store import pictures
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks.base import tasks
+from vgbench_gen.tasks.seen import LabelledScene
 
 NAMES = sorted(tasks)
 PER_TASK = {
@@ -43,6 +45,9 @@ PER_TASK = {
 }
 # Kinds that ask as often against what the image suggests as with it, for which the other room has no places.
 GRID = frozenset({"height_comparison", "size_comparison"})
+# Kinds that call objects by their labels.
+LABELLED = frozenset(name for name in NAMES if isinstance(tasks[name], LabelledScene))
+PER_TASK |= dict.fromkeys(LABELLED, 8)
 SCALE = 0.75
 SETTINGS = Recipe(seed=0, strategy="set_first")
 
@@ -72,27 +77,32 @@ def measured(folder: Path, names: Sequence[str] = tuple(NAMES)) -> Room:
 
 def get_view(name: str) -> SceneView:
     """Of the room in which a kind is tested."""
-    return small_view(name in GRID)
+    return _open_view(_name_room(name))
 
 
 def moved_view(name: str) -> SceneView:
-    return _move_view(name in GRID)
-
-
-@cache
-def _move_view(grid: bool) -> SceneView:
-    return SceneView(small_room(other_world(), grid=grid), Gates())
+    """The same captures in another world frame."""
+    return _open_view(_name_room(name), moved=True)
 
 
 def smaller_view(name: str) -> SceneView:
     """The same captures, delivered at three quarters of the size."""
-    return _shrink_view(name in GRID)
+    return _open_view(_name_room(name), smaller=True)
+
+
+def _name_room(name: str) -> str:
+    return "labelled" if name in LABELLED else "grid" if name in GRID else "small"
 
 
 @cache
-def _shrink_view(grid: bool) -> SceneView:
-    frame = Gates().frame.model_copy(update={"long_side_px": round(320 * SCALE)})
-    return SceneView(small_room(grid=grid), Gates().model_copy(update={"frame": frame}))
+def _open_view(room: str, moved: bool = False, smaller: bool = False) -> SceneView:
+    world = other_world() if moved else None
+    scene = labelled_room(world) if room == "labelled" else small_room(world, grid=room == "grid")
+    gates = Gates()
+    if smaller:
+        frame = gates.frame.model_copy(update={"long_side_px": round(320 * SCALE)})
+        gates = gates.model_copy(update={"frame": frame})
+    return SceneView(scene, gates)
 
 
 def pairs(room: Room, name: str) -> Iterator[tuple[Fact, Fact]]:

@@ -30,6 +30,15 @@ EXPECTED: dict[str, tuple[QuestionType, ...]] = {
     "point_tracking": ("judgment", "multi-choice"),
     "size_comparison": ("judgment", "multi-choice"),
     "height_comparison": ("judgment", "multi-choice"),
+    "object_existence": ("judgment", "multi-choice"),
+    "object_count": ("multi-choice",),
+    "appearance_order": ("multi-choice",),
+    "relative_direction": ("multi-choice",),
+    "object_from_camera": ("multi-choice",),
+    "relation_across_views": ("multi-choice",),
+    "relation_from_camera": ("judgment", "multi-choice"),
+    "imagined_move": ("multi-choice",),
+    "nearest_object": ("multi-choice",),
 }
 _CAMERA = {"size", "pinhole", "intrinsics"}
 _POSE = _CAMERA | {"camera_axes", "direction", "meters"}
@@ -47,6 +56,15 @@ STATED = {
     "point_tracking": {"pixel_axes"},
     "size_comparison": _CAMERA,
     "height_comparison": _CAMERA,
+    "object_existence": {"shown"},
+    "object_count": {"shown"},
+    "appearance_order": {"shown"},
+    "relative_direction": {"floor_plan"},
+    "object_from_camera": {"floor_plan"},
+    "relation_across_views": {"floor_plan"},
+    "relation_from_camera": _CAMERA | {"floor_plan"},
+    "imagined_move": {"floor_plan", "walk"},
+    "nearest_object": {"box_gaps"},
 }
 CLAUSES = tomllib.loads((render.find_templates_root() / "clauses.toml").read_text("utf-8"))
 _CORNERS = {"size", "corner_moves", "surroundings"}
@@ -88,6 +106,9 @@ def sample_slots(task: str) -> dict[str, str]:
         "point": numbers.format_point([301, 222]),
         "mark": "the blue square",
         "label": "the object in the blue rectangle",
+        **{name: f"{name} chair" for name in ("a", "b", "c", "about")},
+        "walk": "1.5",
+        "turn": render.fill_word("about_turn.left", value="90"),
         "matrix": numbers.format_matrix([[1.02, -0.1, 20.5], [0.0, 0.98, -5.25], [0.00012345, 0, 1]], four_digits),
         "box": numbers.format_corners(corners),
         "rotation": numbers.format_matrix(rotation, lambda x: numbers.format_fixed(x, 3)),

@@ -24,6 +24,7 @@ EDGES: npt.NDArray[np.int64] = np.array(
 )
 # Points tried for the yaw of a gravity-aligned box.
 _YAW_POINTS = 4096
+_PROJECTIONS = 200  # between two boxes; more change the distance by less than 1e-6 m
 _SETTLED_M = 1e-13  # a fitted side that moves by less moves no more
 
 
@@ -163,6 +164,29 @@ def intersection_volume(a: OrientedBox, b: OrientedBox) -> float:
     except QhullError:
         # Flat: the boxes touch in a face, an edge or a point.
         return 0.0
+
+
+def measure_gap_m(a_m: FloatArray, b_m: FloatArray) -> FloatArray:
+    """(...) smallest distance between cuboids given by their ordered corners (..., 8, 3), meters; 0 where they meet.
+
+    Alternating projections (Cheney and Goldstein 1959): the nearest point of one box to a point of the other, in turn.
+    """
+    both = [_split_into_axes(corners) for corners in (a_m, b_m)]
+    point = np.broadcast_to(b_m.mean(axis=-2), np.broadcast_shapes(a_m.shape, b_m.shape)[:-2] + (3,))
+    nearest = [point, point]
+    for step in range(2 * _PROJECTIONS):
+        center, axes, sides = both[step % 2]
+        local = ((point - center)[..., None, :] * axes).sum(axis=-1)
+        point = center + (np.clip(local, -sides / 2, sides / 2)[..., None] * axes).sum(axis=-2)
+        nearest[step % 2] = point
+    return np.asarray(np.linalg.norm(nearest[0] - nearest[1], axis=-1))
+
+
+def _split_into_axes(corners_m: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(center (..., 3), unit axes as rows (..., 3, 3), sides (..., 3)) of ordered corners (..., 8, 3)."""
+    edges = corners_m[..., [1, 3, 4], :] - corners_m[..., :1, :]
+    sides = np.linalg.norm(edges, axis=-1)
+    return corners_m.mean(axis=-2), edges / sides[..., None], sides
 
 
 def _find_inside_and_crossings(points: FloatArray, half: FloatArray, eps: float) -> FloatArray:

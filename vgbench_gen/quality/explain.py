@@ -165,7 +165,8 @@ def _list_numbers(item: Item) -> list[str]:
 
 def find_words(item: Item, value: FloatArray) -> str:
     """The words that a value of the row's task stands for; "" for numbers, and for tasks that are not known here."""
-    return tasks[item.task].find_words(value) if item.task in tasks else ""
+    row = RowEvidence.found(item) if item.task in tasks else None
+    return "" if row is None else tasks[item.task].find_words(value, row.truth.candidate())
 
 
 def _list_values(item: Item, row: RowEvidence) -> list[str]:

@@ -10,6 +10,9 @@ import numpy as np
 from vgbench_gen.core.types import Camera, ColorArray, DepthArray, FloatArray, IntArray, OrientedBox
 from vgbench_gen.samples import FRAMES
 
+FIRST_TOUR = 500
+"""The number from which on scenes are tours (`samples.paths.make_tour`)."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SampleObject:

@@ -9,7 +9,7 @@ import numpy as np
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Camera, FloatArray
 from vgbench_gen.samples import paths
-from vgbench_gen.samples.base import Capture, SampleSpec
+from vgbench_gen.samples.base import FIRST_TOUR, Capture, SampleSpec
 from vgbench_gen.samples.programs import PROGRAMS
 from vgbench_gen.samples.rooms import RoomPlan, build_room
 
@@ -80,7 +80,10 @@ def make_capture(spec: SampleSpec) -> Capture:
     kind = "" if spec.dataset == "scannet" else list(PROGRAMS)[spec.number % len(PROGRAMS)]
     built = build_room(spec.seed, f"{spec.dataset}/{room_id}", kind)
     plan = built.plan
-    poses = paths.make_walk(rng, spec.frames, camera, list_targets(plan), plan.size_m, built.world.clearance_m)
+    if spec.number >= FIRST_TOUR:
+        poses = paths.make_tour(rng, spec.frames, plan.size_m, built.world.clearance_m)
+    else:
+        poses = paths.make_walk(rng, spec.frames, camera, list_targets(plan), plan.size_m, built.world.clearance_m)
     lost: frozenset[int] = frozenset()
     if spec.dataset == "scannet":
         lost = frozenset(int(k) for k in rng.choice(np.arange(1, spec.frames), int(rng.integers(1, 3)), replace=False))

@@ -29,7 +29,7 @@ from vgbench_gen.core.types import Camera, FloatArray
 from vgbench_gen.executors import Engine, count_step, run
 from vgbench_gen.executors.base import give_back_memory
 from vgbench_gen.samples import FRAMES
-from vgbench_gen.samples.base import Capture, RenderedView, SampleSpec, World
+from vgbench_gen.samples.base import FIRST_TOUR, Capture, RenderedView, SampleSpec, World
 from vgbench_gen.samples.layout import Layout
 from vgbench_gen.scenes.licence import SAMPLES_FILE, digest_sample
 from vgbench_gen.store.files import (
@@ -47,6 +47,9 @@ SAMPLES_VERSION = 10
 LICENCE = "cc0-1.0"
 FULL = {"ca1m": 36, "scannet": 14, "scannetpp": 10, "wildrgbd": 8}
 """Scenes per dataset of the whole set: object questions come from CA-1M alone, hence the many."""
+TOUR = "tour"
+"""Counted like a dataset: rooms in the layout of ScanNet in which the camera looks all around from several places, for
+kinds of question about what is where. None is in the whole set."""
 SMALL = {"ca1m": 2, "scannet": 1, "scannetpp": 1, "wildrgbd": 1}
 CATEGORIES = ("backpack", "microwave", "bucket", "kettle", "box", "vase", "laptop", "helmet")
 
@@ -89,17 +92,20 @@ def list_default_specs(counts: Mapping[str, int], seed: int = 0, frames: int = F
     Raises:
         ConfigError: an unknown dataset, or a count or a number of frames that makes no sense.
     """
-    unknown = sorted(set(counts) - set(FULL))
+    unknown = sorted(set(counts) - {*FULL, TOUR})
     if unknown:
-        raise ConfigError(f"no samples of {', '.join(unknown)}; there are {', '.join(FULL)}.")
+        raise ConfigError(f"no samples of {', '.join(unknown)}; there are {', '.join((*FULL, TOUR))}.")
     if not 4 <= frames <= 1000:
         raise ConfigError(f"{frames} frames per scene; give 4 to 1000.")
-    if any(not 0 <= count <= 900 for count in counts.values()):
-        raise ConfigError(f"{max(counts.values())} scenes of one dataset; give 0 to 900.")
+    if any(not 0 <= count <= 400 for count in counts.values()):
+        raise ConfigError(f"{max(counts.values())} scenes of one dataset; give 0 to 400.")
     return [_make_spec(name, number, seed, frames) for name in sorted(counts) for number in range(counts[name])]
 
 
 def _make_spec(dataset: str, number: int, seed: int, frames: int) -> SampleSpec:
+    if dataset == TOUR:
+        split, number = "val" if number % 4 == 1 else "train", number + FIRST_TOUR
+        return SampleSpec("scannet", f"scene{_SCANNET_FIRST_SPACE + number}_00", seed, number, frames, split=split)
     if dataset == "scannet":
         space, rescan = _SCANNET_SCANS[number % 7]
         space += 5 * (number // 7)

@@ -1,4 +1,5 @@
-"""Hand-held camera paths: arcs walked around a part of the room and back again, and orbits around one thing."""
+"""Hand-held camera paths: arcs walked around a part of the room and back again, looks all around from several places,
+and orbits around one thing."""
 
 from __future__ import annotations
 
@@ -23,6 +24,9 @@ _BANDS_M = (
     3.2,
     _FAR_M,
 )  # seeing a thing from near and far counts more than twice from the same distance
+
+_STATIONS = 3  # of a tour
+_FROM_WALL_M = 0.7
 
 _NOISE_TURNS = np.array([1.3, 2.9, 5.3])[:, None, None]  # of the sines, in a whole path
 
@@ -103,6 +107,27 @@ def make_walk(
         f"found no way through the room in {frames} frames; expected more, which take shorter steps. Ask for 24 "
         "or more frames per scene."
     )
+
+
+def make_tour(
+    rng: np.random.Generator, frames: int, size_m: tuple[float, float, float], clearance: Clearance
+) -> FloatArray:
+    """(F, 4, 4) world_from_camera of someone who looks all around from each of three free places, which are as far from
+    each other as the room allows."""
+    low, high = np.full(2, _FROM_WALL_M), np.array(size_m[:2]) - _FROM_WALL_M
+    free = np.column_stack([rng.uniform(low, high, (_CANDIDATES, 2)), rng.uniform(1.3, 1.6, _CANDIDATES)])
+    room_m = clearance(free)
+    free = free[room_m >= min(_CLEAR_M, float(np.sort(room_m)[-_STATIONS]))]
+    stations = [free[0]]
+    while len(stations) < _STATIONS:
+        stations.append(free[np.linalg.norm(free[:, None] - stations, axis=2).min(axis=1).argmax()])
+    which = np.arange(frames) * _STATIONS // frames
+    counts = np.bincount(which)
+    turn = np.concatenate([rng.uniform(0, 2 * np.pi) + np.arange(n) * 2 * np.pi / n for n in counts])
+    eyes = np.array(stations)[which] + 0.06 * make_slow_noise(rng, frames, 3)
+    tilt = np.radians(14 + 5 * make_slow_noise(rng, frames, 1)[:, 0])  # down, where most things stand
+    ahead = np.stack([np.cos(tilt) * np.cos(turn), np.cos(tilt) * np.sin(turn), -np.sin(tilt)], axis=1)
+    return make_looking_poses(eyes, eyes + ahead, make_slow_noise(rng, frames, 3) * np.array([4.0, 2.0, 1.6]))
 
 
 def make_orbit(

@@ -20,16 +20,21 @@ from vgbench_gen.scenes._mesh import SegmentMembers, read_segments
 from vgbench_gen.scenes.base import Issue, SceneObject
 from vgbench_gen.scenes.files import read_json
 
-# Parts of the building and bookkeeping words: nothing one would ask the place or size of.
-STRUCTURAL = frozenset(
+# Bookkeeping words: nobody says what such a surface is.
+_GENERIC = frozenset(
     [
-        *("wall", "floor", "ceiling", "roof", "pillar", "column", "beam", "room", "structure"),
-        *("window frame", "windowframe", "door frame", "doorframe", "window sill", "windowsill"),
-        *("skirting", "skirting board", "baseboard", "reflection", "mirror reflection"),
-        *("object", "objects", "misc", "other", "unknown", "undefined", "unlabeled", "unlabelled", "void", "clutter"),
+        *("", "reflection", "mirror reflection", "structure", "object", "objects", "misc", "other", "unknown"),
+        *("undefined", "unlabeled", "unlabelled", "void", "clutter"),
     ]
 )
-_BUILDING_PART = re.compile(r"(^|.*\W)(walls?|floors?|ceilings?)$|^(remove|split)\b.*")
+# Parts of the building, of which only the surface matters.
+_BUILDING = frozenset(
+    [
+        *("roof", "pillar", "column", "beam", "room", "window frame", "windowframe", "door frame", "doorframe"),
+        *("window sill", "windowsill", "skirting", "skirting board", "baseboard"),
+    ]
+)
+_BUILDING_PART = re.compile(r"(^|.*\W)(wall|floor|ceiling)s?$")
 
 _MAX_GROUPS = 20_000
 _BOX_MARGIN_M = 0.05
@@ -40,9 +45,14 @@ _MIN_POINTS_FOR_BOX = 50
 _MIN_SIDE_M = 1e-3
 
 
-def is_structural(label: str) -> bool:
-    """Whether a label (lower case, stripped) names a part of the building or is a bookkeeping word."""
-    return not label or label in STRUCTURAL or _BUILDING_PART.match(label) is not None
+def _name_building_part(label: str) -> str:
+    """What a label (lower case, stripped) says of the building, such as "wall" for "office walls"; "" for an object."""
+    part = _BUILDING_PART.match(label)
+    return part[2] if part else label if label in _BUILDING else ""
+
+
+def _is_bookkeeping(label: str) -> bool:
+    return label in _GENERIC or re.match(r"(remove|split)\b", label) is not None
 
 
 def read_objects(
@@ -69,13 +79,18 @@ def read_objects(
         at = f"{where}/segments_anno.json group {position}"
         try:
             label = str(group["label"]).strip().lower()
-            if is_structural(label):
+            if _is_bookkeeping(label):
                 continue
             instance_id = str(int(group["objectId"] if group.get("objectId") is not None else group["id"]))
             if instance_id in taken:
                 raise ValueError(f"object id {instance_id} stands more than once")
             taken.add(instance_id)
             points = vertices_m[members.of(np.array(group["segments"], dtype=np.int64))]
+            if part := _name_building_part(label):
+                if len(points) >= _MIN_POINTS_FOR_BOX:
+                    fitted = fit_gravity_aligned_box(points, up_world)
+                    objects.append(SceneObject(instance_id, part, fitted, points, "surface"))
+                continue
             box, remark = _box(group["obb"], points, up_world)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError, GeometryError) as problem:
             issues.append(Issue("", "object_damaged", f"{at}: {type(problem).__name__} {str(problem)[:160]}"))

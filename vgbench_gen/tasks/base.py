@@ -235,8 +235,8 @@ class Task(NoiseTest, Proposals, abc.ABC):
         value."""
         return self.printed(option.value)
 
-    def find_words(self, value: FloatArray) -> str:
-        """The words that a value stands for; "" where it stands for itself."""
+    def find_words(self, value: FloatArray, truth: Candidate) -> str:
+        """The words that a value of a fact with this truth stands for; "" where it stands for itself."""
         return ""
 
     def list_scores(self, fact: Fact) -> dict[str, float]:

@@ -65,6 +65,8 @@ class Measured:
     """A name of the place among those of its frames; from its marks where it is ""."""
     guess: str = ""
     """The label that a reader of the question without its images would name; see `LabelTask`."""
+    group: str = ""
+    """What the question says besides its images, such as the names of its options; see `LabelTask`."""
 
 
 def check_kind(fact: Fact, gates: Gates) -> Problems:
@@ -96,7 +98,7 @@ class EvidenceTask(Task):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if cls.margins and not {"margins", "name"}.isdisjoint(vars(cls)):
+        if cls.margins and hasattr(cls, "name") and not {"margins", "name"}.isdisjoint(vars(cls)):
             fields = {
                 "section": cls.name,
                 "__module__": cls.__module__,
@@ -271,7 +273,7 @@ class QuestionKind(EvidenceTask):
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """The marks, the boxes of objects, and the answer: at the mark it is about, else at the foot of the image."""
         truth, camera = fact.truth_candidate, fact.cameras[fact.frame_ids[0]]
-        answer, about, drawn = self.printed(truth.value), self.find_answer_mark(truth), []
+        answer, about, drawn = self.print_option(truth, fact), self.find_answer_mark(truth), []
         for name, place in truth.show.items():
             ends = tuple((float(u), float(v)) for u, v in np.reshape(place, (-1, 2)))
             drawn.append(Mark("point" if len(ends) == 1 else "rect", ends, answer if name == about else ""))
@@ -314,6 +316,6 @@ def name_candidate(one: Measured) -> str:
 
 
 def list_objects(about: Candidate, seen: Evidence) -> list[tuple[ObjectEvidence, Sequence[int]]]:
-    """The objects among the fields of a candidate's evidence, each with the rectangle by which it is marked."""
+    """The objects among the fields of a candidate's evidence that are marked, each with its rectangle."""
     places = {name.removeprefix("rect_"): place for name, place in about.show.items()}
-    return [(value, places[name]) for name, value in seen if isinstance(value, ObjectEvidence)]
+    return [(value, places[name]) for name, value in seen if isinstance(value, ObjectEvidence) and name in places]

@@ -25,7 +25,7 @@ class LabelTask(QuestionKind):
 
     `value` gives scores (..., labels), of which the highest is the answer. By `margins`, the best must be `ratio_min`
     times as high as the next one or `gap_min` higher, so that no answer is near a boundary. Every label is right
-    equally often, also among places with one `Measured.guess`.
+    equally often, also among places with one `Measured.guess` and one `Measured.group`.
     """
 
     labels: ClassVar[tuple[str, ...]]
@@ -41,6 +41,11 @@ class LabelTask(QuestionKind):
         """All labels, however many options a recipe wants."""
         return len(self.labels)
 
+    def list_words(self, about: Candidate) -> Sequence[str]:
+        """The words of the labels in their order; about: the truth of a fact."""
+        words = load_labels(self.name)
+        return [words[label] for label in self.labels]
+
     def settle(self, answer: Any) -> tuple[FloatArray, Mapping[str, float]]:
         """The label with the highest score, and by how much it is above the next one.
 
@@ -49,8 +54,8 @@ class LabelTask(QuestionKind):
         """
         gates, scores = self.limits, np.asarray(answer, dtype=np.float64)
         by_ratio = hasattr(gates, "ratio_min")
-        if scores.shape != (len(self.labels),):
-            expected = f"({len(self.labels)},), one for each label"
+        if scores.shape != (self.count_options(0),):
+            expected = f"({self.count_options(0)},), one for each label"
             raise GeometryError(f"task {self.name!r}: found scores of shape {scores.shape}; expected {expected}.")
         if by_ratio and not (scores > 0).all():
             raise GeometryError(
@@ -100,14 +105,15 @@ class LabelTask(QuestionKind):
         chosen: list[int] = []
         refused: list[int] = []
         labels = [int(np.argmax(answer)) for answer in answers]
-        guesses = sorted({one.guess for one in found})
-        if unknown := set(guesses) - {"", *self.labels}:
+        guesses = sorted({(one.group, one.guess) for one in found})
+        if unknown := {guess for _, guess in guesses} - {"", *self.labels}:
             expected = f"one of {', '.join(self.labels)}, or an empty one"
             raise PluginError(f"task {self.name!r}: found the guess {min(unknown)!r}; expected {expected}.")
         while guesses and len(chosen) < limit:
             for guess in list(guesses):
                 turn: dict[int, int] = {}
-                for k in (k for k in order if found[k].guess == guess and labels[k] not in turn):
+                alike = (k for k in order if (found[k].group, found[k].guess) == guess)
+                for k in (k for k in alike if labels[k] not in turn):
                     made = [found[n] for n in (*chosen, *turn.values())]
                     if k in (*chosen, *refused) or self.is_taken(view, found[k], made):
                         continue
@@ -115,7 +121,7 @@ class LabelTask(QuestionKind):
                         turn[labels[k]] = k
                     else:
                         refused.append(k)
-                complete = len(turn) == len(self.labels)
+                complete = len(turn) == self.count_options(0)
                 if complete or self.symmetric:
                     chosen += turn.values()
                 if not complete:
@@ -131,7 +137,8 @@ class LabelTask(QuestionKind):
 
     def list_pool(self, truth: Candidate, others: Sequence[Candidate]) -> tuple[Candidate, ...]:
         """All labels, in their order."""
-        pool = [Candidate(f"label:{name}", np.array([float(k)])) for k, name in enumerate(self.labels)]
+        words = self.labels or self.list_words(truth)
+        pool = [Candidate(f"label:{word}", np.array([float(k)])) for k, word in enumerate(words)]
         pool[int(truth.value[0])] = truth
         return tuple(pool)
 
@@ -164,20 +171,24 @@ class LabelTask(QuestionKind):
         return value
 
     def printed(self, value: FloatArray) -> str:
-        """The words of the label."""
-        return load_labels(self.name)[self.labels[int(value[0])]]
+        """The place of the label."""
+        return str(int(value[0]))
 
-    def find_words(self, value: FloatArray) -> str:
+    def print_option(self, option: Candidate, fact: Fact) -> str:
+        """The words of the label."""
+        return self.list_words(fact.truth_candidate)[int(option.value[0])]
+
+    def find_words(self, value: FloatArray, truth: Candidate) -> str:
         """The words of the label; "" for a number that is none."""
-        is_label = value.size == 1 and value.ravel()[0] in range(len(self.labels))
-        return self.printed(value.ravel()) if is_label else ""
+        words = self.list_words(truth)
+        return words[int(value.ravel()[0])] if value.size == 1 and value.ravel()[0] in range(len(words)) else ""
 
     def read_text_cues(self, fact: Fact, options: Sequence[Candidate]) -> FloatArray:
         """(n, 7) of labels that name a mark, how its rectangle differs from the others': middle, its distance from the
         middle of the image, logarithms of the sides, upper and lower edge; over the size of the image."""
         shown, camera = fact.truth_candidate.show, fact.cameras[fact.frame_ids[0]]
         places = [place for _, place in sorted(shown.items()) if len(place) == 4]
-        if len(places) != len(self.labels) or not set(self.labels) <= set(MARK_COLORS):
+        if not places or len(places) != len(self.labels) or not set(self.labels) <= set(MARK_COLORS):
             return super().read_text_cues(fact, options)
         size = np.array([camera["width"], camera["height"]], dtype=np.float64)
         ends = np.reshape(places, (-1, 2, 2)) / size - 0.5
@@ -191,7 +202,8 @@ class LabelTask(QuestionKind):
     def list_scores(self, fact: Fact) -> dict[str, float]:
         """What `value` gives of each label."""
         scores = self.value(self.candidate_evidence.of(fact.truth_candidate))
-        return {self.printed(np.array([k])): float(score) for k, score in enumerate(scores)}
+        words = self.list_words(fact.truth_candidate)
+        return {word: float(score) for word, score in zip(words, scores, strict=True)}
 
     def printed_numbers(self, value: FloatArray) -> FloatArray:
         """None, as labels are words."""
@@ -199,7 +211,7 @@ class LabelTask(QuestionKind):
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         """A label of the set."""
-        return candidate.value.shape == (1,) and candidate.value[0] in range(len(self.labels))
+        return candidate.value.shape == (1,) and candidate.value[0] in range(self.count_options(0))
 
     def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
         """1 between different labels: how far the truth is from each was asked when it was measured."""
@@ -223,14 +235,14 @@ class LabelTask(QuestionKind):
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """The words of the labels."""
-        texts = tuple(self.printed(option.value) for option in options.options)
+        texts = tuple(self.print_option(option, fact) for option in options.options)
         return Presentation(self.pictures(fact), self.slots(fact), texts)
 
     def claim_pair(self, fact: Fact, rng: np.random.Generator) -> ClaimPair | None:
         """The right label and another one, drawn."""
         truth, wrong = fact.truth_candidate, [c for k, c in enumerate(fact.candidates) if k != fact.truth]
         true, false = (
-            Claim({"label": self.printed(one.value)}, one.value, float(one is not truth), one.key)
+            Claim({"label": self.print_option(one, fact)}, one.value, float(one is not truth), one.key)
             for one in (truth, wrong[int(rng.integers(len(wrong)))])
         )
         return ClaimPair(self.pictures(fact), self.slots(fact), true, false, 0.0)

@@ -181,13 +181,14 @@ class TwoObjects(QuestionKind):
         """The corners of both boxes as (n, 8, 3) under errors of their centres and sides."""
         return seen.model_copy(
             update={
-                side: stored.model_copy(update={"corners_m": _disturb_box(stored, noise, rng, n)})
+                side: stored.model_copy(update={"corners_m": disturb_box(stored, noise, rng, n)})
                 for side, stored in (("a", seen.a), ("b", seen.b))
             }
         )
 
 
-def _disturb_box(stored: ObjectEvidence, noise: SensorNoise, rng: np.random.Generator, n: int) -> FloatArray:
+def disturb_box(stored: ObjectEvidence, noise: SensorNoise, rng: np.random.Generator, n: int) -> FloatArray:
+    """(n, 8, 3) the corners of a box under errors of its centre and sides, meters."""
     box = boxes.fit_to_corners(stored.corners_m, "camera")
     local = (stored.corners_m - box.center_m) @ box.rotation
     sides, moves = rng.normal(0.0, noise.box_m, (2, n, 1, 3))

@@ -26,7 +26,7 @@ _LETTERS = re.compile(
 )
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
 _SIGN = re.compile(rf"\b(?:{'|'.join(OPPOSITES)})\b")
-_WORDS = re.compile(r"[a-z]+(?: [a-z]+){0,7}")  # names of marks, and labels
+_WORDS = re.compile(r"[a-z]+(?:,? [a-z]+){0,15}")  # names of marks, labels, and lists of them
 # What readers of replies could take for an option's letter or place. Images bear the numbers in which they are shown.
 _LETTERED = re.compile(r"(?:[a-z]+ ){0,3}(?<!image )(?:[A-Za-z]|[0-9]{1,2})", re.IGNORECASE)
 
@@ -64,6 +64,10 @@ _STATED: dict[str, tuple[str, ...]] = {
     ),
     "corner_order": (r"\blower face\b", r"\bnearest\b", r"\bopposite face\b", r"\bsame order\b", r"\bcuboid\b"),
     "upright_box": (r"\bupright\b", r"\bcentre\b", r"\blevel\b", r"\bvertical\b", r"\babove\b"),
+    "shown": (r"\bgood part\b",),
+    "floor_plan": (r"\bfloor plan\b",),
+    "walk": (r"\blevel\b", r"\bstraight\b", r"\bturn\b"),
+    "box_gaps": (r"\b3D bounding box(?:es)?\b",),
     "numbering": (r"\bimage 1\b", r"\bimages 2 to [3-7]\b|\bimages 2(?:, [3-6])* and [3-7]\b"),
 }
 # As above, but the question itself must say it.

@@ -1,0 +1,185 @@
+"""Which labelled objects the keyframes of a scene show, measured once for all kinds, by two routes: points of each
+object looked for in the depth images, and depth pixels looked up among those points."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from vgbench_gen.core.types import BoolArray, FloatArray, IntArray
+from vgbench_gen.geometry import poses, projection
+from vgbench_gen.geometry.overlap import compute_pairwise_states
+from vgbench_gen.geometry.visibility import VISIBLE
+from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.tasks._objects import is_bounded, is_thing
+from vgbench_gen.tasks._registration import match_features
+
+SEEN_MIN = 0.25  # share of an object's points that a frame shows, or it is not said to show it
+HIDDEN_MAX = 0.01  # and the share up to which it does not; between both nothing is asked
+SIDE_MIN = 0.05  # of the image's width: the smaller side of what is seen of an object
+AREA_MIN, AREA_NONE = 0.002, 0.0005  # of the depth pixels, by which the second route calls an object seen or hidden
+LINK_OVERLAP, LINK_MATCHES = 0.1, 15  # of two frames that a reader can relate: what they share, and features on it
+LABELLED_MIN = 0.95  # of the depth pixels of a frame, or something without a label may be what is asked about
+_NEAR_M = 0.06  # between a depth pixel and a point of the surface to which it belongs
+_COLUMNS = 80  # of depth pixels that the second route looks up
+_NAME = re.compile(r"[a-z]+(?: [a-z]+){0,3}(?<!(?<!s)s)")  # no plural
+# Labels that one annotator or reader uses for what another calls by a different one of the group.
+_ALIKE = (
+    *({"cup", "mug"}, {"sofa", "couch", "armchair"}, {"tv", "monitor", "screen", "television", "display"}),
+    *({"trash bin", "trash can", "bin", "bucket", "waste basket", "wastebasket", "garbage bin"}, {"rug", "carpet"}),
+    *({"box", "package", "crate", "container", "storage box", "cardboard box", "carton", "toolbox"}, {"book", "books"}),
+    *({"picture", "painting", "poster", "picture frame", "photo", "photo frame", "map"}, {"desk", "table"}),
+    *({"bag", "backpack", "handbag"}, {"plant", "cactus", "flower", "flowers"}, {"bowl", "pot"}),
+    *({"dresser", "cabinet", "cupboard", "nightstand", "filing cabinet", "chest of drawers", "wardrobe"}),
+    *({"shelf", "bookshelf", "bookcase", "storage rack", "rack", "wall shelf"}, {"pillow", "cushion"}, {"hat", "cap"}),
+    *({"computer tower", "pc tower", "pc", "computer"}, {"stool", "chair", "office chair", "ottoman"}),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelledPixels:
+    """Depth pixels of a frame that lie on the points of an object."""
+
+    points_m: FloatArray
+    """(N, 3) in the world of the scan, meters."""
+    owners: IntArray
+    """(N,) which object of the scene each lies on; -1 for none."""
+
+
+class Sightings:
+    """What the keyframes of a scene show of its objects; F frames, O objects, in the order of the view."""
+
+    def __init__(self, view: SceneView) -> None:
+        self._frames, self._tolerance = view.frames, view.tolerance
+        clouds = [np.zeros((0, 3)) if one.points_m is None else one.points_m for one in view.objects]
+        self._counts = np.array([len(cloud) for cloud in clouds], dtype=np.int64)
+        self._points_m = np.concatenate([np.zeros((0, 3)), *clouds])
+        self._owners = np.repeat(np.arange(len(clouds)), self._counts)
+        self.labels = [one.label.replace("_", " ") for one in view.objects]
+
+    @cached_property
+    def _seen(self) -> tuple[FloatArray, FloatArray]:
+        shares = np.zeros((len(self._frames), len(self.labels)))
+        sides = np.zeros_like(shares)
+        for row, frame in enumerate(self._frames):
+            camera = frame.depth_camera
+            found = compute_pairwise_states(
+                self._points_m, camera.K[None], frame.depth_m[None], frame.world_from_camera[None], self._tolerance
+            )[0]
+            seen = np.flatnonzero(found == VISIBLE)
+            owners = self._owners[seen]
+            shares[row] = np.bincount(owners, minlength=len(self.labels)) / np.maximum(self._counts, 1)
+            uv_px, _ = projection.project_world(camera, frame.world_from_camera, self._points_m[seen])
+            starts = np.flatnonzero(np.diff(owners, prepend=-1))  # points stand object by object
+            if len(starts):
+                ends = np.maximum.reduceat(uv_px, starts) - np.minimum.reduceat(uv_px, starts)
+                sides[row, owners[starts]] = ends.min(axis=1) / camera.width
+        return shares, sides
+
+    @property
+    def shares(self) -> FloatArray:
+        """(F, O) share of an object's surface points that the depth image shows."""
+        return self._seen[0]
+
+    @cached_property
+    def shown(self) -> BoolArray:
+        """(F, O) whether a frame shows an object beyond doubt."""
+        shares, sides = self._seen
+        return np.asarray((shares >= SEEN_MIN) & (sides >= SIDE_MIN))
+
+    @cached_property
+    def hidden(self) -> BoolArray:
+        """(F, O) whether a frame shows nothing of an object that a reader could see."""
+        return np.asarray(self.shares <= HIDDEN_MAX)
+
+    @cached_property
+    def pixels(self) -> list[LabelledPixels]:
+        """Of each frame, for the second route."""
+        tree, found = cKDTree(self._points_m) if len(self._points_m) else None, []
+        for frame in self._frames:
+            step = max(1, round(frame.depth_camera.width / _COLUMNS))
+            points_m = projection.back_project_depth(frame.depth_camera, frame.depth_m, step)[0]
+            points_m = poses.transform(frame.world_from_camera, points_m)
+            owners = np.full(len(points_m), -1)
+            if tree is not None and len(points_m):
+                far_m, nearest = tree.query(points_m, distance_upper_bound=_NEAR_M)
+                near = np.flatnonzero(np.isfinite(far_m))
+                owners[near] = self._owners[np.asarray(nearest)[near]]
+            found.append(LabelledPixels(points_m, owners))
+        return found
+
+    @cached_property
+    def labelled(self) -> FloatArray:
+        """(F,) share of a frame's depth pixels that lie on labelled surface."""
+        return np.array([float((one.owners >= 0).mean()) if len(one.owners) else 0.0 for one in self.pixels])
+
+    @cached_property
+    def areas(self) -> FloatArray:
+        """(F, O) share of a frame's depth pixels that lie on an object."""
+        counts = [np.bincount(one.owners[one.owners >= 0], minlength=len(self.labels)) for one in self.pixels]
+        sizes = [max(len(one.owners), 1) for one in self.pixels]
+        return np.asarray(np.reshape(counts, (-1, len(self.labels))) / np.array(sizes)[:, None], dtype=np.float64)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Labels that may be asked about: words for single things that end where their box ends."""
+        return sorted({one for one in self.labels if _NAME.fullmatch(one) and is_thing(one) and is_bounded(one)})
+
+    def list_instances(self, name: str) -> list[int]:
+        """The objects of this label."""
+        return [k for k, label in enumerate(self.labels) if label == name]
+
+    def list_alike(self, name: str) -> list[int]:
+        """The objects that a reader could call by this name: of this label, of one with more or with fewer words such
+        as "office chair" for "chair", and of labels that are used for one another."""
+        words = set(name.split())
+        alike = set().union(*(group for group in _ALIKE if name in group))
+        return [
+            k
+            for k, label in enumerate(self.labels)
+            if words <= set(label.split()) or set(label.split()) <= words or label in alike
+        ]
+
+    def list_points_m(self, rows: Iterable[int], index: int) -> FloatArray:
+        """(N, 3) the points that frames measured on an object, in the world, meters."""
+        return np.concatenate(
+            [np.zeros((0, 3)), *(self.pixels[row].points_m[self.pixels[row].owners == index] for row in rows)]
+        )
+
+    def measure_shown(self, rows: Sequence[int], names: Sequence[str]) -> FloatArray:
+        """(names,) the best share of an object of each name in the frames `rows`; 0 where none shows any, nan where it
+        cannot be said."""
+        return np.array([self._find_best(rows, name) for name in names])
+
+    def _find_best(self, rows: Sequence[int], name: str) -> float:
+        own = np.ix_(rows, self.list_instances(name))
+        if self.shown[own].any():
+            return float(self.shares[own][self.shown[own]].max())
+        return 0.0 if self.hidden[np.ix_(rows, self.list_alike(name))].all() else float("nan")
+
+
+_FOUND: WeakKeyDictionary[SceneView, Sightings] = WeakKeyDictionary()
+_LINKS: WeakKeyDictionary[SceneView, BoolArray] = WeakKeyDictionary()
+
+
+def get_sightings(view: SceneView) -> Sightings:
+    """Those of a scene."""
+    if view not in _FOUND:
+        _FOUND[view] = Sightings(view)
+    return _FOUND[view]
+
+
+def find_links(view: SceneView) -> BoolArray:
+    """(F, F) whether a reader can tell how two frames lie to each other: they see part of the same, and it has
+    features."""
+    if view not in _LINKS:
+        links = _LINKS[view] = view.mutual_overlap >= LINK_OVERLAP
+        for i, j in np.argwhere(np.triu(links, 1)).tolist():
+            links[i, j] = links[j, i] = len(match_features(view.frames[i], view.frames[j])) >= LINK_MATCHES
+    return _LINKS[view]

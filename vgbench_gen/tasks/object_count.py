@@ -1,0 +1,61 @@
+"""How many objects of a label the frames show in all, each counted once however often it is seen. Of four numbers in a
+row each is right equally often for every label, by frames that show more of them or fewer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
+
+from vgbench_gen.core.types import FloatArray, Rejected
+from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.tasks._sightings import SEEN_MIN, get_sightings
+from vgbench_gen.tasks.base import reject, tasks
+from vgbench_gen.tasks.kind import Measured
+from vgbench_gen.tasks.seen import FramesEvidence, FramesTask
+
+NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight")
+DRAWS = 400  # of frames
+
+
+@tasks.register("object_count")
+class ObjectCount(FramesTask):
+    """See the module."""
+
+    name = "object_count"
+    category, subcategory = "Counting", "Object Counting"
+    asked = "how many objects of one label several images show together"
+    convention: ClassVar = {"shown": "a quarter of its surface, in one image at least", "count": "objects, not views"}
+    margins: ClassVar = {"gap_min": 0.9}  # of a count
+
+    def propose(self, view: SceneView, rng: np.random.Generator) -> Iterator[Measured | Rejected]:
+        """Frames in which each object of a label, and whatever could be called so, is either shown or hidden."""
+        found, drawn = get_sightings(view), self.draw_frames(view, rng, DRAWS)
+        names = [one for one in found.names if len(found.list_alike(one)) >= self.options - 1]
+        if not names:
+            yield reject(self, view, view.id, "objects_too_few", 0, self.options - 1)
+        for name in (names[k] for k in rng.permutation(len(names))):
+            own, alike = found.list_instances(name), found.list_alike(name)
+            if set(own) != set(alike):
+                continue  # a reader could count the others as well
+            for rows in drawn:
+                part = np.ix_(rows, own)
+                shown = found.shown[part].any(axis=0)
+                if (shown | found.hidden[part].all(axis=0)).all():
+                    for first in range(max(0, int(shown.sum()) - self.options + 1), len(own) - self.options + 2):
+                        labels = NUMBERS[first : first + self.options]
+                        if shown.sum() in range(first, first + self.options) and len(labels) == self.options:
+                            shares = np.where(found.shown[part], found.shares[part], 0.0)
+                            yield self.measure(view, rows, labels, shares, name)
+
+    def value(self, seen: FramesEvidence) -> FloatArray:
+        """Minus how far each number is from that of the objects shown."""
+        count = (seen.shares.max(axis=-2, initial=0.0) >= SEEN_MIN).sum(axis=-1)
+        off = np.abs(count[..., None] - np.array([NUMBERS.index(label) for label in seen.labels]))
+        return np.asarray(-off, dtype=np.float64)
+
+    def second(self, view: SceneView, measured: Measured) -> FloatArray:
+        """By the depth pixels that lie on each."""
+        own = get_sightings(view).list_instances(measured.evidence.about)
+        return self.value(measured.evidence.with_fields(shares=self.find_areas(view, measured.frames, own)))

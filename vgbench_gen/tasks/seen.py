@@ -1,0 +1,174 @@
+"""Kinds about what several frames of a scene show: objects are called by their labels, no mark is drawn, and every
+answer is that of the frames shown, never of the whole scan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from pydantic import Strict
+
+from vgbench_gen.core.gates import Gates
+from vgbench_gen.core.noise import SensorNoise
+from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray, QuestionType
+from vgbench_gen.scenes.view import SceneView, ViewFrame
+from vgbench_gen.tasks._sightings import AREA_MIN, AREA_NONE, LABELLED_MIN, Sightings, find_links, get_sightings
+from vgbench_gen.tasks.base import Problems, tasks
+from vgbench_gen.tasks.evidence import ArrayShape, Evidence
+from vgbench_gen.tasks.kind import Measured, QuestionKind, check_kind
+from vgbench_gen.tasks.label import LabelTask
+from vgbench_gen.tasks.solving import NoSolver
+
+BUDGETS = (2, 4, 8, 16, 32)  # frames of one question
+_TURN_DEG, _SHIFT_M = 60.0, 3.0  # by which what a frame shows changes wholly
+
+
+class NamedEvidence(Evidence):
+    """What is kept of answers that are called as the scene, or the question, calls them."""
+
+    labels: list[str]
+    """(L,) what the answers are called."""
+    about: str = ""
+    """The label that the question names; "" where the answers do."""
+
+
+class FramesEvidence(NamedEvidence):
+    """What is kept of N frames shown."""
+
+    shares: Annotated[FloatArray, ArrayShape(-1, -1)]
+    """(N, objects) share of each object that each frame shows, from 0 to 1; the columns are those of the task."""
+    deciding: Annotated[tuple[int, ...], Strict(False)] = ()
+    """The frames, counted from 0, without any of which the answer is another one or none."""
+
+
+def check_frames(fact: Fact, gates: Gates) -> Problems:
+    """Without the frames that are said to decide, and without no other, the answer changes."""
+    task, seen = tasks[fact.task].with_gates(gates), FramesEvidence.of(fact.truth_candidate)
+    assert isinstance(task, FramesTask)
+    found = task.find_deciding(seen)
+    return [] if found == seen.deciding else [("deciding", f"{fact.key}: {found} decide, not {seen.deciding}")]
+
+
+class LabelledScene(QuestionKind):
+    """Scenes whose objects are called by their labels: which frames may be shown, and what is unmistakable in them."""
+
+    input_modality = "multi-images"
+    needs_objects, by_default = True, False
+    candidate_draws = 1  # no mark is drawn that could tell an answer
+    solvers = NoSolver("Classical vision knows no names of objects.")
+
+    def list_rows(self, view: SceneView) -> list[int]:
+        """Places of frames nearly all of whose surface bears a label: what has none could be what is asked about."""
+        return np.flatnonzero(get_sightings(view).labelled >= LABELLED_MIN).tolist() if view.objects else []
+
+    def draw_frames(
+        self, view: SceneView, rng: np.random.Generator, count: int, linked: bool = False
+    ) -> list[list[int]]:
+        """`count` draws of a budget of frames, in the order in which they were taken.
+
+        linked: whether the frames must hang together (`find_links`), as where a question is about places.
+        """
+        rows, drawn = self.list_rows(view), []
+        sizes = [size for size in BUDGETS if size <= len(rows)]
+        links = (
+            find_links(view)[np.ix_(rows, rows)] if linked and sizes else np.ones((len(rows), len(rows)), dtype=bool)
+        )
+        for _ in range(count if sizes else 0):
+            size, chosen = int(rng.choice(sizes)), [int(rng.integers(len(rows)))]
+            while len(chosen) < size and len(free := np.setdiff1d(np.flatnonzero(links[chosen].any(axis=0)), chosen)):
+                chosen.append(int(rng.choice(free)))
+            if len(chosen) == size:
+                drawn.append(sorted(rows[k] for k in chosen))
+        return drawn
+
+    def list_unique(self, view: SceneView, rows: Sequence[int]) -> list[int]:
+        """The objects that some of the frames show, and no other object in any of them that could be called so."""
+        found = get_sightings(view)
+        hidden: BoolArray = np.asarray(found.hidden[rows].all(axis=0))
+        shown = found.shown[rows].any(axis=0)
+        named = [k for k in np.flatnonzero(shown).tolist() if found.labels[k] in found.names]
+        return [k for k in named if hidden[[other for other in found.list_alike(found.labels[k]) if other != k]].all()]
+
+    def find_places(self, view: SceneView, frames: Sequence[ViewFrame]) -> list[int]:
+        """Of frames among those of the scene."""
+        places = {frame.id: row for row, frame in enumerate(view.frames)}
+        return [places[frame.id] for frame in frames]
+
+
+class NamedTask(LabelTask):
+    """One of several answers that its `NamedEvidence` calls by name; each of one `Measured.group` is right equally
+    often."""
+
+    labels = ()
+    options: ClassVar[int] = 4
+    formats: ClassVar[tuple[QuestionType, ...]] = ("multi-choice",)
+    uses_max = 12  # of one set of answers
+
+    def count_options(self, wanted: int) -> int:
+        """As many as every fact has."""
+        return self.options
+
+    def list_words(self, about: Candidate) -> Sequence[str]:
+        """The answers as they are called."""
+        return self.candidate_evidence.of(about).labels  # type: ignore[attr-defined, no-any-return]
+
+    def check_class_data(self) -> None:
+        """What every task has; the labels are those of scenes."""
+        QuestionKind.check_class_data(self)
+
+    def slots(self, fact: Fact) -> dict[str, str]:
+        """Also the label that the question names."""
+        about = self.candidate_evidence.of(fact.truth_candidate).about  # type: ignore[attr-defined]
+        return super().slots(fact) | ({"about": about} if about else {})
+
+    def look_alike(self, one: Measured, other: Measured) -> bool:
+        """Whether two places show the same frames: of one set of answers, others tell something else."""
+        return {frame.id for frame in one.frames} == {frame.id for frame in other.frames}
+
+
+class FramesTask(LabelledScene, NamedTask):
+    """Frames in an order of their own, and the labels of the scene that they show beyond doubt or not at all.
+
+    A kind proposes by `measure`, gives `value` by the shares that the frames show, and the same from the areas of the
+    second route.
+    """
+
+    candidate_evidence = FramesEvidence
+    checks = (check_kind, check_frames)
+    margins: ClassVar[Mapping[str, float]] = {"gap_min": 0.24}
+
+    def measure(
+        self, view: SceneView, rows: Sequence[int], labels: Sequence[str], shares: FloatArray, about: str = ""
+    ) -> Measured:
+        """A place of these frames; shares: (N, objects) as `FramesEvidence` keeps them."""
+        seen = FramesEvidence(labels=list(labels), shares=np.floor(1e4 * shares) / 1e4, about=about)
+        seen = seen.with_fields(deciding=self.find_deciding(seen))
+        frames = tuple(view.frames[row] for row in rows)
+        group = "+".join([about, *labels]) if about else "+".join(labels)
+        return Measured(frames, seen, target=group, group=group, key=f"labels:{group}".replace(" ", "_"))
+
+    def find_deciding(self, seen: FramesEvidence) -> tuple[int, ...]:
+        """The frames without any of which the answer is another one or is not decided."""
+        answer, found = int(np.argmax(self.value(seen))), []
+        for k in range(len(seen.shares)):
+            value, kept = self.settle(self.value(seen.with_fields(shares=np.delete(seen.shares, k, axis=0))))
+            if value[0] != answer or kept["decided"] < 1:
+                found.append(k)
+        return tuple(found)
+
+    def find_areas(self, view: SceneView, frames: Sequence[ViewFrame], indices: Sequence[int]) -> FloatArray:
+        """(N, indices) shares as `shares` by the second route: 1 where depth pixels enough lie on an object, 0 where
+        hardly one does, between both in between."""
+        areas = get_sightings(view).areas[np.ix_(self.find_places(view, frames), indices)]
+        return np.asarray(np.clip((areas - AREA_NONE) / (AREA_MIN - AREA_NONE), 0.0, 1.0))
+
+    def merge_names(self, found: Sightings, table: FloatArray, names: Sequence[str]) -> FloatArray:
+        """(N, names) the best share in a table (N, O) of an object of each name."""
+        return np.stack([table[:, found.list_instances(name)].max(axis=1, initial=0.0) for name in names], axis=1)
+
+    def disturb(self, seen: Any, noise: SensorNoise, rng: np.random.Generator, n: int) -> Any:
+        """`shares` as (n, N, objects): an error of the pose moves what a frame shows at its border."""
+        moved = noise.turn_deg / _TURN_DEG + noise.shift_m / _SHIFT_M
+        errors = rng.normal(0.0, moved, (n, *seen.shares.shape)) * (seen.shares > 0)
+        return seen.model_copy(update={"shares": np.clip(seen.shares + errors, 0.0, 1.0)})
