@@ -19,7 +19,7 @@ MOST_LINES = {
     "geometry": (1348, 1300),  # turns one after the other
     "scenes": (6415, 6000),
     "store": (2765, 2450),  # crops and warps of one sharpness
-    "tasks": (11331, 8870),  # motions, warps, boxes and lenses in words; two more kinds
+    "tasks": (11526, 8870),  # motions, warps, boxes and lenses in words; two more kinds; three regions by depth
     "distractors": (891, 700),  # distances by printed numbers
     "text": (1979, 1700),  # wordings of both notations
     "pipeline": (5057, 4600),  # facts shared out among the forms

@@ -21,13 +21,14 @@ from vgbench_gen.agent.backend import AgentBackend, AgentOptions
 from vgbench_gen.backends.scripted import Scripted, ScriptLine
 from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.core.rng import hash_stably
-from vgbench_gen.core.types import LETTERS, FloatArray, Item
+from vgbench_gen.core.types import ALPHABET, FloatArray, Item
 from vgbench_gen.evaluation.background import reveal_item, tell_background
 from vgbench_gen.evaluation.base import Source, benchmarks
 from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.prompting import make_asked
 from vgbench_gen.evaluation.scoring import make_case, score
 from vgbench_gen.tasks.base import tasks
+from vgbench_gen.tasks.depth_order import rate_orders
 from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
 
 _PLANNERS = ("Plan which tools to call", "Generate a JSON-formatted tool-calling plan")  # of both modes
@@ -78,12 +79,12 @@ class Planner(Scripted):
 
     def choose(self, item: Item, results: Sequence[Mapping[str, Any]], calls: Sequence[Call]) -> str:
         """The letter."""
-        guess = LETTERS[int(hash_stably("guess", item.id), 16) % len(item.options)]
+        guess = ALPHABET[int(hash_stably("guess", item.id), 16) % len(item.options)]
         if not calls or len(results) < len(calls) or any("error" in result for result in results):
             return guess
         choose = choose_with_oracle if self.oracle else choose_with_classical
         place = choose(item, results[-len(calls) :])
-        return guess if place is None else LETTERS[place]
+        return guess if place is None else ALPHABET[place]
 
 
 def find_rects(item: Item) -> list[list[int]]:
@@ -120,7 +121,7 @@ def plan_with_oracle(item: Item) -> list[Call]:
     boxes = {"image": "image-0", "bboxes": find_rects(item)}
     if item.task == "metric_depth":
         return [("EstimateRegionDepth", boxes)]
-    if item.task == "relative_depth":
+    if item.task in ("relative_depth", "depth_order"):
         return [("EstimateRegionDepth", boxes | {"mode": "median"})]
     if item.task in ("object_location", "object_distance", *HEIGHTS):
         return [("EstimateObjectGeometryProperties", boxes)]
@@ -154,6 +155,8 @@ def _read_measured(item: Item, result: Mapping[str, Any]) -> FloatArray:
     if item.task == "object_distance":
         first, second = (np.array(one["center_m"]) for one in result["results"])
         return np.array([np.linalg.norm(first - second)])
+    if item.task == "depth_order":
+        return np.array([float(np.argmax(rate_orders(np.array(result["depths"]))))])
     if item.task in HEIGHTS:
         return compare_heights(item.task, result["results"])
     if item.task == "camera_parameters":

@@ -48,7 +48,8 @@ from vgbench_gen.quality.verify import verify_item
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.picture_cache import PictureCache
 from vgbench_gen.tasks.base import Task, admit, tasks
-from vgbench_gen.tasks.kind import QuestionKind
+from vgbench_gen.tasks.depth_order import ORDERS, DepthOrder, weigh
+from vgbench_gen.tasks.kind import MARK_COLORS, QuestionKind
 from vgbench_gen.tasks.label import LabelTask
 from vgbench_gen.tasks.places import TwoObjects, TwoViews
 from vgbench_gen.tasks.records import make_camera_record
@@ -60,7 +61,7 @@ from vgbench_gen.text.render import load_labels, load_phrasings, render
 
 EVERY = [*NAMES, *EXAMPLES]
 # Kinds that give `propose`, `value` and `second` alone.
-KINDS = [*EXAMPLES, *(name for name in NAMES if isinstance(tasks[name], TwoViews | TwoObjects | LabelledScene))]
+KINDS = [*EXAMPLES, *(name for name in NAMES if isinstance(tasks[name], TwoViews | TwoObjects | LabelTask))]
 LABELS = [
     name
     for name in KINDS
@@ -340,6 +341,44 @@ def test_cues_of_labels_are_how_their_rectangles_differ(name: str, room: Room) -
         np.testing.assert_allclose(told[3:5], sides, atol=1e-9)
 
 
+def test_cues_of_orders_are_those_of_their_marks_in_turn(room: Room) -> None:
+    task = tasks["depth_order"]
+    for fact in room.facts["depth_order"]:
+        cues = task.read_text_cues(fact, fact.candidates).reshape(6, 3, 7)
+        record, shown = fact.cameras[fact.frame_ids[0]], sorted(fact.truth_candidate.show.values())
+        assert len(shown) == 3
+        for option, cue in zip(fact.candidates, cues, strict=True):
+            rects = [fact.truth_candidate.show["abc"[k]] for k in ORDERS[int(option.value[0])]]
+            heights = np.array([(y1 + y2) / 2 for _, y1, _, y2 in rects]) / record["height"]
+            np.testing.assert_allclose(cue[:, 1], heights - heights.mean(), atol=1e-9)
+            assert task.printed(option.value).split(", ") == [MARK_COLORS[k] for k in ORDERS[int(option.value[0])]]
+
+
+def test_the_order_of_regions_is_that_of_their_depths_and_not_of_their_nearest_parts(room: Room) -> None:
+    """OpenSpatial averages the nearest tenth of a region, which of a slanted one lies before all of another."""
+    task = tasks["depth_order"]
+    assert isinstance(task, DepthOrder)
+    seen = task.candidate_evidence.of(room.facts["depth_order"][0].truth_candidate)
+    spreads = [(2.0, 0.05), (2.4, 1.4), (3.0, 0.1)]  # median, and from 5 to 95 %
+    quantiles_m = [median_m + spread_m * (np.array([0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95]) - 0.5) / 0.9
+                   for median_m, spread_m in spreads]  # fmt: skip
+    assert [one[0] for one in quantiles_m] != sorted(one[0] for one in quantiles_m)
+    stored = {name: one.model_copy(update={"quantiles_m": q}) for (name, one), q in zip(seen, quantiles_m, strict=True)}
+    scores = task.value(seen.model_copy(update=stored))
+    assert ORDERS[int(np.argmax(scores))].tolist() == [0, 1, 2]
+    np.testing.assert_allclose(np.sort(scores)[-2:], [-1.0, 1.0])  # the smaller step is 0.4 m of 0.2 m
+
+
+def test_sets_are_weighed_so_that_every_order_by_a_look_is_as_heavy() -> None:
+    rng = np.random.default_rng(0)
+    frames = [rng.choice(6, (400, 4), p=[0.5, 0.1, 0.1, 0.1, 0.1, 0.1]) for _ in range(12)]
+    found = dict(weigh([*frames, frames[0][:0]]))
+    assert sorted(found) == list(range(12))
+    for look in range(4):
+        total = np.mean([np.bincount(frames[n][:, look], found[n], 6) for n in found], axis=0)
+        np.testing.assert_allclose(total, 1 / 6, atol=0.01)
+
+
 def derive_kind(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, **data: Any) -> Task:
     """An example under another name, with other class data and a template file of its own."""
     base = type(tasks[name])
@@ -475,6 +514,7 @@ def test_a_gate_of_a_kind_alone_rejects_by_its_name() -> None:
         ("wider_object", lambda x1, y1, x2, y2: x2 - x1),
         ("size_comparison", lambda x1, y1, x2, y2: y2 - y1),
         ("height_comparison", lambda x1, y1, x2, y2: -y1),
+        ("depth_order", lambda x1, y1, x2, y2: -y1 - y2),
     ],
 )
 def test_what_the_rectangles_suggest_is_right_as_often_as_not(name: str, rate: Callable[..., int]) -> None:
@@ -483,5 +523,8 @@ def test_what_the_rectangles_suggest_is_right_as_often_as_not(name: str, rate: C
         for fact in task.drafts(get_view(name), np.random.default_rng(seed), 8):
             if isinstance(fact, Fact):
                 rates = [rate(*rect) for _, rect in sorted(fact.truth_candidate.show.items())]
-                right[int(np.argmax(rates)) == fact.truth_candidate.value[0]] += 1
-    assert right[True] == right[False] >= 6
+                guess = np.argmax(rates)
+                if name == "depth_order":
+                    guess = (np.argsort(rates) == ORDERS).all(axis=1).argmax()
+                right[bool(guess == fact.truth_candidate.value[0])] += 1
+    assert right[True] * (len(task.labels) - 1) == right[False] >= 6  # type: ignore[attr-defined]

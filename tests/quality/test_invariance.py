@@ -25,7 +25,7 @@ from tests.quality.invariance_room import (
 )
 from tests.small_room import small_room
 from vgbench_gen.core.gates import Gates
-from vgbench_gen.core.types import LETTERS
+from vgbench_gen.core.types import ALPHABET
 from vgbench_gen.pipeline.question import QuestionRejectedError, make_question, put_truth_at
 from vgbench_gen.pipeline.rows import question_rows
 from vgbench_gen.quality.verify import verify_item
@@ -102,7 +102,7 @@ def test_renamed_letters_rename_the_answer_and_nothing_else(name: str, room: Roo
         for letter in range(len(entry.options.options)):
             options = put_truth_at(entry.options, letter)
             (row,) = question_rows(make_question(entry.fact, options, entry.plan, task, SETTINGS), SETTINGS, cache)
-            assert row.answer == LETTERS[letter]
+            assert row.answer == ALPHABET[letter]
             problems = verify_item(row, [room.media.get(image) for image in row.images], Gates())
             assert not problems, [str(problem) for problem in problems]
             texts[tuple(sorted(row.options))] += 1

@@ -15,11 +15,12 @@ from tests.quality.conftest import Rows
 from vgbench_gen.agent.tool import ToolError, ToolInput, tools
 from vgbench_gen.backends.base import Background
 from vgbench_gen.core.rng import format_canonical_json
-from vgbench_gen.core.types import LETTERS, FloatArray, Item
+from vgbench_gen.core.types import ALPHABET, FloatArray, Item
 from vgbench_gen.evaluation.background import reveal_item, reveal_shown, tell_background
 from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.prompting import Asked, make_asked
 from vgbench_gen.tasks.base import tasks
+from vgbench_gen.tasks.depth_order import rate_orders
 from vgbench_gen.tasks.revealed import Revealed
 from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
 
@@ -76,6 +77,8 @@ def estimate(item: Item, evidence: dict[str, Any], images: int) -> list[FloatArr
     if item.task == "homography_to_image":
         return [np.array(call("OracleHomographyMatrix", evidence, **one)["homography_matrix"]) for one in others]
     depths = call("OracleRegionDepth", evidence, image="image-0", bboxes=rects(item), mode="median")["depths"]
+    if item.task == "depth_order":
+        return [np.array([float(np.argmax(rate_orders(np.array(depths))))])]
     place = int(np.argmax(depths) if item.ask == "deepest" else np.argmin(depths))
     shows = [record.show["rect"] for record in RowEvidence.of(item).options]
     return [np.array([float(shows.index(rects(item)[place]))])]
@@ -85,10 +88,10 @@ def choose(item: Item, found: list[FloatArray]) -> str:
     """The letter whose option fits best; where options are images, the one whose measured motion or matrix is asked."""
     task, fact, row = tasks[item.task], rebuild_fact(item), RowEvidence.of(item)
     if item.task == "relative_depth":
-        return LETTERS[int(found[0][0])]
+        return ALPHABET[int(found[0][0])]
     if len(found) > 1:
-        return LETTERS[int(np.argmin([task.metric(one, row.truth.value, fact) for one in found]))]
-    return LETTERS[int(np.argmin([task.metric(found[0], option.value, fact) for option in row.options]))]
+        return ALPHABET[int(np.argmin([task.metric(one, row.truth.value, fact) for one in found]))]
+    return ALPHABET[int(np.argmin([task.metric(found[0], option.value, fact) for option in row.options]))]
 
 
 def test_oracle_tools_suffice_for_every_task(all_rows: Rows) -> None:

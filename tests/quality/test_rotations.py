@@ -6,7 +6,7 @@ import itertools
 from collections import Counter
 
 from tests.quality.conftest import Rows
-from vgbench_gen.core.types import LETTERS, Item
+from vgbench_gen.core.types import ALPHABET, Item
 from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.prompting import Asked, list_rotations, make_asked
 from vgbench_gen.evaluation.scoring import make_case, score
@@ -36,11 +36,11 @@ def test_every_order_shows_the_same_images_and_words(all_rows: Rows) -> None:
         by_image = item.options == tuple(f"image {n}" for n in range(2, 6))
         shown_by_options[item.task] += by_image
         for rotation, asked in enumerate(found):
-            right = LETTERS.index(asked.item.answer)
-            assert right == (LETTERS.index(item.answer) - rotation) % count
+            right = ALPHABET.index(asked.item.answer)
+            assert right == (ALPHABET.index(item.answer) - rotation) % count
             if by_image:  # the images move instead, and "image 2" is always the second one that is shown
                 assert asked.item.options == item.options
-                assert asked.item.images[right + 1] == item.images[LETTERS.index(item.answer) + 1]
+                assert asked.item.images[right + 1] == item.images[ALPHABET.index(item.answer) + 1]
             else:
                 assert asked.item.images == item.images
                 assert asked.item.options == item.options[rotation:] + item.options[:rotation]

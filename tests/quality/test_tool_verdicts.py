@@ -68,6 +68,7 @@ def use_tool(item: Item) -> tuple[dict[str, Any], Spoil]:
     by_task: dict[str, tuple[str, dict[str, Any], Spoil]] = {
         "metric_depth": ("OracleRegionDepth", boxes, scale("depths")),
         "relative_depth": ("OracleRegionDepth", boxes, scale("depths")),
+        "depth_order": ("OracleRegionDepth", boxes, scale("depths")),
         "object_location": ("OracleObjectGeometry", boxes, deepen),
         "object_distance": ("OracleObjectGeometry", boxes, deepen),
         "size_comparison": ("OracleObjectGeometry", boxes, deepen),

@@ -39,6 +39,7 @@ EXPECTED: dict[str, tuple[QuestionType, ...]] = {
     "relation_from_camera": ("judgment", "multi-choice"),
     "imagined_move": ("multi-choice",),
     "nearest_object": ("multi-choice",),
+    "depth_order": ("multi-choice",),
 }
 _CAMERA = {"size", "pinhole", "intrinsics"}
 _POSE = _CAMERA | {"camera_axes", "direction", "meters"}
@@ -65,6 +66,7 @@ STATED = {
     "relation_from_camera": _CAMERA | {"floor_plan"},
     "imagined_move": {"floor_plan", "walk"},
     "nearest_object": {"box_gaps"},
+    "depth_order": {"depth", "median_depth"},
 }
 CLAUSES = tomllib.loads((render.find_templates_root() / "clauses.toml").read_text("utf-8"))
 _CORNERS = {"size", "corner_moves", "surroundings"}

@@ -120,8 +120,10 @@ def _banded(values: FloatArray, edges: Sequence[float]) -> list[BoolArray]:
     return [band == n for n in range(1, len(edges) + 1)]
 
 
-def weights(images: Sequence[FloatArray]) -> list[FloatArray]:
+def weights(images: Sequence[FloatArray], emphasis: FloatArray = _EMPHASIS) -> list[FloatArray]:
     """Weights (S,) of the sets of each image, summing to 1, under which `traits` (S, d) vanish on average.
+
+    emphasis: of the first traits; of the others it is 1.
 
     Minimises the mean over images of log mean exp(traits @ tilt), which is convex and has the mean traits as gradient.
     """
@@ -131,9 +133,8 @@ def weights(images: Sequence[FloatArray]) -> list[FloatArray]:
         return []
     every = np.concatenate(images)
     scale = every.std(axis=0)
-    emphasis = np.ones(len(scale))
-    emphasis[: len(_EMPHASIS)] = _EMPHASIS
-    scaled = every[:, scale > 1e-9] * (emphasis / np.maximum(scale, 1e-9))[scale > 1e-9]
+    emphases = np.concatenate([emphasis, np.ones(len(scale) - len(emphasis))])
+    scaled = every[:, scale > 1e-9] * (emphases / np.maximum(scale, 1e-9))[scale > 1e-9]
     counts = np.array([len(image) for image in images])
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
 

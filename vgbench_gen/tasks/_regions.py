@@ -13,6 +13,7 @@ import numpy.typing as npt
 from pydantic import Strict
 
 from vgbench_gen.core.gates import Gates
+from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import BoolArray, Candidate, DepthArray, Fact, FloatArray, IntArray
 from vgbench_gen.geometry import projection
@@ -311,16 +312,24 @@ def check_regions(fact: Fact, gates: Gates) -> Problems:
         measured = RegionEvidence.given(option)
         if measured is None:
             continue  # a computed value, which no region has
-        mean_m, quantiles_m = measured.mean_m, measured.quantiles_m
-        by_parts_m, median_m = compute_blocks_mean_m(measured), float(quantiles_m[3])
-        if not abs(by_parts_m - mean_m) <= STORED_M:
-            found.append(("region", f"{option.key}: mean {mean_m:.4f} m stored, {by_parts_m:.4f} m by its parts"))
-        if not (np.diff(quantiles_m) >= 0).all():
-            found.append(("region", f"{option.key}: quantiles {quantiles_m.tolist()} do not ascend"))
-        if not abs(mean_m - median_m) <= gates.region.mean_to_median_max * median_m:
-            found.append(("region", f"{option.key}: mean {mean_m:.4f} m and median {median_m:.4f} m differ too much"))
-        if not min(abs(float(option.value[0]) - depth_m) for depth_m in (mean_m, median_m)) <= PRINTED_M:
+        found += find_region_problems(option.key, measured, gates)
+        depths_m = (measured.mean_m, float(measured.quantiles_m[3]))
+        if not min(abs(float(option.value[0]) - depth_m) for depth_m in depths_m) <= PRINTED_M:
             found.append(("region", f"{option.key}: {option.value[0]:g} m is neither its mean nor its median"))
+    return found
+
+
+def find_region_problems(name: str, measured: RegionEvidence, gates: Gates) -> Problems:
+    """What is wrong with the stored statistics of one region."""
+    found: Problems = []
+    mean_m, quantiles_m = measured.mean_m, measured.quantiles_m
+    by_parts_m, median_m = compute_blocks_mean_m(measured), float(quantiles_m[3])
+    if not abs(by_parts_m - mean_m) <= STORED_M:
+        found.append(("region", f"{name}: mean {mean_m:.4f} m stored, {by_parts_m:.4f} m by its parts"))
+    if not (np.diff(quantiles_m) >= 0).all():
+        found.append(("region", f"{name}: quantiles {quantiles_m.tolist()} do not ascend"))
+    if not abs(mean_m - median_m) <= gates.region.mean_to_median_max * median_m:
+        found.append(("region", f"{name}: mean {mean_m:.4f} m and median {median_m:.4f} m differ too much"))
     return found
 
 
@@ -377,13 +386,19 @@ def _find_touching(rect: IntArray, others: IntArray) -> BoolArray:
     return ~apart
 
 
-def reveal_region(candidate: Candidate, allowed_ratio: float) -> RevealedRegion:
-    """The depth of a candidate's region in the only image."""
-    measured = RegionEvidence.of(candidate)
+def reveal_region(measured: RegionEvidence, rect: Sequence[int], allowed_ratio: float) -> RevealedRegion:
+    """The depth of a region [x1, y1, x2, y2] of the only image."""
+    x1, y1, x2, y2 = rect
     return RevealedRegion(
         image=0,
-        rect_px=tuple(candidate.show["rect"]),
+        rect_px=(x1, y1, x2, y2),
         mean_m=measured.mean_m,
         median_m=float(measured.quantiles_m[3]),
         allowed_ratio=allowed_ratio,
     )
+
+
+def disturb_region(seen: RegionEvidence, noise: SensorNoise, rng: np.random.Generator, n: int) -> RegionEvidence:
+    """Quantiles as (n, 7): the whole region is off by one error."""
+    off_m = noise.depth_sigma_m(float(seen.quantiles_m[3])) * rng.standard_normal((n, 1))
+    return seen.model_copy(update={"quantiles_m": seen.quantiles_m + off_m})

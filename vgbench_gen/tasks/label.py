@@ -100,7 +100,8 @@ class LabelTask(QuestionKind):
     ) -> list[int]:
         """In rounds: of each guess in turn one place of every label, as long as there is one of each.
 
-        A place counts where both routes agree, or those that they refuse would tip the balance; the others come last.
+        Unless the first round is too long, there are whole rounds only. A place counts where both routes agree, or
+        those that they refuse would tip the balance; the others come last.
         """
         chosen: list[int] = []
         refused: list[int] = []
@@ -110,6 +111,8 @@ class LabelTask(QuestionKind):
             expected = f"one of {', '.join(self.labels)}, or an empty one"
             raise PluginError(f"task {self.name!r}: found the guess {min(unknown)!r}; expected {expected}.")
         while guesses and len(chosen) < limit:
+            if chosen and len(chosen) + self.count_options(0) > limit and not self.symmetric:
+                break  # part of a round holds the commonest labels
             for guess in list(guesses):
                 turn: dict[int, int] = {}
                 alike = (k for k in order if (found[k].group, found[k].guess) == guess)
@@ -184,19 +187,21 @@ class LabelTask(QuestionKind):
         return words[int(value.ravel()[0])] if value.size == 1 and value.ravel()[0] in range(len(words)) else ""
 
     def read_text_cues(self, fact: Fact, options: Sequence[Candidate]) -> FloatArray:
-        """(n, 7) of labels that name a mark, how its rectangle differs from the others': middle, its distance from the
-        middle of the image, logarithms of the sides, upper and lower edge; over the size of the image."""
+        """(n, 7 k) of labels that name k marks, as "orange" or "blue_orange", how the rectangle of each differs from
+        all: middle, its distance from the middle of the image, logarithms of the sides, upper and lower edge; over the
+        size of the image."""
         shown, camera = fact.truth_candidate.show, fact.cameras[fact.frame_ids[0]]
         places = [place for _, place in sorted(shown.items()) if len(place) == 4]
-        if not places or len(places) != len(self.labels) or not set(self.labels) <= set(MARK_COLORS):
+        named, colors = [label.split("_") for label in self.labels], MARK_COLORS[: len(places)]
+        if not places or {color for names in named for color in names} != set(colors):
             return super().read_text_cues(fact, options)
         size = np.array([camera["width"], camera["height"]], dtype=np.float64)
         ends = np.reshape(places, (-1, 2, 2)) / size - 0.5
         middle = ends.mean(axis=1)
         sides = np.log(np.ptp(ends, axis=1) + 1 / size)
         traits = np.column_stack([middle, np.linalg.norm(middle, axis=1), sides, ends[:, 0, 1], ends[:, 1, 1]])
-        of_label = [MARK_COLORS.index(label) for label in self.labels]
-        differs = (traits - traits.mean(axis=0))[of_label]
+        of_label = [[colors.index(color) for color in names] for names in named]
+        differs = (traits - traits.mean(axis=0))[of_label].reshape(len(named), -1)
         return np.asarray(differs[[int(option.value[0]) for option in options]])
 
     def list_scores(self, fact: Fact) -> dict[str, float]:

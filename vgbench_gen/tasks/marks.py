@@ -327,9 +327,14 @@ class MarksTask(EvidenceTask):
 
 
 def _measure_grey(frame: ViewFrame, place: MarkedPlace) -> float:
+    return round(float(cut_grey(frame, place.rect_px).mean()), 1)
+
+
+def cut_grey(frame: ViewFrame, rect: Sequence[int]) -> ColorArray:
+    """(h, w) grey levels in a rectangle [x1, y1, x2, y2] of the delivered image, at the width of grey images."""
     scale = frame.grey.shape[1] / frame.camera.width
-    x1, y1, x2, y2 = np.round((np.array(place.rect_px) + [0, 0, 1, 1]) * scale).astype(int).tolist()
-    return round(float(frame.grey[y1:y2, x1:x2].mean()), 1)
+    x1, y1, x2, y2 = np.round((np.array(rect) + [0, 0, 1, 1]) * scale).astype(int).tolist()
+    return frame.grey[y1:y2, x1:x2]
 
 
 # --- rules that understand nothing -----------------------------------------------------------------------------------

@@ -235,7 +235,8 @@ class MetricDepth(ScalarTask):
 
     def reveal(self, fact: Fact, row: RowEvidence) -> Revealed:
         """The depth of the region."""
-        seen = reveal_region(fact.truth_candidate, self.limits.ratio_min**0.5)
+        truth = fact.truth_candidate
+        seen = reveal_region(RegionEvidence.of(truth), truth.show["rect"], self.limits.ratio_min**0.5)
         return super().reveal(fact, row).with_fields(regions=[seen])
 
     def draw_false_value(self, fact: Fact, rng: np.random.Generator) -> float | None:

@@ -17,6 +17,7 @@ from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.tasks._regions import (
     RegionEvidence,
     check_regions,
+    disturb_region,
     find_frame_regions,
     make_region_mark,
     measure_cloud_medians_m,
@@ -82,12 +83,14 @@ class RelativeDepth(MarksTask):
 
     def disturb(self, seen: RegionEvidence, noise: SensorNoise, rng: np.random.Generator, n: int) -> RegionEvidence:
         """The whole region is off by one error."""
-        off_m = noise.depth_sigma_m(float(seen.quantiles_m[3])) * rng.standard_normal((n, 1))
-        return seen.model_copy(update={"quantiles_m": seen.quantiles_m + off_m})
+        return disturb_region(seen, noise, rng, n)
 
     def reveal(self, fact: Fact, row: RowEvidence) -> Revealed:
         """The depths of all regions that are options."""
-        seen = [reveal_region(option, self.limits.ratio_min**0.5) for option in fact.candidates]
+        seen = [
+            reveal_region(RegionEvidence.of(option), option.show["rect"], self.limits.ratio_min**0.5)
+            for option in fact.candidates
+        ]
         return super().reveal(fact, row).with_fields(regions=seen)
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
