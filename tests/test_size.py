@@ -16,7 +16,7 @@ SLACK = 60
 MOST_LINES = {
     # room: (today, to go to; 85 more for each kind of question that is added to the ten)
     "core": (2049, 1300),  # how values are printed
-    "geometry": (1348, 1300),  # turns one after the other
+    "geometry": (1358, 1300),  # turns one after the other; a motion in five components
     "scenes": (6415, 6000),
     "store": (2765, 2450),  # crops and warps of one sharpness
     "tasks": (11526, 8870),  # motions, warps, boxes and lenses in words; two more kinds; three regions by depth

@@ -116,6 +116,24 @@ def compare_heights(task: str, results: Sequence[Mapping[str, Any]]) -> FloatArr
     return np.array([float(np.argmax(heights))])
 
 
+def tell_motion(words: str, result: Mapping[str, Any]) -> bool:
+    """Whether a measured motion turned, tilted and moved to every side that the words name."""
+    R = np.array(result["rotation"])
+    (x, y, _), (right, down, forward) = R[2], -R.T @ result["translation_m"]
+    ways = {"turned right": x, "tilted down": y, "moved right": right, "moved down": down, "moved forward": forward}
+    other = {"right": "left", "down": "up", "forward": "backward"}
+    ways |= {f"{verb} {other[way]}": -far for (verb, way), far in ((key.split(), far) for key, far in ways.items())}
+    return all(ways[part] > 0 for part in words.split(" and "))
+
+
+def name_motion(item: Item, result: Mapping[str, Any]) -> FloatArray:
+    """(1,) the only label among the options whose words a measured motion has."""
+    task, fact = tasks[item.task], rebuild_fact(item)
+    named = [one.value for one in fact.candidates if tell_motion(task.print_option(one, fact), result)]
+    assert len(named) <= 1
+    return np.asarray(named[0] if named else np.array([np.nan]))
+
+
 def plan_with_oracle(item: Item) -> list[Call]:
     """The calls that measure what is asked."""
     boxes = {"image": "image-0", "bboxes": find_rects(item)}
@@ -159,6 +177,8 @@ def _read_measured(item: Item, result: Mapping[str, Any]) -> FloatArray:
         return np.array([float(np.argmax(rate_orders(np.array(result["depths"]))))])
     if item.task in HEIGHTS:
         return compare_heights(item.task, result["results"])
+    if item.task == "camera_motion_words":
+        return name_motion(item, result)
     if item.task == "camera_parameters":
         ((fx, _, cx), (_, fy, cy), _) = result["intrinsic"]
         known = {"fx": fx, "fy": fy, "cx": cx, "cy": cy, "hfov": result["hfov_deg"], "vfov": result["vfov_deg"]}

@@ -40,6 +40,7 @@ EXPECTED: dict[str, tuple[QuestionType, ...]] = {
     "imagined_move": ("multi-choice",),
     "nearest_object": ("multi-choice",),
     "depth_order": ("multi-choice",),
+    "camera_motion_words": ("judgment", "multi-choice"),
 }
 _CAMERA = {"size", "pinhole", "intrinsics"}
 _POSE = _CAMERA | {"camera_axes", "direction", "meters"}
@@ -67,6 +68,7 @@ STATED = {
     "imagined_move": {"floor_plan", "walk"},
     "nearest_object": {"box_gaps"},
     "depth_order": {"depth", "median_depth"},
+    "camera_motion_words": _CAMERA | {"camera_axes"},
 }
 CLAUSES = tomllib.loads((render.find_templates_root() / "clauses.toml").read_text("utf-8"))
 _CORNERS = {"size", "corner_moves", "surroundings"}
@@ -130,6 +132,8 @@ def sample_slots(task: str) -> dict[str, str]:
     }
     if task == "camera_parameters":
         everything["claim"] = "612"
+    if task == "camera_motion_words":
+        everything["label"] = "turned left and moved forward"
     return everything
 
 

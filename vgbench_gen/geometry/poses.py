@@ -130,6 +130,16 @@ def split_turns_deg(R: npt.ArrayLike) -> FloatArray:
     return np.asarray(Rotation.from_matrix(find_nearest_rotation(R)).as_euler("YXZ", degrees=True))
 
 
+def measure_motion(second_from_first: FloatArray) -> FloatArray:
+    """(..., 5) how the second camera stands in the frame of the first, by the motion (..., 3 or 4, 4) between them:
+    turned right and tilted up, degrees, by its optical axis; moved right, up and forward, meters, by its centre."""
+    R, t = second_from_first[..., :3, :3], second_from_first[..., :3, 3:]
+    x, y, z = np.moveaxis(R[..., 2, :], -1, 0)
+    turns_deg = np.degrees([np.arctan2(x, z), np.arctan2(-y, np.hypot(x, z))])
+    right, down, forward = np.moveaxis(-(np.swapaxes(R, -1, -2) @ t)[..., 0], -1, 0)
+    return np.stack([*turns_deg, right, -down, forward], axis=-1)
+
+
 def join_turns(turns_deg: Sequence[float]) -> FloatArray:
     """The rotation (3, 3) that `split_turns_deg` splits into these turns (3,)."""
     return np.asarray(Rotation.from_euler("YXZ", turns_deg, degrees=True).as_matrix())

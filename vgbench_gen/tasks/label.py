@@ -13,6 +13,7 @@ from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, IntArray, QuestionType
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.tasks.evidence import Evidence
 from vgbench_gen.tasks.kind import MARK_COLORS, Measured, QuestionKind
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Presentation
 from vgbench_gen.text.render import load_labels
@@ -251,3 +252,39 @@ class LabelTask(QuestionKind):
             for one in (truth, wrong[int(rng.integers(len(wrong)))])
         )
         return ClaimPair(self.pictures(fact), self.slots(fact), true, false, 0.0)
+
+
+class NamedEvidence(Evidence):
+    """What is kept of answers that are called as the scene, or the question, calls them."""
+
+    labels: list[str]
+    """(L,) what the answers are called."""
+    about: str = ""
+    """The label that the question names; "" where the answers do."""
+
+
+class NamedTask(LabelTask):
+    """One of several answers that its `NamedEvidence` calls by name; each of one `Measured.group` is right equally
+    often."""
+
+    labels = ()
+    options: ClassVar[int] = 4
+    formats: ClassVar[tuple[QuestionType, ...]] = ("multi-choice",)
+    uses_max = 12  # of one set of answers
+
+    def count_options(self, wanted: int) -> int:
+        """As many as every fact has."""
+        return self.options
+
+    def list_words(self, about: Candidate) -> Sequence[str]:
+        """The answers as they are called."""
+        return self.candidate_evidence.of(about).labels  # type: ignore[attr-defined, no-any-return]
+
+    def check_class_data(self) -> None:
+        """What every task has; the labels are those of scenes."""
+        QuestionKind.check_class_data(self)
+
+    def slots(self, fact: Fact) -> dict[str, str]:
+        """Also the label that the question names."""
+        about = self.candidate_evidence.of(fact.truth_candidate).about  # type: ignore[attr-defined]
+        return super().slots(fact) | ({"about": about} if about else {})

@@ -18,7 +18,8 @@ from vgbench_gen.tasks._sightings import get_sightings
 from vgbench_gen.tasks.base import reject, tasks
 from vgbench_gen.tasks.evidence import ArrayShape
 from vgbench_gen.tasks.kind import Measured, check_kind
-from vgbench_gen.tasks.seen import LabelledScene, NamedEvidence, NamedTask
+from vgbench_gen.tasks.label import NamedEvidence, NamedTask
+from vgbench_gen.tasks.seen import LabelledScene
 
 DRAWS, SETS = 60, 20  # of frames, and of answers
 
@@ -66,9 +67,7 @@ class NearestObject(LabelledScene, NamedTask):
                         about = int(rng.choice(np.flatnonzero(nearest == answer)))
                         yield self._measure(view, rows, others[about], four, table[about])
         if not complete:
-            yield reject(
-                self, view, view.id, "decided", 0, 1, "no four of which each is clearly nearest to one"
-            )
+            yield reject(self, view, view.id, "decided", 0, 1, "no four of which each is clearly nearest to one")
 
     def look_alike(self, one: Measured, other: Measured) -> bool:
         """Whether two places ask about the same object."""

@@ -21,7 +21,7 @@ from vgbench_gen.tasks._objects import GatedObject, gate_objects
 from vgbench_gen.tasks._pairs import TwoViewEvidence, get_pair_table
 from vgbench_gen.tasks._poses import reveal_pose
 from vgbench_gen.tasks._registration import estimate_second_route
-from vgbench_gen.tasks.base import Problems, Task, reject
+from vgbench_gen.tasks.base import Problems, Task, reject, tasks
 from vgbench_gen.tasks.evidence import ArrayShape, Evidence, FactEvidence, Pose
 from vgbench_gen.tasks.kind import MARK_COLORS, Measured, QuestionKind, check_kind
 from vgbench_gen.tasks.presentation import Margins
@@ -43,7 +43,9 @@ class ViewsEvidence(Evidence):
 
 def check_motion(fact: Fact, gates: Gates) -> Problems:
     """The stored motion is that between the stored poses."""
-    stored = ViewsEvidence.of(fact.truth_candidate).motion
+    task = tasks[fact.task]
+    assert isinstance(task, TwoViews)
+    stored = task.candidate_evidence.of(fact.truth_candidate).motion
     off = np.abs(poses.relative_pose(*FactEvidence.of(fact).list_poses(fact.frame_ids)) - stored).max()
     return [] if off <= 1e-6 else [("motion", f"{fact.key}: {off:.2g} off the motion between the stored poses")]
 
@@ -51,9 +53,9 @@ def check_motion(fact: Fact, gates: Gates) -> Problems:
 class TwoViews(QuestionKind):
     """Pairs of views that overlap, each in both orders, of which chance asks one."""
 
-    symmetric = True
+    symmetric: ClassVar[bool] = True
     input_modality = "multi-images"
-    candidate_evidence = ViewsEvidence
+    candidate_evidence: ClassVar[type[ViewsEvidence]] = ViewsEvidence
     checks = (check_kind, check_motion)
 
     def propose(self, view: SceneView, rng: np.random.Generator) -> Iterator[Measured | Rejected]:
@@ -91,7 +93,8 @@ class TwoViews(QuestionKind):
 
     def reveal(self, fact: Fact, row: RowEvidence) -> Revealed:
         """Both cameras and the motion between them."""
-        motion, half_deg = ViewsEvidence.of(fact.truth_candidate).motion, self.gates.pair.rotation_min_deg / 2
+        motion = self.candidate_evidence.of(fact.truth_candidate).motion
+        half_deg = self.gates.pair.rotation_min_deg / 2
         return super().reveal(fact, row).with_fields(motions=[reveal_pose(motion, half_deg, 15.0)])
 
 

@@ -11,26 +11,17 @@ from pydantic import Strict
 
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.noise import SensorNoise
-from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray, QuestionType
+from vgbench_gen.core.types import BoolArray, Fact, FloatArray
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.tasks._sightings import AREA_MIN, AREA_NONE, LABELLED_MIN, Sightings, find_links, get_sightings
 from vgbench_gen.tasks.base import Problems, tasks
-from vgbench_gen.tasks.evidence import ArrayShape, Evidence
+from vgbench_gen.tasks.evidence import ArrayShape
 from vgbench_gen.tasks.kind import Measured, QuestionKind, check_kind
-from vgbench_gen.tasks.label import LabelTask
+from vgbench_gen.tasks.label import NamedEvidence, NamedTask
 from vgbench_gen.tasks.solving import NoSolver
 
 BUDGETS = (2, 4, 8, 16, 32)  # frames of one question
 _TURN_DEG, _SHIFT_M = 60.0, 3.0  # by which what a frame shows changes wholly
-
-
-class NamedEvidence(Evidence):
-    """What is kept of answers that are called as the scene, or the question, calls them."""
-
-    labels: list[str]
-    """(L,) what the answers are called."""
-    about: str = ""
-    """The label that the question names; "" where the answers do."""
 
 
 class FramesEvidence(NamedEvidence):
@@ -96,37 +87,6 @@ class LabelledScene(QuestionKind):
         return [places[frame.id] for frame in frames]
 
 
-class NamedTask(LabelTask):
-    """One of several answers that its `NamedEvidence` calls by name; each of one `Measured.group` is right equally
-    often."""
-
-    labels = ()
-    options: ClassVar[int] = 4
-    formats: ClassVar[tuple[QuestionType, ...]] = ("multi-choice",)
-    uses_max = 12  # of one set of answers
-
-    def count_options(self, wanted: int) -> int:
-        """As many as every fact has."""
-        return self.options
-
-    def list_words(self, about: Candidate) -> Sequence[str]:
-        """The answers as they are called."""
-        return self.candidate_evidence.of(about).labels  # type: ignore[attr-defined, no-any-return]
-
-    def check_class_data(self) -> None:
-        """What every task has; the labels are those of scenes."""
-        QuestionKind.check_class_data(self)
-
-    def slots(self, fact: Fact) -> dict[str, str]:
-        """Also the label that the question names."""
-        about = self.candidate_evidence.of(fact.truth_candidate).about  # type: ignore[attr-defined]
-        return super().slots(fact) | ({"about": about} if about else {})
-
-    def look_alike(self, one: Measured, other: Measured) -> bool:
-        """Whether two places show the same frames: of one set of answers, others tell something else."""
-        return {frame.id for frame in one.frames} == {frame.id for frame in other.frames}
-
-
 class FramesTask(LabelledScene, NamedTask):
     """Frames in an order of their own, and the labels of the scene that they show beyond doubt or not at all.
 
@@ -137,6 +97,10 @@ class FramesTask(LabelledScene, NamedTask):
     candidate_evidence = FramesEvidence
     checks = (check_kind, check_frames)
     margins: ClassVar[Mapping[str, float]] = {"gap_min": 0.24}
+
+    def look_alike(self, one: Measured, other: Measured) -> bool:
+        """Whether two places show the same frames: of one set of answers, others tell something else."""
+        return {frame.id for frame in one.frames} == {frame.id for frame in other.frames}
 
     def measure(
         self, view: SceneView, rows: Sequence[int], labels: Sequence[str], shares: FloatArray, about: str = ""
