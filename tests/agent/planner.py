@@ -126,10 +126,20 @@ def tell_motion(words: str, result: Mapping[str, Any]) -> bool:
     return all(ways[part] > 0 for part in words.split(" and "))
 
 
+def tell_angle(words: str, result: Mapping[str, Any]) -> bool:
+    """Whether a measured rotation is by as many degrees as the words name, to within 3."""
+    cosine = (np.trace(np.array(result["rotation"])) - 1) / 2
+    return bool(abs(np.degrees(np.arccos(cosine)) - ANGLES_DEG[words.split()[0]]) <= 3.01)
+
+
+ANGLES_DEG = {"ten": 10, "twenty": 20, "thirty": 30, "forty": 40}
+MOTION_WORDS = {"camera_motion_words": tell_motion, "camera_turn_angle": tell_angle}
+
+
 def name_motion(item: Item, result: Mapping[str, Any]) -> FloatArray:
     """(1,) the only label among the options whose words a measured motion has."""
-    task, fact = tasks[item.task], rebuild_fact(item)
-    named = [one.value for one in fact.candidates if tell_motion(task.print_option(one, fact), result)]
+    task, fact, tell = tasks[item.task], rebuild_fact(item), MOTION_WORDS[item.task]
+    named = [one.value for one in fact.candidates if tell(task.print_option(one, fact), result)]
     assert len(named) <= 1
     return np.asarray(named[0] if named else np.array([np.nan]))
 
@@ -177,7 +187,7 @@ def _read_measured(item: Item, result: Mapping[str, Any]) -> FloatArray:
         return np.array([float(np.argmax(rate_orders(np.array(result["depths"]))))])
     if item.task in HEIGHTS:
         return compare_heights(item.task, result["results"])
-    if item.task == "camera_motion_words":
+    if item.task in MOTION_WORDS:
         return name_motion(item, result)
     if item.task == "camera_parameters":
         ((fx, _, cx), (_, fy, cy), _) = result["intrinsic"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.agent.planner import HEIGHTS, compare_heights, name_motion
+from tests.agent.planner import HEIGHTS, MOTION_WORDS, compare_heights, name_motion
 from tests.quality.conftest import Rows
 from vgbench_gen.agent.tool import ToolError, ToolInput, tools
 from vgbench_gen.backends.base import Background
@@ -63,7 +63,7 @@ def estimate(item: Item, evidence: dict[str, Any], images: int) -> list[FloatArr
         ((fx, _, cx), (_, fy, cy), _) = told["intrinsic"]
         known = {"fx": fx, "fy": fy, "cx": cx, "cy": cy, "hfov": told["hfov_deg"], "vfov": told["vfov_deg"]}
         return [np.array([known[item.ask]])]
-    if item.task == "camera_motion_words":
+    if item.task in MOTION_WORDS:
         return [name_motion(item, call("OracleRelativePose", evidence, **pair))]
     if item.task == "relative_pose":
         told = call("OracleRelativePose", evidence, **pair)

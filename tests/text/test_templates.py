@@ -41,6 +41,7 @@ EXPECTED: dict[str, tuple[QuestionType, ...]] = {
     "nearest_object": ("multi-choice",),
     "depth_order": ("multi-choice",),
     "camera_motion_words": ("judgment", "multi-choice"),
+    "camera_turn_angle": ("judgment", "multi-choice"),
 }
 _CAMERA = {"size", "pinhole", "intrinsics"}
 _POSE = _CAMERA | {"camera_axes", "direction", "meters"}
@@ -69,6 +70,7 @@ STATED = {
     "nearest_object": {"box_gaps"},
     "depth_order": {"depth", "median_depth"},
     "camera_motion_words": _CAMERA | {"camera_axes"},
+    "camera_turn_angle": _CAMERA,
 }
 CLAUSES = tomllib.loads((render.find_templates_root() / "clauses.toml").read_text("utf-8"))
 _CORNERS = {"size", "corner_moves", "surroundings"}
@@ -134,6 +136,8 @@ def sample_slots(task: str) -> dict[str, str]:
         everything["claim"] = "612"
     if task == "camera_motion_words":
         everything["label"] = "turned left and moved forward"
+    if task == "camera_turn_angle":
+        everything["label"] = "twenty degrees"
     return everything
 
 
