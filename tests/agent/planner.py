@@ -27,6 +27,7 @@ from vgbench_gen.evaluation.base import Source, benchmarks
 from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.prompting import make_asked
 from vgbench_gen.evaluation.scoring import make_case, score
+from vgbench_gen.geometry import plans
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.depth_order import rate_orders
 from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
@@ -106,12 +107,25 @@ def _name_pairs(item: Item) -> list[list[str]]:
 HEIGHTS = ("size_comparison", "height_comparison")
 
 
-def compare_heights(task: str, results: Sequence[Mapping[str, Any]]) -> FloatArray:
-    """(1,) which object is taller, or ends higher; up is along the edge of the first box that is most upright."""
-    corners = [np.array(one["corners_m"]) for one in results]
-    edges = corners[0][[1, 3, 4]] - corners[0][0]
+def find_up(corners: FloatArray) -> FloatArray:
+    """(3,) the direction of the edge of a box that is most upright, in the camera's frame."""
+    edges = corners[[1, 3, 4]] - corners[0]
     edges /= np.linalg.norm(edges, axis=1, keepdims=True)
-    up = min((*edges, *-edges), key=lambda edge: float(edge[1]))  # y points down
+    return np.asarray(min((*edges, *-edges), key=lambda edge: float(edge[1])))  # y points down
+
+
+def lay_out(results: Sequence[Mapping[str, Any]], like: FloatArray) -> FloatArray:
+    """(things, 8, 2) measured boxes seen from above, their centres as far from each other as those of a drawing."""
+    corners = np.array([one["corners_m"] for one in results])
+    plan = corners @ plans.find_plan_axes(find_up(corners[0])).T
+    wide, wanted = (np.linalg.norm(one.mean(axis=1) - one.mean(axis=(0, 1))) for one in (plan, like))
+    return np.asarray(plan * wanted / wide)
+
+
+def compare_heights(task: str, results: Sequence[Mapping[str, Any]]) -> FloatArray:
+    """(1,) which object is taller, or ends higher."""
+    corners = [np.array(one["corners_m"]) for one in results]
+    up = find_up(corners[0])
     heights = [np.ptp(one @ up) if task == "size_comparison" else (one @ up).max() for one in corners]
     return np.array([float(np.argmax(heights))])
 
@@ -151,7 +165,7 @@ def plan_with_oracle(item: Item) -> list[Call]:
         return [("EstimateRegionDepth", boxes)]
     if item.task in ("relative_depth", "depth_order"):
         return [("EstimateRegionDepth", boxes | {"mode": "median"})]
-    if item.task in ("object_location", "object_distance", *HEIGHTS):
+    if item.task in ("object_location", "object_distance", "orthographic_view", *HEIGHTS):
         return [("EstimateObjectGeometryProperties", boxes)]
     if item.task == "camera_parameters":
         return [("EstimateCameraParameters", {"image": "image-0"})]
@@ -189,6 +203,8 @@ def _read_measured(item: Item, result: Mapping[str, Any]) -> FloatArray:
         return compare_heights(item.task, result["results"])
     if item.task in MOTION_WORDS:
         return name_motion(item, result)
+    if item.task == "orthographic_view":
+        return lay_out(result["results"], np.array(item.answer_value).reshape(item.answer_shape))
     if item.task == "camera_parameters":
         ((fx, _, cx), (_, fy, cy), _) = result["intrinsic"]
         known = {"fx": fx, "fy": fy, "cx": cx, "cy": cy, "hfov": result["hfov_deg"], "vfov": result["vfov_deg"]}

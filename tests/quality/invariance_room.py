@@ -47,7 +47,9 @@ PER_TASK = {
 LABELLED = frozenset(name for name in NAMES if isinstance(tasks[name], LabelledScene))
 PER_TASK |= dict.fromkeys(LABELLED, 8)
 # Kinds of which every answer must be right equally often, for which the other room has no places.
-GRID = frozenset({"camera_motion_words", "camera_turn_angle", "height_comparison", "size_comparison"})
+GRID = frozenset(
+    {"camera_motion_words", "camera_turn_angle", "height_comparison", "orthographic_view", "size_comparison"}
+)
 SCALE = 0.75
 SETTINGS = Recipe(seed=0, strategy="set_first")
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.agent.planner import HEIGHTS, MOTION_WORDS, compare_heights, name_motion
+from tests.agent.planner import HEIGHTS, MOTION_WORDS, compare_heights, lay_out, name_motion
 from tests.quality.conftest import Rows
 from vgbench_gen.agent.tool import ToolError, ToolInput, tools
 from vgbench_gen.backends.base import Background
@@ -58,6 +58,9 @@ def estimate(item: Item, evidence: dict[str, Any], images: int) -> list[FloatArr
     if item.task in HEIGHTS:
         found = call("OracleObjectGeometry", evidence, image="image-0", bboxes=rects(item))["results"]
         return [compare_heights(item.task, found)]
+    if item.task == "orthographic_view":
+        found = call("OracleObjectGeometry", evidence, image="image-0", bboxes=rects(item))["results"]
+        return [lay_out(found, np.array(item.answer_value).reshape(item.answer_shape))]
     if item.task == "camera_parameters":
         told = call("OracleCameraParameters", evidence, image="image-0")
         ((fx, _, cx), (_, fy, cy), _) = told["intrinsic"]

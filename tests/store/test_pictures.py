@@ -441,3 +441,38 @@ def test_a_real_frame(captures: Path, media: MediaStore) -> None:
     for rows, columns in ((slice(237, 244), slice(317, 324)), (slice(84, 147), slice(104, 177))):
         difference = shown[rows, columns].astype(int) - before[rows, columns]
         assert np.abs(difference).mean() < 6
+
+
+PLAN = {
+    "op": "plan", "size": [80, 60], "colors": ["green", "blue"],
+    "polygons": [[[10, 10], [30, 10], [20, 20], [30, 30], [10, 30]], [[50, 20], [70, 20], [60, 50]]],
+}  # fmt: skip
+
+
+def test_a_plan_takes_the_place_of_the_image() -> None:
+    image = textured(200, 100, 1)
+    drawn = apply(Picture(BASE, (PLAN,)), image)
+    assert drawn.shape == (60, 80, 3)
+    assert tuple(drawn[20, 27]) == COLORS["green"]  # the hull is filled, whatever the order of its points
+    assert tuple(drawn[28, 60]) == COLORS["blue"]
+    assert tuple(drawn[50, 40]) == (255, 255, 255)
+    assert np.array_equal(drawn, apply(Picture(BASE, (PLAN,)), np.zeros_like(image)))
+    assert pictures.find_size(Picture(BASE, (PLAN,)), (200, 100)) == (80, 60)
+
+
+@pytest.mark.parametrize(
+    ("ops", "said"),
+    [
+        ((CROP, PLAN), "nothing comes before it"),
+        ((PLAN, POINT), "nothing comes before it"),
+        ((PLAN | {"colors": ["green", "red"]},), "unknown color"),
+        ((PLAN | {"colors": ["green"]},), "lists of one length"),
+        ((PLAN | {"polygons": [[[1, 1], [2, 2]], [[1, 1], [2, 2], [3, 1]]]},), "3 to 64 points"),
+        ((PLAN | {"polygons": [[[1, 1], [2, 2], [80, 1]]] * 2},), "outside of a drawing"),
+        ((PLAN | {"polygons": [[[1, 1], [2, 2], [3.5, 1]]] * 2},), "integer pixels"),
+        ((PLAN | {"size": [0, 60]},), "size 0x60"),
+    ],
+)
+def test_a_plan_that_cannot_be_drawn_is_refused(ops: tuple[dict[str, Any], ...], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Picture(BASE, ops)

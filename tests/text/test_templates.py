@@ -42,6 +42,7 @@ EXPECTED: dict[str, tuple[QuestionType, ...]] = {
     "depth_order": ("multi-choice",),
     "camera_motion_words": ("judgment", "multi-choice"),
     "camera_turn_angle": ("judgment", "multi-choice"),
+    "orthographic_view": ("multi-choice",),
 }
 _CAMERA = {"size", "pinhole", "intrinsics"}
 _POSE = _CAMERA | {"camera_axes", "direction", "meters"}
@@ -71,6 +72,7 @@ STATED = {
     "depth_order": {"depth", "median_depth"},
     "camera_motion_words": _CAMERA | {"camera_axes"},
     "camera_turn_angle": _CAMERA,
+    "orthographic_view": {"numbering"},
 }
 CLAUSES = tomllib.loads((render.find_templates_root() / "clauses.toml").read_text("utf-8"))
 _CORNERS = {"size", "corner_moves", "surroundings"}
@@ -105,6 +107,7 @@ def sample_slots(task: str) -> dict[str, str]:
         "claim": "2.10",
         "tolerance": render.fill_word("tolerance.percent", value="10"),
         "color": render.fill_word("color.orange"),
+        "colors": "orange, blue and yellow",
         "color_a": render.fill_word("color.orange"),
         "color_b": render.fill_word("color.blue"),
         "extreme": render.fill_word("extreme.deepest"),

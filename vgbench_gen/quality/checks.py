@@ -173,6 +173,9 @@ def is_shown(name: str, option: Candidate, item: Item, pictures: Sequence[Pictur
     picture = pictures[n - 1]
     if option.frame_ids:
         return bool(picture.base == RowEvidence.of(item).bases.get(option.frame_ids[0]))
+    drawn = [op["polygons"] for op in picture.ops if op["op"] == "plan"]
+    if drawn:
+        return bool(drawn[0] == option.value.tolist())
     return any(op.get("H") == option.show.get("H") for op in picture.ops if op["op"] == "warp")
 
 

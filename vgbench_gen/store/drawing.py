@@ -28,6 +28,7 @@ _POLYGONS = {"triangle": (3, 0.0), "square": (4, np.pi / 4), "diamond": (4, 0.0)
 SHAPES = ("circle", *_POLYGONS)
 CROSSHAIR = "crosshair"  # a circle with four ticks, for a mark that is no option
 _DARK, _LIGHT = (20, 20, 20), (255, 255, 255)
+_FRAME = (160, 160, 160)
 _REFERENCE_PX = 640.0  # the long side at which the sizes below hold
 
 
@@ -94,6 +95,22 @@ def draw(image: ColorArray, marks: Sequence[Mapping[str, Any]]) -> ColorArray:
     for mark in marks:
         if mark["op"] == "point":
             _reopen(canvas, image, mark, style)
+    return canvas
+
+
+def draw_plan(plan: Mapping[str, Any]) -> ColorArray:
+    """A drawing (H, W, 3) uint8 RGB by an operation `plan` (see `pictures`): filled hulls with dark outlines on white
+    in a thin frame, later ones on earlier ones."""
+    import cv2
+
+    width, height = plan["size"]
+    canvas = np.full((height, width, 3), 255, dtype=np.uint8)
+    line = max(round(max(width, height) / 200), 1)
+    cv2.rectangle(canvas, (0, 0), (width - 1, height - 1), _FRAME, line)
+    for polygon, color in zip(plan["polygons"], plan["colors"], strict=True):
+        hull = cv2.convexHull(np.array(polygon, dtype=np.int32))
+        cv2.fillConvexPoly(canvas, hull, COLORS[color], cv2.LINE_AA)
+        cv2.polylines(canvas, [hull], True, _DARK, line, cv2.LINE_AA)
     return canvas
 
 

@@ -8,6 +8,7 @@ Operations, in the order they are applied (geometry first, then drawing):
 | `warp` | `H` 9 numbers row by row, `rect` and `size` of such a crop | see below |
 | `point` | `uv` [u, v], `color`, `shape` | a marker around a pixel that does not cover it |
 | `region` | `rect` [x1, y1, x2, y2] inclusive, `color` | an outline that does not cover them |
+| `plan` | `size` [W, H], `polygons` of points [u, v], `colors` | their filled hulls on white, instead of the image |
 
 All positions are integer pixels of the image the operation receives; pixel (0, 0) is the centre of the top-left one.
 A warp's `H` maps pixels of the crop to pixels of the target, which has the crop's `size` and shows what lies around it
@@ -51,6 +52,7 @@ _KEYS = {
     "warp": {"op", "H", "rect", "size"},
     "point": {"op", "uv", "color", "shape"},
     "region": {"op", "rect", "color"},
+    "plan": {"op", "size", "polygons", "colors"},
 }
 
 
@@ -71,10 +73,12 @@ class Picture:
             raise ValueError(f"a picture's base is a media name, got {self.base!r}")
         if len(self.ops) > MAX_OPS:
             raise ValueError(f"a picture takes at most {MAX_OPS} operations, got {len(self.ops)}")
+        if len(self.ops) > 1 and any(op.get("op") == "plan" for op in self.ops if isinstance(op, Mapping)):
+            raise ValueError("plan draws on white: nothing comes before it or after it")
         drawn = False
         for op in self.ops:
             _check(op)
-            if op["op"] in {"point", "region"}:
+            if op["op"] in {"point", "region", "plan"}:
                 drawn = True
             elif drawn:
                 raise ValueError(f"{op['op']} after drawing would blur the marks: put geometry first")
@@ -160,6 +164,8 @@ def apply(picture: Picture, image: ColorArray) -> ColorArray:
             image = _crop_resize(op, image)
         elif op["op"] == "warp":
             image = _warp(op, image)
+        elif op["op"] == "plan":
+            image = drawing.draw_plan(op)
         else:
             _require_inside(op, image)
             marks.append(op)
@@ -305,6 +311,9 @@ def _check(op: object) -> None:
     if name in ("point", "region"):
         _check_mark(op)
         return
+    if name == "plan":
+        _check_plan(op)
+        return
     _check_crop(op)
     if name == "warp":
         _check_matrix(op["H"])
@@ -345,6 +354,21 @@ def _check_mark(op: Mapping[str, Any]) -> None:
         x1, y1, x2, y2 = _read_integers(op, "rect", 4)
         if x2 < x1 or y2 < y1:
             raise ValueError(f"region: rect {op['rect']} is not [x1, y1, x2 >= x1, y2 >= y1]")
+
+
+def _check_plan(op: Mapping[str, Any]) -> None:
+    polygons, colors = op["polygons"], op["colors"]
+    if not isinstance(polygons, list | tuple) or not isinstance(colors, list | tuple) or len(polygons) != len(colors):
+        raise ValueError("plan: polygons and colors must be lists of one length")
+    if any(color not in drawing.COLORS for color in colors):
+        raise ValueError(f"plan: unknown color in {str(colors)[:80]}; known: {', '.join(drawing.COLORS)}")
+    for polygon in polygons:
+        if not isinstance(polygon, list | tuple) or not 3 <= len(polygon) <= MAX_OPS:
+            raise ValueError(f"plan: a polygon has 3 to {MAX_OPS} points, got {str(polygon)[:80]}")
+        for point in polygon:
+            u, v = _read_integers({"op": "plan", "point": point}, "point", 2)
+            if not (0 <= u < op["size"][0] and 0 <= v < op["size"][1]):
+                raise ValueError(f"plan: point {[u, v]} is outside of a drawing of {op['size']} px")
 
 
 def _read_integers(op: Mapping[str, Any], key: str, count: int) -> list[int]:

@@ -21,7 +21,7 @@ from vgbench_gen.tasks._sightings import find_links, get_sightings
 from vgbench_gen.tasks.evidence import ArrayShape, Evidence, Pose
 from vgbench_gen.tasks.kind import Measured
 from vgbench_gen.tasks.label import LabelTask
-from vgbench_gen.tasks.places import disturb_box
+from vgbench_gen.tasks.places import disturb_objects
 from vgbench_gen.tasks.presentation import Mark, WorldBox
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.seen import LabelledScene
@@ -130,9 +130,8 @@ class DirectionTask(LabelledScene, LabelTask):
 
     def disturb(self, seen: Any, noise: SensorNoise, rng: np.random.Generator, n: int) -> Any:
         """The corners as (n, 8, 3) under errors of the boxes, and the motion as (n, 3, 4) under those of both poses."""
-        corners = {name: disturb_box(one, noise, rng, n) for name, one in seen.list_objects().items()}
         moved = {} if seen.motion is None else {"motion": perturb_motions(seen.motion, noise, rng, n)}
-        return _replace_corners(seen, corners).model_copy(update=moved)
+        return disturb_objects(seen, noise, rng, n).model_copy(update=moved)
 
     def slots(self, fact: Fact) -> dict[str, str]:
         """Also the labels of the objects."""

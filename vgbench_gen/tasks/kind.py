@@ -7,7 +7,8 @@ evidence: the first route, the recomputation from a row and the noise test all c
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from types import new_class
@@ -170,9 +171,15 @@ class QuestionKind(EvidenceTask):
         """The candidates of a fact; others: of the same frames, in random order."""
         return (truth, *others[: self.pool_size - 1])
 
-    @abc.abstractmethod
     def order(self, found: Sequence[Measured], answers: Sequence[Any], rng: np.random.Generator) -> IntArray:
-        """Places of `found` in the order in which they are to be asked; answers: as `value` gives them."""
+        """Places of `found` in the order in which they are to be asked, answers as `value` gives them: at random, new
+        targets before repeated ones."""
+        uses: Counter[str] = Counter()
+        chance, turn = rng.permutation(len(found)), np.zeros(len(found))
+        for k in chance:
+            turn[k] = uses[found[k].target]
+            uses[found[k].target] += bool(found[k].target)
+        return chance[np.argsort(turn[chance], kind="stable")]
 
     def choose(
         self, view: SceneView, found: Sequence[Measured], answers: Sequence[Any], order: list[int], limit: int
@@ -183,6 +190,52 @@ class QuestionKind(EvidenceTask):
             if len(chosen) < limit and not self.is_taken(view, found[k], [found[n] for n in chosen]):
                 chosen.append(k)
         return chosen
+
+    def choose_evenly(
+        self,
+        view: SceneView,
+        found: Sequence[Measured],
+        labels: Sequence[int],
+        count: int,
+        order: list[int],
+        limit: int,
+        agrees: Callable[[int], bool],
+        partly: bool = False,
+    ) -> list[int]:
+        """In rounds: of each guess and group in turn one place of every label, as long as there is one of each.
+
+        Unless the first round is too long, there are whole rounds only. A place counts where both routes agree, or
+        those that they refuse would tip the balance; the others come last.
+
+        Args:
+            view, found, order, limit: as for `choose`.
+            labels, count: what should be met equally often, for each place from 0 to below `count`.
+            agrees: whether both routes agree at a place.
+            partly: whether a round without one of each counts as well.
+        """
+        chosen: list[int] = []
+        refused: list[int] = []
+        guesses = sorted({(one.group, one.guess) for one in found})
+        while guesses and len(chosen) < limit:
+            if chosen and len(chosen) + count > limit and not partly:
+                break  # part of a round holds the commonest labels
+            for guess in list(guesses):
+                turn: dict[int, int] = {}
+                alike = (k for k in order if (found[k].group, found[k].guess) == guess)
+                for k in (k for k in alike if labels[k] not in turn):
+                    made = [found[n] for n in (*chosen, *turn.values())]
+                    if k in (*chosen, *refused) or self.is_taken(view, found[k], made):
+                        continue
+                    if agrees(k):
+                        turn[labels[k]] = k
+                    else:
+                        refused.append(k)
+                complete = len(turn) == count
+                if complete or partly:
+                    chosen += turn.values()
+                if not complete:
+                    guesses.remove(guess)
+        return [*chosen[:limit], *refused]
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
         """What `propose` gives, in the order of `order`, without what is too much alike."""

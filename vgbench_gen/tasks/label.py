@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from vgbench_gen.core.errors import FrameError, GeometryError, PluginError
 from vgbench_gen.core.noise import SensorNoise
-from vgbench_gen.core.types import Candidate, Fact, FloatArray, IntArray, QuestionType
+from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks.evidence import Evidence
@@ -87,50 +86,19 @@ class LabelTask(QuestionKind):
         label, marks = self.labels[int(truth.value[0])], zip(sorted(truth.show), MARK_COLORS, strict=False)
         return next((name for name, color in marks if label in (name, color)), "")
 
-    def order(self, found: Sequence[Measured], answers: Sequence[Any], rng: np.random.Generator) -> IntArray:
-        """At random, new targets before repeated ones."""
-        uses: Counter[str] = Counter()
-        chance, turn = rng.permutation(len(found)), np.zeros(len(found))
-        for k in chance:
-            turn[k] = uses[found[k].target]
-            uses[found[k].target] += bool(found[k].target)
-        return chance[np.argsort(turn[chance], kind="stable")]
-
     def choose(
         self, view: SceneView, found: Sequence[Measured], answers: Sequence[Any], order: list[int], limit: int
     ) -> list[int]:
-        """In rounds: of each guess in turn one place of every label, as long as there is one of each.
-
-        Unless the first round is too long, there are whole rounds only. A place counts where both routes agree, or
-        those that they refuse would tip the balance; the others come last.
-        """
-        chosen: list[int] = []
-        refused: list[int] = []
+        """Evenly by labels, among places with one guess and one group."""
         labels = [int(np.argmax(answer)) for answer in answers]
-        guesses = sorted({(one.group, one.guess) for one in found})
-        if unknown := {guess for _, guess in guesses} - {"", *self.labels}:
+        if unknown := {one.guess for one in found} - {"", *self.labels}:
             expected = f"one of {', '.join(self.labels)}, or an empty one"
             raise PluginError(f"task {self.name!r}: found the guess {min(unknown)!r}; expected {expected}.")
-        while guesses and len(chosen) < limit:
-            if chosen and len(chosen) + self.count_options(0) > limit and not self.symmetric:
-                break  # part of a round holds the commonest labels
-            for guess in list(guesses):
-                turn: dict[int, int] = {}
-                alike = (k for k in order if (found[k].group, found[k].guess) == guess)
-                for k in (k for k in alike if labels[k] not in turn):
-                    made = [found[n] for n in (*chosen, *turn.values())]
-                    if k in (*chosen, *refused) or self.is_taken(view, found[k], made):
-                        continue
-                    if self._agrees(view, found[k], labels[k]):
-                        turn[labels[k]] = k
-                    else:
-                        refused.append(k)
-                complete = len(turn) == self.count_options(0)
-                if complete or self.symmetric:
-                    chosen += turn.values()
-                if not complete:
-                    guesses.remove(guess)
-        return [*chosen[:limit], *refused]
+
+        def agrees(k: int) -> bool:
+            return self._agrees(view, found[k], labels[k])
+
+        return self.choose_evenly(view, found, labels, self.count_options(0), order, limit, agrees, self.symmetric)
 
     def _agrees(self, view: SceneView, one: Measured, label: int) -> bool:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import Fact, FloatArray, Rejected
-from vgbench_gen.geometry import boxes, poses, projection
+from vgbench_gen.geometry import boxes, plans, poses, projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.tasks._noise import perturb_motions
 from vgbench_gen.tasks._object_evidence import ObjectEvidence, PairEvidence
@@ -30,6 +30,8 @@ from vgbench_gen.tasks.row_evidence import RowEvidence
 
 RECTS_IOU_MAX = 0.3  # of the rectangles of two objects, which must be told apart
 POINTS_MIN = 100  # measured on an object
+
+EvidenceT = TypeVar("EvidenceT", bound=Evidence)
 
 
 class ViewsEvidence(Evidence):
@@ -105,6 +107,24 @@ class UprightPairEvidence(PairEvidence):
     """Unit vector against gravity in the camera's frame."""
 
 
+class GroupEvidence(Evidence):
+    """What is kept of two to five objects and of gravity."""
+
+    a: ObjectEvidence
+    """The objects in the order of their colors."""
+    b: ObjectEvidence
+    c: ObjectEvidence | None = None
+    d: ObjectEvidence | None = None
+    e: ObjectEvidence | None = None
+    up: Annotated[FloatArray, ArrayShape(3)]
+    """Unit vector against gravity in the camera's frame."""
+
+    @property
+    def objects(self) -> list[ObjectEvidence]:
+        """All of them."""
+        return [one for one in (self.a, self.b, self.c, self.d, self.e) if one is not None]
+
+
 def pair_objects(
     task: Task, view: SceneView, rng: np.random.Generator
 ) -> Iterator[tuple[ViewFrame, GatedObject, GatedObject] | Rejected]:
@@ -116,6 +136,25 @@ def pair_objects(
             yield reject(task, view, frame.id, "objects_too_few", len(objects.found), 2, str(counts))
         for a, b in combinations(sorted(objects.found, key=lambda found: found.instance_id), 2):
             yield frame, a, b
+
+
+def list_groups(
+    found: Sequence[GatedObject], up: FloatArray, most: int, crowded_max: float
+) -> list[tuple[GatedObject, ...]]:
+    """Groups of 2 to `most` of these objects of a frame that stand apart in the image and seen from above.
+
+    up: (3,) against gravity in the camera's frame. crowded_max: share of an outline that another one may cover.
+    """
+    axes = plans.find_plan_axes(up)
+    outlines = {one.instance_id: boxes.corners(one.box) @ axes.T for one in found}
+    apart = {
+        (a.instance_id, b.instance_id)
+        for a, b in combinations(found, 2)
+        if boxes.rect_iou(a.projected_px, b.projected_px) <= RECTS_IOU_MAX
+        and plans.measure_overlap(outlines[a.instance_id], outlines[b.instance_id])[1] <= crowded_max
+    }
+    groups = [group for count in range(2, most + 1) for group in combinations(found, count)]
+    return [g for g in groups if apart.issuperset((a.instance_id, b.instance_id) for a, b in combinations(g, 2))]
 
 
 class TwoObjects(QuestionKind):
@@ -162,37 +201,40 @@ class TwoObjects(QuestionKind):
             )
 
     def list_points(self, view: SceneView, measured: Measured) -> list[FloatArray]:
-        """(N, 3) points that the frame measured in the box of `a`, and in that of `b`, in the world of the scan, for a
-        second route.
-
-        Raises:
-            GeometryError: the scene has no such object, or too few points are measured on it.
-        """
-        (frame,), known = measured.frames, {item.instance_id: item.box for item in view.objects}
-        points = projection.back_project_depth(frame.depth_camera, frame.depth_m)[0]
-        points = poses.transform(frame.world_from_camera, points)
-        found = []
-        for name in (measured.evidence.a.instance_id, measured.evidence.b.instance_id):
-            margin_m = view.tolerance.absolute_m
-            inside = points[boxes.contains(known[name], points, margin_m)] if name in known else np.zeros(0)
-            if len(inside) < POINTS_MIN:
-                raise GeometryError(f"{frame.id}: {len(inside)} points are measured on object {name}")
-            found.append(inside)
-        return found
+        """What `list_points` gives of `a` and of `b`, for a second route."""
+        return list_points(view, measured, [measured.evidence.a, measured.evidence.b])
 
     def disturb(self, seen: Any, noise: SensorNoise, rng: np.random.Generator, n: int) -> Any:
-        """The corners of both boxes as (n, 8, 3) under errors of their centres and sides."""
-        return seen.model_copy(
-            update={
-                side: stored.model_copy(update={"corners_m": disturb_box(stored, noise, rng, n)})
-                for side, stored in (("a", seen.a), ("b", seen.b))
-            }
-        )
+        """The corners of both boxes as (n, 8, 3)."""
+        return disturb_objects(seen, noise, rng, n)
 
 
-def disturb_box(stored: ObjectEvidence, noise: SensorNoise, rng: np.random.Generator, n: int) -> FloatArray:
-    """(n, 8, 3) the corners of a box under errors of its centre and sides, meters."""
-    box = boxes.fit_to_corners(stored.corners_m, "camera")
-    local = (stored.corners_m - box.center_m) @ box.rotation
-    sides, moves = rng.normal(0.0, noise.box_m, (2, n, 1, 3))
-    return np.asarray((local * (1 + sides / box.size_m)) @ box.rotation.T + box.center_m + moves)
+def list_points(view: SceneView, measured: Measured, objects: Sequence[ObjectEvidence]) -> list[FloatArray]:
+    """(N, 3) points that the first frame measured in the box of each object, in the world of the scan.
+
+    Raises:
+        GeometryError: the scene has no such object, or too few points are measured on it.
+    """
+    frame, known = measured.frames[0], {item.instance_id: item.box for item in view.objects}
+    points = projection.back_project_depth(frame.depth_camera, frame.depth_m)[0]
+    points = poses.transform(frame.world_from_camera, points)
+    found = []
+    for name in (stored.instance_id for stored in objects):
+        margin_m = view.tolerance.absolute_m
+        inside = points[boxes.contains(known[name], points, margin_m)] if name in known else np.zeros(0)
+        if len(inside) < POINTS_MIN:
+            raise GeometryError(f"{frame.id}: {len(inside)} points are measured on object {name}")
+        found.append(inside)
+    return found
+
+
+def disturb_objects(seen: EvidenceT, noise: SensorNoise, rng: np.random.Generator, n: int) -> EvidenceT:
+    """The evidence with the corners of its objects as (n, 8, 3), under errors of the boxes' centres and sides."""
+    moved = {}
+    for name, stored in ((name, one) for name, one in seen if isinstance(one, ObjectEvidence)):
+        box = boxes.fit_to_corners(stored.corners_m, "camera")
+        local = (stored.corners_m - box.center_m) @ box.rotation
+        sides, moves = rng.normal(0.0, noise.box_m, (2, n, 1, 3))
+        corners = np.asarray((local * (1 + sides / box.size_m)) @ box.rotation.T + box.center_m + moves)
+        moved[name] = stored.model_copy(update={"corners_m": corners})
+    return seen.model_copy(update=moved)

@@ -161,14 +161,14 @@ def is_same_rect(drawn: Sequence[int], read: Sequence[float]) -> bool:
 
 
 def reveal_cameras(row: ShownEvidence, allowed_ratio: float | None = None) -> list[RevealedCamera]:
-    """The cameras of the pictures of a row; a warped picture has none."""
+    """The cameras of the pictures of a row; a warped picture and a drawing have none."""
     found = []
     for place, picture in enumerate(row.shown()):
         camera: Camera | None = read_camera_record(row.cameras[row.frame_of(picture.base)])
         for op in picture.ops:
             if op["op"] == "crop_resize" and camera is not None:
                 camera = resize_camera(crop_camera(camera, *op["rect"]), *op["size"])
-            elif op["op"] == "warp":
+            elif op["op"] in ("warp", "plan"):
                 camera = None
         if camera is not None:
             found.append(RevealedCamera(image=place, camera=camera, allowed_ratio=allowed_ratio))

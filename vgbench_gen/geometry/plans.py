@@ -1,0 +1,119 @@
+"""Things seen from above, as convex outlines in a plan: x runs to the right of a camera and y towards it, so that up in
+a drawing of the plan is away from the camera. Outlines are (..., 2) points in any order, whose hull counts."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import combinations
+
+import numpy as np
+from scipy.spatial import ConvexHull, QhullError
+
+from vgbench_gen.core.errors import GeometryError
+from vgbench_gen.core.types import FloatArray
+
+_DIRECTIONS = np.arange(8) * np.pi / 4 + 0.07  # sides of things along a direction would have no farthest point
+
+
+def find_plan_axes(up: FloatArray) -> FloatArray:
+    """(2, 3) x and y of the plan in the camera's frame, by a unit vector `up` (3,) against gravity in that frame.
+
+    Raises:
+        GeometryError: the camera looks straight up or down, so that nothing is away from it.
+    """
+    away = np.array([0.0, 0.0, 1.0]) - up[2] * up
+    if np.linalg.norm(away) < 1e-3:
+        raise GeometryError("the camera looks along gravity, so its plan has no direction")
+    away /= np.linalg.norm(away)
+    return np.stack([np.cross(away, up), -away])
+
+
+def find_outline(points: FloatArray) -> FloatArray:
+    """(8, 2) of points (N, 2) those that lie farthest in eight directions."""
+    along = points @ np.stack([np.cos(_DIRECTIONS), np.sin(_DIRECTIONS)])
+    return np.asarray(points[np.argmax(along, axis=0)])
+
+
+def measure_overlap(a: FloatArray, b: FloatArray) -> tuple[float, float]:
+    """(intersection over union, intersection over the smaller area) of two outlines.
+
+    Raises:
+        GeometryError: an outline has no area.
+    """
+    kept, other = (_find_hull(np.ascontiguousarray(outline).tobytes()) for outline in (a, b))
+    areas = _measure_area(kept), _measure_area(other)
+    if (kept.max(axis=0) <= other.min(axis=0)).any() or (other.max(axis=0) <= kept.min(axis=0)).any():
+        return 0.0, 0.0
+    for start, end in zip(other, np.roll(other, -1, axis=0), strict=True):
+        kept = _cut(kept, start, end - start)
+        if len(kept) < 3:
+            return 0.0, 0.0
+    shared = _measure_area(kept)
+    return shared / (sum(areas) - shared), shared / min(areas)
+
+
+def compare_plans(a: FloatArray, b: FloatArray) -> float:
+    """How alike two plans of the same things are, outlines (k, 8, 2) each: the mean intersection over union of each
+    thing's outlines, when the plans are laid on each other by all of their centres or by those of one thing, whichever
+    fits best. Wherever a plan is drawn, it is the same plan."""
+    centers_a, centers_b = a.mean(axis=1), b.mean(axis=1)
+    moves = [(centers_a - centers_b).mean(axis=0), *(centers_a - centers_b)]
+    return max(
+        float(np.mean([measure_overlap(one, other + move)[0] for one, other in zip(a, b, strict=True)]))
+        for move in moves
+    )
+
+
+def measure_shift(a: FloatArray, b: FloatArray) -> float:
+    """How far the things of two plans, outlines (k, 8, 2) each, stand from each other, over how far they stand from the
+    middle of the wider plan; root mean squares of their centres."""
+    off_a, off_b = (plan.mean(axis=1) - plan.mean(axis=(0, 1)) for plan in (a, b))
+    return float(np.linalg.norm(off_a - off_b)) / max(*(float(np.linalg.norm(off)) for off in (off_a, off_b)), 1e-9)
+
+
+def measure_width(outline: FloatArray) -> float:
+    """How wide an outline (N, 2) is where it is narrowest."""
+    hull = _find_hull(np.ascontiguousarray(outline).tobytes())
+    sides = np.roll(hull, -1, axis=0) - hull
+    across = sides[:, ::-1] * [-1, 1] / np.linalg.norm(sides, axis=1, keepdims=True)
+    return float(np.ptp(hull @ across.T, axis=0).min())
+
+
+def measure_crowding(plan: FloatArray) -> float:
+    """The largest share of a thing's outline that another one of the plan (k, 8, 2) covers."""
+    return max(measure_overlap(a, b)[1] for a, b in combinations(plan, 2))
+
+
+def exchange_places(plan: FloatArray, i: int, j: int) -> FloatArray:
+    """The plan (k, 8, 2) with the things i and j moved to each other's centres, as they lie."""
+    moved, move = plan.copy(), plan[j].mean(axis=0) - plan[i].mean(axis=0)
+    moved[i] += move
+    moved[j] -= move
+    return moved
+
+
+@lru_cache(maxsize=4096)  # every outline is compared with many
+def _find_hull(outline: bytes) -> FloatArray:
+    points = np.frombuffer(outline).reshape(-1, 2)
+    try:
+        return np.asarray(points[ConvexHull(points).vertices])  # counter-clockwise where y goes up
+    except QhullError as error:
+        raise GeometryError("an outline seen from above has no area") from error
+
+
+def _measure_area(polygon: FloatArray) -> float:
+    x, y = polygon.T
+    return float(abs(x @ np.roll(y, -1) - y @ np.roll(x, -1)) / 2)
+
+
+def _cut(polygon: FloatArray, start: FloatArray, along: FloatArray) -> FloatArray:
+    """What of a convex polygon lies on the left of a line."""
+    side = along[0] * (polygon[:, 1] - start[1]) - along[1] * (polygon[:, 0] - start[0])
+    kept: list[FloatArray] = []
+    for k in range(len(polygon)):
+        p, q, s, t = polygon[k - 1], polygon[k], side[k - 1], side[k]
+        if (s < 0) != (t < 0):
+            kept.append(p + (q - p) * s / (s - t))
+        if t >= 0:
+            kept.append(q)
+    return np.array(kept).reshape(-1, 2)
