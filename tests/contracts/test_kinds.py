@@ -62,7 +62,7 @@ from vgbench_gen.text.render import load_labels, load_phrasings, render
 
 EVERY = [*NAMES, *EXAMPLES]
 # Kinds that give `propose`, `value` and `second` alone.
-KINDS = [*EXAMPLES, *(name for name in NAMES if isinstance(tasks[name], TwoViews | TwoObjects | LabelTask))]
+KINDS = [*EXAMPLES, *(name for name in NAMES if isinstance(tasks[name], TwoViews | TwoObjects | LabelTask | DrawingTask))]
 LABELS = [
     name
     for name in KINDS
