@@ -10,6 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from tests.small_room import small_view
 from tests.tasks.test_camera_motion_words import PAIR
+from vgbench_gen.core.types import Candidate
 from vgbench_gen.geometry import poses
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.camera_turn_angle import CameraTurnAngle
@@ -46,7 +47,7 @@ def test_an_angle_is_said_to_within_three_degrees_whatever_the_axis(angle_deg: f
         R = Rotation.from_rotvec(sign * angle_deg * np.array(axis), degrees=True).as_matrix()
         seen = ViewsEvidence(motion=poses.make_pose(R, [0.3, 0.0, -2.0]), pair=PAIR)
         value, kept = task.settle(task.value(seen))
-        told = task.printed(value) if min(kept.values()) >= 1 else ""
+        told = task.find_words(value, Candidate("", value)) if min(kept.values()) >= 1 else ""
         assert told.removesuffix(" degrees") == said
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.lenient import without_lines
-from tests.quality.invariance_room import GRID, get_view
+from tests.quality.invariance_room import GRID, LABELLED, get_view
 from tests.tasks.two_view_scenes import drawn, room_view, with_pictures
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.gates import Gates
@@ -31,7 +31,7 @@ ELSEWHERE = {"object_distance"}  # its room is another one; the table is the one
 
 @functools.cache
 def drawn_facts(name: str) -> list[Fact]:
-    view = get_view(name) if name in SHORT | GRID else room_view()
+    view = get_view(name) if name in SHORT | GRID | LABELLED else room_view()
     return [with_pictures(fact, view) for fact in drawn(get_task(name), view, limit=12)[0]]
 
 
