@@ -158,6 +158,13 @@ def name_motion(item: Item, result: Mapping[str, Any]) -> FloatArray:
     return np.asarray(named[0] if named else np.array([np.nan]))
 
 
+def find_match(results: Sequence[Mapping[str, Any]]) -> int:
+    """The object of image 2 nearest to that of image 1, by both geometries and the motion between the cameras."""
+    queries, others, motion = results
+    centre_m = np.array(motion["rotation"]) @ queries["results"][0]["center_m"] + np.array(motion["translation_m"])
+    return int(np.argmin([np.linalg.norm(centre_m - one["center_m"]) for one in others["results"]]))
+
+
 def plan_with_oracle(item: Item) -> list[Call]:
     """The calls that measure what is asked."""
     boxes = {"image": "image-0", "bboxes": find_rects(item)}
@@ -167,6 +174,13 @@ def plan_with_oracle(item: Item) -> list[Call]:
         return [("EstimateRegionDepth", boxes | {"mode": "median"})]
     if item.task in ("object_location", "object_distance", "orthographic_view", *HEIGHTS):
         return [("EstimateObjectGeometryProperties", boxes)]
+    if item.task == "box_match":
+        rects = find_rects(item)
+        objects = [{"image": "image-0", "bboxes": rects[:1]}, {"image": "image-1", "bboxes": rects[1:]}]
+        return [
+            *(("EstimateObjectGeometryProperties", one) for one in objects),
+            ("EstimateRelativePose", {"image": ["image-0", "image-1"]}),
+        ]
     if item.task == "camera_parameters":
         return [("EstimateCameraParameters", {"image": "image-0"})]
     if item.task == "point_tracking":
@@ -182,6 +196,8 @@ def choose_with_oracle(item: Item, results: Sequence[Mapping[str, Any]]) -> int 
         depths = results[0]["depths"]
         place = int(np.argmax(depths) if item.ask == "deepest" else np.argmin(depths))
         return [record.show["rect"] for record in row.options].index(find_rects(item)[place])
+    if item.task == "box_match":
+        return [record.show["rect"] for record in row.options].index(find_rects(item)[1 + find_match(results)])
     found = [_read_measured(item, result) for result in results]
     if len(found) > 1:  # options are images; what is asked stands in the question
         return int(np.argmin([task.metric(one, row.truth.value, fact) for one in found]))

@@ -6,6 +6,7 @@ states what it must, and nothing but the images tells the answer.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -37,7 +38,7 @@ from tests.quality.invariance_room import (
 )
 from tests.small_room import other_world, small_view
 from vgbench_gen.core import gates
-from vgbench_gen.core.errors import PluginError, VGBenchError
+from vgbench_gen.core.errors import GeometryError, PluginError, VGBenchError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, Item, QuestionType, Rejected
 from vgbench_gen.geometry import homography
@@ -49,6 +50,7 @@ from vgbench_gen.quality.verify import verify_item
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.picture_cache import PictureCache
 from vgbench_gen.tasks.base import Task, admit, tasks
+from vgbench_gen.tasks.box_match import MatchEvidence, check_match, compare_rects
 from vgbench_gen.tasks.depth_order import ORDERS, DepthOrder, weigh
 from vgbench_gen.tasks.drawings import DrawingTask
 from vgbench_gen.tasks.kind import MARK_COLORS, QuestionKind
@@ -335,9 +337,7 @@ def test_every_label_is_right_equally_often_whatever_a_reader_guesses(name: str)
     assert all(max(n.values()) - min(n.values()) <= (6 if task.symmetric else 0) for n in right.values())
 
 
-@pytest.mark.parametrize(
-    "name", ["wider_object", *(name for name in sorted(GRID) if isinstance(tasks[name], TwoObjects))]
-)
+@pytest.mark.parametrize("name", ["wider_object", *(one for one in sorted(GRID) if isinstance(tasks[one], TwoObjects))])
 def test_cues_of_labels_are_how_their_rectangles_differ(name: str, room: Room) -> None:
     for fact in room.facts[name]:
         orange, blue = fact.candidates
@@ -389,6 +389,46 @@ def test_sets_are_weighed_so_that_every_order_by_a_look_is_as_heavy() -> None:
     for look in range(4):
         total = np.mean([np.bincount(frames[n][:, look], found[n], 6) for n in found], axis=0)
         np.testing.assert_allclose(total, 1 / 6, atol=0.01)
+
+
+# --- boxes that are matched ----------------------------------------------------------------------------------------
+
+
+def test_a_matched_box_is_that_of_the_instance_and_others_are_apart(room: Room) -> None:
+    task = tasks["box_match"]
+    for fact in room.facts["box_match"]:
+        stored = [MatchEvidence.of(one) for one in fact.candidates]
+        same = [one.seen.instance_id == one.query.instance_id for one in stored]
+        assert same == [k == fact.truth for k in range(len(stored))]
+        assert min(min(one.seen.visible, one.query.visible) for one in stored) >= 0.3
+        assert fact.truth_candidate.value[0] == pytest.approx(1.0, abs=1e-9)
+        for one in options_of(fact).options:
+            assert task.valid(one, fact)
+            gap = fact.truth_candidate.value[0] - one.value[0]
+            assert one is fact.truth_candidate or gap >= 0.4 - 1e-9
+        rects = np.array([one.show["rect"] for one in options_of(fact).options])
+        for a, b in itertools.combinations(rects, 2):
+            common = np.maximum(np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2]), 0).prod()
+            assert common <= 0.5 * min((a[2:] - a[:2]).prod(), (b[2:] - b[:2]).prod())
+
+
+def test_a_rectangle_around_another_object_fails_the_second_route_and_the_check(room: Room) -> None:
+    task, view = tasks["box_match"], get_view("box_match")
+    for fact in room.facts["box_match"]:
+        assert task.agreement(task.recheck(fact, view), fact) <= 1
+        swapped = replace(fact, truth=(fact.truth + 1) % len(fact.candidates))
+        with pytest.raises(GeometryError, match="in another"):
+            task.recheck(swapped, view)
+        assert {name for name, _ in check_match(swapped, Gates())} == {"instance"}
+        assert not check_match(fact, Gates())
+
+
+def test_rectangles_are_compared_by_what_a_reader_sees_of_both() -> None:
+    query = np.array([0.1, 0.2, 0.3, 0.4])
+    found = compare_rects(query, np.array([query, query + [0.3, 0.4, 0.3, 0.4], [0.1, 0.2, 0.5, 0.3]]))
+    np.testing.assert_allclose(found[0], 0, atol=1e-12)
+    np.testing.assert_allclose(found[1], [0.3, 0.4, 0.5, 0, 0, 0], atol=1e-12)
+    np.testing.assert_allclose(found[2], [0.1, -0.05, np.hypot(0.1, 0.05), 0, np.log(4), 0], atol=1e-12)
 
 
 def derive_kind(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, **data: Any) -> Task:

@@ -48,7 +48,14 @@ LABELLED = frozenset(name for name in NAMES if isinstance(tasks[name], LabelledS
 PER_TASK |= dict.fromkeys(LABELLED, 8)
 # Kinds of which every answer must be right equally often, for which the other room has no places.
 GRID = frozenset(
-    {"camera_motion_words", "camera_turn_angle", "height_comparison", "orthographic_view", "size_comparison"}
+    {
+        "box_match",
+        "camera_motion_words",
+        "camera_turn_angle",
+        "height_comparison",
+        "orthographic_view",
+        "size_comparison",
+    }
 )
 SCALE = 0.75
 SETTINGS = Recipe(seed=0, strategy="set_first")

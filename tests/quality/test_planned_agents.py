@@ -19,7 +19,7 @@ from vgbench_gen.agent.toolbox import Toolbox
 from vgbench_gen.backends.scripted import Scripted
 from vgbench_gen.backends.spec import BackendOptions, Needs, Provider, providers
 from vgbench_gen.cli.main import main
-from vgbench_gen.core.types import LETTERS, Item
+from vgbench_gen.core.types import ALPHABET, Item
 from vgbench_gen.evaluation.agent_tables import make_agent_tables
 from vgbench_gen.evaluation.base import Source, benchmarks
 from vgbench_gen.evaluation.board import ORACLE
@@ -105,9 +105,9 @@ def test_a_good_plan_with_oracle_tools_answers_every_task(kind: str, mode: str, 
 def _ignore(planner: Planner, text: str) -> str:
     """Does all the right calls and gives another letter than they say."""
     said = Planner.say(planner, text)
-    for k, letter in enumerate(LETTERS[:4]):
+    for k, letter in enumerate(ALPHABET[:6]):
         if f"<answer>{letter}</answer>" in said:
-            return said.replace(f"<answer>{letter}</answer>", f"<answer>{LETTERS[(k + 1) % 4]}</answer>")
+            return said.replace(f"<answer>{letter}</answer>", f"<answer>{ALPHABET[(k + 1) % 4]}</answer>")
     return said
 
 

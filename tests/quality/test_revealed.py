@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.agent.planner import HEIGHTS, MOTION_WORDS, compare_heights, lay_out, name_motion
+from tests.agent.planner import HEIGHTS, MOTION_WORDS, compare_heights, find_match, lay_out, name_motion
 from tests.quality.conftest import Rows
 from tests.quality.invariance_room import LABELLED
 from vgbench_gen.agent.tool import ToolError, ToolInput, tools
@@ -62,6 +62,11 @@ def estimate(item: Item, evidence: dict[str, Any], images: int) -> list[FloatArr
     if item.task == "orthographic_view":
         found = call("OracleObjectGeometry", evidence, image="image-0", bboxes=rects(item))["results"]
         return [lay_out(found, np.array(item.answer_value).reshape(item.answer_shape))]
+    if item.task == "box_match":
+        drawn = rects(item)
+        tool = "OracleObjectGeometry"
+        objects = [call(tool, evidence, image=f"image-{k}", bboxes=b) for k, b in enumerate((drawn[:1], drawn[1:]))]
+        return [np.array([find_match([*objects, call("OracleRelativePose", evidence, **pair)])])]
     if item.task == "camera_parameters":
         told = call("OracleCameraParameters", evidence, image="image-0")
         ((fx, _, cx), (_, fy, cy), _) = told["intrinsic"]
@@ -93,6 +98,9 @@ def estimate(item: Item, evidence: dict[str, Any], images: int) -> list[FloatArr
 def choose(item: Item, found: list[FloatArray]) -> str:
     """The letter whose option fits best; where options are images, the one whose measured motion or matrix is asked."""
     task, fact, row = tasks[item.task], rebuild_fact(item), RowEvidence.of(item)
+    if item.task == "box_match":
+        rect = rects(item)[1 + int(found[0][0])]
+        return ALPHABET[[record.show["rect"] for record in row.options].index(rect)]
     if item.task == "relative_depth":
         return ALPHABET[int(found[0][0])]
     if len(found) > 1:

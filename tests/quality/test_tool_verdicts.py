@@ -75,6 +75,7 @@ def use_tool(item: Item) -> tuple[dict[str, Any], Spoil]:
         "size_comparison": ("OracleObjectGeometry", boxes, deepen),
         "height_comparison": ("OracleObjectGeometry", boxes, deepen),
         "orthographic_view": ("OracleObjectGeometry", boxes, deepen),
+        "box_match": ("OracleRelativePose", PAIR, turn),
         "camera_parameters": ("OracleCameraParameters", image, scale("intrinsic")),
         "relative_pose": ("OracleRelativePose", PAIR, turn),
         "view_after_motion": ("OracleRelativePose", PAIR, turn),

@@ -91,11 +91,11 @@ def check_box(fact: Fact, gates: Gates) -> Problems:
     return compare_with_rect(truth.key, BoxEvidence.of(truth).corners_m, truth.show["rect"], get_camera(fact))
 
 
-def reveal_object(stored: ObjectEvidence, rect: Sequence[int], allowed_ratio: float) -> RevealedObject:
-    """An object of the only image, with the rectangle [x1, y1, x2, y2] by which it is shown."""
+def reveal_object(stored: ObjectEvidence, rect: Sequence[int], allowed_ratio: float, image: int = 0) -> RevealedObject:
+    """An object of an image, with the rectangle [x1, y1, x2, y2] by which it is shown."""
     x1, y1, x2, y2 = rect
     return RevealedObject(
-        image=0,
+        image=image,
         name=stored.label.replace("_", " "),
         rect_px=(x1, y1, x2, y2),
         corners_m=stored.corners_m,

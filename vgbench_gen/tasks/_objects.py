@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from vgbench_gen.core.gates import Gates
+from vgbench_gen.core.gates import Gates, ObjectGates
 from vgbench_gen.core.types import BoolArray, FloatArray, IntArray, OrientedBox
 from vgbench_gen.geometry import boxes, cameras, projection
 from vgbench_gen.geometry.cameras import Rect
@@ -170,8 +170,17 @@ def gate_objects(frame: ViewFrame, view: SceneView) -> FrameObjects:
     """The frame's objects that may be asked about; measured once per frame, for all tasks."""
     known = _FOUND.get(frame)
     if known is None:
-        known = _FOUND[frame] = _measure(frame, view)
+        known = _FOUND[frame] = _measure(frame, view, view.gates.object)
     return known
+
+
+def list_seen_objects(
+    frame: ViewFrame, view: SceneView, *, visible_min: float, inside_min: float, share_min: float
+) -> tuple[GatedObject, ...]:
+    """The frame's objects that can be told from others in their rectangles, whether or not they are seen whole."""
+    limits = {"visible_min": visible_min, "inside_min": inside_min, "share_min": share_min}
+    loose = view.gates.object.model_copy(update=limits | {"rendered_to_projected_iou_min": share_min})
+    return _measure(frame, view, loose, whole_only=False).found
 
 
 def sort_depth_pixels(
@@ -239,7 +248,7 @@ def make_delivered_rect(rect_px: Rect, frame: ViewFrame) -> Rect:
     return (x1 + 0.5) * sx - 0.5, (y1 + 0.5) * sy - 0.5, (x2 + 0.5) * sx - 0.5, (y2 + 0.5) * sy - 0.5
 
 
-def _measure(frame: ViewFrame, view: SceneView) -> FrameObjects:
+def _measure(frame: ViewFrame, view: SceneView, gates: ObjectGates, whole_only: bool = True) -> FrameObjects:
     if not view.objects:
         return FrameObjects((), ())
     if view not in _CORNERS:
@@ -272,14 +281,14 @@ def _measure(frame: ViewFrame, view: SceneView) -> FrameObjects:
         seen_px = listed[item.instance_id].rendered_px if listed else None
         box = boxes.transform_box(item.box, frame.camera_from_world, "camera")
         margins = Margins()
-        problem = _find_problem(frame, view, i, box, rects[i], clipped[i], seen_px, margins)
-        if problem is None and item.points_m is not None:
+        problem = _find_problem(frame, view, i, box, rects[i], clipped[i], seen_px, margins, gates)
+        if problem is None and item.points_m is not None and whole_only:
             problem = find_extent_problem(frame, box, clipped[i], item.box_source, view.gates.object, margins)
         if problem is None:
             problem = _find_ambiguity(frame, view, i, clipped, margins)
         rect = round_drawn_rect(rects[i], *frame.camera.size)
         if problem is None and rect is not None:
-            visible = margins.ratios["visible"] * view.gates.object.visible_min
+            visible = margins.ratios["visible"] * gates.visible_min
             found.append(
                 GatedObject(item.instance_id, item.label, box, item.box, rect, rects[i], visible, dict(margins.ratios))
             )
@@ -297,10 +306,10 @@ def _find_problem(
     clipped: Rect,
     seen_px: Rect | None,
     margins: Margins,
+    gates: ObjectGates,
 ) -> tuple[str, float, float] | None:
     """(reason, value, limit) of the first gate that fails, cheap ones first."""
     all_gates: Gates = view.gates
-    gates = all_gates.object
     depth, far = float(box.center_m[2]), min(gates.depth_max_m, view.far_m)
     side = float(np.sort(box.size_m)[1])
     inside = boxes.rect_area(clipped) / max(boxes.rect_area(rect), 1e-9)

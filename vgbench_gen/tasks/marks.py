@@ -267,7 +267,7 @@ class MarksTask(EvidenceTask):
         """(n, 7) where each place lies in the image and how large it is: the middle from the image's middle, its
         distance from there, area and shape, and how far it is from the top-left corner. Lengths over the sides or the
         diagonal of the image."""
-        camera = fact.cameras[fact.frame_ids[0]]
+        camera = fact.cameras[fact.frame_ids[-1]]
         size = np.array([camera["width"], camera["height"]], dtype=np.float64)
         rects = np.array([option.show["rect"] for option in options], dtype=np.float64).reshape(-1, 2, 2)
         middle_px, sides_px = rects.mean(axis=1) - (size - 1) / 2, rects[:, 1] - rects[:, 0] + 1

@@ -230,11 +230,18 @@ def list_points(view: SceneView, measured: Measured, objects: Sequence[ObjectEvi
 
 def disturb_objects(seen: EvidenceT, noise: SensorNoise, rng: np.random.Generator, n: int) -> EvidenceT:
     """The evidence with the corners of its objects as (n, 8, 3), under errors of the boxes' centres and sides."""
-    moved = {}
-    for name, stored in ((name, one) for name, one in seen if isinstance(one, ObjectEvidence)):
-        box = boxes.fit_to_corners(stored.corners_m, "camera")
-        local = (stored.corners_m - box.center_m) @ box.rotation
-        sides, moves = rng.normal(0.0, noise.box_m, (2, n, 1, 3))
-        corners = np.asarray((local * (1 + sides / box.size_m)) @ box.rotation.T + box.center_m + moves)
-        moved[name] = stored.model_copy(update={"corners_m": corners})
-    return seen.model_copy(update=moved)
+    objects = {name: one for name, one in seen if isinstance(one, ObjectEvidence)}
+    return seen.model_copy(
+        update={
+            name: stored.model_copy(update={"corners_m": disturb_box(stored, noise, rng, n)})
+            for name, stored in objects.items()
+        }
+    )
+
+
+def disturb_box(stored: ObjectEvidence, noise: SensorNoise, rng: np.random.Generator, n: int) -> FloatArray:
+    """(n, 8, 3) corners of a box under errors of its centre and sides, meters."""
+    box = boxes.fit_to_corners(stored.corners_m, "camera")
+    local = (stored.corners_m - box.center_m) @ box.rotation
+    sides, moves = rng.normal(0.0, noise.box_m, (2, n, 1, 3))
+    return np.asarray((local * (1 + sides / box.size_m)) @ box.rotation.T + box.center_m + moves)
