@@ -31,6 +31,7 @@ from vgbench_gen.geometry import plans
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.depth_order import rate_orders
 from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
+from vgbench_gen.tasks.seen import LabelledScene
 
 _PLANNERS = ("Plan which tools to call", "Generate a JSON-formatted tool-calling plan")  # of both modes
 Call = tuple[str, dict[str, Any]]
@@ -104,6 +105,8 @@ def _name_pairs(item: Item) -> list[list[str]]:
     return [["image-0", f"image-{k}"] for k in range(1, len(item.images))]
 
 
+# Kinds of which no tool measures anything: drawings alone, and objects that are called by their labels.
+WITHOUT_TOOL = {"rotated_arrangement", *(name for name in tasks if isinstance(tasks[name], LabelledScene))}
 HEIGHTS = ("size_comparison", "height_comparison")
 
 
@@ -168,6 +171,8 @@ def find_match(results: Sequence[Mapping[str, Any]]) -> int:
 def plan_with_oracle(item: Item) -> list[Call]:
     """The calls that measure what is asked."""
     boxes = {"image": "image-0", "bboxes": find_rects(item)}
+    if item.task in WITHOUT_TOOL:
+        return []
     if item.task == "metric_depth":
         return [("EstimateRegionDepth", boxes)]
     if item.task in ("relative_depth", "depth_order"):

@@ -54,6 +54,7 @@ GRID = frozenset(
         "camera_turn_angle",
         "height_comparison",
         "orthographic_view",
+        "rotated_arrangement",
         "size_comparison",
     }
 )

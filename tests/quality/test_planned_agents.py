@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.agent.planner import Planner, ask_of
+from tests.agent.planner import WITHOUT_TOOL, Planner, ask_of
 from tests.quality.conftest import Rows
-from tests.quality.invariance_room import LABELLED
 from vgbench_gen.agent.tool import Tool, ToolInput, ToolOutput, tools
 from vgbench_gen.agent.toolbox import Toolbox
 from vgbench_gen.backends.scripted import Scripted
@@ -36,9 +35,9 @@ Say = Callable[[Planner, str], str]
 
 @pytest.fixture(scope="module")
 def items(all_rows: Rows) -> list[Item]:
-    """Multi-choice questions of every task but those about labels, which no tool of ours knows; no two in the same
+    """Multi-choice questions of every task but those that no tool of ours answers; no two in the same
     words."""
-    asked = [item for item in all_rows.items if item.question_type == "multi-choice" and item.task not in LABELLED]
+    asked = [item for item in all_rows.items if item.question_type == "multi-choice" and item.task not in WITHOUT_TOOL]
     found = {ask_of(item): item for item in asked}
     assert len(found) >= 50
     return list(found.values())
@@ -97,7 +96,7 @@ def test_a_good_plan_with_oracle_tools_answers_every_task(kind: str, mode: str, 
     by_task: dict[str, list[bool]] = {}
     for row in source.rows():
         by_task.setdefault(row.task, []).append(right[row.id])
-    assert set(by_task) == set(tasks.names()) - LABELLED
+    assert set(by_task) == set(tasks.names()) - WITHOUT_TOOL
     for task, found in by_task.items():
         assert sum(found) >= 0.95 * len(found), (task, found)
 

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.agent.planner import HEIGHTS, MOTION_WORDS, compare_heights, find_match, lay_out, name_motion
+from tests.agent.planner import HEIGHTS, MOTION_WORDS, WITHOUT_TOOL, compare_heights, find_match, lay_out, name_motion
 from tests.quality.conftest import Rows
-from tests.quality.invariance_room import LABELLED
 from vgbench_gen.agent.tool import ToolError, ToolInput, tools
 from vgbench_gen.backends.base import Background
 from vgbench_gen.core.rng import format_canonical_json
@@ -110,7 +109,7 @@ def choose(item: Item, found: list[FloatArray]) -> str:
 
 def test_oracle_tools_suffice_for_every_task(all_rows: Rows) -> None:
     asked: Counter[str] = Counter()
-    for item in (item for item in all_rows.items if item.task not in LABELLED):  # no tool of ours knows labels
+    for item in (item for item in all_rows.items if item.task not in WITHOUT_TOOL):
         evidence = reveal_shown(ask(item))
         found = estimate(item, evidence, len(item.images))
         if item.question_type == "multi-choice":
@@ -118,7 +117,7 @@ def test_oracle_tools_suffice_for_every_task(all_rows: Rows) -> None:
             assert choose(item, found) == item.answer, (item.task, item.id)
         elif item.question_type == "open-ended":
             assert found[0] == pytest.approx(np.array(item.answer_value), rel=0.02, abs=0.006)
-    assert set(asked) == set(tasks.names()) - LABELLED
+    assert set(asked) == set(tasks.names()) - WITHOUT_TOOL
 
 
 def test_both_halves_of_a_pair_of_claims_reveal_the_same(all_rows: Rows) -> None:

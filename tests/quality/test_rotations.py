@@ -46,7 +46,7 @@ def test_every_order_shows_the_same_images_and_words(all_rows: Rows) -> None:
                 assert asked.item.options == item.options[rotation:] + item.options[:rotation]
             # A reply that says the option's text is read in every order.
             assert score(make_case(asked.item), f"It is {asked.item.options[right]}.").score == 1.0
-    by_images = {"homography_to_image", "orthographic_view", "view_after_motion"}
+    by_images = {"homography_to_image", "orthographic_view", "rotated_arrangement", "view_after_motion"}
     assert {task for task, count in shown_by_options.items() if count} == by_images
 
 

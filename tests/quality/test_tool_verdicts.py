@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.agent.planner import WITHOUT_TOOL
 from tests.evaluation.score_rows import row
 from tests.quality.conftest import Rows
-from tests.quality.invariance_room import LABELLED
 from tests.quality.test_revealed import ask, call, rects
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.background import reveal_shown
@@ -95,7 +95,7 @@ def make_trace(item: Item, *steps: dict[str, Any], **failures: int) -> dict[str,
     return {"images": images, "steps": list(steps), "failures": failures}
 
 
-@pytest.mark.parametrize("task", sorted(set(tasks.names()) - LABELLED))  # no tool of ours knows labels
+@pytest.mark.parametrize("task", [name for name in tasks.names() if name not in WITHOUT_TOOL])
 def test_results_are_right_within_half_the_margin_and_wrong_beyond_it(all_rows: Rows, task: str) -> None:
     items = [item for item in all_rows.items if item.task == task][:6]
     assert items

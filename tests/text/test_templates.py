@@ -44,6 +44,7 @@ EXPECTED: dict[str, tuple[QuestionType, ...]] = {
     "camera_turn_angle": ("judgment", "multi-choice"),
     "orthographic_view": ("multi-choice",),
     "box_match": ("multi-choice",),
+    "rotated_arrangement": ("multi-choice",),
 }
 _CAMERA = {"size", "pinhole", "intrinsics"}
 _POSE = _CAMERA | {"camera_axes", "direction", "meters"}
@@ -75,6 +76,7 @@ STATED = {
     "camera_turn_angle": _CAMERA,
     "orthographic_view": {"numbering"},
     "box_match": set(),
+    "rotated_arrangement": {"numbering"},
 }
 CLAUSES = tomllib.loads((render.find_templates_root() / "clauses.toml").read_text("utf-8"))
 _CORNERS = {"size", "corner_moves", "surroundings"}

@@ -3,6 +3,7 @@ a drawing of the plan is away from the camera. Outlines are (..., 2) points in a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import combinations
 
@@ -82,6 +83,18 @@ def measure_width(outline: FloatArray) -> float:
 def measure_crowding(plan: FloatArray) -> float:
     """The largest share of a thing's outline that another one of the plan (k, 8, 2) covers."""
     return max(measure_overlap(a, b)[1] for a, b in combinations(plan, 2))
+
+
+def find_group(outlines: Sequence[FloatArray], start: int, most: int, crowded_max: float) -> list[int]:
+    """Places of at most `most` outlines, the one at `start` and those nearest to it, of which none covers more of
+    another one than this share."""
+    centers = np.stack([outline.mean(axis=0) for outline in outlines])
+    group: list[int] = []
+    for k in np.argsort(np.linalg.norm(centers - centers[start], axis=1), kind="stable").tolist():
+        free = all(measure_overlap(outlines[k], outlines[n])[1] <= crowded_max for n in group)
+        if len(group) < most and free:
+            group.append(k)
+    return group
 
 
 def exchange_places(plan: FloatArray, i: int, j: int) -> FloatArray:

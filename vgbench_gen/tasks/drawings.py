@@ -12,11 +12,12 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import ClassVar
 
+import cv2
 import numpy as np
 
 from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.noise import SensorNoise
-from vgbench_gen.core.types import Candidate, Fact, FloatArray, IntArray, QuestionType
+from vgbench_gen.core.types import Candidate, ColorArray, Fact, FloatArray, IntArray, QuestionType
 from vgbench_gen.distractors.base import OptionSet, leave_out
 from vgbench_gen.geometry import plans
 from vgbench_gen.scenes.view import SceneView
@@ -33,21 +34,27 @@ BORDER_PX = 16  # of a drawing, that stays free
 CROWDED_MAX = 0.05  # of an outline may lie below another one
 NARROWEST_PX = 10.0  # outline that can be told from its neighbours
 MIRROR = np.diag([-1.0, 1.0])
-QUARTER = np.array([[0.0, -1.0], [1.0, 0.0]])  # clockwise on the screen, where y goes down
 
 
 class DrawingTask(QuestionKind):
-    """See the module. A kind gives `list_changes`, and in `margins` by how much drawings must differ (`gap_min`, of 1,
-    `shift_min`, of their radius) and how much of each outline both routes must share (`shared_min`)."""
+    """See the module. A kind gives `find_class` and `list_changes`, and in `margins` by how much drawings must differ
+    (`gap_min`, of 1, and `shift_min`, of their radius) and how much of each outline both routes must share
+    (`shared_min`)."""
 
     formats: ClassVar[tuple[QuestionType, ...]] = ("multi-choice",)
     input_modality = "multi-images"
     unit = "px"
     options_max = 4
+    classes: ClassVar[int]
+    """How many classes of places are asked about equally often."""
 
     @abc.abstractmethod
-    def list_changes(self, plan: FloatArray, rng: np.random.Generator) -> Iterator[tuple[FloatArray, ...]]:
+    def list_changes(self, fact: Fact, rng: np.random.Generator) -> Iterator[tuple[FloatArray, ...]]:
         """Sets of three wrong plans (things, 8, 2), pixels from the middle of a drawing, best first."""
+
+    @abc.abstractmethod
+    def find_class(self, one: Measured, answer: FloatArray) -> int:
+        """Of which of the `classes` a place is."""
 
     def settle(self, answer: FloatArray) -> tuple[FloatArray, dict[str, float]]:
         """Whole pixels; by how much the drawing differs from its mirror image, is not crowded, and is wide enough."""
@@ -70,7 +77,7 @@ class DrawingTask(QuestionKind):
     def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int] | None:
         """The right drawing and three that differ from it and from each other, in which nothing lies on another."""
         middle = SIDE_PX / 2
-        for wrong in self.list_changes(fact.truth_candidate.value - middle, rng):
+        for wrong in self.list_changes(fact, rng):
             keys = ("wrong:first", "wrong:second", "wrong:both")
             made = [Candidate(key, self.rounded(plan + middle)) for key, plan in zip(keys, wrong, strict=True)]
             members = [fact.truth_candidate, *made]
@@ -86,12 +93,19 @@ class DrawingTask(QuestionKind):
         shared = min(plans.measure_overlap(one, other)[0] for one, other in zip(a, b, strict=True))
         return (1 - shared) / (1 - float(self.limits.shared_min))
 
-    def confirms(self, view: SceneView, found: Sequence[Measured], answers: Sequence[FloatArray], k: int) -> bool:
-        """Whether both routes agree at one of these places."""
-        try:
-            return self.compare_routes(self.settle(answers[k])[0], self.second(view, found[k])) <= 1
-        except GeometryError:
-            return False
+    def choose(
+        self, view: SceneView, found: Sequence[Measured], answers: Sequence[FloatArray], order: list[int], limit: int
+    ) -> list[int]:
+        """Places of every class equally often."""
+
+        def agrees(k: int) -> bool:
+            try:
+                return self.compare_routes(self.settle(answers[k])[0], self.second(view, found[k])) <= 1
+            except GeometryError:
+                return False
+
+        classes = [self.find_class(one, answer) for one, answer in zip(found, answers, strict=True)]
+        return self.choose_evenly(view, found, classes, self.classes, order, limit, agrees)
 
     def order(self, found: Sequence[Measured], answers: Sequence[FloatArray], rng: np.random.Generator) -> IntArray:
         """As for all kinds, but more things before fewer."""
@@ -173,9 +187,30 @@ def make_drawing(base: str, plan: FloatArray) -> Picture:
     )
 
 
+def read_drawing(image: ColorArray, count: int) -> FloatArray:
+    """(count, 8, 2) outlines of the colors in the pixels (H, W, 3) of a drawing.
+
+    Raises:
+        GeometryError: a color is not there.
+    """
+    found = []
+    for color in MARK_COLORS[:count]:
+        filled = (image == COLORS[color]).all(axis=2).astype(np.uint8)
+        rows, columns = np.nonzero(cv2.dilate(filled, np.ones((5, 5), dtype=np.uint8)))  # with the dark outline
+        if not len(rows):
+            raise GeometryError(f"the drawing has nothing in {color}")
+        found.append(plans.find_outline(np.stack([columns, rows], axis=-1).astype(np.float64)))
+    return np.stack(found)
+
+
 def find_scale(plan: FloatArray) -> float:
     """Pixels to one unit of a plan (things, 8, 2) around its centres' mean, by which it fits into a drawing also when
     it is turned and when things stand in each other's places."""
     centers = plan.mean(axis=1)
     own = np.abs(plan - centers[:, None]).max()
     return float((SIDE_PX / 2 - BORDER_PX) / (np.abs(centers - centers.mean(axis=0)).max() + own))
+
+
+def turn_clockwise(quarters: int) -> FloatArray:
+    """(2, 2) by which rows of points are multiplied to turn them on the screen, where y goes down."""
+    return np.linalg.matrix_power(np.array([[0.0, 1.0], [-1.0, 0.0]]), quarters % 4)

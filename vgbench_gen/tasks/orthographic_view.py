@@ -7,7 +7,6 @@ photographs wide objects stand far off; arrangements in which they stand near ar
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from itertools import combinations
 from typing import Any, ClassVar
 
@@ -15,7 +14,7 @@ import numpy as np
 
 from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.noise import SensorNoise
-from vgbench_gen.core.types import FloatArray, Rejected
+from vgbench_gen.core.types import Fact, FloatArray, Rejected
 from vgbench_gen.geometry import plans
 from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes.view import SceneView, ViewFrame
@@ -52,7 +51,7 @@ class OrthographicView(DrawingTask):
     category, subcategory = "Object Localization", "Plan"
     asked = "which drawing shows the framed objects from above"
     convention: ClassVar = {"plan": "right of the camera is right, away from it is up", "regions": "xyxy_inclusive"}
-    needs_objects = True
+    needs_objects, classes = True, 2
     candidate_evidence = ArrangementEvidence
     margins: ClassVar = {"gap_min": 0.4, "shift_min": 0.6, "shared_min": 0.7, "level_min": 0.5}
     solvers = NoSolver("Classical vision has no boxes from one image without learning.")
@@ -85,13 +84,9 @@ class OrthographicView(DrawingTask):
             f"objects:{target}",
         )
 
-    def choose(
-        self, view: SceneView, found: Sequence[Measured], answers: Sequence[Any], order: list[int], limit: int
-    ) -> list[int]:
-        """As many in which the wider objects stand farther off as in which they stand nearer."""
-        near = [int(np.ptp(one, axis=1)[:, 0] @ (one.mean(axis=1)[:, 1] - SIDE_PX / 2) > 0) for one in answers]
-        confirms = partial(self.confirms, view, found, answers)
-        return self.choose_evenly(view, found, near, 2, order, limit, confirms)
+    def find_class(self, one: Measured, answer: FloatArray) -> int:
+        """Whether the wider objects stand nearer than the others."""
+        return int(np.ptp(answer, axis=1)[:, 0] @ (answer.mean(axis=1)[:, 1] - SIDE_PX / 2) > 0)
 
     def value(self, seen: ArrangementEvidence) -> FloatArray:
         """The corners of the boxes along gravity."""
@@ -112,8 +107,9 @@ class OrthographicView(DrawingTask):
         """The corners of all boxes as (n, 8, 3)."""
         return disturb_objects(seen, noise, rng, n)
 
-    def list_changes(self, plan: FloatArray, rng: np.random.Generator) -> Iterator[tuple[FloatArray, ...]]:
+    def list_changes(self, fact: Fact, rng: np.random.Generator) -> Iterator[tuple[FloatArray, ...]]:
         """Turned by 180 degrees, or with two objects in each other's places; mirrored; and both."""
+        plan = fact.truth_candidate.value - SIDE_PX / 2
         pairs = list(combinations(range(len(plan)), 2))
         others = [-plan, *(plans.exchange_places(plan, *pairs[k]) for k in rng.permutation(len(pairs)))]
         for other in np.roll(others, -int(rng.integers(2)), axis=0):  # a turn first, or last
