@@ -78,13 +78,13 @@ class AppearanceOrder(FramesTask):
         return []
 
     def value(self, seen: FramesEvidence) -> FloatArray:
-        """How many places of each order are those of the first sightings."""
+        """1 for the order of the first sightings, 0 for every other one."""
         labels = sorted(seen.labels[0].split(", "))
         shown = seen.shares >= SEEN_MIN
         first = np.where(shown.any(axis=-2), shown.argmax(axis=-2), shown.shape[-2])
         place = (first[..., None] > first[..., None, :]).sum(axis=-1)  # of each column
         wanted = np.array([[one.split(", ").index(label) for label in labels] for one in seen.labels])
-        return np.asarray((place[..., None, :] == wanted).sum(axis=-1), dtype=np.float64)
+        return np.asarray((place[..., None, :] == wanted).all(axis=-1), dtype=np.float64)
 
     def second(self, view: SceneView, measured: Measured) -> FloatArray:
         """By the depth pixels that lie on each."""

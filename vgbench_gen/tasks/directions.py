@@ -29,6 +29,7 @@ from vgbench_gen.tasks.seen import LabelledScene
 TOWARDS_DEG = np.array([45.0, 135.0, -135.0, -45.0])  # of the labels, from ahead to the right
 LONGEST = 6  # frames in a row
 PIXELS_MIN = 4  # on an object, of those that the second route looks up
+NEAR_M, FAR_M = 0.5, 5.0  # from an observer to what is asked about
 AHEAD = np.array([0.0, 0.0, 1.0])  # of a camera
 
 
@@ -59,7 +60,7 @@ class DirectionTask(LabelledScene, LabelTask):
     candidate_evidence = DirectionEvidence
     formats: ClassVar[tuple[QuestionType, ...]] = ("multi-choice",)
     labels = ("front_right", "back_right", "back_left", "front_left")
-    margins: ClassVar[Mapping[str, float]] = {"gap_min": 20.0, "near_m": 0.5, "far_m": 5.0}
+    margins: ClassVar[Mapping[str, float]] = {"gap_min": 20.0}  # degrees: half of it from the edge of a quarter
     uses_max = 2
     per_frame = 4
 
@@ -89,7 +90,7 @@ class DirectionTask(LabelledScene, LabelTask):
         if (swept.argmax(axis=-1) != self.value(seen).argmax()).any():
             return None
         apart_m = float(np.linalg.norm(self.aim(seen)[1]))
-        ratios = {"near": apart_m / self.limits.near_m, "far": self.limits.far_m / apart_m}
+        ratios = {"near": apart_m / NEAR_M, "far": FAR_M / apart_m}
         key = "+".join(view.objects[k].instance_id for k in indices)
         target = "+".join(sorted(key.split("+")))
         return Measured(tuple(frames), seen, {}, ratios, target, key=f"objects:{key}", group=group)

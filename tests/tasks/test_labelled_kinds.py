@@ -1,0 +1,248 @@
+"""Kinds about labelled scenes: what released generators get wrong, each as a case, and what real captures show."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.labelled_room import labelled_room, labelled_view
+from tests.lenient import without_lines
+from vgbench_gen.core.gates import Gates
+from vgbench_gen.core.types import FloatArray
+from vgbench_gen.geometry import boxes, poses
+from vgbench_gen.geometry.overlap import compute_pairwise_states
+from vgbench_gen.geometry.visibility import VISIBLE
+from vgbench_gen.scenes import discover
+from vgbench_gen.scenes.opening import open_scene
+from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.tasks._object_evidence import ObjectEvidence
+from vgbench_gen.tasks._sightings import AREA_MIN, AREA_NONE, Sightings, find_links, get_sightings
+from vgbench_gen.tasks.base import tasks
+from vgbench_gen.tasks.directions import DirectionEvidence, DirectionTask
+from vgbench_gen.tasks.nearest_object import NearestEvidence
+from vgbench_gen.tasks.seen import FramesEvidence, FramesTask
+
+UP = np.array([0.0, -1.0, 0.0])  # of a level camera
+QUARTERS = ("front_right", "back_right", "back_left", "front_left")
+
+
+def get_task(name: str) -> Any:
+    return tasks[name].with_gates(without_lines(Gates()))
+
+
+def answer(name: str, seen: Any) -> str:
+    """The words of the answer; "" where it is not decided."""
+    task = get_task(name)
+    value, kept = task.settle(task.value(seen))
+    return (seen.labels if isinstance(task, FramesTask) else QUARTERS)[int(value[0])] if kept["decided"] >= 1 else ""
+
+
+def see(labels: list[str], *frames: list[float], about: str = "") -> FramesEvidence:
+    return FramesEvidence(labels=labels, shares=np.array(frames), about=about)
+
+
+def place(*at_m: float, name: str = "x") -> ObjectEvidence:
+    """A cube of 20 cm in the frame of the first camera."""
+    corners_m = np.array(at_m) + 0.1 * boxes.CORNER_SIGNS
+    return ObjectEvidence(instance_id=name, label=name, corners_m=corners_m, visible=1.0)
+
+
+# --- frames --------------------------------------------------------------------------------------------------------
+
+
+def test_an_object_in_several_frames_counts_once_and_one_alone_counts_too() -> None:
+    """OpenSpatial adds up frames and never says one; VLM-3R counts what is partly seen."""
+    numbers = ["none", "one", "two", "three"]
+    assert answer("object_count", see(numbers, [0.5, 0.0, 0.0], [0.6, 0.0, 0.0], about="chair")) == "one"
+    assert answer("object_count", see(numbers, [0.5, 0.0, 0.4], [0.6, 0.3, 0.0], about="chair")) == "three"
+    assert answer("object_count", see(numbers, [0.0, 0.0, 0.0], about="chair")) == "none"
+
+
+def test_an_object_seen_at_fifteen_per_cent_is_neither_shown_nor_hidden() -> None:
+    view = labelled_view()
+    found = get_sightings(view)
+    partly = (found.shares > 0.05) & (found.shares < 0.25)
+    assert partly.sum() > 10
+    assert not (partly & (found.shown | found.hidden)).any()
+    for row, k in np.argwhere(partly)[:30].tolist():
+        if (name := found.labels[k]) in found.names and len(found.list_alike(name)) == 1:
+            assert np.isnan(found.measure_shown([row], [name])).all()
+            assert k not in get_task("relative_direction").list_unique(view, [row])
+
+
+def test_the_order_is_that_of_the_frames_shown() -> None:
+    """VSI-Bench takes the order of the scan, whichever frames are shown."""
+    labels = ["bed, cup, desk, lamp", "cup, desk, lamp, bed", "desk, lamp, bed, cup", "lamp, bed, cup, desk"]
+    walk = np.repeat(np.eye(4), 2, axis=0)
+    for k, said in enumerate(labels):
+        shown = np.roll(walk, -2 * k, axis=0)
+        assert answer("appearance_order", FramesEvidence(labels=labels, shares=shown)) == said
+    assert answer("appearance_order", FramesEvidence(labels=labels, shares=walk[[0, 4, 2, 6]])) == ""
+
+
+def test_frames_without_which_the_answer_changes_are_kept_with_it() -> None:
+    task = get_task("object_existence")
+    one = see(["bed", "cup", "desk", "lamp"], [0.0, 0.0, 0.0, 0.0], [0.4, 0.0, 0.0, 0.0])
+    assert task.find_deciding(one) == (1,)
+    assert task.find_deciding(see(["bed", "cup", "desk", "lamp"], [0.3, 0, 0, 0], [0.4, 0, 0, 0])) == ()
+    count = see(["none", "one", "two", "three"], [0.5, 0.0], [0.5, 0.3], about="chair")
+    assert get_task("object_count").find_deciding(count) == (1,)
+
+
+def test_a_room_with_unlabelled_surface_shows_nothing_for_certain() -> None:
+    """SpatialScore v2 takes what has no label for absent."""
+    scene = labelled_room()
+    scene.objects = [one for one in scene.objects if one.label != "wall"]  # type: ignore[misc]
+    view = SceneView(scene, Gates())
+    for name in ("object_existence", "object_count", "appearance_order", "relative_direction"):
+        assert get_task(name).list_rows(view) == []
+
+
+def test_labels_that_mean_the_same_are_not_told_apart() -> None:
+    scene = labelled_room()
+    label = {"stool": "office chair", "sofa": "chair", "desk": "cup", "bench": "mug", "drum": "potted plant"}
+    scene.objects = [replace(one, label=label.get(one.label, one.label)) for one in scene.objects]
+    scene.objects[-1] = replace(scene.objects[-1], label="books")
+    found = Sightings(SceneView(scene, Gates()))
+    assert {found.labels[k] for k in found.list_alike("chair")} == {"chair", "office chair"}
+    assert {found.labels[k] for k in found.list_alike("office chair")} == {"chair", "office chair"}
+    assert {found.labels[k] for k in found.list_alike("cup")} == {"cup", "mug"}
+    assert {"books", "wall"}.isdisjoint(found.names)
+
+
+def test_both_routes_to_what_a_frame_shows_agree() -> None:
+    found = get_sightings(labelled_view())
+    things = [k for k, label in enumerate(found.labels) if label in found.names]
+    shown, hidden, areas = (table[:, things] for table in (found.shown, found.hidden, found.areas))
+    assert shown.sum() > 50
+    assert hidden.sum() > 100
+    assert areas[shown].min() > AREA_MIN
+    assert (areas[hidden] > AREA_NONE).mean() < 0.02  # what stands at a wall, whose pixels may lie on its back
+
+
+def test_frames_of_one_place_hang_together_and_opposite_ones_do_not() -> None:
+    view = labelled_view()
+    links = find_links(view)
+    assert (links == links.T).all()
+    assert not links.diagonal().any()
+    ahead = np.stack([frame.world_from_camera[:3, 2] for frame in view.frames])
+    behind = (ahead @ ahead.T < -0.8) & (np.linalg.norm([f.center_m for f in view.frames], axis=1)[:, None] > 0)
+    assert links.sum() > 20
+    assert links[behind].mean() < 0.1
+
+
+# --- directions ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("heading_deg", range(0, 360, 45))
+def test_a_direction_has_one_answer_whatever_the_heading_and_turns_round_with_the_observer(heading_deg: int) -> None:
+    """OpenSpatial gives one geometry two labels."""
+
+    def turn(x: float, z: float) -> tuple[float, float, float]:
+        c, s = np.cos(np.radians(heading_deg)), np.sin(np.radians(heading_deg))
+        return c * x + s * z, 0.3, -s * x + c * z
+
+    a, b, c = turn(0, 0), turn(0, 2), turn(1, 1)
+    seen = DirectionEvidence(up=UP, a=place(*a), b=place(*b), c=place(*c))
+    assert answer("relative_direction", seen) == "front_right"
+    back = DirectionEvidence(up=UP, a=place(*b), b=place(*a), c=place(*c))
+    assert answer("relative_direction", back) == "front_left"
+    assert answer("relative_direction", seen.model_copy(update={"c": place(*turn(-1, -1))})) == "back_left"
+    assert answer("relative_direction", seen.model_copy(update={"c": place(*turn(0.1, 1))})) == ""
+
+
+@pytest.mark.parametrize("shift_m", [0.0, 100.0])
+def test_the_last_camera_stands_where_it_stands_however_far_the_world_is_moved(shift_m: float) -> None:
+    """VLM-3R takes the wrong centre of a camera-to-world pose."""
+    world = poses.make_pose(np.eye(3), [shift_m, -shift_m, shift_m])
+    turned = np.array([[0.0, 0, 1], [0, 1, 0], [-1, 0, 0]])  # by 90 degrees to the right
+    first, last = world, world @ poses.make_pose(turned, [1.0, 0.0, 2.0])
+    motion = poses.relative_pose(first, last)
+    seen = DirectionEvidence(up=UP, a=place(-0.5, 0.5, 3.5), motion=motion)
+    assert answer("object_from_camera", seen) == "back_left"
+    assert answer("object_from_camera", seen.model_copy(update={"a": place(2.5, 0.5, 0.5)})) == "front_right"
+
+
+def test_beyond_is_along_the_view_and_not_up_the_image() -> None:
+    near_high, far_low = place(0.5, -1.0, 2.0), place(-0.5, 1.0, 3.0)
+    for name in ("relation_from_camera", "relation_across_views"):
+        assert answer(name, DirectionEvidence(up=UP, a=near_high, b=far_low)) == "front_left"
+        assert answer(name, DirectionEvidence(up=UP, a=far_low, b=near_high)) == "back_right"
+
+
+def test_who_turns_round_finds_left_at_the_right() -> None:
+    for walk_m in (0.5, 3.0):
+        said = []
+        for turn_deg in (90.0, -90.0, 180.0):
+            seen = DirectionEvidence(up=UP, a=place(1.2, 0.4, 1.7), walk_m=walk_m, turn_deg=turn_deg)
+            said.append(answer("imagined_move", seen))
+        passed = ["front_right", "back_left", "front_left"]
+        assert said == (["front_left", "back_right", "back_left"] if walk_m < 1.7 else passed)
+    tilted = DirectionEvidence(
+        up=np.array([0.0, -np.cos(0.4), -np.sin(0.4)]), a=place(1.2, 0.4, 1.7), walk_m=0.5, turn_deg=180.0
+    )
+    assert answer("imagined_move", tilted) == "back_left"
+
+
+def test_an_object_that_reaches_into_another_quarter_is_not_asked_about() -> None:
+    view, task = labelled_view(), get_task("relative_direction")
+    assert isinstance(task, DirectionTask)
+    rng, rows = np.random.default_rng(0), task.list_rows(view)
+    unique, kept, dropped = task.list_unique(view, rows), 0, 0
+    for _ in range(200):
+        chosen = rng.choice(unique, 3, replace=False).tolist()
+        stand, face, about = (view.objects[k].box for k in chosen)
+        corners = boxes.corners(about) - stand.center_m
+        ahead = face.center_m - stand.center_m
+        angle = np.degrees(np.arctan2(ahead[0] * corners[:, 1] - ahead[1] * corners[:, 0], corners[:, :2] @ ahead[:2]))
+        one = len(set(np.floor(angle / 90).tolist())) == 1
+        assert (task.measure(view, rows, chosen) is not None) == one
+        kept, dropped = kept + one, dropped + (not one)
+    assert min(kept, dropped) > 20
+
+
+def test_the_nearest_is_so_by_whole_boxes() -> None:
+    """OpenSpatial measures between the visible shells, and takes what is equally near."""
+    seen = NearestEvidence(
+        labels=list("abcd"), about="e", gaps_m=np.array([0.5, 0.62, 2.0, 3.0]), instance_ids=list("eabcd")
+    )
+    task = get_task("nearest_object")
+    assert task.settle(task.value(seen))[1]["decided"] < 1
+    clear = seen.model_copy(update={"gaps_m": np.array([0.5, 0.7, 2.0, 3.0])})
+    value, kept = task.settle(task.value(clear))
+    assert (value[0], kept["decided"] >= 1) == (0, True)
+
+
+# --- captures ------------------------------------------------------------------------------------------------------
+
+
+def test_points_on_the_surface_that_a_sensor_measured_are_seen_by_it(captures: Path) -> None:
+    """Within 2 cm of the surface at least 99 % are, and none that is clearly behind it."""
+    rng, right, wrong, count = np.random.default_rng(0), 0, 0, 0
+    for ref in discover(captures):
+        with open_scene(ref) as scene:
+            view = SceneView(scene, Gates(), wide=False)
+        for frame in view.frames[::2]:
+            points_m = frame.samples[1]
+            rays = points_m - frame.center_m
+            far_m = np.linalg.norm(rays, axis=1, keepdims=True)
+            near = points_m + rays / far_m * rng.uniform(-0.02, 0.02, (len(rays), 1))
+            behind = points_m + rays / far_m * (2.5 * np.asarray(view.tolerance.of(far_m)))
+            right += int(_classify(view, frame, near).sum())
+            wrong += int(_classify(view, frame, behind).sum())
+            count += len(points_m)
+    assert count > 5_000
+    assert right / count >= 0.99
+    assert wrong / count <= 0.01
+
+
+def _classify(view: SceneView, frame: Any, points_m: FloatArray) -> FloatArray:
+    camera = frame.depth_camera
+    found = compute_pairwise_states(
+        points_m, camera.K[None], frame.depth_m[None], frame.world_from_camera[None], view.tolerance
+    )
+    return np.asarray(found[0] == VISIBLE)
