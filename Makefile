@@ -23,6 +23,7 @@ BANK    ?= bank.toml
 N       ?= 8
 STRATEGY ?= default
 DEMO    ?= build/demo
+TOURS   ?= build/tours
 REPO    ?=
 RULE    ?= demo
 DRY_RUN ?=
@@ -38,7 +39,7 @@ CASES ?= 10000
 # One thread per test process: on few cores more threads only wait for each other.
 TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(if $(CAPTURES),VGBENCH_CAPTURES="$(abspath $(CAPTURES))")
 
-.PHONY: help setup dev lock browser servers audit browse review paraphrase distractors eval hard publish harnesses vgbench demo samples scenes test test-all test-harnesses fuzz check format bench docs clean
+.PHONY: help setup dev lock browser servers audit browse review paraphrase distractors eval hard publish harnesses vgbench wide demo samples tours scenes test test-all test-harnesses fuzz check format bench docs clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,6 +77,9 @@ vgbench: setup ## Build the benchmark from SCENES (sample scenes where it is emp
 	@$(VGBENCH) build $(RECIPE) --scenes "$(SCENES)" --out "$(OUT)" --check $(HOW) $(if $(SEED),--seed $(SEED)) \
 	  $(if $(ALLOW_SHORT),--allow-short)
 
+wide: samples tours ## Build all kinds of question there are from sample scenes and tours into OUT (build/wide), verify and audit
+	@$(VGBENCH) build wide --scenes "$(SCENES)" --scenes "$(TOURS)" --out "$(or $(OUT),build/wide)" --check --allow-short $(HOW)
+
 audit: setup ## Audit the dataset in OUT: what text alone gives away, duplicates, solvers
 	$(VGBENCH) audit $(NAMED) $(if $(WORKERS),--workers $(WORKERS))
 
@@ -106,6 +110,9 @@ review: setup ## Check questions of OUT in a browser
 
 samples: setup ## Make the sample scenes in SCENES (minutes; goes on where it stopped)
 	$(VGBENCH) samples --out "$(SCENES)" $(if $(WORKERS),--workers $(WORKERS))
+
+tours: setup ## Make rooms in which the camera looks all around in TOURS, for kinds about labelled objects
+	$(VGBENCH) samples --out "$(TOURS)" --frames 30 --count tour=24 $(if $(WORKERS),--workers $(WORKERS))
 
 demo: setup ## See it work in a few minutes: some sample scenes, 240 questions, verified and audited
 	$(VGBENCH) samples --small --out "$(DEMO)-scenes" $(if $(WORKERS),--workers $(WORKERS))

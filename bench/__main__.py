@@ -35,6 +35,7 @@ PARTS: dict[str, Callable[[Session], list[Row]]] = {
     "geometry": geometry.rows,
     "measuring": measuring.rows,
     "tasks": task_rates.rows,
+    "kinds": task_rates.kind_rows,
     "build": build_time.rows,
     "workers": build_time.worker_rows,
     "memory": memory.rows,

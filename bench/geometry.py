@@ -6,10 +6,8 @@ import numpy as np
 
 from bench.session import Session
 from bench.table import Row, paired, seconds
-from vgbench_gen.geometry.overlap import compute_pairwise_overlap
+from vgbench_gen.geometry.overlap import compute_pairwise_overlap, compute_pairwise_states
 from vgbench_gen.geometry.poses import make_pose, transform
-from vgbench_gen.geometry.projection import project_world
-from vgbench_gen.geometry.visibility import classify
 from vgbench_gen.scenes.base import loaders
 from vgbench_gen.scenes.view import SceneView
 
@@ -35,9 +33,10 @@ def _visibility(view: SceneView) -> Row:
     points = base[rng.integers(len(base), size=POINTS)] + rng.normal(0, 0.01, (POINTS, 3))
     frame = view.frames[len(view.frames) // 2]
 
+    K, depth_m, pose = frame.depth_camera.K[None], frame.depth_m[None], frame.world_from_camera[None]
+
     def ours() -> None:
-        uv, z = project_world(frame.depth_camera, frame.world_from_camera, points)
-        classify(frame.depth_camera, frame.depth_m, uv, z, view.tolerance)
+        compute_pairwise_states(points, K, depth_m, pose, view.tolerance)
 
     ratio, ours_s, moved_s = paired(ours, lambda: transform(frame.camera_from_world, points), rounds=15)
     height, width = frame.depth_m.shape
