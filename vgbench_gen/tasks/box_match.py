@@ -7,7 +7,7 @@ in how it compares with the one in image 1 (`_balance`).
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -17,7 +17,7 @@ import numpy as np
 from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.noise import SensorNoise
-from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray, Rejected
+from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray, IntArray, Rejected
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.geometry import boxes, poses, projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
@@ -30,8 +30,8 @@ from vgbench_gen.tasks._objects import GatedObject, list_seen_objects
 from vgbench_gen.tasks._poses import reveal_pose
 from vgbench_gen.tasks.base import Problems, add_margins, reject, tasks
 from vgbench_gen.tasks.evidence import Evidence, Pose
-from vgbench_gen.tasks.kind import Measured
-from vgbench_gen.tasks.marks import DECOYS, SETS_KEPT, MarkedPlace, MarksTask, SetsEvidence
+from vgbench_gen.tasks.kind import LOOKS_APART_BITS, Measured
+from vgbench_gen.tasks.marks import DECOYS, MarkedPlace, MarksTask, SetsEvidence
 from vgbench_gen.tasks.places import POINTS_MIN, disturb_box
 from vgbench_gen.tasks.presentation import Mark, Presentation
 from vgbench_gen.tasks.records import read_camera_record
@@ -43,6 +43,8 @@ from vgbench_gen.text.render import fill_word
 
 FRAMES_MAX, PAIRS_MAX = 32, 60  # looked at in a scene, and weighed together
 USES_MAX = 3  # of an object in a scene
+SETS = 60  # drawn for a fact, some more than once; what is alike in shape is rarely another object
+MORE_MAX = 2  # of the facts of a scene with one rank by a likeness than with another
 OVERLAP_MAX = 0.5  # of two rectangles, as a share of the smaller one
 INSIDE_MIN, INSIDE_GAP = 0.8, 0.3  # share of the warped object in its rectangle, and by how much it is less in others
 
@@ -115,8 +117,19 @@ class _Pair:
     """Objects of the second frame."""
     rows: list[list[int]]
     """Sets of places in `found`, the right one first."""
+    ranks: IntArray
+    """(S, 3) how many others of each set are more like the rectangle of image 1 in place, in size and in shape than the
+    right one."""
     differs: FloatArray
     """(S, d) by how much the right one of each set differs from the others in all that is balanced."""
+
+    def looks_like(self, others: Sequence[_Pair]) -> bool:
+        """Whether a frame of it looks like one of the others that stands in the same place."""
+        return any(
+            (own.look ^ used.look).bit_count() < LOOKS_APART_BITS
+            for other in others
+            for own, used in ((self.first, other.first), (self.second, other.second))
+        )
 
 
 @tasks.register("box_match")
@@ -127,6 +140,7 @@ class BoxMatch(MarksTask):
     input_modality = "multi-images"
     needs_objects = True
     category, subcategory = "Point and Object Tracking", "3D Tracking"
+    candidate_draws = 60
     asked = "which rectangle of the second image frames the same object"
     convention: ClassVar = {"regions": "xyxy_inclusive"}
     margins: ClassVar = {"gap_min": 0.4, "visible_min": 0.3, "inside_min": 0.6, "share_min": 0.3}
@@ -142,7 +156,8 @@ class BoxMatch(MarksTask):
         return (), {}
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
-        """At most one fact of each two frames, about objects that are asked about least so far."""
+        """At most one fact of each two frames. None, one, two or three others are more like the asked one in place, and
+        so in size and in shape, about equally often."""
         limits = self.limits
         loose = {name: getattr(limits, name) for name in ("visible_min", "inside_min", "share_min")}
         seen = [(frame, list_seen_objects(frame, view, **loose)) for frame in view.distinct_frames(rng)[:FRAMES_MAX]]
@@ -156,19 +171,23 @@ class BoxMatch(MarksTask):
                 pairs.append(pair)
             else:
                 yield reject(self, view, f"{first.id}-{second.id}", "no_option_set", len(found), DECOYS + 1)
-        uses: Counter[str] = Counter()
-        made = 0
+        uses: defaultdict[str, list[_Pair]] = defaultdict(list)
+        made, ranked = 0, np.zeros((3, DECOYS + 1), int)
         for pair, weight in zip(pairs, _balance.weights([pair.differs for pair in pairs]), strict=True):
             if made >= limit:
                 return
             asked = [pair.found[row[0]].instance_id for row in pair.rows]
-            free = np.array([uses[name] < USES_MAX for name in asked])
+            taken = {name for name, others in uses.items() if len(others) >= USES_MAX or pair.looks_like(others)}
+            more = ranked[np.arange(3), pair.ranks] - ranked.min(axis=1)
+            wanted = (more < MORE_MAX).all(axis=1)
+            free = wanted & [name not in taken for name in asked]
             if free.any():
                 first = rng.choice(len(asked), p=_share(weight, free))
-                same = np.array([name == asked[first] for name in asked])
-                others = rng.choice(len(asked), SETS_KEPT - 1, p=_share(weight, same)).tolist()
-                uses[asked[first]] += 1
+                same = (pair.ranks == pair.ranks[first]).all(axis=1) & [name == asked[first] for name in asked]
+                others = rng.choice(len(asked), SETS - 1, p=_share(weight, same)).tolist()
+                uses[asked[first]].append(pair)
                 made += 1
+                ranked[np.arange(3), pair.ranks[first]] += 1
                 yield self._match(view, pair, [pair.rows[k] for k in (int(first), *others)])
 
     def _find_sets(
@@ -199,13 +218,12 @@ class BoxMatch(MarksTask):
             -1, 1, 4
         )
         if not len(rows):
-            return _Pair(first, second, by_name, found, [], np.zeros((0, 1)))
+            return _Pair(first, second, by_name, found, [], np.zeros((0, 3), int), np.zeros((0, 1)))
         beside = compare_rects(asked / np.tile(first.camera.size, 2), rects[rows] / np.tile(second.camera.size, 2))
         rank = (beside[:, :1, 2:5] > beside[:, 1:, 2:5]).sum(axis=1)
-        ranks = (rank[..., None] == np.arange(DECOYS + 1)).reshape(len(rows), -1) - 1 / (DECOYS + 1)
         place = _balance.traits(rects[rows], second.camera.size)
-        differs = np.concatenate([place, beside[:, 0] - beside.mean(axis=1), 3 * ranks], axis=1)
-        return _Pair(first, second, by_name, found, rows.tolist(), differs)
+        differs = np.concatenate([place, beside[:, 0] - beside.mean(axis=1)], axis=1)
+        return _Pair(first, second, by_name, found, rows.tolist(), rank, differs)
 
     def _match(self, view: SceneView, pair: _Pair, rows: list[list[int]]) -> Fact:
         picked = list(dict.fromkeys(k for row in rows for k in row))
