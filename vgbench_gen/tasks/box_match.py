@@ -124,11 +124,12 @@ class _Pair:
     """(S, d) by how much the right one of each set differs from the others in all that is balanced."""
 
     def looks_like(self, others: Sequence[_Pair]) -> bool:
-        """Whether a frame of it looks like one of the others that stands in the same place."""
+        """Whether a frame of it looks like that of another one which stands in the same place, or both are the same."""
         return any(
-            (own.look ^ used.look).bit_count() < LOOKS_APART_BITS
+            {self.first, self.second} == {other.first, other.second}
+            or (self.first.look ^ other.first.look).bit_count() < LOOKS_APART_BITS
+            or (self.second.look ^ other.second.look).bit_count() < LOOKS_APART_BITS
             for other in others
-            for own, used in ((self.first, other.first), (self.second, other.second))
         )
 
 
