@@ -81,6 +81,8 @@ def test_the_order_is_that_of_the_frames_shown() -> None:
     for k, said in enumerate(labels):
         shown = np.roll(walk, -2 * k, axis=0)
         assert answer("appearance_order", FramesEvidence(labels=labels, shares=shown)) == said
+        again = np.concatenate([shown, shown[:1]])  # what is seen again had appeared before
+        assert answer("appearance_order", FramesEvidence(labels=labels, shares=again)) == said
     assert answer("appearance_order", FramesEvidence(labels=labels, shares=walk[[0, 4, 2, 6]])) == ""
 
 
