@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from vgbench_gen.cli._options import MAX_SEED, BenchmarkName, ModelNames, choose_dataset
+from vgbench_gen.cli._options import MAX_SEED, ModelNames, choose_dataset
 from vgbench_gen.cli._screen import print_json
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.lines import format_command
@@ -27,7 +27,14 @@ def compare(
         ),
     ] = None,
     model: ModelNames = None,
-    benchmark: BenchmarkName = "vgbench",
+    benchmark: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--benchmark",
+            metavar="NAME",
+            help="What kind of data DATASET is, by default vgbench; or one name for each.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FOLDER", help="Where to write; DATASET/scores/report by default.")
     ] = None,
@@ -47,14 +54,15 @@ def compare(
     are not final, or all of one that --model names.
     """
     from vgbench_gen.cli._screen import find_width, progress_bars
-    from vgbench_gen.evaluation.base import benchmarks
+    from vgbench_gen.evaluation.base import DEFAULT_BENCHMARK, benchmarks
     from vgbench_gen.report import scores_page
     from vgbench_gen.report.scores_files import as_json as in_json
 
-    datasets = datasets or [choose_dataset(None, benchmark)]
+    kinds = benchmark or [DEFAULT_BENCHMARK]
+    datasets = datasets or [choose_dataset(None, kinds[0])]
     with progress_bars("reply") as progress:
         found = scores_page.compare(
-            datasets, model or (), benchmark=benchmark, out=out, replies=replies, seed=seed, progress=progress
+            datasets, model or (), benchmark=kinds, out=out, replies=replies, seed=seed, progress=progress
         )
     report = found.report
     if as_json:
@@ -64,7 +72,7 @@ def compare(
         print("\n".join(found.lines(find_width())))
         print(f"Written: {found.page}, which says what each column is, tables.json, tables.csv, tables.md, tables.tex")
         bare = [home for home in report.homes.values() if not (home / "gallery" / "index.html").is_file()]
-        if bare and benchmarks[benchmark].builds_datasets:
+        if bare and all(benchmarks[kind].builds_datasets for kind in kinds):
             browse = " and ".join(f"`{format_command('vgbench', 'browse', home)}`" for home in bare)
             print(f"Ids on the pages become links after {browse} and another compare.")
     notes = [line.note for line in report.comparison.summary.rows if "incomplete" in line.note]

@@ -101,7 +101,7 @@ def compare(
     datasets: str | PathLike[str] | LoadedDataset | Sequence[str | PathLike[str] | LoadedDataset],
     models: Sequence[str] = (),
     *,
-    benchmark: str = "vgbench",
+    benchmark: str | Sequence[str] = "vgbench",
     out: str | PathLike[str] | None = None,
     replies: str | PathLike[str] | None = None,
     seed: int = 0,
@@ -112,14 +112,14 @@ def compare(
     Args:
         datasets: as `vgbench_gen.load` takes them or what it gives; several are pooled, as SpatialScore is.
         models: names or specs; all where empty.
-        benchmark: what kind of data they are.
+        benchmark: what kind of data they are; one name for all, or one for each.
         out: folder to write to; `scores/report` of the dataset by default.
         replies: folder of the replies; `replies` of the dataset by default.
         seed: of the bootstrap.
         progress: called with (file, replies scored, replies in all).
 
     Raises:
-        ConfigError: several datasets of one name, or without `out` or with `replies`.
+        ConfigError: several datasets of one name, or without `out` or with `replies`, or another number of benchmarks.
         DatasetError: no replies, or none that belong to the datasets.
     """
     from vgbench_gen.evaluation.agent_tables import make_agent_tables
@@ -130,7 +130,13 @@ def compare(
     paths = {path.resolve().name: path for path in named}
     if len(paths) < len(named):
         raise ConfigError("DATASET: found two folders of one name; expected each once, under names of their own.")
-    sources = {name: benchmarks[benchmark].open(path) for name, path in paths.items()}
+    kinds = [benchmark] if isinstance(benchmark, str) else list(benchmark)
+    if len(kinds) not in (1, len(named)):
+        raise ConfigError(
+            f"--benchmark: found {len(kinds)} names with {len(named)} datasets; expected one for all, or one for each."
+        )
+    kinds *= len(named) // len(kinds)
+    sources = {name: benchmarks[kind].open(path) for (name, path), kind in zip(paths.items(), kinds, strict=True)}
     logs = None if replies is None else Path(replies)
     if logs is not None and len(sources) > 1:
         raise ConfigError(f"--replies {logs}: found several datasets; expected one.")

@@ -43,6 +43,6 @@ class VGBench(Benchmark):
 
     @property
     def layouts(self) -> Sequence[TableLayout]:
-        from vgbench_gen.evaluation.benchmarks.vgbench.tables import VGBENCH
+        from vgbench_gen.evaluation.benchmarks.vgbench.tables import VGBENCH, make_counterparts
 
-        return (VGBENCH,)
+        return (VGBENCH, *make_counterparts())
