@@ -14,7 +14,7 @@ from tests.quality.conftest import Rows
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import format_canonical_json
-from vgbench_gen.core.types import Candidate, Item
+from vgbench_gen.core.types import ALPHABET, Candidate, Item
 from vgbench_gen.quality.verify import verify_item
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.evidence import Evidence, FactEvidence, PosesEvidence
@@ -53,7 +53,7 @@ def test_a_damaged_row_is_refused_with_one_sentence_that_names_the_field(all_row
             changes += [("unknown", 1.0)] if name == next(iter(stored)) else []
             for key, value in changes:
                 evidence = copy.deepcopy(dict(item.evidence))
-                letter = "ABCD".index(item.answer)
+                letter = ALPHABET.index(item.answer)
                 places = [evidence["fact"]] if place == "fact" else [evidence["truth"]["evidence"]]
                 places += [] if place == "fact" else [evidence["options"][letter]["evidence"]]
                 for target in places:

@@ -56,10 +56,10 @@ def place(*at_m: float, name: str = "x") -> ObjectEvidence:
 
 def test_an_object_in_several_frames_counts_once_and_one_alone_counts_too() -> None:
     """OpenSpatial adds up frames and never says one; VLM-3R counts what is partly seen."""
-    numbers = ["none", "one", "two", "three"]
-    assert answer("object_count", see(numbers, [0.5, 0.0, 0.0], [0.6, 0.0, 0.0], about="chair")) == "one"
-    assert answer("object_count", see(numbers, [0.5, 0.0, 0.4], [0.6, 0.3, 0.0], about="chair")) == "three"
-    assert answer("object_count", see(numbers, [0.0, 0.0, 0.0], about="chair")) == "none"
+    numbers = ["none in all", "one in all", "two in all", "three in all"]
+    assert answer("object_count", see(numbers, [0.5, 0.0, 0.0], [0.6, 0.0, 0.0], about="chair")) == "one in all"
+    assert answer("object_count", see(numbers, [0.5, 0.0, 0.4], [0.6, 0.3, 0.0], about="chair")) == "three in all"
+    assert answer("object_count", see(numbers, [0.0, 0.0, 0.0], about="chair")) == "none in all"
 
 
 def test_an_object_seen_at_fifteen_per_cent_is_neither_shown_nor_hidden() -> None:
@@ -91,7 +91,7 @@ def test_frames_without_which_the_answer_changes_are_kept_with_it() -> None:
     one = see(["bed", "cup", "desk", "lamp"], [0.0, 0.0, 0.0, 0.0], [0.4, 0.0, 0.0, 0.0])
     assert task.find_deciding(one) == (1,)
     assert task.find_deciding(see(["bed", "cup", "desk", "lamp"], [0.3, 0, 0, 0], [0.4, 0, 0, 0])) == ()
-    count = see(["none", "one", "two", "three"], [0.5, 0.0], [0.5, 0.3], about="chair")
+    count = see(["none in all", "one in all", "two in all", "three in all"], [0.5, 0.0], [0.5, 0.3], about="chair")
     assert get_task("object_count").find_deciding(count) == (1,)
 
 

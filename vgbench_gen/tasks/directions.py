@@ -14,7 +14,7 @@ from vgbench_gen.core.types import Fact, FloatArray, QuestionType
 from vgbench_gen.geometry import boxes, poses
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.tasks import _overlays
-from vgbench_gen.tasks._noise import perturb_motions
+from vgbench_gen.tasks._noise import draw_pose_errors, perturb_motions
 from vgbench_gen.tasks._object_evidence import ObjectEvidence
 from vgbench_gen.tasks._registration import estimate_second_route
 from vgbench_gen.tasks._sightings import find_links, get_sightings
@@ -130,9 +130,14 @@ class DirectionTask(LabelledScene, LabelTask):
         return self.value(seen)
 
     def disturb(self, seen: Any, noise: SensorNoise, rng: np.random.Generator, n: int) -> Any:
-        """The corners as (n, 8, 3) under errors of the boxes, and the motion as (n, 3, 4) under those of both poses."""
+        """The corners as (n, 8, 3) under errors of the boxes and of the pose by which each is known, and the motion as
+        (n, 3, 4) under those of both poses."""
         moved = {} if seen.motion is None else {"motion": perturb_motions(seen.motion, noise, rng, n)}
-        return disturb_objects(seen, noise, rng, n).model_copy(update=moved)
+        drawn, corners = disturb_objects(seen, noise, rng, n), {}
+        for name, one in drawn.list_objects().items():
+            turns, shifts = draw_pose_errors(noise, rng, n)
+            corners[name] = one.corners_m @ np.swapaxes(turns, -1, -2) + shifts[:, None]
+        return _replace_corners(drawn, corners).model_copy(update=moved)
 
     def slots(self, fact: Fact) -> dict[str, str]:
         """Also the labels of the objects."""

@@ -4,6 +4,7 @@ row each is right equally often for every label, by frames that show more of the
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -14,8 +15,8 @@ from vgbench_gen.tasks._sightings import SEEN_MIN, get_sightings
 from vgbench_gen.tasks.base import reject, tasks
 from vgbench_gen.tasks.kind import Measured
 from vgbench_gen.tasks.seen import FramesEvidence, FramesTask
+from vgbench_gen.text.render import fill_word
 
-NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight")
 DRAWS = 400  # of frames
 
 
@@ -31,7 +32,7 @@ class ObjectCount(FramesTask):
 
     def propose(self, view: SceneView, rng: np.random.Generator) -> Iterator[Measured | Rejected]:
         """Frames in which each object of a label, and whatever could be called so, is either shown or hidden."""
-        found, drawn = get_sightings(view), self.draw_frames(view, rng, DRAWS)
+        found, drawn, numbers = get_sightings(view), self.draw_frames(view, rng, DRAWS), list_numbers()
         names = [one for one in found.names if len(found.list_alike(one)) >= self.options - 1]
         if not names:
             yield reject(self, view, view.id, "objects_too_few", 0, self.options - 1)
@@ -44,7 +45,7 @@ class ObjectCount(FramesTask):
                 shown = found.shown[part].any(axis=0)
                 if (shown | found.hidden[part].all(axis=0)).all():
                     for first in range(max(0, int(shown.sum()) - self.options + 1), len(own) - self.options + 2):
-                        labels = NUMBERS[first : first + self.options]
+                        labels = numbers[first : first + self.options]
                         if shown.sum() in range(first, first + self.options) and len(labels) == self.options:
                             shares = np.where(found.shown[part], found.shares[part], 0.0)
                             yield self.measure(view, rows, labels, shares, name)
@@ -52,10 +53,16 @@ class ObjectCount(FramesTask):
     def value(self, seen: FramesEvidence) -> FloatArray:
         """Minus how far each number is from that of the objects shown."""
         count = (seen.shares.max(axis=-2, initial=0.0) >= SEEN_MIN).sum(axis=-1)
-        off = np.abs(count[..., None] - np.array([NUMBERS.index(label) for label in seen.labels]))
+        off = np.abs(count[..., None] - np.array([list_numbers().index(label) for label in seen.labels]))
         return np.asarray(-off, dtype=np.float64)
 
     def second(self, view: SceneView, measured: Measured) -> FloatArray:
         """By the depth pixels that lie on each."""
         own = get_sightings(view).list_instances(measured.evidence.about)
         return self.value(measured.evidence.with_fields(shares=self.find_areas(view, measured.frames, own)))
+
+
+@cache
+def list_numbers() -> list[str]:
+    """The answers from none to eight; "three" alone would be read as the third option."""
+    return [fill_word("option.counted", value=fill_word(f"number.n{count}")) for count in range(9)]

@@ -134,5 +134,5 @@ class FramesTask(LabelledScene, NamedTask):
     def disturb(self, seen: Any, noise: SensorNoise, rng: np.random.Generator, n: int) -> Any:
         """`shares` as (n, N, objects): an error of the pose moves what a frame shows at its border."""
         moved = noise.turn_deg / _TURN_DEG + noise.shift_m / _SHIFT_M
-        errors = rng.normal(0.0, moved, (n, *seen.shares.shape)) * (seen.shares > 0)
+        errors = rng.normal(0.0, moved, (n, *seen.shares.shape))
         return seen.model_copy(update={"shares": np.clip(seen.shares + errors, 0.0, 1.0)})
