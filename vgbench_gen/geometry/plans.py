@@ -41,16 +41,7 @@ def measure_overlap(a: FloatArray, b: FloatArray) -> tuple[float, float]:
     Raises:
         GeometryError: an outline has no area.
     """
-    kept, other = (_find_hull(np.ascontiguousarray(outline).tobytes()) for outline in (a, b))
-    areas = _measure_area(kept), _measure_area(other)
-    if (kept.max(axis=0) <= other.min(axis=0)).any() or (other.max(axis=0) <= kept.min(axis=0)).any():
-        return 0.0, 0.0
-    for start, end in zip(other, np.roll(other, -1, axis=0), strict=True):
-        kept = _cut(kept, start, end - start)
-        if len(kept) < 3:
-            return 0.0, 0.0
-    shared = _measure_area(kept)
-    return shared / (sum(areas) - shared), shared / min(areas)
+    return _measure_shared(*(_find_hull(np.ascontiguousarray(outline).tobytes()) for outline in (a, b)))
 
 
 def compare_plans(a: FloatArray, b: FloatArray) -> float:
@@ -59,8 +50,9 @@ def compare_plans(a: FloatArray, b: FloatArray) -> float:
     fits best. Wherever a plan is drawn, it is the same plan."""
     centers_a, centers_b = a.mean(axis=1), b.mean(axis=1)
     moves = [(centers_a - centers_b).mean(axis=0), *(centers_a - centers_b)]
+    hulls = [[_find_hull(np.ascontiguousarray(outline).tobytes()) for outline in plan] for plan in (a, b)]
     return max(
-        float(np.mean([measure_overlap(one, other + move)[0] for one, other in zip(a, b, strict=True)]))
+        float(np.mean([_measure_shared(one, other + move)[0] for one, other in zip(*hulls, strict=True)]))
         for move in moves
     )
 
@@ -114,19 +106,34 @@ def _find_hull(outline: bytes) -> FloatArray:
         raise GeometryError("an outline seen from above has no area") from error
 
 
-def _measure_area(polygon: FloatArray) -> float:
-    x, y = polygon.T
-    return float(abs(x @ np.roll(y, -1) - y @ np.roll(x, -1)) / 2)
+def _measure_shared(a: FloatArray, b: FloatArray) -> tuple[float, float]:
+    """As `measure_overlap`, of hulls (N, 2), counter-clockwise where y goes up."""
+    if (a.max(axis=0) <= b.min(axis=0)).any() or (b.max(axis=0) <= a.min(axis=0)).any():
+        return 0.0, 0.0
+    kept, other = a.tolist(), b.tolist()  # numpy is slow on single numbers
+    areas = _measure_area(kept), _measure_area(other)
+    for k, end in enumerate(other):
+        kept = _cut(kept, other[k - 1], end)
+        if len(kept) < 3:
+            return 0.0, 0.0
+    shared = _measure_area(kept)
+    return shared / (sum(areas) - shared), shared / min(areas)
 
 
-def _cut(polygon: FloatArray, start: FloatArray, along: FloatArray) -> FloatArray:
+def _measure_area(polygon: list[list[float]]) -> float:
+    pairs = ((polygon[k - 1], point) for k, point in enumerate(polygon))
+    return abs(sum(p[0] * q[1] - q[0] * p[1] for p, q in pairs)) / 2
+
+
+def _cut(polygon: list[list[float]], start: list[float], end: list[float]) -> list[list[float]]:
     """What of a convex polygon lies on the left of a line."""
-    side = along[0] * (polygon[:, 1] - start[1]) - along[1] * (polygon[:, 0] - start[0])
-    kept: list[FloatArray] = []
-    for k in range(len(polygon)):
-        p, q, s, t = polygon[k - 1], polygon[k], side[k - 1], side[k]
+    (x, y), (dx, dy) = start, (end[0] - start[0], end[1] - start[1])
+    sides = [dx * (v - y) - dy * (u - x) for u, v in polygon]
+    kept: list[list[float]] = []
+    for k, (q, t) in enumerate(zip(polygon, sides, strict=True)):
+        p, s = polygon[k - 1], sides[k - 1]
         if (s < 0) != (t < 0):
-            kept.append(p + (q - p) * s / (s - t))
+            kept.append([p[0] + (q[0] - p[0]) * s / (s - t), p[1] + (q[1] - p[1]) * s / (s - t)])
         if t >= 0:
             kept.append(q)
-    return np.array(kept).reshape(-1, 2)
+    return kept
