@@ -69,9 +69,8 @@ def object_count(asked: Asked) -> None:
     for frame in list_frames(asked):
         for k, share in find_share(frame, label).items():
             best[k] = max(best[k], share)  # type: ignore[assignment]
-    assert sum(share >= SEEN_PX for share in best.values()) == NUMBERS.index(
-        asked.item.options[asked.right].removesuffix(" in all")
-    )
+    said = NUMBERS.index(asked.item.options[asked.right].removesuffix(" in all"))
+    assert sum(share >= SEEN_PX for share in best.values()) == said
     assert all(share >= SEEN_PX or share <= UNSEEN_PX for share in best.values()), best
 
 

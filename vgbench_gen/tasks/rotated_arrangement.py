@@ -96,8 +96,8 @@ class RotatedArrangement(drawings.DrawingTask):
 
     def second(self, view: SceneView, measured: Measured) -> FloatArray:
         """Outlines of the colors in the pixels of the first drawing, which are turned as an image."""
-        plan, blank = measured.evidence.plan, np.zeros((1, 1, 3), dtype=np.uint8)
-        drawn = pictures.apply(drawings.make_drawing("0" * 32 + ".jpg", plan), blank)
+        plan = measured.evidence.plan
+        drawn = pictures.apply(drawings.make_drawing("0" * 32 + ".jpg", plan), np.zeros((1, 1, 3), dtype=np.uint8))
         return drawings.read_drawing(np.rot90(drawn, -measured.evidence.turns), len(plan))
 
     def noisy_values(
@@ -109,15 +109,11 @@ class RotatedArrangement(drawings.DrawingTask):
     def list_changes(self, fact: Fact, rng: np.random.Generator) -> Iterator[tuple[FloatArray, ...]]:
         """With two boxes exchanged, mirrored, and both, turned by 90, 180 or 270 degrees other than each other."""
         seen = TurnedEvidence.of(fact.truth_candidate)
-        plan = seen.plan - _MIDDLE
-        other = plans.exchange_places(plan, *seen.exchanged)
+        other = plans.exchange_places(plan := seen.plan - _MIDDLE, *seen.exchanged)
         for k in rng.permutation([k for k in (1, 2, 3) if k != seen.turns]).tolist():
-            first = int(rng.integers(4))
-            yield (
-                other @ drawings.turn_clockwise(k),
-                plan @ drawings.MIRROR @ drawings.turn_clockwise(first),
-                other @ drawings.MIRROR @ drawings.turn_clockwise(first + k - seen.turns),
-            )
+            start = int(rng.integers(4))
+            first, last = (drawings.MIRROR @ drawings.turn_clockwise(n) for n in (start, start + k - seen.turns))
+            yield other @ drawings.turn_clockwise(k), plan @ first, other @ last
 
     def pictures(self, fact: Fact) -> tuple[Picture, ...]:
         """The first drawing."""
