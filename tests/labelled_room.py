@@ -85,7 +85,8 @@ def _list_solids() -> list[Solid]:
 
 def _list_frames() -> list[RenderedFrame]:
     K = np.array([[0.8 * WIDTH, 0, WIDTH / 2 + 2], [0, 0.8 * WIDTH, HEIGHT / 2 - 2], [0, 0, 1.0]])
-    camera, frames = Camera(K, WIDTH, HEIGHT), []
+    camera = Camera(K, WIDTH, HEIGHT)
+    frames: list[RenderedFrame] = []
     for x, y in PLACES:
         for turn in range(TURNS):
             eye, angle = np.array([x, y, 1.5]), 2 * np.pi * turn / TURNS + x + 0.0137

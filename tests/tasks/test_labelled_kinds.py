@@ -98,7 +98,7 @@ def test_frames_without_which_the_answer_changes_are_kept_with_it() -> None:
 def test_a_room_with_unlabelled_surface_shows_nothing_for_certain() -> None:
     """SpatialScore v2 takes what has no label for absent."""
     scene = labelled_room()
-    scene.objects = [one for one in scene.objects if one.label != "wall"]  # type: ignore[misc]
+    scene.objects = [one for one in scene.objects if one.label != "wall"]
     view = SceneView(scene, Gates())
     for name in ("object_existence", "object_count", "appearance_order", "relative_direction"):
         assert get_task(name).list_rows(view) == []
