@@ -199,9 +199,10 @@ class LabelTask(QuestionKind):
     def noisy_values(
         self, fact: Fact, about: Candidate, noise: SensorNoise, rng: np.random.Generator, n: int
     ) -> FloatArray:
-        """(n, 1) labels."""
-        drawn = self.disturb(self.candidate_evidence.of(about), noise, rng, n)
-        return np.array(np.argmax(self.value(drawn), axis=-1)[:, None], dtype=np.float64)
+        """(n, 1) labels; `nan` where two have the highest score."""
+        scores = self.value(self.disturb(self.candidate_evidence.of(about), noise, rng, n))
+        undecided = (scores == scores.max(axis=-1, keepdims=True)).sum(axis=-1) > 1
+        return np.where(undecided, np.nan, np.argmax(scores, axis=-1))[:, None]
 
     def gaps(self, values: FloatArray, options: Sequence[Candidate], about: Candidate, fact: Fact) -> FloatArray:
         """0 where an option is the label, else 1."""
