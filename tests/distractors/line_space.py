@@ -49,6 +49,9 @@ class Line:
     def sampled(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
         return Candidate("", self.rounded(rng.uniform(0, 12, 1))) if self.sampler else None
 
+    def published(self, fact: Fact, count: int, rng: np.random.Generator) -> list[Candidate] | None:
+        return None
+
     def proposal(self, fact: Fact) -> Proposal | None:
         return Proposal("depth", {"low": "1.00", "high": "9.00"}, ends=(1.0, 9.0))
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.lenient import without_lines
 from tests.scene_factory import room_scene
-from vgbench_gen.core.errors import GeometryError
+from vgbench_gen.core.errors import GeometryError, TooFewOptionsError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Camera, Candidate, Fact, FloatArray, Rejected
@@ -438,3 +438,20 @@ def test_real_captures_give_every_kind(captures: Path) -> None:
             if ask not in ("cx", "cy"):
                 assert cameras.fov_deg(frame.camera)[0] > max(c.evidence["hfov"] for c in draft.candidates)
         view.close()
+
+
+def test_the_published_rule_stays_near_the_truth_and_has_no_angles(facts: list[Fact]) -> None:
+    off: dict[bool, list[float]] = {True: [], False: []}
+    for fact in facts:
+        if fact.ask in ("hfov", "vfov"):
+            with pytest.raises(TooFewOptionsError, match="no_rule"):
+                TASK.published(fact, 3, rng_for(0, "p"))
+            continue
+        for seed in range(40):
+            found = TASK.published(fact, 3, rng_for(seed, "p"))
+            assert found is not None
+            ratios = [option.value[0] / fact.truth_candidate.value[0] - 1 for option in found]
+            off[fact.ask in ("cx", "cy")] += ratios
+    for centre, most in ((True, 0.2), (False, 0.25)):
+        assert max(map(abs, off[centre])) == pytest.approx(most, abs=0.02)
+        assert np.mean(np.array(off[centre]) > 0) == pytest.approx(0.5, abs=0.1)  # so the truth is inner in 75 %

@@ -587,3 +587,16 @@ def test_the_table_of_all_pairs_says_what_pairs_say() -> None:
             assert ratios[k, m] == pytest.approx(alone, rel=1e-9, abs=1e-12)
         overlaps += 0 < apart[i, j] < 1 / (1 - TASK.gates.section(BoxMargins).iou_max) - 1e-6
     assert overlaps > 10
+
+
+def test_published_corners_are_no_box() -> None:
+    """Rule 2 of SpatialScore v2 moves each coordinate of each corner; opposite edges then differ, which tells."""
+    rng = np.random.default_rng(0)
+    fact = crate_fact()
+    truth = fact.truth_candidate
+    assert TASK.valid(truth, fact)
+    for _ in range(20):
+        moved = TASK.rounded(truth.value + rng.uniform(-0.1, 0.1, (8, 3)))
+        assert not TASK.valid(Candidate("", moved), fact)
+    with pytest.raises(TooFewOptionsError, match="no_rule"):
+        TASK.published(fact, 3, rng)

@@ -26,7 +26,7 @@ from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Camera, Fact, FloatArray
-from vgbench_gen.distractors.base import set_problem
+from vgbench_gen.distractors.base import set_problem, strategies
 from vgbench_gen.distractors.set_first import SetFirst
 from vgbench_gen.geometry.projection import sample_nearest
 from vgbench_gen.scenes.base import loaders
@@ -301,3 +301,14 @@ def test_a_point_on_the_ramp_that_smoothing_makes_of_a_step_is_no_track() -> Non
     assert is_clear(step, edge_px + 10, 3.0)
     assert is_clear(step, edge_px - 10, 3.0 - 2 * tolerance)
     assert is_clear(sloped, edge_px, 2.5)
+
+
+def test_the_published_rule_leaves_the_truth_nearest_to_where_the_query_was() -> None:
+    nearest = []
+    for fact in facts_of(0):
+        query = np.array(fact.truth_candidate.show["query"])
+        for seed in range(20):
+            members, truth = strategies["published"].find_set(fact, TASK, rng_for(seed, fact.key), 4, "recorded")
+            assert all(TASK.valid(member, fact) for member in members)
+            nearest.append(int(np.argmin([np.linalg.norm(m.value - query) for m in members])) == truth)
+    assert np.mean(nearest) > 0.45  # by chance 0.25

@@ -426,3 +426,22 @@ def test_real_captures(captures: Path) -> None:
         agreed = [fact for fact in facts if TASK.agreement(TASK.recheck(fact, view), fact) <= 1]
     assert len(agreed) >= 2
     assert {r.reason for r in rejects} >= {"overlap_low"}
+
+
+@BOTH
+def test_the_published_rule_repeats_the_parts_of_the_truth(task: RelativePose) -> None:
+    facts, _ = drawn(task, room_view(), limit=8)
+    told, renamed = 0, 0
+    for fact in facts:
+        for seed in range(8):
+            options = strategies["published"].options(fact, task, rng_for(seed, fact.key), margins="recorded").options
+            stated = [task.as_stated(option.value) for option in options]
+            parts = [[one[:, :3] for one in stated], [one[:, 3] for one in stated]]
+            votes = [[sum(np.allclose(a, b, atol=2e-3) for b in part) for a in part] for part in parts]
+            told += int(np.argmax(np.sum(votes, axis=0))) == [option.key for option in options].index(
+                fact.truth_candidate.key
+            )
+            turns_deg = [poses.rotation_angle_deg(one[:, :3]) for one in stated]
+            own_deg = poses.rotation_angle_deg(fact.truth_candidate.value[:, :3])
+            renamed += int(np.isclose(turns_deg, own_deg, atol=0.2).sum() >= 3)
+    assert told == renamed == 8 * len(facts)  # by chance a quarter; other axes keep the angle of the turn

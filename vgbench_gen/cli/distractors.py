@@ -39,7 +39,7 @@ def distractors(
         typer.Option(
             "--strategy",
             metavar="NAME",
-            help="default (each task's own), set-first, factorial, sampled, perturbed, llm.",
+            help="default (each task's own), set-first, factorial, sampled, perturbed, published, llm.",
         ),
     ] = "default",
     seed: Annotated[
@@ -106,7 +106,7 @@ def distractors(
     done, lost = sum(report.new.values()), sum(report.kept.values())
     if not done:
         told = "no question got new options, so nothing is written."
-        if "perturbed" in shares and margins != "recorded":
+        if shares.keys() & {"perturbed", "published"} and margins != "recorded":
             told += " Its options lie closer together than the margins allow: add --margins recorded."
     elif lost > done and refused == "keep" and not allow_unchanged:
         told = "most questions keep their options. --allow-unchanged accepts that, --refused drop leaves them out."

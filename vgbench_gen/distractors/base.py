@@ -66,6 +66,13 @@ class AnswerSpace(Hashable, Protocol):
     def sampled(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
         """One wrong value by the paper's rule of random values of the same kind, or None to draw from the pool."""
 
+    def published(self, fact: Fact, count: int, rng: np.random.Generator) -> list[Candidate] | None:
+        """`count` wrong values by the rule of SpatialScore v2, or None where it takes others of the pool.
+
+        Raises:
+            TooFewOptionsError: the rule gives no values that can be asked here.
+        """
+
     def proposal(self, fact: Fact) -> Proposal | None:
         """What to ask a language model for; None where options are images or marks, which it cannot name."""
 

@@ -292,6 +292,10 @@ class Task(NoiseTest, Proposals, abc.ABC):
         """None, as random values come from the pool unless a task says otherwise."""
         return None
 
+    def published(self, fact: Fact, count: int, rng: np.random.Generator) -> list[Candidate] | None:
+        """None, as v2 takes other objects, points or random values unless a task says otherwise."""
+        return None
+
     def agreement(self, second: FloatArray, fact: Fact) -> float:
         """Difference of the two routes over what is allowed; <= 1 passes."""
         truth = fact.truth_candidate

@@ -314,6 +314,10 @@ class ObjectLocation(Task):
         """Depth of the centre, meters."""
         return float(value[:, 2].mean())
 
+    def published(self, fact: Fact, count: int, rng: np.random.Generator) -> list[Candidate] | None:
+        """Nothing: v2's rule 2 moves each coordinate of each corner, and eight such corners are no box, which tells."""
+        raise TooFewOptionsError("no_rule", f"{fact.key}: published wrong corners are no box")
+
     def perturbed(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
         """The paper's slight noise on the true box: moved up to 10 cm along each axis, sides changed up to 10 %."""
         box = boxes.fit_to_corners(BoxEvidence.of(fact.truth_candidate).corners_m, "camera")

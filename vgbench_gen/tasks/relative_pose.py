@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import LETTERS, Camera, Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
@@ -100,6 +101,7 @@ PARTS = ("rotation", "translation")
 CLAIM_ROTATION_DEG = 5.0  # a judgment's tolerance; half of it is spent on noise in true claims
 CLAIM_TRANSLATION_M = 0.10
 SECOND_TRANSLATION_MIN_M = 0.05  # two routes never agree better than the reference poses themselves
+PUBLISHED_SHIFT_M, PUBLISHED_TURN_DEG = 0.5, (5.0, 15.0)  # off in wrong options by the rule of SpatialScore v2
 _POINTS = 32
 _FALSE_CLAIM_MIN = 2.0  # a false claim misses the stated tolerance at least twice over
 
@@ -325,6 +327,26 @@ class RelativePose(MotionTask):
         truth = MotionEvidence.of(fact.truth_candidate)
         seen = MotionEvidence(points_m=truth.points_m, camera_2=truth.camera_2)
         return Candidate("", self.rounded(make_pose(numbers, rng)), evidence=seen.write())
+
+    def published(self, fact: Fact, count: int, rng: np.random.Generator) -> list[Candidate] | None:
+        """v2's rule 10: the truth in axes of which two are swapped or one is flipped, the truth with another
+        translation, and with another rotation. How much other is not published."""
+        motion = self.as_stated(fact.truth_candidate.value)
+        seen = MotionEvidence.of(fact.truth_candidate)
+        evidence = MotionEvidence(points_m=seen.points_m, camera_2=seen.camera_2).write()
+        axes = np.eye(3)
+        if rng.random() < 0.5:
+            axes = axes[rng.choice([[1, 0, 2], [0, 2, 1], [2, 1, 0]])]
+        else:
+            axes[rng.integers(3)] *= -1
+        shifted, turned = motion.copy(), motion.copy()
+        shifted[:, 3] += rng.uniform(-PUBLISHED_SHIFT_M, PUBLISHED_SHIFT_M, 3)
+        axis = rng.standard_normal(3)
+        turn = axis / np.linalg.norm(axis) * np.radians(rng.uniform(*PUBLISHED_TURN_DEG))
+        turned[:, :3] = Rotation.from_rotvec(turn).as_matrix() @ turned[:, :3]
+        renamed = np.concatenate([axes @ motion[:, :3] @ axes.T, axes @ motion[:, 3:]], axis=1)
+        values = [self.rounded(self.as_stated(one)) for one in (renamed, shifted, turned)]
+        return [Candidate("published", value, evidence=evidence) for value in values[:count]]
 
     def rank_by(self, value: FloatArray, fact: Fact) -> float:
         """Angle of the rotation, degrees."""

@@ -22,6 +22,8 @@ from vgbench_gen.text.render import fill_word
 SIGMAS_KEPT = 3.0  # of the truth's error that a true claim bears, so that it passes the noise test
 CLAIM_NOISE_MIN = 0.1  # of the tolerance; a claim that bears less noise than this is not made
 FALSE_RATIO_MIN, FALSE_RATIO_MAX = 1.5, 2.0
+# Factors of published wrong values, above the truth and below it (arXiv 2505.17012 v3, rules 3 to 5).
+PUBLISHED_NEAR, PUBLISHED_FAR = ((0.85, 0.95), (1.05, 1.15)), ((0.5, 0.9), (1.1, 1.8))
 _PRINT_SLACK = 1.01  # keeps ratios of rungs above the margin once they are rounded
 _SIGMA_DRAWS = 200
 
@@ -98,6 +100,22 @@ class ScalarTask(QuestionKind):
             raise TooFewOptionsError("ladder_out_of_range", f"{fact.key}: {values[0]:.2f} to {values[-1]:.2f}")
         rungs = [Candidate(f"rung:{k - rank}", self.rounded(values[k : k + 1])) for k in range(count)]
         return [*rungs[:rank], truth, *rungs[rank + 1 :]], rank
+
+    def published(self, fact: Fact, count: int, rng: np.random.Generator) -> list[Candidate] | None:
+        """v2's rules 3 to 5: one wrong value near the truth, the others at some distance; where two print alike, half a
+        unit or a whole one more or less."""
+        truth = float(fact.truth_candidate.value[0])
+        ranges = [PUBLISHED_NEAR, *[PUBLISHED_FAR] * (count - 1)]
+        values = [truth * rng.uniform(*either[rng.integers(2)]) for either in ranges]
+        found = [self.round_for(value, fact) for value in values]
+        spare = iter(rng.permutation([truth + step for step in (-1.0, -0.5, 0.5, 1.0) if truth + step > 0]).tolist())
+        taken = {truth}
+        for k, value in enumerate(found):
+            while float(value[0]) in taken and (other := next(spare, None)) is not None:
+                value = self.round_for(other, fact)
+            taken.add(float(value[0]))
+            found[k] = value
+        return [Candidate(f"published:{value[0]:g}", value) for value in found]
 
     def metric(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
         """Absolute difference in the task's unit."""

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vgbench_gen.core.errors import GeometryError
+from vgbench_gen.core.errors import GeometryError, TooFewOptionsError
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, Rejected
 from vgbench_gen.distractors.base import Proposal
@@ -45,6 +45,7 @@ from vgbench_gen.text.render import fill_word
 
 CENTRE_TOLERANCE = 0.04  # of the image side: half the gap between two options
 PAPER_NOISE_MIN, PAPER_NOISE_MAX = 0.05, 0.15  # relative noise of the published wrong values
+PUBLISHED_FOCAL, PUBLISHED_CENTRE = 0.25, 0.20  # how far wrong values of SpatialScore v2 are off at most
 # What a model is told to name between: of the long side, of the side, and degrees.
 NAMED_FOCAL, NAMED_CENTRE, NAMED_DEG = (0.5, 2.5), (0.15, 0.85), (20.0, 100.0)
 _RECHECK_COLUMNS = 48
@@ -233,6 +234,15 @@ class CameraParameters(ScalarTask):
         noise = float(rng.uniform(PAPER_NOISE_MIN, PAPER_NOISE_MAX)) * (1 if rng.random() < 0.5 else -1)
         value = round_as_printed(float(fact.truth_candidate.value[0]) * (1 + noise), fact.ask)
         return Candidate(f"perturbed:{value[0]:g}", value)
+
+    def published(self, fact: Fact, count: int, rng: np.random.Generator) -> list[Candidate] | None:
+        """v2's rule 9: random within a quarter of the truth, a fifth for principal points; it has no angles."""
+        if fact.ask in ANGLES:
+            raise TooFewOptionsError("no_rule", f"{fact.key}: v2 asks for no field of view")
+        within = PUBLISHED_CENTRE if fact.ask in CENTRES else PUBLISHED_FOCAL
+        factors = 1 + rng.uniform(-within, within, count)
+        values = [round_as_printed(float(fact.truth_candidate.value[0] * factor), fact.ask) for factor in factors]
+        return [Candidate(f"published:{value[0]:g}", value) for value in values]
 
     def proposal(self, fact: Fact) -> Proposal:
         """Any that a crop of a wide or a long lens has."""

@@ -192,6 +192,17 @@ class PointTracking(Task):
     def read_image_cues(self, fact: Fact, options: Sequence[Candidate]) -> FloatArray:
         return rules.read_image_cues(fact, options)
 
+    def published(self, fact: Fact, count: int, rng: np.random.Generator) -> list[Candidate] | None:
+        """v2's rule 12: random points of image 2. Nothing is known of them; they are put as deep as the truth."""
+        camera, truth = ImagesEvidence.of(fact).camera_2, TrackedEvidence.of(fact.truth_candidate)
+        found = []
+        for _ in range(count):
+            uv_px = self.rounded(rng.uniform(0, [camera.width - 1, camera.height - 1]))
+            point_m = projection.back_project(camera, uv_px, np.array(truth.point_2_m[2]))
+            evidence = PlaceEvidence(point_2_m=np.round(point_m, 4), look=truth.look).write()
+            found.append(Candidate("published:{:.0f},{:.0f}".format(*uv_px), uv_px, (), {"query": None}, evidence))
+        return found
+
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
         """Where the pixels themselves put the query in image 2, after the second frame's depth has led back to it."""
         a, b = (view.frame(frame_id) for frame_id in fact.frame_ids)
