@@ -33,7 +33,7 @@ from vgbench_gen.scenes._depth_bin import DepthBin, open_depth_bin
 from vgbench_gen.scenes._lazy_frame import ColorReaders, LazyFrame, Mask, check_aspect, make_color_readers
 from vgbench_gen.scenes._lens import Lens, Undistorter
 from vgbench_gen.scenes._mesh import RENDERED_WIDTH, MeshDepth, read_ply
-from vgbench_gen.scenes._scannetpp_objects import read_objects
+from vgbench_gen.scenes._scannetpp_objects import is_building, read_objects
 from vgbench_gen.scenes._scannetpp_poses import (
     PHONE_SIZE,
     CheckedPose,
@@ -168,8 +168,10 @@ class ScanNetPPScene(Scene, abc.ABC):
         promised = self.split != "test" or any(path.exists() for path in self.annotation)
         if promised and self._has_files(self.annotation, _NO_OBJECTS):
             read = partial(read_objects, self.mesh.parent, vertices, _UP, f"{self.id}/scans")
-            self.objects, found = try_to_read(self.issues, read, _NO_OBJECTS) or ((), [])
+            objects, found = try_to_read(self.issues, read, _NO_OBJECTS) or ((), [])
             self.issues += found
+            self.objects = [item for item in objects if not is_building(item.label)]
+            self.building = [item for item in objects if is_building(item.label)]
         return MeshDepth(vertices.astype(np.float32), faces.astype(np.uint32)) if want_depth else None
 
     def fit_lens(self, lens: Lens) -> tuple[Camera, Undistorter | None]:

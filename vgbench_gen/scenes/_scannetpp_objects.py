@@ -51,6 +51,11 @@ def _name_building_part(label: str) -> str:
     return part[2] if part else label if label in _BUILDING else ""
 
 
+def is_building(label: str) -> bool:
+    """Whether a label (lower case, stripped) names a part of the building."""
+    return bool(_name_building_part(label))
+
+
 def _is_bookkeeping(label: str) -> bool:
     return label in _GENERIC or re.match(r"(remove|split)\b", label) is not None
 
@@ -58,7 +63,8 @@ def _is_bookkeeping(label: str) -> bool:
 def read_objects(
     scans: Path, vertices_m: FloatArray, up_world: FloatArray, where: str
 ) -> tuple[list[SceneObject], list[Issue]]:
-    """Objects of one scene with their mesh vertices (N, 3) and boxes in the world frame, in order of the file.
+    """Objects and parts of the building of one scene, with their mesh vertices (N, 3) and boxes in the world frame, in
+    order of the file.
 
     vertices_m: (V, 3) vertices of `mesh_aligned_0.05.ply`. A damaged group costs that object and becomes an issue.
 

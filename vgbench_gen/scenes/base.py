@@ -150,6 +150,8 @@ class Scene(abc.ABC):
     """The usable frames in order of capture, with checked poses; opening decoded no pixels."""
     objects: Sequence[SceneObject]
     """The objects in the world frame; there may be none."""
+    building: Sequence[SceneObject] = ()
+    """Annotated walls, floors and ceilings that are not among the objects, with their surface points."""
     up_world: FloatArray | None
     """The unit vector against gravity in the world frame, (3,) float64, or None where it is unknown."""
     depth_kind: DepthKind

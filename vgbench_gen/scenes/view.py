@@ -56,6 +56,7 @@ class SceneView:
         self.dataset, self.id, self.split, self.licence = scene.dataset, scene.id, scene.split, scene.licence
         self.up_world, self.depth_kind = scene.up_world, scene.depth_kind
         self.objects: Sequence[SceneObject] = scene.objects
+        self.building: Sequence[SceneObject] = scene.building
         self.gates = gates
         laser = scene.depth_kind == "laser"
         self.tolerance = visibility.LASER if laser else visibility.SENSOR

@@ -53,15 +53,17 @@ class LabelledPixels:
 
 
 class Sightings:
-    """What the keyframes of a scene show of its objects; F frames, O objects, in the order of the view."""
+    """What the keyframes of a scene show of its objects; F frames, O objects and parts of the building, in the order of
+    the view."""
 
     def __init__(self, view: SceneView) -> None:
         self._frames, self._tolerance = view.frames, view.tolerance
-        clouds = [np.zeros((0, 3)) if one.points_m is None else one.points_m for one in view.objects]
+        labelled = [*view.objects, *view.building]
+        clouds = [np.zeros((0, 3)) if one.points_m is None else one.points_m for one in labelled]
         self._counts = np.array([len(cloud) for cloud in clouds], dtype=np.int64)
         self._points_m = np.concatenate([np.zeros((0, 3)), *clouds])
         self._owners = np.repeat(np.arange(len(clouds)), self._counts)
-        self.labels = [one.label.replace("_", " ") for one in view.objects]
+        self.labels = [one.label.replace("_", " ") for one in labelled]
 
     @cached_property
     def _seen(self) -> tuple[FloatArray, FloatArray]:

@@ -48,7 +48,7 @@ class ImaginedMove(DirectionTask):
 
     def _find_free_m(self, view: SceneView, frame: ViewFrame) -> float:
         """How far ahead of a camera, on its level, nothing stands that was scanned."""
-        clouds = [item.points_m[::8] for item in view.objects if item.points_m is not None]
+        clouds = [item.points_m[::8] for item in (*view.objects, *view.building) if item.points_m is not None]
         points_m, up = np.concatenate(clouds) - frame.center_m, np.asarray(view.up_world)
         ahead = frame.world_from_camera[:3, 2] - up * (up @ frame.world_from_camera[:3, 2])
         height_m, along_m = points_m @ up, points_m @ (ahead / np.linalg.norm(ahead))
