@@ -57,9 +57,9 @@ class DirectionEvidence(Evidence):
 class DirectionTask(LabelledScene, LabelTask):
     """Four quarters around a level observer. A kind gives `propose` and `aim`; `value` and `second` follow."""
 
-    candidate_evidence = DirectionEvidence
+    candidate_evidence: ClassVar[type[DirectionEvidence]] = DirectionEvidence
     formats: ClassVar[tuple[QuestionType, ...]] = ("multi-choice",)
-    labels = ("front_right", "back_right", "back_left", "front_left")
+    labels: ClassVar[tuple[str, ...]] = ("front_right", "back_right", "back_left", "front_left")
     margins: ClassVar[Mapping[str, float]] = {"gap_min": 20.0}  # degrees: half of it from the edge of a quarter
     uses_max = 2
     per_frame = 4
@@ -84,7 +84,7 @@ class DirectionTask(LabelledScene, LabelTask):
             for name, k in zip("abc", indices, strict=False)
         }
         up = frames[0].camera_from_world[:3, :3] @ np.asarray(view.up_world)
-        seen = DirectionEvidence(up=up, **stored, **more)
+        seen = self.candidate_evidence(up=up, **stored, **more)
         about = "abc"[len(indices) - 1]
         swept = self.value(_replace_corners(seen, {about: stored[about].corners_m[:, None].repeat(8, axis=1)}))
         if (swept.argmax(axis=-1) != self.value(seen).argmax()).any():
@@ -141,7 +141,7 @@ class DirectionTask(LabelledScene, LabelTask):
 
     def slots(self, fact: Fact) -> dict[str, str]:
         """Also the labels of the objects."""
-        stored = DirectionEvidence.of(fact.truth_candidate).list_objects()
+        stored = self.candidate_evidence.of(fact.truth_candidate).list_objects()
         return super().slots(fact) | {name: one.label for name, one in stored.items()}
 
     def look_alike(self, one: Measured, other: Measured) -> bool:
@@ -151,7 +151,7 @@ class DirectionTask(LabelledScene, LabelTask):
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """The boxes of the objects in every image that looks their way, and the answer at the foot of the first."""
         first, *others = super().overlay(fact, row)
-        stored = DirectionEvidence.of(fact.truth_candidate).list_objects().values()
+        stored = self.candidate_evidence.of(fact.truth_candidate).list_objects().values()
         known, drawn = self.stored_poses(fact), [first, *others]
         for marks, frame_id in zip(drawn, fact.frame_ids, strict=False):
             here_from_first = poses.relative_pose(known[fact.frame_ids[0]], known[frame_id])
@@ -162,7 +162,7 @@ class DirectionTask(LabelledScene, LabelTask):
 
     def world_boxes(self, fact: Fact) -> tuple[WorldBox, ...]:
         """The objects that the question names."""
-        pose, stored = self.stored_poses(fact)[fact.frame_ids[0]], DirectionEvidence.of(fact.truth_candidate)
+        pose, stored = self.stored_poses(fact)[fact.frame_ids[0]], self.candidate_evidence.of(fact.truth_candidate)
         return tuple(
             WorldBox(one.instance_id, one.label, poses.transform(pose, one.corners_m))
             for one in stored.list_objects().values()
