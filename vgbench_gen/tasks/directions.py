@@ -41,6 +41,7 @@ class DirectionEvidence(Evidence):
     a: ObjectEvidence
     b: ObjectEvidence | None = None
     c: ObjectEvidence | None = None
+    d: ObjectEvidence | None = None
     """The objects in the order in which the question names them."""
     motion: Pose | None = None
     """The last camera's frame from the first one's, meters, where the question is about both."""
@@ -81,11 +82,11 @@ class DirectionTask(LabelledScene, LabelTask):
                 corners_m=poses.transform(frames[0].camera_from_world, boxes.corners(view.objects[k].box)),
                 visible=round(float(found.shares[rows, k].max()), 4),
             )
-            for name, k in zip("abc", indices, strict=False)
+            for name, k in zip("abcd", indices, strict=False)
         }
         up = frames[0].camera_from_world[:3, :3] @ np.asarray(view.up_world)
         seen = self.candidate_evidence(up=up, **stored, **more)
-        about = "abc"[len(indices) - 1]
+        about = "abcd"[len(indices) - 1]
         swept = self.value(_replace_corners(seen, {about: stored[about].corners_m[:, None].repeat(8, axis=1)}))
         if (swept.argmax(axis=-1) != self.value(seen).argmax()).any():
             return None
@@ -180,6 +181,23 @@ def find_middle(one: ObjectEvidence | None) -> FloatArray:
     """(..., 3) the centre of an object's box, meters."""
     assert one is not None
     return np.asarray(one.corners_m.mean(axis=-2))
+
+
+def measure_free_m(
+    points_m: FloatArray,
+    start_m: FloatArray,
+    ahead: FloatArray,
+    up: FloatArray,
+    aside_m: float,
+    body_m: Sequence[float],
+) -> float:
+    """How far a level way along the unit vector `ahead` (3,) from `start_m` (3,) has none of the points (N, 3) within
+    `aside_m` of it and between the heights `body_m` above the start; all in one frame, in which `up` is up."""
+    off_m = points_m - start_m
+    height_m, along_m, right_m = off_m @ up, off_m @ ahead, off_m @ np.cross(up, ahead)
+    low_m, high_m = body_m
+    near = (np.abs(right_m) < aside_m) & (along_m > 0) & (height_m < high_m) & (height_m > low_m)
+    return float(along_m[near].min(initial=np.inf))
 
 
 def draw_spans(view: SceneView, rows: Sequence[int], rng: np.random.Generator) -> list[list[int]]:

@@ -11,7 +11,7 @@ import numpy as np
 from vgbench_gen.core.types import Fact, FloatArray, Rejected
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.tasks.base import tasks
-from vgbench_gen.tasks.directions import AHEAD, DirectionEvidence, DirectionTask, find_middle
+from vgbench_gen.tasks.directions import AHEAD, DirectionEvidence, DirectionTask, find_middle, measure_free_m
 from vgbench_gen.tasks.kind import Measured
 from vgbench_gen.text.numbers import format_fixed
 from vgbench_gen.text.render import fill_word
@@ -20,7 +20,7 @@ TURNS_DEG = (-135.0, -90.0, -45.0, 45.0, 90.0, 135.0, 180.0)  # to the right
 WALKS_M = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
 DRAWS = 300  # of frames
 FREE_M = 0.3  # between the way and anything that stands there
-BODY_M = (0.2, -0.9)  # heights above the camera between which a walker needs room
+BODY_M = (-0.9, 0.2)  # heights above the camera between which a walker needs room
 
 
 @tasks.register("imagined_move")
@@ -49,13 +49,10 @@ class ImaginedMove(DirectionTask):
     def _find_free_m(self, view: SceneView, frame: ViewFrame) -> float:
         """How far ahead of a camera, on its level, nothing stands that was scanned."""
         clouds = [item.points_m[::8] for item in (*view.objects, *view.building) if item.points_m is not None]
-        points_m, up = np.concatenate(clouds) - frame.center_m, np.asarray(view.up_world)
-        ahead = frame.world_from_camera[:3, 2] - up * (up @ frame.world_from_camera[:3, 2])
-        height_m, along_m = points_m @ up, points_m @ (ahead / np.linalg.norm(ahead))
-        aside_m = points_m @ np.cross(up, ahead / np.linalg.norm(ahead))
-        high, low = BODY_M
-        near = (np.abs(aside_m) < FREE_M) & (along_m > 0) & (height_m < high) & (height_m > low)
-        return float(along_m[near].min(initial=np.inf)) - FREE_M
+        up, away = np.asarray(view.up_world), frame.world_from_camera[:3, 2]
+        level = away - up * (up @ away)
+        ahead = level / np.linalg.norm(level)
+        return measure_free_m(np.concatenate(clouds), frame.center_m, ahead, up, FREE_M, BODY_M) - FREE_M
 
     def aim(self, seen: DirectionEvidence) -> tuple[FloatArray, FloatArray]:
         """After the turn, and from the end of the walk."""
