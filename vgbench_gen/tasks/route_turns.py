@@ -60,8 +60,9 @@ class RouteTurns(DirectionTask):
         """(O, O) whether the straight way from one object's middle to another's is neither short nor long, and nothing
         that was scanned stands there but the two."""
         up, count = np.asarray(view.up_world), len(view.objects)
-        clouds = [np.zeros((0, 3)) if one.points_m is None else one.points_m[::8] for one in view.objects]
-        points_m, owners = np.concatenate(clouds), np.repeat(np.arange(count), [len(cloud) for cloud in clouds])
+        labelled = [*view.objects, *view.building]
+        clouds = [np.zeros((0, 3)) if one.points_m is None else one.points_m[::8] for one in labelled]
+        points_m, owners = np.concatenate(clouds), np.repeat(np.arange(len(clouds)), [len(cloud) for cloud in clouds])
         floor_m = np.quantile(points_m @ up, 0.01)
         middles_m = np.array([one.box.center_m - up * (one.box.center_m @ up - floor_m) for one in view.objects])
         free = np.zeros((count, count), dtype=bool)
