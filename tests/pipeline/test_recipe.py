@@ -9,6 +9,7 @@ import pytest
 from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.errors import ConfigError, VGBenchError
 from vgbench_gen.core.gates import Gates, RegionGates
+from vgbench_gen.evaluation.benchmarks.vgbench.tables import read_published
 from vgbench_gen.pipeline.build import check_names, measure
 from vgbench_gen.pipeline.plan import read_targets
 from vgbench_gen.pipeline.recipe import Difficulty, Limits, Recipe, change_recipe, load_recipe
@@ -78,8 +79,24 @@ def test_seed_totals_and_tasks_can_be_changed() -> None:
     table = {"metric_depth": {"multi-choice": 3}}
     assert change_recipe(load_recipe("vgbench"), items=table).total == 3
     assert change_recipe(default) is default
-    with pytest.raises(ConfigError, match=r"items: found a recipe whose \[items\] says"):
-        change_recipe(load_recipe("vgbench"), items=20)
+
+
+def test_a_table_of_totals_is_of_any_size() -> None:
+    published = load_recipe("vgbench")
+    tenth = change_recipe(published, 7, 600)
+    assert (tenth.total, tenth.seed, tenth.gates) == (600, 7, published.gates)
+    assert tenth.items["metric_depth"] == {"judgment": 6, "multi-choice": 6, "open-ended": 44}  # of 5.6, 5.8, 43.6
+    assert tenth.sources == {"scannet": 122, "scannetpp": 87, "ca1m": 329, "wildrgbd": 62}  # the most of .4, .3, .9, .4
+    for task, forms in published.items.items():
+        for form, n in forms.items():
+            assert abs(tenth.items[task][form] - n / 10) < (2 if form == "judgment" else 1)
+    assert change_recipe(published, items=6000).items == published.items
+    claims = Recipe(items={"metric_depth": {"judgment": 8}, "relative_depth": {"multi-choice": 0}})
+    assert change_recipe(claims, items=5).items == {
+        "metric_depth": {"judgment": 4},
+        "relative_depth": {"multi-choice": 0},
+    }
+    assert change_recipe(published, items=20, tasks=["metric_depth"]).items_per_task == 20
 
 
 def test_an_unknown_name_lists_what_is_shipped() -> None:
@@ -173,6 +190,32 @@ def test_vgbench_is_the_published_one() -> None:
     assert recipe.limits.forms_per_fact == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "published", "column"),
+    [("vsi-like", "VSI-Bench", "items"), ("mmsi-like", "MMSI-Bench", "items"),
+     ("spatialcorpus", "SpatialScore v2", "corpus")],
+)  # fmt: skip
+def test_recipes_like_a_benchmark_have_its_numbers(name: str, published: str, column: str) -> None:
+    """A kind that is added to a category of `published.toml` has to be added to the recipe as well."""
+    wanted: Counter[str] = Counter()
+    for category in read_published()[published].values():
+        for k, kind in enumerate(category.kinds):
+            n, kinds = getattr(category, column), len(category.kinds)
+            wanted[kind] += n // kinds + (k < n % kinds)
+    recipe = load_recipe(name)
+    assert {task: sum(forms.values()) for task, forms in recipe.items.items()} == +wanted
+    judged = sum(forms.get("judgment", 0) for forms in recipe.items.values())
+    assert judged == (9776 if name == "spatialcorpus" else 0)  # the corpus asks for presence alone
+
+
+def test_wide_asks_all_kinds_but_what_text_tells() -> None:
+    recipe = load_recipe("wide")
+    told = {("route_turns", "multi-choice"), ("relation_from_camera", "multi-choice")}
+    asked = {(task, form) for task, forms in recipe.items.items() for form in forms}
+    assert asked == {(task.name, form) for task in tasks.values() for form in task.formats} - told
+    assert recipe.total == 10_000
+
+
 def test_a_scene_holds_at_most_its_share_of_a_task() -> None:
     recipe = load_recipe("vgbench")
     scenes = [("ca1m", f"{k}") for k in range(36)] + [("scannet", f"{k}") for k in range(100)] + [("wildrgbd", "x")]
@@ -195,7 +238,9 @@ def test_shipped_recipes_share_facts() -> None:
     assert set(mini.items) == {task.name for task in tasks.values() if task.by_default}
 
 
-@pytest.mark.parametrize("name", ["default", "vgbench", "vgbench-mini", "train"])
+@pytest.mark.parametrize(
+    "name", ["default", "vgbench", "vgbench-mini", "train", "wide", "vsi-like", "mmsi-like", "spatialcorpus"]
+)
 def test_shipped_recipes_name_what_exists_and_survive_the_manifest(name: str) -> None:
     recipe = load_recipe(name)
     check_names(recipe)

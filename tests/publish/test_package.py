@@ -195,7 +195,9 @@ def test_what_does_not_belong_together_is_refused(build: Path, tmp_path: Path) -
     assert main(["publish", str(build)]) == 2
 
 
-@pytest.mark.parametrize("name", ["default", "vgbench", "vgbench-mini", "train"])
+@pytest.mark.parametrize(
+    "name", ["default", "vgbench", "vgbench-mini", "train", "wide", "vsi-like", "mmsi-like", "spatialcorpus"]
+)
 def test_a_published_recipe_is_read_back(name: str, tmp_path: Path) -> None:
     recipe = load_recipe(name)
     (tmp_path / "recipe.toml").write_text(format_toml(recipe.model_dump(mode="json")))

@@ -37,7 +37,7 @@ _NOTES = 10  # on the screen
 _WIDTH = 200  # of the log
 ItemsPerTask = Annotated[
     int | None,
-    typer.Option("--items", metavar="N", min=1, help="Items per task, for recipes without [items], such as train."),
+    typer.Option("--items", metavar="N", min=1, help="Items per task; in all, where the recipe has [items]."),
 ]
 BankFile = Annotated[
     Path | None,

@@ -15,7 +15,7 @@ from vgbench_gen.distractors.sampled import Sampled
 
 
 @strategies.register("published")
-class Published(Sampled):
+class PublishedRules(Sampled):
     """Truth plus what the published rule of its task gives, or random members of the pool where that is the rule."""
 
     name = "published"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
@@ -25,6 +25,7 @@ _FOLDER = Path(__file__).resolve().parent.parent / "recipes"
 
 
 Count = Annotated[int, Field(ge=0)]
+Key = TypeVar("Key", bound=Hashable)
 
 
 class Limits(Config):
@@ -319,16 +320,14 @@ def change_recipe(
 ) -> Recipe:
     """The recipe with another seed, other totals or other tasks.
 
-    items: of each task over all its question types, or a table of totals as `Recipe.items`.
+    items: of each task over all its question types, or, of a recipe with a table of totals, of all tasks together in
+        the proportions of that table; or such a table itself.
 
     Raises:
-        ConfigError: the totals do not fit, or one number per task is given beside a table of totals.
+        ConfigError: the totals do not fit.
     """
-    if isinstance(items, int) and recipe.items:
-        raise ConfigError(
-            "items: found a recipe whose [items] says how many of each there are; expected one without. Take the "
-            "recipe `train`, or change the numbers in a copy of this one."
-        )
+    if isinstance(items, int) and recipe.items and not tasks:
+        return _scale(recipe if seed is None else recipe.model_copy(update={"seed": seed}), items)
     changes: dict[str, Any] = {} if seed is None else {"seed": seed}
     if tasks:
         changes["tasks"] = list(tasks)
@@ -340,3 +339,25 @@ def change_recipe(
     if isinstance(items, int) and not tasks:
         changes["tasks"] = base["tasks"]
     return parse_config(_put_over(base, changes), Recipe, "recipe")
+
+
+def _scale(recipe: Recipe, total: int) -> Recipe:
+    """The recipe with `total` items in the proportions of its totals, one fewer where only twins could make it up."""
+    cells = {(task, form): n for task, forms in recipe.items.items() for form, n in forms.items()}
+    shared = _share_out(cells, total, lambda cell: 2 if cell[1] == "judgment" else 1)
+    items: dict[str, dict[str, int]] = {task: {} for task in recipe.items}
+    for (task, form), n in shared.items():
+        items[task][form] = n
+    there = sum(shared.values())
+    parts = {name: _share_out(getattr(recipe, name), there, lambda _: 1) for name in ("sources", "splits")}
+    return parse_config(recipe.model_dump(mode="json") | parts | {"items": items}, Recipe, "recipe")
+
+
+def _share_out(counts: Mapping[Key, int], total: int, step_of: Callable[[Key], int]) -> dict[Key, int]:
+    """Whole steps near the proportions of the counts, by the largest remainder; empty for none."""
+    wanted = {key: n * total / max(sum(counts.values()), 1) for key, n in counts.items()}
+    found = {key: int(want // step_of(key)) * step_of(key) for key, want in wanted.items()}
+    for key in sorted(counts, key=lambda key: -(wanted[key] - found[key]) / step_of(key)):
+        if counts[key] and sum(found.values()) + step_of(key) <= total:
+            found[key] += step_of(key)
+    return found

@@ -63,7 +63,10 @@ class RouteTurns(DirectionTask):
         labelled = [*view.objects, *view.building]
         clouds = [np.zeros((0, 3)) if one.points_m is None else one.points_m[::8] for one in labelled]
         points_m, owners = np.concatenate(clouds), np.repeat(np.arange(len(clouds)), [len(cloud) for cloud in clouds])
-        floor_m = np.quantile(points_m @ up, 0.01)
+        heights_m = points_m @ up
+        floor_m = np.quantile(heights_m, 0.01)
+        high = (heights_m - floor_m > min(BODY_M)) & (heights_m - floor_m < max(BODY_M))
+        points_m, owners = points_m[high], owners[high]
         middles_m = np.array([one.box.center_m - up * (one.box.center_m @ up - floor_m) for one in view.objects])
         free = np.zeros((count, count), dtype=bool)
         for i, j in zip(*np.triu_indices(count, 1), strict=True):

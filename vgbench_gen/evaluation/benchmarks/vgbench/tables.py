@@ -55,7 +55,7 @@ class Category(Config):
     """Our kinds that stand for it."""
 
 
-class Published(Config):
+class PublishedCategories(Config):
     """The file `published.toml`."""
 
     benchmarks: dict[str, dict[str, Category]]
@@ -65,7 +65,7 @@ class Published(Config):
 def read_published() -> Mapping[str, Mapping[str, Category]]:
     """Benchmark -> name of a category -> the category."""
     path = Path(__file__).with_name("published.toml")
-    return parse_config({"benchmarks": read_toml(path)}, Published, str(path)).benchmarks
+    return parse_config({"benchmarks": read_toml(path)}, PublishedCategories, str(path)).benchmarks
 
 
 def make_counterparts() -> tuple[TableLayout, ...]:
