@@ -39,7 +39,7 @@ def test_gates_come_back_as_they_were_written() -> None:
     [
         (
             {"trak": {}},
-            "trak: found an unknown key 'trak'. Did you mean track? Known keys: box, ",
+            "trak: found an unknown key 'trak'. Did you mean track? Known keys: appearance_order, ",
         ),
         ({"track": {"gap": 1.0}}, "track.gap: found an unknown key 'gap'."),
         ({"track": {"gap_min_d": "much"}}, 'track.gap_min_d: found "much"; expected a valid number'),
