@@ -11,8 +11,9 @@ import pytest
 
 from tests.labelled_room import labelled_room, labelled_view
 from tests.lenient import without_lines
+from tests.scene_factory import RoomScene
 from vgbench_gen.core.gates import Gates
-from vgbench_gen.core.types import FloatArray
+from vgbench_gen.core.types import FloatArray, Rejected
 from vgbench_gen.geometry import boxes, poses
 from vgbench_gen.geometry.overlap import compute_pairwise_states
 from vgbench_gen.geometry.visibility import VISIBLE
@@ -24,7 +25,7 @@ from vgbench_gen.tasks._sightings import AREA_MIN, AREA_NONE, Sightings, find_li
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.directions import DirectionEvidence, DirectionTask
 from vgbench_gen.tasks.nearest_object import NearestEvidence
-from vgbench_gen.tasks.seen import FramesEvidence, FramesTask
+from vgbench_gen.tasks.seen import FramesEvidence, FramesTask, LabelledScene
 
 UP = np.array([0.0, -1.0, 0.0])  # of a level camera
 QUARTERS = ("front_right", "back_right", "back_left", "front_left")
@@ -102,6 +103,30 @@ def test_a_room_with_unlabelled_surface_shows_nothing_for_certain() -> None:
     view = SceneView(scene, Gates())
     for name in ("object_existence", "object_count", "appearance_order", "relative_direction"):
         assert get_task(name).list_rows(view) == []
+
+
+def find_reasons(name: str, scene: RoomScene) -> set[str]:
+    drafts = get_task(name).drafts(SceneView(scene, Gates()), np.random.default_rng(0), 8)
+    return {one.reason for one in drafts if isinstance(one, Rejected)}
+
+
+@pytest.mark.parametrize("label", ["unknown", "mirror", "misc"])
+def test_surface_whose_label_says_nothing_counts_as_unlabelled(label: str) -> None:
+    scene = labelled_room()
+    scene.objects = [replace(one, label=label if one.label == "wall" else one.label) for one in scene.objects]
+    assert get_sightings(SceneView(scene, Gates())).labelled.max() < 0.9
+    for name in ("object_existence", "nearest_object", "map_relation"):
+        assert find_reasons(name, scene) == {"surface_unlabelled"}
+
+
+def test_a_scene_without_what_a_kind_needs_is_counted() -> None:
+    boxes_alone = labelled_room()
+    boxes_alone.objects = [replace(one, points_m=None) for one in boxes_alone.objects]
+    tilted = labelled_room()
+    tilted.up_world = None
+    for name in (one for one in tasks.names() if isinstance(tasks[one], LabelledScene)):
+        assert find_reasons(name, boxes_alone) == {"surface_unlabelled"}
+        assert ("no_gravity" in find_reasons(name, tilted)) == isinstance(tasks[name], DirectionTask)
 
 
 def test_labels_that_mean_the_same_are_not_told_apart() -> None:

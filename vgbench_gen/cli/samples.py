@@ -44,7 +44,8 @@ def samples(
     """Make sample scenes: synthetic rooms in the layouts of ScanNet, ScanNet++, CA-1M and WildRGB-D.
 
     They go to folders `samples-<dataset>` below FOLDER and belong to nobody (CC0). By default 36 scenes of CA-1M, 14 of
-    ScanNet, 10 of ScanNet++ and 8 of WildRGB-D. An interrupted run goes on where it stopped.
+    ScanNet, 10 of ScanNet++ and 8 of WildRGB-D. `--count tour=N` makes rooms in ScanNet's layout in which the camera
+    looks all around, for kinds about labelled objects. An interrupted run goes on where it stopped.
     """
     from vgbench_gen.samples import make as makers
 

@@ -17,7 +17,7 @@ from vgbench_gen.geometry import poses, projection
 from vgbench_gen.geometry.overlap import compute_pairwise_states
 from vgbench_gen.geometry.visibility import VISIBLE
 from vgbench_gen.scenes.view import SceneView
-from vgbench_gen.tasks._objects import is_bounded, is_thing
+from vgbench_gen.tasks._objects import is_bounded, is_structural, is_thing
 from vgbench_gen.tasks._registration import match_features
 
 SEEN_MIN = 0.25  # share of an object's points that a frame shows, or it is not said to show it
@@ -64,6 +64,8 @@ class Sightings:
         self._points_m = np.concatenate([np.zeros((0, 3)), *clouds])
         self._owners = np.repeat(np.arange(len(clouds)), self._counts)
         self.labels = [one.label.replace("_", " ") for one in labelled]
+        # "unknown" and "misc" say nothing of a surface, and mirrors show other places.
+        self._says = np.array([is_structural(one.label) or is_thing(one.label) for one in labelled], dtype=bool)
 
     @cached_property
     def _seen(self) -> tuple[FloatArray, FloatArray]:
@@ -118,8 +120,9 @@ class Sightings:
 
     @cached_property
     def labelled(self) -> FloatArray:
-        """(F,) share of a frame's depth pixels that lie on labelled surface."""
-        return np.array([float((one.owners >= 0).mean()) if len(one.owners) else 0.0 for one in self.pixels])
+        """(F,) share of a frame's depth pixels that lie on surface whose label says what it is."""
+        said = [self._says[one.owners[one.owners >= 0]].sum() / max(len(one.owners), 1) for one in self.pixels]
+        return np.array(said, dtype=np.float64)
 
     @cached_property
     def areas(self) -> FloatArray:

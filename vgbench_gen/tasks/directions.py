@@ -62,6 +62,7 @@ class DirectionTask(LabelledScene, LabelTask):
     formats: ClassVar[tuple[QuestionType, ...]] = ("multi-choice",)
     labels: ClassVar[tuple[str, ...]] = ("front_right", "back_right", "back_left", "front_left")
     margins: ClassVar[Mapping[str, float]] = {"gap_min": 20.0}  # degrees: half of it from the edge of a quarter
+    needs_gravity = True
     uses_max = 2
     per_frame = 4
 

@@ -236,6 +236,7 @@ class NamedTask(LabelTask):
     """One of several answers that its `NamedEvidence` calls by name; each of one `Measured.group` is right equally
     often."""
 
+    candidate_evidence: ClassVar[type[NamedEvidence]]
     labels = ()
     options: ClassVar[int] = 4
     formats: ClassVar[tuple[QuestionType, ...]] = ("multi-choice",)
@@ -247,7 +248,7 @@ class NamedTask(LabelTask):
 
     def list_words(self, about: Candidate) -> Sequence[str]:
         """The answers as they are called."""
-        return self.candidate_evidence.of(about).labels  # type: ignore[attr-defined, no-any-return]
+        return self.candidate_evidence.of(about).labels
 
     def check_class_data(self) -> None:
         """What every task has; the labels are those of scenes."""
@@ -255,5 +256,5 @@ class NamedTask(LabelTask):
 
     def slots(self, fact: Fact) -> dict[str, str]:
         """Also the label that the question names."""
-        about = self.candidate_evidence.of(fact.truth_candidate).about  # type: ignore[attr-defined]
+        about = self.candidate_evidence.of(fact.truth_candidate).about
         return super().slots(fact) | ({"about": about} if about else {})

@@ -33,18 +33,17 @@ class ObjectCount(FramesTask):
     def propose(self, view: SceneView, rng: np.random.Generator) -> Iterator[Measured | Rejected]:
         """Frames in which each object of a label, and whatever could be called so, is either shown or hidden."""
         found, drawn, numbers = get_sightings(view), self.draw_frames(view, rng, DRAWS), list_numbers()
-        names = [one for one in found.names if len(found.list_alike(one)) >= self.options - 1]
+        own = {name: found.list_instances(name) for name in found.names}
+        # Of other names a reader could count what is called otherwise as well.
+        names = [k for k, one in own.items() if len(one) >= self.options - 1 and one == found.list_alike(k)]
         if not names:
             yield reject(self, view, view.id, "objects_too_few", 0, self.options - 1)
         for name in (names[k] for k in rng.permutation(len(names))):
-            own, alike = found.list_instances(name), found.list_alike(name)
-            if set(own) != set(alike):
-                continue  # a reader could count the others as well
             for rows in drawn:
-                part = np.ix_(rows, own)
+                part = np.ix_(rows, own[name])
                 shown = found.shown[part].any(axis=0)
                 if (shown | found.hidden[part].all(axis=0)).all():
-                    for first in range(max(0, int(shown.sum()) - self.options + 1), len(own) - self.options + 2):
+                    for first in range(max(0, int(shown.sum()) - self.options + 1), len(own[name]) - self.options + 2):
                         labels = numbers[first : first + self.options]
                         if shown.sum() in range(first, first + self.options) and len(labels) == self.options:
                             shares = np.where(found.shown[part], found.shares[part], 0.0)

@@ -3,7 +3,7 @@ answer is that of the frames shown, never of the whole scan."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -11,10 +11,10 @@ from pydantic import Strict
 
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.noise import SensorNoise
-from vgbench_gen.core.types import BoolArray, Fact, FloatArray
+from vgbench_gen.core.types import BoolArray, Fact, FloatArray, Rejected
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.tasks._sightings import AREA_MIN, AREA_NONE, LABELLED_MIN, Sightings, find_links, get_sightings
-from vgbench_gen.tasks.base import Problems, tasks
+from vgbench_gen.tasks.base import Problems, reject, tasks
 from vgbench_gen.tasks.evidence import ArrayShape
 from vgbench_gen.tasks.kind import Measured, QuestionKind, check_kind
 from vgbench_gen.tasks.label import NamedEvidence, NamedTask
@@ -48,10 +48,21 @@ class LabelledScene(QuestionKind):
     needs_objects, by_default = True, False
     candidate_draws = 1  # no mark is drawn that could tell an answer
     solvers = NoSolver("Classical vision knows no names of objects.")
+    needs_gravity: ClassVar[bool] = False
+
+    def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
+        """As for all kinds, in scenes that have what such a kind needs."""
+        if self.needs_gravity and view.up_world is None:
+            yield reject(self, view, view.id, "no_gravity", float("nan"), float("nan"))
+        elif self.list_rows(view):
+            yield from super().drafts(view, rng, limit)
+        else:
+            best = get_sightings(view).labelled.max(initial=0.0)
+            yield reject(self, view, view.id, "surface_unlabelled", best, LABELLED_MIN)
 
     def list_rows(self, view: SceneView) -> list[int]:
         """Places of frames nearly all of whose surface bears a label: what has none could be what is asked about."""
-        return np.flatnonzero(get_sightings(view).labelled >= LABELLED_MIN).tolist() if view.objects else []
+        return np.flatnonzero(get_sightings(view).labelled >= LABELLED_MIN).tolist()
 
     def draw_frames(
         self, view: SceneView, rng: np.random.Generator, count: int, linked: bool = False
@@ -62,9 +73,7 @@ class LabelledScene(QuestionKind):
         """
         rows, drawn = self.list_rows(view), []
         sizes = [size for size in BUDGETS if size <= len(rows)]
-        links = (
-            find_links(view)[np.ix_(rows, rows)] if linked and sizes else np.ones((len(rows), len(rows)), dtype=bool)
-        )
+        links = find_links(view)[np.ix_(rows, rows)] if linked else np.ones((len(rows), len(rows)), dtype=bool)
         for _ in range(count if sizes else 0):
             size, chosen = int(rng.choice(sizes)), [int(rng.integers(len(rows)))]
             while len(chosen) < size and len(free := np.setdiff1d(np.flatnonzero(links[chosen].any(axis=0)), chosen)):
