@@ -138,6 +138,7 @@ def test_labels_that_mean_the_same_are_not_told_apart() -> None:
     assert {found.labels[k] for k in found.list_alike("chair")} == {"chair", "office chair"}
     assert {found.labels[k] for k in found.list_alike("office chair")} == {"chair", "office chair"}
     assert {found.labels[k] for k in found.list_alike("cup")} == {"cup", "mug"}
+    assert {found.labels[k] for k in found.list_alike("nightstand")} == {"wardrobe"}
     assert {"books", "wall"}.isdisjoint(found.names)
 
 

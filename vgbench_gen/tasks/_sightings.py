@@ -30,16 +30,31 @@ _NEAR_M = 0.06  # between a depth pixel and a point of the surface to which it b
 _COLUMNS = 80  # of depth pixels that the second route looks up
 _NAME = re.compile(r"[a-z]+(?: [a-z]+){0,3}(?<!(?<!s)s)")  # no plural
 # Labels that one annotator or reader uses for what another calls by a different one of the group.
-_ALIKE = (
-    *({"cup", "mug"}, {"sofa", "couch", "armchair"}, {"tv", "monitor", "screen", "television", "display"}),
-    *({"trash bin", "trash can", "bin", "bucket", "waste basket", "wastebasket", "garbage bin"}, {"rug", "carpet"}),
-    *({"box", "package", "crate", "container", "storage box", "cardboard box", "carton", "toolbox"}, {"book", "books"}),
-    *({"picture", "painting", "poster", "picture frame", "photo", "photo frame", "map"}, {"desk", "table"}),
-    *({"bag", "backpack", "handbag"}, {"plant", "cactus", "flower", "flowers"}, {"bowl", "pot"}),
-    *({"dresser", "cabinet", "cupboard", "nightstand", "filing cabinet", "chest of drawers", "wardrobe"}),
-    *({"shelf", "bookshelf", "bookcase", "storage rack", "rack", "wall shelf"}, {"pillow", "cushion"}, {"hat", "cap"}),
-    *({"computer tower", "pc tower", "pc", "computer"}, {"stool", "chair", "office chair", "ottoman"}),
-)  # fmt: skip
+_ALIKE = tuple(
+    frozenset(group.split(", "))
+    for group in (
+        "cup, mug",
+        "sofa, couch, armchair",
+        "stool, chair, office chair, ottoman",
+        "desk, table, workbench",
+        "dresser, cabinet, cupboard, sideboard, nightstand, filing cabinet, chest of drawers, wardrobe",
+        "shelf, bookshelf, bookcase, storage rack, rack, wall shelf",
+        "tv, monitor, screen, television, display",
+        "computer tower, pc tower, pc, computer",
+        "trash bin, trash can, bin, bucket, waste basket, wastebasket, garbage bin, paint can",
+        "box, package, crate, container, storage box, cardboard box, carton, toolbox",
+        "canister, container, pen holder, jar",
+        "bottle, soap dispenser",
+        "bowl, pot",
+        "picture, painting, poster, picture frame, photo, photo frame, map",
+        "plant, cactus, flower, flowers",
+        "bag, backpack, handbag",
+        "book, books",
+        "pillow, cushion",
+        "rug, carpet",
+        "hat, cap",
+    )
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

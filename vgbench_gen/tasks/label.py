@@ -254,6 +254,10 @@ class NamedTask(LabelTask):
         """What every task has; the labels are those of scenes."""
         QuestionKind.check_class_data(self)
 
+    def find_answer_mark(self, truth: Candidate) -> str:
+        """None, as answers name no mark."""
+        return ""
+
     def slots(self, fact: Fact) -> dict[str, str]:
         """Also the label that the question names."""
         about = self.candidate_evidence.of(fact.truth_candidate).about

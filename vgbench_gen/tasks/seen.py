@@ -18,6 +18,8 @@ from vgbench_gen.tasks.base import Problems, reject, tasks
 from vgbench_gen.tasks.evidence import ArrayShape
 from vgbench_gen.tasks.kind import Measured, QuestionKind, check_kind
 from vgbench_gen.tasks.label import NamedEvidence, NamedTask
+from vgbench_gen.tasks.presentation import Mark
+from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.solving import NoSolver
 
 BUDGETS = (2, 4, 8, 16, 32)  # frames of one question
@@ -129,6 +131,13 @@ class FramesTask(LabelledScene, NamedTask):
             if value[0] != answer or kept["decided"] < 1:
                 found.append(k)
         return tuple(found)
+
+    def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
+        """The answer at the foot of the first image, and which images decide it at their heads."""
+        drawn = super().overlay(fact, row)
+        for k in FramesEvidence.of(fact.truth_candidate).deciding:
+            drawn[k].append(Mark("line", ((4.0, 4.0),), "decides"))
+        return drawn
 
     def find_areas(self, view: SceneView, frames: Sequence[ViewFrame], indices: Sequence[int]) -> FloatArray:
         """(N, indices) shares as `shares` by the second route: 1 where depth pixels enough lie on an object, 0 where
