@@ -133,10 +133,11 @@ class FramesTask(LabelledScene, NamedTask):
         return tuple(found)
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
-        """The answer at the foot of the first image, and which images decide it at their heads."""
+        """The answer at the foot of the first image, and in the middle of the foot which images decide it."""
         drawn = super().overlay(fact, row)
         for k in FramesEvidence.of(fact.truth_candidate).deciding:
-            drawn[k].append(Mark("line", ((4.0, 4.0),), "decides"))
+            camera = fact.cameras[fact.frame_ids[k]]
+            drawn[k].append(Mark("line", ((camera["width"] / 2, camera["height"] - 4.0),), "decides"))
         return drawn
 
     def find_areas(self, view: SceneView, frames: Sequence[ViewFrame], indices: Sequence[int]) -> FloatArray:
