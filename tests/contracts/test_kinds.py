@@ -516,7 +516,11 @@ def test_a_guess_that_is_no_label_is_an_error(monkeypatch: pytest.MonkeyPatch) -
 def test_the_answer_stands_at_the_mark_that_it_names_or_at_the_foot(name: str, room: Room) -> None:
     for row in write_rows(name, "multi-choice", room):
         fact = rebuild_fact(row)
-        truth, marks = fact.truth_candidate, tasks[name].overlay(fact, RowEvidence.of(row))[0]
+        truth, drawn = fact.truth_candidate, tasks[name].overlay(fact, RowEvidence.of(row))
+        marks, deciding = drawn[0], truth.evidence.get("deciding", ())
+        assert [any(mark.label == "decides" for mark in one) for one in drawn] == [
+            k in deciding for k in range(len(drawn))
+        ]
         (said,) = (mark for mark in marks if mark.label == tasks[name].print_option(truth, fact))
         if not isinstance(tasks[name], TwoObjects):
             assert said.points_px[0][1] > fact.cameras[fact.frame_ids[0]]["height"] - 10
