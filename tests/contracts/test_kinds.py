@@ -521,12 +521,12 @@ def test_the_answer_stands_at_the_mark_that_it_names_or_at_the_foot(name: str, r
         assert [any(mark.label == "decides" for mark in one) for one in drawn] == [
             k in deciding for k in range(len(drawn))
         ]
-        (said,) = (mark for mark in marks if mark.label == tasks[name].print_option(truth, fact))
+        (answer,) = (mark for mark in marks if mark.label == tasks[name].print_option(truth, fact))
         if not isinstance(tasks[name], TwoObjects):
-            assert said.points_px[0][1] > fact.cameras[fact.frame_ids[0]]["height"] - 10
+            assert answer.points_px[0][1] > fact.cameras[fact.frame_ids[0]]["height"] - 10
         else:
-            named = truth.show["ab"["blue" in said.label]]
-            assert said.points_px == (tuple(named[:2]), tuple(named[2:]))
+            named = truth.show["ab"["blue" in answer.label]]
+            assert answer.points_px == (tuple(named[:2]), tuple(named[2:]))
 
 
 @pytest.mark.parametrize("name", LABELS)

@@ -166,7 +166,9 @@ def _list_numbers(item: Item) -> list[str]:
 def find_words(item: Item, value: FloatArray) -> str:
     """The words that a value of the row's task stands for; "" for numbers, and for tasks that are not known here."""
     row = RowEvidence.found(item) if item.task in tasks else None
-    return "" if row is None else tasks[item.task].find_words(value, row.truth.candidate())
+    with suppress(*UNREADABLE):
+        return "" if row is None else tasks[item.task].find_words(value, row.truth.candidate())
+    return ""
 
 
 def _list_values(item: Item, row: RowEvidence) -> list[str]:
