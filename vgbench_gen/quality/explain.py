@@ -164,9 +164,9 @@ def _list_numbers(item: Item) -> list[str]:
 
 
 def find_words(item: Item, value: FloatArray) -> str:
-    """The words that a value of the row's task stands for; "" for numbers, and for tasks that are not known here."""
-    row = RowEvidence.found(item) if item.task in tasks else None
+    """The words of a value of the row's task; "" for numbers, damaged rows and tasks that are not known here."""
     with suppress(*UNREADABLE):
+        row = RowEvidence.found(item)
         return "" if row is None else tasks[item.task].find_words(value, row.truth.candidate())
     return ""
 
