@@ -54,6 +54,19 @@ def test_the_same_question_in_other_words() -> None:
     assert not repeats([chair, replace(chair, id="d", group="", question="Is the lamp above the bed?")])
 
 
+def test_other_objects_are_another_question() -> None:
+    words = "Seen from the camera, is the {} to the left of the {}?"
+    a = question("a", question=words.format("lamp", "bed"), images=("r.jpg",), names=("", "bed", "lamp"))
+    b = replace(a, id="b", group="", question=words.format("chair", "bed"), names=("", "bed", "chair"))
+    assert not repeats([a, b])
+    assert repeats([a, replace(b, names=a.names)])["reworded"] == ["b"]
+    # Choices whose options name the objects have the same words.
+    which = question("c", ["bed", "lamp"], 0, images=("r.jpg",), names=("", "bed", "lamp"))
+    other = replace(which, id="d", group="", options=("door", "sink"), names=("", "door", "sink"))
+    assert not repeats([which, other])
+    assert repeats([which, replace(other, names=which.names[::-1])])["identical"] == ["d"]
+
+
 def test_option_sets_that_return() -> None:
     a = question("a", ["1.10 m", "2.20 m", "3.30 m", "4.40 m"], 0)
     b = question("b", a.options[::-1], 2)

@@ -18,10 +18,10 @@ _ALIKE = 0.8  # share of common words from which texts without numbers ask the s
 def find_repeats(questions: Sequence[Question], others: Sequence[Question] = ()) -> dict[str, list[str]]:
     """Ids of the questions that are too many, by kind of repeat.
 
-    identical: same pictures (in any order), question and context. reworded: same pictures in the same order, task,
-    form, quantity and numbers, in other words. option sets: the same options, numbers among them, under another truth.
-    ids: one id twice. in another set, text in another set: of `others`. Partners (twins, consistency pairs) and
-    questions that share a group are no repeats, except word for word.
+    identical: same pictures (in any order), question, context and named objects. reworded: same pictures in the same
+    order, task, form, quantity, numbers and named objects, in other words. option sets: the same options, numbers among
+    them, under another truth. ids: one id twice. in another set, text in another set: of `others`. Partners (twins,
+    consistency pairs) and questions that share a group are no repeats, except word for word.
     """
     pictured = {_make_identity_key(q) for q in others if q.images}
     texts = {key for q in others if (key := _make_text_key(q)) is not None}
@@ -66,7 +66,8 @@ def _is_not_turned(later: Question, before: Sequence[Question]) -> bool:
 def _make_identity_key(question: Question) -> Hashable:
     # Without pictures the options are all that may tell two questions apart.
     options = () if question.images else tuple(sorted(question.options))
-    return frozenset(question.images), _squeeze(question.question), _squeeze(question.context), options
+    text = _squeeze(question.question), _squeeze(question.context)
+    return frozenset(question.images), *text, options, frozenset(question.names)
 
 
 def _make_text_key(question: Question) -> Hashable | None:
@@ -80,13 +81,13 @@ def _make_subject_key(question: Question) -> Hashable | None:
     if not question.images:
         return None
     numbers = tuple(sorted(reading.find_number_tokens(f"{question.question} {question.context}")))
-    return question.images, question.task, question.form, question.ask, numbers
+    return question.images, question.task, question.form, question.ask, numbers, question.names
 
 
 def _is_same_question(a: Question, b: Question) -> bool:
     if _make_identity_key(a) == _make_identity_key(b) or _are_partners(a, b):
         return False
-    if a.ask or len(reading.find_number_tokens(f"{a.question} {a.context}")) >= _ENOUGH_NUMBERS:
+    if a.ask or any(a.names) or len(reading.find_number_tokens(f"{a.question} {a.context}")) >= _ENOUGH_NUMBERS:
         return True
     words = [set(reading.find_words(f"{q.question} {q.context}")) for q in (a, b)]
     return len(words[0] & words[1]) >= _ALIKE * len(words[0] | words[1])

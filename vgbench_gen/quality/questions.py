@@ -43,6 +43,8 @@ class Question:
     """A name that the two halves of a judgment pair share, "" for none."""
     pair: str = ""
     """A name that two questions share which ask one truth from two sides, "" for none."""
+    names: tuple[str, ...] = ()
+    """What the objects that the question or its options name are called, in the order of the row's evidence."""
     marks: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """Pixel or rectangle of each mark that has a name ("the blue region") and is drawn on an image."""
 
@@ -83,6 +85,7 @@ def read_question(item: Item) -> Question:
         images=item.images,
         twin=item.twin_id,
         pair=item.pair_id,
+        names=_list_names(item),
         marks=_locate_marks(item),
     )
 
@@ -92,6 +95,15 @@ def _locate_marks(item: Item) -> dict[str, tuple[float, ...]]:
         return ShownEvidence.read(item.evidence, item.id).locate_marks() if ShownEvidence.is_in(item.evidence) else {}
     except UNREADABLE:  # other people's rows
         return {}
+
+
+def _list_names(item: Item) -> tuple[str, ...]:
+    truth = item.evidence.get("truth")
+    stored = truth.get("evidence") if isinstance(truth, Mapping) else None
+    if not isinstance(stored, Mapping):  # other people's rows
+        return ()
+    objects = [one["label"] for one in stored.values() if isinstance(one, Mapping) and "label" in one]
+    return tuple(map(str, [stored.get("about", ""), *objects, *stored.get("labels", ())]))
 
 
 def group_by_cell(questions: Sequence[Question]) -> dict[tuple[str, QuestionType], list[Question]]:
