@@ -23,7 +23,7 @@ from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks._object_evidence import ObjectEvidence
 from vgbench_gen.tasks._sightings import AREA_MIN, AREA_NONE, Sightings, find_links, get_sightings
 from vgbench_gen.tasks.base import tasks
-from vgbench_gen.tasks.directions import DirectionEvidence, DirectionTask
+from vgbench_gen.tasks.directions import DirectionEvidence, DirectionTask, is_farther_both_ways
 from vgbench_gen.tasks.nearest_object import NearestEvidence
 from vgbench_gen.tasks.seen import FramesEvidence, FramesTask, LabelledScene
 
@@ -138,6 +138,7 @@ def test_labels_that_mean_the_same_are_not_told_apart() -> None:
     assert {found.labels[k] for k in found.list_alike("chair")} == {"chair", "office chair"}
     assert {found.labels[k] for k in found.list_alike("office chair")} == {"chair", "office chair"}
     assert {found.labels[k] for k in found.list_alike("cup")} == {"cup", "mug"}
+    assert {found.labels[k] for k in found.list_alike("pillow")} == {"chair", "office chair"}  # it may lie on one
     assert {found.labels[k] for k in found.list_alike("nightstand")} == {"wardrobe"}
     assert {"books", "wall"}.isdisjoint(found.names)
 
@@ -200,6 +201,15 @@ def test_beyond_is_along_the_view_and_not_up_the_image() -> None:
     for name in ("relation_from_camera", "relation_across_views"):
         assert answer(name, DirectionEvidence(up=UP, a=near_high, b=far_low)) == "front_left"
         assert answer(name, DirectionEvidence(up=UP, a=far_low, b=near_high)) == "back_right"
+
+
+@pytest.mark.parametrize(
+    ("b_m", "clear"),
+    [((3.0, 0.0, 2.5), True), ((0.2, 0.0, 2.9), False), ((0.5, 0.0, -4.0), False), ((0.5, 0.0, -1.0), True)],
+)
+def test_what_is_nearer_along_the_view_is_nearer_on_foot(b_m: tuple[float, float, float], clear: bool) -> None:
+    """A place at the side can be far and little ahead, and one behind the camera farther than all."""
+    assert is_farther_both_ways(DirectionEvidence(up=UP, a=place(2.3, 0.0, 2.0), b=place(*b_m))) is clear
 
 
 def test_who_turns_round_finds_left_at_the_right() -> None:

@@ -49,12 +49,14 @@ def compare_plans(a: FloatArray, b: FloatArray) -> float:
     thing's outlines, when the plans are laid on each other by all of their centres or by those of one thing, whichever
     fits best. Wherever a plan is drawn, it is the same plan."""
     centers_a, centers_b = a.mean(axis=1), b.mean(axis=1)
-    moves = [(centers_a - centers_b).mean(axis=0), *(centers_a - centers_b)]
+    moves = np.stack([(centers_a - centers_b).mean(axis=0), *(centers_a - centers_b)])
     hulls = [[_find_hull(np.ascontiguousarray(outline).tobytes()) for outline in plan] for plan in (a, b)]
-    return max(
-        float(np.mean([_measure_shared(one, other + move)[0] for one, other in zip(*hulls, strict=True)]))
-        for move in moves
-    )
+    shared = np.zeros((len(moves), len(a)))
+    after_start = a.max(axis=1) > b.min(axis=1) + moves[:, None]
+    before_end = a.min(axis=1) < b.max(axis=1) + moves[:, None]
+    for n, k in np.argwhere((after_start & before_end).all(axis=-1)).tolist():  # others lie apart
+        shared[n, k] = _measure_shared(hulls[0][k], hulls[1][k] + moves[n])[0]
+    return float(shared.mean(axis=1).max())
 
 
 def measure_shift(a: FloatArray, b: FloatArray) -> float:

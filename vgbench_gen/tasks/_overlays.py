@@ -31,14 +31,15 @@ def draw_moved_points(
 
 
 def draw_wireframe(corners_m: FloatArray, camera: Mapping[str, Any], label: str = "", right: bool = True) -> list[Mark]:
-    """The edges of a box (8, 3) of the camera frame and a dot where its centre in space projects to; nothing where a
-    corner is not in front of the camera."""
-    with_centre_m = np.vstack([corners_m, corners_m.mean(axis=0)])
-    uv_px, z_m = projection.project(read_camera_record(camera), with_centre_m)
+    """The edges of a box (8, 3) of the camera frame and a dot where its centre in space projects to, which bears the
+    label inside the image; nothing where a corner is not in front of the camera."""
+    with_centre_m, read = np.vstack([corners_m, corners_m.mean(axis=0)]), read_camera_record(camera)
+    uv_px, z_m = projection.project(read, with_centre_m)
     if not (z_m > 0).all():
         return []
     edges = [Mark("line", (_pair(uv_px[a]), _pair(uv_px[b])), right=right) for a, b in boxes.EDGES]
-    return [*edges, Mark("point", (_pair(uv_px[8]),), label, right)]
+    inside = bool(projection.is_in_image(read, uv_px[8:])[0])
+    return [*edges, Mark("point", (_pair(uv_px[8]),), label if inside else "", right)]
 
 
 def draw_span(uv_px: FloatArray, camera: Mapping[str, Any], label: str) -> Mark:

@@ -55,6 +55,10 @@ _ALIKE = tuple(
         "hat, cap",
     )
 )
+# Objects that also come as a part of others, without a label of their own there.
+_PART_OF = dict.fromkeys(
+    ("pillow", "cushion"), frozenset(("sofa", "couch", "armchair", "chair", "office chair", "bed", "bench"))
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,9 +161,9 @@ class Sightings:
 
     def list_alike(self, name: str) -> list[int]:
         """The objects that a reader could call by this name: of this label, of one with more or with fewer words such
-        as "office chair" for "chair", and of labels that are used for one another."""
+        as "office chair" for "chair", of labels that are used for one another, and those that may hold such a one."""
         words = set(name.split())
-        alike = set().union(*(group for group in _ALIKE if name in group))
+        alike = _PART_OF.get(name, frozenset()).union(*(group for group in _ALIKE if name in group))
         return [
             k
             for k, label in enumerate(self.labels)

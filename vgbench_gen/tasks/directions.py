@@ -178,6 +178,13 @@ def _replace_corners(seen: DirectionEvidence, corners: Mapping[str, FloatArray])
     )
 
 
+def is_farther_both_ways(seen: DirectionEvidence) -> bool:
+    """Whether of the objects a and b the one further along the first camera's view is also the one farther from it on
+    the floor, so that "nearer" means one of them whichever way it is taken."""
+    a, b = (one - seen.up * (one @ seen.up) for one in (find_middle(seen.a), find_middle(seen.b)))
+    return bool((np.linalg.norm(b) - np.linalg.norm(a)) * ((b - a) @ AHEAD) > 0)
+
+
 def find_middle(one: ObjectEvidence | None) -> FloatArray:
     """(..., 3) the centre of an object's box, meters."""
     assert one is not None

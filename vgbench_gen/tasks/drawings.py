@@ -24,7 +24,8 @@ from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.drawing import COLORS
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks.kind import MARK_COLORS, Measured, QuestionKind
-from vgbench_gen.tasks.presentation import Presentation, make_number_slots
+from vgbench_gen.tasks.presentation import Mark, Presentation, make_number_slots
+from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.text.numbers import format_point
 from vgbench_gen.text.render import fill_word
 
@@ -106,6 +107,16 @@ class DrawingTask(QuestionKind):
 
         classes = [self.find_class(one, answer) for one, answer in zip(found, answers, strict=True)]
         return self.choose_evenly(view, found, classes, self.classes, order, limit, agrees)
+
+    def find_answer_mark(self, truth: Candidate) -> str:
+        """The frame of the right drawing, which `overlay` adds."""
+        return "drawing"
+
+    def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
+        """As for all kinds, and a frame around the right drawing."""
+        drawn = super().overlay(fact, row)
+        drawn[len(self.pictures(fact)) + fact.truth].append(Mark("rect", ((2.0, 2.0), (SIDE_PX - 3.0, SIDE_PX - 3.0))))
+        return drawn
 
     def order(self, found: Sequence[Measured], answers: Sequence[FloatArray], rng: np.random.Generator) -> IntArray:
         """As for all kinds, but more things before fewer."""
@@ -195,11 +206,11 @@ def read_drawing(image: ColorArray, count: int) -> FloatArray:
     """
     found = []
     for color in MARK_COLORS[:count]:
-        filled = (image == COLORS[color]).all(axis=2).astype(np.uint8)
-        rows, columns = np.nonzero(cv2.dilate(filled, np.ones((5, 5), dtype=np.uint8)))  # with the dark outline
-        if not len(rows):
+        filled = cv2.inRange(image, np.array(COLORS[color]), np.array(COLORS[color]))
+        points = cv2.findNonZero(cv2.dilate(filled, np.ones((5, 5), dtype=np.uint8)))  # with the dark outline
+        if points is None:
             raise GeometryError(f"the drawing has nothing in {color}")
-        found.append(plans.find_outline(np.stack([columns, rows], axis=-1).astype(np.float64)))
+        found.append(plans.find_outline(cv2.convexHull(points)[:, 0].astype(np.float64)))
     return np.stack(found)
 
 

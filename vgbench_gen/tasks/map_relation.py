@@ -125,11 +125,11 @@ class MapRelation(DirectionTask):
         return super().slots(fact) | {"names": joined}
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
-        """As for all directions, and the object's name at its spot."""
+        """As for all directions, and the object's name below its spot."""
         *marks, _ = super().overlay(fact, row)
         seen = MapEvidence.of(fact.truth_candidate)
         u, v = seen.spots_px[int(fact.truth_candidate.value[0])].tolist()
-        return [*marks, [Mark("point", ((u, v),), seen.a.label)]]
+        return [*marks, [Mark("rect", ((u - 12, v - 12), (u + 12, v + 12)), seen.a.label)]]
 
 
 def is_level(view: SceneView, row: int) -> bool:

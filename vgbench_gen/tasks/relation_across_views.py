@@ -13,7 +13,14 @@ from vgbench_gen.geometry import poses
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks._sightings import get_sightings
 from vgbench_gen.tasks.base import tasks
-from vgbench_gen.tasks.directions import AHEAD, DirectionEvidence, DirectionTask, draw_spans, find_middle
+from vgbench_gen.tasks.directions import (
+    AHEAD,
+    DirectionEvidence,
+    DirectionTask,
+    draw_spans,
+    find_middle,
+    is_farther_both_ways,
+)
 from vgbench_gen.tasks.kind import Measured
 
 
@@ -37,7 +44,7 @@ class RelationAcrossViews(DirectionTask):
             for a, b in ((a, b) for a in here for b in there):
                 if (found.hidden[row, a] | found.hidden[row, b]).all():
                     one = self.measure(view, row, rng.permutation([a, b]).tolist(), motion=motion)
-                    if one is not None:
+                    if one is not None and is_farther_both_ways(one.evidence):
                         yield one
 
     def aim(self, seen: DirectionEvidence) -> tuple[FloatArray, FloatArray]:

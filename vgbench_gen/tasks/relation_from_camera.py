@@ -12,7 +12,7 @@ import numpy as np
 from vgbench_gen.core.types import FloatArray, QuestionType, Rejected
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks.base import tasks
-from vgbench_gen.tasks.directions import AHEAD, DirectionEvidence, DirectionTask, find_middle
+from vgbench_gen.tasks.directions import AHEAD, DirectionEvidence, DirectionTask, find_middle, is_farther_both_ways
 from vgbench_gen.tasks.kind import Measured
 
 
@@ -34,7 +34,7 @@ class RelationFromCamera(DirectionTask):
             unique = self.list_unique(view, [row])
             for a, b in ((a, b) for a in unique for b in unique if a != b):
                 found = self.measure(view, [row], [a, b])
-                if found is not None:
+                if found is not None and is_farther_both_ways(found.evidence):
                     seen = found.evidence
                     rises = [find_middle(one)[1] / find_middle(one)[2] for one in (seen.a, seen.b)]
                     yield replace(found, group="higher" if rises[1] < rises[0] else "lower")

@@ -15,7 +15,7 @@ from vgbench_gen.tasks.base import reject, tasks
 from vgbench_gen.tasks.directions import FAR_M, NEAR_M, DirectionEvidence, DirectionTask, find_middle, measure_free_m
 from vgbench_gen.tasks.kind import Measured
 
-DRAWS, ROUTES = 90, 40  # of frames, and of objects in each
+DRAWS, ROUTES = 90, 12  # of frames, and of objects in each
 FREE_M = 0.25  # between the way and anything that stands there
 REACH_M = 0.6  # from the middle of an object; whoever is so near is there, whatever else stands around it
 BODY_M = (0.47, 1.75)  # heights above the floor between which a walker needs room: knees and head
