@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 
 from tests.samples.exact_truth import ExactFrame, ExactScene, seen_alike
-from vgbench_gen.core.types import LETTERS, Camera, ColorArray, FloatArray, Item
+from vgbench_gen.core.types import Camera, ColorArray, FloatArray, Item
 
 # Files keep poses to 1e-6 or better.
 K_OFF_PX = 1e-3
@@ -84,7 +84,7 @@ class Asked:
 
     @property
     def right(self) -> int:
-        return LETTERS.index(self.item.answer)
+        return "ABCDEF".index(self.item.answer)  # orders of three are six
 
     @property
     def stated_tolerance(self) -> tuple[float, str]:
