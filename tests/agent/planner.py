@@ -149,8 +149,20 @@ def tell_angle(words: str, result: Mapping[str, Any]) -> bool:
     return bool(abs(np.degrees(np.arccos(cosine)) - ANGLES_DEG[words.split()[0]]) <= 3.01)
 
 
+def tell_stand(words: str, result: Mapping[str, Any]) -> bool:
+    """Whether a measured motion went to the one of eight directions that the words name, to within 15 degrees."""
+    right, _, ahead = -np.array(result["rotation"]).T @ result["translation_m"]
+    where, *_, side = words.split()
+    angle_deg = np.degrees(np.arctan2(right if side == "right" else -right, ahead))
+    return bool(abs(angle_deg - {"ahead": 45, "straight": 90, "behind": 135}[where]) <= 15.01)
+
+
 ANGLES_DEG = {"ten": 10, "twenty": 20, "thirty": 30, "forty": 40}
-MOTION_WORDS = {"camera_motion_words": tell_motion, "camera_turn_angle": tell_angle}
+MOTION_WORDS = {
+    "camera_motion_words": tell_motion,
+    "camera_turn_angle": tell_angle,
+    "camera_from_camera": tell_stand,
+}
 
 
 def name_motion(item: Item, result: Mapping[str, Any]) -> FloatArray:

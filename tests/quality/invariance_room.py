@@ -50,6 +50,7 @@ PER_TASK |= dict.fromkeys(LABELLED, 8)
 GRID = frozenset(
     {
         "box_match",
+        "camera_from_camera",
         "camera_motion_words",
         "camera_turn_angle",
         "height_comparison",

@@ -81,6 +81,7 @@ def use_tool(item: Item) -> tuple[dict[str, Any], Spoil]:
         "view_after_motion": ("OracleRelativePose", PAIR, turn),
         "camera_motion_words": ("OracleRelativePose", PAIR, turn),
         "camera_turn_angle": ("OracleRelativePose", PAIR, turn),
+        "camera_from_camera": ("OracleRelativePose", PAIR, turn),
         "homography_to_matrix": ("OracleHomographyMatrix", PAIR, shift),
         "homography_to_image": ("OracleHomographyMatrix", PAIR, shift),
         "point_tracking": ("OracleTrackPoint", {**PAIR, "point": points[0] if points else None}, move),

@@ -44,6 +44,7 @@ EXPECTED: dict[str, tuple[QuestionType, ...]] = {
     "depth_order": ("multi-choice",),
     "camera_motion_words": ("judgment", "multi-choice"),
     "camera_turn_angle": ("judgment", "multi-choice"),
+    "camera_from_camera": ("judgment", "multi-choice"),
     "orthographic_view": ("multi-choice",),
     "box_match": ("multi-choice",),
     "rotated_arrangement": ("multi-choice",),
@@ -78,6 +79,7 @@ STATED = {
     "depth_order": {"depth", "median_depth"},
     "camera_motion_words": _CAMERA | {"camera_axes"},
     "camera_turn_angle": _CAMERA,
+    "camera_from_camera": _CAMERA | {"camera_axes"},
     "orthographic_view": {"numbering"},
     "box_match": set(),
     "rotated_arrangement": {"numbering"},
@@ -150,6 +152,8 @@ def sample_slots(task: str) -> dict[str, str]:
         everything["label"] = "turned left and moved forward"
     if task == "camera_turn_angle":
         everything["label"] = "twenty degrees"
+    if task == "camera_from_camera":
+        everything["label"] = "ahead to the left"
     return everything
 
 

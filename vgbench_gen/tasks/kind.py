@@ -231,7 +231,8 @@ class QuestionKind(EvidenceTask):
                     else:
                         refused.append(k)
                 complete = len(turn) == count
-                if complete or partly:
+                fits = not chosen or len(chosen) + len(turn) <= limit
+                if partly or (complete and fits):
                     chosen += turn.values()
                 if not complete:
                     guesses.remove(guess)
