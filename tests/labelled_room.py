@@ -59,9 +59,15 @@ def labelled_room(world_from_room: FloatArray | None = None) -> RoomScene:
         frame.stored_color, frame.stored_depth_m = color, depth_m
         frame.world_from_camera = world @ frame.world_from_camera
     for index, solid in enumerate(_list_solids()):
-        label = "wall" if solid.inward else solid.label
-        points_m = transform(world, _list_surface_points(solid))
-        scene.objects.append(SceneObject(str(index), label, move_box(solid.box, world), points_m))  # type: ignore[attr-defined]
+        parts = {solid.label: _list_surface_points(solid)}
+        if solid.inward:
+            points = parts.pop(solid.label)
+            level = np.round(points[:, 2] / ROOM_M[2], 6)
+            parts = {"wall": points[level % 1 > 0], "floor": points[level == 0], "ceiling": points[level == 1]}
+        for label, points in parts.items():
+            name = f"{index}{label}" if solid.inward and label != "wall" else str(index)
+            thing = SceneObject(name, label, move_box(solid.box, world), transform(world, points))
+            scene.objects.append(thing)  # type: ignore[attr-defined]
     scene.up_world = world[:3, 2]
     return scene
 

@@ -205,6 +205,12 @@ def measure_gap_m(a: SampleObject, b: SampleObject) -> float:
     return float(np.sqrt(2 * found.cost))
 
 
+def room_area(asked: Asked) -> None:
+    (floor,) = (one for one in asked.scene.capture.world.objects if one.label == "floor")
+    answer = asked.item.options[asked.right] if asked.item.options else asked.item.answer
+    assert float(answer.split()[0]) == pytest.approx(floor.box.size_m[0] * floor.box.size_m[1], rel=0.05)
+
+
 CHECKS: dict[str, Callable[[Asked], None]] = {
     check.__name__: check
     for check in (
@@ -219,6 +225,7 @@ CHECKS: dict[str, Callable[[Asked], None]] = {
         nearest_object,
         map_relation,
         route_turns,
+        room_area,
     )
 }
 

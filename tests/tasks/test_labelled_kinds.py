@@ -15,16 +15,19 @@ from tests.scene_factory import RoomScene
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import FloatArray, Rejected
 from vgbench_gen.geometry import boxes, poses
+from vgbench_gen.geometry.floors import measure_area_m2
 from vgbench_gen.geometry.overlap import compute_pairwise_states
 from vgbench_gen.geometry.visibility import VISIBLE
 from vgbench_gen.scenes import discover
 from vgbench_gen.scenes.opening import open_scene
 from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.tasks._floor_sights import find_corners, measure_overlooked_m2
 from vgbench_gen.tasks._object_evidence import ObjectEvidence
 from vgbench_gen.tasks._sightings import AREA_MIN, AREA_NONE, Sightings, find_links, get_sightings
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.directions import DirectionEvidence, DirectionTask, is_farther_both_ways
 from vgbench_gen.tasks.nearest_object import NearestEvidence
+from vgbench_gen.tasks.room_area import FloorEvidence
 from vgbench_gen.tasks.seen import FramesEvidence, FramesTask, LabelledScene
 
 UP = np.array([0.0, -1.0, 0.0])  # of a level camera
@@ -124,9 +127,34 @@ def test_a_scene_without_what_a_kind_needs_is_counted() -> None:
     boxes_alone.objects = [replace(one, points_m=None) for one in boxes_alone.objects]
     tilted = labelled_room()
     tilted.up_world = None
-    for name in (one for one in tasks.names() if isinstance(tasks[one], LabelledScene)):
-        assert find_reasons(name, boxes_alone) == {"surface_unlabelled"}
-        assert ("no_gravity" in find_reasons(name, tilted)) == isinstance(tasks[name], DirectionTask)
+    for task in (tasks[name] for name in tasks):
+        if isinstance(task, LabelledScene):
+            assert find_reasons(task.name, boxes_alone) == {"surface_unlabelled"}
+            assert ("no_gravity" in find_reasons(task.name, tilted)) == task.needs_gravity
+
+
+def test_the_floor_goes_from_wall_to_wall_however_little_of_it_is_free() -> None:
+    """A released generator counts free floor alone: a room of 8 square meters reads as 3.6."""
+    view = labelled_view()
+    every = list(range(len(view.frames)))
+    corners_m, closed, sure = find_corners(view, every)
+    assert measure_area_m2(corners_m) == pytest.approx(30, rel=2e-3)
+    assert (closed, sure) == (1, 1)
+    assert measure_overlooked_m2(view, every) == pytest.approx([30] * 3, rel=0.02)
+    found = get_sightings(view)
+    floor = found.list_seen_m(every, found.list_instances("floor"))
+    assert len(np.unique(np.floor(floor / 0.1 + 1e-6), axis=0)) * 0.01 < 28  # the free part
+    assert find_corners(view, every[:4])[1] < 0.9  # a half of the room
+
+
+def test_errors_of_walls_move_the_floor_by_little() -> None:
+    view, noise = labelled_view(), Gates().noise.scannet
+    seen = FloorEvidence(corners_m=find_corners(view, list(range(len(view.frames))))[0])
+    task = get_task("room_area")
+    drawn = task.value(task.disturb(seen, noise, np.random.default_rng(0), 400))
+    assert drawn.shape == (400,)
+    assert drawn.mean() == pytest.approx(30, rel=0.005)
+    assert 0.1 < drawn.std() < 0.6
 
 
 def test_labels_that_mean_the_same_are_not_told_apart() -> None:

@@ -87,8 +87,8 @@ class Sightings:
         self._says = np.array([is_structural(one.label) or is_thing(one.label) for one in labelled], dtype=bool)
 
     @cached_property
-    def _seen(self) -> tuple[FloatArray, FloatArray]:
-        shares = np.zeros((len(self._frames), len(self.labels)))
+    def _seen(self) -> tuple[FloatArray, FloatArray, list[IntArray]]:
+        shares, points = np.zeros((len(self._frames), len(self.labels))), []
         sides = np.zeros_like(shares)
         for row, frame in enumerate(self._frames):
             camera = frame.depth_camera
@@ -96,6 +96,7 @@ class Sightings:
                 self._points_m, camera.K[None], frame.depth_m[None], frame.world_from_camera[None], self._tolerance
             )[0]
             seen = np.flatnonzero(found == VISIBLE)
+            points.append(seen)
             owners = self._owners[seen]
             shares[row] = np.bincount(owners, minlength=len(self.labels)) / np.maximum(self._counts, 1)
             uv_px, _ = projection.project_world(camera, frame.world_from_camera, self._points_m[seen])
@@ -103,7 +104,7 @@ class Sightings:
             if len(starts):
                 ends = np.maximum.reduceat(uv_px, starts) - np.minimum.reduceat(uv_px, starts)
                 sides[row, owners[starts]] = ends.min(axis=1) / camera.width
-        return shares, sides
+        return shares, sides, points
 
     @property
     def shares(self) -> FloatArray:
@@ -113,7 +114,7 @@ class Sightings:
     @cached_property
     def shown(self) -> BoolArray:
         """(F, O) whether a frame shows an object beyond doubt."""
-        shares, sides = self._seen
+        shares, sides, _ = self._seen
         return np.asarray((shares >= SEEN_MIN) & (sides >= SIDE_MIN))
 
     @cached_property
@@ -169,6 +170,11 @@ class Sightings:
             for k, label in enumerate(self.labels)
             if words <= set(label.split()) or set(label.split()) <= words or label in alike
         ]
+
+    def list_seen_m(self, rows: Iterable[int], indices: Iterable[int]) -> FloatArray:
+        """(N, 3) the points of these objects' surfaces that one of the frames shows, in the world, meters."""
+        seen = np.unique(np.concatenate([np.zeros(0, np.int64), *(self._seen[2][row] for row in rows)]))
+        return np.asarray(self._points_m[seen[np.isin(self._owners[seen], list(indices))]])
 
     def list_points_m(self, rows: Iterable[int], index: int) -> FloatArray:
         """(N, 3) the points that frames measured on an object, in the world, meters."""
