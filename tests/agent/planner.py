@@ -28,6 +28,7 @@ from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.prompting import make_asked
 from vgbench_gen.evaluation.scoring import make_case, score
 from vgbench_gen.geometry import plans
+from vgbench_gen.geometry.boxes import EDGES, measure_gap_m
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.depth_order import rate_orders
 from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
@@ -108,6 +109,7 @@ def _name_pairs(item: Item) -> list[list[str]]:
 # Kinds of which no tool measures anything: drawings alone, and objects that are called by their labels.
 WITHOUT_TOOL = {"rotated_arrangement", *(name for name in tasks if isinstance(tasks[name], LabelledScene))}
 HEIGHTS = ("size_comparison", "height_comparison")
+LENGTHS = ("object_distance", "object_size", "object_gap")
 
 
 def find_up(corners: FloatArray) -> FloatArray:
@@ -131,6 +133,16 @@ def compare_heights(task: str, results: Sequence[Mapping[str, Any]]) -> FloatArr
     up = find_up(corners[0])
     heights = [np.ptp(one @ up) if task == "size_comparison" else (one @ up).max() for one in corners]
     return np.array([float(np.argmax(heights))])
+
+
+def measure_length(task: str, results: Sequence[Mapping[str, Any]]) -> FloatArray:
+    """(1,) meters: between centres, along the longest side, or between boxes."""
+    corners = np.array([one["corners_m"] for one in results])
+    if task == "object_size":
+        return np.array([np.linalg.norm(np.diff(corners[0][EDGES], axis=1), axis=-1).max()])
+    if task == "object_gap":
+        return np.array([measure_gap_m(*corners)])
+    return np.array([np.linalg.norm(np.subtract(*(one["center_m"] for one in results)))])
 
 
 def tell_motion(words: str, result: Mapping[str, Any]) -> bool:
@@ -189,7 +201,7 @@ def plan_with_oracle(item: Item) -> list[Call]:
         return [("EstimateRegionDepth", boxes)]
     if item.task in ("relative_depth", "depth_order"):
         return [("EstimateRegionDepth", boxes | {"mode": "median"})]
-    if item.task in ("object_location", "object_distance", "orthographic_view", *HEIGHTS):
+    if item.task in ("object_location", "orthographic_view", *LENGTHS, *HEIGHTS):
         return [("EstimateObjectGeometryProperties", boxes)]
     if item.task == "box_match":
         rects = find_rects(item)
@@ -227,9 +239,8 @@ def _read_measured(item: Item, result: Mapping[str, Any]) -> FloatArray:
         return np.array(result["depths"])
     if item.task == "object_location":
         return np.array(result["results"][0]["corners_m"])
-    if item.task == "object_distance":
-        first, second = (np.array(one["center_m"]) for one in result["results"])
-        return np.array([np.linalg.norm(first - second)])
+    if item.task in LENGTHS:
+        return measure_length(item.task, result["results"])
     if item.task == "depth_order":
         return np.array([float(np.argmax(rate_orders(np.array(result["depths"]))))])
     if item.task in HEIGHTS:

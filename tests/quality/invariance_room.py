@@ -44,7 +44,7 @@ PER_TASK = {
     "wider_object": 12,
 }
 # Kinds that call objects by their labels.
-LABELLED = frozenset(name for name in NAMES if isinstance(tasks[name], LabelledScene))
+LABELLED = frozenset(name for name in NAMES if isinstance(tasks[name], LabelledScene)) | {"object_size"}  # of any size
 PER_TASK |= dict.fromkeys(LABELLED, 8)
 # Kinds of which every answer must be right equally often, for which the other room has no places.
 GRID = frozenset(
@@ -54,6 +54,7 @@ GRID = frozenset(
         "camera_motion_words",
         "camera_turn_angle",
         "height_comparison",
+        "object_gap",
         "orthographic_view",
         "rotated_arrangement",
         "size_comparison",

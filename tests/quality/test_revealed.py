@@ -10,7 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.agent.planner import HEIGHTS, MOTION_WORDS, WITHOUT_TOOL, compare_heights, find_match, lay_out, name_motion
+from tests.agent.planner import (
+    HEIGHTS,
+    LENGTHS,
+    MOTION_WORDS,
+    WITHOUT_TOOL,
+    compare_heights,
+    find_match,
+    lay_out,
+    measure_length,
+    name_motion,
+)
 from tests.quality.conftest import Rows
 from vgbench_gen.agent.tool import ToolError, ToolInput, tools
 from vgbench_gen.backends.base import Background
@@ -52,9 +62,9 @@ def estimate(item: Item, evidence: dict[str, Any], images: int) -> list[FloatArr
     if item.task == "object_location":
         (found,) = call("OracleObjectGeometry", evidence, image="image-0", bboxes=rects(item))["results"]
         return [np.array(found["corners_m"])]
-    if item.task == "object_distance":
+    if item.task in LENGTHS:
         found = call("OracleObjectGeometry", evidence, image="image-0", bboxes=rects(item))["results"]
-        return [np.array([np.linalg.norm(np.subtract(*(one["center_m"] for one in found)))])]
+        return [measure_length(item.task, found)]
     if item.task in HEIGHTS:
         found = call("OracleObjectGeometry", evidence, image="image-0", bboxes=rects(item))["results"]
         return [compare_heights(item.task, found)]

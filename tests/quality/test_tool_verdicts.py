@@ -73,6 +73,8 @@ def use_tool(item: Item) -> tuple[dict[str, Any], Spoil]:
         "object_location": ("OracleObjectGeometry", boxes, deepen),
         "object_distance": ("OracleObjectGeometry", boxes, deepen),
         "size_comparison": ("OracleObjectGeometry", boxes, deepen),
+        "object_size": ("OracleObjectGeometry", boxes, deepen),
+        "object_gap": ("OracleObjectGeometry", boxes, deepen),
         "height_comparison": ("OracleObjectGeometry", boxes, deepen),
         "orthographic_view": ("OracleObjectGeometry", boxes, deepen),
         "box_match": ("OracleRelativePose", PAIR, turn),

@@ -157,6 +157,34 @@ def list_groups(
     return [g for g in groups if apart.issuperset((a.instance_id, b.instance_id) for a, b in combinations(g, 2))]
 
 
+class SingleEvidence(Evidence):
+    """What is kept of one object."""
+
+    a: ObjectEvidence
+
+
+class OneObject(QuestionKind):
+    """One framed object of an image, called `a`."""
+
+    needs_objects = True
+    per_frame = 4  # few frames show whole objects, and those often several
+    candidate_evidence: ClassVar[type[Evidence]] = SingleEvidence
+
+    def propose(self, view: SceneView, rng: np.random.Generator) -> Iterator[Measured | Rejected]:
+        """Objects that may be asked about."""
+        for frame in view.distinct_frames(rng):
+            objects = gate_objects(frame, view)
+            if not objects.found:
+                yield reject(self, view, frame.id, "objects_too_few", 0, 1)
+            for one in objects.found:
+                name, show, seen = one.instance_id, {"a": list(one.rect_px)}, SingleEvidence(a=one.evidence())
+                yield Measured((frame,), seen, show, one.margins, name, one.world_box.center_m, f"object:{name}")
+
+    def disturb(self, seen: Any, noise: SensorNoise, rng: np.random.Generator, n: int) -> Any:
+        """The corners of the box as (n, 8, 3)."""
+        return disturb_objects(seen, noise, rng, n)
+
+
 class TwoObjects(QuestionKind):
     """Two framed objects of one image in random order, called `a` and `b`."""
 

@@ -1,0 +1,54 @@
+"""How much space is between two framed objects, in meters: the smallest distance between their boxes.
+
+Ground truth: alternating projections between both boxes. Second route: a bounded least-squares problem over the boxes
+that `measure_second_corners` finds.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from scipy.optimize import lsq_linear
+
+from vgbench_gen.core.types import FloatArray
+from vgbench_gen.geometry import boxes
+from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.tasks._object_evidence import PairEvidence
+from vgbench_gen.tasks._object_routes import measure_second_corners
+from vgbench_gen.tasks.base import tasks
+from vgbench_gen.tasks.kind import Measured
+from vgbench_gen.tasks.places import TwoObjects, UprightPairEvidence
+from vgbench_gen.tasks.solving import NoSolver
+from vgbench_gen.tasks.value_sets import SetEvidence, SetTask
+
+BESIDE_FIRST = [1, 3, 4]  # corners of a box that share an edge with the first, in the order of `geometry.boxes`
+
+
+class GapEvidence(UprightPairEvidence, SetEvidence):
+    """What is kept of two objects and of the set that their gap is in."""
+
+
+@tasks.register("object_gap")
+class ObjectGap(SetTask, TwoObjects):
+    """See the module."""
+
+    name, unit, by_default = "object_gap", "m", False
+    category, subcategory = "Depth and Distance", "Absolute"
+    asked = "space between the boxes of two framed objects, meters"
+    convention: ClassVar = {"distance": "smallest between two boxes", "unit": "m", "regions": "xyxy_inclusive"}
+    margins: ClassVar = {"min": 0.5, "max": 5.0, "ratio_min": 1.35, "ratio_max": 10.0, "gap_min": 0.25, "seen": 0.7}
+    candidate_evidence = GapEvidence
+    solvers = NoSolver("Classical vision has no metric distance from one image without learning.")
+
+    def value(self, seen: PairEvidence) -> FloatArray:
+        """Between the stored boxes."""
+        return boxes.measure_gap_m(seen.a.corners_m, seen.b.corners_m)
+
+    def second(self, view: SceneView, measured: Measured) -> float:
+        """The residual of `p0 + P x = q0 + Q y`, where x and y are in [0, 1] along the edges of each box."""
+        pair = measured.evidence
+        corners = [measure_second_corners(measured.frames[0], view, one.instance_id) for one in (pair.a, pair.b)]
+        (p0, P), (q0, Q) = ((one[0], (one[BESIDE_FIRST] - one[0]).T) for one in corners)
+        found = lsq_linear(np.hstack([P, -Q]), q0 - p0, bounds=(0, 1), tol=1e-12)
+        return float(np.sqrt(2 * found.cost))
