@@ -112,7 +112,7 @@ samples: setup ## Make the sample scenes in SCENES (minutes; goes on where it st
 	$(VGBENCH) samples --out "$(SCENES)" $(if $(WORKERS),--workers $(WORKERS))
 
 tours: setup ## Make rooms in which the camera looks all around in TOURS, for kinds about labelled objects
-	$(VGBENCH) samples --out "$(TOURS)" --frames 30 --count tour=24 $(if $(WORKERS),--workers $(WORKERS))
+	$(VGBENCH) samples --out "$(TOURS)" --frames 30 --count tour=32 $(if $(WORKERS),--workers $(WORKERS))
 
 demo: setup ## See it work in a few minutes: some sample scenes, 240 questions, verified and audited
 	$(VGBENCH) samples --small --out "$(DEMO)-scenes" $(if $(WORKERS),--workers $(WORKERS))

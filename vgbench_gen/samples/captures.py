@@ -40,6 +40,8 @@ _FRAME_S = 0.4
 # What is so small that it would be filmed closer is filmed at arm's length: a few millimeters of LiDAR error, seen from
 # all around at half a meter, move points by more pixels than `gates.scene.cycle_median_px_at_640` allows.
 _CLOSEST_M, _ARM_M = 0.62, 0.8
+# Sides of the rooms of tours over those of the others: kinds that ask how large a room is need small and large ones.
+_SMALLEST, _LARGEST = 0.85, 1.7
 
 
 @dataclass(frozen=True)
@@ -78,9 +80,12 @@ def make_capture(spec: SampleSpec) -> Capture:
         room_id = room_id.rsplit("_", 1)[0]
     # Rescans share the room, which their numbers do not; elsewhere every kind has its turn.
     kind = "" if spec.dataset == "scannet" else list(PROGRAMS)[spec.number % len(PROGRAMS)]
-    built = build_room(spec.seed, f"{spec.dataset}/{room_id}", kind)
+    is_tour = spec.number >= FIRST_TOUR
+    sizes = rng_for(spec.seed, "samples", "size", spec.dataset, room_id)
+    scale = float(np.exp(sizes.uniform(np.log(_SMALLEST), np.log(_LARGEST)))) if is_tour else 1.0
+    built = build_room(spec.seed, f"{spec.dataset}/{room_id}", kind, scale=scale)
     plan = built.plan
-    if spec.number >= FIRST_TOUR:
+    if is_tour:
         poses = paths.make_tour(rng, spec.frames, plan.size_m, built.world.clearance_m)
     else:
         poses = paths.make_walk(rng, spec.frames, camera, list_targets(plan), plan.size_m, built.world.clearance_m)

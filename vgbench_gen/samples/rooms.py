@@ -70,23 +70,23 @@ class BuiltRoom:
     plan: RoomPlan
 
 
-def build_room(seed: int, key: str, kind: str = "", focus_kind: str = "") -> BuiltRoom:
+def build_room(seed: int, key: str, kind: str = "", focus_kind: str = "", scale: float = 1.0) -> BuiltRoom:
     """The room that `seed` and `key` name, lit; see `plan_room`."""
-    plan = plan_room(seed, key, kind, focus_kind)
+    plan = plan_room(seed, key, kind, focus_kind, scale)
     return BuiltRoom(_light_room(plan), plan)
 
 
-def plan_room(seed: int, key: str, kind: str = "", focus_kind: str = "") -> RoomPlan:
+def plan_room(seed: int, key: str, kind: str = "", focus_kind: str = "", scale: float = 1.0) -> RoomPlan:
     """The furnished room that `seed` and `key` name.
 
     Args:
         kind: name of `PROGRAMS`, drawn when empty. focus_kind: name of `MAKERS`; such a thing stands free in the middle
-            of the room, on the floor or on a table.
+            of the room, on the floor or on a table. scale: of the floor's sides.
     """
     rng = rng_for(seed, "samples", "room", key)
     drawn = list(PROGRAMS)[int(rng.integers(len(PROGRAMS)))]
     kind = kind or drawn
-    long, short = float(rng.uniform(4.3, 6.2)), float(rng.uniform(3.5, 4.5))
+    long, short = scale * float(rng.uniform(4.3, 6.2)), scale * float(rng.uniform(3.5, 4.5))
     w, d = (long, short) if rng.random() < 0.5 else (short, long)
     size = (w, d, float(rng.uniform(2.45, 2.8)))
     main = int(rng.integers(4))

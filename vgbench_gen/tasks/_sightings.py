@@ -173,8 +173,24 @@ class Sightings:
 
     def list_seen_m(self, rows: Iterable[int], indices: Iterable[int]) -> FloatArray:
         """(N, 3) the points of these objects' surfaces that one of the frames shows, in the world, meters."""
-        seen = np.unique(np.concatenate([np.zeros(0, np.int64), *(self._seen[2][row] for row in rows)]))
-        return np.asarray(self._points_m[seen[np.isin(self._owners[seen], list(indices))]])
+        seen, wanted = np.zeros(len(self._points_m), dtype=bool), np.zeros(len(self.labels), dtype=bool)
+        wanted[list(indices)] = True
+        for row in rows:
+            seen[self._seen[2][row]] = True
+        return np.asarray(self._points_m[seen & wanted[self._owners]])
+
+    def list_spots(self, rows: Iterable[int], names: Sequence[str]) -> list[list[tuple[str, int, int]]]:
+        """Of each frame, name and pixel (u, v) of the objects with these names that it shows beyond doubt."""
+        spots = []
+        for row in rows:
+            frame, found = self._frames[row], []
+            for k in (k for k in np.flatnonzero(self.shown[row]).tolist() if self.labels[k] in names):
+                seen = self._seen[2][row]
+                middle_m = np.median(self._points_m[seen[self._owners[seen] == k]], axis=0, keepdims=True)
+                uv_px, _ = projection.project_world(frame.camera, frame.world_from_camera, middle_m)
+                found.append((self.labels[k], *np.rint(uv_px[0]).astype(int).tolist()))
+            spots.append(found)
+        return spots
 
     def list_points_m(self, rows: Iterable[int], index: int) -> FloatArray:
         """(N, 3) the points that frames measured on an object, in the world, meters."""

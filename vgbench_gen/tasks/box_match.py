@@ -8,7 +8,7 @@ in how it compares with the one in image 1 (`_balance`).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -259,9 +259,13 @@ class BoxMatch(MarksTask):
 
     def second(self, view: SceneView, measured: Measured) -> float:
         """Share of what image 1 measures in the box of its object that lies in the rectangle, of what image 2 sees."""
-        first, second = measured.frames
-        known = {item.instance_id: item.box for item in view.objects}
-        box = known[measured.evidence.query.instance_id]
+        return self._measure_shares(view, measured.frames, measured.evidence, [measured.marks["rect"]])[0]
+
+    def _measure_shares(
+        self, view: SceneView, frames: Sequence[ViewFrame], seen: MatchEvidence, rects: Iterable[Sequence[int]]
+    ) -> list[float]:
+        first, second = frames
+        box = next(item.box for item in view.objects if item.instance_id == seen.query.instance_id)
         points_m = projection.back_project_depth(first.depth_camera, first.depth_m)[0]
         points_m = poses.transform(first.world_from_camera, points_m)
         points_m = points_m[boxes.contains(box, points_m, view.tolerance.absolute_m)]
@@ -272,14 +276,12 @@ class BoxMatch(MarksTask):
         uv_px = uv_px[(there_m > 0) & (np.abs(z_m - there_m) <= view.tolerance.of(z_m))]
         if len(uv_px) < POINTS_MIN:
             raise GeometryError(f"{second.id}: {len(uv_px)} points of image 1 are seen")
-        x1, y1, x2, y2 = measured.marks["rect"]
-        return float(((uv_px >= [x1, y1]) & (uv_px <= [x2, y2])).all(axis=1).mean())
+        return [float(((uv_px >= rect[:2]) & (uv_px <= rect[2:])).all(axis=1).mean()) for rect in rects]
 
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
         """What `second` gives of the truth, which must be clearly more than of any other rectangle."""
-        frames = tuple(view.frame(frame_id) for frame_id in fact.frame_ids)
-        seen = [Measured(frames, MatchEvidence.of(one), {"rect": one.show["rect"]}) for one in fact.candidates]
-        shares = [self.second(view, one) for one in seen]
+        frames, seen = [view.frame(frame_id) for frame_id in fact.frame_ids], MatchEvidence.of(fact.truth_candidate)
+        shares = self._measure_shares(view, frames, seen, (one.show["rect"] for one in fact.candidates))
         others = max(share for k, share in enumerate(shares) if k != fact.truth)
         if shares[fact.truth] - others < INSIDE_GAP:
             raise GeometryError(f"{fact.key}: {shares[fact.truth]:.2f} of it in its rectangle, {others:.2f} in another")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from pydantic import Field, Strict
 
 from vgbench_gen.core.errors import FrameError, GeometryError, PluginError
 from vgbench_gen.core.noise import SensorNoise
@@ -14,7 +15,8 @@ from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks.evidence import Evidence
 from vgbench_gen.tasks.kind import MARK_COLORS, Measured, QuestionKind
-from vgbench_gen.tasks.presentation import Claim, ClaimPair, Presentation
+from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation
+from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.text.render import load_labels
 
 SECOND_GAP_SHARE = 0.5  # of the gap between labels: by the second route an answer may be as near to the boundary
@@ -230,6 +232,8 @@ class NamedEvidence(Evidence):
     """(L,) what the answers are called."""
     about: str = ""
     """The label that the question names; "" where the answers do."""
+    spots: list[list[Annotated[tuple[str, int, int], Strict(False)]]] = Field(default_factory=list)
+    """Of each frame, label and pixel (u, v) of what it shows of these, for readers of the evidence."""
 
 
 class NamedTask(LabelTask):
@@ -257,6 +261,13 @@ class NamedTask(LabelTask):
     def find_answer_mark(self, truth: Candidate) -> str:
         """None, as answers name no mark."""
         return ""
+
+    def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
+        """The answer at the foot of the first image, and what each shows of the objects that are named."""
+        drawn = super().overlay(fact, row)
+        for marks, spots in zip(drawn, self.candidate_evidence.of(fact.truth_candidate).spots, strict=False):
+            marks += [Mark("point", ((u, v),), name) for name, u, v in spots]
+        return drawn
 
     def slots(self, fact: Fact) -> dict[str, str]:
         """Also the label that the question names."""

@@ -83,7 +83,8 @@ class NearestObject(LabelledScene, NamedTask):
         found = get_sightings(view)
         labels, ids = [found.labels[k] for k in four], [view.objects[k].instance_id for k in (about, *four)]
         low, next_low = np.sort(gaps_m)[:2]
-        seen = NearestEvidence(labels=labels, about=found.labels[about], gaps_m=gaps_m, instance_ids=ids)
+        spots = found.list_spots(rows, [found.labels[about], *labels])
+        seen = NearestEvidence(labels=labels, about=found.labels[about], gaps_m=gaps_m, instance_ids=ids, spots=spots)
         ratios = {"nearer": min(float(next_low / max(low, 1e-3)) / self.limits.nearer, 1e3)}
         group = "+".join(labels)
         frames, key = tuple(view.frames[row] for row in rows), f"objects:{'+'.join(ids)}"

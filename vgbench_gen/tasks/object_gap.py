@@ -17,28 +17,22 @@ from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks._object_evidence import PairEvidence
 from vgbench_gen.tasks._object_routes import measure_second_corners
 from vgbench_gen.tasks.base import tasks
+from vgbench_gen.tasks.box_scalars import BoxScalar
 from vgbench_gen.tasks.kind import Measured
-from vgbench_gen.tasks.places import TwoObjects, UprightPairEvidence
+from vgbench_gen.tasks.object_size import BESIDE_FIRST
+from vgbench_gen.tasks.places import TwoObjects
 from vgbench_gen.tasks.solving import NoSolver
-from vgbench_gen.tasks.value_sets import SetEvidence, SetTask
-
-BESIDE_FIRST = [1, 3, 4]  # corners of a box that share an edge with the first, in the order of `geometry.boxes`
-
-
-class GapEvidence(UprightPairEvidence, SetEvidence):
-    """What is kept of two objects and of the set that their gap is in."""
 
 
 @tasks.register("object_gap")
-class ObjectGap(SetTask, TwoObjects):
+class ObjectGap(BoxScalar, TwoObjects):
     """See the module."""
 
-    name, unit, by_default = "object_gap", "m", False
+    name = "object_gap"
     category, subcategory = "Depth and Distance", "Absolute"
     asked = "space between the boxes of two framed objects, meters"
     convention: ClassVar = {"distance": "smallest between two boxes", "unit": "m", "regions": "xyxy_inclusive"}
-    margins: ClassVar = {"min": 0.5, "max": 5.0, "ratio_min": 1.35, "ratio_max": 10.0, "gap_min": 0.25, "seen": 0.7}
-    candidate_evidence = GapEvidence
+    margins: ClassVar = {"min": 0.5, "max": 5.0, "ratio_min": 1.35, "ratio_max": 3.5, "gap_min": 0.2, "seen": 0.7}
     solvers = NoSolver("Classical vision has no metric distance from one image without learning.")
 
     def value(self, seen: PairEvidence) -> FloatArray:

@@ -14,28 +14,23 @@ from vgbench_gen.core.types import FloatArray
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks._object_routes import measure_second_corners
 from vgbench_gen.tasks.base import tasks
+from vgbench_gen.tasks.box_scalars import BoxScalar
 from vgbench_gen.tasks.kind import Measured
 from vgbench_gen.tasks.places import OneObject, SingleEvidence
 from vgbench_gen.tasks.solving import NoSolver
-from vgbench_gen.tasks.value_sets import SetEvidence, SetTask
 
 BESIDE_FIRST = [1, 3, 4]  # corners of a box that share an edge with the first, in the order of `geometry.boxes`
 
 
-class SizeEvidence(SingleEvidence, SetEvidence):
-    """What is kept of an object and of the set that its size is in."""
-
-
 @tasks.register("object_size")
-class ObjectSize(SetTask, OneObject):
+class ObjectSize(BoxScalar, OneObject):
     """See the module."""
 
-    name, unit, by_default = "object_size", "m", False
+    name = "object_size"
     category, subcategory = "Size", "Absolute"
     asked = "longest side of a framed object's box, meters"
     convention: ClassVar = {"size": "longest side of the 3D bounding box", "unit": "m", "regions": "xyxy_inclusive"}
-    margins: ClassVar = {"min": 0.3, "max": 4.0, "ratio_min": 1.35, "ratio_max": 14.0, "gap_min": 0.16, "seen": 0.8}
-    candidate_evidence = SizeEvidence
+    margins: ClassVar = {"min": 0.3, "max": 4.0, "ratio_min": 1.35, "ratio_max": 3.5, "gap_min": 0.1, "seen": 0.8}
     solvers = NoSolver("Classical vision has no sizes from one image without learning.")
 
     def value(self, seen: SingleEvidence) -> FloatArray:

@@ -20,7 +20,7 @@ from vgbench_gen.tasks.kind import Measured
 from vgbench_gen.tasks.scalar import ScalarTask
 from vgbench_gen.tasks.seen import LabelledScene
 
-DRAWS, FRAMES_MIN = 60, 8  # of frames
+DRAWS, FRAMES_MIN = 24, 8  # of frames
 
 
 class FloorEvidence(Evidence):
@@ -53,6 +53,7 @@ class RoomArea(LabelledScene, ScalarTask):
 
     def propose(self, view: SceneView, rng: np.random.Generator) -> Iterator[Measured | Rejected]:
         """Frames that show the walls all around."""
+        kept = 0
         for rows in (rows for rows in self.draw_frames(view, rng, DRAWS, linked=True) if len(rows) >= FRAMES_MIN):
             frames = tuple(view.frames[row] for row in rows)
             try:
@@ -65,6 +66,9 @@ class RoomArea(LabelledScene, ScalarTask):
                 areas = [measure_area_m2(corners_m), *measure_overlooked_m2(view, rows)]
                 ratios["agree"] = float(self.limits.agree * min(areas) / max(areas))
             yield Measured(frames, FloorEvidence(corners_m=corners_m), {}, ratios, "room", key="room")
+            kept += min(ratios.values()) >= 1
+            if kept == self.uses_max:
+                return
 
     def look_alike(self, one: Measured, other: Measured) -> bool:
         """Whether two places show the same frames."""

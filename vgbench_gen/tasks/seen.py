@@ -117,7 +117,9 @@ class FramesTask(LabelledScene, NamedTask):
         self, view: SceneView, rows: Sequence[int], labels: Sequence[str], shares: FloatArray, about: str = ""
     ) -> Measured:
         """A place of these frames; shares: (N, objects) as `FramesEvidence` keeps them."""
-        seen = FramesEvidence(labels=list(labels), shares=np.floor(1e4 * shares) / 1e4, about=about)
+        names = {name for label in (about, *labels) for name in label.split(", ")}
+        spots = get_sightings(view).list_spots(rows, sorted(names))
+        seen = FramesEvidence(labels=list(labels), shares=np.floor(1e4 * shares) / 1e4, about=about, spots=spots)
         seen = seen.with_fields(deciding=self.find_deciding(seen))
         frames = tuple(view.frames[row] for row in rows)
         group = "+".join([about, *labels]) if about else "+".join(labels)

@@ -1,8 +1,7 @@
-"""Sizes of objects and gaps between them: what released generators get wrong, and sets of which each value is asked."""
+"""Sizes of objects and gaps between them: what released generators get wrong."""
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import permutations
 from typing import Any
 
@@ -13,16 +12,14 @@ from scipy.spatial.transform import Rotation
 from tests.lenient import without_lines
 from tests.quality.invariance_room import get_view
 from vgbench_gen.core.gates import Gates
-from vgbench_gen.core.types import Fact, FloatArray
+from vgbench_gen.core.types import FloatArray
 from vgbench_gen.geometry import boxes
-from vgbench_gen.tasks._object_evidence import ObjectEvidence
+from vgbench_gen.tasks._object_evidence import ObjectEvidence, PairEvidence
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.kind import Measured
-from vgbench_gen.tasks.object_gap import GapEvidence
-from vgbench_gen.tasks.object_size import SizeEvidence
+from vgbench_gen.tasks.places import SingleEvidence
 
 NAMES = ("object_size", "object_gap")
-VALUES = np.array([0.4, 0.7, 1.2, 2.0])
 
 
 def get_task(name: str) -> Any:
@@ -35,7 +32,7 @@ def place(center_m: list[float], sides_m: list[float], R: FloatArray | None = No
 
 
 def gap(a: ObjectEvidence, b: ObjectEvidence) -> float:
-    seen = GapEvidence(a=a, b=b, up=np.array([0.0, -1.0, 0.0]), values=VALUES)
+    seen = PairEvidence(a=a, b=b)
     return float(get_task("object_gap").value(seen))
 
 
@@ -44,7 +41,7 @@ def test_the_longest_side_is_the_size_whichever_is_listed_third(sides_m: tuple[f
     """OpenSpatial takes the third side of a box for its height."""
     for turn in ([0, 0, 0], [0.3, 1.0, -0.4], [np.pi / 2, 0, 0]):
         R = Rotation.from_rotvec(turn).as_matrix()
-        seen = SizeEvidence(a=place([0.2, 0.1, 3.0], list(sides_m), R), values=VALUES)
+        seen = SingleEvidence(a=place([0.2, 0.1, 3.0], list(sides_m), R))
         assert float(get_task("object_size").value(seen)) == pytest.approx(1.3)
 
 
@@ -62,47 +59,12 @@ def test_an_object_behind_another_one_or_partly_hidden_is_measured_whole(name: s
     """What the frame measured of an object reaches less far, and of two objects lies further apart."""
     task, view, compared = get_task(name), get_view(name), 0
     for one in task.propose(view, np.random.default_rng(0)):
-        if isinstance(one, Measured) and one.group:
+        if isinstance(one, Measured):
             ids = [stored.instance_id for _, stored in one.evidence if isinstance(stored, ObjectEvidence)]
             whole = [next(boxes.corners(item.box) for item in view.objects if item.instance_id == i) for i in ids]
             sides_m = np.linalg.norm(np.diff(whole[0][boxes.EDGES], axis=1), axis=-1)
             truth = sides_m.max() if name == "object_size" else boxes.measure_gap_m(whole[0], whole[1])
             assert float(task.value(one.evidence)) == pytest.approx(float(truth), abs=1e-6)
-            assert float(task.second(view, one)) == pytest.approx(float(truth), rel=0.06)
+            assert float(task.second(view, one)) == pytest.approx(float(truth), rel=0.06, abs=0.03)
             compared += 1
     assert compared >= 8
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_of_a_set_every_value_is_asked_about_once(name: str) -> None:
-    task, view, asked = get_task(name), get_view(name), 0
-    for seed in range(4):
-        facts = [one for one in task.drafts(view, np.random.default_rng(seed), 8) if isinstance(one, Fact)]
-        truths = Counter[tuple[str, int]]()
-        for fact in facts:
-            values = [float(one.value[0]) for one in fact.candidates]
-            assert values == sorted(values)
-            assert min(np.array(values[1:]) / values[:-1]) >= task.limits.ratio_min
-            assert min(np.diff(values)) >= task.limits.gap_min - 1e-9
-            assert task.ladder(fact, 4, np.random.default_rng(0)) == (list(fact.candidates), fact.truth)
-            truths[fact.key.rpartition(":")[2], fact.truth] += 1
-        assert {(number, k) for number, _ in truths for k in range(4)} == set(truths)
-        assert set(truths.values()) <= {1}
-        assert len({tuple(float(one.value[0]) for one in fact.candidates) for fact in facts}) == len(facts)
-        asked += len(facts)
-    assert asked >= 12
-
-
-def test_large_values_are_shown_small_and_small_ones_large_where_frames_have_the_choice() -> None:
-    task, view = get_task("object_size"), get_view("object_size")
-    found = [one for one in task.propose(view, np.random.default_rng(0)) if isinstance(one, Measured) and one.group]
-    order = task.order(found, [task.value(one.evidence) for one in found], np.random.default_rng(0)).tolist()
-    chosen = 0
-    for target, group in {(one.target, one.group) for one in found}:
-        ranked = [found[k] for k in order if (found[k].target, found[k].group) == (target, group)]
-        looks = [float(np.hypot(x2 - x1 + 1, y2 - y1 + 1)) for x1, y1, x2, y2 in (one.marks["a"] for one in ranked)]
-        value = float(task.value(ranked[0].evidence))
-        large = value > ranked[0].evidence.values[1:3].mean()
-        assert looks == sorted(looks, reverse=not large)
-        chosen += len(ranked) > 1
-    assert chosen >= 3
