@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from vgbench_gen.core.noise import SensorNoise
-from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
+from vgbench_gen.core.types import Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks._object_evidence import ObjectEvidence
 from vgbench_gen.tasks.kind import Measured
@@ -32,6 +32,10 @@ class BoxScalar(ScalarTask):
                 seen = min(stored.visible for _, stored in one.evidence if isinstance(stored, ObjectEvidence))
                 one = replace(one, ratios={**one.ratios, "seen": seen / self.limits.seen})
             yield one
+
+    def order(self, found: Sequence[Measured], answers: Sequence[Any], rng: np.random.Generator) -> IntArray:
+        """As for all scalars; equal boxes are so in every frame of reference."""
+        return super().order(found, [round(float(answer), 6) for answer in answers], rng)
 
     def sigma(self, value: float, fact: Fact, noise: SensorNoise) -> float:
         """That of the truth: boxes are off by as much, however large they are."""
