@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from vgbench_gen.core.types import ALPHABET, IntArray, Item, QuestionType
-from vgbench_gen.tasks.row_evidence import UNREADABLE, ShownEvidence
+from vgbench_gen.tasks.row_evidence import UNREADABLE, ShownEvidence, list_names
 from vgbench_gen.text.render import fill_word
 
 
@@ -85,7 +85,7 @@ def read_question(item: Item) -> Question:
         images=item.images,
         twin=item.twin_id,
         pair=item.pair_id,
-        names=_list_names(item),
+        names=list_names(item),
         marks=_locate_marks(item),
     )
 
@@ -95,15 +95,6 @@ def _locate_marks(item: Item) -> dict[str, tuple[float, ...]]:
         return ShownEvidence.read(item.evidence, item.id).locate_marks() if ShownEvidence.is_in(item.evidence) else {}
     except UNREADABLE:  # other people's rows
         return {}
-
-
-def _list_names(item: Item) -> tuple[str, ...]:
-    truth = item.evidence.get("truth")
-    stored = truth.get("evidence") if isinstance(truth, Mapping) else None
-    if not isinstance(stored, Mapping):  # other people's rows
-        return ()
-    objects = [one["label"] for one in stored.values() if isinstance(one, Mapping) and "label" in one]
-    return tuple(map(str, [stored.get("about", ""), *objects, *stored.get("labels", ())]))
 
 
 def group_by_cell(questions: Sequence[Question]) -> dict[tuple[str, QuestionType], list[Question]]:

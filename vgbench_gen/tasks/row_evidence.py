@@ -184,6 +184,16 @@ def read_side(item: Item) -> str:
     return str(item.evidence.get("side", ""))
 
 
+def list_names(item: Item) -> tuple[str, ...]:
+    """What the objects that a row's truth is about are called; none for rows of other programs."""
+    truth = item.evidence.get("truth")
+    stored = truth.get("evidence") if isinstance(truth, Mapping) else None
+    if not isinstance(stored, Mapping):
+        return ()
+    objects = [one["label"] for one in stored.values() if isinstance(one, Mapping) and "label" in one]
+    return tuple(map(str, [stored.get("about", ""), *objects, *stored.get("labels", ())]))
+
+
 @lru_cache(maxsize=1)  # several parts of a page ask for that of one item, and the records of a fact are read with it
 def rebuild_fact(item: Item) -> Fact:
     """The fact behind an item, as far as the row tells: its options, or the truth alone, as candidates.
