@@ -20,7 +20,8 @@ from vgbench_gen.tasks.kind import Measured
 from vgbench_gen.tasks.scalar import ScalarTask
 from vgbench_gen.tasks.seen import LabelledScene
 
-DRAWS, FRAMES_MIN = 24, 8  # of frames
+DRAWS, FRAMES_MIN = 60, 8  # of frames
+MISSES_MAX = 12  # draws without a closed room, after which a scene is taken to have none
 
 
 class FloorEvidence(Evidence):
@@ -53,8 +54,10 @@ class RoomArea(LabelledScene, ScalarTask):
 
     def propose(self, view: SceneView, rng: np.random.Generator) -> Iterator[Measured | Rejected]:
         """Frames that show the walls all around."""
-        kept = 0
-        for rows in (rows for rows in self.draw_frames(view, rng, DRAWS, linked=True) if len(rows) >= FRAMES_MIN):
+        kept, drawn = 0, sorted(self.draw_frames(view, rng, DRAWS, linked=True), key=len, reverse=True)
+        for misses, rows in enumerate(rows for rows in drawn if len(rows) >= FRAMES_MIN):
+            if misses - kept == MISSES_MAX:
+                return
             frames = tuple(view.frames[row] for row in rows)
             try:
                 corners_m, closed, sure = find_corners(view, rows)
