@@ -457,6 +457,10 @@ def derive_kind(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, **data
         ({"labels": ("left", "up")}, "found labels ['left', 'up']"),
         ({"category": ""}, "found no category;"),
         ({"convention": ""}, "found no convention;"),
+        (
+            {"formats": ("judgment", "open-ended")},
+            "found no 'open-ended' in the templates; expected one of judgment, multi-",
+        ),
         ({"margins": {"gp_min": 10.0}}, "found margins ['gp_min']; expected either ratio_min or gap_min"),
         ({"margins": {"gap_min": 10.0, "ratio_min": 1.2}}, "found margins ['gap_min', 'ratio_min']"),
     ],

@@ -35,6 +35,7 @@ from vgbench_gen.tasks.records import make_camera_slots, read_camera_record
 from vgbench_gen.tasks.revealed import Revealed
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.text.numbers import format_point
+from vgbench_gen.text.render import list_question_types
 
 MARK_COLORS = ("orange", "blue", *(color for color in COLORS if color not in ("orange", "blue")))
 LOOKS_APART_BITS = 12  # of 64: frames whose perceptual hashes differ in fewer look alike from wherever they are taken
@@ -160,6 +161,14 @@ class QuestionKind(EvidenceTask):
     def propose(self, view: SceneView, rng: np.random.Generator) -> Iterator[Measured | Rejected]:
         """Places in random order; those that fail a gate as a `Rejected` or with a ratio below 1."""
         raise TypeError(f"{self.name} proposes nothing: give `propose`")
+
+    def check_class_data(self) -> None:
+        """Beside what every task has: wordings of each form."""
+        super().check_class_data()
+        written = list_question_types(self.name)
+        if missing := [form for form in self.formats if form not in written]:
+            remedy = "Write its wordings there, or name the forms that there are in `formats`"
+            raise TypeError(f"found no {missing[0]!r} in the templates; expected one of {', '.join(written)}. {remedy}")
 
     # --- measuring -------------------------------------------------------------------------------------------------
 
