@@ -99,6 +99,19 @@ def test_frames_without_which_the_answer_changes_are_kept_with_it() -> None:
     assert get_task("object_count").find_deciding(count) == (1,)
 
 
+def test_what_is_too_far_for_the_sensor_is_not_taken_for_absent() -> None:
+    """Its color image shows it, and depth says nothing there."""
+    view = SceneView(labelled_room(), Gates())
+    known = get_sightings(view)
+    row, k = np.argwhere(known.shown).tolist()[0]
+    view.frames[row].depth_m = np.zeros_like(view.frames[row].depth_m)
+    blind = Sightings(view)
+    assert not blind.shown[row].any()
+    assert not blind.hidden[row, k]
+    outside = known.shares[row] + known._seen[3][row] == 0
+    assert blind.hidden[row, outside].sum() > 0
+
+
 def test_a_room_with_unlabelled_surface_shows_nothing_for_certain() -> None:
     """SpatialScore v2 takes what has no label for absent."""
     scene = labelled_room()

@@ -15,13 +15,14 @@ from scipy.spatial import cKDTree
 from vgbench_gen.core.types import BoolArray, FloatArray, IntArray
 from vgbench_gen.geometry import poses, projection
 from vgbench_gen.geometry.overlap import compute_pairwise_states
-from vgbench_gen.geometry.visibility import VISIBLE
+from vgbench_gen.geometry.visibility import UNDECIDED, VISIBLE
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks._objects import is_bounded, is_structural, is_thing
 from vgbench_gen.tasks._registration import match_features
 
 SEEN_MIN = 0.25  # share of an object's points that a frame shows, or it is not said to show it
 HIDDEN_MAX = 0.01  # and the share up to which it does not; between both nothing is asked
+UNSURE_MAX = 0.05  # and the share of which depth says nothing, as of what is far beyond a sensor's reach
 SIDE_MIN = 0.05  # of the image's width: the smaller side of what is seen of an object
 AREA_MIN, AREA_NONE = 0.002, 0.0005  # of the depth pixels, by which the second route calls an object seen or hidden
 LINK_OVERLAP, LINK_MATCHES = 0.1, 15  # of two frames that a reader can relate: what they share, and features on it
@@ -87,9 +88,9 @@ class Sightings:
         self._says = np.array([is_structural(one.label) or is_thing(one.label) for one in labelled], dtype=bool)
 
     @cached_property
-    def _seen(self) -> tuple[FloatArray, FloatArray, list[IntArray]]:
+    def _seen(self) -> tuple[FloatArray, FloatArray, list[IntArray], FloatArray]:
         shares, points = np.zeros((len(self._frames), len(self.labels))), []
-        sides = np.zeros_like(shares)
+        sides, unsure = np.zeros_like(shares), np.zeros_like(shares)
         for row, frame in enumerate(self._frames):
             camera = frame.depth_camera
             found = compute_pairwise_states(
@@ -98,13 +99,15 @@ class Sightings:
             seen = np.flatnonzero(found == VISIBLE)
             points.append(seen)
             owners = self._owners[seen]
+            unknown = np.bincount(self._owners[found == UNDECIDED], minlength=len(self.labels))
+            unsure[row] = unknown / np.maximum(self._counts, 1)
             shares[row] = np.bincount(owners, minlength=len(self.labels)) / np.maximum(self._counts, 1)
             uv_px, _ = projection.project_world(camera, frame.world_from_camera, self._points_m[seen])
             starts = np.flatnonzero(np.diff(owners, prepend=-1))  # points stand object by object
             if len(starts):
                 ends = np.maximum.reduceat(uv_px, starts) - np.minimum.reduceat(uv_px, starts)
                 sides[row, owners[starts]] = ends.min(axis=1) / camera.width
-        return shares, sides, points
+        return shares, sides, points, unsure
 
     @property
     def shares(self) -> FloatArray:
@@ -114,13 +117,13 @@ class Sightings:
     @cached_property
     def shown(self) -> BoolArray:
         """(F, O) whether a frame shows an object beyond doubt."""
-        shares, sides, _ = self._seen
+        shares, sides, *_ = self._seen
         return np.asarray((shares >= SEEN_MIN) & (sides >= SIDE_MIN))
 
     @cached_property
     def hidden(self) -> BoolArray:
         """(F, O) whether a frame shows nothing of an object that a reader could see."""
-        return np.asarray(self.shares <= HIDDEN_MAX)
+        return np.asarray((self.shares <= HIDDEN_MAX) & (self._seen[3] <= UNSURE_MAX))
 
     @cached_property
     def pixels(self) -> list[LabelledPixels]:
