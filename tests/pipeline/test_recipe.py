@@ -212,6 +212,7 @@ def test_wide_asks_all_kinds_but_what_text_tells() -> None:
     recipe = load_recipe("wide")
     sizes = {("object_size", "multi-choice"), ("object_size", "open-ended")}
     told = {("route_turns", "multi-choice"), ("camera_parameters", "open-ended"), ("object_gap", "open-ended"), *sizes}
+    told |= {("room_area", "multi-choice"), ("size_comparison", "judgment")}
     asked = {(task, form) for task, forms in recipe.items.items() for form in forms}
     assert asked == {(task.name, form) for task in tasks.values() for form in task.formats} - told
     assert recipe.total == 10_000
