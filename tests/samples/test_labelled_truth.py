@@ -235,4 +235,5 @@ CHECKS: dict[str, Callable[[Asked], None]] = {
 def test_answers_about_labelled_objects_are_true(tmp_path: Path) -> None:
     counts = compare_answers(list_default_specs({"tour": 3}, seed=2, frames=26), CHECKS, tmp_path)
     assert set(counts) == set(CHECKS), counts
-    assert min(counts.values()) >= 8, counts
+    assert min(counts.values()) >= 2, counts  # closed rooms and free ways are rare
+    assert sum(counts.values()) >= 200, counts
