@@ -11,6 +11,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from scipy.spatial import cKDTree
 
 from tests.samples.asked import Asked
 from tests.samples.compare_answers import compare_answers
@@ -25,6 +26,7 @@ INKS = {"orange": (220, 105, 0), "blue": (10, 50, 220), "yellow": (255, 255, 30)
 INKS["pink"] = (245, 135, 205)
 DRAWING_PX = 400
 FACTS_MIN = {"size_comparison": 12, "height_comparison": 10, "orthographic_view": 5}  # of each other kind 12
+FACTS_MIN |= {"object_size": 5, "object_gap": 5}
 COLOR = rf"\b({'|'.join(INKS)})\b"
 TALLER, HIGHER_M = 1.2, 0.06  # by what the right object exceeds the other one at least
 STEP_M, STEP_SHARE = 0.12, 0.09  # between two depths that follow one another: meters, or of the nearer one
@@ -59,6 +61,35 @@ def size_comparison(asked: Asked) -> None:
 def height_comparison(asked: Asked) -> None:
     tops = {color: float(one.box.center_m[2] + one.box.size_m[2] / 2) for color, one in list_framed(asked).items()}
     check_larger(asked, tops, lambda higher, lower: higher > lower + HIGHER_M)
+
+
+def read_meters(asked: Asked) -> float:
+    return float((asked.item.options[asked.right] if asked.item.options else asked.item.answer).split()[0])
+
+
+def object_size(asked: Asked) -> None:
+    (one,) = list_framed(asked).values()
+    assert read_meters(asked) == pytest.approx(float(np.max(one.box.size_m)), rel=0.05, abs=0.03)
+
+
+def object_gap(asked: Asked) -> None:
+    """By points all over both boxes."""
+    steps = np.stack(np.meshgrid(*[np.linspace(-0.5, 0.5, 25)] * 3), axis=-1).reshape(-1, 3)
+    boxes = [one.box for one in list_framed(asked).values()]
+    a, b = (box.center_m + (steps * box.size_m) @ box.rotation.T for box in boxes)
+    assert read_meters(asked) == pytest.approx(float(np.min(cKDTree(a).query(b)[0])), rel=0.05, abs=0.08)
+
+
+def camera_from_camera(asked: Asked) -> None:
+    first, second = (asked.shown(k).pose for k in range(2))
+    moved = first[:3, :3].T @ (second[:3, 3] - first[:3, 3])
+    ways = ["ahead", "ahead to the right", "straight to the right", "behind to the right", "behind"]
+    ways += ["behind to the left", "straight to the left", "ahead to the left"]
+    way = ways[round(float(np.degrees(np.arctan2(moved[0], moved[2]))) / 45) % 8]
+    if asked.item.question_type == "judgment":
+        assert (way in asked.item.question) == (asked.item.answer == "Yes"), way
+    else:
+        assert asked.item.options[asked.right] == way
 
 
 def depth_order(asked: Asked) -> None:
@@ -245,6 +276,9 @@ CHECKS: dict[str, Callable[[Asked], None]] = {
     for check in (
         size_comparison,
         height_comparison,
+        object_size,
+        object_gap,
+        camera_from_camera,
         depth_order,
         box_match,
         camera_motion_words,
