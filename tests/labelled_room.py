@@ -67,7 +67,7 @@ def labelled_room(world_from_room: FloatArray | None = None) -> RoomScene:
         for label, points in parts.items():
             name = f"{index}{label}" if solid.inward and label != "wall" else str(index)
             thing = SceneObject(name, label, move_box(solid.box, world), transform(world, points))
-            scene.objects.append(thing)  # type: ignore[attr-defined]
+            scene.objects = [*scene.objects, thing]
     scene.up_world = world[:3, 2]
     return scene
 

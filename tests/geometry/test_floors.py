@@ -99,12 +99,6 @@ def test_a_column_in_the_middle_is_refused() -> None:
 
 
 def test_cells_are_the_same_on_turned_grids() -> None:
-    look, areas = (
-        [
-            (np.array([1.5, 1.0]), draw_walls(CORNER)[:1]),
-        ],
-        [],
-    )
     eyes = (np.array([1.5, 1.0]), np.array([4.0, 1.0]), np.array([1.5, 3.0]))
     walls = draw_walls(CORNER, 0.01)
     look = [(eye, walls[[_sees(eye, wall) for wall in walls]]) for eye in eyes]

@@ -108,7 +108,7 @@ def test_what_is_too_far_for_the_sensor_is_not_taken_for_absent() -> None:
     blind = Sightings(view)
     assert not blind.shown[row].any()
     assert not blind.hidden[row, k]
-    outside = known.shares[row] + known._seen[3][row] == 0
+    outside = known.shares[row] + known._seen.unsure[row] == 0
     assert blind.hidden[row, outside].sum() > 0
 
 

@@ -19,6 +19,8 @@ CORNER_SIGNS: FloatArray = np.array(
     [[-1, -1, -1], [1, -1, -1], [1, 1, -1], [-1, 1, -1], [-1, -1, 1], [1, -1, 1], [1, 1, 1], [-1, 1, 1]],
     dtype=np.float64,
 )
+BESIDE_FIRST = (1, 3, 4)
+"""Corners that share an edge with the first one."""
 EDGES: npt.NDArray[np.int64] = np.array(
     [[0, 1], [1, 2], [2, 3], [3, 0], [4, 5], [5, 6], [6, 7], [7, 4], [0, 4], [1, 5], [2, 6], [3, 7]], dtype=np.int64
 )
@@ -184,7 +186,7 @@ def measure_gap_m(a_m: FloatArray, b_m: FloatArray) -> FloatArray:
 
 def _split_into_axes(corners_m: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """(center (..., 3), unit axes as rows (..., 3, 3), sides (..., 3)) of ordered corners (..., 8, 3)."""
-    edges = corners_m[..., [1, 3, 4], :] - corners_m[..., :1, :]
+    edges = corners_m[..., BESIDE_FIRST, :] - corners_m[..., :1, :]
     sides = np.linalg.norm(edges, axis=-1)
     return corners_m.mean(axis=-2), edges / sides[..., None], sides
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -72,6 +73,17 @@ class LabelledPixels:
     """(N,) which object of the scene each lies on; -1 for none."""
 
 
+class _Seen(NamedTuple):
+    shares: FloatArray
+    """(F, O) share of an object's points that the depth image shows."""
+    sides: FloatArray
+    """(F, O) the smaller side of what is seen of it, over the image's width."""
+    unsure: FloatArray
+    """(F, O) share of its points in the image of which depth says nothing."""
+    points: list[IntArray]
+    """Of each frame, the points that it shows."""
+
+
 class Sightings:
     """What the keyframes of a scene show of its objects; F frames, O objects and parts of the building, in the order of
     the view."""
@@ -88,9 +100,9 @@ class Sightings:
         self._says = np.array([is_structural(one.label) or is_thing(one.label) for one in labelled], dtype=bool)
 
     @cached_property
-    def _seen(self) -> tuple[FloatArray, FloatArray, list[IntArray], FloatArray]:
-        shares, points = np.zeros((len(self._frames), len(self.labels))), []
-        sides, unsure = np.zeros_like(shares), np.zeros_like(shares)
+    def _seen(self) -> _Seen:
+        shares, sides, unsure = np.zeros((3, len(self._frames), len(self.labels)))
+        points = []
         for row, frame in enumerate(self._frames):
             camera = frame.depth_camera
             found = compute_pairwise_states(
@@ -107,23 +119,22 @@ class Sightings:
             if len(starts):
                 ends = np.maximum.reduceat(uv_px, starts) - np.minimum.reduceat(uv_px, starts)
                 sides[row, owners[starts]] = ends.min(axis=1) / camera.width
-        return shares, sides, points, unsure
+        return _Seen(shares, sides, unsure, points)
 
     @property
     def shares(self) -> FloatArray:
         """(F, O) share of an object's surface points that the depth image shows."""
-        return self._seen[0]
+        return self._seen.shares
 
     @cached_property
     def shown(self) -> BoolArray:
         """(F, O) whether a frame shows an object beyond doubt."""
-        shares, sides, *_ = self._seen
-        return np.asarray((shares >= SEEN_MIN) & (sides >= SIDE_MIN))
+        return np.asarray((self.shares >= SEEN_MIN) & (self._seen.sides >= SIDE_MIN))
 
     @cached_property
     def hidden(self) -> BoolArray:
         """(F, O) whether a frame shows nothing of an object that a reader could see."""
-        return np.asarray((self.shares <= HIDDEN_MAX) & (self._seen[3] <= UNSURE_MAX))
+        return np.asarray((self.shares <= HIDDEN_MAX) & (self._seen.unsure <= UNSURE_MAX))
 
     @cached_property
     def pixels(self) -> list[LabelledPixels]:
@@ -179,7 +190,7 @@ class Sightings:
         seen, wanted = np.zeros(len(self._points_m), dtype=bool), np.zeros(len(self.labels), dtype=bool)
         wanted[list(indices)] = True
         for row in rows:
-            seen[self._seen[2][row]] = True
+            seen[self._seen.points[row]] = True
         return np.asarray(self._points_m[seen & wanted[self._owners]])
 
     def list_spots(self, rows: Iterable[int], names: Sequence[str]) -> list[list[tuple[str, int, int]]]:
@@ -188,7 +199,7 @@ class Sightings:
         for row in rows:
             frame, found = self._frames[row], []
             for k in (k for k in np.flatnonzero(self.shown[row]).tolist() if self.labels[k] in names):
-                seen = self._seen[2][row]
+                seen = self._seen.points[row]
                 middle_m = np.median(self._points_m[seen[self._owners[seen] == k]], axis=0, keepdims=True)
                 uv_px, _ = projection.project_world(frame.camera, frame.world_from_camera, middle_m)
                 found.append((self.labels[k], *np.rint(uv_px[0]).astype(int).tolist()))

@@ -19,7 +19,6 @@ from vgbench_gen.tasks._object_routes import measure_second_corners
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.box_scalars import BoxScalar
 from vgbench_gen.tasks.kind import Measured
-from vgbench_gen.tasks.object_size import BESIDE_FIRST
 from vgbench_gen.tasks.places import TwoObjects
 from vgbench_gen.tasks.solving import NoSolver
 
@@ -43,6 +42,6 @@ class ObjectGap(BoxScalar, TwoObjects):
         """The residual of `p0 + P x = q0 + Q y`, where x and y are in [0, 1] along the edges of each box."""
         pair = measured.evidence
         corners = [measure_second_corners(measured.frames[0], view, one.instance_id) for one in (pair.a, pair.b)]
-        (p0, P), (q0, Q) = ((one[0], (one[BESIDE_FIRST] - one[0]).T) for one in corners)
+        (p0, P), (q0, Q) = ((one[0], (one[list(boxes.BESIDE_FIRST)] - one[0]).T) for one in corners)
         found = lsq_linear(np.hstack([P, -Q]), q0 - p0, bounds=(0, 1), tol=1e-12)
         return float(np.sqrt(2 * found.cost))

@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from vgbench_gen.core.types import FloatArray
+from vgbench_gen.geometry import boxes
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks._object_routes import measure_second_corners
 from vgbench_gen.tasks.base import tasks
@@ -18,8 +19,6 @@ from vgbench_gen.tasks.box_scalars import BoxScalar
 from vgbench_gen.tasks.kind import Measured
 from vgbench_gen.tasks.places import OneObject, SingleEvidence
 from vgbench_gen.tasks.solving import NoSolver
-
-BESIDE_FIRST = [1, 3, 4]  # corners of a box that share an edge with the first, in the order of `geometry.boxes`
 
 
 @tasks.register("object_size")
@@ -36,7 +35,9 @@ class ObjectSize(BoxScalar, OneObject):
     def value(self, seen: SingleEvidence) -> FloatArray:
         """Of the edges from the first corner."""
         corners_m = seen.a.corners_m
-        return np.asarray(np.linalg.norm(corners_m[..., BESIDE_FIRST, :] - corners_m[..., :1, :], axis=-1).max(axis=-1))
+        return np.asarray(
+            np.linalg.norm(corners_m[..., boxes.BESIDE_FIRST, :] - corners_m[..., :1, :], axis=-1).max(axis=-1)
+        )
 
     def second(self, view: SceneView, measured: Measured) -> float:
         """Twice the root of the largest eigenvalue of the corners' covariance."""

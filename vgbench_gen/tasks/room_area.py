@@ -20,7 +20,8 @@ from vgbench_gen.tasks.kind import Measured
 from vgbench_gen.tasks.scalar import ScalarTask
 from vgbench_gen.tasks.seen import LabelledScene
 
-DRAWS, FRAMES_MIN = 60, 8  # of frames
+DRAWS = 60  # of frames
+FRAMES_MIN = 8  # of a question
 MISSES_MAX = 12  # draws without a closed room, after which a scene is taken to have none
 
 
