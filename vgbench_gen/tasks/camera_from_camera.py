@@ -44,6 +44,7 @@ class CameraFromCamera(TwoViews, NamedTask):
     asked = "where the second camera stands as seen from the first one"
     convention: ClassVar = {"direction": "in the plane of x and z of the first camera", "axes": "opencv"}
     candidate_evidence = StandEvidence
+    symmetric = False  # exchanged views are on opposite sides, but more walk sideways than ahead
     options = 3
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice")
     # Degrees; meters in the plane, and of the whole shift; degrees from the middle of a sector.
