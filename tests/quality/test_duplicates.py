@@ -67,6 +67,16 @@ def test_other_objects_are_another_question() -> None:
     assert repeats([which, replace(other, names=which.names[::-1])])["identical"] == ["d"]
 
 
+def test_names_are_those_of_the_evidence(rows: Rows) -> None:
+    def name(truth: object) -> tuple[str, ...]:
+        return read_question(replace(rows.items[0], evidence={"truth": truth})).names
+
+    lamp, bed = ({"label": label, "corners_m": []} for label in ("lamp", "bed"))
+    assert name({"evidence": {"a": lamp, "b": bed, "up": [0, 0, 1]}}) == ("", "lamp", "bed")
+    assert name({"evidence": {"about": "sofa", "labels": ["lamp", "bed"]}}) == ("sofa", "lamp", "bed")
+    assert name(None) == name({"evidence": "other"}) == ()
+
+
 def test_option_sets_that_return() -> None:
     a = question("a", ["1.10 m", "2.20 m", "3.30 m", "4.40 m"], 0)
     b = question("b", a.options[::-1], 2)
