@@ -40,7 +40,7 @@ from tests.small_room import other_world, small_view
 from vgbench_gen.core import gates
 from vgbench_gen.core.errors import GeometryError, PluginError, VGBenchError
 from vgbench_gen.core.gates import Gates
-from vgbench_gen.core.types import Candidate, Fact, FloatArray, Item, QuestionType, Rejected
+from vgbench_gen.core.types import ALPHABET, Candidate, Fact, FloatArray, Item, QuestionType, Rejected
 from vgbench_gen.geometry import homography
 from vgbench_gen.pipeline.measure import measure_task
 from vgbench_gen.pipeline.question import QuestionRejectedError, make_question, presentation_rng
@@ -531,6 +531,10 @@ def test_the_answer_stands_at_the_mark_that_it_names_or_at_the_foot(name: str, r
         assert [any(mark.label == "decides" for mark in one) for one in drawn] == [
             k in deciding for k in range(len(drawn))
         ]
+        spots = truth.evidence.get("spots", ())
+        assert len(spots) in (0, len(drawn))
+        for one, shown in zip(drawn, spots, strict=False):
+            assert {mark.label for mark in one if mark.kind == "point"} == {spot[0] for spot in shown}
         words = tasks[name].print_option(truth, fact)
         (answer,) = (mark for mark in marks if mark.label == words and mark.kind != "point")
         if not isinstance(tasks[name], TwoObjects):
@@ -595,3 +599,11 @@ def test_what_the_rectangles_suggest_is_right_as_often_as_not(name: str, rate: C
                     guess = (np.argsort(rates) == ORDERS).all(axis=1).argmax()
                 right[bool(guess == fact.truth_candidate.value[0])] += 1
     assert right[True] * (len(task.labels) - 1) == right[False] >= 6  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if isinstance(tasks[name], DrawingTask)])
+def test_the_right_drawing_alone_is_framed(name: str, room: Room) -> None:
+    for row in write_rows(name, "multi-choice", room):
+        drawn = tasks[name].overlay(rebuild_fact(row), RowEvidence.of(row))
+        framed = [k for k, marks in enumerate(drawn) if any(m.points_px == ((2.0, 2.0), (397.0, 397.0)) for m in marks)]
+        assert framed == [len(row.images) - len(row.options) + ALPHABET.index(row.answer)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -68,10 +69,10 @@ def test_other_objects_are_another_question() -> None:
 
 
 def test_names_are_those_of_the_evidence(rows: Rows) -> None:
-    def name(truth: object) -> tuple[str, ...]:
+    def name(truth: Any) -> tuple[str, ...]:
         return read_question(replace(rows.items[0], evidence={"truth": truth})).names
 
-    lamp, bed = ({"label": label, "corners_m": []} for label in ("lamp", "bed"))
+    lamp, bed = {"label": "lamp"}, {"label": "bed"}
     assert name({"evidence": {"a": lamp, "b": bed, "up": [0, 0, 1]}}) == ("", "lamp", "bed")
     assert name({"evidence": {"about": "sofa", "labels": ["lamp", "bed"]}}) == ("sofa", "lamp", "bed")
     assert name(None) == name({"evidence": "other"}) == ()

@@ -184,6 +184,19 @@ def test_labels_that_mean_the_same_are_not_told_apart() -> None:
     assert {"books", "wall"}.isdisjoint(found.names)
 
 
+def test_spots_lie_on_the_objects_that_they_name() -> None:
+    view, found = labelled_view(), get_sightings(labelled_view())
+    compared = 0
+    for frame, spots in zip(view.frames, found.list_spots(range(len(view.frames)), found.names), strict=True):
+        for name, u, v in spots:
+            ray = np.linalg.inv(frame.camera.K) @ [u, v, 1.0]
+            at_m = poses.transform(frame.world_from_camera, ray[None] * frame.depth_at(np.array([[u, v]])))
+            named = [view.objects[k].box for k in found.list_instances(name)]
+            compared += any(boxes.contains(box, at_m, 0.1)[0] for box in named)
+    total = sum(map(len, found.list_spots(range(len(view.frames)), found.names)))
+    assert compared >= 0.9 * total >= 30  # the middle of what is seen of a hollow object may lie before it
+
+
 def test_both_routes_to_what_a_frame_shows_agree() -> None:
     found = get_sightings(labelled_view())
     things = [k for k, label in enumerate(found.labels) if label in found.names]
