@@ -31,13 +31,16 @@ DRY_RUN ?=
 NAMED = $(if $(OUT),"$(OUT)")
 HOW := $(if $(WORKERS),--workers $(WORKERS)) $(if $(ENGINE),--engine $(ENGINE)) $(if $(ADDRESS),--address $(ADDRESS))
 
-# Real captures for tests, where they stand beside the checkout; without them those tests are skipped with a reason.
+# Real captures and recordings for tests, where they stand beside the checkout; without them those tests are skipped with a
+# reason.
 CAPTURES ?= $(wildcard ../shared/captures)
+RECORDINGS ?= $(wildcard ../shared/recordings)
 TEST_WORKERS ?= 2
 TESTS ?= tests
 CASES ?= 10000
 # One thread per test process: on few cores more threads only wait for each other.
-TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(if $(CAPTURES),VGBENCH_CAPTURES="$(abspath $(CAPTURES))")
+TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(if $(CAPTURES),VGBENCH_CAPTURES="$(abspath $(CAPTURES))") \
+  $(if $(RECORDINGS),VGBENCH_RECORDINGS="$(abspath $(RECORDINGS))")
 
 .PHONY: help setup dev lock browser servers audit browse review paraphrase distractors eval hard publish harnesses vgbench wide demo samples tours scenes test test-all test-harnesses fuzz check format bench docs clean
 

@@ -19,6 +19,7 @@ from bench import (
     distractors_time,
     eval_overhead,
     geometry,
+    long_recording,
     measuring,
     memory,
     planning_time,
@@ -32,6 +33,7 @@ from vgbench_gen.executors.base import limit_to_one_thread
 
 PARTS: dict[str, Callable[[Session], list[Row]]] = {
     "sens": sens_reader.rows,
+    "recording": long_recording.rows,
     "geometry": geometry.rows,
     "measuring": measuring.rows,
     "tasks": task_rates.rows,

@@ -1,4 +1,5 @@
-"""Shared fixtures. Real captures are found through VGBENCH_CAPTURES; tests that need them skip where it is unset."""
+"""Shared fixtures. Real captures are found through VGBENCH_CAPTURES, posed recordings through VGBENCH_RECORDINGS; tests
+that need them skip where it is unset."""
 
 from __future__ import annotations
 
@@ -41,6 +42,15 @@ def captures() -> Path:
     value = os.environ.get("VGBENCH_CAPTURES", "")
     if not value or not Path(value).is_dir():
         pytest.skip("no real captures here: set VGBENCH_CAPTURES to their folder")
+    return Path(value)
+
+
+@pytest.fixture(scope="session")
+def recordings() -> Path:
+    """Folder with posed recordings in the layouts of others (real/, written/)."""
+    value = os.environ.get("VGBENCH_RECORDINGS", "")
+    if not value or not Path(value).is_dir():
+        pytest.skip("no recordings here: set VGBENCH_RECORDINGS to their folder")
     return Path(value)
 
 

@@ -33,5 +33,6 @@ def test_every_column_and_field_has_a_line() -> None:
 
 def test_scans_are_those_of_our_loaders() -> None:
     ours = [name for name in loaders.names() if type(loaders[name]).__module__.startswith("vgbench_gen.")]
-    assert sorted(NoiseGates().stated) == ours
+    # Of anybody's own recordings nobody knows the errors: the largest of each kind are taken.
+    assert sorted([*NoiseGates().stated, "posed"]) == ours
     assert all(f"`{name}`" in column.meaning for name in ours for column in ITEM_COLUMNS if column.name == "source")

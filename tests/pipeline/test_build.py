@@ -337,7 +337,8 @@ def test_a_task_is_not_measured_where_the_recipe_takes_none_of_it(raw_room: Path
 
 def test_an_empty_folder_is_the_users_to_mend(tmp_path: Path) -> None:
     with pytest.raises(
-        ConfigError, match=r"no scan of CA-1M, ScanNet, ScanNet\+\+ or WildRGB-D below .*; found no file"
+        ConfigError,
+        match=r"no scan of CA-1M, Own recordings, ScanNet, ScanNet\+\+ or WildRGB-D below .*; found no file",
     ):
         build(recipe(), tmp_path, tmp_path / "b")
     with pytest.raises(ConfigError, match="found no such folder"):

@@ -72,7 +72,7 @@ def test_a_flag_names_the_licence() -> None:
         ("scannet=MIT", "signed agreement"),
         ("scannet++=ScanNet-TOU", "scannetpp=ScanNetpp-TOU"),
         ("MMVP=unknown", "MMVP=LICENCE"),
-        ("kinect=MIT", "expected NAME=LICENCE with one of ca1m, scannet, scannetpp"),
+        ("kinect=MIT", "expected NAME=LICENCE with one of ca1m, posed, scannet, scannetpp"),
     ],
 )
 def test_another_flag_is_refused(flag: str, told: str) -> None:

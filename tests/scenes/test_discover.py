@@ -8,6 +8,7 @@ import string
 from collections.abc import Iterator
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 from hypothesis import given
@@ -315,24 +316,13 @@ def test_what_is_in_the_place_of_a_scan_is_named_and_not_waited_for(
         assert any(text.startswith(f"{root / name}: ") and what in text for text in told)
 
 
-LAYOUTS = {
-    "TUM RGB-D": ("groundtruth.txt", "rgb.txt", "rgb/1.5.png", "depth/1.6.png"),
-    "Stray Scanner": ("odometry.csv", "camera_matrix.csv", "rgb.mp4", "depth/000000.png"),
-    "Polycam": ("mesh_info.json", "keyframes/images/1.jpg"),
-    "ARKitScenes": ("lowres_wide.traj", "lowres_wide/1.png", "lowres_depth/1.png"),
-    "Record3D": ("cabinet.r3d",),
-    "nerfstudio": ("transforms.json", "images/1.png"),
-    "COLMAP": ("sparse/images.txt", "images/1.jpg"),
-    "7-Scenes": ("frame-000000.pose.txt", "frame-000000.color.png", "frame-000000.depth.png"),
-    "Replica": ("traj.txt", "results/frame000000.jpg"),
-    "ICL-NUIM": ("pose.txt", "color/1.png", "depth/1.png"),
-    "Open3D": ("camera_intrinsic.json", "color/1.jpg", "depth/1.png", "trajectory.log"),
-    "Project Aria": ("video.vrs",),
-    "Azure Kinect": ("recording.mkv", "calibration.json"),
-    "RTAB-Map": ("map.db",),
-    "a ROS bag": ("cabinet.mcap",),
-    "ScanNet in a folder not named": ("living_room.sens",),
-    "no layout that is known": ("rgb/1.png", "depth/1.png"),
+NO_POSES = "without poses. Run RTAB-Map, ORB-SLAM3 or COLMAP on it, and save TUM RGB-D."
+LAYOUTS = {  # what lies in a folder, where K/ stands for the bytes of Azure Kinect's recorder, and what is said of it
+    "ScanNet": (("living_room.sens",), "looks like ScanNet in a folder not named like scene0000_00. Name it so."),
+    "Azure Kinect": (("recording.mkv", "calibration.json"), f"looks like Azure Kinect, a recording {NO_POSES}"),
+    "Azure Kinect alone": (("K/output.mkv",), f"found output.mkv: looks like Azure Kinect, a recording {NO_POSES}"),
+    "kapture": (("sensors/cameras.txt", "reconstruction/points3d.txt"), "looks like kapture, which is not read yet."),
+    "none": (("rgb/1.png", "depth/1.png"), "no layout that is known. A posed.toml in it says what is what."),
 }
 
 
@@ -340,22 +330,82 @@ LAYOUTS = {
 def test_scans_that_nobody_can_place_are_described(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, layout: str
 ) -> None:
-    for name in LAYOUTS[layout]:
-        (tmp_path / "mine" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "mine" / name).write_bytes(b"x")
+    names, said = LAYOUTS[layout]
+    for name in names:
+        path = tmp_path / "mine" / name.removeprefix("K/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"\x1aE\xdf\xa3 matroska K4A_COLOR_MODE" if name.startswith("K/") else b"x")
     assert main(["scenes", str(tmp_path)]) == 2
     told = capsys.readouterr().err
-    assert "no scan of CA-1M, ScanNet, ScanNet++ or WildRGB-D below" in told
+    assert "no scan of CA-1M, Own recordings, ScanNet, ScanNet++ or WildRGB-D below" in told
     assert f"{tmp_path / 'mine'}: found " in told
-    assert layout in told
+    assert said in told
     assert "docs/howto/your-scans.md" in told
-    with pytest.raises(ConfigError, match=layout):
+    with pytest.raises(ConfigError, match=re.escape(said)):
         find_scenes(tmp_path)
     assert list(open_scenes(tmp_path)) == []
-    assert layout in caplog.records[-1].getMessage()
+    assert said in caplog.records[-1].getMessage()
     wildrgbd_writer.write_scene(tmp_path, "box", "scenes_000", 1)
     assert len(discover(tmp_path)) == 1  # and beside a good scan
-    assert layout in caplog.records[-1].getMessage()
+    assert said in caplog.records[-1].getMessage()
+
+
+def write_rgbd(folder: Path, color: str = "color/{}.png", depth: str = "depth/{}.png") -> Path:
+    """Color and depth of a few frames, and nothing else."""
+    for number in range(4):
+        for name, picture in ((color, np.full((24, 32, 3), 90, np.uint8)), (depth, np.full((24, 32), 900, np.uint16))):
+            path = folder / name.format(number)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            assert cv2.imwrite(str(path), picture)
+    return folder
+
+
+@pytest.mark.parametrize("names", [("color/{}.png", "depth/{}.png"), ("a_Color_{}.png", "a_Depth_{}.png")])
+def test_color_and_depth_without_poses_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], names: tuple[str, str]
+) -> None:
+    folder = write_rgbd(tmp_path / "mine", *names)
+    (folder / "intrinsics.json").write_text('{"fx": 600, "fy": 600, "cx": 16, "cy": 12}')
+    (folder / "imu.csv").write_text("1,2,3\n4,5,6\n")
+    assert main(["scenes", str(tmp_path)]) == 2
+    told = capsys.readouterr()
+    assert f"{folder}: found 8 PNG" in told.err
+    assert f": color and depth {NO_POSES}" in told.err
+    assert told.out == ""  # no posed.toml, which could not name any
+
+
+POSE = "1 0 0 0.5\n0 1 0 0\n0 0 1 2\n0 0 0 1\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "poses"),
+    [
+        ({"path.csv": "t,x,y,z,qx,qy,qz,qw\n0,1,2,3,0,0,0,1\n1,1,2,4,0,0,0,1\n"}, 'poses = "path.csv"'),
+        ({f"z/{i}.txt": POSE for i in range(4)}, 'poses = "z/*.txt"'),
+        ({f"f{i}.cam.txt": POSE for i in range(4)}, 'poses = "*.cam.txt"'),
+        ({"stated_poses.bin": "x"}, 'poses = "…"'),
+    ],
+)
+def test_poses_in_any_form_ask_for_a_posed_toml(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], files: dict[str, str], poses: str
+) -> None:
+    folder = write_rgbd(tmp_path / "mine")
+    for name, text in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    assert main(["scenes", str(tmp_path)]) == 2
+    told = capsys.readouterr()
+    assert "no layout that is known. A posed.toml in it says what is what." in told.err
+    assert poses in told.out
+
+
+def test_two_matrices_and_intrinsics_are_no_poses(tmp_path: Path) -> None:
+    folder = write_rgbd(tmp_path / "mine")
+    for name in ("color_from_imu.txt", "depth_from_imu.txt"):
+        (folder / name).write_text(POSE)
+    for number in range(4):
+        (folder / f"{number}.k.txt").write_text("600 0 16 0\n0 600 12 0\n0 0 1 0\n0 0 0 1\n")
+    assert NO_POSES in describe_unplaced(tmp_path)
 
 
 def test_a_folder_of_something_else_is_counted(tmp_path: Path) -> None:

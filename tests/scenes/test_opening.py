@@ -47,7 +47,7 @@ def give_float64(scene: RoomScene) -> None:
 class Rooms:
     """A loader of two rooms, "good" and "spoilt"."""
 
-    version, spoil = 1, staticmethod(forget("split"))
+    version, is_general, spoil = 1, False, staticmethod(forget("split"))
 
     def discover(self, root: Path) -> Iterator[base.SceneRef]:
         for name in ("good", "spoilt"):

@@ -23,8 +23,9 @@ _HEADINGS = ("dataset", "scene", "frames", "poses", "depth", "objects", "agree",
 _RIGHT = _HEADINGS[2:-1]
 _EXPLAINED = """frames: those that can be used; poses: valid ones of all; depth: share of pixels
 with a known depth; agree: share of points that another view, by the poses,
-shows at the same depth. The sensor's noise keeps it under 100 %; below {:.0%}
-poses drift or depth has another scale."""
+shows at the same depth. next and still: that share under the best other
+reading of the poses, and without any motion; a reading is decided by a lead
+of {:.0%} over both."""
 
 
 def register(app: typer.Typer) -> None:
@@ -33,15 +34,21 @@ def register(app: typer.Typer) -> None:
 
 
 def scenes(
-    root: Annotated[Path, typer.Argument(metavar="ROOT", help="Folder with raw scenes, in any depth.")],
+    root: Annotated[Path, typer.Argument(metavar="ROOT", help="Folder with raw scenes, in any depth, or one file.")],
+    pictures: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Write a picture of each scene there: edges of depth over color."),
+    ] = None,
     as_json: bool = False,
 ) -> None:
     """List the scenes below ROOT with their health.
 
-    One line each: frames that can be used, frames with a valid pose, share of known depth, objects, share of depth
-    that agrees between views, verdict. Exits 1 if one of them is bad, 2 if there is none.
+    Two lines each: frames that can be used, frames with a valid pose, share of known depth, objects, share of depth
+    that agrees between views, verdict; and how poses, unit and gravity were read. Of a folder that looks like a
+    recording and is in no known layout, the posed.toml that it would need. Exits 1 if a scene is bad, 2 if there is
+    none.
     """
-    if not root.is_dir():
+    if not root.exists():
         raise ConfigError(f"{root}: no such folder. Name the folder that holds the scans.")
     from vgbench_gen.scenes import describe_unplaced, discover
 
@@ -56,36 +63,89 @@ def scenes(
         print_columns([], heads=_HEADINGS, right=_RIGHT, least=widths)
     with progress_bar("health", "scene") as progress:
         progress(0, len(refs))
-        for row in _measure_health(refs):
+        for row in _measure_health(refs, pictures):
             rows.append(row)
             progress(len(rows), len(refs))
             if not as_json:
                 print_columns([_format_cells(row)], heads=_HEADINGS, show_heads=False, right=_RIGHT, least=widths)
+                if row["reading"]:
+                    print(f"  {describe_reading(row)}")
     if as_json:
         print_json(rows)
     elif rows:
-        from vgbench_gen.scenes.health import MIN_AGREE
+        from vgbench_gen.scenes.readings import MIN_LEAD
 
-        print(_EXPLAINED.format(MIN_AGREE))
+        print(_EXPLAINED.format(MIN_LEAD))
+    if not as_json:
+        _print_guesses(root, refs)
     if not rows:
         raise ConfigError(describe_unplaced(root))
     if any(row["verdict"].startswith("bad") for row in rows):
         raise typer.Exit(1)
 
 
-def _measure_health(refs: Sequence[SceneRef]) -> Iterator[Row]:
+def _measure_health(refs: Sequence[SceneRef], pictures: Path | None) -> Iterator[Row]:
     """Health of each scene; one that cannot be opened has nulls and says why in its verdict."""
     from vgbench_gen.scenes.health import SceneHealth, summarise_health
     from vgbench_gen.scenes.opening import lay_to_scene, open_scene
+    from vgbench_gen.store.files import name_scene_file, write_bytes
 
     for ref in refs:
         try:
             with lay_to_scene(ref), open_scene(ref) as scene:
-                yield summarise_health(scene, ref.variant).to_json()
+                row = summarise_health(scene, ref.variant).to_json()
+                if pictures is not None:
+                    from vgbench_gen.scenes.health import draw_depth_edges
+
+                    write_bytes(pictures / ref.dataset / f"{name_scene_file(scene.id)}.png", draw_depth_edges(scene))
+                yield {**row, "kinds": count_kinds(row)}
         except VGBenchError as exc:
             known = {"dataset": ref.dataset, "id": ref.scene_id, "split": ref.split, "variant": ref.variant}
             unknown = dict.fromkeys(field.name for field in dataclasses.fields(SceneHealth))
-            yield {**unknown, **known, "fits": [], "issues": {}, "verdict": f"bad: {exc}"}
+            yield {**unknown, **known, "issues": {}, "verdict": f"bad: {exc}", "kinds": None}
+
+
+def count_kinds(row: Row) -> int:
+    """How many kinds of question a scene can carry by what it has: boxes, gravity, meters."""
+    from vgbench_gen.tasks.base import tasks
+
+    lacks = not row["objects"], row["up_world"] is None, not row["metric"]
+    needs = ((task.needs_objects, task.needs_gravity, task.needs_meters) for task in tasks.values())
+    return sum(not any(need and lack for need, lack in zip(each, lacks, strict=True)) for each in needs)
+
+
+def describe_reading(row: Row) -> str:
+    """How a scene was read, in one line: layout, reading with shares, unit, pairing, gravity, boxes, kinds."""
+
+    def share(name: str) -> str:
+        return "-" if row[name] is None else f"{row[name]:.0%}"
+
+    def vector(values: Sequence[float]) -> str:
+        axes = ["-" * (value < 0) + axis for axis, value in zip("xyz", values, strict=False) if abs(value) > 0.9999]
+        return axes[0] if axes else "(" + ", ".join(f"{value:.3g}" for value in values[:3]) + ")"
+
+    planes = row["up_from_planes"]
+    up = f"up: {vector(row['up_world'])}, stated" if row["up_world"] else "up: unknown"
+    if planes:
+        up += f", by planes {vector(planes[:3])} within {planes[3]:.1f} degrees"
+    parts = [
+        f"read as {row['variant'] or row['dataset']}",
+        f"{row['reading']}: {share('agree')} (next {share('agree_next')}, still {share('agree_still')})",
+        f"unit of depth: {row['unit']}" if row["metric"] else "not metric",
+        row["pairing"],
+        up,
+        f"boxes: {row['objects'] or 'none'}",
+    ]
+    return f"{'; '.join(filter(None, parts))} -> {row['kinds']} kinds of question"
+
+
+def _print_guesses(root: Path, refs: Sequence[SceneRef]) -> None:
+    """Print the `posed.toml` that folders below a place would need which look like recordings and are none."""
+    from vgbench_gen.scenes.posed.guess import find_candidates, guess_layout
+
+    for folder in find_candidates(root, refs):
+        print(f"\n{folder}: in no known layout. With this posed.toml in it, completed, it would be read:\n")
+        print(guess_layout(folder))
 
 
 def _format_cells(row: Row) -> tuple[str, ...]:
@@ -102,6 +162,6 @@ def _format_cells(row: Row) -> tuple[str, ...]:
         count("poses_valid") + ("" if row["frames_total"] is None else f"/{row['frames_total']}"),
         share("depth_coverage"),
         count("objects"),
-        share("pose_depth_agree"),
+        share("agree"),
         make_one_line(row["verdict"]),
     )

@@ -25,7 +25,8 @@ from vgbench_gen.core.types import Fact, Rejected
 from vgbench_gen.executors import WorkerDied
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.scenes.base import Scene, SceneRef, loaders
-from vgbench_gen.scenes.opening import lay_to_scene, open_scene
+from vgbench_gen.scenes.opening import gather_depth, lay_to_scene, open_scene
+from vgbench_gen.scenes.readings import PosedDepth, measure_agreement
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.files import name_scene_file, write_bytes
 from vgbench_gen.store.media import MediaStore
@@ -192,14 +193,20 @@ def _measure(
     recipe = job.recipe
     # What the recipe takes from other sources alone would be measured for nothing.
     wanted = [task for task in list_tasks(recipe) if scene.dataset in recipe.only_from.get(task.name, (scene.dataset,))]
+    unscaled = [task for task in wanted if task.needs_meters and not scene.metric]
+    wanted = [task for task in wanted if task not in unscaled]
     view = SceneView(scene, recipe.gates, wide=any(task.cuts_crops for task in wanted))
     report.frames = len(view.frames)
     rejects = list(view.rejected)
+    rejects += [Rejected(task.name, scene.dataset, scene.id, scene.id, "no_meters") for task in unscaled]
     facts: list[Fact] = []
-    problem = find_scene_problem(view)
+    problem = find_misreading(scene, view) or find_scene_problem(view)
     if problem is not None:
         rejects.append(problem)
-        report.error = f"{problem.reason}: {problem.value:.3g} (limit {problem.limit:g})"
+        measured = (
+            f"{problem.value:.3g} (limit {problem.limit:g})" if problem.value == problem.value else problem.detail
+        )
+        report.error = f"{problem.reason}: {measured}"
     else:
         for task in wanted:
             began = time.monotonic()
@@ -227,6 +234,23 @@ def _reject_task(task: Task, job: MeasureJob, error: VGBenchError) -> Rejected:
         log = _write_traceback(job, error)
         detail = f"{found}. This is a defect of {where}, please report it. {log} holds its traceback."
     return Rejected(task.name, job.ref.dataset, job.ref.scene_id, "", "defect", detail=detail)
+
+
+def find_misreading(scene: Scene, view: SceneView) -> Rejected | None:
+    """Why no question may be asked about this scene: poses or depth are read otherwise than its pictures bear out.
+
+    Keyframes are at hand; where they do not decide, because few are left, frames in between are decoded.
+    """
+    poses = np.array([frame.world_from_camera for frame in view.frames]).reshape(-1, 4, 4)
+    views = PosedDepth(poses, lambda i: view.frames[i].depth_camera, lambda i: view.frames[i].depth_m)
+    found = measure_agreement(views, scene.reading, scene.quaternions)
+    if found.best is None or found.problem:  # of turned keyframes another reading could be named
+        found = measure_agreement(gather_depth(scene.frames), scene.reading, scene.quaternions)
+    if found.problem:
+        return Rejected("scene", view.dataset, view.id, "", "misread", detail=found.problem)
+    if scene.needs_decision and found.doubt:
+        return Rejected("scene", view.dataset, view.id, "", "undecided_reading", detail=found.doubt)
+    return None
 
 
 def find_scene_problem(view: SceneView) -> Rejected | None:

@@ -118,7 +118,7 @@ class Gate:
         """The policy of a row, by its `benchmark`, `source` and `licence`; one that forbids where none is known."""
         benchmark, source, licence = (_read_text(row, name) for name in ("benchmark", "source", "licence"))
         benchmark = benchmark.rpartition("/")[2]  # `SpatialScore/MMVP` shows MMVP's images
-        if benchmark == OWN and licence in self._free:
+        if benchmark == OWN and licence in self._free and source != "posed":  # whose owners state it themselves
             return self._free[licence]
         kind, name = ("scans", source) if benchmark == OWN else ("benchmark", benchmark)
         return self._by_name.get((kind, _normalise_name(name))) or _make_unknown_policy(name or "(no name)")

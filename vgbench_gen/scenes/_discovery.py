@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from pathlib import Path
 
 from vgbench_gen.core.errors import SceneError, VGBenchError
@@ -37,7 +37,6 @@ def discover(
         UnknownNameError: a dataset is not registered.
     """
     asked = {name: base.loaders[name] for name in sorted(set(base.loaders.names() if datasets is None else datasets))}
-    found: dict[tuple[str, str], SceneRef] = {}
     refs: list[SceneRef] = []
     for root in map(Path, roots):
         if not root.exists():
@@ -46,15 +45,17 @@ def discover(
             whole = SceneRef(name, "", root)
             try:
                 with lay_to_scene(whole):
-                    for ref in loader.discover(root):
-                        refs.append(ref)
-                        first = found.setdefault((ref.dataset, ref.scene_id), ref)
-                        if first.path.resolve() != ref.path.resolve():
-                            remedy = "Give each scene its own id, or one copy only."
-                            twice = SceneError(ref.path, "the scene again", f"it only at {first.path}", remedy)
-                            _tell(on_error, ref, twice)
+                    refs += loader.discover(root)
             except VGBenchError as error:
                 _tell(on_error, whole, error)
+    taken = {ref.path.resolve() for ref in refs if not base.loaders[ref.dataset].is_general}
+    refs = [ref for ref in refs if not _is_left_to_others(ref, taken)]
+    found: dict[tuple[str, str], SceneRef] = {}
+    for ref in refs:
+        first = found.setdefault((ref.dataset, ref.scene_id), ref)
+        if first.path.resolve() != ref.path.resolve():
+            remedy = "Give each scene its own id, or one copy only."
+            _tell(on_error, ref, SceneError(ref.path, "the scene again", f"it only at {first.path}", remedy))
     for root in map(Path, roots if found and datasets is None else ()):
         leftovers = list(find_leftovers(root, refs))
         for path, what in leftovers[:_MAX_LEFTOVERS]:
@@ -84,6 +85,12 @@ def open_scenes(
             _tell(on_error, ref, error)
             continue
         yield scene
+
+
+def _is_left_to_others(ref: SceneRef, taken: Set[Path]) -> bool:
+    """Whether a general loader found the scene where, or below where, another loader takes one."""
+    path = ref.path.resolve()
+    return base.loaders[ref.dataset].is_general and not taken.isdisjoint((path, *path.parents))
 
 
 def _tell(on_error: OnError | None, ref: SceneRef, error: VGBenchError) -> None:

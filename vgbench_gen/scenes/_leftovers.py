@@ -12,6 +12,7 @@ from os import DirEntry
 from pathlib import Path
 
 from vgbench_gen.scenes import base
+from vgbench_gen.scenes.posed.guess import describe_recording
 from vgbench_gen.scenes.walk import is_folder, is_regular, walk
 
 _PARTIAL = re.compile(
@@ -23,30 +24,15 @@ _ARCHIVE = re.compile(r"\.(tar|tgz|tbz2?|txz|tzst|zip|7z|rar|gz|bz2|xz|zst|lz4)(
 _CA1M_NAME = re.compile(r"(ca1m-(train|val|test)-)?\d{5,}", re.IGNORECASE)
 _PICTURES = re.compile(r"\.(png|jpe?g|pgm|exr|tiff?)$", re.IGNORECASE)
 _MAX_FOLDERS, _MAX_COUNTED, _MAX_PLACES = 20, 10_000, 3
-# Layouts by names that lie in one folder of each; the first that fits counts.
+_NO_POSES = "without poses. Run RTAB-Map, ORB-SLAM3 or COLMAP on it, and save TUM RGB-D."
+# Layouts that no loader reads, by names that lie in one folder of each, and what to do; the first that fits counts.
 _LAYOUTS = (
-    ("ScanNet in a folder not named like scene0000_00", "*.sens"),
-    ("TUM RGB-D", "groundtruth.txt", "rgb*"),
-    ("Stray Scanner", "odometry.csv", "camera_matrix.csv"),
-    ("Polycam", "keyframes"),
-    ("ARKitScenes", "lowres_wide*"),
-    ("Record3D", "*.r3d"),
-    ("Record3D", "metadata*", "rgb*", "depth"),
-    ("nerfstudio or NeRFCapture", "transforms.json"),
-    ("COLMAP", "sparse", "images"),
-    ("7-Scenes or 3DMatch", "*.pose.txt", "*.depth.*"),
-    ("Replica", "traj.txt", "results"),
-    ("ICL-NUIM", "pose*.txt", "depth"),
-    ("Open3D or Redwood", "camera_*.json", "depth"),
-    ("Hypersim", "_detail", "images"),
-    ("Project Aria", "*.vrs"),
-    ("Azure Kinect", "*.mkv", "calibration.json"),
-    ("kapture", "sensors", "reconstruction"),
-    ("RTAB-Map", "*_camera_poses.txt"),
-    ("RTAB-Map", "*.db"),
-    ("a ROS bag", "*.bag"),
-    ("a ROS bag", "*.mcap"),
+    ("looks like ScanNet in a folder not named like scene0000_00. Name it so.", "*.sens"),
+    (f"looks like Azure Kinect, a recording {_NO_POSES}", "*.mkv", "calibration.json"),
+    ("looks like kapture, which is not read yet.", "sensors", "reconstruction"),
 )
+_KINECT = b"K4A_"  # in the names of tags, which its recorder writes first
+_HEAD_BYTES = 100_000
 
 
 def describe_near_miss(name: str) -> str:
@@ -101,20 +87,39 @@ def describe_unplaced(*roots: Path) -> str:
 
 
 def _describe_layout(folder: Path, entries: list[DirEntry[str]]) -> str:
-    """Which layout lies in a folder, with what was found of it; "" where nothing looks like one."""
+    """What lies in a folder, as far as nothing reads it, and what to do; "" where nothing looks like a recording."""
     names = [entry.name for entry in entries]
-    layout, *signs = next((row for row in _LAYOUTS if all(match(names, sign) for sign in row[1:])), ("",))
+    what, *signs = next((row for row in _LAYOUTS if all(match(names, sign) for sign in row[1:])), ("",))
+    if not what and (videos := [name for name in match(names, "*.mkv") if _is_of_kinect(folder / name)]):
+        what, signs = _LAYOUTS[1][0], videos[:1]
     total, below = Counter[str](), list[str]()
     for entry in islice(filter(is_folder, entries), _MAX_FOLDERS):
         if counts := _count_pictures(Path(entry.path)):
             total += counts
             below.append(entry.name)
-    if not layout and len(below) < 2:
+    here = Counter(found[1].upper() for found in map(_PICTURES.search, names) if found)
+    if not what and len(below) < 2 and sum(here.values()) < 2:
         return ""
+    if not what:
+        kinds = describe_recording(folder)
+        if not kinds.has_both and len(below) < 2:
+            return ""
+        lacks = kinds.has_both and not kinds.has_poses
+        what = (
+            f"color and depth {_NO_POSES}"
+            if lacks
+            else "no layout that is known. A posed.toml in it says what is what."
+        )
     found = [f"{_format_counts(total)} below {'/ and '.join(below)}/"] if below else []
     found += [name for sign in signs for name in match(names, sign)[:1] if name not in below]
-    named = f"looks like {layout}" if layout else "no layout that is known"
-    return f"found {' and '.join(found)}: {named}, which is not read yet."
+    found = found or [_format_counts(here)]
+    return f"found {' and '.join(found)}: {what}"
+
+
+def _is_of_kinect(path: Path) -> bool:
+    with suppress(OSError), path.open("rb") as file:
+        return _KINECT in file.read(_HEAD_BYTES)
+    return False
 
 
 def _count_pictures(folder: Path) -> Counter[str]:

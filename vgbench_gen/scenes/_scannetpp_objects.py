@@ -121,7 +121,7 @@ def _box(obb: Mapping[str, Any], points: FloatArray, up_world: FloatArray) -> tu
         raise ValueError("the axes of the box are not perpendicular unit vectors")
     if not (size > _MIN_SIDE_M).all():
         raise ValueError(f"sides of {size.tolist()} m")
-    box, remark = _put_up_last(OrientedBox(center, size, rotation), up_world), ""
+    box, remark = put_up_last(OrientedBox(center, size, rotation), up_world), ""
     if box is None:
         if len(points) < _MIN_POINTS_FOR_BOX:
             raise ValueError("the box is tilted and there are too few vertices for another")
@@ -138,7 +138,7 @@ def _box(obb: Mapping[str, Any], points: FloatArray, up_world: FloatArray) -> tu
     return box, remark
 
 
-def _put_up_last(box: OrientedBox, up_world: FloatArray) -> OrientedBox | None:
+def put_up_last(box: OrientedBox, up_world: FloatArray) -> OrientedBox | None:
     """The same box, axis 3 pointing up exactly, right-handed; None where no axis points up or down."""
     cosines = up_world @ box.rotation
     up = int(np.argmax(np.abs(cosines)))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -85,8 +85,8 @@ def frame_stem(name: str) -> str:
     return name.replace("\\", "/").rpartition("/")[2].partition(".")[0]
 
 
-def read_model(folder: Path, where: str) -> PoseSource:
-    """Cameras and poses of `folder/cameras.txt` and `folder/images.txt`.
+def read_model(folder: Path, where: str, make_key: Callable[[str], str] = frame_stem) -> PoseSource:
+    """Cameras and poses of `folder/cameras.txt` and `folder/images.txt`, by the keys of the images' names.
 
     A bad image costs that image and is listed in `problems`; so is a count that differs from the file's header.
 
@@ -94,7 +94,7 @@ def read_model(folder: Path, where: str) -> PoseSource:
         SceneError: a file is missing, is no regular file, or `cameras.txt` cannot be understood.
     """
     model = PoseSource(lenses=_read_cameras(folder / "cameras.txt", f"{where}/cameras.txt"))
-    _read_images(folder / "images.txt", f"{where}/images.txt", model)
+    _read_images(folder / "images.txt", f"{where}/images.txt", model, make_key)
     return model
 
 
@@ -143,7 +143,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _read_images(path: Path, where: str, model: PoseSource) -> None:
+def _read_images(path: Path, where: str, model: PoseSource, make_key: Callable[[str], str]) -> None:
     repeated: set[str] = set()
     promised, count, observations_next = -1, 0, False
     with _open(path, where) as file:
@@ -164,7 +164,7 @@ def _read_images(path: Path, where: str, model: PoseSource) -> None:
             count += 1
             if count > _MAX_FRAMES:
                 raise SceneError(where, f"more than {_MAX_FRAMES} images", "a model of one scene")
-            key = frame_stem(fields[9]) if len(fields) == 10 else ""
+            key = make_key(fields[9]) if len(fields) == 10 else ""
             try:
                 pose = _parse_image(fields, key, model.lenses, f"{where} line {number}")
                 if key in model.poses or key in repeated:
@@ -183,14 +183,23 @@ def _read_images(path: Path, where: str, model: PoseSource) -> None:
 def _parse_image(fields: list[str], key: str, cameras: Container[int | None], at: str) -> CheckedPose:
     if not key:
         raise ValueError(f"{len(fields)} fields instead of IMAGE_ID QW QX QY QZ TX TY TZ CAMERA_ID NAME")
-    numbers = np.array([float(f) for f in fields[1:8]])
+    return check_image(np.array([float(f) for f in fields[1:8]]), int(fields[8]), cameras, at)
+
+
+def check_image(numbers: FloatArray, camera_id: int, cameras: Container[int | None], where: object) -> CheckedPose:
+    """The pose of an image of a COLMAP model, of its QW QX QY QZ TX TY TZ and the id of its camera.
+
+    Raises:
+        ValueError: no quaternion, or no such camera.
+        PoseError: no pose.
+    """
     norm = float(np.linalg.norm(numbers[:4]))
     if not abs(norm - 1.0) <= _MAX_NORM_ERROR:
         raise ValueError(f"quaternion of length {norm:g} instead of 1")
-    if (camera_id := int(fields[8])) not in cameras:
-        raise ValueError(f"camera {camera_id} is not in cameras.txt")
+    if camera_id not in cameras:
+        raise ValueError(f"camera {camera_id} is not among the cameras")
     camera_from_world = make_pose(quaternion_to_matrix(numbers[:4] / norm), numbers[4:])
-    return CheckedPose(*check_pose(invert(camera_from_world), at), camera_id)
+    return CheckedPose(*check_pose(invert(camera_from_world), where), camera_id)
 
 
 def read_phone_json(path: Path, where: str) -> PoseSource:

@@ -48,6 +48,11 @@ def turn_upright(frame: Frame, k: int) -> Frame:
     return TurnedFrame(frame, k) if k % 4 else frame
 
 
+def undo_turn(frame: Frame) -> Frame:
+    """The frame as it is stored, whose pose bears no turn."""
+    return frame._frame if isinstance(frame, TurnedFrame) else frame
+
+
 class TurnedFrame(Frame):
     """A frame whose pictures are turned by `np.rot90(picture, k)`, k = 1 to 3, everything else along with them."""
 

@@ -16,6 +16,7 @@ from vgbench_gen.core.errors import escape_surrogates
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.registry import Registry
 from vgbench_gen.core.types import BoolArray, Camera, ColorArray, DepthArray, FloatArray, OrientedBox
+from vgbench_gen.scenes.readings import STATED, Reading
 
 DepthKind = Literal["sensor", "laser"]
 BoxSource = Literal["annotated", "surface"]
@@ -157,6 +158,17 @@ class Scene(abc.ABC):
     depth_kind: DepthKind
     """"sensor" or "laser": how near two views must agree about a depth, and up to which distance depth is believed
     (`geometry.visibility`, and the recipe's `[gates.depth]`)."""
+    metric: bool = True
+    """Whether poses and depth are in meters; where they have a scale of their own, no kind asks that needs meters."""
+    reading: Reading = STATED
+    """How stored poses were read (`scenes.readings`)."""
+    quaternions: str = ""
+    """The order in which the files have them, "xyzw" or "wxyz"; "" where they have matrices."""
+    needs_decision: bool = False
+    """Whether nothing may be asked unless the pictures decide that this reading is right, as nobody else vouches for
+    it; the official datasets are refused only where another reading is right."""
+    pairing: str = ""
+    """How pictures and poses were put together, in words, where the loader had to find out."""
     licence: str
     source_digest: str
     """A digest of names, sizes and headers of the input files, not of all their bytes."""
@@ -216,6 +228,8 @@ class Loader(abc.ABC):
     version: ClassVar[int] = 1
     """Raise it when the loader hands out other cameras, poses, depth, pixels or objects for the same files: the scenes
     that an earlier version measured are then measured again."""
+    is_general: bool = False
+    """Whether it leaves to other loaders what they take as well."""
     laser_only: bool = False
     """Whether the depth of all its scenes is a laser's, so that every distance within a laser's range occurs."""
 

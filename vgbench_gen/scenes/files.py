@@ -369,6 +369,19 @@ def decode_depth_u16(data: bytes, where: object, size: tuple[int, int] | None = 
     return _decode_image(data, where, (header.height, header.width), np.uint16)
 
 
+def decode_depth_f32(data: bytes, where: object, size: tuple[int, int] | None = None) -> DepthArray:
+    """(h, w) float32 of an 8-bit PNG whose four channels are the bytes of floats (RTAB-Map), values as stored.
+    Raises as `decode_depth_u16`."""
+    header = _check_size(data, where, size)
+    if (header.kind, header.channels, header.bits) != ("png", 4, 8):
+        found = f"a {header.bits}-bit {header.kind} of {header.channels} channels"
+        raise FrameError(where, found, "an 8-bit PNG of 4 channels")
+    pixels = _decode_png(data, where, color=False)
+    if pixels.shape != (header.height, header.width, 4) or pixels.dtype != np.uint8:
+        raise FrameError(where, f"pixels {pixels.shape} {pixels.dtype}", "4 bytes a pixel")
+    return np.ascontiguousarray(pixels).view("<f4")[..., 0]
+
+
 def decode_depth_m(data: bytes, where: object, size: tuple[int, int], most_m: float) -> DepthArray:
     """(h, w) float32 meters of a 16-bit PNG of millimeters; 0 where unknown or above `most_m`. Raises as
     `decode_depth_u16`."""

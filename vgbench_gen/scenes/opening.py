@@ -10,15 +10,16 @@ from __future__ import annotations
 import errno
 import inspect
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import get_args
 
 import numpy as np
 
 from vgbench_gen.core.errors import DefectError, FrameError, SceneError, VGBenchError
-from vgbench_gen.core.types import DepthArray
+from vgbench_gen.core.types import DepthArray, FloatArray
 from vgbench_gen.scenes import base
+from vgbench_gen.scenes._turned import undo_turn
 from vgbench_gen.scenes.plausible import (
     MAX_IMPLAUSIBLE_SHARE,
     RANGES,
@@ -26,6 +27,7 @@ from vgbench_gen.scenes.plausible import (
     check_camera,
     check_plausible,
 )
+from vgbench_gen.scenes.readings import PosedDepth
 
 RAISE_DEFECTS = "VGBENCH_RAISE_DEFECTS"
 """The environment variable under which `lay_to_scene` lets pass what it does not foresee. Tests set it, so that the net
@@ -159,6 +161,27 @@ def decode_depth(frame: base.Frame, kind: base.DepthKind = "laser") -> DepthArra
         check_plausible(f"depth of a {kind}", [typical], f"depth of frame {frame.id}")
         depth = np.where(strange, np.float32(0), depth)
     return depth
+
+
+def gather_depth(
+    frames: Sequence[base.Frame], poses: FloatArray | None = None, kind: base.DepthKind = "laser"
+) -> PosedDepth:
+    """Frames as `scenes.readings` compares them: as they are stored, without a turn that wrong poses would have made.
+
+    poses: (N, 4, 4) to be read; default: those of the frames. kind: of the scene's depth.
+    """
+
+    frames = [undo_turn(frame) for frame in frames]
+
+    def read(i: int) -> DepthArray | None:
+        try:
+            return decode_depth(frames[i], kind)
+        except FrameError:
+            return None
+
+    if poses is None:
+        poses = np.array([frame.world_from_camera for frame in frames])
+    return PosedDepth(poses, lambda i: frames[i].depth_camera, read)
 
 
 def _find_missing(made: base.Scene | base.Frame, contract: type) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from vgbench_gen.core.errors import FormatError, SceneError
-from vgbench_gen.scenes.base import Frame, Issue
+from vgbench_gen.scenes.base import Issue
 from vgbench_gen.scenes.files import inside
 
 LOST = ("file_missing", "file_unusable")
@@ -35,7 +35,7 @@ def note_without(issues: list[Issue], frame_ids: Iterable[str], what: str) -> No
     issues += [Issue(frame_id, "part_missing", f"frame {frame_id} lacks {what}") for frame_id in frame_ids]
 
 
-def require_frames(where: object, frames: Collection[Frame], total: int, issues: Sequence[Issue]) -> None:
+def require_frames(where: object, frames: Collection[object], total: int, issues: Sequence[Issue]) -> None:
     """Refuse a scan of which no frame can be used, and say what was wrong with the first.
 
     Raises:

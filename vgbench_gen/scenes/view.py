@@ -185,7 +185,7 @@ class SceneView:
     def pose_agreement(self) -> tuple[float, float, int]:
         """(median cycle error in pixels at 640 wide, share of co-visible samples within tolerance, pairs used).
 
-        Over up to `gates.scene.pairs` random overlapping pairs that turn no further than pairs that are asked about:
+        Over up to `SceneGates.pairs` random overlapping pairs that turn no further than pairs that are asked about:
         the wider the turn, the more the noise of depth shows, and the less an error of poses. NaN, NaN, 0
         where there is none.
         """

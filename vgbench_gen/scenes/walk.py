@@ -25,7 +25,7 @@ _PIPE = "a pipe, socket or device, which is not read. Put the file itself there.
 # Folders that hold the files of one scene, never scenes: thousands of entries each.
 _LEAVES = {
     *("rgb", "depth", "masks", "color", "colour", "pose", "poses", "intrinsic", "instance", "label", "instances"),
-    *("colmap", "nerfstudio", "confidence", "rgb_masks", "resized_images", "resized_anon_masks", "original_images"),
+    *("colmap", "confidence", "rgb_masks", "resized_images", "resized_anon_masks", "original_images"),
     *("resized_undistorted_images", "undistorted_images", "anon_masks", "panocam", "__pycache__"),
 }
 _CA1M_FRAME = re.compile(r"\d+\._?(wide|gt)|world\.gt", re.ASCII)

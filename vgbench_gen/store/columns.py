@@ -32,7 +32,7 @@ class Column:
     fields: tuple[Column, ...] = ()
 
 
-_SHIPPED = [f"`{name}`" for name in NoiseGates().stated]
+_SHIPPED = [f"`{name}`" for name in (*NoiseGates().stated, "posed")]
 # The scans that this package has loaders for; those of a loader from another package stand under its name.
 _SCANS = f"{', '.join(_SHIPPED[:-1])} or {_SHIPPED[-1]}"
 

@@ -74,6 +74,10 @@ class Task(NoiseTest, Proposals, abc.ABC):
     """Whether recipes ask it that name no tasks."""
     needs_objects: ClassVar[bool] = False
     """Whether it can only ask about scenes with annotated objects."""
+    needs_gravity: ClassVar[bool] = False
+    """Whether it can only ask about scenes in which the direction of gravity is known."""
+    needs_meters: ClassVar[bool] = True
+    """Whether its answers need poses and depth in meters, and not only in some scale."""
     candidate_draws: ClassVar[int] = 1
     """Draws of options, or of claims, among which one is chosen by `read_text_cues` and `read_image_cues`; 1 for a task
     whose sets tell nothing as they are drawn."""

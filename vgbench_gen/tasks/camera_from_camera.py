@@ -39,6 +39,7 @@ class StandEvidence(ViewsEvidence, NamedEvidence):
 class CameraFromCamera(TwoViews, NamedTask):
     """See the module."""
 
+    needs_meters = False
     name, by_default = "camera_from_camera", False
     category, subcategory = "Camera and Image Transformation", "3D Camera Pose"
     asked = "where the second camera stands as seen from the first one"

@@ -42,6 +42,7 @@ class MotionWordsEvidence(ViewsEvidence, NamedEvidence):
 class CameraMotionWords(TwoViews, NamedTask):
     """See the module."""
 
+    needs_meters = False
     name, by_default = "camera_motion_words", False
     category, subcategory = "Camera and Image Transformation", "3D Camera Pose"
     asked = "how the camera turned and moved between two images, by two components"

@@ -29,6 +29,7 @@ ANGLES_DEG = np.array([10.0, 20.0, 30.0, 40.0])  # of the labels, whose words ho
 class CameraTurnAngle(TwoViews, LabelTask):
     """See the module."""
 
+    needs_meters = False
     name, by_default = "camera_turn_angle", False
     category, subcategory = "Camera and Image Transformation", "3D Camera Pose"
     asked = "about how many degrees the camera turned between two images"

@@ -25,6 +25,7 @@ from vgbench_gen.text.render import fill_word
 class HomographyToImage(HomographyTask):
     """See the module."""
 
+    needs_meters = False
     name = "homography_to_image"
     version = 3
     category_origin: ClassVar[Mapping[str, str]] = {"multi-choice": "homography_matrix_to_image_vqa"}

@@ -34,6 +34,7 @@ class HomographyToMatrix(HomographyTask):
     that of `source_H`.
     """
 
+    needs_meters = False
     name = "homography_to_matrix"
     version = 4
     strategy = "factorial"

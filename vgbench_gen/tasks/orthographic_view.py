@@ -51,7 +51,7 @@ class OrthographicView(DrawingTask):
     category, subcategory = "Object Localization", "Plan"
     asked = "which drawing shows the framed objects from above"
     convention: ClassVar = {"plan": "right of the camera is right, away from it is up", "regions": "xyxy_inclusive"}
-    needs_objects, classes = True, 2
+    needs_objects, needs_gravity, classes = True, True, 2
     candidate_evidence = ArrangementEvidence
     margins: ClassVar = {"gap_min": 0.4, "shift_min": 0.6, "shared_min": 0.7, "level_min": 0.5}
     solvers = NoSolver("Classical vision has no boxes from one image without learning.")

@@ -188,7 +188,7 @@ class OneObject(QuestionKind):
 class TwoObjects(QuestionKind):
     """Two framed objects of one image in random order, called `a` and `b`."""
 
-    needs_objects = True
+    needs_objects, needs_gravity = True, True
     per_frame = 4  # few frames show two whole objects, and those often several
     uses_max = 1  # from elsewhere the same two objects are the same question
     candidate_evidence: ClassVar[type[Evidence]] = UprightPairEvidence

@@ -42,6 +42,7 @@ _NEAR = make_rules(
 class RelativeDepth(MarksTask):
     """See the module."""
 
+    needs_meters = False
     name = "relative_depth"
     version = 5
     asks = ("deepest", "nearest")

@@ -50,7 +50,7 @@ class RotatedArrangement(drawings.DrawingTask):
     category, subcategory = "Camera and Image Transformation", "Plan"
     asked = "which drawing is the first one turned"
     convention: ClassVar = {"turn": "clockwise"}
-    needs_objects, uses_max, classes = True, 1, 3
+    needs_objects, needs_gravity, uses_max, classes = True, True, 1, 3
     candidate_evidence = TurnedEvidence
     margins: ClassVar = {"gap_min": 0.3, "shift_min": 0.5, "shared_min": 0.7}
     solvers = NoSolver("A drawing that is turned back and compared tells the answer; it is asked of readers.")

@@ -50,7 +50,6 @@ class LabelledScene(QuestionKind):
     needs_objects, by_default = True, False
     candidate_draws = 1  # no mark is drawn that could tell an answer
     solvers = NoSolver("Classical vision knows no names of objects.")
-    needs_gravity: ClassVar[bool] = False
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
         """As for all kinds, in scenes that have what such a kind needs."""

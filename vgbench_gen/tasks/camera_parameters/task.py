@@ -55,6 +55,7 @@ _RECHECK_COLUMNS = 48
 class CameraParameters(ScalarTask):
     """See the module. `unit` is left empty: pixels or degrees, by `ask` (`unit_for`)."""
 
+    needs_meters = False
     name = "camera_parameters"
     version = 6
     asks = tuple(ASK_AXIS)

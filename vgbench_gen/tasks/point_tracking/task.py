@@ -67,6 +67,7 @@ class _Tracked:
 class PointTracking(Task):
     """See the module. Values are (2,) integer pixels of image 2."""
 
+    needs_meters = False
     name = "point_tracking"
     version = 9
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice")
