@@ -541,3 +541,17 @@ def test_real_and_written_recordings_of_the_table(recordings: Path) -> None:
         "tum-fr3-cabinet": "camera to world, OpenCV",
     }
     assert all(health.verdict == "ok" for health in found.values()), found
+
+
+@pytest.mark.parametrize("name", ["seq-03/frame-000002.pose.txt", "camera-intrinsics.txt"])
+def test_other_poses_or_intrinsics_are_another_source(tmp_path: Path, room: RoomScene, name: str) -> None:
+    """What was measured of a recording is measured again when a file of one pose, or of intrinsics, changes."""
+    write_seven(tmp_path, room)
+    path, digests = tmp_path / "office" / name, []
+    rows = np.loadtxt(path)
+    for change in (0.0, 0.0, 0.5):
+        rows[0, -1] += change
+        np.savetxt(path, rows)
+        with open_one(tmp_path) as scene:
+            digests.append(scene.source_digest)
+    assert digests[0] == digests[1] != digests[2]

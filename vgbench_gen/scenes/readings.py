@@ -58,10 +58,8 @@ DIRECTIONS = ("camera to world", "world to camera")
 _TRANSPOSED, OTHER_ORDER = "transposed", "quaternion in the other order"
 OTHER_OF = {"xyzw": "wxyz", "wxyz": "xyzw"}
 """Of an order of quaternions the other one."""
-_ORDERS = {
-    "xyzw": (1, 2, 3, 0),
-    "wxyz": (3, 0, 1, 2),
-}  # of a stored order: the places of x, y, z, w if read as the other
+# Of an order that is stated: the places of x, y, z and w if the numbers stand in the other one.
+_ORDERS = {"xyzw": (1, 2, 3, 0), "wxyz": (3, 0, 1, 2)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +188,7 @@ class ViewAgreement:
             return ""
         if not self.shares:
             return "No two frames turn by 3 to 30 degrees and overlap: give frames that lie closer together."
-        (first, top), *others = self.shares.items()
+        (first, top), *below = self.shares.items()
         if self.fits_nothing:
             return (
                 f"No reading fits (best: {first}, {top:.0%}): poses drift, or belong to other pictures, or intrinsics "
@@ -201,7 +199,8 @@ class ViewAgreement:
                 f"The camera hardly moves between frames ({self.still:.0%} agree without any motion): give every tenth "
                 "frame of a longer take."
             )
-        return f"{first} ({top:.0%}) and {others[0][0]} ({others[0][1]:.0%}) fit alike: give frames that turn further."
+        second, share = next(pair for pair in below if pair[0].rotation != _TRANSPOSED)  # as of `best`
+        return f"{first} ({top:.0%}) and {second} ({share:.0%}) fit alike: give frames that turn further."
 
 
 def measure_agreement(views: PosedDepth, stated: Reading = STATED, order: str = "") -> ViewAgreement:

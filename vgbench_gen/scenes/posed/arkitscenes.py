@@ -34,7 +34,6 @@ def read_recording(folder: Path, layout: FileLayout) -> StoredRecording:
         up = np.array(layout.up or (0.0, 0.0, 1.0))
         read = partial(read_objects, path, up, recording.issues)
         recording.objects = try_to_read(recording.issues, read, "no boxes") or ()
-        recording.digest.append((name, path.stat().st_size))
     return recording
 
 

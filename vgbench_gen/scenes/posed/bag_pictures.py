@@ -184,9 +184,7 @@ def find_intrinsics(color: Stream, where: Path) -> StatedIntrinsics:
             info = color.bag.parse(place.connection, data)
             if (clean_frame(info.header.frame_id), (info.width, info.height)) == (color.frame, color.size):
                 return take_camera_info(info, is_rectified, topic[0].topic)
-    raise SceneError(
-        where, f"no camera_info for {color}", "one of its frame and size", "StoredFrame it with the pictures."
-    )
+    raise SceneError(where, f"no camera_info for {color}", "one of its frame and size", "Record it with the pictures.")
 
 
 def _rank(stream: Stream) -> tuple[bool, bool, int, bool]:

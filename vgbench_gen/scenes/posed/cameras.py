@@ -168,9 +168,7 @@ def take_camera_info(message: Any, is_rectified: bool, where: object) -> StatedI
         len(D) == 4 if is_fisheye else message.distortion_model in _ROS_MODELS and len(D) in (4, 5, 8)
     ):
         found = f"distortion {message.distortion_model!r:.40} of {len(D)} numbers"
-        raise SceneError(
-            where, found, f"one of {', '.join(_ROS_MODELS)} or equidistant", "StoredFrame rectified pictures."
-        )
+        raise SceneError(where, found, f"one of {', '.join(_ROS_MODELS)} or equidistant", "Record rectified pictures.")
     return StatedIntrinsics(values, distortion, size, is_fisheye and bool(distortion))
 
 

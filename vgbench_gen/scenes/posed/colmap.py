@@ -45,7 +45,7 @@ def read_recording(folder: Path, layout: FileLayout) -> StoredRecording:
             check_aspect(depth_size, (lens.width, lens.height), depth, FrameError)
             readers, read = make_color_readers(color, size), partial(_read_map, depth, depth_size)
             stored = invert(pose.world_from_camera)
-            digest.append((name, color.stat().st_size, depth.stat().st_size, stored.tobytes()))
+            digest.append((name, color.stat().st_size, depth.stat().st_size))
             records.append(StoredFrame(name, None, lens.resized(*size), *readers, None, depth_size, read, stored))
         except (FormatError, OSError) as problem:
             issues.append(Issue(name, "incomplete", str(problem)))

@@ -59,7 +59,6 @@ def read_recording(folder: Path, layout: FileLayout) -> StoredRecording:
             continue
         read, readers = partial(read_depth, depths[name], (height, width), layout), make_color_readers(path, size)
         records.append(StoredFrame(name, None, lens, *readers, None, (width, height), read, stored[int(number)]))
-    digest += [(_CAMERAS, M.tobytes(), unit), ("poses", stored.tobytes())]
     return StoredRecording(layout, records, len(colors), issues, digest, f"{len(stored)} poses by number")
 
 

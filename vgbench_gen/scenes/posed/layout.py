@@ -90,8 +90,6 @@ class FileLayout(Config):
     """"laser" for depth that was rendered or scanned."""
     licence: str = ""
     """The id of the licence of the recording, where its owner or the dataset says one."""
-    notice: str = ""
-    """What else a reader of the recording must know."""
 
     @property
     def reading(self) -> Reading:

@@ -52,7 +52,6 @@ def make_recording(
     entries: Sequence[ListedFrame],
     total: int,
     issues: list[Issue],
-    digest: list[tuple[object, ...]],
 ) -> StoredRecording:
     """The recording of a list. Pictures are taken to have the sizes of the first sound one of each kind."""
     sizes: dict[str, tuple[int, int]] = {}
@@ -87,5 +86,5 @@ def make_recording(
         except FormatError as problem:
             issues.append(Issue(entry.id, "unusable_file", str(problem)))
     files = {path for entry in entries for path in (entry.color, entry.depth, entry.confidence) if path is not None}
-    digest += [(os.path.relpath(path, folder), path.stat().st_size) for path in sorted(files)]
+    digest: list[tuple[object, ...]] = [(os.path.relpath(path, folder), path.stat().st_size) for path in sorted(files)]
     return StoredRecording(layout, records, total, issues, digest, f"{len(records)} listed")

@@ -14,7 +14,7 @@ from vgbench_gen.core.errors import FormatError, SceneError
 from vgbench_gen.core.types import ColorArray
 from vgbench_gen.scenes._lazy_frame import Mask
 from vgbench_gen.scenes.base import Issue
-from vgbench_gen.scenes.files import parse_matrix, read_bytes, read_json
+from vgbench_gen.scenes.files import parse_matrix, read_json
 from vgbench_gen.scenes.posed.cameras import take_mapping
 from vgbench_gen.scenes.posed.layout import FileLayout
 from vgbench_gen.scenes.posed.listed import ListedFrame, find_file, make_recording
@@ -40,7 +40,6 @@ def read_recording(folder: Path, layout: FileLayout) -> StoredRecording:
     if not cameras:
         raise SceneError(keyframes, "no cameras", "raw data with developer mode on", "Export the capture as raw data.")
     entries: list[ListedFrame] = []
-    digest: list[tuple[object, ...]] = []
     for number, name in cameras.items():
         path = keyframes / f"{prefix}cameras" / name
         try:
@@ -57,10 +56,9 @@ def read_recording(folder: Path, layout: FileLayout) -> StoredRecording:
                 str(number), number / 1e6, color, depth, confidence, take_mapping(found, path), matrix, hide
             )
             entries.append(entry)
-            digest.append((f"{prefix}cameras/{name}", read_bytes(path, path, _MAX_JSON_BYTES)))
         except FormatError as problem:
             issues.append(Issue(str(number), "unusable_file", str(problem)))
-    return make_recording(folder, layout, entries, len(files["images"]), issues, digest)
+    return make_recording(folder, layout, entries, len(files["images"]), issues)
 
 
 def hide_black_border(color: ColorArray) -> Mask:

@@ -49,7 +49,7 @@ def read_recording(path: Path, layout: FileLayout) -> StoredRecording:
                 records.append(StoredFrame(str(number), time_s, lens, *readers, None, depth, read, stored))
             except FormatError as problem:
                 issues.append(note(number, problem))
-        digest: list[tuple[object, ...]] = [("metadata", data), *archive.sizes.items()]
+        digest: list[tuple[object, ...]] = list(archive.sizes.items())
         pairing, total = f"{len(records)} of {len(listing.poses)} poses by number", len(colors.keys() | depths.keys())
         layout = listing.find_up(layout)
         return StoredRecording(layout, records, total, issues, digest, pairing, "xyzw", close=archive.close)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from vgbench_gen.core.errors import FormatError
 from vgbench_gen.scenes.base import Issue
-from vgbench_gen.scenes.files import read_bytes, read_json
+from vgbench_gen.scenes.files import read_json
 from vgbench_gen.scenes.posed.layout import FileLayout
 from vgbench_gen.scenes.posed.listed import ListedFrame, make_recording
 from vgbench_gen.scenes.posed.record3d_list import MAX_JSON_BYTES, Listing, note
@@ -32,8 +32,7 @@ def read_recording(folder: Path, layout: FileLayout) -> StoredRecording:
             entries.append(ListedFrame(str(number), time_s, color, depth, None, intrinsics, stored))
         except FormatError as problem:
             issues.append(note(number, problem))
-    digest: list[tuple[object, ...]] = [(path.name, read_bytes(path, path, MAX_JSON_BYTES))]
     total = len(colors.keys() | depths.keys())
-    recording = make_recording(folder, listing.find_up(layout), entries, total, issues, digest)
+    recording = make_recording(folder, listing.find_up(layout), entries, total, issues)
     recording.pairing, recording.order = f"{len(entries)} of {len(listing.poses)} poses by number", "xyzw"
     return recording

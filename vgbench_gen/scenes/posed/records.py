@@ -49,7 +49,7 @@ class StoredRecording:
     """How many pictures there are."""
     issues: list[Issue]
     digest: list[tuple[object, ...]]
-    """Names, sizes and headers of the files it was read from."""
+    """Names and sizes of the files of its pictures; what was read of poses and cameras counts by itself."""
     pairing: str = ""
     """How color, depth and poses were put together, in words."""
     order: str = ""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from functools import partial
-from hashlib import blake2b
 from pathlib import Path
 
 from vgbench_gen.core.errors import FormatError, SceneError
@@ -70,7 +69,6 @@ def read_recording(path: Path, layout: FileLayout) -> StoredRecording:
                     ))  # fmt: skip
                 except FormatError as problem:
                     issues.append(Issue(str(number), "unusable_file", str(problem)))
-        poses = blake2b(b"".join(record.stored.tobytes() for record in records)).hexdigest()
         how = f"{len(records)} poses {'of the optimised graph' if optimised else 'of odometry'}"
-        digest: list[tuple[object, ...]] = [(path.name, path.stat().st_size, poses)]
+        digest: list[tuple[object, ...]] = [(path.name, path.stat().st_size)]
         return StoredRecording(layout, records, len(whole), issues, digest, how, close=database.close)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
+from hashlib import blake2b
 
 import numpy as np
 
@@ -45,12 +46,12 @@ class PosedScene(Scene):
         self.issues, self.total_frames = recording.issues, recording.total
         self.objects: Sequence[SceneObject] = recording.objects
         self.quaternions = recording.order
-        self.source_digest = compute_source_digest([*recording.digest, ("layout", layout.model_dump_json())])
         self._close = recording.close
         require_frames(ref.path, recording.records, self.total_frames, self.issues)
         if not layout.metric:
             recording.records = scale_records(recording.records, ref.path)
         stored = np.stack([record.stored for record in recording.records])
+        self.source_digest = _digest_recording(recording, stored)
         found = self._find_reading(ref, recording, stored) if layout.axes == FIND else layout.reading
         poses = found.apply(stored, self.quaternions)
         # The rotations are right now, as if the files had been read so at once.
@@ -89,6 +90,18 @@ class PosedScene(Scene):
             why = f"What fits: {found.problem}." if found.problem else found.doubt
             raise SceneError(ref.path, "poses of which no reading is clearly right", "one that is", why)
         return found.best
+
+
+def _digest_recording(recording: StoredRecording, stored: FloatArray) -> str:
+    """Digest of the files of a recording, and of all that was read of its poses, cameras, boxes and layout."""
+    numbers = blake2b(stored.tobytes())
+    for found in recording.objects:
+        numbers.update(f"{found.instance_id} {found.label} ".encode())
+        for values in (found.box.center_m, found.box.size_m, found.box.rotation):
+            numbers.update(values.tobytes())
+    lenses = sorted({repr(record.lens) for record in recording.records})
+    about = [numbers.hexdigest(), recording.layout.model_dump_json(), *lenses]
+    return compute_source_digest([*recording.digest, ("read", *about)])
 
 
 def scale_records(records: Sequence[StoredFrame], where: object) -> list[StoredFrame]:

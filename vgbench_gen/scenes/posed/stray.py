@@ -14,11 +14,10 @@ from vgbench_gen.core.errors import FormatError, FrameError, SceneError
 from vgbench_gen.core.paths import close_if_raised
 from vgbench_gen.scenes._lazy_frame import check_aspect
 from vgbench_gen.scenes.base import Issue
-from vgbench_gen.scenes.files import read_bytes
 from vgbench_gen.scenes.posed.cameras import read_intrinsics, take_numbers
 from vgbench_gen.scenes.posed.layout import FileLayout
 from vgbench_gen.scenes.posed.pixels import make_depth_reader, read_first_depth_size
-from vgbench_gen.scenes.posed.poses import MAX_POSE_BYTES, read_poses
+from vgbench_gen.scenes.posed.poses import read_poses
 from vgbench_gen.scenes.posed.records import StoredFrame, StoredRecording
 from vgbench_gen.scenes.promised import index_by_number, list_files
 from vgbench_gen.scenes.video import SeekableVideo
@@ -63,7 +62,6 @@ def read_recording(folder: Path, layout: FileLayout) -> StoredRecording:
             except FormatError as problem:
                 issues.append(Issue(name, "unusable_file", str(problem)))
         digest: list[tuple[object, ...]] = [(kind, *item) for kind, of in sizes.items() for item in of.items()]
-        digest += [(path.name, read_bytes(path, path, MAX_POSE_BYTES)) for path in (table, matrix) if path.is_file()]
         digest.append(("rgb.mp4", video.path.stat().st_size))
         pairing = f"{len(records)} frames by {'row' if by_place else 'number'}"
         total = max(video.count, len(rows))

@@ -9,13 +9,12 @@ import numpy as np
 
 from vgbench_gen.core.errors import FormatError, FrameError, SceneError
 from vgbench_gen.scenes.base import Issue
-from vgbench_gen.scenes.files import read_bytes
 from vgbench_gen.scenes.posed.cameras import StatedIntrinsics, read_intrinsics, take_numbers
 from vgbench_gen.scenes.posed.layout import OWN, FileLayout
 from vgbench_gen.scenes.posed.listed import ListedFrame, make_recording
 from vgbench_gen.scenes.posed.pairing import list_matching, match_keys, number_files, pair_files, pair_poses
 from vgbench_gen.scenes.posed.pixels import COLOR_SUFFIXES, DEPTH_SUFFIXES
-from vgbench_gen.scenes.posed.poses import MAX_POSE_BYTES, StoredPose, read_pose_file, read_poses
+from vgbench_gen.scenes.posed.poses import StoredPose, read_pose_file, read_poses
 from vgbench_gen.scenes.posed.records import StoredRecording
 
 _HEAD_BYTES = 1000  # of a text file whose comments may name the camera
@@ -27,8 +26,7 @@ def read_recording(folder: Path, layout: FileLayout) -> StoredRecording:
     issues: list[Issue] = []
     sizes = {kind: list_matching(folder, getattr(layout, kind), suffixes, issues) for kind, suffixes in (
         ("color", COLOR_SUFFIXES), ("depth", DEPTH_SUFFIXES), ("confidence", (".png",)))}  # fmt: skip
-    if layout.color == layout.depth or set(sizes["color"]) & set(sizes["depth"]):
-        sizes["color"] = {path: size for path, size in sizes["color"].items() if path not in sizes["depth"]}
+    sizes["color"] = {path: size for path, size in sizes["color"].items() if path not in sizes["depth"]}
     for kind in ("color", "depth"):
         if not sizes[kind]:
             pattern = getattr(layout, kind)
@@ -53,12 +51,7 @@ def read_recording(folder: Path, layout: FileLayout) -> StoredRecording:
             entries.append(ListedFrame(path.stem, pose.time_s, path, depth, sure, intrinsics, pose.stored))
         except FormatError as problem:
             issues.append(Issue(path.stem, "unusable_file", str(problem)))
-    digest: list[tuple[object, ...]] = []
-    for name in (*layout.poses.split("|"), *(layout.camera.split("|") if isinstance(layout.camera, str) else ()), OWN):
-        file = folder / name
-        if name and "*" not in name and file.is_file():
-            digest.append((name, read_bytes(file, file, MAX_POSE_BYTES)))
-    recording = make_recording(folder, layout, entries, len(colors), issues, digest)
+    recording = make_recording(folder, layout, entries, len(colors), issues)
     recording.pairing, recording.order = f"{len(poses)} poses {how}", order
     return recording
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from vgbench_gen.core.errors import FormatError, SceneError
 from vgbench_gen.scenes.base import Issue
-from vgbench_gen.scenes.files import parse_matrix, read_bytes, read_json
+from vgbench_gen.scenes.files import parse_matrix, read_json
 from vgbench_gen.scenes.posed.cameras import take_mapping
 from vgbench_gen.scenes.posed.layout import FileLayout
 from vgbench_gen.scenes.posed.listed import ListedFrame, find_file, make_recording
@@ -55,5 +55,4 @@ def read_recording(folder: Path, layout: FileLayout) -> StoredRecording:
             )
         except FormatError as problem:
             issues.append(Issue(str(number), "unusable_file", str(problem)))
-    digest: list[tuple[object, ...]] = [(path.name, read_bytes(path, path, _MAX_BYTES))]
-    return make_recording(folder, layout, entries, len(frames), issues, digest)
+    return make_recording(folder, layout, entries, len(frames), issues)
