@@ -156,7 +156,9 @@ def test_what_hardly_moves_is_not_decided(views: PosedDepth) -> None:
     shares = {STATED: 0.9, READINGS[1]: 0.4}
     doubts = {
         "hardly moves between frames (80% agree": ViewAgreement(STATED, shares, 0.8, {}, 0.1),
-        "fit alike": ViewAgreement(STATED, {STATED: 0.9, READINGS[1]: 0.8}, 0.1, {}, 0.1),
+        f"{READINGS[1]} (80%) fit alike": ViewAgreement(
+            STATED, {STATED: 0.9, Reading(rotation="transposed"): 0.85, READINGS[1]: 0.8}, 0.1, {}, 0.1
+        ),
         "No reading fits (best: camera to world, OpenCV, 40%)": ViewAgreement(STATED, {STATED: 0.4}, 0.1, {}, 0.1),
     }
     for words, agreement in doubts.items():
