@@ -106,7 +106,7 @@ def test_an_export_has_the_truth_of_the_room(tmp_path: Path, room: RoomScene) ->
 
 
 def test_an_archive_has_the_truth_of_the_room(tmp_path: Path, room: RoomScene) -> None:
-    members = list_members(room)
+    members = list_members(room) | {"rgbd/": b"", "/etc/1.png": b"x", "../../2.png": b"x"}
     write_zip(tmp_path / "walk.r3d", members)
     with open_one(tmp_path) as scene:
         assert (summarise_health(scene).verdict, scene.issues) == ("ok", [])
@@ -211,7 +211,7 @@ def test_a_damaged_member_costs_its_frame(tmp_path: Path, room: RoomScene) -> No
         frames = {frame.id: frame for frame in scene.frames}
         assert list(frames) == [str(number) for number in NUMBERS]
         for number in ("2", "3", "5", "8", "9"):
-            with pytest.raises(FrameError, match=rf"walk\.r3d:rgbd/{number}\."):
+            with pytest.raises(FrameError, match=rf"walk\.r3d/rgbd/{number}\."):
                 frames[number].depth_m()
         with pytest.raises(FrameError, match=r"rgbd/10\.jpg"):
             frames["10"].color()
@@ -249,7 +249,7 @@ def test_a_member_unpacks_to_no_more_than_it_may(tmp_path: Path) -> None:
     try:
         for name, words in (("big", "damaged"), ("small", "2147483648 bytes"), ("none", "no such member")):
             with pytest.raises(FrameError, match=words):
-                archive.read(name)
+                archive.read(path / name)
         assert tracemalloc.get_traced_memory()[1] < 3_000_000
     finally:
         tracemalloc.stop()
@@ -266,7 +266,7 @@ def test_a_broken_archive_is_refused(tmp_path: Path, room: RoomScene) -> None:
     with pytest.raises(SceneError, match="no such member"):
         open_one(tmp_path)
     write_zip(path, {"metadata": list_members(room)["metadata"], "rgbd/2.jpg": b"x", "rgbd/2.depth": b"x"})
-    with pytest.raises(SceneError, match="no sound frame"):
+    with pytest.raises(SceneError, match="nothing sound"):
         open_one(tmp_path)
     with path.open("wb") as file:  # a directory of a gigabyte, in a file that is mostly a hole
         file.write(b"PK\3\4")
@@ -283,5 +283,5 @@ def test_other_methods_of_packing_are_not_unpacked(tmp_path: Path) -> None:
     (tmp_path / "a.r3d").write_bytes(buffer.getvalue())
     archive = Archive(tmp_path / "a.r3d")
     with pytest.raises(FrameError, match="method 14"):
-        archive.read("metadata")
+        archive.read(tmp_path / "a.r3d/metadata")
     archive.close()

@@ -78,11 +78,11 @@ class LazyFrame(Frame):
         return None if self.read_object_mask is None else self.read_object_mask()
 
 
-def make_color_readers(path: Path, size: tuple[int, int]) -> ColorReaders:
-    """`LazyFrame.read_color` and `LazyFrame.read_encoded` of a picture file of this (width, height)."""
+def make_color_readers(path: Path, size: tuple[int, int], read: Callable[[Path], bytes] = read_picture) -> ColorReaders:
+    """`LazyFrame.read_color` and `LazyFrame.read_encoded` of a picture of this (width, height)."""
     return (
-        lambda: decode_image_rgb(read_picture(path), path, size),
-        lambda: keep_plain(read_picture(path), path, size),
+        lambda: decode_image_rgb(read(path), path, size),
+        lambda: keep_plain(read(path), path, size),
     )
 
 

@@ -13,10 +13,10 @@ import math
 import os
 import re
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,9 @@ from vgbench_gen.core.paths import open_file
 from vgbench_gen.core.stand_ins import HEAD_BYTES as STAND_IN_BYTES
 from vgbench_gen.core.stand_ins import describe_stand_in
 from vgbench_gen.core.types import ColorArray, DepthArray, FloatArray
+
+_K = TypeVar("_K")
+_T = TypeVar("_T")
 
 # A picture of this size needs 192 MB as RGB; no sensor of the four datasets comes near it.
 MAX_PIXELS = 64_000_000
@@ -235,19 +238,27 @@ def check_depth_header(header: PictureHeader, where: object) -> None:
         raise FrameError(where, found, "a 16-bit grey PNG", "Export depth without conversion to 8 bits.")
 
 
-def read_first_size(paths: Iterable[Path], where: object) -> tuple[int, int]:
-    """(width, height) of the first sound picture among a few; a torn first one must not cost the scene.
+def read_first(
+    read: Callable[[_K], _T], keys: Iterable[_K], where: object, expected: str, remedy: str | None = None
+) -> _T:
+    """What `read` gives for the first sound one among a few keys; a torn first picture must not cost the scene.
 
     Raises:
-        SceneError: none of them is sound.
+        SceneError: `read` raises FrameError for each of them.
     """
     problems: list[FrameError] = []
-    for path in itertools.islice(paths, 20):
+    for key in itertools.islice(keys, 20):
         try:
-            return read_file_header(path).size
+            return read(key)
         except FrameError as error:
             problems.append(error)
-    raise SceneError(where, f"no sound picture ({problems[0]})", "JPEG or PNG pictures, depth as PNG or PGM")
+    raise SceneError(where, f"nothing sound ({problems[0] if problems else 'no file'})", expected, remedy)
+
+
+def read_first_size(paths: Iterable[Path], where: object) -> tuple[int, int]:
+    """(width, height) of the first sound picture among a few. Raises SceneError where none is."""
+    expected = "JPEG or PNG pictures, depth as PNG or PGM"
+    return read_first(lambda path: read_file_header(path).size, paths, where, expected)
 
 
 _PGM_HEAD = re.compile(rb"P5(?:\s|#[^\n]*\n)+(\d{1,6})(?:\s|#[^\n]*\n)+(\d{1,6})(?:\s|#[^\n]*\n)+(\d{1,6})\s")

@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vgbench_gen.core.errors import FormatError, FrameError, SceneError
+from vgbench_gen.core.errors import FrameError, SceneError
 from vgbench_gen.core.paths import close_if_raised
-from vgbench_gen.scenes._lazy_frame import ColorReaders
-from vgbench_gen.scenes.files import decode_image_rgb, keep_plain, open_regular
+from vgbench_gen.scenes.files import open_regular
 from vgbench_gen.scenes.posed.extras import need
 
-_MAX_READ = 16_000_000  # at once: the largest member, and a directory of 160,000 members
+_MAX_READ = 32_000_000  # at once: the largest member, and a directory of 300,000 members
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # the others take memory by what their headers say
 _PROBLEMS = (OSError, ValueError, RuntimeError, NotImplementedError, EOFError, zipfile.BadZipFile, zlib.error)
 _LEAST_BLOCK = 8192  # bytes a full block of LZFSE stands for; one of 10,000 matches or 40,000 literals stands for more
@@ -36,7 +35,7 @@ class _BoundedFile(io.FileIO):
 class Archive:
     """An open zip archive.
 
-    sizes: bytes of each member when unpacked, by name, as its directory says.
+    sizes: bytes of each member when unpacked, by its path below that of the archive, as its directory says.
 
     Raises:
         SceneError: no such file, or no zip archive.
@@ -44,47 +43,33 @@ class Archive:
 
     def __init__(self, path: Path) -> None:
         open_regular(path, path).close()
-        self.path = path
-        self._file = _BoundedFile(path)
-        with close_if_raised(self._file.close):
+        self.path, self._file = path, _BoundedFile(path)
+        self.close = self._file.close
+        with close_if_raised(self.close):
             try:
                 self._zip = zipfile.ZipFile(self._file)
             except _PROBLEMS as problem:
                 remedy = "Export the recording again; do not unpack or pack it."
                 raise SceneError(path, f"no archive that opens ({str(problem)[:80]})", "a zip", remedy) from problem
-        self.sizes = {member.filename: member.file_size for member in self._zip.infolist() if not member.is_dir()}
+        self.sizes = {Path(f"{path}/{member.filename}"): member.file_size for member in self._zip.infolist()}
 
-    def read(self, name: str, most: int = _MAX_READ, error: type[FormatError] = FrameError) -> bytes:
-        """A member of at most so many bytes. Raises FormatError (of type `error`)."""
-        where = f"{self.path}:{name}"
+    def read(self, path: Path) -> bytes:
+        """A member of at most 32 MB, by its path below that of the archive. Raises FrameError."""
         try:
-            member = self._zip.getinfo(name)
-            if member.file_size > most or member.compress_type not in _METHODS:
+            member = self._zip.getinfo(path.relative_to(self.path).as_posix())
+            if member.file_size > _MAX_READ or member.compress_type not in _METHODS:
                 found = f"{member.file_size} bytes, packed by method {member.compress_type}"
-                raise error(where, found, f"at most {most} bytes, stored or deflated")
+                raise FrameError(path, found, f"at most {_MAX_READ} bytes, stored or deflated")
             with self._zip.open(member) as file:
                 # With the size: without, all that comes is unpacked before it is cut.
                 data = file.read(member.file_size)
         except KeyError as problem:
-            raise error(where, "no such member", "one of that name") from problem
+            raise FrameError(path, "no such member", "one of that name") from problem
         except _PROBLEMS as problem:
-            raise error(where, f"a damaged member ({str(problem)[:80]})", "a whole one") from problem
+            raise FrameError(path, f"a damaged member ({str(problem)[:80]})", "a whole one") from problem
         if len(data) != member.file_size:
-            raise error(where, f"{len(data)} bytes", f"{member.file_size} as the directory says")
+            raise FrameError(path, f"{len(data)} bytes", f"{member.file_size} as the directory says")
         return data
-
-    def make_color_readers(self, name: str, size: tuple[int, int]) -> ColorReaders:
-        """`StoredFrame.color` and `StoredFrame.encoded` of a picture of this (width, height)."""
-        where = f"{self.path}:{name}"
-        return (
-            lambda: decode_image_rgb(self.read(name), where, size),
-            lambda: keep_plain(self.read(name), where, size),
-        )
-
-    def close(self) -> None:
-        """Close the file."""
-        self._zip.close()
-        self._file.close()
 
 
 def measure_lzfse(data: bytes, where: object) -> int:
@@ -95,17 +80,16 @@ def measure_lzfse(data: bytes, where: object) -> int:
     at, count, blocks = 0, 0, 0
     try:
         while (kind := data[at : at + 4]) != b"bvx$":
-            size = 8 + struct.unpack_from("<I", data, at + 4)[0]
-            count += size - 8
-            if kind == b"bvxn":
-                size = 12 + struct.unpack_from("<I", data, at + 8)[0]
-            elif kind == b"bvx2":
+            unpacked, packed = struct.unpack_from("<2I", data, at + 4)
+            if kind == b"bvx2":
                 literals, matches, header = struct.unpack_from("<3Q", data, at + 8)
-                size = max(header & 0xFFFFFFFF, 32) + (literals >> 20 & 0xFFFFF) + (matches >> 40 & 0xFFFFF)
+                at += max(header & 0xFFFFFFFF, 32) + (literals >> 20 & 0xFFFFF) + (matches >> 40 & 0xFFFFF)
                 blocks += 1
-            elif kind != b"bvx-":
-                raise FrameError(where, f"a block that begins {kind.hex() or 'nowhere'}", "blocks of LZFSE")
-            at += size
+            elif kind in (b"bvxn", b"bvx-"):
+                at += 12 + packed if kind == b"bvxn" else 8 + unpacked
+            else:
+                raise FrameError(where, f"a block that begins {kind.hex()}", "blocks of LZFSE")
+            count += unpacked
     except struct.error as problem:
         raise FrameError(where, "blocks without an end", "whole LZFSE") from problem
     if blocks > 2 + count // _LEAST_BLOCK:  # a block may unpack to 24 MB, whatever it states
@@ -120,13 +104,11 @@ def unpack_lzfse(data: bytes, kind: str, size: tuple[int, int], where: object) -
     """
     lzfse = need("lzfse", "recordings")
     count = size[0] * size[1] * np.dtype(kind).itemsize
-    found = measure_lzfse(data, where)
-    if found == count:
-        try:
-            unpacked: bytes = lzfse.decompress(data)
-        except (lzfse.error, MemoryError) as problem:
-            raise FrameError(where, "damaged LZFSE", "whole blocks") from problem
-        found = len(unpacked)
-    if found != count:
-        raise FrameError(where, f"{found} bytes when unpacked", f"{count} of {size[0]}x{size[1]} pixels")
+    try:
+        found = measure_lzfse(data, where)
+        unpacked: bytes = lzfse.decompress(data) if found == count else b""
+    except (lzfse.error, MemoryError) as problem:
+        raise FrameError(where, "damaged LZFSE", "whole blocks") from problem
+    if len(unpacked) != count:
+        raise FrameError(where, f"blocks of {found} bytes", f"{count} of {size[0]}x{size[1]} pixels")
     return np.frombuffer(unpacked, kind).reshape(size[::-1])
