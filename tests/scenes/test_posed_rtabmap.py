@@ -22,7 +22,7 @@ from vgbench_gen.scenes import discover
 from vgbench_gen.scenes.base import Scene
 from vgbench_gen.scenes.health import summarise_health
 from vgbench_gen.scenes.opening import open_scene
-from vgbench_gen.scenes.posed.rtabmap_blobs import open_database
+from vgbench_gen.scenes.posed.rtabmap import open_database
 
 ROBOT_FROM_CAMERA = make_pose(Rotation.from_quat([0.5, -0.5, 0.5, -0.5]).as_matrix(), np.array([0.12, 0.05, 0.61]))
 WIDE = Camera(np.array([[150.0, 0, 80], [0, 150, 60], [0, 0, 1]]), 160, 120)
@@ -161,8 +161,8 @@ RVL = b"DEPTHRVL" + bytes(40)
     ("how", "found"),
     [
         ({"pictures": False}, "9 poses without pictures of color and depth"),
-        ({"depth_bytes": RVL}, r"depth packed as RVL; expected PNG\. Run rtabmap-export"),
-        ({"depth_bytes": b"\x89PNG\r\n\x1a\n"}, "no sound pictures"),
+        ({"depth_bytes": RVL}, r"nothing sound .*4445505448.*Run rtabmap-export"),
+        ({"depth_bytes": b"\x89PNG\r\n\x1a\n"}, "nothing sound"),
         ({"model": pack_model(WIDE.K, WIDE.K, kind=1)}, "Stereo, fisheye and several are not read"),
         ({"model": 2 * pack_model(WIDE.K, WIDE.K)}, "Stereo, fisheye and several are not read"),
         ({"model": pack_model(WIDE.K, None, (0.02, 0.01, 0, 0, -0.01, 0.002))}, "fisheye and several are not read"),
@@ -211,7 +211,7 @@ ENDLESS = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELEC
 
 
 def test_a_statement_without_end_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vgbench_gen.scenes.posed.rtabmap_blobs._MAX_STEPS", 2)
+    monkeypatch.setattr("vgbench_gen.scenes.posed.rtabmap._MAX_STEPS", 2)
     with closing(open_database(write(tmp_path / "flat.db"))) as database:
         with pytest.raises(sqlite3.OperationalError, match="interrupted"):
             database.execute(f"SELECT max(id) FROM ({ENDLESS})").fetchone()
@@ -220,7 +220,7 @@ def test_a_statement_without_end_is_stopped(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_view_without_end_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vgbench_gen.scenes.posed.rtabmap_blobs._MAX_STEPS", 2)
+    monkeypatch.setattr("vgbench_gen.scenes.posed.rtabmap._MAX_STEPS", 2)
     path = tmp_path / "flat.db"
     database = sqlite3.connect(path)
     picture = ENDLESS.replace("n AS id", "n AS id, x'' AS calibration, 'x' AS image, 'x' AS depth")

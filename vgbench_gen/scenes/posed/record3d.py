@@ -27,6 +27,7 @@ from vgbench_gen.scenes.posed.poses import make_quaternion_pose
 from vgbench_gen.scenes.posed.records import StoredFrame, StoredRecording
 from vgbench_gen.scenes.promised import index_by_number, list_files
 
+_MAX_TIME_S = 1e12
 _LEAST_TURN = 1e-3  # of a quaternion: a tenth of a degree
 
 _Reader = Callable[[Path], bytes]
@@ -85,9 +86,10 @@ def _read(
             if number < len(coefficients):
                 values = parse_matrix(coefficients[number], where, [(4,)]).tolist()
                 intrinsics = take_numbers(values, where, fixed.size)
-            lens, time = intrinsics.make_lens(color, layout.first_pixel, where), times[number : number + 1]
+            lens = intrinsics.make_lens(color, layout.first_pixel, where)
+            time = times[number] if number < len(times) else None
             records.append(StoredFrame(
-                str(number), float(time[0]) if time and isinstance(time[0], int | float) else None, lens,
+                str(number), float(time) if isinstance(time, int | float) and abs(time) < _MAX_TIME_S else None, lens,
                 *make_color_readers(colors[number], color, read), None, depth,
                 partial(_read_depth, read, depths[number], sure.get(number), depth, layout) if is_archive
                 else make_depth_reader(depths[number], depth, layout, None),
