@@ -184,8 +184,8 @@ def test_depth_of_another_frame_is_refused(tmp_path: Path) -> None:
 
 def test_a_recording_of_the_realsense_viewer_is_refused(tmp_path: Path) -> None:
     name = "/device_0/sensor_0/Depth_0/image/data"
-    with pytest.raises(SceneError, match=r"RealSense viewer, which has no poses.*Run a SLAM"):
-        read(BagWriter(depth_name=name).write(tmp_path))
+    with pytest.raises(SceneError, match=r"it has no poses.*Run a SLAM"):
+        read(BagWriter(depth_name=name, depth_frame="0", tf="").write(tmp_path))
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -213,7 +213,7 @@ def test_a_bag_without_its_index_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_chunk_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vgbench_gen.scenes.posed.bag_pictures._MAX_CHUNK_BYTES", 50_000)
+    monkeypatch.setattr("vgbench_gen.scenes.posed.rosbag._MAX_CHUNK_BYTES", 50_000)
     with pytest.raises(SceneError, match=r"a chunk of \d+ bytes; expected at most 50000"):
         read(BagWriter().write(tmp_path))
 
