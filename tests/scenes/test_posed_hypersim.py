@@ -19,8 +19,7 @@ from vgbench_gen.core.types import FloatArray
 from vgbench_gen.scenes import discover
 from vgbench_gen.scenes.health import compute_normals, summarise_health
 from vgbench_gen.scenes.posed.cameras import split_uv_matrix
-from vgbench_gen.scenes.posed.hdf5 import read_array
-from vgbench_gen.scenes.posed.hypersim import _read_scene
+from vgbench_gen.scenes.posed.hypersim import _read_scene, read_array
 from vgbench_gen.scenes.readings import Reading, measure_ray_lengths
 
 h5py = pytest.importorskip("h5py", reason="the extra `recordings` is not installed")
@@ -216,7 +215,7 @@ def test_a_hostile_depth_file_costs_its_frame(
         (lambda scene: orientations(scene).write_bytes(b""), "no readable HDF5|bytes"),
         (lambda scene: link_out(positions(scene)), "a link or path to"),
         (lambda scene: remove(scene / "images" / "scene_cam_03_geometry_hdf5"), r"no frame.\*.depth_meters.hdf5"),
-        (lambda scene: spoil_depths(scene), "no sound array"),
+        (lambda scene: spoil_depths(scene), "nothing sound"),
         (lambda scene: write_table(scene, np.diag([1.0, np.inf, -1.0])), "rays"),
         (lambda scene: write_table(scene, np.diag([1.0, 1.0, 1.0])), "rays"),
         (lambda scene: write_table(scene, np.array([[0.5, 0.1, 0], [0, 0.4, 0], [0, 0, -1.0]])), "skewed"),
