@@ -24,7 +24,7 @@ from vgbench_gen.geometry.boxes import contains
 from vgbench_gen.geometry.poses import invert, make_pose, relative_pose, transform
 from vgbench_gen.geometry.projection import back_project_depth, project, sample_nearest
 from vgbench_gen.scenes import discover
-from vgbench_gen.scenes.posed import vrs
+from vgbench_gen.scenes.posed import aria
 from vgbench_gen.scenes.readings import measure_ray_lengths
 
 SIDE = 96
@@ -193,7 +193,7 @@ def twin(tmp_path: Path, room: RoomScene, monkeypatch: pytest.MonkeyPatch) -> Tw
         ),
         image=SimpleNamespace(InterpolationMethod=methods),
     )
-    monkeypatch.setattr(vrs, "need", lambda module, extra: {("projectaria_tools.core", "aria"): core}[module, extra])
+    monkeypatch.setattr(aria, "need", lambda module, extra: {("projectaria_tools.core", "aria"): core}[module, extra])
     return made
 
 

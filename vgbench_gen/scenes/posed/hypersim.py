@@ -103,7 +103,7 @@ def read_array(
             link = file.get("dataset", getlink=True)
             array = file["dataset"] if isinstance(link, h5py.HardLink) else None
             if not isinstance(array, h5py.Dataset) or array.is_virtual or array.external:
-                raise error(path, f"no array `dataset` of its own", "one", "Get the file again.")
+                raise error(path, "no array `dataset` of its own", "one", "Get the file again.")
             # A chunk is unpacked whole, and may be larger than the array.
             count = max(math.prod(array.shape), math.prod(array.chunks or (0,)))
             if array.dtype.kind not in "fiu" or array.size < 1 or count > files.MAX_PIXELS:
