@@ -3,6 +3,9 @@
 Source: `facebookresearch/projectaria_tools`, the page "ADT data format", and `core/calibration`. `aria_trajectory.csv`
 has `world_from_device`; where the camera sits on the device, and its fisheye lens, stand in video.vrs. Depth is z in
 millimeters on the grid of the fisheye picture. Pictures and depth become those of a pinhole camera.
+
+`3d_bounding_box.csv` has the limits of each box in the frame of its object, `scene_objects.csv` has world_from_object
+with the quaternion's w first; both once with the time -1 for what does not change, else once a frame.
 """
 
 from __future__ import annotations
@@ -24,9 +27,9 @@ from vgbench_gen.core.errors import FrameError, SceneError
 from vgbench_gen.core.types import DepthArray, FloatArray
 from vgbench_gen.geometry.poses import make_pose
 from vgbench_gen.scenes._lens import Lens
-from vgbench_gen.scenes.base import Issue
-from vgbench_gen.scenes.files import MAX_PIXELS, inside, open_regular, parse_matrix
-from vgbench_gen.scenes.posed.aria_objects import read_objects
+from vgbench_gen.scenes.base import Issue, SceneObject
+from vgbench_gen.scenes.files import MAX_PIXELS, inside, open_regular, parse_matrix, read_json
+from vgbench_gen.scenes.posed.boxes import MAX_OBJECTS, collect_objects, make_box
 from vgbench_gen.scenes.posed.extras import need
 from vgbench_gen.scenes.posed.layout import FileLayout
 from vgbench_gen.scenes.posed.pairing import match_keys
@@ -38,7 +41,13 @@ from vgbench_gen.scenes.promised import try_to_read
 _COLOR = "214-1"  # the id of the stream, which that of its depth has as description
 _ROW = ("tracking_timestamp_us", *(f"t{axis}_world_device" for axis in "xyz"), *(f"q{c}_world_device" for c in "xyzw"))
 _FILES = ("video.vrs", "depth_images.vrs", "aria_trajectory.csv")
+_LIMITS = ("object_uid", *(f"p_local_obj_{axis}{end}[m]" for axis in "xyz" for end in ("min", "max")))
+_OBJECT_POSE = ("object_uid", *(f"t_wo_{axis}[m]" for axis in "xyz"), *(f"q_wo_{part}" for part in "wxyz"))
+_SETTLED_M, _SETTLED_RAD = 0.01, float(np.radians(1.0))  # what moves and turns by less lies still
+_MAX_NORM_ERROR = 0.02  # of a quaternion
+_BUILDING = ("shelter",)  # the shell of the rooms
 
+_Rows = dict[str, list[tuple[str, ...]]]
 _Pixels = npt.NDArray[Any]
 _Undistort = Callable[[_Pixels], _Pixels]
 
@@ -69,7 +78,7 @@ def read_recording(folder: Path, layout: FileLayout) -> StoredRecording:
         stored = world_from_device[with_pose[i]] @ device_from_camera
         records.append(StoredFrame(name, time_s, lens, see, None, None, color.size, read, stored))
     up = np.array(layout.up or (0.0, 1.0, 0.0))
-    objects = try_to_read(issues, partial(read_objects, folder, up, issues), "no boxes") or ()
+    objects = try_to_read(issues, partial(_read_objects, folder, up, issues), "no boxes") or ()
     digest = [(path.name, path.stat().st_size) for path in (video, twin, table)]
     done = ExitStack()
     for stream in (color, depth):
@@ -81,7 +90,7 @@ def read_recording(folder: Path, layout: FileLayout) -> StoredRecording:
 def _read_trajectory(path: Path) -> tuple[FloatArray, FloatArray]:
     words = read_columns(path, _ROW)
     rows = np.array([parse_matrix(" ".join(row), path, [(8,)], SceneError) for row in words]).reshape(-1, 8)
-    sound = np.isfinite(rows).all(axis=1) & (abs(np.linalg.norm(rows[:, 4:], axis=1) - 1) < 0.02)
+    sound = np.isfinite(rows).all(axis=1) & (abs(np.linalg.norm(rows[:, 4:], axis=1) - 1) < _MAX_NORM_ERROR)
     rows = rows[sound][np.argsort(rows[sound, 0])]
     return rows[:, 0] / 1e6, make_pose(Rotation.from_quat(rows[:, 4:]).as_matrix(), rows[:, 1:4])
 
@@ -183,3 +192,47 @@ def _silence() -> Iterator[None]:
             for number, copy in enumerate(kept, 1):
                 os.dup2(copy, number)
                 os.close(copy)
+
+
+def _read_objects(folder: Path, up: FloatArray, issues: list[Issue]) -> list[SceneObject]:
+    """Objects that lie still and have an upright box, in the world; the others are noted.
+
+    Raises:
+        SceneError: a file is missing or not what it should be.
+    """
+    limits, poses = (
+        _group_rows(read_columns(inside(folder, folder / name), columns))
+        for name, columns in (("3d_bounding_box.csv", _LIMITS), ("scene_objects.csv", _OBJECT_POSE))
+    )
+    path = inside(folder, folder / "instances.json")
+    about = read_json(path, path)
+    if not isinstance(about, dict) or len(poses) > MAX_OBJECTS:
+        raise SceneError(path, f"a {type(about).__name__} for {len(poses)} objects", f"at most {MAX_OBJECTS} by uid")
+    makers = ((uid, partial(_make_object, uid, limits, poses, about, up)) for uid in poses)
+    return [each for each in collect_objects(makers, issues) if each.label not in _BUILDING]
+
+
+def _group_rows(rows: list[tuple[str, ...]]) -> _Rows:
+    found: _Rows = {}
+    for uid, *values in rows:
+        found.setdefault(uid, []).append(tuple(values))
+    return found
+
+
+def _make_object(uid: str, limits: _Rows, poses: _Rows, about: dict[str, Any], up: FloatArray) -> SceneObject:
+    entry = about.get(uid)
+    label = entry.get("category") if isinstance(entry, dict) else None
+    if not isinstance(label, str) or len(limits.get(uid, ())) != 1:
+        raise FrameError("its rows", "no category, or not one box", "both", "It is left out.")
+    (low, high), each = _parse_rows(limits[uid], 6)[0].reshape(3, 2).T, _parse_rows(poses[uid], 7)
+    if not (np.abs(np.linalg.norm(each[:, 3:], axis=1) - 1) <= _MAX_NORM_ERROR).all():
+        raise FrameError("its pose", "a quaternion of another length than 1", "a rotation", "It is left out.")
+    t, turns = each[:, :3], Rotation.from_quat(each[:, 3:], scalar_first=True)
+    if np.ptp(t, axis=0).max() > _SETTLED_M or (turns[0].inv() * turns).magnitude().max() > _SETTLED_RAD:
+        raise FrameError("its pose", "an object that moves", "one that lies still", "It is left out.")
+    R = turns[0].as_matrix()
+    return SceneObject(uid, label.strip().lower(), make_box(t[0] + R @ (low + high) / 2, high - low, R, up))
+
+
+def _parse_rows(rows: list[tuple[str, ...]], count: int) -> FloatArray:
+    return np.stack([parse_matrix(" ".join(row), "its row", [(count,)]) for row in rows])
