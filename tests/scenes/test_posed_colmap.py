@@ -182,7 +182,7 @@ DEPTH, COLOR = f"stereo/depth_maps/{NAMES[3]}.geometric.bin", f"images/{NAMES[3]
         (put(DEPTH, b"999999&999999&1&" + bytes(100)), "bytes that begin"),
         (put(DEPTH, b"72&54&1&" + bytes(4 * 72 * 54 - 1)), "bytes that begin"),
         (put(DEPTH, b"72&54&1&" + bytes(4 * 72 * 54 + 4)), "bytes that begin"),
-        (lambda folder: claim(folder / DEPTH), "bytes that begin"),
+        (lambda folder: claim(folder / DEPTH), "90000x90000 pixels"),
         (put(DEPTH, b"72&54&3&" + bytes(12 * 72 * 54)), "bytes that begin"),
         (put(DEPTH, b"54&72&1&" + bytes(4 * 72 * 54)), "the shape of"),
         (put(DEPTH, b"no map"), "bytes that begin"),
@@ -206,7 +206,7 @@ def test_a_map_that_changes_is_noticed(tmp_path: Path, room: RoomScene) -> None:
     with open_only(tmp_path) as scene:
         path = tmp_path / "stereo" / "depth_maps" / f"{scene.frames[3].id}.geometric.bin"
         path.write_bytes(b"54&72&1&" + bytes(4 * 72 * 54))
-        with pytest.raises(Exception, match="another size"):
+        with pytest.raises(Exception, match="54x72 pixels; expected 72x54"):
             scene.frames[3].depth_m()
 
 

@@ -12,7 +12,7 @@ from os import DirEntry
 from pathlib import Path
 
 from vgbench_gen.scenes import base
-from vgbench_gen.scenes.posed.guess import describe_recording
+from vgbench_gen.scenes.posed.guess import find_pictures, may_have_poses
 from vgbench_gen.scenes.walk import is_folder, is_regular, walk
 
 _PARTIAL = re.compile(
@@ -101,10 +101,10 @@ def _describe_layout(folder: Path, entries: list[DirEntry[str]]) -> str:
     if not what and len(below) < 2 and sum(here.values()) < 2:
         return ""
     if not what:
-        kinds = describe_recording(folder)
-        if not kinds.has_both and len(below) < 2:
+        has_both = all(find_pictures(folder))
+        if not has_both and len(below) < 2:
             return ""
-        lacks = kinds.has_both and not kinds.has_poses
+        lacks = has_both and not may_have_poses(folder)
         what = (
             f"color and depth {_NO_POSES}"
             if lacks

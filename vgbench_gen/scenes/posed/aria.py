@@ -32,7 +32,7 @@ from vgbench_gen.scenes.files import MAX_PIXELS, inside, open_regular, parse_mat
 from vgbench_gen.scenes.posed.boxes import MAX_OBJECTS, collect_objects, make_box
 from vgbench_gen.scenes.posed.extras import need
 from vgbench_gen.scenes.posed.layout import FileLayout
-from vgbench_gen.scenes.posed.pairing import match_keys
+from vgbench_gen.scenes.posed.pairing import match_nearest
 from vgbench_gen.scenes.posed.pixels import convert_depth
 from vgbench_gen.scenes.posed.poses import read_columns
 from vgbench_gen.scenes.posed.records import StoredFrame, StoredRecording
@@ -64,8 +64,8 @@ def read_recording(folder: Path, layout: FileLayout) -> StoredRecording:
     calibration = color.read_calibration("camera-rgb")
     lens, undistort = _make_pinhole(core, calibration, video)
     device_from_camera = np.array(calibration.get_transform_device_camera().to_matrix(), np.float64)
-    with_pose = match_keys(color.times_s, times_s, layout.max_gap_s)
-    with_depth = match_keys(color.times_s, depth.times_s, layout.max_gap_s)
+    with_pose = match_nearest(color.times_s, times_s, layout.max_gap_s)
+    with_depth = match_nearest(color.times_s, depth.times_s, layout.max_gap_s)
     records = []
     for i, time_s in enumerate(color.times_s.tolist()):
         name = str(round(time_s * 1e9))

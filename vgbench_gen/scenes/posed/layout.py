@@ -70,7 +70,7 @@ class FileLayout(Config):
     """Intrinsics of color: fx, fy, cx, cy in pixels, and k1, k2, p1, p2, k3 where there are any; or the file (one a
     frame with `*`) that says them."""
     cameras: Mapping[str, Numbers] = Field(default_factory=dict)
-    """`camera` by a word that stands in the path of the folder or in the first lines of its files `signs`."""
+    """`camera` by a word that stands in the path of the folder or in the first lines of a `.txt` there."""
     depth_camera: Numbers = ()
     """Intrinsics of depth, as numbers; default: those of color at the size of depth."""
     first_pixel: float = 0.0

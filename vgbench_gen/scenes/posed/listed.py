@@ -26,6 +26,7 @@ class ListedFrame:
     id: str
     time_s: float | None
     color: Path
+    """A picture, or the video of which the frame is one."""
     depth: Path
     confidence: Path | None
     intrinsics: StatedIntrinsics
@@ -33,6 +34,8 @@ class ListedFrame:
     """(4, 4), as the list states it."""
     hide: Callable[[ColorArray], Mask] | None = None
     """Gives the mask of a picture, 0 where it shows nothing."""
+    read: Callable[[], ColorArray] | None = None
+    """Gives the picture, where `color` is a video."""
 
 
 def find_file(folder: Path, name: object, *suffixes: str) -> Path:
@@ -52,37 +55,34 @@ def make_recording(
     entries: Sequence[ListedFrame],
     total: int,
     issues: list[Issue],
+    video_size: tuple[int, int] | None = None,
 ) -> StoredRecording:
-    """The recording of a list. Pictures are taken to have the sizes of the first sound one of each kind."""
-    sizes: dict[str, tuple[int, int]] = {}
+    """The recording of a list. Pictures are taken to have the sizes of the first sound ones of the same camera size.
+
+    video_size: width and height of the video, where color is one.
+    """
+    sizes: dict[tuple[int, int] | None, tuple[tuple[int, int], tuple[int, int]]] = {}
     lenses: dict[StatedIntrinsics, Lens] = {}
     records = []
     for entry in entries:
+        stated, camera = entry.intrinsics, None
         try:
-            if not sizes:
-                sizes |= {"color": read_file_header(entry.color).size, "depth": read_depth_size(entry.depth)}
-            color, depth, camera = sizes["color"], sizes["depth"], None
-            if entry.intrinsics not in lenses:  # nearly always one of all frames
-                lenses[entry.intrinsics] = entry.intrinsics.make_lens(color, layout.first_pixel, entry.color)
+            if stated.size not in sizes:
+                color = video_size or read_file_header(entry.color).size
+                sizes[stated.size] = color, read_depth_size(entry.depth)
+            color, depth = sizes[stated.size]
+            if stated not in lenses:  # nearly always one of all frames
+                lenses[stated] = stated.make_lens(color, layout.first_pixel, entry.color)
             if layout.depth_camera:
                 numbers = take_numbers(layout.depth_camera, entry.depth)
                 camera = numbers.make_lens(depth, layout.first_pixel, entry.depth).camera
             else:
                 check_aspect(depth, color, entry.depth, FrameError)
-            readers = make_color_readers(entry.color, color)
-            reader = make_depth_reader(entry.depth, depth, layout, entry.confidence)
-            record = StoredFrame(
-                entry.id,
-                entry.time_s,
-                lenses[entry.intrinsics],
-                *readers,
-                camera,
-                depth,
-                reader,
-                entry.stored,
-                entry.hide,
-            )
-            records.append(record)
+            readers = (entry.read, None) if entry.read else make_color_readers(entry.color, color)
+            read = make_depth_reader(entry.depth, depth, layout, entry.confidence)
+            records.append(StoredFrame(
+                entry.id, entry.time_s, lenses[stated], *readers, camera, depth, read, entry.stored, entry.hide
+            ))  # fmt: skip
         except FormatError as problem:
             issues.append(Issue(entry.id, "unusable_file", str(problem)))
     files = {path for entry in entries for path in (entry.color, entry.depth, entry.confidence) if path is not None}

@@ -26,7 +26,7 @@ from vgbench_gen.scenes.base import Issue
 from vgbench_gen.scenes.posed.cameras import StatedIntrinsics, take_camera_info
 from vgbench_gen.scenes.posed.extras import need
 from vgbench_gen.scenes.posed.layout import FileLayout
-from vgbench_gen.scenes.posed.pairing import match_once
+from vgbench_gen.scenes.posed.pairing import match_nearest
 from vgbench_gen.scenes.posed.pixels import convert_depth
 from vgbench_gen.scenes.posed.records import StoredFrame, StoredRecording
 from vgbench_gen.scenes.posed.ros_tf import FIXED, Transforms, clean_frame
@@ -86,7 +86,7 @@ def _read(bag: _Bag, path: Path, layout: FileLayout, digest: list[tuple[object, 
     stated: dict[str, object] = {"depth_per_meter": 1.0} if depth.coding == "32FC1" else {}
     stated |= {"up": (0.0, 0.0, 1.0)} if chain[0][0].rpartition("/")[2] in FIXED else {}
     layout = layout.model_copy(update={key: each for key, each in stated.items() if key not in layout.model_fields_set})
-    pairs, records = match_once(color_s, depth_s, layout.max_gap_s), []
+    pairs, records = match_nearest(color_s, depth_s, layout.max_gap_s), []
     for i, (stamp_ns, at) in enumerate(colors):
         if i not in pairs or not known[i]:
             reason, lacks = ("pose_missing", "pose") if i in pairs else ("incomplete", "depth")
