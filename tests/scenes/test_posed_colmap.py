@@ -253,7 +253,7 @@ def test_a_damaged_image_costs_itself(
     [
         (rewrite(lambda data: struct.pack("<Q", 1 << 40) + data[8:]), "a count of"),
         (rewrite(lambda data: struct.pack("<Q", 1 << 40) + data[8:], "cameras.bin"), "a count of"),
-        (rewrite(lambda data: struct.pack("<QIi", 1, 17, 99) + data[16:], "cameras.bin"), "camera model 99"),
+        (rewrite(lambda data: struct.pack("<QIi", 1, 17, 99) + data[16:], "cameras.bin"), "camera model '99'"),
         (rewrite(lambda data: struct.pack("<QIi", 1, 17, 7) + data[16:] + bytes(99), "cameras.bin"), "'FOV'"),
         (rewrite(lambda data: data[:40], "cameras.bin"), "an end after"),
         (lambda folder: (folder / "sparse" / "cameras.bin").unlink(), "no readable file"),

@@ -17,16 +17,14 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from vgbench_gen.core.errors import PoseError, SceneError
-from vgbench_gen.scenes._lens import make_lens
+from vgbench_gen.scenes._lens import MODELS, make_lens
 from vgbench_gen.scenes._scannetpp_poses import PoseSource, check_image
 from vgbench_gen.scenes.base import Issue
 from vgbench_gen.scenes.files import open_regular
 
-# By number: the name of the model, and how many parameters it has.
-_MODELS = (
-    *(("SIMPLE_PINHOLE", 3), ("PINHOLE", 4), ("SIMPLE_RADIAL", 4), ("RADIAL", 5), ("OPENCV", 8)),
-    *(("OPENCV_FISHEYE", 8), ("FULL_OPENCV", 12), ("FOV", 5), ("SIMPLE_RADIAL_FISHEYE", 4)),
-    *(("RADIAL_FISHEYE", 5), ("THIN_PRISM_FISHEYE", 12)),
+_MODELS = (  # by number
+    *("SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL", "OPENCV", "OPENCV_FISHEYE", "FULL_OPENCV", "FOV"),
+    *("SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE", "THIN_PRISM_FISHEYE"),
 )
 _MAX_CAMERAS, _MAX_IMAGES, _MAX_NAME = 100_000, 1_000_000, 4096
 _OBSERVATION_BYTES = 24
@@ -45,11 +43,10 @@ def read_binary_model(folder: Path) -> PoseSource:
     with open_regular(path, path) as file:
         for _ in range(_read_count(file, path, _MAX_CAMERAS)):
             camera_id, number, width, height = _take(file, path, "<IiQQ")
-            if not 0 <= number < len(_MODELS):
-                known = ", ".join(name for name, _ in _MODELS)
-                raise SceneError(path, f"camera model {number}", f"one of {known}", "Undistort to a pinhole camera.")
-            name, count = _MODELS[number]
-            model.lenses[camera_id] = make_lens(name, width, height, _take(file, path, f"<{count}d"), path)
+            name = _MODELS[number] if 0 <= number < len(_MODELS) else str(number)
+            _, parameters = MODELS.get(name, ("", ""))
+            numbers = _take(file, path, f"<{len(parameters.split())}d")
+            model.lenses[camera_id] = make_lens(name, width, height, numbers, path)
     path = folder / "images.bin"
     with open_regular(path, path) as file:
         total = _read_count(file, path, _MAX_IMAGES)

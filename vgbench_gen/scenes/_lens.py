@@ -28,7 +28,7 @@ from vgbench_gen.scenes.plausible import check_plausible
 LensKind = Literal["pinhole", "opencv", "fisheye"]
 
 # model name -> (kind, names of its parameters in file order); "f" stands for both focal lengths.
-_MODELS: dict[str, tuple[LensKind, str]] = {
+MODELS: dict[str, tuple[LensKind, str]] = {
     "SIMPLE_PINHOLE": ("pinhole", "f cx cy"),
     "PINHOLE": ("pinhole", "fx fy cx cy"),
     "SIMPLE_RADIAL": ("opencv", "f cx cy k1"),
@@ -87,10 +87,10 @@ class Lens:
 
 def make_lens(model: str, width: int, height: int, params: Sequence[float], where: object) -> Lens:
     """Lens of a COLMAP camera: model name and parameters as in `cameras.txt`. Raises SceneError."""
-    if model not in _MODELS:
-        known = ", ".join(_MODELS)
+    if model not in MODELS:
+        known = ", ".join(MODELS)
         raise SceneError(where, f"camera model {model[:40]!r}", f"one of {known}", "Undistort to one of these models.")
-    kind, names = _MODELS[model]
+    kind, names = MODELS[model]
     if len(params) != len(names.split()):
         raise SceneError(where, f"{len(params)} parameters", f"{model}: {names}")
     value = dict(zip(names.split(), params, strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +21,21 @@ from vgbench_gen.scenes.files import parse_matrix, read_json, read_text
 from vgbench_gen.scenes.plausible import check_plausible
 
 _WANTED = "fx fy cx cy, a 3x3 matrix, or a JSON or YAML file with them"
-_FOCAL = (("fx", "fy"), ("fl_x", "fl_y"), ("f", "f"), ("fx", "fx"), ("fl_x", "fl_x"))
 _SIZES = (("width", "height"), ("w", "h"), ("image_width", "image_height"))
 _ROS_MODELS = ("plumb_bob", "rational_polynomial")
 _MAX_RAY = 1e4  # of the numbers of a matrix of rays, which are about 1
 _MAX_SKEW = 1e-4  # of a focal length: a twentieth of a pixel at the rim
-_DISTORTION = ("k1", "k2", "p1", "p2", "k3")
+_COUNTS = (0, 4, 5, 8)  # of distortion by OpenCV
 
 
 @dataclass(frozen=True, slots=True)
 class StatedIntrinsics:
     """Focal lengths and principal point in pixels, as a file states them, distortion, and the size they hold for."""
 
-    values: tuple[float, float, float, float]
+    values: tuple[float, ...]
+    """fx, fy, cx, cy."""
     distortion: tuple[float, ...] = ()
-    """k1, k2, p1, p2, k3 of `cv2.projectPoints`, or none."""
+    """k1, k2, p1, p2, k3, … of `cv2.projectPoints`, or none."""
     size: tuple[int, int] | None = None
     """Width and height, or None where nothing says them."""
     fisheye: bool = False
@@ -61,11 +61,13 @@ class StatedIntrinsics:
         return Lens(kind, *size, *places, self.distortion if kind != "pinhole" else ())  # type: ignore[arg-type]
 
 
-def take_numbers(values: Sequence[float], where: object, size: tuple[int, int] | None = None) -> StatedIntrinsics:
+def take_numbers(values: Sequence[float], where: object, size: Sequence[float] | None = None) -> StatedIntrinsics:
     """Intrinsics of fx, fy, cx, cy and, where there are more, k1, k2, p1, p2, k3. Raises SceneError."""
-    if not 4 <= len(values) <= 9 or not all(map(math.isfinite, values)):
+    if not 4 <= len(values) <= 12 or not all(map(math.isfinite, values)):
         raise SceneError(where, f"{len(values)} numbers", "fx, fy, cx, cy and up to five of distortion")
-    return StatedIntrinsics(tuple(map(float, values[:4])), tuple(map(float, values[4:])), size)  # type: ignore[arg-type]
+    check_plausible("image side", size or (), where, SceneError)
+    whole = (int(size[0]), int(size[1])) if size else None
+    return StatedIntrinsics(tuple(map(float, values[:4])), tuple(map(float, values[4:])), whole)
 
 
 def read_intrinsics(path: Path) -> StatedIntrinsics:
@@ -82,12 +84,10 @@ def read_intrinsics(path: Path) -> StatedIntrinsics:
     if path.suffix.lower() in (".yaml", ".yml"):
         return take_mapping(_read_yaml(text, path), path)
     numbers = " ".join(line for line in text.splitlines() if not line.strip().startswith("#"))
-    values = parse_matrix(numbers, path, [(4,), (6,), (3, 3), (4, 4), (8,)], SceneError)
+    values = parse_matrix(numbers, path, [(4,), (6,), (3, 3), (4, 4)], SceneError)
     if values.ndim == 2:
-        return _take_matrix(values, None)
-    if len(values) == 6:
-        return take_numbers(values[2:].tolist(), path, (int(values[0]), int(values[1])))
-    return take_numbers(values.tolist(), path)
+        return take_numbers(_split_matrix(values), path)
+    return take_numbers(values[-4:].tolist(), path, values[:-4].tolist())
 
 
 def split_uv_matrix(
@@ -118,35 +118,28 @@ def split_uv_matrix(
 
 def take_mapping(found: Any, where: object) -> StatedIntrinsics:
     """Intrinsics of a parsed JSON or YAML document, or of its part `camera`. Raises SceneError."""
-    if isinstance(found, Mapping) and isinstance(found.get("camera"), Mapping):
-        found = found["camera"]
+    found = found.get("camera", found) if isinstance(found, Mapping) else found
     if not isinstance(found, Mapping):
         raise SceneError(where, f"a {type(found).__name__}", _WANTED)
-    sizes = [(found[w], found[h]) for w, h in _SIZES if w in found and h in found]
-    size = None
-    if sizes:
-        check_plausible("image side", [_number(side, where) for side in sizes[0]], where, SceneError)
-        size = int(sizes[0][0]), int(sizes[0][1])
-    matrix = next(
-        (found[key] for key in ("intrinsic_matrix", "camera_matrix", "K", "cam_K", "intrinsics") if key in found), None
-    )
-    if isinstance(matrix, Mapping):
-        matrix = matrix.get("data")
+
+    def take(count: int, *values: Any) -> list[float]:
+        return parse_matrix(list(values), where, [(count,)], SceneError).tolist()  # type: ignore[no-any-return]
+
+    size = next((take(2, found[w], found[h]) for w, h in _SIZES if w in found and h in found), None)
+    matrix = next((found[key] for key in ("intrinsic_matrix", "camera_matrix", "K") if key in found), None)
     if matrix is not None:
-        made = _take_matrix(parse_matrix(matrix, where, [(3, 3), (4, 4)], SceneError), size)
-        extra = found.get("distortion_coefficients", {})
-        extra = extra.get("data", []) if isinstance(extra, Mapping) else extra
-        numbers = tuple(_number(value, where) for value in extra[:5]) if isinstance(extra, list) else ()
-        return StatedIntrinsics(made.values, numbers, size)
-    focal = next(((found[a], found[b]) for a, b in _FOCAL if a in found and b in found), None)
-    if focal is None or "cx" not in found or "cy" not in found:
+        K = parse_matrix(_take_data(matrix), where, [(3, 3)], SceneError)
+        D = _take_data(found.get("distortion_coefficients", []))
+        return take_numbers(
+            [*_split_matrix(K), *parse_matrix(D, where, [(n,) for n in _COUNTS], SceneError)], where, size
+        )
+    keys = ("fl_x", "fl_y", "cx", "cy") if "fl_x" in found else ("fx", "fy", "cx", "cy")
+    if not found.keys() >= set(keys):
         raise SceneError(where, f"keys {', '.join(map(str, list(found)[:12]))}", _WANTED)
-    values = tuple(_number(value, where) for value in (*focal, found["cx"], found["cy"]))
-    distortion = tuple(_number(found.get(name, 0.0), where) for name in _DISTORTION)
-    if found.get("camera_model") in ("OPENCV_FISHEYE", "FISHEYE"):
-        fisheye = tuple(_number(found.get(name, 0.0), where) for name in ("k1", "k2", "k3", "k4"))
-        return StatedIntrinsics(values, fisheye, size, fisheye=True)  # type: ignore[arg-type]
-    return StatedIntrinsics(values, distortion if any(distortion) else (), size)  # type: ignore[arg-type]
+    is_fisheye = found.get("camera_model") in ("OPENCV_FISHEYE", "FISHEYE")
+    names = ("k1", "k2", "k3", "k4") if is_fisheye else ("k1", "k2", "p1", "p2", "k3")
+    values = take(4 + len(names), *(found[key] for key in keys), *(found.get(name, 0.0) for name in names))
+    return replace(take_numbers(values, where, size), fisheye=is_fisheye)
 
 
 def take_camera_info(message: Any, is_rectified: bool, where: object) -> StatedIntrinsics:
@@ -161,27 +154,24 @@ def take_camera_info(message: Any, is_rectified: bool, where: object) -> StatedI
     size = int(message.width), int(message.height)
     if is_rectified and len(P) == 12 and P[0]:
         return StatedIntrinsics((float(P[0]), float(P[5]), float(P[2]), float(P[6])), (), size)
-    values = float(K[0]), float(K[4]), float(K[2]), float(K[5])
-    distortion = tuple(map(float, D)) if D.any() else ()
     is_fisheye = message.distortion_model in ("equidistant", "fisheye", "kannala_brandt4")
-    if distortion and not (
-        len(D) == 4 if is_fisheye else message.distortion_model in _ROS_MODELS and len(D) in (4, 5, 8)
-    ):
+    counts = (4,) if is_fisheye else _COUNTS if message.distortion_model in _ROS_MODELS else ()
+    if D.any() and len(D) not in counts:
         found = f"distortion {message.distortion_model!r:.40} of {len(D)} numbers"
         raise SceneError(where, found, f"one of {', '.join(_ROS_MODELS)} or equidistant", "Record rectified pictures.")
-    return StatedIntrinsics(values, distortion, size, is_fisheye and bool(distortion))
+    values = [*_split_matrix(parse_matrix(K.tolist(), where, [(3, 3)], SceneError)), *(D if D.any() else ())]
+    return replace(take_numbers(values, where, size), fisheye=is_fisheye and bool(D.any()))
 
 
-def _take_matrix(matrix: Any, size: tuple[int, int] | None) -> StatedIntrinsics:
-    K = np.asarray(matrix)[:3, :3]
-    K = K.T if np.allclose(K[:, 2], (0, 0, 1)) and not np.allclose(K[2], (0, 0, 1)) else K
-    return StatedIntrinsics((float(K[0, 0]), float(K[1, 1]), float(K[0, 2]), float(K[1, 2])), (), size)
+def _split_matrix(K: FloatArray) -> list[float]:
+    """fx, fy, cx, cy of a matrix (3, 3) or (4, 4), which may stand column by column."""
+    K = K.T if np.allclose(K[:2, 2], 0) else K
+    return [float(K[at]) for at in ((0, 0), (1, 1), (0, 2), (1, 2))]
 
 
-def _number(value: Any, where: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise SceneError(where, f"{value!r:.40}", "a number")
-    return float(value)
+def _take_data(found: Any) -> Any:
+    """The numbers of a matrix, which OpenCV and ROS write below `data`."""
+    return found.get("data") if isinstance(found, Mapping) else found
 
 
 def _read_yaml(text: str, path: Path) -> Any:

@@ -14,11 +14,11 @@ from vgbench_gen.core.errors import FormatError, SceneError
 from vgbench_gen.core.types import ColorArray
 from vgbench_gen.scenes._lazy_frame import Mask
 from vgbench_gen.scenes.base import Issue
-from vgbench_gen.scenes.files import parse_matrix, read_json
+from vgbench_gen.scenes.files import read_json
 from vgbench_gen.scenes.posed.cameras import take_mapping
 from vgbench_gen.scenes.posed.layout import FileLayout
 from vgbench_gen.scenes.posed.listed import ListedFrame, find_file, make_recording
-from vgbench_gen.scenes.posed.poses import complete_matrix
+from vgbench_gen.scenes.posed.poses import parse_pose
 from vgbench_gen.scenes.posed.records import StoredRecording
 from vgbench_gen.scenes.promised import index_by_number, list_files
 
@@ -44,18 +44,14 @@ def read_recording(folder: Path, layout: FileLayout) -> StoredRecording:
         path = keyframes / f"{prefix}cameras" / name
         try:
             found = read_json(path, path, _MAX_JSON_BYTES)
-            if not isinstance(found, dict):
-                raise SceneError(path, f"a {type(found).__name__}", f"an object with {_KEYS[0]} to {_KEYS[-1]}")
-            matrix = complete_matrix(parse_matrix([found.get(key) for key in _KEYS], path, [(3, 4)]), path)
+            intrinsics = take_mapping(found, path)
+            stored = parse_pose([found.get(key) for key in _KEYS], path)
             color = find_file(folder, f"keyframes/{prefix}images/{files[f'{prefix}images'].get(number, name)}")
             depth = find_file(folder, f"keyframes/depth/{files['depth'].get(number, name)}", ".png")
             sure = files["confidence"].get(number)
             confidence = keyframes / "confidence" / sure if sure else None
-            hide = hide_black_border if prefix else None
-            entry = ListedFrame(
-                str(number), number / 1e6, color, depth, confidence, take_mapping(found, path), matrix, hide
-            )
-            entries.append(entry)
+            hide, time_s = hide_black_border if prefix else None, number / 1e6
+            entries.append(ListedFrame(str(number), time_s, color, depth, confidence, intrinsics, stored, hide))
         except FormatError as problem:
             issues.append(Issue(str(number), "unusable_file", str(problem)))
     return make_recording(folder, layout, entries, len(files["images"]), issues)

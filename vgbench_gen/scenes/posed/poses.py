@@ -123,9 +123,14 @@ def read_columns(path: Path, columns: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def read_pose_file(path: Path) -> FloatArray:
-    """The one matrix (4, 4) of a file with 12 or 16 numbers. Raises FrameError."""
+    """The one matrix (4, 4) of a file with 12 or 16 numbers. Raises FrameError and PoseError."""
     text = read_bytes(path, path, 100_000, FrameError).decode("utf-8-sig", "replace")
-    return complete_matrix(parse_matrix(text, path, [(4, 4), (3, 4)]), path)
+    return parse_pose(text, path)
+
+
+def parse_pose(value: Any, where: object) -> FloatArray:
+    """(4, 4) of 12 or 16 numbers, as `parse_matrix` takes them. Raises FrameError and PoseError."""
+    return complete_matrix(parse_matrix(value, where, [(4, 4), (3, 4)]), where)
 
 
 def complete_matrix(matrix: FloatArray, where: object) -> FloatArray:

@@ -9,7 +9,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from vgbench_gen.core.errors import FrameError, PoseError, SceneError
+from vgbench_gen.core.errors import FormatError, FrameError, PoseError, SceneError
 from vgbench_gen.core.types import Camera, DepthArray, FloatArray
 from vgbench_gen.geometry.cameras import resize_camera
 from vgbench_gen.geometry.poses import check_pose, invert, transform
@@ -65,10 +65,9 @@ class PosedScene(Scene):
         for record, pose in zip(recording.records, poses, strict=True):
             try:
                 frames.append(_make_frame(record, *check_pose(pose, f"{ref.path}, frame {record.id}"), layout))
-            except PoseError as problem:
-                self.issues.append(Issue(record.id, "bad_pose", str(problem)))
-            except FrameError as problem:
-                self.issues.append(Issue(record.id, "unusable_file", str(problem)))
+            except FormatError as problem:
+                reason = "bad_pose" if isinstance(problem, PoseError) else "unusable_file"
+                self.issues.append(Issue(record.id, reason, str(problem)))
         require_frames(ref.path, frames, self.total_frames, self.issues)
         self.up_world: FloatArray | None = None
         if layout.up is not None:
@@ -131,17 +130,13 @@ def _make_frame(record: StoredFrame, pose: FloatArray, deviation: float, layout:
     undistorter = None if record.lens.is_pinhole else _make_undistorter(record.lens)
     camera = undistorter.camera if undistorter else record.lens.camera
     stored_camera = record.depth_camera or resize_camera(record.lens.camera, *record.depth_size)
-    depth_camera = stored_camera
-    read = record.depth
+    is_moved = undistorter is not None or layout.color_from_depth
+    depth_camera = resize_camera(camera, *record.depth_size) if is_moved else stored_camera
+    read, hide, color = record.depth, record.hide, record.color
     if layout.depth_along == "ray":
         read = partial(_lay_along_axis, read, stored_camera)
     if layout.color_from_depth:
-        color_from_depth = _read_color_from_depth(layout)
-        depth_camera = resize_camera(camera, *record.depth_size)
-        read = partial(render_from, read, stored_camera, color_from_depth, depth_camera)
-    elif undistorter is not None:
-        depth_camera = resize_camera(camera, *record.depth_size)
-    hide, color = record.hide, record.color
+        read = partial(render_from, read, stored_camera, _read_color_from_depth(layout), depth_camera)
     return LazyFrame(
         record.id, record.time_s, pose, deviation, camera, color, record.encoded, depth_camera, read,
         None if hide is None else lambda: hide(color()), None, undistorter, not layout.color_from_depth,
@@ -159,10 +154,7 @@ def _read_color_from_depth(layout: FileLayout) -> FloatArray:
 
 @cache
 def _make_undistorter(lens: Lens) -> Undistorter:
-    try:
-        return Undistorter(lens, "the camera of color")
-    except SceneError as problem:
-        raise FrameError("the camera of color", problem.found, problem.expected, problem.remedy) from problem
+    return Undistorter(lens, "the camera of color")
 
 
 def _lay_along_axis(read: Callable[[], DepthArray], camera: Camera) -> DepthArray:

@@ -11,11 +11,11 @@ from typing import Any
 
 from vgbench_gen.core.errors import FormatError, SceneError
 from vgbench_gen.scenes.base import Issue
-from vgbench_gen.scenes.files import parse_matrix, read_json
+from vgbench_gen.scenes.files import read_json
 from vgbench_gen.scenes.posed.cameras import take_mapping
 from vgbench_gen.scenes.posed.layout import FileLayout
 from vgbench_gen.scenes.posed.listed import ListedFrame, find_file, make_recording
-from vgbench_gen.scenes.posed.poses import complete_matrix
+from vgbench_gen.scenes.posed.poses import parse_pose
 from vgbench_gen.scenes.posed.records import StoredRecording
 
 _MAX_BYTES = 64_000_000
@@ -46,13 +46,13 @@ def read_recording(folder: Path, layout: FileLayout) -> StoredRecording:
                 raise SceneError(where, f"a {type(frame).__name__}", "an object")
             color = find_file(folder, frame.get("file_path"), ".png", ".jpg", ".jpeg")
             depth = find_file(folder, frame.get("depth_file_path", frame.get("depth_path")), ".png", ".depth.png")
-            matrix = parse_matrix(frame.get("transform_matrix"), where, [(4, 4), (3, 4)])
-            intrinsics = take_mapping({**found, **frame}, where)
+            stored, intrinsics = (
+                parse_pose(frame.get("transform_matrix"), where),
+                take_mapping({**found, **frame}, where),
+            )
             time = frame.get("timestamp")
             time_s = float(time) if isinstance(time, int | float) else None
-            entries.append(
-                ListedFrame(color.stem, time_s, color, depth, None, intrinsics, complete_matrix(matrix, where))
-            )
+            entries.append(ListedFrame(color.stem, time_s, color, depth, None, intrinsics, stored))
         except FormatError as problem:
             issues.append(Issue(str(number), "unusable_file", str(problem)))
     return make_recording(folder, layout, entries, len(frames), issues)
