@@ -33,12 +33,13 @@ class FileLayout(Config):
     reader: str = "table"
     """What reads it: "table" reads the columns below, every other name is a module of this folder."""
     signs: tuple[str, ...] = ()
-    """Patterns of files and folders that all lie in such a folder, with "|" between alternatives; of a file that is a
-    whole recording, its one pattern."""
+    """Patterns of files and folders that all lie in such a folder, with "|" between alternatives."""
+    file: str = ""
+    """The pattern of a file that is a whole recording."""
     without: tuple[str, ...] = ()
     """Patterns of which none lies there."""
     holds: str = ""
-    """What the first megabyte of a file that is a whole recording holds, where its name says too little."""
+    """What the first megabyte of `file` holds, where its name says too little."""
     color: str = ""
     """Color pictures, JPEG or PNG."""
     depth: str = ""
@@ -125,30 +126,22 @@ def match_layout(folder: Path, names: Iterable[str]) -> str:
     """The name of the layout that a folder with these entries has; "" where it has none that is known."""
     names = list(names)
     for name, layout in list_layouts().items():
-        has_signs = _is_folder_layout(layout) and all(_lies_in(folder, names, sign) for sign in layout.signs)
-        if has_signs and not any(_lies_in(folder, names, sign) for sign in layout.without):
+        found, others = ([_lies_in(folder, names, sign) for sign in signs] for signs in (layout.signs, layout.without))
+        if found and all(found) and not any(others):
             return name
     return ""
 
 
 def match_file(path: Path) -> str:
     """The name of the layout of which a file is a whole recording; "" where there is none."""
-    for key, row in list_layouts().items():
-        if not _is_folder_layout(row) and fnmatchcase(path.name, row.signs[0]) and _holds(path, row.holds):
-            return key
+    for name, layout in list_layouts().items():
+        if layout.file and fnmatchcase(path.name, layout.file):
+            if not layout.holds:
+                return name
+            with suppress(OSError), path.open("rb") as file:
+                if layout.holds.encode() in file.read(_HEAD_BYTES):
+                    return name
     return ""
-
-
-def _holds(path: Path, word: str) -> bool:
-    if not word:
-        return True
-    with suppress(OSError), path.open("rb") as file:
-        return word.encode() in file.read(_HEAD_BYTES)
-    return False
-
-
-def _is_folder_layout(layout: FileLayout) -> bool:
-    return not (len(layout.signs) == 1 and layout.signs[0].startswith("*."))
 
 
 def _lies_in(folder: Path, names: list[str], sign: str) -> bool:

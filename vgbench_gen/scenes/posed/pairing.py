@@ -49,12 +49,12 @@ def number_files(paths: Iterable[Path]) -> dict[Path, float]:
 
     Numbers as large as times in milliseconds to nanoseconds are in seconds here.
     """
-    runs = {path: _NUMBER.findall(path.stem) for path in sorted(paths)}
+    runs = {path: _NUMBER.findall(path.stem) for path in paths}
     for at in range(-1, -1 - max(map(len, runs.values()), default=0), -1):
         keys = {path: to_seconds(float(found[at])) for path, found in runs.items() if len(found) >= -at}
         if len(set(keys.values())) == len(runs):
             return dict(sorted(keys.items(), key=lambda item: item[1]))
-    return {path: float(place) for place, path in enumerate(runs)}
+    return {path: float(place) for place, path in enumerate(sorted(runs))}
 
 
 def match_nearest(wanted: FloatArray, keys: FloatArray, gap: float) -> dict[int, int]:

@@ -26,7 +26,6 @@ from vgbench_gen.scenes.posed.layout import FileLayout
 
 DEPTH_SUFFIXES = (".png", ".pgm", ".tif", ".tiff", ".exr", ".npy")
 COLOR_SUFFIXES = (".jpg", ".jpeg", ".png")
-_PICTURES = (".png", ".pgm")
 _MAX_CHANNELS = 4
 _COLMAP_HEAD, _HEAD_BYTES = re.compile(rb"(\d{1,6})&(\d{1,6})&1&"), 32
 _WANTED = "depth as 16-bit PNG or PGM, TIFF, OpenEXR or NumPy array"
@@ -35,7 +34,7 @@ Values = npt.NDArray[Any]
 
 def read_depth_size(path: Path) -> tuple[int, int]:
     """(width, height) of a picture of depth, from its header. Raises FrameError."""
-    return read_file_header(path).size if path.suffix.lower() in _PICTURES else _open(path)[0]
+    return _open(path)[0]
 
 
 def make_depth_reader(
@@ -47,15 +46,11 @@ def make_depth_reader(
     """
 
     def read() -> DepthArray:
-        if path.suffix.lower() in _PICTURES:
-            values: Values = decode_depth_u16(read_picture(path), path, size)
-        else:
-            actual, decode = _open(path)
-            if actual != size:
-                raise FrameError(path, f"{actual[0]}x{actual[1]} pixels", f"{size[0]}x{size[1]}")
-            with _refuse(path):
-                values = decode()
-        depth_m = convert_depth(values, layout)
+        actual, decode = _open(path)
+        if actual != size:
+            raise FrameError(path, f"{actual[0]}x{actual[1]} pixels", f"{size[0]}x{size[1]}")
+        with _refuse(path):
+            depth_m = convert_depth(decode(), layout)
         if sure is not None:
             depth_m[decode_mask_u8(read_picture(sure), sure, size) < layout.confidence_min] = 0
         return depth_m
@@ -71,14 +66,11 @@ def convert_depth(values: Values, layout: FileLayout) -> DepthArray:
 
 
 def _open(path: Path) -> tuple[tuple[int, int], Callable[[], Values]]:
-    """Size of any other picture of depth, and what decodes it. Raises FrameError."""
+    """(width, height) of a picture of depth, and what decodes it. Raises FrameError."""
     openers = {".tif": _open_tiff, ".tiff": _open_tiff, ".exr": _open_exr, ".npy": _open_npy, ".bin": _open_colmap}
-    opener = openers.get(path.suffix.lower())
-    if opener is None:
-        raise FrameError(path, f"a file {path.suffix or 'without suffix'}", _WANTED)
     open_regular(path, path, FrameError).close()
     with _refuse(path):
-        size, decode = opener(path)
+        size, decode = openers.get(path.suffix.lower(), _open_steps)(path)
     if not 0 < size[0] * size[1] <= MAX_PIXELS:
         raise FrameError(path, f"{size[0]}x{size[1]} pixels", f"1 to {MAX_PIXELS} pixels")
     return size, decode
@@ -93,6 +85,11 @@ def _refuse(path: Path) -> Iterator[None]:
         raise
     except Exception as problem:
         raise FrameError(path, f"{type(problem).__name__}: {str(problem)[:80]}", _WANTED) from problem
+
+
+def _open_steps(path: Path) -> tuple[tuple[int, int], Callable[[], Values]]:
+    size = read_file_header(path).size
+    return size, lambda: decode_depth_u16(read_picture(path), path, size)
 
 
 def _open_tiff(path: Path) -> tuple[tuple[int, int], Callable[[], Values]]:
