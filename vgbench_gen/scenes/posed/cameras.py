@@ -62,9 +62,9 @@ class StatedIntrinsics:
 
 
 def take_numbers(values: Sequence[float], where: object, size: Sequence[float] | None = None) -> StatedIntrinsics:
-    """Intrinsics of fx, fy, cx, cy and, where there are more, k1, k2, p1, p2, k3. Raises SceneError."""
-    if not 4 <= len(values) <= 12 or not all(map(math.isfinite, values)):
-        raise SceneError(where, f"{len(values)} numbers", "fx, fy, cx, cy and up to five of distortion")
+    """Intrinsics of fx, fy, cx, cy and, where there are more, k1, k2, p1, p2, k3, … Raises SceneError."""
+    if len(values) - 4 not in _COUNTS or not all(map(math.isfinite, values)):
+        raise SceneError(where, f"{len(values)} numbers", "fx, fy, cx, cy and 4, 5 or 8 of distortion, all finite")
     check_plausible("image side", size or (), where, SceneError)
     whole = (int(size[0]), int(size[1])) if size else None
     return StatedIntrinsics(tuple(map(float, values[:4])), tuple(map(float, values[4:])), whole)
