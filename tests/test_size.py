@@ -17,7 +17,7 @@ MOST_LINES = {
     # room: (today, to go to; 85 more for each kind of question that is added to the ten)
     "core": (2049, 1300),  # how values are printed
     "geometry": (1709, 1300),  # turns one after the other; motions in five components, plans, gaps of boxes
-    "scenes": (10217, 6000),  # parts of buildings; recordings in 20 layouts, and which reading of them is right
+    "scenes": (10020, 6000),  # parts of buildings; recordings in 20 layouts, and which reading of them is right
     "store": (2808, 2490),  # crops and warps of one sharpness; drawings
     "tasks": (14625, 10315),  # motions, warps, boxes and lenses in words; nineteen more kinds
     "distractors": (929, 700),  # distances by printed numbers; published rules

@@ -25,6 +25,7 @@ from vgbench_gen.scenes import discover
 from vgbench_gen.scenes.base import Scene, loaders
 from vgbench_gen.scenes.health import summarise_health
 from vgbench_gen.scenes.opening import open_scene
+from vgbench_gen.scenes.posed.guess import guess_layout
 from vgbench_gen.scenes.posed.layout import list_layouts
 from vgbench_gen.scenes.readings import Reading, measure_ray_lengths
 
@@ -268,6 +269,21 @@ def test_what_a_folder_would_need_is_printed(
     assert "-> 12 kinds of question" in told
     assert (tmp_path / "see" / "posed" / "mine.png").stat().st_size > 1000
     check(open_one(tmp_path), room)
+
+
+@pytest.mark.parametrize(("suffix", "kind", "per_meter"), [
+    (".tiff", np.float32, 1), (".tiff", np.uint16, 1000), (".npy", np.float64, 1), (".npy", np.uint16, 1000),
+])  # fmt: skip
+def test_the_unit_that_is_guessed_is_that_of_the_numbers(
+    tmp_path: Path, room: RoomScene, suffix: str, kind: type[np.generic], per_meter: int
+) -> None:
+    folder = write_own(tmp_path / "mine", room)
+    for number, frame in enumerate(room.frames):
+        stored = np.asarray(frame.depth_m() * per_meter).astype(kind)
+        path = folder / f"depth/{number:06d}{suffix}"
+        np.save(path, stored) if suffix == ".npy" else Image.fromarray(stored).save(path)
+        path.with_suffix(".png").unlink()
+    assert f"depth_per_meter = {per_meter} " in guess_layout(folder)
 
 
 @pytest.mark.parametrize(

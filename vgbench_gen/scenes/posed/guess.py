@@ -15,7 +15,7 @@ from vgbench_gen.geometry.poses import MAX_DEVIATION, measure_orthonormality_dev
 from vgbench_gen.scenes.base import SceneRef
 from vgbench_gen.scenes.files import read_file_header
 from vgbench_gen.scenes.posed.cameras import read_intrinsics
-from vgbench_gen.scenes.posed.pixels import COLOR_SUFFIXES, DEPTH_SUFFIXES, read_depth_size
+from vgbench_gen.scenes.posed.pixels import COLOR_SUFFIXES, DEPTH_SUFFIXES, holds_floats, read_depth_size
 from vgbench_gen.scenes.posed.poses import read_pose_file, read_poses
 from vgbench_gen.scenes.walk import is_folder, is_regular, walk
 
@@ -48,7 +48,9 @@ def guess_layout(folder: Path) -> str:
     """The text of a `posed.toml`: what was found, and a comment where something must be filled in."""
     color, depth = find_pictures(folder)
     poses, camera = _find_tables(folder)
-    per_meter = 1000 if depth.endswith((".png", ".pgm")) else 1
+    per_meter = 1000
+    with suppress(FormatError, StopIteration):
+        per_meter = 1 if holds_floats(next(folder.glob(depth or "-"))) else 1000
     return "\n".join([
         f'color = "{color}"',
         f'depth = "{depth}"',

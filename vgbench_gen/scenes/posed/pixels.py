@@ -37,6 +37,12 @@ def read_depth_size(path: Path) -> tuple[int, int]:
     return _open(path)[0]
 
 
+def holds_floats(path: Path) -> bool:
+    """Whether a picture of depth holds floats, as meters are stored, and no whole steps. Raises FrameError."""
+    with _refuse(path):
+        return bool(_open(path)[1]().dtype.kind == "f")
+
+
 def make_depth_reader(
     path: Path, size: tuple[int, int], layout: FileLayout, sure: Path | None
 ) -> Callable[[], DepthArray]:
@@ -98,7 +104,7 @@ def _open_tiff(path: Path) -> tuple[tuple[int, int], Callable[[], Values]]:
     image = Image.open(io.BytesIO(read_picture(path)), formats=["TIFF"])
     if image.mode not in ("I", "I;16", "I;16B", "F"):
         raise FrameError(path, f"a TIFF of mode {image.mode}", "one channel of 16 bits or of floats")
-    return image.size, lambda: np.asarray(image, dtype=np.float32)
+    return image.size, lambda: np.asarray(image)
 
 
 def _open_npy(path: Path) -> tuple[tuple[int, int], Callable[[], Values]]:
