@@ -75,8 +75,8 @@ def test_every_reply_is_kept_scored_and_never_asked_again(
     for line in lines.values():
         assert not line.failed
         assert line.finish_reason in ("stop", "length")
-        assert [image["name"] for image in line.images] == list(items[line.id].images)
-        assert line.images[0]["size_px"] == [64 + 8 * items[line.id].index, 48], "not the image as it was sent"
+        assert [image["name"] for image in line.images] == list(items[line.key.id].images)
+        assert line.images[0]["size_px"] == [64 + 8 * items[line.key.id].index, 48], "not the image as it was sent"
         said = line.usage["prompt_tokens"]
         assert said > IMAGE_TOKENS * len(line.images)
     # The model says something else where it is shown something else.

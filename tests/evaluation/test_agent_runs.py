@@ -27,7 +27,8 @@ from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.evaluation.compare import load_board
-from vgbench_gen.evaluation.replies import ReplyKey, read_replies
+from vgbench_gen.evaluation.records import ReplyKey
+from vgbench_gen.evaluation.replies import read_replies
 from vgbench_gen.evaluation.runner import evaluate
 from vgbench_gen.evaluation.saved import score_source
 from vgbench_gen.evaluation.trace_log import TraceLog
@@ -151,7 +152,7 @@ def test_a_killed_run_goes_on_without_asking_or_calling_again(
         ask(tmp_path / "d", core, cache=cache, replies=tmp_path / "killed")
     log = tmp_path / "killed" / whole.path.stem / "traces.jsonl"
     with log.open("ab") as file:
-        file.write(b'{"schema":1,"id":"cut')  # a last line whose writer died
+        file.write(b'{"schema":2,"id":"cut')  # a last line whose writer died
     before_kill = len(answered)
     run = ask(tmp_path / "d", core, cache=cache, replies=tmp_path / "killed")
     assert run.complete

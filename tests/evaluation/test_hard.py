@@ -20,7 +20,9 @@ from vgbench_gen.evaluation import hard
 from vgbench_gen.evaluation.base import benchmarks
 from vgbench_gen.evaluation.benchmarks.vgbench.questions import Built
 from vgbench_gen.evaluation.board import make_entry
-from vgbench_gen.evaluation.replies import Header, ReplyLine, ReplyWriter, name_replies_file, read_header
+from vgbench_gen.evaluation.json_lines import encode_line
+from vgbench_gen.evaluation.records import Header, ReplyKey, ReplyLine
+from vgbench_gen.evaluation.replies import ReplyWriter, name_replies_file, read_header
 from vgbench_gen.evaluation.saved import score_source
 from vgbench_gen.evaluation.votes import vote_of
 from vgbench_gen.quality.review.lines import ReviewLine, digest_item
@@ -70,14 +72,17 @@ def reply(item: Item, wrong: bool) -> str:
 def answer(folder: Path, spec: str, said: Callable[[int, Item], ReplyLine]) -> Path:
     items = load(folder)
     path = name_replies_file(folder / "replies", spec)
-    with ReplyWriter(path, Header(dataset_fingerprint(items), "VGBench", spec, spec)) as writer:
+    with ReplyWriter(
+        path, Header(dataset=dataset_fingerprint(items), benchmark="VGBench", spec=spec, model=spec)
+    ) as writer:
         for k, item in enumerate(items):
             writer.append(said(k, item))
     return path
 
 
 def line(item: Item, response: str | None, spec: str = "", **more: Any) -> ReplyLine:
-    return ReplyLine(item.id, "VGBench", spec, "", response, **more)
+    key = ReplyKey(item.id, more.pop("rotation", 0), more.pop("epoch", 0), more.pop("stage", ""))
+    return ReplyLine(key=key, benchmark="VGBench", model=spec, request_digest="", response=response, **more)
 
 
 @pytest.fixture(scope="module")
@@ -155,13 +160,13 @@ def test_what_is_no_answer_is_kept_as_what_it_is(voted: Path) -> None:
     name_replies_file(voted / "replies", SPECS[0]).unlink()  # a failure would not take the place of an answer
     path = answer(voted, SPECS[0], said)
     items = load(voted)
-    with ReplyWriter(path, Header(dataset_fingerprint(items), "VGBench", SPECS[0], SPECS[0])) as writer:
+    with ReplyWriter(path, read_header(path)) as writer:
         # A later repeat counts where the first failed, and only there; other orders and blind replies never do.
         writer.append(line(items[0], items[0].answer, epoch=1))
         writer.append(line(items[2], items[2].answer, epoch=1))
         writer.append(line(items[4], items[4].answer, stage="blind"))
         writer.append(line(items[8], items[8].answer, rotation=1))
-        writer.append(ReplyLine("nowhere", "VGBench", "", "", "A"))
+        writer.append(line(items[0], "A").model_copy(update={"key": ReplyKey("nowhere")}))
     found = hard.count_votes(Built(voted), RULE)
     column = [VOTES[code] for code in found.votes[:, [v.name for v in found.panel].index(SPECS[0])].tolist()]
     assert column[:9] == [
@@ -313,7 +318,9 @@ def test_a_hard_set_is_scored_by_the_replies_to_its_source(voted: Path, tmp_path
     # Whoever was asked the hard set itself is scored by that.
     items = {item.id: item for item in load(out)}
     path = name_replies_file(out / "replies", SPECS[0])
-    with ReplyWriter(path, Header(source.fingerprint, "VGBench", SPECS[0], SPECS[0])) as writer:
+    with ReplyWriter(
+        path, Header(dataset=source.fingerprint, benchmark="VGBench", spec=SPECS[0], model=SPECS[0])
+    ) as writer:
         writer.append(line(items[choice.ids[0]], items[choice.ids[0]].answer))
     (own,) = (one for one in score_source(source) if one.header.spec == SPECS[0])
     assert (len(own.rows), own.rows[0].score) == (1, 1.0)
@@ -339,10 +346,10 @@ def test_a_hard_set_is_asked_what_its_source_was_not_asked_alike(voted: Path, tm
     (log,) = (voted / "replies").glob("scripted*")
     # A reply that failed is no reply, and one to other words is one to another question.
     lines = log.read_text().splitlines()
-    chosen = [k for k, text in enumerate(lines) if json.loads(text).get("id") in choice.ids]
+    chosen = [k for k, text in enumerate(lines) if json.loads(text).get("key", {}).get("id") in choice.ids]
     lost, other = (json.loads(lines[k]) for k in chosen[:2])
-    lines[chosen[0]] = json.dumps(lost | {"response": None, "error": "api_error: gone"})
-    lines[chosen[1]] = json.dumps(other | {"request_digest": "0" * len(other["request_digest"])})
+    lines[chosen[0]] = encode_line(lost | {"response": None, "error": "api_error: gone"}).decode().strip()
+    lines[chosen[1]] = encode_line(other | {"request_digest": "0" * len(other["request_digest"])}).decode().strip()
     log.write_text("\n".join(lines) + "\n")
     estimate = ask(out, "--estimate")
     assert (estimate["requests"], estimate["kept"]) == (2, n - 2)

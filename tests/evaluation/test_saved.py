@@ -18,7 +18,8 @@ from vgbench_gen.evaluation import saved
 from vgbench_gen.evaluation.base import Source, benchmarks
 from vgbench_gen.evaluation.baselines import DECLINED
 from vgbench_gen.evaluation.prompting import digest_question, rotate_options
-from vgbench_gen.evaluation.replies import Header, ReplyLine, ReplyWriter, name_replies_file
+from vgbench_gen.evaluation.records import Header, ReplyKey, ReplyLine
+from vgbench_gen.evaluation.replies import ReplyWriter, name_replies_file
 from vgbench_gen.evaluation.saved import SavedScores, ScoreHeader, read_scores, score_source, write_scores
 from vgbench_gen.evaluation.scoring import SCORER_VERSION
 from vgbench_gen.store.media import MediaStore
@@ -53,16 +54,19 @@ def items_of(source: Source) -> list[Item]:
 
 
 def reply(item: Item, response: str | None, rotation: int = 0, **more: Any) -> ReplyLine:
-    digest = digest_question(item, rotation, "paper") + "0123456789abcdef"
-    given: dict[str, Any] = {"request_digest": digest, "rotation": rotation} | more
-    return ReplyLine(item.id, item.benchmark, "m", response=response, **given)
+    rotated = item if rotation >= len(item.options) else rotate_options(item, rotation)
+    digest = digest_question(rotated) + "0123456789abcdef"
+    place = {field: more.pop(field) for field in ReplyKey._fields if field in more}
+    key = ReplyKey(item.id, rotation)._replace(**place)
+    given: dict[str, Any] = {"benchmark": item.benchmark, "model": "m", "request_digest": digest} | more
+    return ReplyLine(key=key, response=response, **given)
 
 
 def write(source: Source, *lines: ReplyLine, spec: str = SPEC, fingerprint: str = "") -> Path:
     path = name_replies_file(source.folder / "replies", spec)
-    with ReplyWriter(
-        path, Header(fingerprint or source.fingerprint, "VGBench", spec, spec.partition(":")[2])
-    ) as writer:
+    fingerprint = fingerprint or source.fingerprint
+    header = Header(dataset=fingerprint, benchmark="VGBench", spec=spec, model=spec.partition(":")[2])
+    with ReplyWriter(path, header) as writer:
         for line in lines:
             writer.append(line)
     return path
@@ -126,7 +130,7 @@ def test_replies_that_do_not_belong_are_counted_and_not_scored(tmp_path: Path) -
         reply(other, "B"),
         reply(items[2], "Yes", request_digest=""),
         reply(items[3], "No", stage="plan"),
-        replace(reply(items[0], "B"), rotation=9),
+        reply(items[0], "B", rotation=9),
     )
     (found,) = score_source(source)
     assert [one.id for one in found.rows] == [items[0].id, items[2].id]

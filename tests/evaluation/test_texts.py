@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.store.examples import make_item, textured
 from vgbench_gen.evaluation.base import HasTexts, benchmarks
-from vgbench_gen.evaluation.prompting import digest_question
+from vgbench_gen.evaluation.prompting import digest_question, rotate_options
 from vgbench_gen.evaluation.scoring import make_case
 from vgbench_gen.importers.base import ASKED
 from vgbench_gen.store.media import MediaStore
@@ -34,6 +34,6 @@ def test_texts_ask_and_score_as_whole_items_do(tmp_path: Path) -> None:
         assert short.id == item.id
         assert make_case(short) == make_case(item)
         for rotation in range(len(item.options)):
-            assert digest_question(short, rotation, "paper") == digest_question(item, rotation, "paper")
+            assert digest_question(rotate_options(short, rotation)) == digest_question(rotate_options(item, rotation))
     assert [bool(item.evidence) for item in read] == [False, True]
     assert [bool(item.evidence) for item in whole] == [True, True]

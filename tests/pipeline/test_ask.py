@@ -28,7 +28,8 @@ from vgbench_gen.evaluation.baselines import DECLINED
 from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.prompting import digest_question, rotate_options
 from vgbench_gen.evaluation.questions import Questions
-from vgbench_gen.evaluation.replies import ReplyLine, read_replies
+from vgbench_gen.evaluation.records import ReplyLine
+from vgbench_gen.evaluation.replies import read_replies
 from vgbench_gen.evaluation.runner import Run, evaluate, evaluate_all
 from vgbench_gen.evaluation.scoring import make_case, score
 
@@ -50,7 +51,10 @@ def lines(run: Run) -> list[ReplyLine]:
 
 
 def scores(run: Run, items: dict[str, Item]) -> list[float]:
-    return [score(make_case(rotate_options(items[line.id], line.rotation)), line.response).score for line in lines(run)]
+    return [
+        score(make_case(rotate_options(items[line.key.id], line.key.rotation)), line.response).score
+        for line in lines(run)
+    ]
 
 
 def spec(url: str, model: str = "played") -> str:
@@ -77,9 +81,9 @@ def test_the_truth_scores_100_percent_under_every_rotation(built: Path, items: d
     expected = sum(max(1, len(item.options)) for item in items.values())
     assert (run.total, run.asked, run.complete, len(said)) == (expected, expected, True, expected)
     for line in said:
-        found = score(make_case(rotate_options(items[line.id], line.rotation)), line.response)
+        found = score(make_case(rotate_options(items[line.key.id], line.key.rotation)), line.response)
         assert (found.outcome, found.score, found.official.score) == ("right", 1.0, 1.0)
-        assert line.request_digest.startswith(digest_question(items[line.id], line.rotation, "paper"))
+        assert line.request_digest.startswith(digest_question(rotate_options(items[line.key.id], line.key.rotation)))
 
 
 def test_a_rotation_moves_options_answer_and_images_together(items: dict[str, Item]) -> None:
@@ -118,7 +122,7 @@ def test_what_a_server_is_sent(built: Path, items: dict[str, Item], tmp_path: Pa
         assert run.complete
     assert len(server.seen) == len(items) == run.asked
     for line in lines(run):
-        item = items[line.id]
+        item = items[line.key.id]
         [seen] = [one for one in server.seen if _is_of(one, item)]
         assert (seen.json["temperature"], seen.json["max_tokens"]) == (0, 512)
         assert [message["role"] for message in seen.json["messages"]] == ["user"]
@@ -160,13 +164,13 @@ def test_only_what_is_missing_is_asked(built: Path, items: dict[str, Item], tmp_
         first = ask(built, spec(server.url), tmp_path, limit=30)
         some = server.requests
         assert (first.total, first.asked, some) == (30, 30, 30)
-        failed = {line.id for line in lines(first) if line.failed}
+        failed = {line.key.id for line in lines(first) if line.failed}
         assert 0 < len(failed) == first.failed["wrong_request"]
         assert failed <= broken
         server.behave = lambda seen: reply("B")
         second = ask(built, spec(server.url), tmp_path, limit=30)
         assert (second.kept, second.asked, server.requests - some) == (30 - len(failed), len(failed), len(failed))
-        assert {line.id for line in lines(second) if line.response == "B"} == failed
+        assert {line.key.id for line in lines(second) if line.response == "B"} == failed
         third = ask(built, spec(server.url), tmp_path)
         assert (third.kept, third.asked) == (30, len(items) - 30)  # a larger limit drops nothing
         done = server.requests
@@ -182,7 +186,7 @@ def test_only_what_is_missing_is_asked(built: Path, items: dict[str, Item], tmp_
         assert ask(built, spec(server.url), tmp_path).kept == len(items)  # nothing is paid for twice
         assert server.requests == done
     assert len({line.key for line in lines(other)}) == len(items) + 10
-    assert Counter(line.stage for line in lines(other)) == {"": len(items), "blind": 10}
+    assert Counter(line.key.stage for line in lines(other)) == {"": len(items), "blind": 10}
 
 
 def test_a_dataset_of_parquet_files_alone(built: Path, tmp_path: Path) -> None:
@@ -201,7 +205,7 @@ def test_repeats_are_asked_apart(built: Path, tmp_path: Path) -> None:
     with serving() as server:
         run = ask(built, spec(server.url), tmp_path, limit=5, epochs=3)
     assert (run.asked, server.requests, len(server.asked)) == (15, 15, 5)
-    assert Counter(line.epoch for line in lines(run)) == {0: 5, 1: 5, 2: 5}
+    assert Counter(line.key.epoch for line in lines(run)) == {0: 5, 1: 5, 2: 5}
 
 
 def test_kill_and_resume(built: Path, items: dict[str, Item], tmp_path: Path) -> None:
@@ -228,7 +232,7 @@ def test_kill_and_resume(built: Path, items: dict[str, Item], tmp_path: Path) ->
     assert counts["requests"] - len(items) <= at_once
     [path] = tmp_path.glob("*.jsonl")
     stored = [json.loads(line) for line in path.read_bytes().splitlines()]
-    assert Counter(Counter(record["id"] for record in stored if "id" in record).values()) == {1: len(items)}
+    assert Counter(Counter(record["key"]["id"] for record in stored if "key" in record).values()) == {1: len(items)}
 
 
 def _stored(folder: Path) -> int:
@@ -315,7 +319,7 @@ def test_baselines(built: Path, items: dict[str, Item], tmp_path: Path) -> None:
     assert [line.response for line in lines(drawn)] != [line.response for line in lines(run("random", seed=1))]
     constant: dict[tuple[str, str, str], set[str]] = {}
     for line in lines(run("constant", circular=True)):
-        item = items[line.id]
+        item = items[line.key.id]
         constant.setdefault((item.task, item.question_type, item.ask), set()).add(line.response or "")
     assert all(len(answers) == 1 for answers in constant.values())
     with pytest.raises(UnknownNameError, match="baseline:constant"):
@@ -328,10 +332,10 @@ def test_solvers_see_and_follow_a_rotation(built: Path, items: dict[str, Item], 
     assert len(found) == run.total > 10
     assert sum(found) / len(found) > 0.9
     nothing = ask(built, "baseline:solvers", tmp_path, tasks=["metric_depth"])
-    declined = [line for line in lines(nothing) if items[line.id].task == "metric_depth"]
+    declined = [line for line in lines(nothing) if items[line.key.id].task == "metric_depth"]
     assert {line.response for line in declined} == {DECLINED}
     # Not attempted is not unreadable.
-    assert {score(make_case(items[line.id]), line.response or "").outcome for line in declined} == {"refused"}
+    assert {score(make_case(items[line.key.id]), line.response or "").outcome for line in declined} == {"refused"}
 
 
 def test_the_command(built: Path, items: dict[str, Item], tmp_path: Path, capsys: Capture) -> None:

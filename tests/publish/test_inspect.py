@@ -17,7 +17,8 @@ from vgbench_gen.evaluation.base import Source, benchmarks
 from vgbench_gen.evaluation.imported import import_log, logs
 from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.questions import Questions
-from vgbench_gen.evaluation.replies import Header, ReplyLine, ReplyWriter, name_replies_file, read_replies
+from vgbench_gen.evaluation.records import Header, ReplyKey, ReplyLine
+from vgbench_gen.evaluation.replies import ReplyWriter, name_replies_file, read_replies
 from vgbench_gen.evaluation.saved import score_source
 from vgbench_gen.publish.export import export
 from vgbench_gen.store.media import MediaStore
@@ -58,15 +59,18 @@ def requests(source: Source) -> Iterator[tuple[str, str, str]]:
 def saved(source: Source, spec: str = "scripted:m") -> Path:
     """Our own replies to it: `SAID`, and a failed request in a second epoch."""
     path = name_replies_file(source.folder / "replies", spec)
-    with ReplyWriter(path, Header(source.fingerprint, source.benchmark, spec, "m")) as writer:
+    with ReplyWriter(
+        path, Header(dataset=source.fingerprint, benchmark=source.benchmark, spec=spec, model="m")
+    ) as writer:
         for (item_id, digest, _), said in zip(requests(source), SAID, strict=True):
             images = tuple({"name": name} for name in source.item(0).images) if item_id == source.item(0).id else ()
             usage = {"prompt_tokens": 9, "completion_tokens": 2}
+            stated: dict[str, Any] = {"benchmark": "VGBench", "model": "m", "request_digest": digest, "time": 1.5e9}
             writer.append(
-                ReplyLine(item_id, "VGBench", "m", digest, said, images=images, usage=usage, latency_s=0.5, time=1.5e9)
+                ReplyLine(key=ReplyKey(item_id), response=said, images=images, usage=usage, latency_s=0.5, **stated)
             )
         writer.append(
-            ReplyLine(item_id, "VGBench", "m", digest, None, epoch=1, error="timeout: no answer in 1 s.", time=1.5e9)
+            ReplyLine(key=ReplyKey(item_id, epoch=1), response=None, error="timeout: no answer in 1 s.", **stated)
         )
     return path
 

@@ -35,7 +35,7 @@ def source(tmp_path: Path) -> Source:
 def sample(item: Item, reply: Any, **changes: Any) -> dict[str, Any]:
     """A line as lmms-eval 0.7.3 writes it; what its scoring says is not read."""
     options = AskOptions()
-    told = {"id": item.id, "request_digest": digest_question(item, 0, "paper"), "prompt_set": "paper", "score": 0.0}
+    told = {"id": item.id, "request_digest": digest_question(item), "prompt_set": "paper", "score": 0.0}
     return {
         "doc_id": item.index,
         "target": item.answer,
@@ -105,7 +105,7 @@ def test_repeats_become_epochs(source: Source, tmp_path: Path) -> None:
 
 def test_only_replies_to_these_very_questions(source: Source, tmp_path: Path) -> None:
     item = items_of(source)
-    digest = digest_question(item[0], 0, "paper")
+    digest = digest_question(item[0])
     other = sample(item[0], "B")["sane"] | {"request_digest": "0" * 16}
     bare = {"id": item[0].id}
     path = samples(
@@ -141,7 +141,7 @@ def predictions(source: Source, replies: dict[str, Any]) -> list[dict[str, Any]]
     rows = []
     for item in items_of(source):
         if item.id in replies:
-            record = {"id": item.id, "request_digest": digest_question(item, 0, "paper"), "prompt_set": "paper"}
+            record = {"id": item.id, "request_digest": digest_question(item), "prompt_set": "paper"}
             told = json.dumps({"name": "vgbench_set", "record": record})
             rows.append({"index": item.id, "question": "…", "vgbench": told, "prediction": replies[item.id]})
     return rows

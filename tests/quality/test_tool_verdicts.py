@@ -25,7 +25,7 @@ from vgbench_gen.evaluation.failures import (
     count_failures,
     find_failures,
 )
-from vgbench_gen.evaluation.replies import ReplyKey
+from vgbench_gen.evaluation.records import ReplyKey
 from vgbench_gen.evaluation.tool_verdicts import judge_step, reveal_traced
 from vgbench_gen.evaluation.trace_log import TraceLine
 from vgbench_gen.tasks.base import tasks
@@ -163,7 +163,9 @@ def test_every_kind_is_counted_and_no_wrong_answer_is_lost(all_rows: Rows) -> No
         make_trace(item, {**step, "values": {"x": 1}}),
     ]
     traces += [make_trace(item, step, **{kind: 2}) for kind in TRACED]
-    lines = [TraceLine(ReplyKey(item.id, epoch=k), "", trace) for k, trace in enumerate(traces)]
+    lines = [
+        TraceLine(key=ReplyKey(item.id, epoch=k), request_digest="", trace=trace) for k, trace in enumerate(traces)
+    ]
     scores = [row(item.id, float(k >= 4), epoch=k) for k in range(len(traces) + 1)]
     found = count_failures(lines, scores, {item.id: item}.get)
     told = {line.kind: (line.answers, line.wrong, line.times) for line in found.lines}

@@ -14,7 +14,8 @@ from tests.evaluation.score_rows import board, entry, row
 from tests.report.gallery_data import hostile_item
 from vgbench_gen.evaluation.board import Board, ScoreRow
 from vgbench_gen.evaluation.item_source import ItemSource
-from vgbench_gen.evaluation.replies import Header, ReplyLine, ReplyWriter
+from vgbench_gen.evaluation.records import Header, ReplyKey, ReplyLine
+from vgbench_gen.evaluation.replies import ReplyWriter
 from vgbench_gen.evaluation.saved import SavedScores, ScoreHeader
 from vgbench_gen.evaluation.tables import compare_models
 from vgbench_gen.report.scores_files import ScoresReport
@@ -42,13 +43,22 @@ def dataset(home: Path, questions: int, **replies: str) -> ScoresReport:
     rows[2] = row("q2", 0.0, outcome="unreadable", status="no_answer", extracted=None, official_extracted=HOSTILE * 9)
     rows[3] = row("q3", 0.0, outcome="refused", status="refusal", extracted=None, official=1.0)
     rows.append(row("q4", 0.0, rotation=1))
-    header = Header("fingerprint", "VGBench", "api:Some-Model", "Some-Model")
+    header = Header(dataset="fingerprint", benchmark="VGBench", spec="api:Some-Model", model="Some-Model")
+    rows = [replace(one, settings=header.digest) for one in rows]
     with ReplyWriter(home / "replies" / "api_Some-Model.jsonl", header) as writer:
         for k in range(questions):
             images = ({"name": PICTURE}, {"name": "../secret.jpg"}, {"name": "f" * 32 + ".jpg"})
             text = None if rows[k].outcome == "failed" else replies.get(f"q{k}", f"B of q{k}")
             writer.append(
-                ReplyLine(f"q{k}", "VGBench", "Some-Model", "", text, images=images, error="" if text else "x")
+                ReplyLine(
+                    key=ReplyKey(f"q{k}"),
+                    benchmark="VGBench",
+                    model="Some-Model",
+                    request_digest="",
+                    response=text,
+                    images=images,
+                    error="" if text else "x",
+                )
             )
     saved = SavedScores(
         home / "scores" / "api_Some-Model.jsonl", ScoreHeader(1, "", "", header.spec, header.model), tuple(rows)

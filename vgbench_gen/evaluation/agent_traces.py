@@ -16,7 +16,7 @@ from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.background import reveal_item
 from vgbench_gen.evaluation.board import ScoreRow
 from vgbench_gen.evaluation.failures import FailureLine, FailureTable, count_failures
-from vgbench_gen.evaluation.replies import ReplyKey
+from vgbench_gen.evaluation.records import ReplyKey
 from vgbench_gen.evaluation.saved import SavedScores
 from vgbench_gen.evaluation.tool_verdicts import judge_step, reveal_traced
 from vgbench_gen.evaluation.trace_log import TraceLine, TraceLog
@@ -75,7 +75,7 @@ def count_use(files: Sequence[tuple[SavedScores, Callable[[str], Item | None]]],
     tools: dict[str, ToolUse] = {}
     traces = 0
     for saved, find_item in files:
-        rows = {_make_key(row): row for row in saved.rows if (row.stage, row.prompt_set) == run and not row.rotation}
+        rows = {row.key: row for row in saved.rows if (row.stage, row.prompt_set) == run and not row.rotation}
         if saved.replies is None:
             continue
         by_answer: dict[ReplyKey, dict[str, ToolUse]] = {}
@@ -153,7 +153,3 @@ def _add_tables(tables: Sequence[FailureTable]) -> FailureTable:
     return FailureTable(
         sum(table.answers for table in tables), sum(table.wrong for table in tables), tuple(lines.values())
     )
-
-
-def _make_key(row: ScoreRow) -> ReplyKey:
-    return ReplyKey(row.id, row.rotation, row.epoch, row.stage, row.prompt_set)

@@ -13,6 +13,7 @@ import numpy as np
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import BoolArray, FloatArray, IntArray, Item
 from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
+from vgbench_gen.evaluation.records import ReplyKey
 from vgbench_gen.evaluation.scoring import Rule, find_rules, make_case
 from vgbench_gen.importers.base import read_origin_index
 
@@ -114,7 +115,7 @@ class ScoreRow:
     """One scored reply, as a file of scores holds it in one line."""
 
     id: str
-    """The question; this and the four fields below are those of `reply_lines.ReplyKey`."""
+    """The question; this and the four fields below are those of `ReplyKey`."""
     rotation: int
     epoch: int
     stage: str
@@ -153,6 +154,13 @@ class ScoreRow:
     """Whether an image that was to be made first was there; None where none was to be."""
     content: str = ""
     """See `Entry.content`."""
+    settings: str = ""
+    """Digest of how it was asked (`ReplyKey.settings`)."""
+
+    @property
+    def key(self) -> ReplyKey:
+        """What it is a reply to."""
+        return ReplyKey(self.id, self.rotation, self.epoch, self.stage, self.prompt_set, self.settings)
 
 
 BASELINE = "baseline:"  # how names of models begin that are no models

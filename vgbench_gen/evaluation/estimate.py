@@ -12,7 +12,7 @@ from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.evaluation.prompting import VISUAL_COT_IMAGE, Asked
 from vgbench_gen.evaluation.questions import Questions
-from vgbench_gen.evaluation.replies import FOLDER, name_replies_file, read_answered
+from vgbench_gen.evaluation.replies import FOLDER, AnsweredRequests, name_replies_file, read_answered
 from vgbench_gen.evaluation.reply_files import find_source_replies
 from vgbench_gen.evaluation.runner import require_images
 
@@ -53,22 +53,22 @@ def estimate(
     """
     settings = questions.options.settings(backend.model)
     require_images(questions.source, questions.options, questions.rows)
-    kept = read_answered(name_replies_file(folder or questions.source.folder / FOLDER, backend.spec)).at
-    beside = None if folder else find_source_replies(questions.source.folder)
-    taken = read_answered(name_replies_file(beside[0], backend.spec)).at if beside else {}
+    kept = read_answered(name_replies_file(folder or questions.source.folder / FOLDER, backend.spec))
+    source = None if folder else find_source_replies(questions.source.folder)
+    taken = AnsweredRequests() if source is None else read_answered(name_replies_file(source[0], backend.spec))
     requests = images = text_tokens = old = 0
     sampled: list[tuple[str, Asked]] = []
     drawn: set[tuple[str, int]] = set()
-    two_stages = bool(questions.options.visual_cot)
+    two_stages, keys = bool(questions.options.visual_cot), {key for key, _ in kept.at}
     for _, asked in questions.walk(settings):
         # In two stages the digest hangs on a drawing that only asking would look for.
-        known = asked.key in kept if two_stages else asked.digest in kept.get(asked.key, ())
-        if known or asked.digest in taken.get(asked.key, ()):
+        known = asked.key in keys if two_stages else kept.find(asked.key, asked.digest) is not None
+        if known or taken.find(asked.key, asked.digest) is not None:
             old += 1
             continue
         requests += 1
         images += len(asked.images) + two_stages
-        if two_stages and asked.key._replace(rotation=0, stage=VISUAL_COT_IMAGE) not in kept:
+        if two_stages and asked.key._replace(rotation=0, stage=VISUAL_COT_IMAGE) not in keys:
             drawn.add((asked.key.id, asked.key.epoch))
         text_tokens += len((settings.system + asked.text).encode()) // 3 + 16
         if asked.images:

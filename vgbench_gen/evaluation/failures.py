@@ -12,7 +12,7 @@ from typing import Any
 
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.board import ScoreRow
-from vgbench_gen.evaluation.replies import ReplyKey
+from vgbench_gen.evaluation.records import ReplyKey
 from vgbench_gen.evaluation.tool_verdicts import judge_trace, reveal_traced
 from vgbench_gen.evaluation.trace_log import TraceLine
 
@@ -103,7 +103,7 @@ def count_failures(
     Raises:
         DatasetError: the evidence of a row is damaged.
     """
-    rows = {ReplyKey(row.id, row.rotation, row.epoch, row.stage, row.prompt_set): row for row in scores}
+    rows = {row.key: row for row in scores}
     right = {key: row.outcome == "right" for key, row in rows.items()}
     by_answer: dict[ReplyKey, Mapping[str, int]] = {}
     for line in traces:

@@ -26,11 +26,10 @@ from vgbench_gen.core.registry import Registry
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import Source
 from vgbench_gen.evaluation.options import AskOptions
-from vgbench_gen.evaluation.prompting import Asked, digest_question, make_asked
+from vgbench_gen.evaluation.prompting import Asked, digest_question, make_asked, rotate_options
+from vgbench_gen.evaluation.records import Header, ReplyKey, ReplyLine
 from vgbench_gen.evaluation.replies import (
     FOLDER,
-    Header,
-    ReplyLine,
     ReplyWriter,
     has_header,
     name_replies_file,
@@ -158,12 +157,13 @@ def import_log(source: Source, path: Path, program: str = "", spec: str = "") ->
     lines: list[ReplyLine] = []
     for reply in log.replies:
         if log.by_id:
-            name = check.find_id(reply.line.id)
-            reply = replace(reply, line=replace(reply.line, id=name, epoch=said[name]))
+            name = check.find_id(reply.line.key.id)
+            key = reply.line.key._replace(id=name, epoch=said[name])
+            reply = replace(reply, line=reply.line.model_copy(update={"key": key}))
             said[name] += 1
         if reason := check.find_mismatch(reply, log.by_id):
             ignored[reason] += 1
-            first.setdefault(reason, make_one_line(reply.line.id, 80))
+            first.setdefault(reason, make_one_line(reply.line.key.id, 80))
         else:
             lines.append(_complete_line(reply.line, check.digest(reply.line), source.benchmark, log.model or spec))
     if not lines:
@@ -173,7 +173,14 @@ def import_log(source: Source, path: Path, program: str = "", spec: str = "") ->
         raise dataset_error(path, f"no reply to this dataset ({told or 'none at all'})", "replies to it", remedy)
     target = name_replies_file(source.folder / FOLDER, spec)
     settings = dict(log.settings) | {"program": program}
-    header = Header(source.fingerprint, source.benchmark, spec, model, settings, __version__)
+    header = Header(
+        dataset=source.fingerprint,
+        benchmark=source.benchmark,
+        spec=spec,
+        model=model,
+        settings=settings,
+        code=__version__,
+    )
     known = _read_known(target, header)
     with ReplyWriter(target, header) as out:
         for line in lines:
@@ -240,7 +247,7 @@ class _Check:
         by_id: that its log holds no more than the id is no reason.
         """
         line = reply.line
-        if line.id not in self._rows:
+        if line.key.id not in self._rows:
             return "unknown_id"
         try:
             now = self.digest(line)
@@ -255,11 +262,11 @@ class _Check:
 
     def digest(self, line: ReplyLine) -> str:
         """Of the question now; how another program asked it, beyond the words and images, is not known."""
-        return digest_question(self._read_item(line.id), line.rotation, line.prompt_set)
+        return digest_question(rotate_options(self._read_item(line.key.id), line.key.rotation))
 
     def _make_words(self, line: ReplyLine) -> str:
-        options = AskOptions(prompt_set=line.prompt_set)
-        made: Asked = make_asked(self._read_item(line.id), options.settings(""), options, line.rotation)
+        options = AskOptions(prompt_set=line.key.prompt_set)
+        made: Asked = make_asked(self._read_item(line.key.id), options.settings(""), options, line.key.rotation)
         parts = [made.settings.system, *(shown.tag for shown in made.images), made.text]
         return "\n".join(part for part in parts if part)
 
@@ -270,23 +277,26 @@ class _Check:
 
 
 def _complete_line(line: ReplyLine, digest: str, benchmark: str, model: str) -> ReplyLine:
-    return replace(
-        line,
-        benchmark=benchmark,
-        model=model,
-        request_digest=line.request_digest if line.request_digest.startswith(digest) else digest,
-        response=None if line.error else line.response,
-        error=line.error or ("no_reply: the log holds none" if line.response is None else ""),
-        time=line.time or time.time(),
+    return line.model_copy(
+        update={
+            "benchmark": benchmark,
+            "model": model,
+            "request_digest": line.request_digest if line.request_digest.startswith(digest) else digest,
+            "response": None if line.error else line.response,
+            "error": line.error or ("no_reply: the log holds none" if line.response is None else ""),
+            "time": line.time or time.time(),
+        }
     )
 
 
-def _is_known(line: ReplyLine, known: Mapping[Any, tuple[str | None, str]]) -> bool:
-    response, error = known.get(line.key, (None, ""))
-    return (response, error) == (line.response, line.error) or (line.failed and response is not None)
+def _is_known(line: ReplyLine, known: Mapping[ReplyKey, ReplyLine]) -> bool:
+    old = known.get(line.key)
+    if old is None:
+        return False
+    return (old.response, old.error) == (line.response, line.error) or (line.failed and old.response is not None)
 
 
-def _read_known(path: Path, header: Header) -> dict[Any, tuple[str | None, str]]:
-    if not has_header(path):
-        return {}
-    return {key: (line.response, line.error) for key, line in read_replies(path, header).lines.items()}
+def _read_known(path: Path, header: Header) -> dict[ReplyKey, ReplyLine]:
+    """Replies at the settings of the header, by their keys without settings."""
+    lines = read_replies(path, header).lines if has_header(path) else {}
+    return {key._replace(settings=""): line for key, line in lines.items()}

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vgbench_gen.backends.base import Backend
-
-if TYPE_CHECKING:
-    from vgbench_gen.evaluation.visual_cot import Stages
 
 INTERRUPTED = "interrupted"
 
@@ -70,7 +67,10 @@ class Stop:
             said.cancel()
 
     async def gathered(
-        self, workers: Sequence[asyncio.Task[None]], backends: Sequence[Backend | None], stages: Stages | None
+        self,
+        workers: Sequence[asyncio.Task[None]],
+        backends: Sequence[Backend | None],
+        drawings: Collection[asyncio.Task[Any]],
     ) -> None:
         """Wait for the workers. Once nothing more is wanted, only for those whose request, or drawing, was sent."""
         everyone = asyncio.gather(*workers)
@@ -82,8 +82,7 @@ class Stop:
             asked = [backend for backend in backends if backend is not None]
             for backend in asked:
                 backend.halt()
-            drawings = [] if stages is None else stages.under_way
-            tasks = [*workers, *drawings]
+            tasks = [*workers, *(task for task in drawings if not task.done())]
             sent = [task for task in tasks if any(backend.is_sending(task) for backend in asked)]
             if sent:
                 await asyncio.wait(sent, timeout=self._longest_s)

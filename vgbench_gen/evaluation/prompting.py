@@ -17,7 +17,7 @@ from vgbench_gen.core.rng import format_canonical_json, hash_stably
 from vgbench_gen.core.spread import choose_evenly
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.options import AskOptions
-from vgbench_gen.evaluation.reply_lines import DRAWING, ReplyKey
+from vgbench_gen.evaluation.records import DRAWING, ReplyKey
 from vgbench_gen.importers.base import ASKED
 from vgbench_gen.text.render import find_templates_root
 
@@ -201,13 +201,12 @@ def make_asked(
     turned = rotate_options(item, rotation)
     order, problem = _choose_images(item, options, rotation, other)
     tags = words.image_tag if len(order) > 1 else ""
-    text = _fill_text(turned, words)
     return Asked(
         key=ReplyKey(item.id, rotation, epoch, options.stage, options.prompt_set),
         item=turned,
         images=tuple(Shown(of, k, _fill(tags, number=str(n))) for n, (of, k) in enumerate(order, start=1)),
-        question=_digest_question_text(turned, text),
-        text=text,
+        question=digest_question(turned),
+        text=_fill_text(turned, words),
         settings=settings.model_copy(update={"epoch": epoch}),
         long_side_px=options.long_side_px,
         problem=problem,
@@ -246,22 +245,15 @@ def _choose_images(
 def add_images(asked: Asked, form: str, added: Sequence[Path]) -> Asked:
     """The same question in the words of a form, with images that were made for it."""
     text = _fill_text(asked.item, find_prompt_set(asked.key.prompt_set), form)
-    return replace(asked, text=text, question=_digest_question_text(asked.item, text), added=tuple(added))
+    return replace(asked, text=text, added=tuple(added))
 
 
-def digest_question(item: Item, rotation: int, name: str, form: str = "") -> str:
-    """Of what a question says in a prompt set and of the images that belong to it: the first half of
-    `Asked.digest`, by which a saved reply is known to be one to this very question.
-
-    Raises:
-        ConfigError, UnknownNameError: no such rotation or prompt set.
-    """
-    turned = rotate_options(item, rotation)
-    return _digest_question_text(turned, _fill_text(turned, find_prompt_set(name), form))
-
-
-def _digest_question_text(item: Item, text: str) -> str:
-    return hash_stably("question", text, *item.images)
+def digest_question(item: Item) -> str:
+    """Of a question's words, options and images in the order in which they are shown, without the prompt around them:
+    the first half of `Asked.digest`, by which a saved reply is known to be one to this very question."""
+    own = item.evidence[ASKED]["text"] if ASKED in item.evidence else ""
+    parts = (own, item.question, item.context, *item.options)
+    return hash_stably("question", str(len(parts)), *parts, *item.images)
 
 
 def _fill_text(item: Item, words: PromptSet, form: str = "") -> str:

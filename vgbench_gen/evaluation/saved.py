@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from vgbench_gen.core.errors import ConfigError, DatasetError, UnknownNameError
+from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.core.lines import set_on_one_line
 from vgbench_gen.core.rng import digest_bytes
@@ -25,8 +25,9 @@ from vgbench_gen.evaluation.base import Source, read_questions
 from vgbench_gen.evaluation.board import ScoreRow, digest_content
 from vgbench_gen.evaluation.options import BLIND, SHOTS, VISUAL_COT, WRONG_IMAGES
 from vgbench_gen.evaluation.prompting import VISUAL_COT_IMAGE, digest_question, rotate_options
+from vgbench_gen.evaluation.records import Header, ReplyKey, ReplyLine
 from vgbench_gen.evaluation.replies import FOLDER as REPLIES
-from vgbench_gen.evaluation.replies import Header, ReplyKey, ReplyLine, read_replies
+from vgbench_gen.evaluation.replies import read_replies
 from vgbench_gen.evaluation.reply_files import find_source_replies, reply_files
 from vgbench_gen.evaluation.scoring import SCORER_VERSION, CaseError, Scored, make_case, score
 from vgbench_gen.store.files import dataset_error, open_data, replace_file
@@ -203,15 +204,18 @@ def score_lines(
     rows: list[ScoreRow] = []
     ignored: Counter[str] = Counter()
     for done, line in enumerate(lines.values(), start=1):
-        if line.stage == VISUAL_COT_IMAGE:
+        if line.key.stage == VISUAL_COT_IMAGE:
             continue  # no answer, but what was made for one
-        item = items.get(line.id)
+        item = items.get(line.key.id)
         reason = "unknown_id" if item is None else find_mismatch(item, line, header.dataset == fingerprint)
         if item is not None and not reason:
             try:
                 row = replace(make_row(line, score_reply(item, line)), content=digest_content(item))
-                drawing = lines.get(line.key._replace(stage=VISUAL_COT_IMAGE)) if line.stage == VISUAL_COT else None
-                rows.append(row if drawing is None else _add_drawing(row, make_row(drawing, None)))
+                # What a drawing cost, which all orders of the options share, counts for the first order.
+                drawing = lines.get(line.key._replace(stage=VISUAL_COT_IMAGE, settings=""))
+                rows.append(
+                    row if drawing is None or row.stage != VISUAL_COT else _add_drawing(row, make_row(drawing, None))
+                )
             except CaseError:
                 reason = "bad_question"
         if reason:
@@ -222,7 +226,7 @@ def score_lines(
 
 
 def _add_drawing(row: ScoreRow, drawing: ScoreRow) -> ScoreRow:
-    """The row with what its drawing cost, which all orders of the options share; that of the first order has it."""
+    """The row with what its drawing cost."""
     return replace(
         row,
         cost_usd=row.cost_usd + drawing.cost_usd,
@@ -242,17 +246,13 @@ def find_mismatch(item: Item, line: ReplyLine, same_dataset: bool) -> str:
     Returns:
         One of `IGNORED`, or "" where the reply belongs.
     """
-    if line.stage not in (*_STAGES, VISUAL_COT) and not _SHOTS.fullmatch(line.stage):
+    if line.key.stage not in (*_STAGES, VISUAL_COT) and not _SHOTS.fullmatch(line.key.stage):
         return "other_stage"
-    if line.rotation and not (item.question_type == "multi-choice" and 0 <= line.rotation < len(item.options)):
-        return "bad_rotation"
-    made = any(image.get("made") for image in line.images)
     try:
-        now = digest_question(item, line.rotation, line.prompt_set, VISUAL_COT if made else "")
-    except (ConfigError, UnknownNameError):
-        now = ""
-    if not (now and line.request_digest):
-        # Replies of other programs, to other words: the whole dataset must be the same.
+        now = digest_question(rotate_options(item, line.key.rotation))
+    except ConfigError:
+        return "bad_rotation"
+    if not line.request_digest:  # a reply of another program: the whole dataset must be the same
         return "" if same_dataset else "other_request"
     return "" if line.request_digest.startswith(now) else "other_request"
 
@@ -261,13 +261,13 @@ def score_reply(item: Item, line: ReplyLine) -> Scored | None:
     """The scores of one reply; None where the request failed."""
     if line.failed:
         return None
-    return score(make_case(rotate_options(item, line.rotation)), line.response)
+    return score(make_case(rotate_options(item, line.key.rotation)), line.response)
 
 
 def make_row(line: ReplyLine, scored: Scored | None) -> ScoreRow:
     """One line of a file of scores."""
     key: dict[str, Any] = line.key._asdict()
-    if line.stage == VISUAL_COT:
+    if line.key.stage == VISUAL_COT:
         key["made"] = any(image.get("made") for image in line.images)
     spent: dict[str, Any] = {
         "cost_usd": math.nan if line.cost_usd is None else float(line.cost_usd),

@@ -7,13 +7,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from vgbench_gen import __version__
 from vgbench_gen.agent.backend import read_trace
-from vgbench_gen.backends.base import Backend, BackendError, ImagePart, Reply, Request, TextPart, find_shortfall
+from vgbench_gen.backends.base import Backend, BackendError, Reply, find_shortfall
 from vgbench_gen.core.rng import format_canonical_json, hash_stably
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.background import tell_background
@@ -22,18 +21,25 @@ from vgbench_gen.evaluation.baselines import Baseline
 from vgbench_gen.evaluation.interrupts import Stop
 from vgbench_gen.evaluation.prompting import Asked
 from vgbench_gen.evaluation.questions import Questions
+from vgbench_gen.evaluation.records import Header, ReplyKey, ReplyLine
 from vgbench_gen.evaluation.replies import (
     AnsweredRequests,
-    Header,
-    ReplyKey,
-    ReplyLine,
     ReplyWriter,
     name_replies_file,
     read_answered,
-    read_line_at,
+    read_reply_at,
 )
 from vgbench_gen.evaluation.trace_log import TraceLog
-from vgbench_gen.evaluation.visual_cot import Stages, make_second_stage
+from vgbench_gen.evaluation.visual_cot import (
+    Drawing,
+    draw,
+    edit_images,
+    find_drawing,
+    make_first_stage,
+    make_second_stage,
+    write_both_stages,
+    write_drawing,
+)
 
 # Failures of no single question: asking on would fail the same way, so nothing is recorded and the model stops.
 _STOPPING = ("budget", "cancelled", "refused_key")
@@ -132,9 +138,7 @@ class Session:
         maker: Backend | None = None,
         source_replies: Path | None = None,
     ) -> None:
-        self._who, self._questions, self._progress, self._maker = who, questions, progress, maker
-        self._stages: Stages | None = None
-        self._stop = stop
+        self._who, self._questions, self._progress, self._stop = who, questions, progress, stop
         # A backend's own spelling of its spec holds no password, and one server has one file however it was spelled.
         self._spec = who.spec if isinstance(who, Backend) else spec
         if isinstance(who, Backend):
@@ -142,22 +146,33 @@ class Session:
         model = who.model if isinstance(who, Backend) else spec
         self._settings = questions.options.settings(model)
         options = questions.options.model_dump(mode="json", exclude={"tasks", "types", "limit"})
-        told = options | {"settings": self._settings.model_dump(mode="json", exclude={"epoch"})}
+        stated = options | {"settings": self._settings.model_dump(mode="json", exclude={"epoch"})}
+        self._maker = maker if maker is not None else who if isinstance(who, Backend) else None
         if questions.options.visual_cot:
-            told["image_model"] = maker.spec if maker is not None else self._spec
+            stated["image_model"] = self._maker.spec if self._maker is not None else self._spec
         setup = dict(who.describe_setup()) if isinstance(who, Backend) else {}
-        # What an agent says hangs on its tools as well: what it said with others answers no request of this run.
+        # An agent's reply depends on its tools, so their configuration is part of the digest.
         self._salt = format_canonical_json(setup) if setup else ""
         if setup:
-            told["setup"] = setup
+            stated["setup"] = setup
         source = questions.source
-        self._header = Header(source.fingerprint, source.benchmark, self._spec, model, told, __version__)
+        self._header = Header(
+            dataset=source.fingerprint,
+            benchmark=source.benchmark,
+            spec=self._spec,
+            model=model,
+            settings=stated,
+            code=__version__,
+        )
         self.result = Run(self._spec, name_replies_file(folder, self._spec), questions.total)
-        self._answered = AnsweredRequests({}, {})
+        self._folder = self.result.path.with_suffix("")  # of what replies hold besides their text
+        self._answered = AnsweredRequests()
         self._traces = TraceLog(self.result.path)
-        self._other = None if source_replies is None else name_replies_file(source_replies, self._spec)
-        self._other_answered = AnsweredRequests({}, {})
-        self._other_traces = TraceLog(self._other or self.result.path)
+        source_log = None if source_replies is None else name_replies_file(source_replies, self._spec)
+        self._source_logs = (
+            () if source_log is None else ((source_log, read_answered(source_log), TraceLog(source_log)),)
+        )
+        self._drawings: dict[ReplyKey, asyncio.Task[Drawing]] = {}
         self._alike: Counter[str] = Counter()  # requests of this run that failed, by kind, until one is answered
 
     async def run(self) -> Run:
@@ -165,9 +180,7 @@ class Session:
         started_s = time.monotonic()
         path = self.result.path
         with ReplyWriter(path, self._header) as writer:
-            self._answered = read_answered(path, self._header)
-            if self._other is not None:
-                self._other_answered = read_answered(self._other)
+            self._answered = writer.answered
             self._progress(self.result)
             try:
                 if isinstance(self._who, Backend):
@@ -182,83 +195,73 @@ class Session:
         self._progress(self.result)
         return self.result
 
-    def _digest(self, asked: Asked) -> str:
-        return asked.question + hash_stably(asked.digest, self._salt) if self._salt else asked.digest
+    def _digest(self, asked: Asked, salt: str = "") -> str:
+        salt = salt or self._salt
+        return asked.question + hash_stably(asked.digest, salt) if salt else asked.digest
 
-    def _find_missing(self, writer: ReplyWriter) -> Iterator[tuple[Item, Asked, str]]:
-        """(item, request, digest) of what has no reply to just this request."""
+    def _find_missing(self, writer: ReplyWriter) -> Iterator[tuple[Item, Asked]]:
+        """(item, request) of what has no reply to just this request."""
         for item, asked in self._questions.walk(self._settings):
-            digest = self._digest(asked)
-            if self._stages is not None:
-                yield item, asked, digest  # whether it was answered shows once its drawing is there
+            # Whether a question with a drawing was answered shows once the drawing is there.
+            if self._questions.options.visual_cot or not self._is_kept(asked, self._digest(asked), writer):
+                yield item, asked
+
+    def _is_kept(self, asked: Asked, digest: str, writer: ReplyWriter) -> bool:
+        """Whether a request has a reply, which then is in force: one at other settings, or to the dataset that a hard
+        set was chosen from, is copied."""
+        key = asked.key._replace(settings=self._header.digest)
+        if self._answered.last.get(key) == digest:
+            self.result.kept += 1
+            return True
+        for path, answered, traces in ((writer.path, self._answered, self._traces), *self._source_logs):
+            if (at := answered.find(key, digest)) is None:
                 continue
-            if not self._is_kept(asked.key, digest, writer):
-                yield item, asked, digest
-
-    def _is_kept(self, key: ReplyKey, digest: str, writer: ReplyWriter) -> bool:
-        at = self._answered.at.get(key, {}).get(digest)
-        if at is None:
-            return self._take_over(key, digest, writer)
-        if self._answered.active.get(key) != digest:
-            # It stands under other settings, which ask this question just so: put it under those of this run.
-            writer.append(read_line_at(writer.path, at))
-        self.result.kept += 1
-        return True
-
-    def _take_over(self, key: ReplyKey, digest: str, writer: ReplyWriter) -> bool:
-        at = self._other_answered.at.get(key, {}).get(digest)
-        if self._other is None or at is None:
-            return False
-        if (trace := self._other_traces.read(key, digest)) is not None:
-            made = (self._other_traces.find_image(image.get("digest", "")) for image in trace.get("images", ()))
-            self._traces.append(key, digest, trace, [path.read_bytes() for path in made if path is not None])
-        writer.append(read_line_at(self._other, at))
-        self.result.kept += 1
-        self.result.taken += 1
-        return True
+            line = read_reply_at(path, at)
+            if (trace := traces.read(line.key, digest)) is not None:
+                made = (traces.find_image(image.get("digest", "")) for image in trace.get("images", ()))
+                self._traces.append(key, digest, trace, [path.read_bytes() for path in made if path is not None])
+            writer.append(line)
+            self.result.kept += 1
+            self.result.taken += path != writer.path
+            return True
+        return False
 
     async def _ask(self, backend: Backend, writer: ReplyWriter) -> None:
-        options = self._questions.options
-        if options.visual_cot:
-            drawn_by = self._maker or backend
-            self._stages = Stages(self._questions.source, options.visual_cot, drawn_by, self.result.path)
         waiting = self._find_missing(writer)
 
         async def work() -> None:
-            for _, asked, digest in waiting:  # shared: each request goes to the worker that is free
+            for _, asked in waiting:  # shared: each request goes to the worker that is free
                 if asked.problem:
-                    self._keep(writer, asked, digest, error=asked.problem)
-                elif await self._ask_one(backend, writer, asked, digest) and self._is_over():
+                    self._keep(writer, asked, self._digest(asked), error=asked.problem)
+                elif await self._ask_one(backend, writer, asked) and self._is_over():
                     return
 
         workers = [asyncio.create_task(work()) for _ in range(max(1, min(backend.parallel, self.result.total)))]
         try:
-            await self._stop.gathered(workers, [backend, self._maker], self._stages)
+            await self._stop.gathered(workers, [backend, self._maker], self._drawings.values())
         finally:
-            for worker in workers:
-                worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
-            if self._stages is not None:
-                await self._stages.close()
+            for task in (*workers, *self._drawings.values()):
+                task.cancel()
+            await asyncio.gather(*workers, *self._drawings.values(), return_exceptions=True)
             await backend.rest()
 
     def _is_over(self) -> bool:
         return bool(self.result.stopped or self._stop.asked)
 
-    async def _ask_one(self, backend: Backend, writer: ReplyWriter, asked: Asked, digest: str) -> bool:
+    async def _ask_one(self, backend: Backend, writer: ReplyWriter, asked: Asked) -> bool:
         """Send one request and keep what comes of it; returns whether it was sent rather than answered before."""
-        source, made = self._questions.source, None
+        source, digest, drawing = self._questions.source, self._digest(asked), None
         try:
-            if self._stages is not None:
-                made = await self._stages.make(asked, writer, self.result.add)
-                asked = make_second_stage(asked, made)
+            if self._questions.options.visual_cot:
+                drawing = await self._draw_once(asked, writer)
+                asked = make_second_stage(asked, drawing)
                 digest = self._digest(asked)
-                self.result.without += made.image is None
-                if self._is_kept(asked.key, digest, writer):
+                self.result.without += drawing.image is None
+                if self._is_kept(asked, digest, writer):
                     return False
             request = asked.request(source.image)
             if isinstance(source, Keeps):
-                reply = await _edit_images(backend, request)
+                reply = await edit_images(backend, request)
             else:
                 background = tell_background(asked, backend.reads_evidence)
                 reply = await backend.ask_about(request.messages, request.settings, background)
@@ -270,15 +273,50 @@ class Session:
                 self._count_failure(error, backend)
             return True
         self._alike = Counter({"": 1})  # somebody answers
-        folder = self.result.path.with_suffix("")
-        problem = source.keep(asked.item, reply, folder) if isinstance(source, Keeps) else ""
+        problem = source.keep(asked.item, reply, self._folder) if isinstance(source, Keeps) else ""
         # Before the reply, after which nothing would be written about it any more.
         if (trace := read_trace(reply)) is not None:
-            self._traces.append(asked.key, digest, trace, reply.images)
-        if self._stages is not None and made is not None:
-            self._stages.save_intermediate(asked, made, reply.text)
-        self._keep(writer, asked, digest, reply=reply, error=problem)
+            key = asked.key._replace(settings=self._header.digest)
+            self._traces.append(key, digest, trace, reply.images)
+        if drawing is not None:
+            write_both_stages(self._folder, asked, self._make_first_stage(asked).text, drawing, reply.text)
+        self._keep(writer, asked, digest, reply, error=problem)
         return True
+
+    def _make_first_stage(self, asked: Asked) -> Asked:
+        assert self._maker is not None
+        return make_first_stage(asked, self._questions.options.visual_cot, self._maker.spec)
+
+    async def _draw_once(self, asked: Asked, writer: ReplyWriter) -> Drawing:
+        """The drawing for a question, asked for once however many orders of the options need it.
+
+        Raises:
+            BackendError: the budget is spent, the key is refused, or the work was cancelled.
+        """
+        first = self._make_first_stage(asked)
+        if first.problem:
+            return Drawing(None, "", first.problem)
+        if first.key not in self._drawings:
+            self._drawings[first.key] = asyncio.create_task(self._draw(first, writer))
+        return await asyncio.shield(self._drawings[first.key])
+
+    async def _draw(self, first: Asked, writer: ReplyWriter) -> Drawing:
+        assert self._maker is not None
+        digest = self._digest(first, self._maker.spec)
+        at = self._answered.find(first.key, digest)
+        if at is not None and (found := find_drawing(self._folder, read_reply_at(writer.path, at))) is not None:
+            return found
+        reply: Reply | None = None
+        try:
+            reply = await draw(self._maker, first.request(self._questions.source.image), self.result.add)
+            drawing = write_drawing(self._folder, reply)
+        except BackendError as error:
+            if error.kind in _STOPPING:
+                raise
+            drawing = Drawing(None, "", f"{error.kind}: {error}")
+        first = replace(first, added=() if drawing.image is None else (drawing.image,))
+        writer.append(self._make_line(first, digest, reply, None, drawing.problem, self._maker.model))
+        return drawing
 
     def _count_failure(self, error: BackendError, backend: Backend) -> None:
         self._alike[error.kind] += 1
@@ -300,13 +338,13 @@ class Session:
     def _answer_all(self, baseline: Baseline, writer: ReplyWriter, ended: threading.Event) -> None:
         # What a baseline says may depend on the whole dataset and on its seed.
         self._salt = f"{_BASELINE_VERSION}/{self._header.dataset}/{baseline.seed}"
-        for item, asked, digest in self._find_missing(writer):
+        for item, asked in self._find_missing(writer):
             if ended.is_set():
                 return
             if asked.problem:
-                self._keep(writer, asked, digest, error=asked.problem)
+                self._keep(writer, asked, self._digest(asked), error=asked.problem)
             else:
-                self._keep(writer, asked, digest, text=baseline.answer(item, asked))
+                self._keep(writer, asked, self._digest(asked), text=baseline.answer(item, asked))
 
     def _keep(
         self,
@@ -317,25 +355,8 @@ class Session:
         text: str | None = None,
         error: str = "",
     ) -> None:
-        images, more = asked.record(), {}
-        if reply is not None:
-            text, more = reply.text, _make_record(reply)
-            for image, size in zip(images, reply.image_sizes_px, strict=False):
-                image["size_px"] = list(size)
-        key, run = asked.key, self.result
-        writer.append(
-            ReplyLine(
-                **key._asdict(),
-                benchmark=asked.item.benchmark,
-                model=self._header.model if reply is None else reply.model,
-                request_digest=digest,
-                response=text,
-                images=tuple(images),
-                error=error,
-                time=round(time.time(), 3),
-                **more,
-            )
-        )
+        run = self.result
+        writer.append(self._make_line(asked, digest, reply, text, error, self._header.model))
         run.asked += 1
         if reply is not None:
             run.add(reply)
@@ -349,19 +370,32 @@ class Session:
             run.reasons.setdefault(kind, reason.strip())
         self._progress(run)
 
-
-async def _edit_images(backend: Backend, request: Request) -> Reply:
-    """The question's images changed as its words say."""
-    parts = request.messages[-1].parts
-    words = "\n".join(part.text for part in parts if isinstance(part, TextPart))
-    return await backend.edit([part for part in parts if isinstance(part, ImagePart)], words, request.settings)
-
-
-def _make_record(reply: Reply) -> dict[str, Any]:
-    """What the backend says of a reply besides its text; one from the cache keeps what it cost once."""
-    return {
-        "finish_reason": reply.finish_reason,
-        "usage": {} if reply.usage is None else asdict(reply.usage),
-        "cost_usd": reply.cost_usd,
-        "latency_s": reply.latency_s,
-    }
+    def _make_line(
+        self, asked: Asked, digest: str, reply: Reply | None, text: str | None, error: str, model: str
+    ) -> ReplyLine:
+        """The line of the log; a reply from the cache keeps what it cost once."""
+        images = asked.record()
+        for image, size in zip(images, () if reply is None else reply.image_sizes_px, strict=False):
+            image["size_px"] = list(size)
+        line = ReplyLine(
+            key=asked.key,
+            benchmark=asked.item.benchmark,
+            model=model,
+            request_digest=digest,
+            response=text,
+            images=tuple(images),
+            error=error,
+            time=round(time.time(), 3),
+        )
+        if reply is None:
+            return line
+        return line.model_copy(
+            update={
+                "model": reply.model,
+                "response": reply.text,
+                "finish_reason": reply.finish_reason,
+                "usage": {} if reply.usage is None else asdict(reply.usage),
+                "cost_usd": reply.cost_usd,
+                "latency_s": reply.latency_s,
+            }
+        )

@@ -12,19 +12,23 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from pydantic import ValidationError
+
+from vgbench_gen.core.config import Config
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.paths import inside
 from vgbench_gen.core.rng import digest_bytes
-from vgbench_gen.evaluation.line_writer import LineWriter
-from vgbench_gen.evaluation.reply_lines import (
+from vgbench_gen.evaluation.json_lines import (
     MAX_LINE_BYTES,
-    ReplyKey,
-    encode_record,
-    read_record_at,
-    read_records,
+    LineWriter,
+    drop_schema,
+    encode_line,
+    read_line_at,
+    read_lines,
 )
+from vgbench_gen.evaluation.records import KeyField, ReplyKey
 from vgbench_gen.store.files import dataset_error, write_bytes
 
 FILE, IMAGES = "traces.jsonl", "traces"
@@ -32,10 +36,10 @@ _DIGEST = re.compile(r"[0-9a-f]{16,128}")
 _LONG_VALUES = 4096  # characters of a call's values or of a text, above which they go where a line would be too long
 
 
-class TraceLine(NamedTuple):
+class TraceLine(Config):
     """The trace of one answered request."""
 
-    key: ReplyKey
+    key: KeyField
     request_digest: str
     """`ReplyLine.request_digest` of the reply."""
     trace: Mapping[str, Any]
@@ -76,21 +80,16 @@ class TraceLog:
             self._check(self.path)
             self._writer = LineWriter(self.path)
             self._at = None
-        index, record = self._read_index(), make_trace_record(key, request_digest, trace)
+        index, data = self._read_index(), encode_trace(TraceLine(key=key, request_digest=request_digest, trace=trace))
         at = index.get((key, request_digest))
         # What a run that was killed before the reply's line wrote comes once more, from what was kept of it.
-        if at is None or encode_record(record) != encode_record(read_record_at(self.path, at)):
-            index[key, request_digest] = self._writer.write(record)
+        if at is None or read_line_at(self.path, at) != drop_schema(data):
+            index[key, request_digest] = self._writer.write(data)
 
     def read(self, key: ReplyKey, request_digest: str) -> Mapping[str, Any] | None:
         """The trace of a reply; None where there is none, or the line is damaged."""
         at = self._read_index().get((key, request_digest))
-        if at is None:
-            return None
-        try:
-            line = _parse_trace(read_record_at(self.path, at))
-        except DatasetError:
-            return None
+        line = None if at is None else _parse_trace(read_line_at(self.path, at))
         return None if line is None else line.trace
 
     def walk(self) -> Iterator[TraceLine]:
@@ -130,38 +129,35 @@ class TraceLog:
     def _read_lines(self) -> Iterator[tuple[int, TraceLine]]:
         if not self._is_ours(self.path):
             return
-        for _, at, record in read_records(self.path, skip_damaged=True):
-            if (line := _parse_trace(record)) is not None:
+        for _, at, data in read_lines(self.path, skip_damaged=True):
+            if (line := _parse_trace(data)) is not None:
                 yield at, line
 
 
-def make_trace_record(key: ReplyKey, request_digest: str, trace: Mapping[str, Any]) -> dict[str, Any]:
+def encode_trace(line: TraceLine) -> bytes:
     """The line of a trace; one that would be too long loses its long texts and values, and says how long they were."""
-    record = {**key._asdict(), "request_digest": request_digest, "trace": dict(trace)}
-    if len(encode_record(record)) > MAX_LINE_BYTES:
-        record["trace"]["steps"] = [_shorten(step) for step in trace.get("steps", ())]
-    if len(encode_record(record)) > MAX_LINE_BYTES:
-        record["trace"] |= {"steps": [], "question": "", "left_out": "longer than a line may be"}
-    return record
+    data, trace = encode_line(line), line.trace
+    if len(data) > MAX_LINE_BYTES:
+        trace = {**trace, "steps": [_shorten(step) for step in trace.get("steps", ())]}
+        data = encode_line(line.model_copy(update={"trace": trace}))
+    if len(data) > MAX_LINE_BYTES:
+        trace = {**trace, "steps": [], "question": "", "left_out": "longer than a line may be"}
+        data = encode_line(line.model_copy(update={"trace": trace}))
+    return data
 
 
 def _shorten(step: Mapping[str, Any]) -> dict[str, Any]:
-    told = dict(step)
+    kept = dict(step)
     for name, value in step.items():
-        length = len(encode_record({"": value}))
+        length = len(encode_line({"": value}))
         if length > _LONG_VALUES:
             note = f"{length} bytes left out"
-            told[name] = {"left_out": note} if isinstance(value, Mapping) else note
-    return told
+            kept[name] = {"left_out": note} if isinstance(value, Mapping) else note
+    return kept
 
 
-def _parse_trace(record: Mapping[str, Any]) -> TraceLine | None:
-    texts = [record.get(name) for name in ("id", "stage", "prompt_set", "request_digest")]
-    numbers = [record.get(name) for name in ("rotation", "epoch")]
-    trace = record.get("trace")
-    if not all(isinstance(text, str) for text in texts) or not isinstance(trace, dict):
+def _parse_trace(data: bytes) -> TraceLine | None:
+    try:
+        return TraceLine.model_validate_json(data)
+    except ValidationError:
         return None
-    if not all(type(number) is int for number in numbers):
-        return None
-    key = ReplyKey(record["id"], record["rotation"], record["epoch"], record["stage"], record["prompt_set"])
-    return TraceLine(key, record["request_digest"], trace)

@@ -10,7 +10,8 @@ from urllib.parse import quote
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.rng import digest_bytes, hash_stably
 from vgbench_gen.evaluation.base import Source
-from vgbench_gen.evaluation.replies import ReplyExcerpt, ReplyKey
+from vgbench_gen.evaluation.records import ReplyKey
+from vgbench_gen.evaluation.replies import ReplyExcerpt
 from vgbench_gen.evaluation.trace_log import TraceLog
 from vgbench_gen.report.gallery_images import OWN, make_relative_address
 from vgbench_gen.report.header import SCORES, PageHeader

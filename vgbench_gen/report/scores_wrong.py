@@ -20,8 +20,9 @@ from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
 from vgbench_gen.evaluation.base import read_questions
 from vgbench_gen.evaluation.board import BoardRun, Entry, ScoreRow
 from vgbench_gen.evaluation.compare import group_by_model
+from vgbench_gen.evaluation.records import ReplyKey
 from vgbench_gen.evaluation.replies import FOLDER as REPLIES
-from vgbench_gen.evaluation.replies import ReplyExcerpt, ReplyKey, read_excerpts
+from vgbench_gen.evaluation.replies import ReplyExcerpt, read_excerpts
 from vgbench_gen.evaluation.saved import SavedScores
 from vgbench_gen.report.gallery_images import OWN, make_relative_address
 from vgbench_gen.report.header import SCORES, PageHeader
@@ -69,7 +70,7 @@ class _Miss(NamedTuple):
     def key(self) -> ReplyKey:
         """Of the reply."""
         row = self.row
-        return ReplyKey(row.id, row.rotation, row.epoch, row.stage, row.prompt_set)
+        return row.key
 
     @property
     def part(self) -> tuple[str, str]:

@@ -358,9 +358,9 @@ def test_two_stages_over_http(way: str, folder: Path, monkeypatch: pytest.Monkey
         assert ask(server.url, folder, *more) == 0
         assert server.requests == 10
     assert [saved.header.ignored for saved in score_source(opened(folder))] == [{}]
-    stages = [line.stage for line in lines_of(folder)]
+    stages = [line.key.stage for line in lines_of(folder)]
     assert sorted(stages) == ["visual-cot"] * 5 + ["visual-cot-image"] * 5
-    assert {line.model for line in lines_of(folder) if line.stage == "visual-cot-image"} == {
+    assert {line.model for line in lines_of(folder) if line.key.stage == "visual-cot-image"} == {
         "gpt-image-1" if way == "endpoint" else "played"
     }
     kept = intermediates(folder)
@@ -527,7 +527,7 @@ def test_a_killed_run_goes_on_and_asks_nothing_stored_again(tmp_path: Path) -> N
             time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
-        stored = {(line.stage, line.id) for line in lines_of(folder)}
+        stored = {(line.key.stage, line.key.id) for line in lines_of(folder)}
         assert {stage for stage, _ in stored} == {"visual-cot", "visual-cot-image"}
         assert 10 < len(stored) < 79
         drawn, answered = len(studio.drawn), len(studio.asked)

@@ -31,7 +31,7 @@ from vgbench_gen.evaluation.compare import load_board
 from vgbench_gen.evaluation.layouts import make_breakdowns
 from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.prompting import Asked
-from vgbench_gen.evaluation.reply_lines import ReplyKey
+from vgbench_gen.evaluation.records import ReplyKey
 from vgbench_gen.evaluation.runner import evaluate_all
 from vgbench_gen.evaluation.scoring import Case, score
 from vgbench_gen.evaluation.tables import compare_models

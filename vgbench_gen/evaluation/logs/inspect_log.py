@@ -18,7 +18,7 @@ from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.json_text import MAX_BYTES, parse_json
 from vgbench_gen.core.paths import open_file
 from vgbench_gen.evaluation.imported import Log, LoggedReply, LogReader, find_only, logs
-from vgbench_gen.evaluation.reply_lines import ReplyLine
+from vgbench_gen.evaluation.records import ReplyKey, ReplyLine
 from vgbench_gen.store.files import dataset_error
 
 if TYPE_CHECKING:
@@ -123,15 +123,17 @@ def _reply(sample: EvalSample) -> LoggedReply:
     read = 0 if used is None else (used.input_tokens_cache_read or 0) + (used.input_tokens_cache_write or 0)
     return LoggedReply(
         ReplyLine(
-            id=str(metadata.get("id", sample.id)),
+            key=ReplyKey(
+                str(metadata.get("id", sample.id)),
+                int(metadata.get("rotation", 0)),
+                sample.epoch - 1,
+                str(metadata.get("stage", "")),
+                str(metadata.get("prompt_set", "paper")),
+            ),
             benchmark="",
             model="",
             response=None if error else output.completion,
             request_digest=digest if isinstance(digest, str) else "",
-            prompt_set=str(metadata.get("prompt_set", "paper")),
-            rotation=int(metadata.get("rotation", 0)),
-            epoch=sample.epoch - 1,
-            stage=str(metadata.get("stage", "")),
             error=error,
             finish_reason="" if error else _FINISHES.get(output.stop_reason, output.stop_reason),
             usage={}

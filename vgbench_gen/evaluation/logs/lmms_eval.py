@@ -13,8 +13,8 @@ from typing import Any
 from vgbench_gen.core.json_text import read_json
 from vgbench_gen.core.text_files import check_text, iterate_lines, open_text
 from vgbench_gen.evaluation.imported import Log, LoggedReply, LogReader, find_only, logs
-from vgbench_gen.evaluation.replies import MAX_LINE_BYTES
-from vgbench_gen.evaluation.reply_lines import ReplyLine
+from vgbench_gen.evaluation.json_lines import MAX_LINE_BYTES
+from vgbench_gen.evaluation.records import ReplyKey, ReplyLine
 from vgbench_gen.store.files import dataset_error, parse_object
 
 _METRIC = "sane"  # of the exported task
@@ -82,13 +82,11 @@ def _make_line(told: Mapping[str, Any], epoch: int, reply: Any, count: Any) -> R
     words = reply if isinstance(reply, str) else None
     missing = words is None or words.startswith(NO_REPLY)
     return ReplyLine(
-        id=told["id"],
+        key=ReplyKey(told["id"], epoch=epoch, prompt_set=str(told.get("prompt_set", "paper"))),
         benchmark="",
         model="",
         response=None if missing else words,
         request_digest=str(told.get("request_digest", "")),
-        prompt_set=str(told.get("prompt_set", "paper")),
-        epoch=epoch,
         error=f"api_error: {words or 'no reply'}"[:300] if missing else "",
         usage=_parse_usage(count),
     )

@@ -16,7 +16,7 @@ from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.core.text_files import decode_text
 from vgbench_gen.evaluation.imported import Log, LoggedReply, LogReader, logs
-from vgbench_gen.evaluation.reply_lines import ReplyLine
+from vgbench_gen.evaluation.records import ReplyKey, ReplyLine
 from vgbench_gen.importers._files import table_rows
 from vgbench_gen.store.files import dataset_error
 
@@ -59,7 +59,9 @@ class TableLog(LogReader):
             return Log(model, [_read_exported(row, *columns) for row in rows])
         models = {str(row["model"] or "") for row in rows if "model" in row}
         lines = [
-            ReplyLine(id=_write_out(row.get(columns[0])), benchmark="", model="", response=said, request_digest="")
+            ReplyLine(
+                key=ReplyKey(_write_out(row.get(columns[0]))), benchmark="", model="", response=said, request_digest=""
+            )
             for row in rows
             for said in _list_replies(row.get(columns[1]))
         ]
@@ -143,12 +145,11 @@ def _read_exported(row: Mapping[str, Any], name: str, text: str) -> LoggedReply:
     question = row.get("question")
     return LoggedReply(
         ReplyLine(
-            id=str(told.get("id", row.get(name))),
+            key=ReplyKey(str(told.get("id", row.get(name))), prompt_set=str(told.get("prompt_set", "paper"))),
             benchmark="",
             model="",
             response=None if failed else words,
             request_digest=str(told.get("request_digest", "")),
-            prompt_set=str(told.get("prompt_set", "paper")),
             error=f"api_error: {words}"[:300] if failed else "",
         ),
         question if isinstance(question, str) and not told else None,

@@ -19,7 +19,8 @@ from vgbench_gen.evaluation.metrics import average_micro
 from vgbench_gen.evaluation.options import BLIND, AskOptions
 from vgbench_gen.evaluation.prompting import make_asked
 from vgbench_gen.evaluation.questions import Questions
-from vgbench_gen.evaluation.replies import Header, ReplyKey, ReplyLine, read_replies
+from vgbench_gen.evaluation.records import Header, ReplyKey, ReplyLine
+from vgbench_gen.evaluation.replies import read_replies
 from vgbench_gen.evaluation.reply_files import reply_files
 from vgbench_gen.evaluation.saved import score_lines
 from vgbench_gen.publish.export import Export, exports
@@ -105,7 +106,7 @@ class _Log:
         from inspect_ai.log import EvalLog, EvalMetric, EvalPlan, EvalResults, EvalScore
         from inspect_ai.model import GenerateConfig
 
-        rows = {ReplyKey(row.id, row.rotation, row.epoch, row.stage, row.prompt_set): row for row in scored}
+        rows = {row.key: row for row in scored}
         kept = [(line, rows[key]) for key, line in lines.items() if key in rows]
         if not kept:
             return None
@@ -131,7 +132,7 @@ class _Log:
                     if answered
                 ],
             ),
-            samples=[self._sample(line, row, items[line.id]) for line, row in kept],
+            samples=[self._sample(line, row, items[line.key.id]) for line, row in kept],
         )
 
     def _describe(self, lines: Sequence[ReplyLine]) -> EvalSpec:
@@ -149,7 +150,7 @@ class _Log:
             task=name,
             dataset=EvalDataset(name=self.job.name, samples=len(ids), sample_ids=ids),
             model=self.header.model or self.header.spec,
-            config=EvalConfig(epochs=1 + max(line.epoch for line in lines)),
+            config=EvalConfig(epochs=1 + max(line.key.epoch for line in lines)),
             metadata={"dataset": self.header.dataset, "benchmark": self.header.benchmark, "spec": self.header.spec},
         )
 
@@ -171,7 +172,7 @@ class _Log:
         output.time = line.latency_s
         return EvalSample(
             id=_sample_id(line),
-            epoch=line.epoch + 1,
+            epoch=line.key.epoch + 1,
             input=[asked_message],
             target=item.answer,
             messages=messages,
@@ -180,11 +181,11 @@ class _Log:
             error=_make_error(line.error) if line.failed else None,
             completed_at=_format_time(line.time),
             metadata={
-                "id": line.id,
+                "id": line.key.id,
                 "request_digest": line.request_digest,
-                "prompt_set": line.prompt_set,
-                "rotation": line.rotation,
-                "stage": line.stage,
+                "prompt_set": line.key.prompt_set,
+                "rotation": line.key.rotation,
+                "stage": line.key.stage,
                 "task": item.task,
                 "category": item.category,
                 "question_type": item.question_type,
@@ -197,8 +198,8 @@ class _Log:
         """The question as it was asked; images by name where they are not embedded, or not the question's own."""
         from inspect_ai.model import ChatMessageUser, Content, ContentImage, ContentText
 
-        options = AskOptions(prompt_set=line.prompt_set, blind=line.stage == BLIND)
-        made = make_asked(item, options.settings(""), options, line.rotation)
+        options = AskOptions(prompt_set=line.key.prompt_set, blind=line.key.stage == BLIND)
+        made = make_asked(item, options.settings(""), options, line.key.rotation)
         own = {shown.name: shown for shown in made.images}
         parts: list[Content] = []
         for shown in line.images:
@@ -215,7 +216,7 @@ class _Log:
 
 
 def _sample_id(line: ReplyLine) -> str:
-    return f"{line.id}~{line.rotation}" if line.rotation else line.id
+    return f"{line.key.id}~{line.key.rotation}" if line.key.rotation else line.key.id
 
 
 def _make_scores(row: ScoreRow) -> dict[str, Score] | None:

@@ -21,7 +21,8 @@ from vgbench_gen.agent.toolbox import Observation
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.prompting import rotate_options
 from vgbench_gen.evaluation.questions import Questions
-from vgbench_gen.evaluation.replies import Header, ReplyKey, ReplyLine, read_replies
+from vgbench_gen.evaluation.records import Header, ReplyKey, ReplyLine
+from vgbench_gen.evaluation.replies import read_replies
 from vgbench_gen.evaluation.reply_files import reply_files
 from vgbench_gen.evaluation.saved import score_lines
 from vgbench_gen.evaluation.trace_log import TraceLog
@@ -72,7 +73,7 @@ def _make_rows(job: Job, left_out: list[ReplyKey]) -> Iterator[dict[str, Any]]:
         by_item: dict[str, list[ReplyKey]] = defaultdict(list)
         for row in scored:
             if row.outcome == "right":
-                by_item[row.id].append(ReplyKey(row.id, row.rotation, row.epoch, row.stage, row.prompt_set))
+                by_item[row.id].append(row.key)
         log = TraceLog(path)
         for item in items.values():
             for key in sorted(by_item.get(item.id, ())):
@@ -99,16 +100,16 @@ def _make_row(
     counts = failures.values() if isinstance(failures, Mapping) else ()
     return {
         "id": item.id,
-        "rotation": line.rotation,
-        "epoch": line.epoch,
-        "prompt_set": line.prompt_set,
+        "rotation": line.key.rotation,
+        "epoch": line.key.epoch,
+        "prompt_set": line.key.prompt_set,
         "request_digest": line.request_digest,
         "benchmark": item.benchmark,
         "task": item.task,
         "question_type": item.question_type,
         "scene": f"{item.source}/{item.scene_id}",
         "licence": item.licence,
-        "answer": rotate_options(item, line.rotation).answer,
+        "answer": rotate_options(item, line.key.rotation).answer,
         "agent": header.model,
         "failures": sum(count for count in counts if type(count) is int),
         "messages": make_messages(steps, laid, answer if isinstance(answer, str) else ""),
