@@ -172,13 +172,14 @@ class ReplyWriter(LineWriter):
         header: written where the file has none, or another one.
 
     Attributes:
-        answered: what stood in the file when it was opened.
+        header: as given. answered: what stood in the file when it was opened.
 
     Raises:
         DatasetError: another process writes it, it belongs to another model, or it is damaged.
     """
 
     def __init__(self, path: Path, header: Header) -> None:
+        self.header = header
         self._settings = header.digest
         path.parent.mkdir(parents=True, exist_ok=True)
         new = not path.exists()

@@ -268,7 +268,8 @@ def test_results_are_kept_metric_by_metric_and_asked_again_only_where_missing(tm
         # Another text is another sample, and so is another image.
         judge.evaluate_batch([sample(0, think_output="It shrinks."), *samples[1:]], output_path=out)
         assert server.requests - asked == 6
-        with out.open("ab") as file:
+        (log,) = (tmp_path / "results.jsonl.replies").glob("*.jsonl")
+        with log.open("ab") as file:
             file.write(b'{"torn')
         judge.evaluate_batch([sample(0, think_output="It shrinks."), *samples[1:]], output_path=out)
         assert server.requests - asked == 6

@@ -22,7 +22,6 @@ from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.evaluation.base import benchmarks
 from vgbench_gen.evaluation.benchmarks import rover
 from vgbench_gen.evaluation.benchmarks.rover import EvaluationSample, ROVEREvaluator, Tasks
-from vgbench_gen.evaluation.benchmarks.rover import journal as rover_journal
 from vgbench_gen.evaluation.benchmarks.rover import judge as rover_judge
 from vgbench_gen.evaluation.benchmarks.rover.judge_replies import read, read_as_released
 from vgbench_gen.evaluation.benchmarks.rover.samples import is_empty, read_samples
@@ -96,31 +95,29 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_verdicts_of_other_judges_stay_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replies_of_each_judge_repeat_and_words_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "o.jsonl"
     with serving(grading(**GOOD)) as server:
         samples = [sample(1), sample(2)]
-        first = f"vllm:{server.url}#first"
+        first, second = (f"vllm:{server.url}#{name}" for name in ("first", "second"))
+        passes = ((first, 0), (second, 0), (first, 1))
+        for judge, repeat in passes:
+            ROVEREvaluator(judge=judge, repeat=repeat).evaluate_batch(samples, output_path=out)
+        words = rover_judge.read_words()
+        monkeypatch.setattr(rover_judge, "read_words", lambda: words.model_copy(update={"version": 99}))
+        asked = server.requests
         ROVEREvaluator(judge=first).evaluate_batch(samples, output_path=out)
-        kept = out.read_bytes()
-        ROVEREvaluator(judge=f"vllm:{server.url}#second").evaluate_batch(samples, output_path=out)
-        assert kept in out.read_bytes()
-        ROVEREvaluator(judge=first, repeat=1).evaluate_batch(samples, output_path=out)
-        assert kept in out.read_bytes()
-        assert len(lines_of(out)) == 6
-        told = rover_judge.read_words()
-        monkeypatch.setattr(rover_judge, "read_words", lambda: told.model_copy(update={"version": 99}))
-        ROVEREvaluator(judge=first).evaluate_batch(samples, output_path=out)
-        assert kept in out.read_bytes()
+        assert server.requests > asked
         monkeypatch.undo()
         asked = server.requests
-        for judge, repeat in ((first, 0), (f"vllm:{server.url}#second", 0), (first, 1)):
-            ROVEREvaluator(judge=judge, repeat=repeat).evaluate_batch(samples, output_path=out)
+        for judge, repeat in passes:
+            found = ROVEREvaluator(judge=judge, repeat=repeat).evaluate_batch(samples, output_path=out)
+            assert lines_of(out) == found
         assert server.requests == asked
-    assert len(lines_of(out)) == 8
+    assert len(list((tmp_path / "o.jsonl.replies").glob("*.jsonl"))) == 2
 
 
-def test_judging_a_few_leaves_the_places_of_the_others(tmp_path: Path) -> None:
+def test_judging_a_few_keeps_what_was_said_of_the_others(tmp_path: Path) -> None:
     out = tmp_path / "o.jsonl"
     stop = False
 
@@ -136,19 +133,12 @@ def test_judging_a_few_leaves_the_places_of_the_others(tmp_path: Path) -> None:
         stop = True
         with pytest.raises(BackendError):
             judge.evaluate_batch([sample(0, prompt="Another.")], output_path=out)
+        assert [row["sample_id"] for row in lines_of(out)] == [one.sample_id for one in samples[:2]]
         stop = False
-        judge.evaluate_batch(samples[2:], output_path=out)
+        asked = server.requests
+        judge.evaluate_batch(samples, output_path=out)
+        assert server.requests - asked == 3  # of the third sample alone
         assert [(row["dimension"], row["reasoning_type"]) for row in lines_of(out)] == [("culture", "causal")] * 3
-        # Lines of a run that was killed know it too.
-        journal = rover_journal.Journal(out, rover_journal.make_basis(f"vllm:{server.url}#judge"))
-        verdict = rover_judge.Verdict("reasoning_visual", 3, "", "ok", "who")
-        journal.add("odd id", ("logic", "abstract"), "digest", verdict)
-        journal.close()
-        judge.evaluate_batch(samples[2:], output_path=out)
-    assert {row["sample_id"]: row["dimension"] for row in lines_of(out)}["odd id"] == "logic"
-
-
-# --- single cases
 
 
 def test_cases_with_numbers_that_json_cannot_hold(tmp_path: Path, capsys: Capture) -> None:

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from vgbench_gen import __version__
 from vgbench_gen.backends.base import Backend
 from vgbench_gen.backends.spec import BackendOptions, open_backend
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.paths import close_if_raised
 from vgbench_gen.evaluation.benchmarks.rover import judge as rover_judge
-from vgbench_gen.evaluation.benchmarks.rover import tables
-from vgbench_gen.evaluation.benchmarks.rover.journal import Journal, make_basis
-from vgbench_gen.evaluation.benchmarks.rover.judge import MAX_RETRIES, Verdict
+from vgbench_gen.evaluation.benchmarks.rover import judge_replies, tables
+from vgbench_gen.evaluation.benchmarks.rover.judge import MAX_RETRIES, Verdict, merge_verdicts
 from vgbench_gen.evaluation.benchmarks.rover.samples import EvaluationSample, Picture, digest, sample_of
+from vgbench_gen.evaluation.records import Header, ReplyKey, ReplyLine
+from vgbench_gen.evaluation.replies import ReplyWriter, name_replies_file, read_replies
+from vgbench_gen.store.files import dataset_error, parse_object, replace_file
 
+_MAX_LINE_BYTES = 1 << 20
+_REMEDY = "Move the file away, or name another one."
 JUDGE_WORKERS = 10  # as upstream
 
 
@@ -98,8 +106,8 @@ class ROVEREvaluator:
         Args:
             samples: with ids that are all different; also as mappings with the names of the fields.
             num_workers: samples judged at once.
-            output_path: JSON lines, written as verdicts come; judging again asks only for scores that are missing or
-                about something else. Those of other judges in it are kept.
+            output_path: the results as JSON lines. Replies of each judge are kept in a folder of that name with
+                `.replies` as they come; judging again asks only for scores that are missing or about something else.
             progress: called with (metrics done, all).
 
         Raises:
@@ -108,35 +116,75 @@ class ROVEREvaluator:
             BackendError: the budget is spent or the key is refused; what came is kept.
         """
         given = [sample_of(sample) for sample in samples]
-        places = {sample.sample_id: sample.place for sample in given}
-        if len(places) < len(given):
+        if len({sample.sample_id for sample in given}) < len(given):
             raise ConfigError("samples: found an id twice; expected ids that are all different.")
+        out = None if output_path is None else Path(output_path)
+        if out is not None:
+            _check_results(out)
         opened = self._judge if isinstance(self._judge, Backend) else open_backend(self._judge, self._sent(num_workers))
-        journal = Journal(None if output_path is None else Path(output_path), make_basis(opened.spec, self.repeat))
-        done, total = 0, len(given) * len(self.metrics)
+        with nullcontext() if out is None else self._open_log(out, opened) as log:
+            verdicts = self._read_verdicts(given, log)
+            work = [(one, tuple(m for m in self.metrics if (one.sample_id, m) not in verdicts)) for one in given]
+            total = len(given) * len(self.metrics)
 
-        def keep(sample: EvaluationSample, inputs: str, verdict: Verdict) -> None:
-            nonlocal done
-            journal.add(sample.sample_id, sample.place, inputs, verdict)
-            done += 1
+            def keep(sample: EvaluationSample, inputs: str, verdict: Verdict) -> None:
+                verdicts[sample.sample_id, verdict.metric] = verdict
+                if log is not None and not rover_judge.needs_no_judge(sample, verdict.metric):
+                    log.append(_make_line(self._make_key(sample, verdict.metric, log), inputs, verdict))
+                if progress is not None:
+                    progress(len(verdicts), total)
+
+            async def run() -> None:
+                missing = [(sample, metrics) for sample, metrics in work if metrics]
+                try:
+                    await rover_judge.judge_all(opened, missing, num_workers, self.max_retries, self.repeat, keep)
+                finally:
+                    if opened is not self._judge:
+                        await opened.close()
+
             if progress is not None:
-                progress(done, total)
-
-        async def run() -> None:
-            try:
-                await rover_judge.judge_all(opened, work, num_workers, self.max_retries, self.repeat, keep)
-            finally:
-                if opened is not self._judge:
-                    await opened.close()
-
-        with close_if_raised(journal.close):
-            work = list(self._missing(given, journal))
-            done = total - sum(len(metrics) for _, metrics in work)
-            if progress is not None:
-                progress(done, total)
+                progress(len(verdicts), total)
             rover_judge.run_here(run)
-        journal.close(places)
-        return [journal.result(sample.sample_id, sample.place, self.metrics) for sample in given]
+        results = [
+            merge_verdicts(one.sample_id, one.place, {m: verdicts[one.sample_id, m] for m in self.metrics})
+            for one in given
+        ]
+        if out is not None:
+            with replace_file(out) as temporary, temporary.open("w", encoding="utf-8", errors="replace") as file:
+                file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in results)
+        return results
+
+    def _read_verdicts(
+        self, samples: Sequence[EvaluationSample], log: ReplyWriter | None
+    ) -> dict[tuple[str, str], Verdict]:
+        """The scores that the judge gave to these very samples before, by sample and metric."""
+        known = {} if log is None else read_replies(log.path, log.header).lines
+        found: dict[tuple[str, str], Verdict] = {}
+        for sample in samples if known else ():
+            inputs = digest(sample, rover_judge.encode_images(sample)[0])
+            for metric in self.metrics:
+                line = known.get(self._make_key(sample, metric, log))
+                if line is not None and line.request_digest == inputs:
+                    verdict = _read_verdict(line, metric)
+                    if verdict.score is not None:
+                        found[sample.sample_id, metric] = verdict
+        return found
+
+    def _open_log(self, out: Path, judge: Backend) -> ReplyWriter:
+        header = Header(
+            dataset="",
+            benchmark="ROVER",
+            spec=judge.spec,
+            model=judge.model,
+            settings={"max_tokens": rover_judge.MAX_TOKENS},
+            code=__version__,
+        )
+        return ReplyWriter(name_replies_file(out.with_name(f"{out.name}.replies"), judge.spec), header)
+
+    def _make_key(self, sample: EvaluationSample, metric: str, log: ReplyWriter | None) -> ReplyKey:
+        words = f"rover-judge-{rover_judge.read_words().version}"
+        settings = "" if log is None else log.header.digest
+        return ReplyKey(sample.sample_id, 0, self.repeat, f"judge-{metric}", words, settings)
 
     def compute_average_scores(self, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """`avg_<metric>` and `count_<metric>`, and more; see `tables.average_scores`."""
@@ -145,13 +193,39 @@ class ROVEREvaluator:
     def _sent(self, num_workers: int) -> BackendOptions:
         return (self._options or BackendOptions()).model_copy(update={"concurrency": max(1, num_workers)})
 
-    def _missing(
-        self, samples: Sequence[EvaluationSample], journal: Journal
-    ) -> Iterator[tuple[EvaluationSample, tuple[str, ...]]]:
-        for sample in samples:
-            known = journal.given(sample.sample_id, digest(sample, rover_judge.encode_images(sample)[0]))
-            if metrics := tuple(metric for metric in self.metrics if metric not in known):
-                yield sample, metrics
+
+def _make_line(key: ReplyKey, inputs: str, verdict: Verdict) -> ReplyLine:
+    line = ReplyLine(key=key, benchmark="ROVER", model=verdict.judge, request_digest=inputs, response=None)
+    if verdict.reply is None:
+        return line.model_copy(update={"error": f"{verdict.status}: {verdict.reasoning}"})
+    reply = verdict.reply
+    usage = {} if reply.usage is None else asdict(reply.usage)
+    spent = {"usage": usage, "cost_usd": reply.cost_usd, "latency_s": reply.latency_s, "time": round(time.time(), 3)}
+    return line.model_copy(update={"response": reply.text, "finish_reason": reply.finish_reason} | spent)
+
+
+def _read_verdict(line: ReplyLine, metric: str) -> Verdict:
+    """The verdict of a judge's reply that was kept."""
+    found = judge_replies.read(line.response, rover_judge.name_score(metric))
+    return Verdict(metric, found.score, found.reasoning, "judge_failed" if found.score is None else "ok", line.model)
+
+
+def _check_results(path: Path) -> None:
+    """See that results can be written to a file, before a judge is asked.
+
+    Raises:
+        DatasetError: no file can be written there, or it holds something else.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab+") as file:
+            file.seek(0)
+            first = file.readline(_MAX_LINE_BYTES)
+    except OSError as error:
+        found = f"nothing that can be written ({error.strerror})"
+        raise dataset_error(path, found, "a file for results", "Name a file.") from None
+    if first and not isinstance(parse_object(first, path, "results", _REMEDY, "keep").get("sample_id"), str):
+        raise dataset_error(f"{path}, line 1", "no sample_id", "results of a judge", _REMEDY)
 
 
 def evaluate_single_sample(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
-from vgbench_gen.backends.base import Backend, BackendError, ImagePart, Message, Part, Settings, TextPart
+from vgbench_gen.backends.base import Backend, BackendError, ImagePart, Message, Part, Reply, Settings, TextPart
 from vgbench_gen.core.config import Config, load_toml
 from vgbench_gen.core.errors import ConfigError, VGBenchError
 from vgbench_gen.evaluation.benchmarks.rover import judge_replies
@@ -92,6 +92,8 @@ class Verdict:
     """Whether there is a score, or why it is missing."""
     judge: str = ""
     """Who judged."""
+    reply: Reply | None = None
+    """What the judge said; None where it was not asked, or the request failed."""
 
 
 def check_metrics(metrics: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -137,6 +139,11 @@ def _fill(template: str, **slots: str) -> str:
     return _SLOT.sub(lambda match: slots.get(match.group(1), match.group()), template)
 
 
+def needs_no_judge(sample: EvaluationSample, metric: str) -> bool:
+    """Whether the score follows from there being no written reasoning."""
+    return metric == PROCESS and rover_samples.is_empty(sample.think_output)
+
+
 async def ask_for_verdict(
     backend: Backend,
     sample: EvaluationSample,
@@ -158,7 +165,7 @@ async def ask_for_verdict(
     Raises:
         BackendError: the budget is spent, the key is refused, or the work was cancelled.
     """
-    if metric == PROCESS and rover_samples.is_empty(sample.think_output):
+    if needs_no_judge(sample, metric):
         return Verdict(metric, judge_replies.LOW, "There is no written reasoning.", "no_reasoning_text")
     shown = [images[name] for name in SHOWN[metric] if name in images]
     parts: list[Part] = []
@@ -180,11 +187,11 @@ async def ask_for_verdict(
         who = reply.model or who
         found = judge_replies.read(reply.text, name_score(metric))
         if found.score is not None:
-            return Verdict(metric, found.score, found.reasoning, "ok", who)
+            return Verdict(metric, found.score, found.reasoning, "ok", who, reply)
         if reply.text.strip():
             again = Message.of("user", _fill(read_words().again, form=_fill(read_words().form, key=name_score(metric))))
             messages = [messages[0], Message.of("assistant", reply.text[:4000]), again]
-    return Verdict(metric, None, f"No valid score in {max(1, max_retries)} replies.", "judge_failed", who)
+    return Verdict(metric, None, f"No valid score in {max(1, max_retries)} replies.", "judge_failed", who, reply)
 
 
 def merge_verdicts(sample_id: str, place: tuple[str, str], verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
@@ -244,7 +251,7 @@ async def judge_all(
             given = rover_samples.digest(sample, images)
             for metric in metrics:
                 bad = [problems[name] for name in SHOWN[metric] if name in problems]
-                if bad and not (metric == PROCESS and rover_samples.is_empty(sample.think_output)):
+                if bad and not needs_no_judge(sample, metric):
                     verdict = Verdict(metric, None, " ".join(bad), "bad_sample")
                 else:
                     verdict = await ask_for_verdict(backend, sample, metric, images, max_retries, repeat)
