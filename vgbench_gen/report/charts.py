@@ -12,6 +12,11 @@ FEWEST = 20
 RANKS = ("smallest", "second", "third", "largest")
 
 
+def spread(some: Sequence[Any], most: int) -> list[Any]:
+    """At most so many of them, evenly from the whole list."""
+    return [some[k * len(some) // most] for k in range(most)] if len(some) > most else list(some)
+
+
 def make_bar(label: str, counts: Sequence[int], href: str = "") -> dict[str, Any]:
     """One bar: a part for each count that is not 0, with the place of its series."""
     parts = [{"n": n, "series": series} for series, n in enumerate(counts) if n]

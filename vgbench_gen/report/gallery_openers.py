@@ -11,6 +11,7 @@ import numpy as np
 
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import Item
+from vgbench_gen.report.charts import spread
 from vgbench_gen.store.dataset import Dataset
 from vgbench_gen.store.pictures import decode, find_size
 from vgbench_gen.tasks.row_evidence import UNREADABLE, RowEvidence
@@ -53,7 +54,7 @@ def choose_example(dataset: Dataset) -> Item:
         ranked.setdefault(rank, {}).setdefault(item.task, []).append(item.id)
     if not ranked:
         raise DatasetError("the dataset: found no question; expected one. Build it again.")
-    names = [name for ids in ranked[max(ranked)].values() for name in _spread(ids)]
+    names = [name for ids in ranked[max(ranked)].values() for name in spread(ids, _TRIED)]
     items = [dataset.by_id(name) for name in names]
     marked = [_count_marked(item) for item in items]
     best = [item for item, rated in zip(items, marked, strict=True) if rated == max(marked)]
@@ -78,11 +79,6 @@ def _count_marked(item: Item) -> tuple[int, int]:
     return sum(any(op["op"] in ("point", "region") for op in one.ops) for one in shown), rate_opener(item)
 
 
-def _spread(rows: Sequence[Any]) -> list[Any]:
-    """At most `_TRIED` of the rows, evenly."""
-    return [rows[k * len(rows) // _TRIED] for k in range(_TRIED)] if len(rows) > _TRIED else list(rows)
-
-
 def choose_striking(listed: Sequence[Mapping[str, Any]], sharpness: Callable[[int], float]) -> list[int]:
     """Of every task, in the order of their names, the row that a gallery opens on.
 
@@ -101,7 +97,7 @@ def choose_striking(listed: Sequence[Mapping[str, Any]], sharpness: Callable[[in
     chosen = []
     for _, rows in sorted(best.items()):
         rank = min(_rank_opener(listed[k], used) for k in rows)
-        row = max(_spread([k for k in rows if _rank_opener(listed[k], used) == rank]), key=sharpness)
+        row = max(spread([k for k in rows if _rank_opener(listed[k], used) == rank], _TRIED), key=sharpness)
         used[listed[row]["scene"]] += 1
         chosen.append(row)
     return chosen

@@ -30,6 +30,28 @@ MARKED = (
     "(bootstrap over scenes and McNemar, the larger p; Holm over the column; below 0.05). Intervals: 95 %, over "
     "scenes. Where replies failed, both denominators are shown: without them, and of all with failed ones as wrong."
 )
+_COLUMNS = {
+    "delta = 2": "accuracy; a length is right within a factor of 2",
+    "delta = 1.25": "accuracy; a length is right within a factor of 1.25",
+    "Score": "accuracy over all questions",
+    "Macro": "mean of the accuracies of the tasks",
+    "Copies once": "accuracy where questions with the same words, options, images and answer count once",
+    "Skill": "0 at the best constant answer, 100 where everything is right",
+    "Twins": "a true and a false claim about one fact, both judged right",
+    "Pairs": "one fact asked from two sides, both right",
+    "Circular": "right in every order of the options",
+    "Unreadable": "replies in which no answer was found; they count as wrong",
+    "As we read them": "accuracy by our reader",
+    "Official script": "accuracy by the reader that the benchmark published",
+    "Final line": "accuracy by a reader that sees the last line alone",
+    "Follows form": "replies whose last line is the answer and nothing else",
+    "Refused": "replies that refuse to answer; they count as wrong",
+    "Failed": "requests without a reply; they are left out",
+    "Cost, USD": "of all replies whose price is known",
+    "MRA": "mean relative accuracy, as in VSI-Bench",
+    "median error": "median of the relative error; lower is better",
+}
+"""What columns mean; other columns are accuracies on the questions that they name."""
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", NONE: "--",
@@ -103,6 +125,16 @@ def group_rows(lines: Sequence[Row]) -> Iterator[tuple[Row, str]]:
     for line in lines:
         yield line, (line.group or BESIDE) if line.group != before else ""
         before = line.group
+
+
+def explain_columns(table: Table) -> dict[str, str]:
+    """Columns of a table and what they mean; a column that only names its questions is left out."""
+    found = {}
+    for head in table.columns:
+        name = head.name.rpartition(": ")[2]  # without the task
+        if name in _COLUMNS:
+            found[name] = _COLUMNS[name]
+    return found
 
 
 def format_heading(head: ColumnHead) -> str:
@@ -204,13 +236,13 @@ def _format_markdown_cell(cell: Cell, head: ColumnHead, kind: str) -> str:
 
 
 def _format_markdown_pairs(pairs: tuple[ModelPair, ...]) -> str:
-    heads = ("first", "second", "n", "difference", "p (scenes)", "only first", "only second", "p (McNemar)", "needed")
-    rows = [list(heads), ["---"] * len(heads)]
+    rows = [list(PAIR_HEADS), ["---"] * len(PAIR_HEADS)]
     rows += [[_escape_markdown(text) for text in pair_texts(pair)] for pair in pairs]
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     return f"## Pairs of models\n\n{PAIRS_TOLD}\n\n{table}"
 
 
+PAIR_HEADS = ("first", "second", "n", "difference", "p (scenes)", "only first", "only second", "p (McNemar)", "needed")
 PAIRS_TOLD = (
     "Differences in points, first less second, on the questions that both answered; p values by Holm over all pairs; "
     "needed: questions that would show this difference with a probability of 80 %."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,17 +18,21 @@ from vgbench_gen.evaluation.base import benchmarks
 from vgbench_gen.evaluation.board import BASELINE, Board, BoardRun
 from vgbench_gen.evaluation.compare import load_board
 from vgbench_gen.evaluation.loaded import LoadedDataset
-from vgbench_gen.evaluation.pooled import UNREADABLE
+from vgbench_gen.evaluation.options import BLIND
+from vgbench_gen.evaluation.pooled import UNREADABLE, get_part
 from vgbench_gen.evaluation.results import get_path
-from vgbench_gen.evaluation.tables import ColumnHead, Row, Table, compare_models, split_runs
+from vgbench_gen.evaluation.tables import ColumnHead, Comparison, ModelPair, Table, compare_models, split_runs
 from vgbench_gen.report import scores_plots
+from vgbench_gen.report.charts import spread
 from vgbench_gen.report.gallery_images import make_relative_address
 from vgbench_gen.report.header import SCORES, PageHeader, refresh_headers
 from vgbench_gen.report.scores_files import (
     MARKED,
+    PAIR_HEADS,
     PAIRS_TOLD,
     ScoresReport,
     as_json,
+    explain_columns,
     format_csv,
     format_denominators,
     format_interval,
@@ -42,14 +45,14 @@ from vgbench_gen.report.scores_files import (
     list_numbers,
     pair_texts,
 )
-from vgbench_gen.report.scores_plots import plot_parts, read_human_scores
 from vgbench_gen.report.scores_wrong import WrongAnswerPages, write_wrong
 from vgbench_gen.report.site import make_environment, make_inline_style
 from vgbench_gen.store.files import write_bytes
 
 _LINKED = 60  # ids that one link carries; addresses must stay short enough for every browser
 UNREADABLE_LIMIT = 0.02  # docs/validity.md#unreadable-replies; a model's numbers then say as much of its form
-_PLOTTED = ("task", "form", "difficulty", "scans", "source", "dataset")
+_CONFUSED = 8  # models with tables of what they answered for what
+_CHARTED = ("task", "source")  # tables that the chart shows; of questions of one task it shows the summary
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +172,8 @@ def write_scores_report(report: ScoresReport, folder: Path) -> Path:
         for name, text in benchmark.files(report.board, runs).items():
             write_bytes(folder / name, text.encode())
     models, _ = split_runs(report.board)
-    wrong = write_wrong(report, models, folder)
+    # A baseline gives no reasons that somebody could read.
+    wrong = write_wrong(report, [run for run in models if not run.model.startswith(BASELINE)], folder)
     write_bytes(folder / "index.html", render_page(report, folder, wrong).encode())
     for home in report.homes.values():
         refresh_headers(home)
@@ -205,12 +209,17 @@ def render_page(report: ScoresReport, folder: Path, answers: Mapping[str, WrongA
     answers: pages of wrong answers by name of the run.
     """
     style, csp = make_inline_style()
-    found = report.comparison
-    keys, undrawn = scores_plots.choose_styles(found.summary)
-    models, _ = split_runs(report.board)
-    folded = {table.key for table in found.parts}
-    tried = describe_attempts(report.board)
-    sections = [_make_table(table, table.key in folded, tried) for table in found.tables]
+    found, board = report.comparison, report.board
+    models, _ = split_runs(board)
+    styles, undrawn = scores_plots.choose_bars(found.summary)
+    chart = scores_plots.plot_panels(
+        next((table for table in found.parts if table.key in _CHARTED), replace(found.summary, columns=_first(found))),
+        styles,
+        scores_plots.read_human_scores(report.homes.values()),
+        next((run.name for run in board.runs.values() if run.stage == BLIND), f"{BASELINE}blind"),
+    )
+    tried = describe_attempts(board)
+    summary, *sections = [_make_table(table, tried) for table in found.tables]
     return (
         make_environment()
         .get_template("scores.html.j2")
@@ -219,36 +228,35 @@ def render_page(report: ScoresReport, folder: Path, answers: Mapping[str, WrongA
             style=style,
             header=PageHeader(SCORES, folder, report.homes).render("index.html"),
             title=report.title,
-            told=_describe_board(report, models),
+            board=f"{_count(len(models), 'model')} on {_count(len(board.questions), 'question')} of "
+            f"{_count(len(set(board.scenes)), 'scene')}.",
             marked=MARKED,
-            floors_told=_describe_references(report.board),
+            floors_told=_describe_references(board),
             warnings=list_warnings(report),
+            summary=summary,
             sections=sections,
-            chart=plot_parts(report.board, keys, read_human_scores(report.homes.values())),
-            keys=keys,
-            undrawn=undrawn,
-            rows=len(found.summary.rows),
-            plots=[scores_plots.plot_dots(table, keys) for table in found.tables if table.key in _PLOTTED],
-            cost=scores_plots.plot_costs(list(report.board.runs.values()), found.summary, keys),
-            confusions=scores_plots.plot_confusions(report.board, models[: scores_plots.MOST]),
-            confused=(min(len(models), scores_plots.MOST), len(models)),
-            pairs=[pair_texts(pair) for pair in found.pairs],
+            chart=chart | {"styles": styles, "undrawn": undrawn},
+            cost=scores_plots.plot_costs(list(board.runs.values()), found.summary),
+            confusions=scores_plots.plot_confusions(board, models[:_CONFUSED]),
+            confused=(min(len(models), _CONFUSED), len(models)),
+            pairs=_make_pairs(found.pairs),
             pairs_told=PAIRS_TOLD,
             wrong=_count_wrong(report, folder, models, answers or {}),
-            answers=answers or {},
         )
     )
 
 
-def _describe_board(report: ScoresReport, models: Sequence[BoardRun]) -> str:
-    questions = len(report.board.questions)
-    scenes = len(set(report.board.scenes))
-    plural = "s" if len(models) != 1 else ""
-    return f"{len(models)} model{plural} on {questions:,} questions of {scenes:,} scenes."
+def _first(found: Comparison) -> tuple[ColumnHead, ...]:
+    """The first column of the summary, under a name that says what it is over."""
+    return (replace(found.summary.columns[0], name="all questions"),)
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n:,} {what}{'s' * (n != 1)}"
 
 
 def _describe_references(board: Board) -> str:
-    """Where what stands beside the models comes from."""
+    """Where the rows that are no models come from."""
     found = (
         f"{reference_scores.CONSTANT} and {reference_scores.CHANCE} are computed for every question. "
         f"{reference_scores.CONSTANT}: one letter and one of yes and no for a whole column, one number per task and "
@@ -273,35 +281,46 @@ def describe_attempts(board: Board) -> dict[str, str]:
     return found
 
 
-def _make_table(table: Table, folded: bool, tried: Mapping[str, str]) -> dict[str, Any]:
+def _make_table(table: Table, tried: Mapping[str, str]) -> dict[str, Any]:
+    """A table of texts; `legend` says what its columns are, and its caption is left out where that says it all."""
+    legend = explain_columns(table)
     return {
-        "folded": folded,
         "key": table.key,
         "title": table.title,
-        "told": table.caption,
-        "heads": [{"name": head.name, "total": f"{head.total:,}" if head.total else ""} for head in table.columns],
+        "told": "" if len(legend) == len(table.columns) else table.caption,
+        "legend": legend,
+        "first": "model",
+        "heads": [{"name": head.name, "total": head.total} for head in table.columns],
         "lines": [
-            _make_row(line, table.columns)
-            | {"group": group, "note": "; ".join(filter(None, (line.note, tried.get(line.name, ""))))}
+            {
+                "name": line.name,
+                "kind": line.kind,
+                "group": group,
+                "note": "; ".join(filter(None, (line.note, tried.get(line.name, "")))),
+                "cells": [
+                    {
+                        "value": format_value(cell, head),
+                        "interval": format_interval(cell, head),
+                        "partial": format_denominators(cell, head),
+                        "mark": cell.mark,
+                        "high": head.name == UNREADABLE and cell.value > UNREADABLE_LIMIT and line.kind == "model",
+                    }
+                    for head, cell in zip(table.columns, line.cells, strict=True)
+                ],
+            }
             for line, group in group_rows(table.rows)
         ],
     }
 
 
-def _make_row(line: Row, heads: Sequence[ColumnHead]) -> dict[str, Any]:
-    cells = [
-        {
-            "label": head.name,
-            "value": format_value(cell, head),
-            "none": math.isnan(cell.value) and not cell.asked,
-            "interval": format_interval(cell, head),
-            "partial": format_denominators(cell, head),
-            "mark": cell.mark,
-            "high": head.name == UNREADABLE and cell.value > UNREADABLE_LIMIT and line.kind == "model",
-        }
-        for head, cell in zip(heads, line.cells, strict=True)
-    ]
-    return {"name": line.name, "kind": line.kind, "cells": cells}
+def _make_pairs(pairs: Sequence[ModelPair]) -> dict[str, Any]:
+    lines = [(first, [{"value": text} for text in texts]) for first, *texts in map(pair_texts, pairs)]
+    return {
+        "key": "pairs",
+        "first": PAIR_HEADS[0],
+        "heads": [{"name": name} for name in PAIR_HEADS[1:]],
+        "lines": [{"name": name, "kind": "model", "cells": cells} for name, cells in lines],
+    }
 
 
 def _count_wrong(
@@ -314,27 +333,24 @@ def _count_wrong(
         if (home / "gallery" / "index.html").is_file()
     }
     questions = report.board.questions
-    tasks = sorted({entry.task or entry.source for entry in questions})
-    rows = []
+    tasks = sorted({get_part(entry) for entry in questions})
+    lines = []
     for run in models:
+        pages = answers.get(run.name)
         missed: dict[tuple[str, str], list[str]] = defaultdict(list)
-        for k, entry in enumerate(questions):
-            if run.answered[k] and run.score[k] < 1:
-                missed[entry.dataset, entry.task or entry.source].append(entry.id)
+        for entry, score in zip(questions, run.score, strict=True):
+            if score < 1:  # NaN, where nothing was answered, is not
+                missed[entry.dataset, get_part(entry)].append(entry.id)
         for dataset in sorted({entry.dataset for entry in questions}):
             cells = []
             for task in tasks:
                 ids = missed.get((dataset, task), [])
-                shown = _spread(ids)
-                pages = answers[run.name].tasks if run.name in answers else {}
-                href = pages.get((dataset, task), "")
+                href = pages.tasks.get((dataset, task), "") if pages else ""
                 if dataset in galleries:
-                    href = f"{galleries[dataset]}#ids={quote(','.join(shown), safe=',')}"
-                cells.append({"task": task, "n": len(ids), "shown": len(shown), "href": href if ids else ""})
-            rows.append({"name": run.name, "dataset": dataset if len(report.homes) > 1 else "", "cells": cells})
-    return {"tasks": tasks, "rows": rows, "gallery": bool(galleries), "most": _LINKED}
-
-
-def _spread(ids: Sequence[str]) -> list[str]:
-    """At most `_LINKED` of them, from the whole list."""
-    return [ids[k * len(ids) // _LINKED] for k in range(_LINKED)] if len(ids) > _LINKED else list(ids)
+                    href = f"{galleries[dataset]}#ids={quote(','.join(spread(ids, _LINKED)), safe=',')}"
+                cells.append({"value": len(ids), "href": href if ids else ""})
+            name = f"{run.name}, {dataset}" if len(report.homes) > 1 else run.name
+            lines.append({"name": name, "kind": "model", "href": pages.address if pages else "", "cells": cells})
+    heads = [{"name": task.replace("_", " ")} for task in tasks]
+    return {"key": "wrong", "first": "model", "heads": heads, "lines": lines, "gallery": bool(galleries),
+            "most": _LINKED, "pages": bool(answers)}  # fmt: skip

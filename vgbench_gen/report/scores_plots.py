@@ -1,162 +1,154 @@
-"""The plots of a page of scores as plain numbers: where to draw what."""
+"""The charts of a page of scores as plain numbers: accuracy by task, cost against accuracy, and confusion."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from vgbench_gen.evaluation import reference_scores
-from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
 from vgbench_gen.evaluation.board import BASELINE, Board, BoardRun, count_confusion
-from vgbench_gen.evaluation.cells import Cells
-from vgbench_gen.evaluation.pooled import get_part
-from vgbench_gen.evaluation.reference_scores import CONSTANT
-from vgbench_gen.evaluation.tables import ColumnHead, Row, Table
+from vgbench_gen.evaluation.reference_scores import CHANCE, CONSTANT
+from vgbench_gen.evaluation.tables import Row, Table
 from vgbench_gen.quality.review.log import FOLDER as REVIEW
 from vgbench_gen.quality.review.log import read_logs
 from vgbench_gen.quality.review.queue import list_items
 from vgbench_gen.quality.review.report import make_report
 from vgbench_gen.quality.review.status import count_verdicts
-from vgbench_gen.report.scores_files import format_interval, format_value
+from vgbench_gen.report.charts import FEWEST
+from vgbench_gen.report.scores_files import NONE, format_interval, format_value
 from vgbench_gen.store.dataset import load
 
-WIDTH, LEFT, RIGHT = 420.0, 8.0, 412.0
-MOST = 8  # models of one plot: four colours with two shapes
-_MODEL_SHAPES = ("circle", "square")
-_FLOOR_SHAPES = ("diamond", "triangle", "wedge", "left", "right", "bar")
-_STEP, _LABEL = 13, 20
-_LEVELS = 4  # of shades in a confusion table
+_MODELS, _FLOORS = 4, 2  # bars of one panel: as many as there are colors, so that all panels fit a screen
+_BLIND = f"{BASELINE}blind"
+# These are lines across a panel, or close to one.
+_NO_BARS = (CONSTANT, CHANCE, _BLIND, f"{BASELINE}constant", f"{BASELINE}random")
+_LEVELS = 4  # shades of a confusion table
 
 
 @dataclass(frozen=True, slots=True)
-class PlotStyle:
-    """How a run is drawn in every plot of a page."""
+class BarStyle:
+    """How a run is drawn in every panel."""
 
     name: str
-    colour: str
-    """The number of its colour, "0" to "3", or "floor" for what is no model and has none."""
-    shape: str
-    """The name of its mark; models and floors never share one."""
-    part: bool = False
-    """Whether it was asked a part of the questions alone, or got no reply at all."""
+    color: str
+    """"0" to "3" for models, "floor-0" and "floor-1" for what they are compared with."""
     note: str = ""
-    """Which of them, such as "asked 100 of 400"; empty where it was asked all."""
+    """Why it does not compare with the others, such as "asked 100 of 400"; empty where it was asked everything."""
 
 
-def choose_styles(table: Table) -> tuple[list[PlotStyle], list[str]]:
-    """Whom plots show, of a summary, and which of its rows they do not.
+def choose_bars(summary: Table) -> tuple[list[BarStyle], list[str]]:
+    """(runs with bars, names of those left out) of a summary: the best models, then baselines that see the images.
 
-    Models by their first number, then those asked a part of the questions, then those all of whose requests failed, at
-    most `MOST`; then floors that were asked as models are, baselines first. The best constant is a line of its own.
+    Models that were asked a part of the questions come after the others, those whose requests all failed last.
     """
-    asked = [line for line in table.rows if any(cell.low == cell.low or cell.failed for cell in line.cells)]
-    total = table.columns[0].total
+    total = summary.columns[0].total
 
-    def rank(line: Row) -> tuple[bool, bool, float]:
+    def rank(line: Row) -> tuple[bool, bool, bool, float]:
         first = line.cells[0]
-        return first.failed, first.asked < total, -first.value if first.n else math.inf
+        return (
+            not line.name.startswith(BASELINE) and line.kind == "floor",
+            first.failed,
+            first.asked < total,
+            -first.value if first.n else math.inf,
+        )
 
-    models = sorted((line for line in asked if line.kind == "model"), key=rank)[:MOST]
-    floors = sorted(
-        (line for line in asked if line.kind == "floor"),
-        key=lambda line: (not line.name.startswith(BASELINE), *rank(line)),
-    )[: len(_FLOOR_SHAPES)]
-    keys = [_make_style(line, str(k % 4), _MODEL_SHAPES[k // 4], total) for k, line in enumerate(models)]
-    keys += [_make_style(line, "floor", shape, total) for line, shape in zip(floors, _FLOOR_SHAPES, strict=False)]
-    shown = {CONSTANT, *(key.name for key in keys)}
-    return keys, [line.name for line in table.rows if line.name not in shown]
+    lines = sorted((line for line in summary.rows if line.name not in _NO_BARS), key=rank)
+    models = [line for line in lines if line.kind == "model"]
+    floors = [line for line in lines if line.kind == "floor"]
+    styles = [_make_style(line, str(k), total) for k, line in enumerate(models[:_MODELS])]
+    styles += [_make_style(line, f"floor-{k}", total) for k, line in enumerate(floors[:_FLOORS])]
+    return styles, [line.name for line in (*models[_MODELS:], *floors[_FLOORS:])]
 
 
-def _make_style(line: Row, colour: str, shape: str, total: int) -> PlotStyle:
+def _make_style(line: Row, color: str, total: int) -> BarStyle:
     first = line.cells[0]
-    part = first.asked < total
-    note = "all requests failed" if first.failed else f"asked {first.asked:,} of {total:,}" if part else ""
-    return PlotStyle(line.name, colour, shape, part or first.failed, note)
+    note = "all requests failed" if first.failed else f"asked {first.asked:,} of {total:,}"
+    return BarStyle(line.name, color, note if first.failed or first.asked < total else "")
 
 
-def plot_dots(table: Table, keys: Sequence[PlotStyle]) -> dict[str, Any]:
-    """A group of rows per column of a table, a row per run: the share with its interval, and the best constant."""
-    lines = {line.name: line for line in table.rows}
-    groups, y = [], 0
-    for place, head in enumerate(table.columns):
-        top = y
-        y += _LABEL
-        marks = []
-        for key in keys:
-            line = lines.get(key.name)
-            if line is None:
-                continue
-            cell = line.cells[place]
-            if not math.isnan(cell.value):
-                told = f"{key.name}, {head.name}: {format_value(cell, head)} {format_interval(cell, head)} of {cell.n}"
-                marks.append(
-                    {"y": y + 6, "x": _place_x(cell.value), "low": _place_x(cell.low), "high": _place_x(cell.high),
-                     "key": key,
-                     "told": f"{told} ({key.note})" if key.note else told}
-                )  # fmt: skip
-            y += _STEP
-        constant = lines[CONSTANT].cells[place].value if CONSTANT in lines else math.nan
-        groups.append(
-            {"label": f"{head.name} (n = {head.total:,})", "y": top + 14, "top": top + _LABEL - 2, "bottom": y + 2,
-             "marks": marks, "constant": _place_x(constant)}
-        )  # fmt: skip
-        y += 8
-    ticks = [{"x": _place_x(value / 100), "label": f"{value} %"} for value in range(0, 101, 25)]
-    return {"title": table.title, "groups": groups, "height": y + 18, "ticks": ticks, "floor": y}
+def plot_panels(
+    table: Table, styles: Sequence[BarStyle], human: Mapping[str, float], blind: str = _BLIND
+) -> dict[str, Any]:
+    """A panel for each column of a table with `FEWEST` questions or more; places are per cent of its width.
 
+    Keys: panels [{name, total, bars, references}], few (names and sizes of the columns without a panel), known (the
+    references that some panel has).
 
-def _place_x(value: float) -> float | None:
-    return round(LEFT + (RIGHT - LEFT) * min(max(value, 0.0), 1.0), 1) if math.isfinite(value) else None
-
-
-def plot_costs(runs: Sequence[BoardRun], summary: Table, keys: Sequence[PlotStyle]) -> dict[str, Any] | None:
-    """Accuracy over the logarithm of what a thousand replies cost; None unless two runs have a price above 0.
-
-    keys: whom the legend shows; others are left out.
+    Args:
+        table: of accuracies, with a row for each style.
+        styles: of `choose_bars`.
+        human: accuracy of people by task, where known.
+        blind: name of the run without images.
     """
-    lines = {line.name: line.cells[0] for line in summary.rows}
-    known = {key.name: key for key in keys}
-    points = []
-    for run in runs:
-        cell = lines[run.name]
-        if run.name in known and run.cost_known and run.cost_usd > 0 and not math.isnan(cell.value):
-            points.append((run.name, 1000 * run.cost_usd / run.cost_known, cell))
-    if len(points) < 2:
-        return None
-    low = math.floor(math.log10(min(cost for _, cost, _ in points)))
-    high = max(math.ceil(math.log10(max(cost for _, cost, _ in points))), low + 1)
-    head = summary.columns[0]
-
-    def place(cost: float) -> float:
-        return round(34 + 370 * (math.log10(cost) - low) / (high - low), 1)
-
+    lines = {line.name: line for line in table.rows}
+    people = {task.replace("_", " "): value for task, value in human.items()}
+    panels: list[dict[str, Any]] = []
+    for place, head in enumerate(table.columns):
+        cells = {name: line.cells[place] for name, line in lines.items()}
+        named = {"chance": CHANCE, "constant": CONSTANT, "blind": blind}
+        values = {kind: cells[name].value for kind, name in named.items() if name in cells}
+        values["human"] = people.get(head.name, math.nan)
+        bars = []
+        for style in styles:
+            cell = cells[style.name]
+            text = format_value(cell, head)
+            if math.isnan(cell.value):
+                told = "all requests failed" if cell.failed else "not attempted" if cell.asked else "not asked"
+            else:
+                told = f"{text} {format_interval(cell, head)} of {cell.n:,}"
+            bars.append(
+                {"style": style, "text": text if cell.n else NONE, "told": f"{style.name}, {head.name}: {told}",
+                 "width": _place(cell.value), "span": [*filter(None, map(_place, (cell.low, cell.high)))]}
+            )  # fmt: skip
+        references = [
+            {"name": kind, "x": _place(value), "text": f"{100 * value:.0f}"}
+            for kind, value in sorted(values.items())
+            if not math.isnan(value)
+        ]
+        panels.append({"name": head.name, "total": head.total, "bars": bars, "references": references})
+    shown = [panel for panel in panels if panel["total"] >= FEWEST]
     return {
-        "title": "Cost against accuracy",
-        "points": [
-            {
-                "x": place(cost),
-                "y": _place_y(cell.value),
-                "low": _place_y(cell.low),
-                "high": _place_y(cell.high),
-                "key": known[name],
-                "told": f"{name}: {format_value(cell, head)} {format_interval(cell, head)}, "
-                f"{cost:.3g} USD per thousand replies" + (f" ({known[name].note})" if known[name].note else ""),
-            }
-            for name, cost, cell in sorted(points, key=lambda point: point[1])
-        ],
-        "columns": [{"x": place(10.0**k), "label": f"{10.0**k:g}"} for k in range(low, high + 1)],
-        "rows": [{"y": _place_y(value / 100), "label": f"{value}"} for value in range(0, 101, 25)],
+        "panels": shown,
+        "few": [(panel["name"], panel["total"]) for panel in panels if panel["total"] < FEWEST],
+        "known": {one["name"] for panel in shown for one in panel["references"]},
     }
 
 
-def _place_y(value: float) -> float | None:
-    return round(250 - 240 * min(max(value, 0.0), 1.0), 1) if math.isfinite(value) else None
+def _place(share: float) -> str:
+    return "" if math.isnan(share) else f"{100 * min(max(share, 0.0), 1.0):.1f}%"
+
+
+def plot_costs(runs: Sequence[BoardRun], summary: Table) -> dict[str, Any] | None:
+    """Accuracy over the logarithm of what a thousand replies cost, in per cent of width and height; None unless two
+    runs have a price above 0. Points are numbered, the cheapest first."""
+    cells = {line.name: line.cells[0] for line in summary.rows}
+    points = sorted(
+        (1000 * run.cost_usd / run.cost_known, run.name)
+        for run in runs
+        if run.cost_known and run.cost_usd > 0 and not math.isnan(cells[run.name].value)
+    )
+    if len(points) < 2:
+        return None
+    low = math.floor(math.log10(points[0][0]))
+    high = max(math.ceil(math.log10(points[-1][0])), low + 1)
+    head = summary.columns[0]
+
+    def place(cost: float) -> str:
+        return f"{100 * (math.log10(cost) - low) / (high - low):.1f}%"
+
+    return {
+        "points": [
+            {"x": place(cost), "y": _place(1 - cells[name].value), "number": number,
+             "span": [*filter(None, (_place(1 - end) for end in (cells[name].low, cells[name].high)))],
+             "told": f"{name}: {format_value(cells[name], head)} {format_interval(cells[name], head)}, "
+             f"{cost:.3g} USD per thousand replies"}
+            for number, (cost, name) in enumerate(points, 1)
+        ],
+        "columns": [{"x": place(10.0**k), "label": f"{10.0**k:g}"} for k in range(low, high + 1)],
+    }  # fmt: skip
 
 
 def plot_confusions(board: Board, runs: Sequence[BoardRun]) -> list[dict[str, Any]]:
@@ -166,105 +158,23 @@ def plot_confusions(board: Board, runs: Sequence[BoardRun]) -> list[dict[str, An
         mask = board.mask(lambda entry, kind=kind: entry.kind == kind)  # type: ignore[misc]
         for run in runs:
             table = count_confusion(board, run, mask)
-            if not table:
-                continue
-            said = sorted({answer for row in table.values() for answer in row} | set(table), key=_answer_order)
-            rows = []
-            for truth, counts in table.items():
-                total = sum(counts.values())
-                cells = [
-                    {"said": answer, "n": counts.get(answer, 0), "right": answer == truth,
-                     "level": math.ceil(_LEVELS * counts.get(answer, 0) / total)}
+            said = sorted({answer for row in table.values() for answer in row} | set(table), key=_rank_answer)
+            rows = [
+                {"truth": truth, "cells": [
+                    {"n": counts.get(answer, 0), "right": answer == truth,
+                     "level": math.ceil(_LEVELS * counts.get(answer, 0) / sum(counts.values()))}
                     for answer in said
-                ]  # fmt: skip
-                rows.append({"truth": truth, "cells": cells, "total": total})
+                ]}
+                for truth, counts in table.items()
+            ]  # fmt: skip
             sums = [sum(row.get(answer, 0) for row in table.values()) for answer in said]
-            found.append({"title": f"{title}: {run.name}", "name": run.name, "said": said, "rows": rows, "sums": sums})
+            if rows:
+                found.append({"title": f"{title}: {run.name}", "said": said, "rows": rows, "sums": sums})
     return found
 
 
-def _answer_order(answer: str) -> tuple[int, str]:
-    return (("unreadable", "refused").index(answer) + 1 if answer in ("unreadable", "refused") else 0, answer)
-
-
-_MODELS, _FLOORS = 4, 2  # bars of one panel, so that all panels fit a screen
-_STEP_PX = 16
-_INSIDE = 0.8  # from here the number stands inside its bar
-_BLIND = f"{BASELINE}blind"
-# They are lines across a panel, or close to one; as bars they would take the room of others.
-_NO_BARS = (_BLIND, f"{BASELINE}constant", f"{BASELINE}random")
-_REFUSED, _FAILED = OUTCOMES.index("refused"), OUTCOMES.index("failed")
-
-
-def plot_parts(board: Board, keys: Sequence[PlotStyle], human: dict[str, float]) -> dict[str, Any]:
-    """Panels with places in per cent of their width, those of a bar from 0.
-
-    Args:
-        board: with at least one question.
-        keys: runs as `scores_plots.choose_styles` orders them; the first ones get bars.
-        human: share right of people by task, where known.
-    """
-    barred = [key for key in keys if key.name not in _NO_BARS]
-    drawn = [key for key in barred if key.colour != "floor"][:_MODELS]
-    drawn += [key for key in barred if key.colour == "floor"][:_FLOORS]
-    cells = Cells(board)
-    parts = np.array([get_part(entry) for entry in board.questions])
-    chance = reference_scores.score_chance(board)
-    without_images = (run for run in board.runs.values() if run.stage == "blind")
-    blind = board.runs.get(_BLIND) or next(without_images, None)
-    panels = []
-    for part in sorted(set(parts.tolist())):
-        mask = parts == part
-        name = part.replace("_", " ")
-        references = {
-            "chance": float(chance[mask].mean()),
-            "constant": float(np.nanmean(reference_scores.score_constant(board, mask)[mask])),
-            "human": human.get(part, math.nan),
-        }
-        if blind is not None:
-            references["blind"] = cells.mean(blind, mask, blind.score).value
-        panels.append(
-            {
-                "name": name,
-                "total": int(mask.sum()),
-                "bars": [
-                    _make_bar(cells, board.runs[key.name], key, mask, name, 2 + k * _STEP_PX)
-                    for k, key in enumerate(drawn)
-                ],
-                "references": [
-                    {"name": one, "x": f"{100 * value:.1f}%", "text": f"{100 * value:.0f}"}
-                    for one, value in sorted(references.items())
-                    if not math.isnan(value)
-                ],
-            }
-        )
-    return {
-        "panels": panels,
-        "keys": drawn,
-        "known": {one["name"] for panel in panels for one in panel["references"]},
-        "height": 4 + _STEP_PX * max(len(drawn), 1),
-        "left": len(barred) - len(drawn),
-    }
-
-
-def _make_bar(cells: Cells, run: BoardRun, key: PlotStyle, mask: Any, name: str, y: int) -> dict[str, Any]:
-    cell, head = cells.mean(run, mask, run.score), ColumnHead("")
-    tried = not math.isnan(cell.value)  # what a baseline tried nothing of has no number (`Cells.mean`)
-    counts = run.counts[mask].sum(axis=0)
-    if tried:
-        text = format_value(cell, head) + (", all refused" if counts[_REFUSED] == counts.sum() else "")
-    else:
-        text = "not asked" if not counts.any() else "all requests failed" if counts[_FAILED] else "not attempted"
-    numbers = f"{text} {format_interval(cell, head)} of {cell.n:,}" if tried else text
-    bar = {"key": key, "y": y, "text": text, "told": f"{key.name}, {name}: {numbers}", "width": "", "span": None}
-    if tried:
-        ends = [min(max(value, 0.0), 1.0) for value in (cell.value, cell.low, cell.high)]
-        bar["width"] = f"{100 * ends[0]:.1f}%"
-        if not math.isnan(cell.low):
-            bar["span"] = [f"{100 * end:.1f}%" for end in ends[1:]]
-        bar["label"] = f"{100 * max(end for end in ends if not math.isnan(end)):.1f}%"
-        bar["inside"] = max(ends) > _INSIDE
-    return bar
+def _rank_answer(answer: str) -> tuple[bool, str]:
+    return answer in ("unreadable", "refused"), answer
 
 
 def read_human_scores(homes: Iterable[Path]) -> dict[str, float]:

@@ -13,6 +13,7 @@ from vgbench_gen.evaluation.base import Source
 from vgbench_gen.evaluation.records import ReplyKey
 from vgbench_gen.evaluation.replies import ReplyExcerpt
 from vgbench_gen.evaluation.trace_log import TraceLog
+from vgbench_gen.report.charts import spread
 from vgbench_gen.report.gallery_images import OWN, make_relative_address
 from vgbench_gen.report.header import SCORES, PageHeader
 from vgbench_gen.report.trace_page import make_trace_page
@@ -60,25 +61,26 @@ def write_traces(
     logs = {path: log for path, log in logs.items() if log.path.is_file()}
     header = PageHeader(SCORES, folder, {dataset: source.folder for dataset, source in sources.items()})
     traced = [one for one in answers if one.replies in logs and one.key in excerpts[one.replies]]
-    some = [traced[k * len(traced) // MOST] for k in range(MOST)] if len(traced) > MOST else traced
-    finders = {dataset: _ImageFinder(source) for dataset, source in sources.items()} if some else {}
+    rows = {dataset: {row.id: row.row for row in source.rows()} for dataset, source in sources.items() if traced}
     written: list[Path] = []
     addresses: dict[tuple[Path, ReplyKey], str] = {}
-    for answer in some:
+    for answer in spread(traced, MOST):
         excerpt = excerpts[answer.replies][answer.key]
         log = logs[answer.replies]
         trace = log.read(answer.key, excerpt.request_digest)
         if trace is None:
             continue
         target = folder / FOLDER / f"{hash_stably(name, str(answer.home), *map(str, answer.key), size=8)}.html"
-        images = _find_images(trace, excerpt, log, answer.home, target.parent)
-        if answer.dataset in finders:
-            for image_name, data in finders[answer.dataset].read(answer.key.id, trace, images):
-                copy = target.parent / OWN / f"{digest_bytes(data)}.{'png' if data.startswith(_PNG) else 'jpg'}"
-                if copy not in written:
-                    write_bytes(copy, data, durable=False)
-                    written.append(copy)
-                images[image_name] = f"{OWN}/{copy.name}"
+        images, missing = _find_images(trace, excerpt, log, answer.home, target.parent)
+        row = rows.get(answer.dataset, {}).get(answer.key.id)
+        if missing and row is not None:
+            for digest, data in _read_images(sources[answer.dataset], row):
+                if digest in missing:
+                    copy = target.parent / OWN / f"{digest}.{'png' if data.startswith(_PNG) else 'jpg'}"
+                    if copy not in written:
+                        write_bytes(copy, data, durable=False)
+                        written.append(copy)
+                    images[missing[digest]] = f"{OWN}/{copy.name}"
         shown = header.render(f"{FOLDER}/{target.name}")
         page = make_trace_page(trace, images, answer.title, answer.back, shown)
         write_bytes(target, page.encode("utf-8"), durable=False)
@@ -89,52 +91,38 @@ def write_traces(
 
 def _find_images(
     trace: Mapping[str, Any], excerpt: ReplyExcerpt, log: TraceLog, home: Path, folder: Path
-) -> dict[str, str]:
-    """Name in the trace -> address, relative to the page, of the images that are there."""
+) -> tuple[dict[str, str], dict[str, str]]:
+    """(name in the trace -> address, relative to the page, of images that are there; digest -> name in the trace of
+    images of the question that are not)."""
     # A name is used as a path only when it is one of ours.
     stores = (home / "media", home / "gallery" / OWN)
-    ours = {
-        PurePath(name).stem: [store / name[:2] / name for store in stores]
-        for name in excerpt.images
-        if NAME.fullmatch(name)
-    }
-    found: dict[str, str] = {}
+    ours = {PurePath(name).stem: name for name in excerpt.images if NAME.fullmatch(name)}
+    found, missing = {}, {}
     listed = trace.get("images")
     for image in listed if isinstance(listed, list) else ():
         if not isinstance(image, Mapping):
             continue
-        digest = str(image.get("digest", ""))
-        made = log.find_image(digest) if image.get("made_by") else None
-        files = [made] if made is not None else ours.get(digest, [])
+        digest, name = str(image.get("digest", "")), str(image.get("name", ""))
+        if image.get("made_by"):
+            made = log.find_image(digest)
+            files = [] if made is None else [made]
+        else:
+            files = [store / ours[digest][:2] / ours[digest] for store in stores if digest in ours]
+            missing[digest] = name
         path = next((file for file in files if file.is_file()), None)
         if path is not None:
-            found[str(image.get("name", ""))] = make_relative_address(folder, path)
-    return found
+            found[name] = make_relative_address(folder, path)
+    return found, {digest: name for digest, name in missing.items() if name not in found}
 
 
-class _ImageFinder:
-    """Reads images of questions from where their data set has them."""
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._rows = {row.id: row.row for row in source.rows()}
-
-    def read(self, item_id: str, trace: Mapping[str, Any], found: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
-        """Yield the name in the trace and the bytes of those of the question's images that were not found."""
-        listed = trace.get("images")
-        wanted = {
-            str(image.get("digest")): str(image.get("name"))
-            for image in (listed if isinstance(listed, list) else ())
-            if isinstance(image, Mapping) and not image.get("made_by") and str(image.get("name")) not in found
-        }
-        if not wanted or item_id not in self._rows:
-            return
-        item = self._source.item(self._rows[item_id])
-        for k in range(len(item.images)):
-            try:
-                image = self._source.image(item, k)
-                data = image if isinstance(image, bytes) else image.read_bytes()
-            except (DatasetError, OSError):
-                continue
-            if data.startswith((_PNG, _JPEG)) and (name := wanted.get(digest_bytes(data))) is not None:
-                yield name, data
+def _read_images(source: Source, row: int) -> Iterator[tuple[str, bytes]]:
+    """Yield digest and bytes of the JPEG and PNG images of a question, from where its data set has them."""
+    item = source.item(row)
+    for k in range(len(item.images)):
+        try:
+            image = source.image(item, k)
+            data = image if isinstance(image, bytes) else image.read_bytes()
+        except (DatasetError, OSError):
+            continue
+        if data.startswith((_PNG, _JPEG)):
+            yield digest_bytes(data), data

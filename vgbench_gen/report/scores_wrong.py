@@ -10,6 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -20,10 +21,10 @@ from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
 from vgbench_gen.evaluation.base import read_questions
 from vgbench_gen.evaluation.board import BoardRun, Entry, ScoreRow
 from vgbench_gen.evaluation.compare import group_by_model
+from vgbench_gen.evaluation.pooled import get_part
 from vgbench_gen.evaluation.records import ReplyKey
 from vgbench_gen.evaluation.replies import FOLDER as REPLIES
 from vgbench_gen.evaluation.replies import ReplyExcerpt, read_excerpts
-from vgbench_gen.evaluation.saved import SavedScores
 from vgbench_gen.report.gallery_images import OWN, make_relative_address
 from vgbench_gen.report.header import SCORES, PageHeader
 from vgbench_gen.report.matrices import split_matrices
@@ -39,7 +40,6 @@ PER_PAGE = 50  # replies on one page: each comes with its question and images
 CHARS = 600  # of each reply
 _SHORT = 200  # characters of everything else
 _QUESTION, _OPTION = 2000, 600  # characters of a question, its context, and of an option
-_NEAR = 2  # pages to both sides that a page leads to, besides the first and the last one
 _BRIEF = 60  # of what the published script read, which may be the whole reply
 _THUMBNAILS = 8  # of one question
 _OURS = "vgbench compare: wrong answers"  # by which pages of an earlier run are known
@@ -52,16 +52,15 @@ class WrongAnswerPages:
 
     address: str
     """The address of the first page, relative to the page of scores."""
-    replies: int
     tasks: Mapping[tuple[str, str], str]
     """The address of the first wrong answer by data set and task."""
 
 
 class _Miss(NamedTuple):
-    """One reply that was not right."""
+    """One reply that was not right: its question on the board, its score and its file of replies."""
 
-    place: int
-    """The place of its question on the board."""
+    order: tuple[Any, ...]
+    """By what replies are sorted: answers before what could not be read, and that before refusals; then by task."""
     entry: Entry
     row: ScoreRow
     path: Path
@@ -75,13 +74,12 @@ class _Miss(NamedTuple):
     @property
     def part(self) -> tuple[str, str]:
         """The data set and the task of its question."""
-        return self.entry.dataset, self.entry.task or self.entry.source
+        return self.entry.dataset, get_part(self.entry)
 
     @property
-    def group(self) -> tuple[int, tuple[str, str]]:
-        """By what replies stand together: answers before what could not be read, and that before refusals."""
-        first = OUTCOMES.index("wrong")  # with what is right in part
-        return max(first, OUTCOMES.index(self.row.outcome)), self.part
+    def group(self) -> str:
+        """Heading above it."""
+        return f"{get_part(self.entry).replace('_', ' ')}, {OUTCOMES[self.order[0]]}"
 
     @property
     def anchor(self) -> str:
@@ -104,8 +102,7 @@ def write_wrong(report: ScoresReport, runs: Sequence[BoardRun], folder: Path) ->
     Raises:
         DatasetError: a file of replies cannot be read.
     """
-    files = group_by_model(report.saved)
-    missed = {run.name: _find_misses(run, files.get(run.model, ()), report) for run in runs}
+    missed = {run.name: _join_misses(run, report) for run in runs}
     wanted = {miss.row.id for misses in missed.values() for miss in misses}
     items = {
         (dataset, item.id): item
@@ -113,12 +110,12 @@ def write_wrong(report: ScoresReport, runs: Sequence[BoardRun], folder: Path) ->
         for item in (read_questions(source) if wanted else ())
         if item.id in wanted
     }
-    views = {dataset: _View(folder, home) for dataset, home in report.homes.items()}
+    links = {dataset: _Links(folder, home) for dataset, home in report.homes.items()}
     found: dict[str, WrongAnswerPages] = {}
     written: list[Path] = []
-    for run in runs:
-        if misses := sorted(missed[run.name], key=lambda miss: (miss.group, miss.place, miss.row.epoch)):
-            paths, found[run.name] = _write(report, run, misses, views, items, folder)
+    for name, misses in missed.items():
+        if misses:
+            paths, found[name] = _write(report, name, misses, links, items, folder)
             written += paths
     sync_all_to_disk(written)
     names = {path.name for path in written}
@@ -130,40 +127,40 @@ def write_wrong(report: ScoresReport, runs: Sequence[BoardRun], folder: Path) ->
     return found
 
 
-def _find_misses(run: BoardRun, files: Sequence[tuple[str, SavedScores]], report: ScoresReport) -> list[_Miss]:
-    questions = report.board.questions
-    places = {(entry.dataset, entry.id): k for k, entry in enumerate(questions)}
+def _join_misses(run: BoardRun, report: ScoresReport) -> list[_Miss]:
+    """The scored replies of a run that are not right, joined with their questions, in the order of the pages."""
+    entries = {(entry.dataset, entry.id): (k, entry) for k, entry in enumerate(report.board.questions)}
+    wrong = OUTCOMES.index("wrong")  # with what is right in part
     found = []
-    for dataset, one in files:
+    for dataset, one in group_by_model(report.saved).get(run.model, ()):
         if dataset in report.homes:
             path = one.replies or report.homes[dataset] / REPLIES / one.path.name
             for row in one.rows:
-                place = places.get((dataset, row.id))
-                wrong = row.outcome != "failed" and row.score < 1 and not row.rotation
-                if wrong and place is not None and (row.stage, row.prompt_set) == (run.stage, run.prompt_set):
-                    found.append(_Miss(place, questions[place], row, path))
-    return found
+                place, entry = entries.get((dataset, row.id), (0, None))
+                missed = row.outcome != "failed" and row.score < 1 and not row.rotation
+                if missed and entry is not None and (row.stage, row.prompt_set) == (run.stage, run.prompt_set):
+                    order = max(wrong, OUTCOMES.index(row.outcome)), dataset, get_part(entry), place, row.epoch
+                    found.append(_Miss(order, entry, row, path))
+    return sorted(found, key=lambda miss: miss.order)
 
 
 def _write(
     report: ScoresReport,
-    run: BoardRun,
+    name: str,
     misses: Sequence[_Miss],
-    views: Mapping[str, _View],
+    links: Mapping[str, _Links],
     items: Mapping[tuple[str, str], Item],
     folder: Path,
 ) -> tuple[list[Path], WrongAnswerPages]:
-    name = _name_file(run.name)
-    pages = [misses[k : k + PER_PAGE] for k in range(0, len(misses), PER_PAGE)]
-    names = [f"{name}.html" if not k else f"{name}-page-{k + 1}.html" for k in range(len(pages))]
-    addresses = [quote(one) for one in names]
-    sizes = Counter(miss.group for miss in misses)
-    groups: dict[tuple[int, tuple[str, str]], str] = {}
+    count = -(-len(misses) // PER_PAGE)
+    files = [f"{_name_file(name)}{f'-page-{k + 1}' if k else ''}.html" for k in range(count)]
+    anchors: dict[tuple[str, str], str] = {}  # of the first reply of each group, by data set and heading
     tasks: dict[tuple[str, str], str] = {}
     keys: dict[Path, set[ReplyKey]] = defaultdict(set)
     for k, miss in enumerate(misses):
-        groups.setdefault(miss.group, f"{addresses[k // PER_PAGE]}#t{len(groups)}")
-        tasks.setdefault(miss.part, groups[miss.group])
+        group = miss.entry.dataset, miss.group
+        address = anchors.setdefault(group, f"{quote(files[k // PER_PAGE])}#t{len(anchors)}")
+        tasks.setdefault(miss.part, address)
         keys[miss.path].add(miss.key)
     excerpts = {path: read_excerpts(path, wanted, CHARS) for path, wanted in keys.items()}
     answers = [
@@ -171,60 +168,66 @@ def _write(
             miss.key, miss.path, miss.entry.dataset, report.homes[miss.entry.dataset],
             f"{clean(miss.entry.id, _SHORT)}: true {_format_value(miss.entry.truth, miss.entry.kind, _BRIEF)}, "
             f"read {_format_value(miss.row.extracted, miss.entry.kind, _BRIEF)}",
-            f"../{addresses[k // PER_PAGE]}#{miss.anchor}",
+            f"../{quote(files[k // PER_PAGE])}#{miss.anchor}",
         )
         for k, miss in enumerate(misses)
     ]  # fmt: skip
-    written, traces = write_traces(folder, run.name, answers, excerpts, report.sources)
-    several = len({dataset for _, (dataset, _) in sizes}) > 1
-    outcomes = Counter(miss.row.outcome for miss in misses)
+    written, traces = write_traces(folder, name, answers, excerpts, report.sources)
+    sizes = Counter((miss.entry.dataset, miss.group) for miss in misses)
+    several = len({dataset for dataset, _ in sizes}) > 1
+    titles = {group: clean(": ".join(group) if several else group[1], _SHORT) for group in sizes}
     style, csp = make_inline_style("img-src 'self'; ")
-    for k, page in enumerate(pages):
-        sections: dict[tuple[int, tuple[str, str]], list[dict[str, Any]]] = defaultdict(list)
-        for miss in page:
-            told = _describe_miss(miss, excerpts[miss.path].get(miss.key), views[miss.entry.dataset])
-            told |= _describe_question(items.get((miss.entry.dataset, miss.entry.id)), miss)
-            told |= {"trace": traces.get((miss.path, miss.key), ""), "anchor": miss.anchor}
-            sections[miss.group].append(told)
+    for k, file in enumerate(files):
+        page = misses[k * PER_PAGE : (k + 1) * PER_PAGE]
+        sections = [
+            {
+                "name": titles[group],
+                "anchor": anchors[group].partition("#")[2],
+                "replies": [
+                    _describe_miss(miss, excerpts[miss.path].get(miss.key), links[miss.entry.dataset])
+                    | _describe_question(items.get((miss.entry.dataset, miss.entry.id)), miss)
+                    | {"trace": traces.get((miss.path, miss.key), ""), "anchor": miss.anchor}
+                    for miss in members
+                ],
+            }
+            for group, members in groupby(page, key=lambda miss: (miss.entry.dataset, miss.group))
+        ]
         html = (
             make_environment()
             .get_template("scores_wrong.html.j2")
             .render(
                 csp=csp,
                 style=style,
-                header=PageHeader(SCORES, folder, report.homes).render(names[k]),
+                header=PageHeader(SCORES, folder, report.homes).render(file),
                 ours=_OURS,
                 most=CHARS,
                 title=clean(report.title, _SHORT),
-                name=clean(run.name, _SHORT),
-                outcomes=[(outcome, outcomes[outcome]) for outcome in sorted(outcomes, key=lambda o: -outcomes[o])],
+                name=clean(name, _SHORT),
+                outcomes=Counter(miss.row.outcome for miss in misses).most_common(),
                 total=len(misses),
                 first=k * PER_PAGE + 1,
                 last=k * PER_PAGE + len(page),
-                pages=list_turns(addresses, k),
-                count=len(names),
-                here=k,
-                parts=[{"name": _name_group(one, several), "n": n, "href": groups[one]} for one, n in sizes.items()],
-                sections=[
-                    {"name": _name_group(one, several), "anchor": groups[one].partition("#")[2], "replies": replies}
-                    for one, replies in sections.items()
-                ],
+                before=quote(files[k - 1]) if k else "",
+                after=quote(files[k + 1]) if k + 1 < count else "",
+                place=f"page {k + 1} of {count}",
+                parts=[{"name": titles[group], "n": n, "href": anchors[group]} for group, n in sizes.items()],
+                sections=sections,
                 traces=len(traces),
             )
         )
-        written.append(folder / names[k])
+        written.append(folder / file)
         write_bytes(written[-1], html.encode("utf-8"), durable=False)
-    return written, WrongAnswerPages(addresses[0], len(misses), tasks)
+    return written, WrongAnswerPages(quote(files[0]), tasks)
 
 
-def _describe_miss(miss: _Miss, excerpt: ReplyExcerpt | None, view: _View) -> dict[str, Any]:
+def _describe_miss(miss: _Miss, excerpt: ReplyExcerpt | None, links: _Links) -> dict[str, Any]:
     entry, row = miss.entry, miss.row
     return {
         "id": clean(entry.id, _SHORT),
-        "href": view.link_question(entry.id),
+        "href": links.link_question(entry.id),
         "repeat": row.epoch,
         "form": clean(entry.form, _SHORT),
-        "task": clean(entry.task or entry.source, _SHORT).replace("_", " "),
+        "task": clean(get_part(entry), _SHORT).replace("_", " "),
         "truth": _format_value(entry.truth, entry.kind),
         "read": _format_value(row.extracted, entry.kind),
         "outcome": row.outcome if row.status == "ok" else f"{row.outcome} ({row.status.replace('_', ' ')})",
@@ -233,7 +236,7 @@ def _describe_miss(miss: _Miss, excerpt: ReplyExcerpt | None, view: _View) -> di
         "official_read": _format_value(row.official_extracted, "", _BRIEF),
         "reply": None if excerpt is None else clean(excerpt.text, CHARS),
         "chars": 0 if excerpt is None else excerpt.chars,
-        "images": [] if excerpt is None else view.link_thumbnails(excerpt.images),
+        "images": [] if excerpt is None else links.link_thumbnails(excerpt.images),
     }
 
 
@@ -255,23 +258,11 @@ def _describe_question(item: Item | None, miss: _Miss) -> dict[str, Any]:
     return {"question": question, "context": clean(item.context, _QUESTION), "options": options}
 
 
-def list_turns(pages: Sequence[str], here: int) -> list[tuple[int, str]]:
-    """(number from 1, address) of the pages that a page leads to; number 0 where some are left out."""
-    shown = [k for k in range(len(pages)) if k in (0, len(pages) - 1) or abs(k - here) <= _NEAR]
-    found: list[tuple[int, str]] = []
-    for before, k in zip([-1, *shown], shown, strict=False):
-        found += [(0, "")] if k > before + 1 else []
-        found.append((k + 1, pages[k]))
-    return found
-
-
-class _View:
-    """Where the gallery of a data set shows questions, and where its images are, for pages in a folder."""
+class _Links:
+    """Addresses, for pages in a folder, of the gallery of a data set and of its images."""
 
     def __init__(self, folder: Path, home: Path) -> None:
         self._gallery = ""
-        self._stores: list[tuple[Path, str]] = []
-        self._known: dict[str, str] = {}
         if (home / "gallery" / "index.html").is_file():
             self._gallery = f"{make_relative_address(folder, home / 'gallery')}/index.html"
         stores = (home / "gallery" / OWN, home / "media")
@@ -283,27 +274,17 @@ class _View:
 
     def link_thumbnails(self, names: Sequence[str]) -> list[str]:
         """Addresses of images that are there, the first ones; a name is used as a path only when it is one of ours."""
-        ours = [name for name in names if NAME.fullmatch(name)][:_THUMBNAILS]
-        return [address for name in ours if (address := self._link_image(name))]
-
-    def _link_image(self, name: str) -> str:
-        if name not in self._known:
+        found = []
+        for name in [name for name in names if NAME.fullmatch(name)][:_THUMBNAILS]:
             part = f"{name[:2]}/{name}"
-            there = (f"{address}/{part}" for store, address in self._stores if (store / part).is_file())
-            self._known[name] = next(there, "")
-        return self._known[name]
+            found += [f"{address}/{part}" for store, address in self._stores if (store / part).is_file()][:1]
+        return found
 
 
 def _format_value(value: str | float | None, kind: str, most: int = _SHORT) -> str:
     if value is None:
         return "nothing"
     return clean(value, most) if isinstance(value, str) else f"{value:.4g}{_UNITS.get(kind, '')}"
-
-
-def _name_group(group: tuple[int, tuple[str, str]], several: bool) -> str:
-    dataset, task = (clean(text, _SHORT) for text in group[1])
-    name = f"{task.replace('_', ' ')}, {OUTCOMES[group[0]]}"
-    return f"{dataset}: {name}" if several else name
 
 
 def _name_file(run: str) -> str:
