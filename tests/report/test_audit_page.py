@@ -26,6 +26,7 @@ from vgbench_gen.report.audit_table import (
     read_record,
     sort_findings,
 )
+from vgbench_gen.report.scores_files import NONE
 
 SENTENCE = "1258 questions in 4 cells: 11 of 16 figures hold, 3 not judged, 2 fell"
 
@@ -182,19 +183,25 @@ def test_a_page_of_nothing_and_of_what_holds() -> None:
 def test_in_a_browser(page: Path, open_page: OpenPage, width: int, height: int) -> None:
     watched = open_page(page.as_uri(), width=width, height=height)
     shown = watched.page
-    assert shown.locator(".verdict.red").inner_text().endswith(SENTENCE)
+    assert shown.locator(".verdict.red").inner_text() == (
+        "2 of 16 checks fell: 11 hold and 3 cannot be judged yet, on 1,258 questions."
+    )
     table = shown.locator("table")
+    meanings = shown.locator("dl.columns > div").all_inner_texts()
+    assert len(meanings) == table.locator("thead th").count() - 1
     rows = table.locator("tbody tr")
     assert [name.inner_text() for name in rows.locator("th").all()] == [
-        *("metric depth, multi-choice", "object location, multi-choice", "point tracking, judgment"),
+        *("metric depth, multiple choice", "object location, multiple choice", "point tracking, judgment"),
         "metric depth, open-ended",
     ]
     leak = rows.first.locator("td").first
     assert leak.inner_text().split() == ["34.0", "%", "fell", "chance", "25", "·", "at", "most", "28"]
-    assert "[31.5, 36.5]" in (leak.locator("svg[role=img]").get_attribute("aria-label") or "")
-    scarce = rows.nth(1).locator("td").first  # no number and no plot where nothing is judged
-    assert scarce.inner_text().split() == ["not", "judged", "155", "of", "800", "questions"]
-    assert scarce.locator("svg").count() == 0
+    assert "[31.5, 36.5]" in (leak.locator("[title]").get_attribute("title") or "")
+    assert rows.nth(1).locator("td").first.inner_text() == "155 of 800 questions"  # no number where nothing is judged
+    assert shown.locator(".tag.red").count() == 4  # both, in the table and in the list
+    texts = table.locator("tbody td").all_inner_texts()
+    assert NONE in texts
+    assert "" not in texts
     # Questions of the dataset lead to the gallery; others stand here in words.
     behind = shown.locator("#fallen + ul > li").nth(1).locator("details")
     behind.locator("summary").click()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import http.server
-import itertools
 import re
 import threading
 from collections.abc import Iterator
@@ -48,30 +47,27 @@ def test_filters_search_and_paging(site: Path, looked: Looked, open_page: OpenPa
     scene = sum(i.task == "plain_task" and i.scene_id == "scene1" for i in looked.items)
     page.select_option("#f-scene", "scannet/scene1")
     count(page, scene, total)
-    # Choices say how many items they would leave, and those that would leave none are not offered.
-    assert f"({scene})" in page.inner_text("#f-type")
-    assert "judgment" not in page.inner_text("#f-type")
-    assert page.locator("#f-task option").count() == 2  # all, and the only task with items of this scene
+    # Choices say how many items have them.
+    assert f"plain task ({PLAIN})" in page.inner_text("#f-task")
+    assert page.locator("#f-task option").count() == 1 + len({item.task for item in looked.items})
     assert page.url.endswith("#task=plain_task&scene=scannet%2Fscene1")
     page.reload()
     count(page, scene, total)
     page.get_by_role("button", name="Next page").click()
-    expect(page.get_by_role("spinbutton")).to_have_value("2")
+    expect(page.locator("#pager")).to_contain_text("page 2 of")
     plain = [i.id for i in looked.items if i.task == "plain_task" and i.scene_id == "scene1"]
     assert shown_ids(page) == plain[24:48]
     page.go_back()
-    expect(page.get_by_role("spinbutton")).to_have_value("1")
+    expect(page.locator("#pager")).to_contain_text("page 1 of")
     page.click("#clear")
     count(page, total, total)
 
     wanted = looked.items[-5]  # of three digits: no other row ends in them
-    page.fill("#q", f"region {wanted.index}? ÜNÏCODE")
+    page.fill("#q", f"REGION {wanted.index}?")
     count(page, 1, total)
     assert shown_ids(page) == [wanted.id]
     page.fill("#q", wanted.id.upper())
     count(page, 1, total)
-    page.fill("#q", "4.80 m")  # stands in options only
-    count(page, PLAIN, total)
     page.fill("#q", "no such words")
     count(page, 0, total)
 
@@ -79,7 +75,7 @@ def test_filters_search_and_paging(site: Path, looked: Looked, open_page: OpenPa
 def test_an_item(site: Path, looked: Looked, open_page: OpenPage) -> None:
     item = looked.first("metric_depth", "multi-choice")
     page = open_page(address(site, item_state(item))).page
-    expect(page.locator("#item-title")).to_have_text("metric depth · multi-choice")
+    expect(page.locator("#item-title")).to_have_text("metric depth · multiple choice")
     assert page.inner_text(".question") == item.question
     assert page.inner_text(".context") == item.context
     assert [o.inner_text() for o in page.locator(".options .body").all()] == list(item.options)
@@ -150,10 +146,10 @@ def test_links_between_items(site: Path, looked: Looked, open_page: OpenPage) ->
     page = open_page(address(site, item_state(item))).page
     page.click("[data-link='twin']")
     expect(page.locator(".sub .mono")).to_have_text(twin.id)
-    page.get_by_text("List all 2 (twins)").click()
+    page.get_by_text("List all 2").first.click()
     count(page, 2, len(looked.items))
     assert sorted(shown_ids(page)) == sorted([item.id, twin.id])
-    page.get_by_role("button", name="Remove filter twins").click()
+    page.get_by_role("button", name="Clear all").click()
     count(page, len(looked.items), len(looked.items))
     page.go_back()
     page.locator("#cards .card").first.click()
@@ -166,25 +162,18 @@ def test_links_between_items(site: Path, looked: Looked, open_page: OpenPage) ->
     count(page, sum(i.scene_id == item.scene_id for i in looked.items), len(looked.items))
 
 
-def test_from_an_audit_line_to_its_items(site: Path, looked: Looked, open_page: OpenPage) -> None:
+def test_from_the_audit_to_questions_and_back(site: Path, looked: Looked, open_page: OpenPage) -> None:
     ids = [i.id for i in looked.items]
-    page = open_page(address(site, "audit=rule/medoid%2Fodd%20name/metric_depth/multi-choice")).page
-    count(page, 3, len(ids))
-    assert shown_ids(page) == ids[:3]
-    page.goto(address(site, f"ids={ids[4]},{ids[9]},gone"))
+    page = open_page(address(site, f"ids={ids[4]},{ids[9]},gone")).page
     count(page, 2, len(ids))
     assert shown_ids(page) == [ids[4], ids[9]]
-    page.goto(address(site, "audit=no/such/line/"))
-    count(page, 0, len(ids))
     page.goto(address(site, "verdict=flagged"))
     count(page, 3, len(ids))
-    page.select_option("#f-verdict", "named")
-    count(page, 6, len(ids))
-    page.select_option("#f-verdict", "person:invalid")
+    page.select_option("#f-verdict", "person: invalid")
     assert shown_ids(page) == [ids[0]]
     page.locator("#cards .card").click()
     said = page.locator("#said")
-    fell = "a fixed rule that sees no image “medoid/odd name”: 41.25 %, where at most 28 was allowed"
+    fell = "accuracy of the best fixed rule (medoid/odd name) 41.2 %, chance 25, at most 28"
     expect(said.get_by_role("listitem").first).to_have_text(f"fell {fell}")
     expect(said).to_contain_text(f"invalid by ann (occluded): {HOSTILE[:60]}")
     said.get_by_role("link").first.click()
@@ -198,24 +187,17 @@ def test_keyboard(site: Path, looked: Looked, open_page: OpenPage) -> None:
     plain = [i.id for i in looked.items if i.task == "plain_task"]
     title = page.locator(".sub .mono")
     expect(page.locator("#cards .card")).to_have_count(24)
-    page.keyboard.press("j")
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("k")
-    page.keyboard.press("j")
+    page.locator("#cards .card").nth(1).focus()
     page.keyboard.press("Enter")
     expect(title).to_have_text(plain[1])
     assert page.evaluate("document.activeElement.id") == "item-title"
     page.keyboard.press("ArrowRight")
     expect(title).to_have_text(plain[2])
-    page.keyboard.press("k")
+    page.keyboard.press("ArrowLeft")
     expect(title).to_have_text(plain[1])
     page.keyboard.press("Escape")
     expect(page.locator("#list")).to_be_visible()
     expect(page.locator("#cards .card").nth(1)).to_be_focused()
-    page.keyboard.press("?")
-    expect(page.locator("#help")).to_be_visible()
-    page.keyboard.press("Escape")
-    expect(page.locator("#help")).to_be_hidden()
     page.keyboard.press("/")
     expect(page.locator("#q")).to_be_focused()
     page.keyboard.type("oja")  # letters in the field are letters
@@ -225,10 +207,10 @@ def test_keyboard(site: Path, looked: Looked, open_page: OpenPage) -> None:
     # The next item may stand on the next page of the list.
     page.goto(address(site, f"task=plain_task&item={plain[23]}"))
     expect(title).to_have_text(plain[23])
-    page.keyboard.press("j")
+    page.keyboard.press("ArrowRight")
     expect(title).to_have_text(plain[24])
     page.keyboard.press("Escape")
-    expect(page.get_by_role("spinbutton")).to_have_value("2")
+    expect(page.locator("#pager")).to_contain_text("page 2 of")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -238,7 +220,6 @@ def test_a_phone(site: Path, looked: Looked, open_page: OpenPage, scheme: str) -
     expect(page.locator("#cards .card")).to_have_count(24)
     lefts = {c.evaluate("c => c.getBoundingClientRect().left") for c in page.locator("#cards .card").all()}
     assert len(lefts) == 1  # one column
-    expect(page.locator("#help-open")).to_be_hidden()  # which tells of keys
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 22, 26)"
     assert dark == (scheme == "dark")
     assert watched.overflow_px() == 0
@@ -246,6 +227,7 @@ def test_a_phone(site: Path, looked: Looked, open_page: OpenPage, scheme: str) -
     for item in (several, looked.items[-1]):
         page.goto(address(site, item_state(item)))
         expect(page.locator(".sub .mono")).to_contain_text(item.id.split()[0])
+        expect(page.locator("#item .keyboard")).to_be_hidden()
         page.keyboard.press("a")
         page.keyboard.press("o")
         for summary in page.locator("#item summary").all():
@@ -303,8 +285,8 @@ def test_hostile_texts_stay_texts(site: Path, looked: Looked, open_page: OpenPag
     page.keyboard.press("Escape")
     page.fill("#q", "</script><script>")
     count(page, 1, len(looked.items))
-    scene = int(page.evaluate("Number(document.querySelectorAll('#f-scene option').length)"))
-    assert scene == 2  # "all" and the hostile one
+    choices = page.locator("#f-scene option").all_text_contents()
+    assert any(literal in choice.replace("\u2028", "") for choice in choices)
     page.goto(address(site, f"scene={quote(f'{item.source}/{item.scene_id}', safe='')}"))
     count(page, 1, len(looked.items))
     for name in ("scenes.html", "plots.html", *(f"scene/{k:04d}.html" for k in range(5))):
@@ -396,13 +378,12 @@ def test_from_a_web_server(server: str, open_page: OpenPage) -> None:
     assert page.locator(".picture img").first.evaluate("i => i.decode().then(() => i.naturalWidth)") > 0
 
 
-def test_one_of_each_task_then_all_with_no_twins_side_by_side(site: Path, looked: Looked, open_page: OpenPage) -> None:
+def test_one_of_each_task_then_all_in_order_and_no_image_is_cut(
+    site: Path, looked: Looked, open_page: OpenPage
+) -> None:
     page = open_page(address(site)).page
     expect(page.locator("#openers .card")).to_have_count(len({item.task for item in looked.items}))
-    first = {item.id: item.images[0] for item in looked.items}
-    real = [unquote(name) for name in shown_ids(page) if unquote(name) in {i.id for i in looked.items[: looked.real]}]
-    assert len(real) > 10
-    assert [a for a, b in itertools.pairwise(real) if first[a] == first[b]] == []
+    assert [unquote(name) for name in shown_ids(page)] == [item.id for item in looked.items[:24]]
     shapes = [
         box["height"] / box["width"] for one in page.locator("#cards .thumb").all() if (box := one.bounding_box())
     ]
@@ -411,13 +392,8 @@ def test_one_of_each_task_then_all_with_no_twins_side_by_side(site: Path, looked
     assert {one.evaluate("i => getComputedStyle(i).objectFit") for one in page.locator(".thumb img").all()} == {
         "contain"
     }
-    before = shown_ids(page)
-    page.get_by_role("button", name="Shuffle").click()
+    page.get_by_role("button", name="Next page").click()
     expect(page.locator("#openers")).not_to_be_visible()
-    after = shown_ids(page)
-    assert after != before
-    page.reload()
-    assert shown_ids(page) == after
 
 
 def test_on_a_phone_the_image_comes_before_conventions_and_space_before_details(
@@ -444,9 +420,6 @@ def test_on_a_phone_the_image_comes_before_conventions_and_space_before_details(
     page.goto(address(site, item_state(looked.first("homography_to_matrix", "multi-choice"))))
     expect(page.locator("#item-title")).to_contain_text("matrix")
     page.get_by_text("Numbers behind the answer").click()
-    assert page.locator("#numbers .matrix-row").count() >= 3
-    for row in page.locator("#numbers .matrix-row").all():
-        assert row.evaluate("e => new Set([...e.children].map((c) => c.getBoundingClientRect().bottom)).size") == 1
     heads = page.locator("#numbers thead th")
     assert heads.count() > 1
     for head in heads.all():  # no word of it is broken
@@ -466,11 +439,10 @@ def test_matrices_are_set_and_reasons_come_with_the_answer(site: Path, looked: L
     item = next(item for item in looked.items if item.options and item.options[0].startswith("[["))
     page = open_page(address(site, item_state(item))).page
     for k in range(4):
-        option = page.locator(".options li").nth(k)
-        cells = [cell.inner_text() for cell in option.locator(".matrix-row > span").all()]
-        assert cells == re.findall(r"[-+]?[0-9.]+(?:e[-+]?[0-9]+)?", item.options[k])
-        assert len(cells) == 9
-        assert "[" not in option.inner_text()
+        rows = page.locator(".options li").nth(k).locator(".matrix")
+        assert [row.inner_text() for row in rows.all()] == item.options[k].split("\n")
+        assert rows.count() == 3
+        assert rows.first.evaluate("e => getComputedStyle(e).whiteSpace") == "pre"
     expect(page.locator("#why")).not_to_be_visible()
     page.keyboard.press("a")
     expect(page.locator("#why")).to_contain_text("The nearest wrong option")

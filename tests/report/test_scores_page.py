@@ -139,19 +139,6 @@ def test_names_do_no_harm(tmp_path: Path) -> None:
     assert not re.search(r"^summary,=", format_csv(compare_models(found)), re.MULTILINE)
 
 
-def test_wrong_answers_lead_to_the_gallery(tmp_path: Path) -> None:
-    found = made()
-    (tmp_path / "set" / "gallery").mkdir(parents=True)
-    (tmp_path / "set" / "gallery" / "index.html").write_text("gallery")
-    report = ScoresReport("set", found, compare_models(found), {"set": tmp_path / "set"})
-    path = write_scores_report(report, tmp_path / "set" / "scores" / "report")
-    # Of the questions on homographies (every eighth) "good" misses those whose number ends in nine: none; of tracking
-    # (6, 14, 22, 30) none; of poses (1, 9, 17, 25) the ninth.
-    html = path.read_text()
-    assert 'href="../../gallery/index.html#ids=q9" aria-label="1 wrong answers of good, task Pose-Est."' in html
-    assert html.count("#ids=") > 10
-
-
 @pytest.mark.parametrize("width", [1400, 390])
 def test_the_page_in_a_browser(open_page: OpenPage, tmp_path: Path, width: int) -> None:
     found = made()
@@ -283,11 +270,3 @@ def test_the_terminal_says_what_a_number_is_over() -> None:
     assert "(n" not in whole
     # Numbers of one column end at one place, whatever stands behind them.
     assert few.index(" (n 2)") == whole.index("91.7") + len("91.7")
-
-
-def test_the_floor_without_images_is_told_where_it_stands(tmp_path: Path) -> None:
-    found = crowd()
-    said = "stands here only where baseline:blind, or a model without images, was asked"
-    assert f"{said}: nobody was." in render_page(ScoresReport("set", found, compare_models(found)), tmp_path)
-    found.add("baseline:blind", {"set": [row(f"q{k}", 0.0) for k in range(12)]})
-    assert f"{said}.</p>" in render_page(ScoresReport("set", found, compare_models(found)), tmp_path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from vgbench_gen.store.files import write_bytes
 
 _LISTED = 8  # questions behind a figure that the page spells out
 _LINKED = 60  # that one link carries; addresses must stay short enough for every browser
-_TONES = {"fell": "red", "not judged": "few", "holds": "green", "reported": ""}  # classes of audit.css
 
 
 def write_audit(report: AuditReport, folder: Path, home: Path | None = None) -> Path:
@@ -48,10 +46,6 @@ def make_page(report: AuditReport, header: str = "") -> str:
     style, csp = make_inline_style(names=("audit.css",))
     kinds, cells = table.arrange_cells(report.findings)
     need = table.describe_need(report)
-    rows = [
-        (cell, [_make_figure(figures[kind]) if kind in figures else None for kind in kinds])
-        for cell, figures in cells.items()
-    ]
     return (
         make_environment()
         .get_template("audit.html.j2")
@@ -60,11 +54,16 @@ def make_page(report: AuditReport, header: str = "") -> str:
             style=style,
             header=header,
             dataset=report.dataset,
-            summary=table.summarise(report),
+            total=report.items,
+            counts=table.count_verdicts(report.findings),
             need=need,
             tone="red" if report.fell else "few" if need else "green",
             heads=[table.NAMES[kind][0] for kind in kinds],
-            rows=rows,
+            legend=[table.NAMES[kind] for kind in kinds],
+            rows=[
+                (cell, [_make_figure(figures[kind]) if kind in figures else None for kind in kinds])
+                for cell, figures in cells.items()
+            ],
             others=[_make_figure(found) for found in table.sort_findings(report.findings) if table.is_whole(found)],
             fallen=[_make_fallen(found, report) for found in table.sort_findings(report.fell)],
             charts=plot_distributions(report),
@@ -74,24 +73,16 @@ def make_page(report: AuditReport, header: str = "") -> str:
 
 
 def _make_figure(found: Finding) -> dict[str, Any]:
-    """A figure in words and as places on an axis; a figure with too few questions has no value and no places."""
+    """A figure in words; one with too few questions has no value."""
     value = "" if found.is_scarce else table.format_number(found.value, found.unit)
-    plotted = value and found.unit == "%" and (math.isfinite(found.low) or math.isfinite(found.chance))
-    marks = {name: _place(getattr(found, name)) for name in ("value", "low", "high", "chance", "limit")}
     return {
         "verdict": table.VERDICTS[found.verdict],
-        "tone": _TONES[found.verdict],
+        "fell": found.fell,
         "words": table.describe(found),
         "cell": table.name_cell(found),
         "value": f"{value} %" if value and found.unit == "%" else value,
-        "told": table.format_limits(found),
-        "marks": marks if plotted else {},
+        "told": table.format_limits(found) if found.unit == "%" or found.fell else [],
     }
-
-
-def _place(value: float) -> str:
-    """A figure in per cent as a place on an axis from 0 to 100 %, "" where there is none."""
-    return f"{min(max(value, 0.0), 100.0):.1f}%" if math.isfinite(value) else ""
 
 
 def _make_fallen(found: Finding, report: AuditReport) -> dict[str, Any]:

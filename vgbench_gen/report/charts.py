@@ -1,4 +1,4 @@
-"""Bars and histograms as plain numbers: what the macros of `pages/parts.html.j2` draw."""
+"""Bars and histograms as plain numbers: what the macro `chart` of `pages/parts.html.j2` draws."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def make_bars(
             part["share"] = part["n"] / (bar["total"] if alike else most)
             part["left"], left = left, left + part["share"]
             part["name"] = series[part["series"]] if series else bar["label"]
-    return {"kind": "bars", "title": title, "rows": bars, "legend": list(series)}
+    return {"title": title, "unit": "", "rows": bars, "legend": list(series)}
 
 
 def make_histogram(
@@ -59,9 +59,10 @@ def make_histogram(
         for k, n in enumerate(counts)
     ]
     return {
-        "kind": "histogram",
         "title": title,
         "unit": unit,
+        "legend": [],
+        "rows": [],
         "bins": found,
         "total": len(values),
         "median": f"{np.median(values):.4g}",

@@ -1,12 +1,13 @@
 """`vgbench browse`: a dataset as a static site that opens from disk and from any web server.
 
 `index.html` reads `data/index.js` (one light column per property) and shows a page of cards; the record of an item
-comes from `data/items-<k>.js`, a hundred items each, when it is looked at; the texts for searching come when somebody
-searches. Scene pages and plots are plain HTML with inline SVG.
+comes from `data/items-<k>.js`, a hundred items each, when it is looked at. Scene pages and plots are plain HTML with
+inline SVG.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,9 +18,11 @@ import numpy as np
 from vgbench_gen.core.types import Item
 from vgbench_gen.quality.review.lines import digest_item
 from vgbench_gen.report import gallery_plots
+from vgbench_gen.report.charts import spread
 from vgbench_gen.report.gallery_images import GalleryImages
 from vgbench_gen.report.gallery_openers import choose_striking, find_sharpness, rate_opener
-from vgbench_gen.report.gallery_rows import make_detail, search_text, shorten_question
+from vgbench_gen.report.gallery_plots import DIFFICULTIES
+from vgbench_gen.report.gallery_rows import make_detail, shorten_question
 from vgbench_gen.report.gallery_scenes import SceneNotes, draw_from_above, make_natural_key
 from vgbench_gen.report.gallery_space import CloudPlan, Clouds, describe_space, write_clouds
 from vgbench_gen.report.gallery_verdicts import read_audit, read_reviews
@@ -28,7 +31,6 @@ from vgbench_gen.report.site import Site
 from vgbench_gen.store.dataset import Dataset, load
 
 CHUNK = 100  # items per file of details
-SEARCHED = 1000  # items per file of search texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ def make_gallery(
     folder = out if out is not None else home / "gallery"
     site = Site(folder)
     images = GalleryImages(folder, home / "media" if (home / "media").is_dir() else None, standalone)
-    rows = _choose_evenly(len(items), max_items)
+    rows = spread(range(len(items)), max_items or len(items))
     columns = _Columns()
     with images.store.batch():
         for done, row in enumerate(rows):
@@ -125,8 +127,7 @@ class _Columns:
         self.plan = CloudPlan()
         self.clouds = Clouds()
         self._details: list[dict[str, Any]] = []
-        self._texts: list[str] = []
-        self._chunks = self._searched = 0
+        self._chunks = 0
 
     def add(self, item: Item, images: GalleryImages, dataset: Dataset, site: Site) -> None:
         addresses = [images.find_address(dataset, item, k) for k in range(len(item.images))]
@@ -143,7 +144,6 @@ class _Columns:
                 "source": item.source,
                 "scene": f"{item.source}/{item.scene_id}",
                 "difficulty": item.difficulty,
-                "answer": "" if item.question_type == "open-ended" else item.answer,
                 "twin": item.twin_id,
                 "pair": item.pair_id,
                 "group": item.group_id,
@@ -156,17 +156,13 @@ class _Columns:
         space = describe_space(item)
         self.plan.add(item, space)
         self._details.append(make_detail(item, addresses) | {"space": space})
-        self._texts.append(search_text(item))
         if len(self._details) == CHUNK:
             self._flush_details(site)
-        if len(self._texts) == SEARCHED:
-            self._flush_texts(site)
 
     def finish(
         self, site: Site, images: GalleryImages, home: Path, name: str, sharpness: Callable[[int], float]
     ) -> None:
         self._flush_details(site)
-        self._flush_texts(site)
         rows = {item["id"]: row for row, item in enumerate(self.items)}
         verdicts = {"audit": read_audit(home, rows), "reviews": read_reviews(home, rows, self.digests)}
         site.write_data("verdicts", verdicts)
@@ -195,39 +191,35 @@ class _Columns:
         index: dict[str, Any] = {
             "name": name,
             "chunk": CHUNK,
-            "search_files": self._searched,
             "media": images.prefix,
             "pages": [[scene, page] for scene, page in pages.items()],
             "clouds": self.clouds.names,
             "striking": list(striking),
-            "columns": {key: [i[key] for i in self.items] for key in ("id", "answer", "text", "image", "images")},
+            "columns": {key: [i[key] for i in self.items] for key in ("id", "text", "image", "images")},
             "coded": {},
+            "groups": {key: self._group(key) for key in ("twin", "pair", "group")},
         }
-        for key in ("task", "type", "source", "scene", "difficulty", "twin", "pair", "group"):
-            names = list(dict.fromkeys(item[key] for item in self.items))
-            if key in ("task", "source", "scene"):
-                names.sort(key=make_natural_key)
+        for key in ("task", "type", "source", "scene", "difficulty"):
+            names = sorted({item[key] for item in self.items}, key=make_natural_key)
+            if key == "difficulty":
+                names.sort(key=lambda one: DIFFICULTIES.index(one) if one in DIFFICULTIES else len(DIFFICULTIES))
             codes = {value: code for code, value in enumerate(names)}
             index["coded"][key] = {"names": names, "codes": [codes[item[key]] for item in self.items]}
         return index
+
+    def _group(self, key: str) -> list[list[int]]:
+        """Rows that share a name under this key, where there are several."""
+        found: dict[str, list[int]] = defaultdict(list)
+        for row, item in enumerate(self.items):
+            if item[key]:
+                found[item[key]].append(row)
+        return [rows for rows in found.values() if len(rows) > 1]
 
     def _flush_details(self, site: Site) -> None:
         if self._details:
             site.write_data(f"items-{self._chunks:05d}", self._details)
             self._chunks += 1
             self._details = []
-
-    def _flush_texts(self, site: Site) -> None:
-        if self._texts:
-            site.write_data(f"search-{self._searched:05d}", self._texts)
-            self._searched += 1
-            self._texts = []
-
-
-def _choose_evenly(total: int, most: int) -> Sequence[int]:
-    if not most or most >= total:
-        return range(total)
-    return [k * total // most for k in range(most)]
 
 
 __all__ = ["GalleryReport", "make_gallery"]

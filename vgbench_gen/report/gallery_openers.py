@@ -17,6 +17,7 @@ from vgbench_gen.store.pictures import decode, find_size
 from vgbench_gen.tasks.row_evidence import UNREADABLE, RowEvidence
 
 _TRIED = 12  # questions of a task whose images are compared by their sharpness
+_CONSIDERED = 60  # questions among which the example is chosen
 _LONG_SIDE_PX = 480  # at which they are: noise of the sensor is gone there
 
 
@@ -48,18 +49,15 @@ def choose_example(dataset: Dataset) -> Item:
     Raises:
         DatasetError: the dataset cannot be read, or is empty.
     """
-    ranked: dict[tuple[bool, bool], dict[str, list[str]]] = {}
+    ranked: dict[tuple[bool, bool], list[str]] = {}
     for item in dataset.without_evidence():
-        rank = len(item.images) == 2, item.question_type == "multi-choice"
-        ranked.setdefault(rank, {}).setdefault(item.task, []).append(item.id)
+        ranked.setdefault((len(item.images) == 2, item.question_type == "multi-choice"), []).append(item.id)
     if not ranked:
         raise DatasetError("the dataset: found no question; expected one. Build it again.")
-    names = [name for ids in ranked[max(ranked)].values() for name in spread(ids, _TRIED)]
-    items = [dataset.by_id(name) for name in names]
-    marked = [_count_marked(item) for item in items]
-    best = [item for item, rated in zip(items, marked, strict=True) if rated == max(marked)]
-    sharp = [min(find_sharpness(dataset, item, k) for k in range(len(item.images))) for item in best]
-    return best[int(np.argmax(sharp))]
+    items = [dataset.by_id(name) for name in spread(ranked[max(ranked)], _CONSIDERED)]
+    rated = {item.id: _count_marked(item) for item in items}
+    best = [item for item in items if rated[item.id] == max(rated.values())]
+    return max(best, key=lambda item: min(find_sharpness(dataset, item, k) for k in range(len(item.images))))
 
 
 def find_sharpness(dataset: Dataset, item: Item, k: int) -> float:

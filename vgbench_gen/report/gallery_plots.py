@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
 import numpy as np
 
-from vgbench_gen.core.types import ALPHABET, LETTERS, QUESTION_TYPES, FloatArray, Item
+from vgbench_gen.core.types import LETTERS, QUESTION_TYPES, FloatArray, Item
 from vgbench_gen.report.charts import RANKS, make_bar, make_bars, make_histogram
 from vgbench_gen.tasks.row_evidence import UNREADABLE, RowEvidence
 
@@ -26,27 +26,36 @@ _SHAPES: dict[tuple[int, ...], tuple[str, str, Callable[[FloatArray], float]]] =
 }
 
 
+_ORDER = [*QUESTION_TYPES, *DIFFICULTIES, *RANKS]  # of the parts of a bar; others come after them by name
+# Charts of bars: group, title, the column of the gallery that labels belong to, whether all bars are equally long.
+_BARS: dict[str, tuple[str, str, str, bool]] = {
+    "task": ("Counts", "Items per task", "task", False),
+    "type": ("Counts", "Items per type", "type", False),
+    "source": ("Counts", "Items per source", "source", False),
+    "difficulty": ("Counts", "Difficulty per task", "task", False),
+    "multi-choice": ("Answers", "Right letter per task (multiple choice)", "task", True),
+    "judgment": ("Answers", "Right answer per task (judgment)", "task", True),
+    "rank": ("Answers", "Rank of the true value among the options", "task", True),
+}
+
+
 @dataclass
 class Tallies:
     """Counts over items, added one by one."""
 
-    cells: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """The number of items by task, question type and source."""
-    difficulty: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """The number of items by task and difficulty."""
-    answers: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """The number of items by task, question type and right answer; open-ended ones are left out."""
-    ranks: Counter[tuple[str, int]] = field(default_factory=Counter)
-    """The number of multi-choice items by task and rank of the true value among the options, 1 for the smallest."""
+    bars: dict[str, Counter[tuple[str, str]]] = field(default_factory=lambda: defaultdict(Counter))
+    """By chart (`_BARS`), the number of items by label of the bar and name of its part."""
     values: dict[tuple[str, str, str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
     """The answers as numbers, by task, what is asked, what the number is and its unit."""
 
     def add(self, item: Item) -> None:
         """Count one more item."""
-        self.cells[item.task, item.question_type, item.source] += 1
-        self.difficulty[item.task, item.difficulty] += 1
-        if item.question_type != "open-ended":
-            self.answers[item.task, item.question_type, item.answer] += 1
+        self.bars["task"][item.task, item.question_type] += 1
+        self.bars["type"][item.question_type, ""] += 1
+        self.bars["source"][item.source, ""] += 1
+        self.bars["difficulty"][item.task, item.difficulty] += 1
+        if item.question_type in ("multi-choice", "judgment"):
+            self.bars[item.question_type][item.task, item.answer] += 1
         try:
             what, unit, value = read_single_number(item.answer_value, item.answer_shape)
             self.values[item.task, item.ask, what, unit or item.unit].append(value)
@@ -57,7 +66,7 @@ class Tallies:
                 ]
                 truth = LETTERS.index(item.answer)
                 if len(options) == len(LETTERS) and len(set(options)) == len(options):
-                    self.ranks[item.task, sorted(options).index(options[truth]) + 1] += 1
+                    self.bars["rank"][item.task, RANKS[sorted(options).index(options[truth])]] += 1
         except UNREADABLE:
             return
 
@@ -82,71 +91,38 @@ def plot_charts(tallies: Tallies, scenes: Sequence[tuple[str, int, str]]) -> lis
 
     scenes: (name, items, address of its page).
     """
-    cells = tallies.cells
-    tasks = sorted({task for task, _, _ in cells})
-    sources = sorted({source for _, _, source in cells})
-    forms = [form for form in QUESTION_TYPES if any(f == form for _, f, _ in cells)]
-    hardness = [*DIFFICULTIES, *sorted({d for _, d in tallies.difficulty} - set(DIFFICULTIES))]
-
-    def count(**wanted: str) -> int:
-        names = ("task", "type", "source")
-        return sum(n for key, n in cells.items() if all(key[names.index(k)] == v for k, v in wanted.items()))
-
-    def count_by(name: str, keys: Sequence[str]) -> list[dict[str, Any]]:
-        return [make_bar(key, [count(**{name: key})], _make_address({name: key})) for key in keys]
-
-    def split(task: str, series: Sequence[int]) -> dict[str, Any]:
-        return make_bar(task, series, _make_address({"task": task}))
-
-    counts = [
-        make_bars("Items per task", [split(t, [count(task=t, type=f) for f in forms]) for t in tasks], forms),
-        make_bars("Items per type", count_by("type", forms)),
-        make_bars("Items per source", count_by("source", sources)),
-        make_bars(
-            "Difficulty per task", [split(t, [tallies.difficulty[t, d] for d in hardness]) for t in tasks], hardness
-        ),
-    ]
-    groups = [{"title": "Counts", "charts": counts}, {"title": "Answers", "charts": _plot_answers(tallies)}]
-    places = [_plot_scenes(source, scenes) for source in sources]
-    return [*groups, {"title": "Scenes", "charts": places}]
-
-
-def _plot_scenes(source: str, scenes: Sequence[tuple[str, int, str]]) -> dict[str, Any]:
-    mine = sorted((s for s in scenes if s[0].startswith(f"{source}/")), key=lambda s: (-s[1], s[0]))
-    return make_bars(f"Items per scene of {source}", [make_bar(name, [n], address) for name, n, address in mine])
-
-
-def _plot_answers(tallies: Tallies) -> list[dict[str, Any]]:
-    def plot(
-        title: str, form: str, tasks: Iterable[str], series: Sequence[str], count: Callable[[str, int], int]
-    ) -> dict[str, Any]:
+    groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for key, (group, title, column, alike) in _BARS.items():
+        counts = tallies.bars[key]
+        parts = sorted(
+            {part for _, part in counts}, key=lambda part: (_ORDER.index(part) if part in _ORDER else 99, part)
+        )
+        form = {"type": key} if key in QUESTION_TYPES else {}
         bars = [
-            make_bar(task, [count(task, k) for k in range(len(series))], _make_address({"task": task, "type": form}))
-            for task in sorted(set(tasks))
+            make_bar(
+                label.replace("_", " ") if column == "task" else label,
+                [counts[label, part] for part in parts],
+                _make_address({column: label} | form),
+            )
+            for label in sorted({label for label, _ in counts})
         ]
-        return make_bars(title, bars, series, alike=True)
-
-    answers = tallies.answers
-    words = sorted({answer for _, form, answer in answers if form == "judgment"})
-    letters = [x for x in ALPHABET if any((form, answer) == ("multi-choice", x) for _, form, answer in answers)]
-    found: list[dict[str, Any] | None] = [
-        plot(
-            "Right letter per task (multi-choice)", "multi-choice", (t for t, f, _ in answers if f == "multi-choice"),
-            letters, lambda t, k: answers[t, "multi-choice", letters[k]],
-        ),
-        plot(
-            "Right answer per task (judgment)", "judgment", (t for t, f, _ in answers if f == "judgment"), words,
-            lambda t, k: answers[t, "judgment", words[k]],
-        ),
-        plot(
-            "Rank of the true value among the options", "multi-choice", (t for t, _ in tallies.ranks), RANKS,
-            lambda t, k: tallies.ranks[t, k + 1],
-        ),
-    ]  # fmt: skip
+        groups[group].append(make_bars(title, bars, parts if parts != [""] else (), alike))
     for (task, ask, what, unit), values in sorted(tallies.values.items()):
-        name = " ".join(part for part in (task, ask) if part)
-        found.append(make_histogram(f"Answers of {name}" + (f": {what}" if what else ""), unit, values))
-    return [chart for chart in found if chart and (chart.get("rows") or chart.get("bins"))]
+        name = " ".join(part for part in (task, ask) if part) + (f": {what}" if what else "")
+        if (chart := make_histogram(f"Answers of {name}", unit, values)) is not None:
+            groups["Answers"].append(chart)
+    for source in sorted({name.partition("/")[0] for name, _, _ in scenes}):
+        mine = sorted((s for s in scenes if s[0].startswith(f"{source}/")), key=lambda s: (-s[1], s[0]))
+        bars = [make_bar(name, [n], address) for name, n, address in mine]
+        groups["Scenes"].append(make_bars(f"Items per scene of {source}", bars))
+    return [
+        {"title": title, "charts": [chart for chart in charts if chart["rows"] or chart.get("bins")]}
+        for title, charts in groups.items()
+    ]
+
+
+def _rank_part(part: str) -> tuple[int, str]:
+    return (_ORDER.index(part) if part in _ORDER else len(_ORDER)), part
 
 
 def _make_address(filters: Mapping[str, str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,18 +19,13 @@ from vgbench_gen.tasks.presentation import Mark
 from vgbench_gen.tasks.row_evidence import UNREADABLE, RowEvidence, rebuild_fact
 from vgbench_gen.text.numbers import format_value
 
-EXCERPT = 150  # characters of the question on a card
+EXCERPT = 300  # characters of the question in the list, which are searched and of which a card shows the first lines
 
 
 def shorten_question(item: Item) -> str:
     """The beginning of the question in one line."""
     text = " ".join(item.question.split())
     return text if len(text) <= EXCERPT else f"{text[: EXCERPT - 1].rstrip()}…"
-
-
-def search_text(item: Item) -> str:
-    """Question, context and options; ids are in the list already."""
-    return "\n".join((item.question, item.context, *item.options))
 
 
 def make_detail(item: Item, addresses: Sequence[str]) -> dict[str, Any]:
@@ -51,10 +46,10 @@ def make_detail(item: Item, addresses: Sequence[str]) -> dict[str, Any]:
         ],
         "overlay_problem": problem,
         "told": tell_evidence(item),
-        "numbers": [[label, text] for label, text in _list_numbers(item) if text],
-        "provenance": [[label, text] for label, text in _list_provenance(item) if text],
-        "margins": _list_margins(item),
-        "decoys": _list_decoys(item),
+        "numbers": [[label, text] for label, text in list_numbers(item) if text],
+        "provenance": [[label, text] for label, text in list_provenance(item) if text],
+        "margins": list_margins(item),
+        "decoys": list_decoys(item),
         "evidence": item.evidence,
     }
 
@@ -92,7 +87,8 @@ def _is_drawable(mark: Mark) -> bool:
     return bool(mark.points_px) and all(math.isfinite(c) and abs(c) < 1e6 for point in mark.points_px for c in point)
 
 
-def _list_numbers(item: Item) -> list[tuple[str, str]]:
+def list_numbers(item: Item) -> list[tuple[str, str]]:
+    """(name, value) of the numbers behind the answer; a value that there is not is ""."""
     row = RowEvidence.found(item)
     unit = f" {item.unit}" if item.unit else ""
     words = find_words(item, np.array(item.answer_value))
@@ -109,33 +105,27 @@ def _list_numbers(item: Item) -> list[tuple[str, str]]:
         claimed = find_words(item, row.claim.value) or format_value(row.claim.value.tolist()) + unit
         found.append(("Claimed value", claimed))
         found.append(("Claim holds", "yes" if row.claim.holds else "no"))
-        found.append(("Claim's separation over margin", _format_plain(row.claim.separation)))
-    found += [
-        (f"Truth: {key}", _format_plain(value)) for key, value in row.truth.evidence.items() if not _is_heavy(value)
-    ]
+        found.append(("Claim's separation over margin", f"{row.claim.separation:.6g}"))
     if row.noise is not None:
         found.append(("Noise test", row.noise.described))
-    found += [(f"K of frame {frame}", _describe_camera(camera)) for frame, camera in row.cameras.items()]
     return found
 
 
-def _list_provenance(item: Item) -> list[tuple[str, str]]:
+def list_provenance(item: Item) -> list[tuple[str, str]]:
+    """(name, value) of what the question was made from and how; a value that there is not is ""."""
     return [
         ("Source", item.source),
         ("Scene", item.scene_id),
         ("Frames", ", ".join(item.frame_ids)),
         ("Split", item.split),
-        ("Licence", item.licence),
+        ("License", item.licence),
         ("Kind", item.ask),
         ("Difficulty", item.difficulty),
         ("Category", " / ".join(part for part in (item.category, item.subcategory) if part)),
         ("Template", item.template_id),
         ("Paraphrased by", item.paraphrase),
         ("Strategy", f"{item.strategy}, seed {item.distractor_seed}" if item.strategy else ""),
-        (
-            "Convention",
-            ", ".join(f"{key}: {_format_plain(value)}" for key, value in _read_mapping(item.convention).items()),
-        ),
+        ("Convention", format_canonical_json(replace_non_finite(item.convention))),
         ("Index", str(item.index)),
         ("Group", item.group_id),
         ("Twins", item.twin_id),
@@ -143,12 +133,13 @@ def _list_provenance(item: Item) -> list[tuple[str, str]]:
     ]
 
 
-def _list_margins(item: Item) -> list[list[Any]]:
+def list_margins(item: Item) -> list[list[Any]]:
+    """[name, ratio of the measured to the required margin] of every check."""
     row = RowEvidence.found(item)
     return [] if row is None else [[name, value] for name, value in sorted(row.margins.items())]
 
 
-def _list_decoys(item: Item) -> list[list[Any]]:
+def list_decoys(item: Item) -> list[list[Any]]:
     """[letter, strategy, separation over the required one, candidate] of every wrong option."""
     letters = [letter for letter, _ in zip(ALPHABET, item.options, strict=False) if letter != item.answer]
     return [
@@ -164,88 +155,42 @@ def _reshape_answer(item: Item) -> Any:
         return list(item.answer_value)
 
 
-def _describe_camera(camera: Any) -> str:
-    record = _read_mapping(camera)
-    K = record.get("K")
-    if not isinstance(K, list) or len(K) != 9 or not all(isinstance(v, int | float) for v in K):
-        return _format_plain(camera)
-    focal = f"fx {K[0]:.2f}, fy {K[4]:.2f}, cx {K[2]:.2f}, cy {K[5]:.2f}"
-    return f"{focal}, {record.get('width', '?')} x {record.get('height', '?')} px"
-
-
-def _format_plain(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    if isinstance(value, Mapping | list | tuple):
-        return format_canonical_json(replace_non_finite(value))
-    return str(value)
-
-
-def _is_heavy(value: Any) -> bool:
-    return isinstance(value, Mapping | list) and len(format_canonical_json(replace_non_finite(value))) > 160
-
-
-def _read_mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-Measured = Sequence[tuple[tuple[str, ...], Evidence]]
-"""Frames and record of what was measured."""
 _UNLIMITED = 100.0  # a margin from here on is one that cannot be missed
 
 
 def tell_evidence(item: Item) -> list[str]:
     """Sentences about the truth, how it was checked, and how far it is from wrong; [] where the row tells nothing."""
     try:
-        row = RowEvidence.of(item)
-        measured = list_measured(item)
-        return [*_tell_truth(item, row, measured), *_tell_views(measured), *_tell_margins(item, row)]
+        row, fact, task = RowEvidence.of(item), rebuild_fact(item), tasks[item.task]
+        truth, *wrong = (task.candidate_evidence.given(one) for one in (fact.truth_candidate, *fact.candidates))
+        records = [record for record in (truth, task.fact_evidence.of(fact), *wrong) if record is not None]
+        return [*_tell_truth(item, row, records), *_tell_views(records), *_tell_margins(item, row)]
     except UNREADABLE:
         return []
 
 
-def list_measured(item: Item) -> Measured:
-    """Frames and record of the truth, the fact and the wrong options of a row, as far as they were measured.
-
-    Raises:
-        DatasetError: the row is damaged, or another program wrote it.
-    """
-    fact, task = rebuild_fact(item), tasks[item.task]
-    options = [fact.truth_candidate, *(one for k, one in enumerate(fact.candidates) if k != fact.truth)]
-    found = [(one.frame_ids, task.candidate_evidence.given(one)) for one in options]
-    found.insert(1, (fact.frame_ids, task.fact_evidence.of(fact)))
-    return [(frames, record) for frames, record in found if record is not None]
-
-
-def _tell_truth(item: Item, row: RowEvidence, measured: Measured) -> Iterator[str]:
+def _tell_truth(item: Item, row: RowEvidence, records: Sequence[Evidence]) -> Iterator[str]:
     unit = f" {item.unit}" if item.unit else ""
     if words := find_words(item, row.second_value):
         yield f"Measured again by another route: {words}."
         return
     if len(item.answer_value) == 1:
         yield f"Measured: {_format(item.answer_value[0])}{unit}."
-    second = row.second_value.tolist()
-    if row.second_value.size == 1:
-        yield f"Measured again by another route: {_format(row.second_value.ravel()[0])}{unit}."
-    elif row.second_value.size <= 4:
-        yield f"Measured again by another route: {format_value(second)}{unit}."
-    else:
-        gap = abs(row.second_value.ravel() - row.truth.value.ravel()).max() if _same_size(row) else None
-        if gap is not None:
-            yield f"Measured again by another route: no entry differs by more than {_format(gap)}."
-    visible = getattr(measured[0][1], "visible", None)  # only of boxes
+    second = row.second_value.ravel()
+    again = ""
+    if second.size <= 4:
+        again = (_format(second[0]) if second.size == 1 else format_value(row.second_value.tolist())) + unit
+    elif second.size == row.truth.value.size:
+        again = f"no entry differs by more than {_format(abs(second - row.truth.value.ravel()).max())}"
+    if again:
+        yield f"Measured again by another route: {again}."
+    visible = getattr(records[0], "visible", None)  # only of boxes
     if isinstance(visible, float):
         yield f"{visible:.0%} of the object can be seen."
 
 
-def _same_size(row: RowEvidence) -> bool:
-    return row.second_value.size == row.truth.value.size
-
-
-def _tell_views(measured: Measured) -> Iterator[str]:
-    pair = next((pair for _, record in measured if (pair := record.two_views()) is not None), None)
+def _tell_views(records: Sequence[Evidence]) -> Iterator[str]:
+    pair = next((pair for record in records if (pair := record.two_views()) is not None), None)
     if pair is None:
         return
     yield (

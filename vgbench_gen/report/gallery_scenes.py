@@ -12,7 +12,6 @@ import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
 from vgbench_gen.core.types import FloatArray, Item
-from vgbench_gen.report.gallery_rows import list_measured
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.presentation import WorldBox
 from vgbench_gen.tasks.row_evidence import UNREADABLE, RowEvidence, rebuild_fact
@@ -48,9 +47,6 @@ class SceneNotes:
     objects: dict[str, WorldBox] = field(default_factory=dict)
     """The objects by instance id, with their boxes in the world frame."""
 
-    overlaps: dict[tuple[str, str], float] = field(default_factory=dict)
-    """By two frame ids: the smaller of the fractions of what one frame sees that the other sees as well."""
-
     def add(
         self, row: int, item: Item, addresses: Sequence[str], find_base: Callable[[str], str] = lambda name: ""
     ) -> None:
@@ -70,7 +66,6 @@ class SceneNotes:
                     self.frames.setdefault(frame, (base, item.id, 0))
                 elif address and (frame not in self.frames or drawn < self.frames[frame][2]):
                     self.frames[frame] = (address, item.id, drawn)
-            self._add_overlaps(item)
             task = tasks[item.task]
             for frame, pose in task.stored_poses(fact).items():
                 if np.abs(pose).max() < FAR_M:
@@ -80,12 +75,6 @@ class SceneNotes:
                     self.objects.setdefault(box.instance_id, box)
         except UNREADABLE:
             return
-
-    def _add_overlaps(self, item: Item) -> None:
-        for frames, record in list_measured(item):
-            pair = record.two_views()
-            if pair is not None and len(frames) == 2 and 0 <= pair.overlap <= 1:
-                self.overlaps[min(frames), max(frames)] = pair.overlap
 
     def list_tasks(self) -> list[tuple[str, int]]:
         """The tasks with their numbers of items, the largest first."""
@@ -104,14 +93,15 @@ def make_natural_key(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if _NUMBER.fullmatch(part) else (-1, part) for part in _NUMBER.split(name)]
 
 
-def find_up_direction(poses: Iterable[FloatArray]) -> tuple[FloatArray, str]:
-    """((3,) unit vector of the world that points up, how it was found), from (4, 4) world_from_camera poses.
+def find_up_direction(poses: Iterable[FloatArray]) -> FloatArray:
+    """The (3,) unit vector of the world that points up, from (4, 4) world_from_camera poses.
 
     Scans say which way is up only in their files, which a gallery does not open. Cameras that are not rolled have
     level x axes, so up is the direction that is nearest to square with all of them. Where the views hardly turn, that
     leaves a choice; there the mean of the cameras' own up directions decides, which leans as far as they look down. The
     nearest world axis replaces what is within `SNAP_DEG` of it, and a mean within `LEANING_DEG` where it is as square
-    with the cameras' x axes. Where cameras are held in every way, the plane of their centres is all there is.
+    with the cameras' x axes. Where cameras are held in every way, the plane of their centers is all there is, with its
+    sign unknown.
 
     Raises:
         ValueError: no poses.
@@ -121,42 +111,34 @@ def find_up_direction(poses: Iterable[FloatArray]) -> tuple[FloatArray, str]:
         raise ValueError("no poses")
     mean = (-stack[:, :3, 1]).mean(axis=0)
     if float(np.linalg.norm(mean)) < AGREEING:
-        centres = stack[:, :3, 3] - stack[:, :3, 3].mean(axis=0)
-        normal: FloatArray = np.linalg.svd(centres, full_matrices=True)[2][2]
-        return (
-            normal,
-            "the normal of the plane of the camera centres, its sign unknown: the cameras are held in all ways",
-        )
+        centers = stack[:, :3, 3] - stack[:, :3, 3].mean(axis=0)
+        normal: FloatArray = np.linalg.svd(centers, full_matrices=True)[2][2]
+        return normal
     sideways = stack[:, :3, 0]
     _, spread, axes = np.linalg.svd(sideways, full_matrices=True)
-    if len(stack) >= 2 and spread[1] > TURNED * np.sqrt(len(stack)):
-        up, how = axes[2] * np.sign(axes[2] @ mean), "the direction square with the cameras' x axes"
-        leaning_deg = SNAP_DEG
-    else:
-        up, how = mean / np.linalg.norm(mean), "the mean of the cameras' up directions"
-        leaning_deg = LEANING_DEG
+    turned = len(stack) >= 2 and spread[1] > TURNED * np.sqrt(len(stack))
+    up: FloatArray = axes[2] * np.sign(axes[2] @ mean) if turned else mean / np.linalg.norm(mean)
     axis = int(np.abs(up).argmax())
     off_deg = float(np.degrees(np.arccos(min(1.0, abs(up[axis])))))
     rolled_deg = float(np.degrees(np.arcsin(min(1.0, np.median(np.abs(sideways[:, axis]))))))
-    if off_deg > SNAP_DEG and (off_deg > leaning_deg or rolled_deg > SNAP_DEG):
-        return up, how
+    if off_deg > SNAP_DEG and (turned or off_deg > LEANING_DEG or rolled_deg > SNAP_DEG):
+        return up
     snapped = np.zeros(3)
     snapped[axis] = np.sign(up[axis])
-    name = f"{'+' if snapped[axis] > 0 else '-'}{'xyz'[axis]}"
-    return snapped, f"{name} of the world frame, {off_deg:.0f}° from {how}"
+    return snapped
 
 
 def draw_from_above(notes: SceneNotes, points_m: FloatArray | None = None) -> dict[str, Any] | None:
     """The plan of a scene in pixels of a drawing that is `WIDTH` wide, or None where no item stores a pose.
 
-    Keys: width, height, up (how up was found), cameras [{frame, x, y, points}] with a triangle that points where the
+    Keys: width, height, cameras [{frame, x, y, points}] with a triangle that points where the
     camera looks, path (points of the line through them in the order of frame ids), objects [{label, points, x, y}],
-    overlaps [{x1, y1, x2, y2, share, frames}], walls (outlines of the cells where `points_m` (N, 3) of the world stand,
+    walls (outlines of the cells where `points_m` (N, 3) of the world stand,
     but those of floor and ceiling, as the data of an SVG path; "" without), meter (length of one meter).
     """
     if not notes.poses:
         return None
-    up, how = find_up_direction(notes.poses.values())
+    up = find_up_direction(notes.poses.values())
     right = np.cross(np.eye(3)[int(np.abs(up).argmin())], up)
     right /= np.linalg.norm(right)
     plan = np.stack([right, np.cross(up, right)])  # (2, 3): meters to the right and up on the page
@@ -185,24 +167,16 @@ def draw_from_above(notes: SceneNotes, points_m: FloatArray | None = None) -> di
         cameras.append(
             {"frame": frame, "x": _round(centre[0]), "y": _round(centre[1]), "points": _format_points(corners)}
         )
-    at = dict(zip(frames, place_on_page(centres), strict=True))
-    overlaps = [
-        {"x1": _round(at[a][0]), "y1": _round(at[a][1]), "x2": _round(at[b][0]), "y2": _round(at[b][1]),
-         "share": round(share, 2), "frames": f"{a}, {b}"}
-        for (a, b), share in sorted(notes.overlaps.items()) if a in at and b in at
-    ]  # fmt: skip
     drawn = [(label, place_on_page(points)) for label, points in outlines]
     return {
         "width": _round(width),
         "height": _round(height),
-        "up": how,
         "cameras": cameras,
         "path": _format_points(place_on_page(centres)),
         "objects": [
             {"label": label, "points": _format_points(p), "x": x, "y": y}
             for (label, p), (x, y) in zip(drawn, _place_labels(drawn), strict=True)
         ],
-        "overlaps": overlaps,
         "walls": _format_cells(place_on_page(cells), max(1.0, CELL_M * scale)),
         "scale_px": _round(scale),
     }

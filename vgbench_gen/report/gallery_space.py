@@ -1,7 +1,7 @@
 """What a question looks like in space: cameras, boxes and points of its row, and clouds of points of its frames.
 
 Everything stands in the world of the scan. Cameras, boxes and points come from the row alone. A cloud needs the scan;
-clouds are made for the first questions of each task only, at most `FRAMES` of them with at most `POINTS` points each,
+clouds are made for the first questions of each task, at most `FRAMES` of them with at most `POINTS` points each,
 so that they take a few megabytes however large the dataset is.
 """
 
@@ -31,7 +31,6 @@ from vgbench_gen.tasks.row_evidence import UNREADABLE, RowEvidence, rebuild_fact
 
 POINTS = 6000  # of one cloud, 9 bytes each
 FRAMES = 60  # with a cloud, of one gallery
-_FIRST = 6  # questions of a task whose frames come before those of others
 _STEPS = 65535  # of a coordinate of a cloud
 
 
@@ -70,7 +69,7 @@ def describe_space(item: Item) -> dict[str, Any] | None:
         points = [{"label": p.label, "at": _round(p.point_m), "right": p.right} for p in task.world_points(fact)]
         if not (boxes or points or len(cameras) > 1):
             return None
-        up, _ = find_up_direction(stored[frame] for frame in frames)
+        up = find_up_direction(stored[frame] for frame in frames)
         found = {"up": _round(up), "cameras": cameras, "boxes": boxes, "points": points, "frames": frames}
     except (*UNREADABLE, np.linalg.LinAlgError):
         return None
@@ -179,11 +178,9 @@ class CloudPlan:
             self.asked[item.task].append([(item.source, item.scene_id, frame) for frame in space["frames"]])
 
     def choose(self) -> list[tuple[str, str, str]]:
-        """The frames, at most `FRAMES`: those of the first questions of every task, then of further ones in turn."""
-        first = zip_longest(*(questions[:_FIRST] for _, questions in sorted(self.asked.items())))
-        more = zip_longest(*(questions[_FIRST:] for _, questions in sorted(self.asked.items())))
+        """The frames, at most `FRAMES`: those of the first question of every task, then of the second, and so on."""
         chosen: dict[tuple[str, str, str], None] = {}
-        for turn in (*first, *more):
+        for turn in zip_longest(*(questions for _, questions in sorted(self.asked.items()))):
             for frames in turn:
                 if frames is not None and len(chosen | dict.fromkeys(frames)) <= FRAMES:
                     chosen |= dict.fromkeys(frames)

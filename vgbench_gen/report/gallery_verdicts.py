@@ -9,15 +9,14 @@ from typing import Any
 from vgbench_gen.core.json_text import read_json
 from vgbench_gen.quality.review.lines import keep_last
 from vgbench_gen.quality.review.log import FOLDER, read_logs
+from vgbench_gen.report.audit_table import describe, read_record
 from vgbench_gen.store.files import dataset_error
 
-_LINE = ("kind", "name", "task", "form", "verdict", "unit", "detail")
-_NUMBERS = ("n", "value", "low", "high", "chance", "limit")
 _MAX_BYTES = 256 * 2**20
 
 
 def read_audit(folder: Path, rows: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Figures of `audit/audit.json` that name items, those items as rows; [] where no audit was made.
+    """Figures of `audit/audit.json` that fell, {words, items}, with their items as rows; [] where no audit was made.
 
     rows: item id -> row. Items that the gallery does not hold are left out.
 
@@ -28,20 +27,12 @@ def read_audit(folder: Path, rows: Mapping[str, int]) -> list[dict[str, Any]]:
     if not path.is_file():
         return []
     try:
-        found = read_json(path, "keep", _MAX_BYTES)
-        lines = [line for line in found["findings"] if isinstance(line, dict)]
+        findings = [read_record(record) for record in read_json(path, "keep", _MAX_BYTES)["findings"]]
     except (KeyError, TypeError, ValueError) as error:
         remedy = "Run `vgbench audit` again, or remove the file."
         raise dataset_error(path, f"no audit ({type(error).__name__})", "what `vgbench audit` writes", remedy) from None
-    kept = []
-    for line in lines:
-        named = line.get("items")
-        items = [rows[i] for i in named if isinstance(i, str) and i in rows] if isinstance(named, list) else []
-        if items:
-            texts = {key: str(line.get(key, "")) for key in _LINE}
-            numbers = {key: line.get(key) if isinstance(line.get(key), int | float) else None for key in _NUMBERS}
-            kept.append({**texts, **numbers, "items": items})
-    return kept
+    kept = [(describe(found), [rows[name] for name in found.items if name in rows]) for found in findings if found.fell]
+    return [{"words": words, "items": items} for words, items in kept if items]
 
 
 def read_reviews(folder: Path, rows: Mapping[str, int], digests: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from vgbench_gen.core.types import ALPHABET, Item
-from vgbench_gen.quality.explain import find_overlay, find_words
+from vgbench_gen.quality.explain import find_overlay
 from vgbench_gen.quality.review.lines import CANNOT_TELL, CONFIDENCES, FLAGS, VERDICTS
 from vgbench_gen.quality.review.queue import list_items
 from vgbench_gen.quality.review.session import Assignment, ReviewSession
+from vgbench_gen.report.gallery_rows import list_decoys, list_margins, list_numbers, list_provenance
 from vgbench_gen.report.matrices import split_matrices
 from vgbench_gen.store.pictures import read_image_size
 from vgbench_gen.tasks.presentation import Mark
-from vgbench_gen.tasks.row_evidence import RowEvidence
-from vgbench_gen.text.numbers import format_value
 from vgbench_gen.text.render import fill_word
 
 _LABEL = 1 / 34  # height of a label, of the image's width: still readable where the image is as wide as a phone
@@ -41,29 +39,6 @@ FLAG_LABELS = {
     "needs_instrument": ("n", "Needs an instrument"),
     "privacy": ("p", "Privacy"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """One mark with its label as a shape of SVG, in pixels of the image."""
-
-    kind: str
-    """The shape: "circle", "polyline" or "rect"; a rectangle is given by its four corners."""
-    points: tuple[tuple[float, float], ...]
-    """The points (x, y) of the shape; a circle has its centre alone."""
-    right: bool
-    """Whether the mark belongs to the right answer."""
-    label: str
-    """The text beside it; empty for none."""
-    anchor: str
-    """Which part of the label stands at `at`: "start", "middle" or "end"."""
-    at: tuple[float, float]
-    """The place (x, y) of the label."""
-
-    @property
-    def joined(self) -> str:
-        """Points as the attribute of a polyline."""
-        return " ".join(f"{x:.1f},{y:.1f}" for x, y in self.points)
 
 
 def list_images(session: ReviewSession, assignment: Assignment, with_marks: bool) -> list[dict[str, Any]]:
@@ -156,75 +131,44 @@ def _list_choices(item: Item) -> list[dict[str, Any]]:
     ]
 
 
-def _make_shapes(mark: Mark, width: int) -> list[Shape]:
-    points = mark.points_px
-    if not points:
-        return []
+def _make_shapes(mark: Mark, width: int) -> Iterator[dict[str, Any]]:
+    """Yield a mark as shapes of SVG in pixels of the image: {kind, points, right, label, anchor, at}.
+
+    kind: "circle" (points has its center), "polygon" or "polyline"; the label stands at `at`, inside the image's width.
+    """
+    if not mark.points_px:
+        return
+    (x, y), size = mark.points_px[0], width * _LABEL
+    corners: Sequence[tuple[float, float]] = mark.points_px
+    if mark.kind == "rect":
+        x2, y2 = mark.points_px[1]
+        corners = ((x, y), (x2, y), (x2, y2), (x, y2))
     # Below a rectangle, clear of what stands above it.
-    at = (points[0][0], points[1][1]) if mark.kind == "rect" else points[0]
-    size = width * _LABEL
-    at = (at[0], at[1] + (1.1 * size if mark.kind == "rect" else -0.5 * size))
-    place = _place_label(mark.label, at, width, size)
+    top = y2 + 1.1 * size if mark.kind == "rect" else max(y - 0.5 * size, 1.1 * size)
+    long = len(mark.label) * size * _GLYPH
+    anchor, at = ("start", max(x, 0.0)) if x + long <= width else ("end", min(x, width)) if x >= long else (
+        "middle", width / 2)  # fmt: skip
+    shared = {"right": mark.right, "anchor": anchor, "at": (at, top)}
     if mark.kind == "point":
-        dots = [Shape("circle", (point,), mark.right, "", "start", point) for point in points]
-        return [*dots[:-1], Shape("circle", (points[-1],), mark.right, mark.label, *place)]
-    kind = "rect" if mark.kind == "rect" else "polyline"
-    return [Shape(kind, _list_corners(points) if kind == "rect" else points, mark.right, mark.label, *place)]
-
-
-def _list_corners(points: Sequence[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
-    (x1, y1), (x2, y2) = points[:2]
-    return (x1, y1), (x2, y1), (x2, y2), (x1, y2)
-
-
-def _place_label(label: str, at: tuple[float, float], width: int, size: float) -> tuple[str, tuple[float, float]]:
-    """Anchor and place of a label so that it stays inside the image's width and top."""
-    long = len(label) * size * _GLYPH
-    x, y = at[0], max(at[1], 1.1 * size)
-    if x + long <= width:
-        return "start", (max(x, 0.0), y)
-    return ("end", (min(x, width), y)) if x >= long else ("middle", (width / 2, y))
-
-
-_DEPTH = 2  # of nested evidence that is spelled out
-_LONG = 24  # numbers of an array that are spelled out
+        for k, point in enumerate(corners, 1):
+            yield shared | {"kind": "circle", "points": point, "label": mark.label if k == len(corners) else ""}
+        return
+    points = " ".join(f"{u:.1f},{v:.1f}" for u, v in corners)
+    kind = "polygon" if mark.kind == "rect" else "polyline"
+    yield shared | {"kind": kind, "points": points, "label": mark.label}
 
 
 def list_evidence(item: Item) -> list[tuple[str, str]]:
     """(name, value) in words and numbers; values may hold line breaks."""
-    row = RowEvidence.found(item)
-    unit = f" {item.unit}" if item.unit else ""
-    rows: list[tuple[str, str]] = []
-    if row is not None:  # rows of other programs have none
-        for name, value in (("First route", row.truth.value), ("Second route", row.second_value)):
-            rows.append((name, find_words(item, value) or format_value(value.tolist()) + unit))
-        if row.claim is not None:
-            told = f"{row.claim.separation:.2f} margins from the truth"
-            claimed = find_words(item, row.claim.value) or format_value(row.claim.value.tolist()) + unit
-            rows.append(("Claim", f"{claimed}, {told}"))
-    if item.tolerance:
-        rows.append(("Tolerance", f"{item.tolerance:g}"))
-    for n, distractor in enumerate(item.distractors, 1):
-        how = distractor.key or distractor.strategy
-        rows.append((f"Wrong option {n}", f"{how}: {distractor.separation:.2f} margins from the truth"))
-    tightest = sorted((row.margins if row is not None else {}).items(), key=lambda pair: (pair[1], pair[0]))
-    if tightest:
-        rows.append(("Margins over required", "\n".join(f"{name} {value:.2f}" for name, value in tightest)))
-    if row is not None and row.noise is not None:
-        rows.append(("Noise test", row.noise.described))
-    rows.append(("Source", f"{item.source} {item.scene_id}, frames {', '.join(item.frame_ids) or '-'}"))
-    rows.append(("Difficulty", item.difficulty or "-"))
-    rows.append(("Item", item.id))
-    return rows
-
-
-def _format_plain(value: Any, depth: int = 0) -> str:
-    if isinstance(value, Mapping):
-        if depth >= _DEPTH:
-            return f"{len(value)} values"
-        return ("\n" if depth == 0 else ", ").join(
-            f"{k} {_format_plain(v, depth + 1)}" for k, v in sorted(value.items())
-        )
-    if isinstance(value, list | tuple):
-        return format_value(value) if len(value) <= _LONG else f"{len(value)} values"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    margins = sorted(list_margins(item), key=lambda pair: (pair[1], pair[0]))
+    rows = [
+        *list_numbers(item),
+        ("Margins over required", "\n".join(f"{name} {value:.2f}" for name, value in margins)),
+        *(
+            (f"Wrong option {letter}", f"{key or strategy}: {separation:.2f} margins from the truth")
+            for letter, strategy, separation, key in list_decoys(item)
+        ),
+        *list_provenance(item),
+        ("Item", item.id),
+    ]
+    return [(name, value) for name, value in rows if value]

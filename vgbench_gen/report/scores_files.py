@@ -40,7 +40,7 @@ _COLUMNS = {
     "Twins": "a true and a false claim about one fact, both judged right",
     "Pairs": "one fact asked from two sides, both right",
     "Circular": "right in every order of the options",
-    "Unreadable": "replies in which no answer was found; they count as wrong",
+    "Unreadable": "replies without an answer; these and refusals count as wrong, failed requests are left out",
     "As we read them": "accuracy by our reader",
     "Official script": "accuracy by the reader that the benchmark published",
     "Final line": "accuracy by a reader that sees the last line alone",

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from vgbench_gen.core.columns import WIDTH
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.evaluation import reference_scores
 from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
 from vgbench_gen.evaluation.base import benchmarks
-from vgbench_gen.evaluation.board import BASELINE, Board, BoardRun
+from vgbench_gen.evaluation.board import BASELINE, Board
 from vgbench_gen.evaluation.compare import load_board
 from vgbench_gen.evaluation.loaded import LoadedDataset
 from vgbench_gen.evaluation.options import BLIND
-from vgbench_gen.evaluation.pooled import UNREADABLE, get_part
+from vgbench_gen.evaluation.pooled import UNREADABLE
 from vgbench_gen.evaluation.results import get_path
 from vgbench_gen.evaluation.tables import ColumnHead, Comparison, ModelPair, Table, compare_models, split_runs
 from vgbench_gen.report import scores_plots
-from vgbench_gen.report.charts import spread
-from vgbench_gen.report.gallery_images import make_relative_address
 from vgbench_gen.report.header import SCORES, PageHeader, refresh_headers
 from vgbench_gen.report.scores_files import (
     MARKED,
@@ -45,11 +41,10 @@ from vgbench_gen.report.scores_files import (
     list_numbers,
     pair_texts,
 )
-from vgbench_gen.report.scores_wrong import WrongAnswerPages, write_wrong
+from vgbench_gen.report.scores_wrong import write_wrong
 from vgbench_gen.report.site import make_environment, make_inline_style
 from vgbench_gen.store.files import write_bytes
 
-_LINKED = 60  # ids that one link carries; addresses must stay short enough for every browser
 UNREADABLE_LIMIT = 0.02  # docs/validity.md#unreadable-replies; a model's numbers then say as much of its form
 _CONFUSED = 8  # models with tables of what they answered for what
 _CHARTED = ("task", "source")  # tables that the chart shows; of questions of one task it shows the summary
@@ -203,10 +198,10 @@ def list_warnings(report: ScoresReport) -> list[str]:
     return found
 
 
-def render_page(report: ScoresReport, folder: Path, answers: Mapping[str, WrongAnswerPages] | None = None) -> str:
+def render_page(report: ScoresReport, folder: Path, wrong: Mapping[str, tuple[str, int]] | None = None) -> str:
     """The page, whole: no script, styles inside, every text of the data escaped.
 
-    answers: pages of wrong answers by name of the run.
+    wrong: by name of the run, the address of its wrong answers and how many they are.
     """
     style, csp = make_inline_style()
     found, board = report.comparison, report.board
@@ -231,7 +226,8 @@ def render_page(report: ScoresReport, folder: Path, answers: Mapping[str, WrongA
             board=f"{_count(len(models), 'model')} on {_count(len(board.questions), 'question')} of "
             f"{_count(len(set(board.scenes)), 'scene')}.",
             marked=MARKED,
-            floors_told=_describe_references(board),
+            constant=reference_scores.CONSTANT,
+            chance=reference_scores.CHANCE,
             warnings=list_warnings(report),
             summary=summary,
             sections=sections,
@@ -241,7 +237,7 @@ def render_page(report: ScoresReport, folder: Path, answers: Mapping[str, WrongA
             confused=(min(len(models), _CONFUSED), len(models)),
             pairs=_make_pairs(found.pairs),
             pairs_told=PAIRS_TOLD,
-            wrong=_count_wrong(report, folder, models, answers or {}),
+            wrong=wrong or {},
         )
     )
 
@@ -253,18 +249,6 @@ def _first(found: Comparison) -> tuple[ColumnHead, ...]:
 
 def _count(n: int, what: str) -> str:
     return f"{n:,} {what}{'s' * (n != 1)}"
-
-
-def _describe_references(board: Board) -> str:
-    """Where the rows that are no models come from."""
-    found = (
-        f"{reference_scores.CONSTANT} and {reference_scores.CHANCE} are computed for every question. "
-        f"{reference_scores.CONSTANT}: one letter and one of yes and no for a whole column, one number per task and "
-        "quantity. "
-        "The others were asked as models are; "
-        f"a floor without images stands here only where {BASELINE}blind, or a model without images, was asked"
-    )
-    return f"{found}." if any("blind" in name for name in board.runs) else f"{found}: nobody was."
 
 
 def describe_attempts(board: Board) -> dict[str, str]:
@@ -321,36 +305,3 @@ def _make_pairs(pairs: Sequence[ModelPair]) -> dict[str, Any]:
         "heads": [{"name": name} for name in PAIR_HEADS[1:]],
         "lines": [{"name": name, "kind": "model", "cells": cells} for name, cells in lines],
     }
-
-
-def _count_wrong(
-    report: ScoresReport, folder: Path, models: Sequence[BoardRun], answers: Mapping[str, WrongAnswerPages]
-) -> dict[str, Any]:
-    """Per model and task how many answers were not right, with a way to see them."""
-    galleries = {
-        name: f"{make_relative_address(folder, home / 'gallery')}/index.html"
-        for name, home in report.homes.items()
-        if (home / "gallery" / "index.html").is_file()
-    }
-    questions = report.board.questions
-    tasks = sorted({get_part(entry) for entry in questions})
-    lines = []
-    for run in models:
-        pages = answers.get(run.name)
-        missed: dict[tuple[str, str], list[str]] = defaultdict(list)
-        for entry, score in zip(questions, run.score, strict=True):
-            if score < 1:  # NaN, where nothing was answered, is not
-                missed[entry.dataset, get_part(entry)].append(entry.id)
-        for dataset in sorted({entry.dataset for entry in questions}):
-            cells = []
-            for task in tasks:
-                ids = missed.get((dataset, task), [])
-                href = pages.tasks.get((dataset, task), "") if pages else ""
-                if dataset in galleries:
-                    href = f"{galleries[dataset]}#ids={quote(','.join(spread(ids, _LINKED)), safe=',')}"
-                cells.append({"value": len(ids), "href": href if ids else ""})
-            name = f"{run.name}, {dataset}" if len(report.homes) > 1 else run.name
-            lines.append({"name": name, "kind": "model", "href": pages.address if pages else "", "cells": cells})
-    heads = [{"name": task.replace("_", " ")} for task in tasks]
-    return {"key": "wrong", "first": "model", "heads": heads, "lines": lines, "gallery": bool(galleries),
-            "most": _LINKED, "pages": bool(answers)}  # fmt: skip

@@ -9,17 +9,16 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import ALPHABET, Item
 from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
 from vgbench_gen.evaluation.base import read_questions
-from vgbench_gen.evaluation.board import BoardRun, Entry, ScoreRow
+from vgbench_gen.evaluation.board import BoardRun
 from vgbench_gen.evaluation.compare import group_by_model
 from vgbench_gen.evaluation.pooled import get_part
 from vgbench_gen.evaluation.records import ReplyKey
@@ -30,7 +29,7 @@ from vgbench_gen.report.header import SCORES, PageHeader
 from vgbench_gen.report.matrices import split_matrices
 from vgbench_gen.report.scores_files import ScoresReport
 from vgbench_gen.report.scores_traces import FOLDER as TRACES
-from vgbench_gen.report.scores_traces import TracedAnswer, write_traces
+from vgbench_gen.report.scores_traces import WrongAnswer, format_answer, write_traces
 from vgbench_gen.report.site import clean, make_environment, make_inline_style
 from vgbench_gen.report.trace_page import OURS as TRACE_PAGE
 from vgbench_gen.store.files import sync_all_to_disk, write_bytes
@@ -40,56 +39,17 @@ PER_PAGE = 50  # replies on one page: each comes with its question and images
 CHARS = 600  # of each reply
 _SHORT = 200  # characters of everything else
 _QUESTION, _OPTION = 2000, 600  # characters of a question, its context, and of an option
-_BRIEF = 60  # of what the published script read, which may be the whole reply
 _THUMBNAILS = 8  # of one question
 _OURS = "vgbench compare: wrong answers"  # by which pages of an earlier run are known
-_UNITS = {"length": " m", "angle": "°"}
 
 
-@dataclass(frozen=True, slots=True)
-class WrongAnswerPages:
-    """The pages of wrong answers of one run."""
-
-    address: str
-    """The address of the first page, relative to the page of scores."""
-    tasks: Mapping[tuple[str, str], str]
-    """The address of the first wrong answer by data set and task."""
-
-
-class _Miss(NamedTuple):
-    """One reply that was not right: its question on the board, its score and its file of replies."""
-
-    order: tuple[Any, ...]
-    """By what replies are sorted: answers before what could not be read, and that before refusals; then by task."""
-    entry: Entry
-    row: ScoreRow
-    path: Path
-
-    @property
-    def key(self) -> ReplyKey:
-        """Of the reply."""
-        row = self.row
-        return row.key
-
-    @property
-    def part(self) -> tuple[str, str]:
-        """The data set and the task of its question."""
-        return self.entry.dataset, get_part(self.entry)
-
-    @property
-    def group(self) -> str:
-        """Heading above it."""
-        return f"{get_part(self.entry).replace('_', ' ')}, {OUTCOMES[self.order[0]]}"
-
-    @property
-    def anchor(self) -> str:
-        """Name of the reply on its page."""
-        return f"a{hash_stably(self.entry.dataset, *map(str, self.key), size=4)}"
-
-
-def write_wrong(report: ScoresReport, runs: Sequence[BoardRun], folder: Path) -> dict[str, WrongAnswerPages]:
+def write_wrong(report: ScoresReport, runs: Sequence[BoardRun], folder: Path) -> dict[str, tuple[str, int]]:
     """Write the wrong answers of these runs, `PER_PAGE` to a file, pages of traces behind those of agents, and remove
     pages of earlier runs.
+
+    Returns:
+        By name of the run, the address of its first page, relative to the page of scores, and how many replies there
+        are; runs without a wrong answer have none.
 
     Replies to the options in another order are left out, as in the tables. Memory holds the beginnings of one run's
     wrong replies at a time. Where a data set is not among the sources, replies stand without their questions.
@@ -111,11 +71,12 @@ def write_wrong(report: ScoresReport, runs: Sequence[BoardRun], folder: Path) ->
         if item.id in wanted
     }
     links = {dataset: _Links(folder, home) for dataset, home in report.homes.items()}
-    found: dict[str, WrongAnswerPages] = {}
+    found: dict[str, tuple[str, int]] = {}
     written: list[Path] = []
     for name, misses in missed.items():
         if misses:
-            paths, found[name] = _write(report, name, misses, links, items, folder)
+            paths = _write(report, name, misses, links, items, folder)
+            found[name] = quote(paths[-1].name), len(misses)
             written += paths
     sync_all_to_disk(written)
     names = {path.name for path in written}
@@ -127,7 +88,7 @@ def write_wrong(report: ScoresReport, runs: Sequence[BoardRun], folder: Path) ->
     return found
 
 
-def _join_misses(run: BoardRun, report: ScoresReport) -> list[_Miss]:
+def _join_misses(run: BoardRun, report: ScoresReport) -> list[WrongAnswer]:
     """The scored replies of a run that are not right, joined with their questions, in the order of the pages."""
     entries = {(entry.dataset, entry.id): (k, entry) for k, entry in enumerate(report.board.questions)}
     wrong = OUTCOMES.index("wrong")  # with what is right in part
@@ -140,57 +101,47 @@ def _join_misses(run: BoardRun, report: ScoresReport) -> list[_Miss]:
                 missed = row.outcome != "failed" and row.score < 1 and not row.rotation
                 if missed and entry is not None and (row.stage, row.prompt_set) == (run.stage, run.prompt_set):
                     order = max(wrong, OUTCOMES.index(row.outcome)), dataset, get_part(entry), place, row.epoch
-                    found.append(_Miss(order, entry, row, path))
+                    found.append(WrongAnswer(order, entry, row, path, report.homes[dataset]))
     return sorted(found, key=lambda miss: miss.order)
 
 
 def _write(
     report: ScoresReport,
     name: str,
-    misses: Sequence[_Miss],
+    misses: Sequence[WrongAnswer],
     links: Mapping[str, _Links],
     items: Mapping[tuple[str, str], Item],
     folder: Path,
-) -> tuple[list[Path], WrongAnswerPages]:
+) -> list[Path]:
+    """Write the pages of one run; returns the files, the first page last."""
     count = -(-len(misses) // PER_PAGE)
     files = [f"{_name_file(name)}{f'-page-{k + 1}' if k else ''}.html" for k in range(count)]
-    anchors: dict[tuple[str, str], str] = {}  # of the first reply of each group, by data set and heading
-    tasks: dict[tuple[str, str], str] = {}
+    pages = {miss: quote(files[k // PER_PAGE]) for k, miss in enumerate(misses)}
+    sizes = Counter(miss.group for miss in misses)
+    anchors: dict[tuple[str, str], str] = {}  # of the first reply of each group
     keys: dict[Path, set[ReplyKey]] = defaultdict(set)
-    for k, miss in enumerate(misses):
-        group = miss.entry.dataset, miss.group
-        address = anchors.setdefault(group, f"{quote(files[k // PER_PAGE])}#t{len(anchors)}")
-        tasks.setdefault(miss.part, address)
-        keys[miss.path].add(miss.key)
+    for miss, page in pages.items():
+        anchors.setdefault(miss.group, f"{page}#t{len(anchors)}")
+        keys[miss.replies].add(miss.key)
     excerpts = {path: read_excerpts(path, wanted, CHARS) for path, wanted in keys.items()}
-    answers = [
-        TracedAnswer(
-            miss.key, miss.path, miss.entry.dataset, report.homes[miss.entry.dataset],
-            f"{clean(miss.entry.id, _SHORT)}: true {_format_value(miss.entry.truth, miss.entry.kind, _BRIEF)}, "
-            f"read {_format_value(miss.row.extracted, miss.entry.kind, _BRIEF)}",
-            f"../{quote(files[k // PER_PAGE])}#{miss.anchor}",
-        )
-        for k, miss in enumerate(misses)
-    ]  # fmt: skip
-    written, traces = write_traces(folder, name, answers, excerpts, report.sources)
-    sizes = Counter((miss.entry.dataset, miss.group) for miss in misses)
+    written, traces = write_traces(folder, name, pages, excerpts, report.sources)
     several = len({dataset for dataset, _ in sizes}) > 1
     titles = {group: clean(": ".join(group) if several else group[1], _SHORT) for group in sizes}
     style, csp = make_inline_style("img-src 'self'; ")
     for k, file in enumerate(files):
-        page = misses[k * PER_PAGE : (k + 1) * PER_PAGE]
+        shown = misses[k * PER_PAGE : (k + 1) * PER_PAGE]
         sections = [
             {
                 "name": titles[group],
                 "anchor": anchors[group].partition("#")[2],
                 "replies": [
-                    _describe_miss(miss, excerpts[miss.path].get(miss.key), links[miss.entry.dataset])
+                    _describe_miss(miss, excerpts[miss.replies].get(miss.key), links[miss.entry.dataset])
                     | _describe_question(items.get((miss.entry.dataset, miss.entry.id)), miss)
-                    | {"trace": traces.get((miss.path, miss.key), ""), "anchor": miss.anchor}
+                    | {"trace": traces.get((miss.replies, miss.key), "")}
                     for miss in members
                 ],
             }
-            for group, members in groupby(page, key=lambda miss: (miss.entry.dataset, miss.group))
+            for group, members in groupby(shown, key=lambda miss: miss.group)
         ]
         html = (
             make_environment()
@@ -206,7 +157,7 @@ def _write(
                 outcomes=Counter(miss.row.outcome for miss in misses).most_common(),
                 total=len(misses),
                 first=k * PER_PAGE + 1,
-                last=k * PER_PAGE + len(page),
+                last=k * PER_PAGE + len(shown),
                 before=quote(files[k - 1]) if k else "",
                 after=quote(files[k + 1]) if k + 1 < count else "",
                 place=f"page {k + 1} of {count}",
@@ -217,30 +168,22 @@ def _write(
         )
         written.append(folder / file)
         write_bytes(written[-1], html.encode("utf-8"), durable=False)
-    return written, WrongAnswerPages(quote(files[0]), tasks)
+    return [*written, folder / files[0]]
 
 
-def _describe_miss(miss: _Miss, excerpt: ReplyExcerpt | None, links: _Links) -> dict[str, Any]:
-    entry, row = miss.entry, miss.row
+def _describe_miss(miss: WrongAnswer, excerpt: ReplyExcerpt | None, links: _Links) -> dict[str, Any]:
     return {
-        "id": clean(entry.id, _SHORT),
-        "href": links.link_question(entry.id),
-        "repeat": row.epoch,
-        "form": clean(entry.form, _SHORT),
-        "task": clean(get_part(entry), _SHORT).replace("_", " "),
-        "truth": _format_value(entry.truth, entry.kind),
-        "read": _format_value(row.extracted, entry.kind),
-        "outcome": row.outcome if row.status == "ok" else f"{row.outcome} ({row.status.replace('_', ' ')})",
-        "score": f"{row.score:.3g}",
-        "official": f"{row.official:.3g}",
-        "official_read": _format_value(row.official_extracted, "", _BRIEF),
+        "miss": miss,
+        "task": get_part(miss.entry).replace("_", " "),
+        "href": links.link_question(miss.entry.id),
+        "official_read": format_answer(miss.row.official_extracted),
         "reply": None if excerpt is None else clean(excerpt.text, CHARS),
         "chars": 0 if excerpt is None else excerpt.chars,
         "images": [] if excerpt is None else links.link_thumbnails(excerpt.images),
     }
 
 
-def _describe_question(item: Item | None, miss: _Miss) -> dict[str, Any]:
+def _describe_question(item: Item | None, miss: WrongAnswer) -> dict[str, Any]:
     """What was asked, and which option was right and which was chosen; nothing where the question cannot be read."""
     if item is None:
         return {"question": [], "context": "", "options": []}
@@ -279,12 +222,6 @@ class _Links:
             part = f"{name[:2]}/{name}"
             found += [f"{address}/{part}" for store, address in self._stores if (store / part).is_file()][:1]
         return found
-
-
-def _format_value(value: str | float | None, kind: str, most: int = _SHORT) -> str:
-    if value is None:
-        return "nothing"
-    return clean(value, most) if isinstance(value, str) else f"{value:.4g}{_UNITS.get(kind, '')}"
 
 
 def _name_file(run: str) -> str:

@@ -44,11 +44,13 @@ def make_environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     found.globals["csp"] = CSP
+    found.filters["clean"] = clean
     return found
 
 
-def clean(text: str, most: int) -> str:
+def clean(text: object, most: int) -> str:
     """A text of data for a page: cut, its line ends plain, no character that hides or turns what stands around it."""
+    text = str(text)
     cut = text if len(text) <= most else f"{text[: most - 1]}…"
     return _HIDDEN.sub("\N{REPLACEMENT CHARACTER}", cut.replace("\r\n", "\n"))
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vgbench_gen.agent.replay import DialogueStep, TracedImage, replay
-from vgbench_gen.report.site import clean, make_environment, make_inline_style
+from vgbench_gen.report.site import make_environment, make_inline_style
 from vgbench_gen.report.trace_marks import TraceMark, find_marks
 
 _HEIGHT = 480  # of drawings, in their own units
@@ -39,46 +39,36 @@ def make_trace_page(
     shown = {image.name: image for step in steps for image in step.images if image.name in images}
     numbers = {name: k for k, name in enumerate(shown)}
     tiers, failures = trace.get("tiers"), trace.get("failures")
-    counts = failures.items() if isinstance(failures, Mapping) else ()
     return make_environment().get_template("trace.html.j2").render(
         ours=OURS,
+        most=_MAX_CHARS,
         back=back,
         csp=csp,
         header=header,
         style=style,
-        title=_show(title or f"{trace.get('kind', 'agent')} with {trace.get('core', 'a model')}"),
-        facts=[_show(trace.get(key, "")) for key in ("kind", "mode", "core")],
-        tiers=[_show(tier) for tier in tiers] if isinstance(tiers, list) else [],
-        failures=sorted((_show(name), _show(n)) for name, n in counts),
-        question=_show(steps[0].text),
+        title=title or f"{trace.get('kind', 'agent')} with {trace.get('core', 'a model')}",
+        facts=[trace.get(key, "") for key in ("kind", "mode", "core")],
+        tiers=tiers if isinstance(tiers, list) else [],
+        failures=sorted((str(name), str(n)) for name, n in failures.items()) if isinstance(failures, Mapping) else [],
+        question=steps[0].text,
         images=[(name, numbers[name], image.size_px) for name, image in shown.items() if not image.made_by],
         sources=[(numbers[name], _make_address(images[name]), image.size_px) for name, image in shown.items()],
         steps=[_make_step(step, shown, numbers) for step in steps[1:]],
-        answer=_show(trace.get("answer", "")),
+        answer=trace.get("answer", ""),
     )  # fmt: skip
 
 
 def _make_step(step: DialogueStep, shown: Mapping[str, TracedImage], numbers: Mapping[str, int]) -> dict[str, Any]:
     if step.call is None:
-        calls = [(_show(call.name), _show_json(call.arguments)) for call in step.calls]
-        return {
-            "speaker": "core",
-            "role": _show(step.role),
-            "thought": _show(step.thought),
-            "calls": calls,
-            "text": _show(step.text),
-        }
+        return {"step": step, "calls": [(call.name, _format_lines(call.arguments)) for call in step.calls]}
     given = step.call.arguments.get("image", step.call.arguments.get("images", ()))
     names = given if isinstance(given, list | tuple) else [given]
     used = [shown[name] for name in names if isinstance(name, str) and name in shown][:2]
     marks = find_marks(step.call.arguments, step.values, [image.size_px for image in used])
     return {
-        "speaker": "tool",
-        "name": _show(step.call.name),
-        "arguments": _show_json(step.call.arguments),
-        "gave": _show_json(step.values),
-        "failure": _show(step.failure),
-        "message": _show(step.message),
+        "step": step,
+        "arguments": _format_lines(step.call.arguments),
+        "gave": _format_lines(step.values),
         "drawing": _draw(used, marks, numbers) if marks else None,
         "made": [(image.name, numbers[image.name], image.size_px) for image in step.images if image.name in numbers],
     }
@@ -103,7 +93,7 @@ def _draw(used: list[TracedImage], marks: list[TraceMark], numbers: Mapping[str,
             )
             for j, place in enumerate(places)
         ]
-        drawn.append({"kind": mark.kind, "at": at, "label": _show(mark.label), "color": k % 4})
+        drawn.append({"kind": mark.kind, "at": at, "label": mark.label, "color": k % 4})
     return {"width": round(x - _GAP, 2), "height": _HEIGHT, "images": placed, "marks": drawn}
 
 
@@ -114,10 +104,6 @@ def _make_address(image: bytes | str) -> str:
     return f"data:image/{kind};base64,{base64.b64encode(image).decode('ascii')}"
 
 
-def _show(text: object) -> str:
-    return clean(str(text), _MAX_CHARS)
-
-
-def _show_json(value: Mapping[str, Any]) -> str:
+def _format_lines(value: Mapping[str, Any]) -> str:
     """One line per key, so that long lists stay short."""
-    return _show("\n".join(f"{key}: {json.dumps(each, ensure_ascii=False)}" for key, each in value.items()))
+    return "\n".join(f"{key}: {json.dumps(each, ensure_ascii=False)}" for key, each in value.items())

@@ -248,13 +248,6 @@
     };
     const turn = (dx, dy) => { view.home = false; view.yaw -= 0.008 * dx; view.pitch = Math.max(-LIMIT, Math.min(LIMIT, view.pitch + 0.008 * dy)); redraw(); };
     const zoom = (factor) => { view.home = false; view.distance = Math.max(0.15, Math.min(60, view.distance * factor)); redraw(); };
-    const shift = (dx, dy) => {
-      view.home = false;
-      const { right, down } = basis();
-      const k = view.distance / measureFocal(canvas.clientWidth, canvas.clientHeight);
-      view.target = along(along(view.target, right, -dx * k), down, -dy * k);
-      redraw();
-    };
     const held = new Map();
     // A finger moves the page, unless a tap has taken hold of the view; the tap after that comes from beside it.
     canvas.addEventListener("click", (event) => { if (event.pointerType === "touch") canvas.classList.add("held"); });
@@ -268,18 +261,15 @@
       const last = held.get(event.pointerId);
       if (!last) return;
       const now = [event.clientX, event.clientY];
-      const [dx, dy] = [now[0] - last[0], now[1] - last[1]];
-      if (held.size === 1) (event.shiftKey || event.buttons === 2 ? shift : turn)(dx, dy);
+      if (held.size === 1) turn(now[0] - last[0], now[1] - last[1]);
       else {
         const other = [...held].find(([id]) => id !== event.pointerId)[1];
         const apart = (p) => Math.hypot(p[0] - other[0], p[1] - other[1]) || 1;
         zoom(apart(last) / apart(now));
-        shift(dx / 2, dy / 2);
       }
       held.set(event.pointerId, now);
     });
     for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, (event) => held.delete(event.pointerId));
-    canvas.addEventListener("contextmenu", (event) => event.preventDefault());
     canvas.addEventListener("wheel", (event) => { event.preventDefault(); zoom(Math.exp(0.0015 * event.deltaY)); }, { passive: false });
     canvas.addEventListener("keydown", (event) => {
       const acts = { ArrowLeft: () => turn(-14, 0), ArrowRight: () => turn(14, 0), ArrowUp: () => turn(0, -14), ArrowDown: () => turn(0, 14), "+": () => zoom(0.85), "-": () => zoom(1.18), 0: goHome };
