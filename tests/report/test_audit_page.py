@@ -197,7 +197,7 @@ def test_in_a_browser(page: Path, open_page: OpenPage, width: int, height: int) 
     leak = rows.first.locator("td").first
     assert leak.inner_text().split() == ["34.0", "%", "fell", "chance", "25", "·", "at", "most", "28"]
     assert "[31.5, 36.5]" in (leak.locator("[title]").get_attribute("title") or "")
-    assert rows.nth(1).locator("td").first.inner_text() == "155 of 800 questions"  # no number where nothing is judged
+    assert rows.nth(1).locator("td").first.inner_text() == "155 of 800"  # no number where nothing is judged
     assert shown.locator(".tag.red").count() == 4  # both, in the table and in the list
     texts = table.locator("tbody td").all_inner_texts()
     assert NONE in texts

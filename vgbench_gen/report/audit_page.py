@@ -16,6 +16,10 @@ from vgbench_gen.report.site import make_environment, make_inline_style
 from vgbench_gen.store.files import write_bytes
 
 _LISTED = 8  # questions behind a figure that the page spells out
+_MEANINGS: dict[str, str] = {
+    "text": "accuracy of a learner that reads text and marks and sees no image",
+    "answers": "share of the most frequent right answer",
+}
 _LINKED = 60  # that one link carries; addresses must stay short enough for every browser
 
 
@@ -59,7 +63,7 @@ def make_page(report: AuditReport, header: str = "") -> str:
             need=need,
             tone="red" if report.fell else "few" if need else "green",
             heads=[table.NAMES[kind][0] for kind in kinds],
-            legend=[table.NAMES[kind] for kind in kinds],
+            legend=[(table.NAMES[kind][0], _MEANINGS.get(kind, table.NAMES[kind][1])) for kind in kinds],
             rows=[
                 (cell, [_make_figure(figures[kind]) if kind in figures else None for kind in kinds])
                 for cell, figures in cells.items()
@@ -81,7 +85,9 @@ def _make_figure(found: Finding) -> dict[str, Any]:
         "words": table.describe(found),
         "cell": table.name_cell(found),
         "value": f"{value} %" if value and found.unit == "%" else value,
-        "told": table.format_limits(found) if found.unit == "%" or found.fell else [],
+        "told": [text.removesuffix(" questions") for text in table.format_limits(found)]
+        if found.unit == "%" or found.fell or found.is_scarce
+        else [],
     }
 
 
