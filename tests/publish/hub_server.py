@@ -189,11 +189,13 @@ class Handler(BaseHTTPRequestHandler):
     def commit(self, body: bytes, repo: str, revision: str) -> None:
         self._writer()
         head, files = self._at(repo, revision)
-        files = dict(files)
+        files, message = dict(files), ""
         for line in map(json.loads, body.splitlines()):
             value = line["value"]
             if line["key"] == "header" and value.get("parentCommit") not in (None, head):
                 raise Refused(412, message="A commit has happened since. Please refresh and try again.")
+            if line["key"] == "header":
+                message = value.get("description", "")
             if line["key"] == "file":
                 files[value["path"]] = Blob(b64decode(value["content"]), False)
             elif line["key"] == "lfsFile":
@@ -207,10 +209,19 @@ class Handler(BaseHTTPRequestHandler):
         found = self._repo(repo)
         proposal = bool(self.query.get("create_pr"))
         ref = f"refs/pr/{1 + sum(ref.startswith('refs/pr/') for ref in found.refs)}" if proposal else revision
-        sha = found.add(ref, files)
+        sha = found.add(ref, files, message)
         url = f"{self.hub.url}/datasets/{repo}"
         told = {"success": True, "commitOid": sha, "commitUrl": f"{url}/commit/{sha}"}
         self._send(200, told | ({"pullRequestUrl": f"{url}/discussions/{ref[-1]}"} if proposal else {}))
+
+    def commits(self, body: bytes, repo: str, revision: str) -> None:
+        found, (sha, _) = self._repo(repo), self._at(repo, revision)
+        told = []
+        while sha:
+            about = {"title": "t", "message": found.messages[sha], "authors": [], "date": "2026-01-01T00:00:00.000Z"}
+            told.append({"id": sha, **about})
+            sha = found.parents[sha]
+        self._send(200, told)
 
     def info(self, body: bytes, repo: str, revision: str = "main") -> None:
         sha, files = self._at(repo, revision)
@@ -316,6 +327,7 @@ ROUTES = [
     (rf"POST /api/datasets/{_REPO}/paths-info/{_REV}", "paths"),
     (rf"POST /api/datasets/{_REPO}/branch/{_REV}", "branch"),
     (rf"GET /api/datasets/{_REPO}/refs", "refs"),
+    (rf"GET /api/datasets/{_REPO}/commits/{_REV}", "commits"),
     (rf"GET /api/datasets/{_REPO}/tree/{_REV}(?P<path>/.*)?", "tree"),
     (rf"GET /api/datasets/{_REPO}/revision/{_REV}", "info"),
     (rf"GET /api/datasets/{_REPO}", "info"),

@@ -36,11 +36,13 @@ class Repo:
     refs: dict[str, str] = field(default_factory=dict)
     commits: dict[str, Files] = field(default_factory=dict)
     history: list[str] = field(default_factory=list)
+    parents: dict[str, str] = field(default_factory=dict)
+    messages: dict[str, str] = field(default_factory=dict)
 
-    def add(self, ref: str, files: Files) -> str:
+    def add(self, ref: str, files: Files, message: str = "") -> str:
         text = json.dumps([len(self.history), ref, sorted((name, blob.oid) for name, blob in files.items())])
         sha = hashlib.sha1(text.encode()).hexdigest()
-        self.commits[sha] = files
+        self.commits[sha], self.messages[sha], self.parents[sha] = files, message, self.refs.get(ref, "")
         self.refs[ref] = sha
         self.history.append(sha)
         return sha

@@ -7,8 +7,9 @@ new one. What was uploaded before a cut is not sent again. Tokens come from wher
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,6 +17,7 @@ from typing import Any, TypeVar
 from vgbench_gen.core.errors import ConfigError, VGBenchError
 from vgbench_gen.importers.hub import find_status, iterate_causes
 from vgbench_gen.publish.package import compute_sha256
+from vgbench_gen.store.provenance import MANIFEST
 
 ATTEMPTS = 4  # around the client's own five
 _FIRST_WAIT_S = 1.0
@@ -68,54 +70,44 @@ def push(folder: Path, target: Target, say: Callable[[str], None] = lambda text:
 
     Raises:
         ConfigError: no token, or the repository is public and `target.public` is not set.
-        HubError: the Hub refuses or cannot be reached, somebody else committed meanwhile, or it holds other bytes
-            afterwards.
+        HubError: the Hub refuses or cannot be reached, or somebody else committed meanwhile.
     """
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, get_token
 
     if not get_token():
         raise ConfigError("found no token of the Hub; expected HF_TOKEN, or one saved by `hf auth login`.")
     api = HfApi()
-    files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
     _ensure_repository(api, target)
     head = _read_head(api, target)
-    there = _list_remote_files(api, target, head)
-    stale = sorted(name for name in there if name.startswith(_OURS) and name not in files)
-    if not stale and not any(_list_differing(files, there)):
-        return Pushed(head, f"{api.endpoint}/datasets/{target.repo}/tree/{head}", changed=False)
-    adding = [CommitOperationAdd(path_in_repo=name, path_or_fileobj=str(path)) for name, path in files.items()]
-    say(f"uploading {len(files)} files to {target.repo}")
+    paths = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    there = _retry(lambda: api.list_repo_files(target.repo, repo_type=_TYPE, revision=head), target)
+    stale = [name for name in sorted(there) if name.startswith(_OURS) and name not in paths]
+    # Tells our commit from others: the manifest names the digest of every other file.
+    digest = compute_sha256(paths[MANIFEST])
     where: dict[str, Any] = {"repo_id": target.repo, "repo_type": _TYPE, "revision": target.revision}
-    _retry(
-        lambda: api.preupload_lfs_files(
-            additions=adding, create_pr=target.pull_request, free_memory=False, num_threads=4, **where
-        ),
-        target,
-        say,
-    )
-    deleting = [CommitOperationDelete(path_in_repo=name) for name in stale]
+    where["create_pr"] = target.pull_request
+    adding = [CommitOperationAdd(path_in_repo=name, path_or_fileobj=str(path)) for name, path in paths.items()]
+    say(f"uploading to {target.repo} what it does not hold of {len(paths)} files")
+    _retry(lambda: api.preupload_lfs_files(additions=adding, free_memory=False, num_threads=4, **where), target, say)
     say("committing")
 
     def commit() -> Pushed:
         try:
+            # The client leaves out files that are there with the same bytes, and a commit that would change nothing.
             info = api.create_commit(
-                operations=[*adding, *deleting],
+                operations=[*adding, *(CommitOperationDelete(path_in_repo=name) for name in stale)],
                 commit_message=target.message,
+                commit_description=f"{MANIFEST} has SHA-256 {digest}",
                 parent_commit=head,
-                create_pr=target.pull_request,
                 **where,
             )
         except Exception as error:
-            return _find_landed_commit(api, target, head, files, stale, error)
-        return Pushed(info.oid, info.pr_url or info.commit_url, changed=True)
+            return _find_landed_commit(api, target, head, digest, error)
+        changed = info.oid != head
+        url = info.commit_url if changed else f"{api.endpoint}/datasets/{target.repo}/tree/{head}"
+        return Pushed(info.oid, info.pr_url or url, changed)
 
-    pushed = _retry(commit, target, say)
-    there = _list_remote_files(api, target, pushed.commit)
-    wrong = [*_list_differing(files, there), *(name for name in stale if name in there)]
-    if wrong:
-        found = f"other bytes than were sent in {len(wrong)} files, such as {wrong[0]}"
-        raise HubError(f"{target.repo}: found {found}. Publish again, and tell whoever runs the Hub if it stays so.")
-    return pushed
+    return _retry(commit, target, say)
 
 
 def fetch(repo: str, revision: str, folder: Path, patterns: Sequence[str] | None = None) -> str:
@@ -156,52 +148,32 @@ def _read_head(api: Any, target: Target) -> str:
     return str(_retry(lambda: api.repo_info(target.repo, repo_type=_TYPE, revision=target.revision), target).sha)
 
 
-def _list_remote_files(api: Any, target: Target, commit: str) -> dict[str, tuple[int, str]]:
-    """Path -> (size, digest) of a commit's files: SHA-256 of large ones, git's own digest of the others."""
+def _find_landed_commit(api: Any, target: Target, head: str, digest: str, error: Exception) -> Pushed:
+    """Our commit, if it is there although its answer was not; else the error is raised again.
 
-    def listed() -> dict[str, tuple[int, str]]:
-        from huggingface_hub.hf_api import RepoFile
-
-        tree = api.list_repo_tree(target.repo, repo_type=_TYPE, revision=commit, recursive=True)
-        files = [entry for entry in tree if isinstance(entry, RepoFile)]
-        return {file.path: (file.size, file.lfs.sha256 if file.lfs else file.blob_id) for file in files}
-
-    return _retry(listed, target)
-
-
-def _list_differing(files: Mapping[str, Path], there: Mapping[str, tuple[int, str]]) -> Iterator[str]:
-    """Names of files that are not there, or with other bytes."""
-    from huggingface_hub.utils.sha import git_hash
-
-    for name, path in files.items():
-        size, digest = there.get(name, (-1, ""))
-        if size != path.stat().st_size or digest != (
-            compute_sha256(path) if len(digest) == 64 else git_hash(path.read_bytes())
-        ):
-            yield name
-
-
-def _find_landed_commit(
-    api: Any, target: Target, head: str, files: Mapping[str, Path], stale: Sequence[str], error: Exception
-) -> Pushed:
-    """The commit, if it is there although its answer was not; else the error is raised again.
+    Args:
+        head: the commit that ours was to follow.
+        digest: of our manifest, which the description of our commit names.
 
     Raises:
         HubError: somebody else committed; or whether a pull request was opened cannot be known.
     """
+    refused = find_status(error) == 412
+    if not refused and not _is_transient(error):
+        raise error
     if target.pull_request:
-        if find_status(error) is None and _is_transient(error):
+        if find_status(error) is None:
             remedy = "Look at the repository's discussions before you try again: it may be open."
             raise HubError(f"{target.repo}: the answer about the pull request was lost. {remedy}") from error
-        raise error
-    if find_status(error) != 412 and not _is_transient(error):
         raise error
     now = _read_head(api, target)
     if now == head:
         raise error
-    there = _list_remote_files(api, target, now)
-    if not any(_list_differing(files, there)) and not set(stale) & set(there):
-        return Pushed(now, f"{api.endpoint}/datasets/{target.repo}/commit/{now}", changed=True)
+    commits = _retry(lambda: api.list_repo_commits(target.repo, repo_type=_TYPE, revision=now), target)
+    for commit in itertools.takewhile(lambda each: each.commit_id != head, commits):
+        if digest in commit.message:
+            url = f"{api.endpoint}/datasets/{target.repo}/commit/{commit.commit_id}"
+            return Pushed(commit.commit_id, url, changed=True)
     found = f"commit {now[:12]}, which somebody else made meanwhile; expected {head[:12]}"
     raise HubError(f"{target.repo}: found {found}. Nothing of yours was committed; publish again.") from error
 
