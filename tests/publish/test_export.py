@@ -28,8 +28,7 @@ from vgbench_gen.evaluation.prompting import digest_question
 from vgbench_gen.evaluation.questions import Questions
 from vgbench_gen.evaluation.scoring import SCORER_VERSION, make_case, score
 from vgbench_gen.importers.published import read_published
-from vgbench_gen.publish.export import Export, export, exports
-from vgbench_gen.publish.export_job import Job
+from vgbench_gen.publish.export import Export, Job, export, exports
 from vgbench_gen.publish.exports.spatialscore_json import _make_row
 from vgbench_gen.quality.duplicates import find_repeats
 

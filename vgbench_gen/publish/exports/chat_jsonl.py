@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from vgbench_gen.publish.export import Export, exports
-from vgbench_gen.publish.export_job import ExportRow, Job
+from vgbench_gen.publish.export import Export, ExportRow, Job, exports
 
 
 @exports.register("chat-jsonl")

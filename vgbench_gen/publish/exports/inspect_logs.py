@@ -18,13 +18,11 @@ from vgbench_gen.evaluation.board import ScoreRow
 from vgbench_gen.evaluation.metrics import average_micro
 from vgbench_gen.evaluation.options import BLIND, AskOptions
 from vgbench_gen.evaluation.prompting import make_asked
-from vgbench_gen.evaluation.questions import Questions
 from vgbench_gen.evaluation.records import Header, ReplyKey, ReplyLine
 from vgbench_gen.evaluation.replies import read_replies
 from vgbench_gen.evaluation.reply_files import reply_files
 from vgbench_gen.evaluation.saved import score_lines
-from vgbench_gen.publish.export import Export, exports
-from vgbench_gen.publish.export_job import Job
+from vgbench_gen.publish.export import Export, Job, exports
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample, EvalSpec
@@ -41,12 +39,6 @@ class InspectLogs(Export):
     """One `.eval` file for each file of replies, and one more for each control (blind, wrong images)."""
 
     def write(self, job: Job) -> str:
-        """As `Export.write`.
-
-        Raises:
-            ConfigError: inspect_ai is not installed.
-            DatasetError: there are no replies.
-        """
         if importlib.util.find_spec("inspect_ai") is None:
             raise ConfigError(
                 "--to inspect-log: needs inspect_ai, not installed here. Install the extra: "
@@ -55,7 +47,7 @@ class InspectLogs(Export):
         from inspect_ai.log import write_eval_log
 
         files = reply_files(job.source.folder)
-        items = {item.id: item for item, _ in Questions(job.source, job.options).walk(job.settings)}
+        items = job.items()
         image = _make_image_reader(job, items.values())
         for path in files:
             header, lines, _ = read_replies(path)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from vgbench_gen.publish.export import Export, exports
-from vgbench_gen.publish.export_job import Job
+from vgbench_gen.publish.export import Export, Job, exports
 from vgbench_gen.text.render import find_templates_root
 
 

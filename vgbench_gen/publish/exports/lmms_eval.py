@@ -6,8 +6,7 @@ import json
 from typing import Any
 
 from vgbench_gen.evaluation.scoring import SCORER_VERSION
-from vgbench_gen.publish.export import Export, exports
-from vgbench_gen.publish.export_job import Job
+from vgbench_gen.publish.export import Export, Job, exports
 
 _MEANS, _SHARES = ("sane", "official"), ("unreadable", "refused", "failed")
 

@@ -12,8 +12,7 @@ from typing import Any
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.evaluation.prompting import find_prompt_set, make_full_text
 from vgbench_gen.importers.base import read_origin_index
-from vgbench_gen.publish.export import Export, exports
-from vgbench_gen.publish.export_job import ExportRow, Job
+from vgbench_gen.publish.export import Export, ExportRow, Job, exports
 
 
 @exports.register("spatialscore-json")

@@ -20,14 +20,12 @@ from vgbench_gen.agent.tool import tools
 from vgbench_gen.agent.toolbox import Observation
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.prompting import rotate_options
-from vgbench_gen.evaluation.questions import Questions
 from vgbench_gen.evaluation.records import Header, ReplyKey, ReplyLine
 from vgbench_gen.evaluation.replies import read_replies
 from vgbench_gen.evaluation.reply_files import reply_files
 from vgbench_gen.evaluation.saved import score_lines
 from vgbench_gen.evaluation.trace_log import TraceLog
-from vgbench_gen.publish.export import Export, exports
-from vgbench_gen.publish.export_job import Job
+from vgbench_gen.publish.export import Export, Job, exports
 from vgbench_gen.store.files import dataset_error
 
 _TURNS = ("planner", "react", "executor", "summariser", "fallback", "last")  # other roles speak within a call
@@ -41,18 +39,13 @@ class Trajectories(Export):
     takes_oracle = True
 
     def write(self, job: Job) -> str:
-        """As `Export.write`.
-
-        Raises:
-            DatasetError: there are no replies, or no trace that ends at the truth.
-        """
         file = f"{job.name}.jsonl"
         left_out: list[ReplyKey] = []
         rows = job.json_lines(file, _make_rows(job, left_out))
         if not rows:
             remedy = "Ask an agent with `vgbench eval --model agent:...`; those with oracle tools need --oracle."
             raise dataset_error(job.source.folder, "no trace that ends at the truth", "one at least", remedy)
-        job.narrow(rows)
+        job.total = rows
         oracle = "Traces with oracle tools, which read the answer's own evidence, are " + (
             "among them." if job.oracle else "left out."
         )
@@ -62,7 +55,7 @@ class Trajectories(Export):
 
 
 def _make_rows(job: Job, left_out: list[ReplyKey]) -> Iterator[dict[str, Any]]:
-    items = {item.id: item for item, _ in Questions(job.source, job.options).walk(job.settings)}
+    items = job.items()
     for path in reply_files(job.source.folder):
         header, lines, _ = read_replies(path)
         agent = read_agent_spec(header.spec)
@@ -141,7 +134,7 @@ def _lay_images(job: Job, item: Item, trace: Mapping[str, Any], log: TraceLog) -
         if image.digest in own:
             found[image.name] = own[image.digest]
         elif (file := log.find_image(image.digest)) is not None:
-            found[image.name] = job.lay_file(file)
+            found[image.name] = job.lay_file(file.name, file)
         else:
             return None
     return found

@@ -9,8 +9,7 @@ from __future__ import annotations
 import csv
 import json
 
-from vgbench_gen.publish.export import Export, exports
-from vgbench_gen.publish.export_job import Job
+from vgbench_gen.publish.export import Export, Job, exports
 
 _COLUMNS = ("index", "question", "answer", "category", "task", "question_type", "image_path", "vgbench")
 
