@@ -9,12 +9,12 @@ from tests.pipeline.same_bytes import small_recipe
 from tests.room_writer import write_ca1m, write_wildrgbd
 from tests.scene_factory import room_scene
 from vgbench_gen.pipeline.build import build
-from vgbench_gen.publish.redact_pixels import PUBLISHED, FileFacts, make_published_row
+from vgbench_gen.publish.redact_pixels import FileFacts, make_published_row
 from vgbench_gen.samples import encode
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.pictures import decode
-from vgbench_gen.store.schema import Row
+from vgbench_gen.store.schema import PUBLISHED, Row
 from vgbench_gen.store.shards import iterate_rows, write_embedded_rows
 
 

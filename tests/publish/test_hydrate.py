@@ -20,9 +20,8 @@ from vgbench_gen.publish import _scene_pixels
 from vgbench_gen.publish.hydrate import hydrate
 from vgbench_gen.publish.licences import make_gate
 from vgbench_gen.publish.redact_pixels import (
-    PUBLISHED,
-    EmbeddedMedia,
     FileFacts,
+    RowImages,
     compute_pixels_digest,
     make_published_row,
 )
@@ -32,7 +31,7 @@ from vgbench_gen.store import pictures
 from vgbench_gen.store.columns import IMAGE_FILES, ITEM_COLUMNS
 from vgbench_gen.store.dataset import Dataset, load
 from vgbench_gen.store.provenance import dataset_fingerprint, read_manifest, text_fingerprint
-from vgbench_gen.store.schema import RecordSchema, Row
+from vgbench_gen.store.schema import PUBLISHED, RecordSchema, Row
 from vgbench_gen.store.shards import iterate_rows, write_embedded_rows
 from vgbench_gen.tasks.base import tasks
 
@@ -256,8 +255,8 @@ def test_rows_without_a_scan_behind_them_are_counted(home: Path, tmp_path: Path)
         if row["source"] == "wildrgbd":
             row |= {"benchmark": "MMVP", "evidence": "{}"}
         rows.append(row)
-    media, memory = EmbeddedMedia(load(home / "built")), FileFacts()
-    stripped = [make_published_row(row, media, False, memory) for row in rows]
+    memory = FileFacts()
+    stripped = [make_published_row(row, RowImages(row), False, memory) for row in rows]
     write_embedded_rows(tmp_path / "in" / "items", stripped, PUBLISHED, "test")
     report = hydrate(tmp_path / "in", home / "raw", tmp_path / "out")
     wild = sum(row["benchmark"] == "MMVP" for row in rows)

@@ -96,7 +96,7 @@ def print_hydrated(report: HydrateReport) -> None:
 
 
 def _describe_import(benchmark: str) -> str:
-    from vgbench_gen.publish.rows_without_images import import_name
+    from vgbench_gen.publish.licences import import_name
 
     name = import_name(benchmark)
     return f"import it again (vgbench import {name} --out FOLDER)" if name else "their authors alone have them"

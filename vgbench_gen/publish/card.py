@@ -6,14 +6,12 @@ import tomllib
 from collections.abc import Sequence
 from typing import Any
 
-from vgbench_gen.core.types import QUESTION_TYPES
+from vgbench_gen.core.types import ALPHABET, QUESTION_TYPES
 from vgbench_gen.publish.baselines import format_baselines
-from vgbench_gen.publish.data_files import CANARY, DataPart
-from vgbench_gen.publish.examples import Example
+from vgbench_gen.publish.data_files import CANARY, DataPart, Example
 from vgbench_gen.publish.hard import vote_section
-from vgbench_gen.publish.licences import Decision
+from vgbench_gen.publish.licences import Decision, RowsWithoutImages
 from vgbench_gen.publish.release import ALL, HARD, TRAIN, Release, list_tasks_in_order
-from vgbench_gen.publish.rows_without_images import RowsWithoutImages
 from vgbench_gen.publish.words import fill_page, format_table, info_of, load_word, name_of, share, title_of
 from vgbench_gen.quality.findings import Finding
 from vgbench_gen.report.audit_table import describe, make_table, name_cell, sort_findings, summarise_figures
@@ -75,14 +73,14 @@ def write_card(
 
 def format_front_matter(release: Release, parts: Sequence[DataPart]) -> str:
     """The YAML block at the top: licence, tags, size, and where each configuration finds its files."""
-    import yaml
+    from huggingface_hub import DatasetCardData
 
     tasks = [part for part in parts if part.task]
     configs = [_format_config(ALL, [part for part in parts if part.config == ALL]) | {"default": True}]
     configs += [_format_config(part.config, [part]) for part in parts if part.config in (HARD, TRAIN)]
     configs += [_format_config(part.name, [part]) for part in tasks]
     total = sum(map(len, release.sets))
-    block = {
+    block: dict[str, Any] = {
         "pretty_name": release.options.name,
         "language": ["en"],
         **_format_licence_lines(release),
@@ -92,7 +90,7 @@ def format_front_matter(release: Release, parts: Sequence[DataPart]) -> str:
         "tags": ["benchmark", "spatial-reasoning", "visual-geometry", "3d", "rgb-d", "vgbench-gen", "croissant"],
         "configs": configs,
     }
-    return f"---\n{yaml.safe_dump(block, sort_keys=False, allow_unicode=True, width=10_000)}---"
+    return f"---\n{DatasetCardData(**block).to_yaml(original_order=[*block])}\n---"
 
 
 def _format_config(name: str, parts: Sequence[DataPart]) -> dict[str, Any]:
@@ -250,14 +248,12 @@ def _format_examples(examples: Sequence[Example]) -> str:
         return load_word("examples.none")
     blocks = [load_word("examples.text")]
     for each in examples:
-        place = load_word("examples.sample") if each.licence == _CC0 else title_of(each.source)
-        lines = [
-            f"**`{each.task}`** ({place}) — {_escape_markdown(each.question)}",
-            f"![{each.task}]({each.picture})",
-        ]
-        lines += [f"- ({letter}) {_escape_markdown(text)}" for letter, text in each.options]
-        lines += ["", f"Answer: **{_escape_markdown(each.answer)}**"]
-        blocks.append("\n\n".join(lines[:2]) + "\n\n" + "\n".join(lines[2:]))
+        item = each.item
+        place = load_word("examples.sample") if item.licence == _CC0 else title_of(item.source)
+        lines = [f"**`{item.task}`** ({place}) — {_escape_markdown(item.question)}", f"![{item.task}]({each.picture})"]
+        options = zip(ALPHABET, item.options, strict=False)
+        choices = [f"- ({letter}) {_escape_markdown(text)}" for letter, text in options]
+        blocks += [*lines, "\n".join([*choices, "", f"Answer: **{_escape_markdown(item.answer)}**"])]
     return "\n\n".join(blocks)
 
 

@@ -43,6 +43,8 @@ def make_croissant(
     mlc = _import_library()
     ctx = mlc.Context(conforms_to=_CONFORMS)
     texts = tomllib.loads((find_templates_root() / "cards" / "croissant.toml").read_text("utf-8"))
+    real = any(licence != "cc0-1.0" for _, licence in release.counts.scenes)
+    personal = texts.pop("personal")["scans" if real else "samples"]
     repo = f"{_HUB}/{release.options.repo}"
     date = datetime.fromisoformat(release.date) if release.date else None
     metadata = mlc.Metadata(
@@ -70,7 +72,8 @@ def make_croissant(
             *(_make_file_sets(mlc, ctx, name, members) for name, members in _list_configurations(parts)),
         ],
         record_sets=[_make_record_set(mlc, ctx, name, members) for name, members in _list_configurations(parts)],
-        **_make_responsible_ai(release, texts),
+        personal_sensitive_information=personal,
+        **texts,
     )
     return check(json.dumps(metadata.to_json(), indent=2, ensure_ascii=False, default=str).encode() + b"\n")
 
@@ -115,31 +118,6 @@ def _format_description(release: Release) -> str:
     return load_word(
         "croissant.description", items=f"{counts.total:,}", tasks=tasks, sources=sources, canary=release.canary
     )
-
-
-def _make_responsible_ai(release: Release, texts: dict[str, Any]) -> dict[str, Any]:
-    real = any(licence != "cc0-1.0" for _, licence in release.counts.scenes)
-    return {
-        "data_collection": texts["collection"],
-        "data_collection_type": texts["collection_type"],
-        "data_collection_missing_data": texts["missing"],
-        "data_collection_raw_data": texts["raw"],
-        "data_imputation_protocol": texts["imputation"],
-        "data_preprocessing_protocol": texts["preprocessing"],
-        "data_manipulation_protocol": texts["manipulation"],
-        "data_annotation_protocol": texts["annotation"],
-        "data_annotation_platform": texts["platform"],
-        "data_annotation_analysis": texts["analysis"],
-        "annotations_per_item": texts["per_item"],
-        "annotator_demographics": texts["demographics"],
-        "machine_annotation_tools": texts["tools"],
-        "data_biases": texts["biases"],
-        "data_use_cases": texts["uses"],
-        "data_limitations": texts["limitations"],
-        "data_social_impact": texts["impact"],
-        "personal_sensitive_information": texts["personal" if real else "personal_samples"],
-        "data_release_maintenance_plan": texts["maintenance"],
-    }
 
 
 def _list_configurations(parts: Sequence[DataPart]) -> Iterator[tuple[str, list[DataPart]]]:

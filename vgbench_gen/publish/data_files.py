@@ -1,4 +1,6 @@
-"""The parquet files of a published set: `data/<configuration>/…`, images inside, one folder per task of the benchmark.
+"""The parquet files of a published set, `data/<configuration>/…`, and the example pictures of its card.
+
+Images lie inside the parquet files, which stand in one folder per task of the benchmark.
 
 The writer is the one of a build: files below 500 MB, row groups of at most 100 rows or 8 MB, a page index, images
 that many rows of a group show stored once. That is what the Hub's viewer asks for.
@@ -10,20 +12,25 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 
-from vgbench_gen.core.types import Item
+from vgbench_gen.core.types import ColorArray, Item
 from vgbench_gen.publish.licences import Gate
-from vgbench_gen.publish.redact_pixels import EmbeddedMedia, FileFacts, make_published_row
+from vgbench_gen.publish.redact_pixels import FileFacts, RowImages, make_published_row
 from vgbench_gen.publish.release import ALL, TRAIN, Release, RowSet
 from vgbench_gen.store import shards
 from vgbench_gen.store.columns import Column
+from vgbench_gen.store.files import write_bytes
 from vgbench_gen.store.media import MediaStore
+from vgbench_gen.store.pictures import decode, encode_jpeg
 from vgbench_gen.store.schema import PUBLISHED, RecordSchema, Row
 
 FOLDER = "data"
+_EXAMPLES = "assets/examples"
+_STRIP_WIDTH_PX = 1000  # of a strip of images; a card is about so wide
+_STRIP_HEIGHT_PX = 360
+_GAP_PX = 8
 CANARY = Column("canary", "string", "the same in every row, to find out what was trained on; empty in training data")
 _AT_ONCE = 32  # rows whose images are looked at together
 TABLE: RecordSchema[Item] = RecordSchema(
@@ -71,53 +78,94 @@ def write_parts(
     total = sum(map(len, release.sets))
     parts: list[DataPart] = []
     for rows in release.sets:
-        make = _Rows(rows, gate, "" if rows.name == TRAIN else release.canary)
-        for task, places in (rows.by_task if rows.name == ALL else {"": _choose_places(rows)}).items():
+        memory = FileFacts()
+        canary = "" if rows.name == TRAIN else release.canary
+        for task, places in (rows.by_task if rows.name == ALL else {"": rows.places}).items():
             name = rows.configurations[task] if rows.name == ALL else ""
             where = f"{FOLDER}/{rows.name}/{name}" if name else f"{FOLDER}/{rows.name}"
             before = sum(part.rows for part in parts)
-            told = _report_rows(make.of(places), partial(_offset_progress, progress, before, total))
-            files = shards.write_embedded_rows(folder / where, told, TABLE, rows.split)
+            made = ({**row, CANARY.name: canary} for row in _make_rows(rows, places, gate, memory))
+            files = shards.write_embedded_rows(
+                folder / where, _report_rows(made, progress, before, total), TABLE, rows.split
+            )
             pattern = f"{where}/{rows.split}-*.parquet"
             parts.append(DataPart(rows.name, rows.split, task, pattern, len(places), tuple(files), name))
     return parts
 
 
-class _Rows:
-    """Rows of a set as they are published."""
-
-    def __init__(self, rows: RowSet, gate: Gate, canary: str) -> None:
-        self._paths = rows.dataset.paths
-        self._apart = rows.apart
-        media = rows.home / "media"
-        self._media = MediaStore(media) if media.is_dir() else EmbeddedMedia(rows.dataset)
-        self._gate = gate
-        self._canary = {CANARY.name: canary}
-        self._memory = FileFacts()
-
-    def of(self, places: Sequence[int]) -> Iterator[Row]:
-        found = shards.iterate_rows(self._paths, shards.list_light_columns, only=set(places))
-        rows = ({**row, **self._apart.get(row["id"], {})} for row in found)
-        # Decoding and digests let go of the interpreter; their order does not matter.
-        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-            while batch := list(islice(rows, _AT_ONCE)):
-                if isinstance(self._media, MediaStore):
-                    new = [row for row in batch if not row.get("image_files")]
-                    names = dict.fromkeys(image["path"] for row in new for image in row["images"])
-                    list(pool.map(lambda name: self._memory.of(name, self._media), names))
-                for row in batch:
-                    yield make_published_row(row, self._media, self._gate.travels(row), self._memory) | self._canary
+def _make_rows(rows: RowSet, places: Sequence[int], gate: Gate, memory: FileFacts) -> Iterator[Row]:
+    """Some rows of a set as they are published."""
+    media = MediaStore(rows.home / "media") if (rows.home / "media").is_dir() else None
+    columns = None if media is None else shards.list_light_columns
+    found = shards.iterate_rows(rows.dataset.paths, columns, only=set(places))
+    # Decoding and digests let go of the interpreter; their order does not matter.
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        while batch := [{**row, **rows.apart.get(row["id"], {})} for row in islice(found, _AT_ONCE)]:
+            if media is not None:
+                new = [row for row in batch if not row.get("image_files")]
+                names = dict.fromkeys(image["path"] for row in new for image in row["images"])
+                list(pool.map(memory.of, names, repeat(media)))
+            for row in batch:
+                yield make_published_row(row, media or RowImages(row), gate.travels(row), memory)
 
 
-def _offset_progress(progress: Callable[[int, int], None], before: int, total: int, done: int) -> None:
-    progress(before + done, total)
-
-
-def _report_rows(rows: Iterator[Row], progress: Callable[[int], None]) -> Iterator[Row]:
-    for done, row in enumerate(rows, start=1):
+def _report_rows(rows: Iterator[Row], progress: Callable[[int, int], None], before: int, total: int) -> Iterator[Row]:
+    for done, row in enumerate(rows, start=before + 1):
         yield row
-        progress(done)
+        progress(done, total)
 
 
-def _choose_places(rows: RowSet) -> Sequence[int]:
-    return range(len(rows.dataset)) if rows.keep is None else rows.keep
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A question that the card shows."""
+
+    item: Item
+    picture: str
+    """Its images in one file, relative to the card."""
+
+
+def write_examples(folder: Path, rows: RowSet, gate: Gate) -> list[Example]:
+    """Write one picture per task below `folder`; tasks without a question whose pixels travel are left out.
+
+    Raises:
+        DatasetError: an image is missing or damaged.
+    """
+    examples = []
+    for task, places in rows.by_task.items():
+        item = _find_example([rows.dataset[k] for k in places], gate)
+        if item is None:
+            continue
+        images = [decode(rows.dataset.image_bytes(item, k), item.images[k]) for k in range(len(item.images))]
+        name = rows.configurations[task]
+        picture = f"{_EXAMPLES}/{name}.jpg"
+        write_bytes(folder / picture, encode_jpeg(strip_of(images)), durable=False)
+        examples.append(Example(item, picture))
+    return examples
+
+
+def _find_example(items: list[Item], gate: Gate) -> Item | None:
+    """The first one that may be shown, a choice where there is one: it says most about its task."""
+    free = [item for item in items if item.images and gate.travels(item)]
+    return min(free, key=lambda item: (item.question_type != "multi-choice", item.index), default=None)
+
+
+def strip_of(images: list[ColorArray]) -> ColorArray:
+    """Images (each (h, w, 3) uint8 RGB) side by side on white, all of one height, at most `_STRIP_WIDTH_PX` wide."""
+    import cv2
+    import numpy as np
+
+    gaps = _GAP_PX * (len(images) - 1)
+    shapes = sum(image.shape[1] / image.shape[0] for image in images)
+    height = max(1, min(_STRIP_HEIGHT_PX, int((_STRIP_WIDTH_PX - gaps) / shapes)))
+    small = [
+        cv2.resize(
+            image, (max(1, round(image.shape[1] * height / image.shape[0])), height), interpolation=cv2.INTER_AREA
+        )
+        for image in images
+    ]
+    strip = np.full((height, sum(image.shape[1] for image in small) + gaps, 3), 255, dtype=np.uint8)
+    left = 0
+    for image in small:
+        strip[:, left : left + image.shape[1]] = image
+        left += image.shape[1] + _GAP_PX
+    return strip

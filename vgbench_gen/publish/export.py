@@ -204,7 +204,12 @@ class Export(abc.ABC):
 
     @abc.abstractmethod
     def write(self, job: Job) -> str:
-        """Fill `job.folder`; returns what to run there, for the terminal."""
+        """Fill `job.folder`; returns what to run there, for the terminal.
+
+        Raises:
+            ConfigError: a package that it needs is not installed, or the rows cannot be written in its form.
+            DatasetError: replies or traces that it needs are not there.
+        """
 
 
 exports: Registry[Export] = Registry("export", "vgbench_gen.publish.exports")

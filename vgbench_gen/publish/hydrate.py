@@ -23,7 +23,7 @@ from vgbench_gen.publish._scene_pixels import (
     make_lost_scene,
     make_scene,
 )
-from vgbench_gen.publish.redact_pixels import PUBLISHED, FileFacts, list_image_files
+from vgbench_gen.publish.redact_pixels import FileFacts, list_image_files
 from vgbench_gen.store.columns import ITEM_COLUMNS, PUBLISHED_COLUMNS, Column
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.files import clean_temporary, dataset_error, name_scene_file, write_bytes
@@ -38,7 +38,7 @@ from vgbench_gen.store.provenance import (
     text_fingerprint,
     write_manifest,
 )
-from vgbench_gen.store.schema import RecordSchema, Row
+from vgbench_gen.store.schema import PUBLISHED, RecordSchema, Row
 from vgbench_gen.store.shards import iterate_rows, list_images, list_light_columns, open_parquet, write_embedded_rows
 
 REPORT = "hydrate.json"

@@ -1,4 +1,4 @@
-"""The licence gate: which rows may be published with their pixels.
+"""The licence gate: which rows may be published with their pixels, and where the images of the others come from.
 
 What is known about the images of other benchmarks stands in `licences.toml`; what is known about scans is said by their
 loaders (`scenes.base.DatasetInfo`). What neither knows may not travel.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -19,9 +19,11 @@ from vgbench_gen.core.config import Config, load_toml
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.types import Item
 from vgbench_gen.scenes.base import Loader, loaders
+from vgbench_gen.tasks.row_evidence import ShownEvidence
 
 LICENCES = Path(__file__).with_name("licences.toml")
 FLAG = "--with-pixels"
+_SPATIALSCORE = "SpatialScore"  # family of `Item.benchmark`; imported whole
 OWN = "VGBench"  # `Item.benchmark` of questions that this program made from scans
 
 
@@ -49,19 +51,6 @@ class Policy(Config):
     """What must be printed wherever the pixels are published; "" for nothing."""
 
 
-class Free(Config):
-    """A licence under which pixels are published whatever dataset's layout the scenes have."""
-
-    id: str
-    """Licence id, as the rows have it."""
-    terms: str
-    """What its terms are called."""
-    url: str
-    """Where the terms can be read."""
-    reason: str
-    """Why the pixels may be published, in one clause without a full stop."""
-
-
 class Licences(Config):
     """The file `licences.toml`, and with it the policies of scans.
 
@@ -69,10 +58,8 @@ class Licences(Config):
         ValueError: a name stands for two policies.
     """
 
-    free: tuple[Free, ...]
-    """Licences whose pixels may always be published."""
     policy: tuple[Policy, ...]
-    """Policies of scan datasets, as their loaders state them, and of benchmarks, as the file states them."""
+    """Policies of scan datasets, as their loaders state them, and of benchmarks and made scenes, as the file does."""
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
@@ -107,7 +94,7 @@ class Gate:
 
     def __init__(self, licences: Licences, allowed: Mapping[str, str] | None = None) -> None:
         self._allowed = dict(allowed or {})
-        self._free = {free.id: _make_policy(free) for free in licences.free}
+        self._made = {policy.name: policy for policy in licences.policy if policy.kind == "made"}
         self._by_name: dict[tuple[str, str], Policy] = {
             (policy.kind, _normalise_name(name)): policy.model_copy(update=self._stated(policy))
             for policy in licences.policy
@@ -118,8 +105,8 @@ class Gate:
         """The policy of a row, by its `benchmark`, `source` and `licence`; one that forbids where none is known."""
         benchmark, source, licence = (_read_text(row, name) for name in ("benchmark", "source", "licence"))
         benchmark = benchmark.rpartition("/")[2]  # `SpatialScore/MMVP` shows MMVP's images
-        if benchmark == OWN and licence in self._free and source != "posed":  # whose owners state it themselves
-            return self._free[licence]
+        if benchmark == OWN and licence in self._made and source != "posed":  # whose owners state it themselves
+            return self._made[licence]
         kind, name = ("scans", source) if benchmark == OWN else ("benchmark", benchmark)
         return self._by_name.get((kind, _normalise_name(name))) or _make_unknown_policy(name or "(no name)")
 
@@ -180,11 +167,53 @@ def make_gate(flags: Iterable[str] = (), path: Path = LICENCES) -> Gate:
     return Gate(licences, allowed)
 
 
+@dataclass(frozen=True, slots=True)
+class RowsWithoutImages:
+    """How many rows are published without their images."""
+
+    scans: int = 0
+    """Rows whose images `vgbench hydrate` makes."""
+    imports: Mapping[str, int] = field(default_factory=dict)
+    """Rows by the NAME of `vgbench import NAME` that brings their images, "" where no import does."""
+
+    @property
+    def total(self) -> int:
+        """All rows without images."""
+        return self.scans + sum(self.imports.values())
+
+
+def count_rows_without_images(items: Iterable[Item], gate: Gate) -> RowsWithoutImages:
+    """Questions that the licence gate keeps without their images."""
+    held = [item for item in items if not gate.travels(item)]
+    told = Counter(import_name(item.benchmark) for item in held if not is_from_scans(item.benchmark, item.evidence))
+    return RowsWithoutImages(len(held) - told.total(), dict(sorted(told.items())))
+
+
+def is_from_scans(benchmark: str, evidence: Mapping[str, Any]) -> bool:
+    """Whether the images of a row are made from scans: it is ours, or says from which frames."""
+    ours = benchmark.rpartition("/")[2] == OWN
+    return ours or ShownEvidence.is_in(evidence)
+
+
+def import_name(benchmark: str) -> str:
+    """NAME of `vgbench import NAME` for rows of a benchmark (`Item.benchmark`); "" where no import gives them."""
+    # Knows all importers, which a set of our own questions does without.
+    from vgbench_gen.importers.base import importers
+
+    if benchmark.startswith(f"{_SPATIALSCORE}/"):
+        return _SPATIALSCORE.casefold()
+    for name in importers.names():
+        if benchmark and benchmark in (importers[name].own, importers[name].benchmark):
+            return str(name)
+    # Some sources hold parts under names of their own, such as QSpatialBench-ScanNet.
+    return next((str(n) for n in importers.names() if benchmark.startswith(f"{importers[n].title}-")), "")
+
+
 @cache
 def _read(path: Path) -> Licences:
     stated = load_toml(path, Licences)
     try:
-        return Licences(free=stated.free, policy=(*map(_of_loader, loaders.values()), *stated.policy))
+        return Licences(policy=(*map(_of_loader, loaders.values()), *stated.policy))
     except ValidationError as error:
         raise ConfigError(f"{path}, with the loaders: {error.errors()[0]['msg']}. Rename one of the two.") from error
 
@@ -200,12 +229,6 @@ def _of_loader(loader: Loader) -> Policy:
         pixels=info.may_publish_pixels,
         reason=info.reason,
         notice=info.notice,
-    )
-
-
-def _make_policy(free: Free) -> Policy:
-    return Policy(
-        name=free.id, kind="made", licence=free.id, terms=free.terms, url=free.url, pixels=True, reason=free.reason
     )
 
 

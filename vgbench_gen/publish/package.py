@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,9 @@ from vgbench_gen.core.rng import format_canonical_json, hash_stably
 from vgbench_gen.publish.card import format_scores, write_card
 from vgbench_gen.publish.croissant import FILE as CROISSANT
 from vgbench_gen.publish.croissant import make_croissant
-from vgbench_gen.publish.data_files import write_parts
-from vgbench_gen.publish.examples import write_examples
-from vgbench_gen.publish.licences import Decision, Gate, make_gate
+from vgbench_gen.publish.data_files import write_examples, write_parts
+from vgbench_gen.publish.licences import Decision, Gate, count_rows_without_images, make_gate
 from vgbench_gen.publish.release import HARD, TRAIN, Options, Release, RowSet, read_release
-from vgbench_gen.publish.rows_without_images import count_rows_without_images
 from vgbench_gen.report.header import cut_links
 from vgbench_gen.store.files import (
     dataset_error,
@@ -168,21 +166,18 @@ def _set_record(rows: RowSet, files: Mapping[str, Any]) -> dict[str, Any]:
 def _compute_inputs_digest(release: Release, decisions: Sequence[Decision]) -> str:
     """Digest of all that the files are made from; the code counts, because it decides how."""
     audit = release.folder / "audit" / AUDIT[0]
-    known = {
-        "sets": {rows.name: rows.fingerprint for rows in release.sets},
-        "manifest": format_canonical_json(release.manifest),
-        "vote": release.vote.record() if release.vote is not None else None,
-        "audit": hashlib.sha256(audit.read_bytes()).hexdigest() if release.audit is not None else "",
-        "options": [
-            release.options.repo, release.options.title, release.options.version, release.options.date,
-            *release.options.with_pixels,
-        ],
-        "scores": format_scores(release),
-        "decisions": [asdict(decision) | {"policy": decision.policy.model_dump()} for decision in decisions],
-        "code": code_version(),
-        "format": FORMAT,
-    }  # fmt: skip
-    return hash_stably(format_canonical_json(known), size=16)
+    parts = [
+        *(rows.fingerprint for rows in release.sets),
+        format_canonical_json(release.manifest),
+        repr(release.vote),
+        compute_sha256(audit) if release.audit is not None else "",
+        repr(replace(release.options, hard=None, train=None)),
+        format_scores(release),
+        repr(decisions),
+        format_canonical_json(code_version()),
+        str(FORMAT),
+    ]
+    return hash_stably(*parts, size=16)
 
 
 def _read_kept(out: Path, inputs: str) -> dict[str, Any] | None:

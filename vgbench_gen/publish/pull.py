@@ -15,9 +15,9 @@ from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.paths import choose_snapshot, inside
 from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.publish import hub
+from vgbench_gen.publish.licences import import_name, is_from_scans
 from vgbench_gen.publish.package import FORMAT, SECTION, TRAIN_MANIFEST, compute_sha256
 from vgbench_gen.publish.release import ALL, HARD, REPO, TRAIN
-from vgbench_gen.publish.rows_without_images import import_name, is_from_scans
 from vgbench_gen.store import shards
 from vgbench_gen.store.dataset import Dataset, load
 from vgbench_gen.store.files import (

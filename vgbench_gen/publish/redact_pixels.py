@@ -9,26 +9,13 @@ from __future__ import annotations
 import json
 from typing import Any, Protocol
 
-from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.rng import digest_bytes, format_canonical_json
 from vgbench_gen.core.types import ColorArray
 from vgbench_gen.quality.uniqueness import hash_picture
-from vgbench_gen.store.dataset import Dataset
 from vgbench_gen.store.files import dataset_error
 from vgbench_gen.store.pictures import decode
-from vgbench_gen.store.schema import PUBLISHED, Row
+from vgbench_gen.store.schema import Row
 from vgbench_gen.tasks.row_evidence import ShownEvidence
-
-__all__ = [
-    "PUBLISHED",
-    "EmbeddedMedia",
-    "FileFacts",
-    "Images",
-    "compute_pixels_digest",
-    "list_image_files",
-    "look",
-    "make_published_row",
-]  # fmt: skip
 
 
 class Images(Protocol):
@@ -41,40 +28,24 @@ class Images(Protocol):
         """Whether the bytes are there."""
 
 
-class EmbeddedMedia:
-    """The images inside a dataset's own files, for sets that lie without a media folder.
+class RowImages:
+    """The images inside one row, for sets that lie without a media folder."""
 
-    Fast when asked in the order of the rows: the images of one row group are in memory at a time.
-    """
-
-    def __init__(self, dataset: Dataset) -> None:
-        self._dataset = dataset
-        self._last = 0
-        self._places: dict[str, list[tuple[int, int]]] = {}
-        for row, item in enumerate(dataset):
-            for k, name in enumerate(item.images):
-                self._places.setdefault(name, []).append((row, k))
+    def __init__(self, row: Row) -> None:
+        self._where = f"item {row['id']}"
+        self._data: dict[str, bytes | None] = {image["path"]: image["bytes"] for image in row["images"]}
 
     def get(self, name: str) -> bytes:
-        """The bytes of an image.
-
-        Raises:
-            DatasetError: no row shows it, or its row is without pixels.
-        """
-        if name not in self._places:
+        """The bytes of an image. Raises DatasetError where the row is without them."""
+        data = self._data.get(name)
+        if data is None:
             remedy = "Give the build's own folder."
-            raise dataset_error("images", f"no image {name[:80]!r}", "one that a row shows", remedy)
-        # Of the rows that show it, the one nearest to the last read is likely in memory.
-        self._last, k = min(self._places[name], key=lambda place: abs(place[0] - self._last))
-        return self._dataset.image_bytes(self._dataset[self._last], k)
+            raise dataset_error(self._where, f"no image {name[:80]!r}", "one that the row shows", remedy)
+        return data
 
     def has(self, name: str) -> bool:
-        """Whether a row shows an image of this name with its pixels."""
-        try:
-            self.get(name)
-        except DatasetError:
-            return False
-        return True
+        """Whether the row shows an image of this name with its pixels."""
+        return self._data.get(name) is not None
 
 
 class FileFacts:

@@ -83,8 +83,13 @@ class RowSet:
     apart: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The columns to be emptied by id, of rows whose twin or partner is not among them."""
 
+    @property
+    def places(self) -> Sequence[int]:
+        """Where its rows stand in the dataset, in order."""
+        return range(len(self.dataset)) if self.keep is None else self.keep
+
     def __len__(self) -> int:
-        return len(self.dataset) if self.keep is None else len(self.keep)
+        return len(self.places)
 
     def items(self) -> Iterator[Item]:
         """The questions, in the dataset's order."""
@@ -95,9 +100,8 @@ class RowSet:
     @cached_property
     def by_task(self) -> dict[str, list[int]]:
         """Task -> its rows of the dataset; tasks by first appearance."""
-        places = range(len(self.dataset)) if self.keep is None else self.keep
         found: dict[str, list[int]] = {}
-        for place, item in zip(places, self.items(), strict=True):
+        for place, item in zip(self.places, self.items(), strict=True):
             found.setdefault(item.task, []).append(place)
         return found
 
