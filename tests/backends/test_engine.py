@@ -11,7 +11,7 @@ import pytest
 from tests.backends.fixtures import Time, picture, request, scripted
 from vgbench_gen.backends._budget import SHIPPED, Prices, find_price
 from vgbench_gen.backends._call import Answer, Call, Failed
-from vgbench_gen.backends._limits import Adaptive, Pace
+from vgbench_gen.backends._limits import Pace, RateGate
 from vgbench_gen.backends.base import BackendError, ImagePart, Message, Reply, Settings
 from vgbench_gen.backends.batch import ask_all, ask_each
 from vgbench_gen.backends.scripted import Scripted, ScriptLine
@@ -84,7 +84,7 @@ def test_nobody_waits_for_a_provider_that_closed_for_the_day() -> None:
 
 def test_requests_of_one_moment_narrow_the_gate_once_and_success_widens_it() -> None:
     time = Time()
-    gate = Adaptive(16, time.clock)
+    gate = RateGate(16, time.clock)
     for _ in range(10):  # all were sent before the first of these answers
         gate.slowed(started_s=time.now_s - 1, pause_s=0.0)
     assert gate.limit == 8
@@ -101,7 +101,7 @@ def test_requests_of_one_moment_narrow_the_gate_once_and_success_widens_it() -> 
 
 def test_a_pause_holds_back_everyone() -> None:
     time = Time()
-    gate = Adaptive(4, time.clock)
+    gate = RateGate(4, time.clock)
     gate.slowed(started_s=time.now_s, pause_s=30.0)
 
     async def enter() -> float:

@@ -22,30 +22,37 @@ class Clock:
     """Waits that many seconds."""
 
 
-class Adaptive:
-    """A gate for requests under way: "too many requests" halves what it lets through, successes widen it one by one.
+class RateGate:
+    """The gate before one model of one server: requests under way, and requests and tokens that begin in a minute.
+
+    "Too many requests" halves how many may be under way, successes widen it one by one.
 
     Args:
-        most: upper bound, and where it begins.
+        most: requests under way, at most and in the beginning.
         clock: where time comes from.
+        rpm: requests in a minute; 0 for no limit.
+        tpm: tokens in a minute; 0 for no limit.
 
     Attributes:
         pauses: how often it was narrowed since a request last went well.
     """
 
-    def __init__(self, most: int, clock: Clock) -> None:
+    def __init__(self, most: int, clock: Clock, rpm: int = 0, tpm: int = 0) -> None:
         self.most, self.limit, self.active, self.pauses = most, float(most), 0, 0
+        self._requests, self.tokens = Pace(rpm, clock), Pace(tpm, clock)
         self._clock = clock
         self._queue: deque[asyncio.Future[None]] = deque()
         self._cut_at = self._opens_at = float("-inf")
 
     @asynccontextmanager
-    async def slot(self) -> AsyncIterator[None]:
-        """Inside the block, one request may be under way. Waits its turn, and until a provider's pause is over."""
+    async def slot(self, tokens: int = 0) -> AsyncIterator[None]:
+        """Inside the block, one request of so many tokens may be under way. Waits until it may, pauses included."""
         await self._enter()
         try:
             while (wait_s := self._opens_at - self._clock.now()) > 0:
                 await self._clock.sleep(wait_s)
+            await self._requests.wait(1)
+            await self.tokens.wait(tokens)
             yield
         finally:
             self._leave()

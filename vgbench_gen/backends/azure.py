@@ -54,7 +54,6 @@ class AzureProvider(Provider):
         )  # fmt: skip
 
     def open(self, name: str, model: str, options: BackendOptions) -> Backend:
-        """As `Provider.open`."""
         spec = f"{name}:{model}"
         url, version = _find_endpoint(name, spec, options)
         endpoint = strip_url(url, "--base-url" if options.base_url else "AZURE_OPENAI_ENDPOINT or TRAPI_ENDPOINT")

@@ -258,6 +258,8 @@ class Backend(abc.ABC):
     async def ask(self, messages: Sequence[Message], settings: Settings) -> Reply:
         """The model's reply, from the cache where it was given before.
 
+        Who asks keeps at most `parallel` requests under way: each holds its images.
+
         Raises:
             BackendError: no usable reply after all retries, the budget is spent, or the request is refused.
         """

@@ -43,7 +43,6 @@ class InspectProvider(Provider):
     """`inspect:PROVIDER/MODEL`."""
 
     def needs(self, name: str) -> Needs:
-        """As `Provider.needs`."""
         return Needs(
             f"{name}:PROVIDER/MODEL",
             needs_key=False,
@@ -105,7 +104,6 @@ class Inspect(Served):
         return self._answer(output, sent)
 
     async def rest(self) -> None:
-        """As `Backend.rest`."""
         model, self._model = self._model, None
         if model is not None and self._loop is asyncio.get_running_loop():
             await model.api.aclose()

@@ -196,7 +196,6 @@ class OpenAICompatible(Served):
         return self._client
 
     async def rest(self) -> None:
-        """As `Backend.rest`."""
         client, self._client = self._client, None
         if client is not None and self._loop is asyncio.get_running_loop():
             await client.close()
@@ -230,12 +229,10 @@ class OpenAIProvider(Provider):
     """Providers of the table; `NAME:MODEL` or `NAME:URL#MODEL`."""
 
     def needs(self, name: str) -> Needs:
-        """As `Provider.needs`."""
         known = load_provider_table().provider[name]
         return Needs(known.example, known.key_variables, known.needs_key, known.base_url_variables)
 
     def open(self, name: str, model: str, options: BackendOptions) -> Backend:
-        """As `Provider.open`."""
         known, spec = load_provider_table().provider[name], f"{name}:{model}"
         key = None if options.keyless else find_key(known.key_variables, options.key_file)  # first: it is covered then
         variable = next((one for one in known.base_url_variables if os.environ.get(one)), "")

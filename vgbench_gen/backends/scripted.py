@@ -125,7 +125,6 @@ class ScriptedProvider(Provider):
     """`scripted:FILE`."""
 
     def needs(self, name: str) -> Needs:
-        """As `Provider.needs`."""
         return Needs(f"{name}:FILE", needs_key=False)
 
     def open(self, name: str, model: str, options: BackendOptions) -> Backend:

@@ -18,7 +18,7 @@ from vgbench_gen.backends._cache import ReplyCache, reply_from_json, reply_to_js
 from vgbench_gen.backends._call import Answer, Call, Failed, Turn
 from vgbench_gen.backends._images import ImageCache
 from vgbench_gen.backends._keys import redact, redact_tree
-from vgbench_gen.backends._limits import Adaptive, Clock, Pace
+from vgbench_gen.backends._limits import Clock, RateGate
 from vgbench_gen.backends.base import (
     Backend,
     BackendError,
@@ -72,9 +72,7 @@ class Served(Backend):
         self._budget = Budget(options.budget_usd, options.budget_tokens, self._price, self.tally, spec)
         self._cache = ReplyCache(options.cache) if options.cache is not None else None
         self._images = ImageCache()
-        # Two gates: one bounds the images in memory, the other what is under way and may narrow.
-        self._door, self._gate = (Adaptive(options.concurrency, self._clock) for _ in range(2))
-        self._requests, self._tokens = Pace(options.rpm, self._clock), Pace(options.tpm, self._clock)
+        self._gate = RateGate(options.concurrency, self._clock, options.rpm, options.tpm)
         self._under_way: dict[str, asyncio.Future[Reply]] = {}
         self._for_all: Failed | None = None
         self._sending: set[asyncio.Task[Any] | None] = set()
@@ -90,23 +88,20 @@ class Served(Backend):
         """
 
     async def ask(self, messages: Sequence[Message], settings: Settings) -> Reply:
-        """As `Backend.ask`."""
         return await self._serve(messages, settings)
 
     async def edit(self, images: Sequence[ImagePart], prompt: str, settings: Settings) -> Reply:
-        """As `Backend.edit`."""
         return await self._serve((Message("user", (*images, TextPart(prompt))),), settings, self.edits)
 
     async def _serve(self, messages: Sequence[Message], settings: Settings, edit: bool = False) -> Reply:
-        async with self._door.slot():
-            call = await self._call(messages, settings, edit)
-            while True:
-                if self._cache is not None and (kept := self._cache.get(call.digest)) is not None:
-                    return self._hand_on(kept)
-                if (other := self._under_way.get(call.digest)) is None:
-                    return await self._ask_first(call)
-                if (shared := await _outcome(other)) is not None:
-                    return self._hand_on(shared)
+        call = await self._call(messages, settings, edit)
+        while True:
+            if self._cache is not None and (kept := self._cache.get(call.digest)) is not None:
+                return self._hand_on(kept)
+            if (other := self._under_way.get(call.digest)) is None:
+                return await self._ask_first(call)
+            if (shared := await _outcome(other)) is not None:
+                return self._hand_on(shared)
 
     def _hand_on(self, reply: Reply) -> Reply:
         """A reply to a request that was answered before, or at the same time for another caller."""
@@ -115,15 +110,12 @@ class Served(Backend):
         return replace(reply, cached=True)
 
     def halt(self) -> None:
-        """As `Backend.halt`."""
         self._for_all = self._for_all or Failed("cancelled", f"{self.spec}: interrupted before it was sent.")
 
     def is_sending(self, task: asyncio.Task[Any]) -> bool:
-        """As `Backend.is_sending`."""
         return task in self._sending
 
     async def close(self) -> None:
-        """As `Backend.close`."""
         await self.rest()
         if self._cache is not None:
             self._cache.close()
@@ -215,9 +207,7 @@ class Served(Backend):
 
     async def _try_once(self, call: Call, thought: Usage, attempt: int) -> Reply | Failed:
         with self._budget.hold(thought) as held:
-            async with self._gate.slot():
-                await self._requests.wait(1)
-                await self._tokens.wait(held.tokens)
+            async with self._gate.slot(held.tokens):
                 self.tally.requests += 1
                 started_s = self._clock.now()
                 self._sending.add(sender := asyncio.current_task())
@@ -236,7 +226,7 @@ class Served(Backend):
                     reply = self._accept(call, answer, attempt, self._clock.now() - started_s)
                     used = answer.usage or replace(thought, completion_tokens=len(answer.text.encode()) // 3)
                     held.settle(used.prompt_tokens + used.completion_tokens, self._find_cost(answer, used))
-                    self._tokens.correct(held.spent_tokens - held.tokens)
+                    self._gate.tokens.correct(held.spent_tokens - held.tokens)
                     return reply
                 finally:
                     self._sending.discard(sender)
@@ -245,7 +235,7 @@ class Served(Backend):
                 if failed.charged:
                     held.settle(held.tokens, held.usd)
                 else:
-                    self._tokens.correct(-held.tokens)
+                    self._gate.tokens.correct(-held.tokens)
                 failed.started_s = started_s
                 return failed
 

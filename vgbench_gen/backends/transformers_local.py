@@ -37,7 +37,6 @@ class TransformersProvider(Provider):
     """`hf:PATH`."""
 
     def needs(self, name: str) -> Needs:
-        """As `Provider.needs`."""
         return Needs(f"{name}:FOLDER", needs_key=False, extra=EXTRA, packages=_PACKAGES)
 
     def open(self, name: str, model: str, options: BackendOptions) -> Backend:
@@ -90,7 +89,6 @@ class TransformersLocal(Served):
         return Answer(said.text, said.finish_reason, self.model, usage, cost_usd=0.0, parameters=sent)
 
     async def rest(self) -> None:
-        """As `Backend.rest`."""
         await self._batches.stop()
 
     async def close(self) -> None:

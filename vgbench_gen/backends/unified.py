@@ -113,7 +113,6 @@ class UnifiedProvider(Provider):
     """`unified:MODULE:FACTORY`."""
 
     def needs(self, name: str) -> Needs:
-        """As `Provider.needs`."""
         return Needs(f"{name}:MODULE:FACTORY", needs_key=False, without_key="what FACTORY asks for")
 
     def open(self, name: str, model: str, options: BackendOptions) -> Backend:
