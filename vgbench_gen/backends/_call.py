@@ -26,7 +26,6 @@ class Call:
     turns: tuple[Turn, ...]
     """The messages, the system prompt of the settings first where there is one."""
     settings: Settings
-    """How the model answers."""
     digest: str
     edit: bool = False
     """Whether its images are to be changed, by an endpoint that does nothing else."""
@@ -47,21 +46,15 @@ class Answer:
     """What one attempt brought. The fields are those of `Reply`."""
 
     text: str
-    """What the model said."""
     finish_reason: FinishReason
-    """Why it ended."""
     model: str
-    """The model's name, as the provider says it."""
     usage: Usage | None = None
     """Tokens, where the provider counts them."""
     cost_usd: float | None = None
     """The cost, where the provider itself says it."""
     images: tuple[bytes, ...] = ()
-    """Encoded images that the model made."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    """The settings as they were sent."""
     raw: Mapping[str, Any] = field(default_factory=dict)
-    """The provider's answer, without pictures and keys."""
 
 
 class Failed(Exception):

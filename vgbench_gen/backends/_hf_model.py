@@ -46,7 +46,6 @@ class Said:
 
     text: str
     finish_reason: FinishReason
-    """Why they ended."""
     prompt_tokens: int
     """How many tokens were read."""
     completion_tokens: int

@@ -91,7 +91,6 @@ class Request:
 
     messages: tuple[Message, ...]
     settings: Settings = field(default_factory=Settings)
-    """How the model answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +125,6 @@ class Reply:
 
     text: str
     finish_reason: FinishReason
-    """Why they ended."""
     model: str
     """The model's name, as the provider says it."""
     request_digest: str

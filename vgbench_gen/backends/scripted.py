@@ -36,9 +36,6 @@ _AGAIN: dict[str, Literal["later", "slower"]] = {"500": "later", "cut": "later",
 _KINDS = {"400": "wrong_request", "401": "refused_key", "timeout": "timeout", "bad_reply": "bad_reply"}
 
 
-Tokens = Annotated[int, Field(ge=0)]
-
-
 class ScriptLine(Config):
     """One line of a script: a reply or a failure, and the prompts that it is for."""
 
@@ -46,7 +43,6 @@ class ScriptLine(Config):
     """Text that a prompt must contain; "" fits every prompt."""
     reply: str = ""
     finish_reason: FinishReason = "stop"
-    """Why the reply ended."""
     failure: Literal["", "400", "401", "429", "500", "cut", "timeout", "bad_reply"] = ""
     """What happens in the place of a reply, such as an HTTP status; "" where the reply is given."""
     retry_after_s: float | None = Field(default=None, ge=0)
@@ -55,7 +51,7 @@ class ScriptLine(Config):
     """Seconds that pass before the reply or the failure."""
     times: int | None = Field(default=None, ge=0)
     """How often the line may be used, 0 for any number; None for once without `match` and any number with it."""
-    usage: tuple[Tokens, Tokens] | None = None
+    usage: tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]] | None = None
     """(prompt, completion) tokens that the reply reports; None where it reports none."""
 
 
@@ -100,24 +96,20 @@ class Scripted(Served):
         return Answer(entry.reply, entry.finish_reason, self.model, usage, raw={"scripted": True})
 
 
-class _Script:
-    """Entries of a file with how often each may still be used (None: any number)."""
+def _make_player(spec: str, entries: list[ScriptLine]) -> Callable[[Call], ScriptLine]:
+    """What gives the first entry that fits a call and may still be used."""
+    uses = [(None if entry.match else 1) if entry.times is None else entry.times or None for entry in entries]
 
-    def __init__(self, spec: str, entries: list[ScriptLine]) -> None:
-        self._spec = spec
-        self._left = [
-            (entry, (None if entry.match else 1) if entry.times is None else entry.times or None) for entry in entries
-        ]
-
-    def play(self, call: Call) -> ScriptLine:
-        """The first entry that fits."""
+    def play(call: Call) -> ScriptLine:
         text = call.text
-        for number, (entry, left) in enumerate(self._left):
+        for number, (entry, left) in enumerate(zip(entries, uses, strict=True)):
             if left != 0 and entry.match in text:
-                self._left[number] = (entry, None if left is None else left - 1)
+                uses[number] = None if left is None else left - 1
                 return entry
         told = 'a line without "match" answers once, with "times": 0 any number of times'
-        raise Failed("wrong_request", f"{self._spec}: no entry is left that fits ({told}): {text[-200:]!r}")
+        raise Failed("wrong_request", f"{spec}: no entry is left that fits ({told}): {text[-200:]!r}")
+
+    return play
 
 
 @providers.register("scripted")
@@ -128,11 +120,10 @@ class ScriptedProvider(Provider):
         return Needs(f"{name}:FILE", needs_key=False)
 
     def open(self, name: str, model: str, options: BackendOptions) -> Backend:
-        """As `Provider.open`; the file is read at once."""
         spec, path = f"{name}:{model}", Path(model)
         expected = 'JSON lines such as {"match": "left of", "reply": "Yes"} (docs/tables.md)'
         text = read_text(path, expected, config_error, _MAX_BYTES)
-        play = _Script(spec, _parse_entries(path, text)).play
+        play = _make_player(spec, _parse_entries(path, text))
         return Scripted(spec, path.name, play, options, version=digest_bytes(text.encode()))
 
 

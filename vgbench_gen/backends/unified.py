@@ -116,7 +116,6 @@ class UnifiedProvider(Provider):
         return Needs(f"{name}:MODULE:FACTORY", needs_key=False, without_key="what FACTORY asks for")
 
     def open(self, name: str, model: str, options: BackendOptions) -> Backend:
-        """As `Provider.open`; the module is imported at once."""
         spec = f"{name}:{model}"
         module, _, factory = model.partition(":")
         if not module or not factory:

@@ -93,8 +93,6 @@ class SceneJob:
 class SceneResult:
     """What one scan gave."""
 
-    dataset: str
-    scene_id: str
     made: dict[str, HydratedImage] = field(default_factory=dict)
     """Published name of an image -> what became of it."""
     bases: dict[str, bool] = field(default_factory=dict)
@@ -106,7 +104,7 @@ class SceneResult:
 
 def make_scene(job: SceneJob) -> SceneResult:
     """Make all wanted images of one scan that are not there yet; never raises for what is wrong with the scan."""
-    result = SceneResult(job.ref.dataset, job.ref.scene_id)
+    result = SceneResult()
     media, known = MediaStore(job.media), _read_record(job.record)
     todo: dict[str, list[Want]] = defaultdict(list)
     for want in job.wants:
@@ -136,7 +134,7 @@ def make_scene(job: SceneJob) -> SceneResult:
 def make_lost_scene(job: SceneJob, error: WorkerDied) -> SceneResult:
     """The result of a scan whose worker died twice."""
     made = {want.name: HydratedImage("missing", why=f"tried twice: {error}") for want in job.wants}
-    return SceneResult(job.ref.dataset, job.ref.scene_id, made, problem=str(error))
+    return SceneResult(made, problem=str(error))
 
 
 def _make_frame(frame: Frame, wants: Sequence[Want], media: MediaStore, result: SceneResult) -> None:

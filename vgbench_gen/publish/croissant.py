@@ -6,6 +6,7 @@ import json
 import logging
 import tomllib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -41,14 +42,14 @@ def make_croissant(
         CroissantError: the validator refuses it.
     """
     mlc = _import_library()
-    ctx = mlc.Context(conforms_to=_CONFORMS)
+    make = _Maker(mlc, mlc.Context(conforms_to=_CONFORMS))
     texts = tomllib.loads((find_templates_root() / "cards" / "croissant.toml").read_text("utf-8"))
     real = any(licence != "cc0-1.0" for _, licence in release.counts.scenes)
     personal = texts.pop("personal")["scans" if real else "samples"]
     repo = f"{_HUB}/{release.options.repo}"
     date = datetime.fromisoformat(release.date) if release.date else None
     metadata = mlc.Metadata(
-        ctx=ctx,
+        ctx=make.ctx,
         id=repo,
         name=release.options.name,
         description=_format_description(release),
@@ -61,7 +62,7 @@ def make_croissant(
         in_language=["en"],
         distribution=[
             mlc.FileObject(
-                ctx=ctx,
+                ctx=make.ctx,
                 id=_REPO,
                 name=_REPO,
                 description="the repository on the Hub",
@@ -69,9 +70,9 @@ def make_croissant(
                 encoding_formats=["git+https"],
                 sha256=_NO_DIGEST,
             ),
-            *(_make_file_sets(mlc, ctx, name, members) for name, members in _list_configurations(parts)),
+            *(make.file_set(name, members) for name, members in _list_configurations(parts)),
         ],
-        record_sets=[_make_record_set(mlc, ctx, name, members) for name, members in _list_configurations(parts)],
+        record_sets=[make.record_set(name, members) for name, members in _list_configurations(parts)],
         personal_sensitive_information=personal,
         **texts,
     )
@@ -130,74 +131,58 @@ def _list_configurations(parts: Sequence[DataPart]) -> Iterator[tuple[str, list[
             yield part.name, [part]
 
 
-def _make_file_sets(mlc: Any, ctx: Any, name: str, members: Sequence[DataPart]) -> Any:
-    return mlc.FileSet(
-        ctx=ctx,
-        id=f"parquet-files-{name}",
-        name=f"parquet-files-{name}",
-        description=f"the parquet files of the configuration {name}{_format_title(members)}",
-        contained_in=[_REPO],
-        encoding_formats=["application/x-parquet"],
-        includes=[part.pattern for part in members],
-    )
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    """Makes the library's objects."""
 
+    mlc: Any
+    ctx: Any
 
-def _make_record_set(mlc: Any, ctx: Any, name: str, members: Sequence[DataPart]) -> Any:
-    rows = sum(part.rows for part in members)
-    fields = [_make_field(mlc, ctx, name, column) for column in (*PUBLISHED.columns, CANARY)]
-    return mlc.RecordSet(
-        ctx=ctx,
-        id=name,
-        name=name,
-        description=f"{rows} questions, split {members[0].split}{_format_title(members)}",
-        fields=fields,
-    )
+    def file_set(self, name: str, members: Sequence[DataPart]) -> Any:
+        return self.mlc.FileSet(
+            ctx=self.ctx,
+            id=f"parquet-files-{name}",
+            name=f"parquet-files-{name}",
+            description=f"the parquet files of the configuration {name}{_format_title(members)}",
+            contained_in=[_REPO],
+            encoding_formats=["application/x-parquet"],
+            includes=[part.pattern for part in members],
+        )
+
+    def record_set(self, name: str, members: Sequence[DataPart]) -> Any:
+        rows = sum(part.rows for part in members)
+        return self.mlc.RecordSet(
+            ctx=self.ctx,
+            id=name,
+            name=name,
+            description=f"{rows} questions, split {members[0].split}{_format_title(members)}",
+            fields=[self._field(name, column) for column in (*PUBLISHED.columns, CANARY)],
+        )
+
+    def _field(self, name: str, column: Column, of: str = "") -> Any:
+        """The field of a column, or of a member of the column `of`, which is one of structs."""
+        images, many = column.type == "images", column.type in ("strings", "int64s", "float64s")
+        own: dict[str, Any] = {"id": "/".join(filter(None, (name, of, column.name))), "name": column.name}
+        own["description"] = column.meaning + (f" ({column.unit})" if column.unit and not of else "")
+        if column.type == "structs":
+            inner = [self._field(name, member, column.name) for member in column.fields]
+            return self.mlc.Field(ctx=self.ctx, **own, repeated=True, sub_fields=inner)
+        # A sub-field takes its member out of every struct of the list.
+        member = column.name if of else "bytes" if images else ""
+        source = self.mlc.Source(
+            ctx=self.ctx,
+            file_set=f"parquet-files-{name}",
+            extract=self.mlc.Extract(ctx=self.ctx, column=of or column.name),
+            transforms=[self.mlc.Transform(ctx=self.ctx, json_path=member)] if member else [],
+        )
+        # The library casts pictures one by one only where a field is marked as repeated.
+        forms = {"repeated": images or None, "is_array": many or None, "array_shape": "-1" if many else None}
+        types = self.mlc.DataType
+        kinds = {"int64": types.INTEGER, "float64": types.FLOAT, "images": types.IMAGE_OBJECT}
+        kind = kinds.get(column.type if images else column.type.removesuffix("s"), types.TEXT)
+        return self.mlc.Field(ctx=self.ctx, **own, data_types=[kind], source=source, **({} if of else forms))
 
 
 def _format_title(members: Sequence[DataPart]) -> str:
     title = members[0].title if len(members) == 1 else ""
     return f", task {title}" if title else ""
-
-
-def _make_field(mlc: Any, ctx: Any, name: str, column: Column) -> Any:
-    own = f"{name}/{column.name}"
-    told = column.meaning + (f" ({column.unit})" if column.unit else "")
-    if column.type == "structs":
-        # A sub-field takes its member out of every struct of the list.
-        inner = [
-            mlc.Field(
-                ctx=ctx,
-                id=f"{own}/{member.name}",
-                name=member.name,
-                description=member.meaning,
-                data_types=[_find_data_type(mlc, member)],
-                source=_make_source(mlc, ctx, name, column.name, member.name),
-            )
-            for member in column.fields
-        ]
-        return mlc.Field(ctx=ctx, id=own, name=column.name, description=told, repeated=True, sub_fields=inner)
-    images = column.type == "images"
-    many = column.type in ("strings", "int64s", "float64s")
-    return mlc.Field(
-        ctx=ctx,
-        id=own,
-        name=column.name,
-        description=told,
-        data_types=[_find_data_type(mlc, column)],
-        # The library casts pictures one by one only where a field is marked as repeated.
-        repeated=True if images else None,
-        is_array=True if many else None,
-        array_shape="-1" if many else None,
-        source=_make_source(mlc, ctx, name, column.name, "bytes" if images else ""),
-    )
-
-
-def _find_data_type(mlc: Any, column: Column) -> Any:
-    kinds = {"int64": mlc.DataType.INTEGER, "float64": mlc.DataType.FLOAT, "images": mlc.DataType.IMAGE_OBJECT}
-    return kinds.get(column.type if column.type == "images" else column.type.removesuffix("s"), mlc.DataType.TEXT)
-
-
-def _make_source(mlc: Any, ctx: Any, name: str, column: str, member: str) -> Any:
-    transforms = [mlc.Transform(ctx=ctx, json_path=member)] if member else []
-    extract = mlc.Extract(ctx=ctx, column=column)
-    return mlc.Source(ctx=ctx, file_set=f"parquet-files-{name}", extract=extract, transforms=transforms)

@@ -52,7 +52,6 @@ class DataPart:
     """What their names in the published set match."""
     rows: int
     """How many questions all of them hold."""
-    files: tuple[Path, ...]
     name: str = ""
     """The name of the task's own configuration."""
 
@@ -85,11 +84,9 @@ def write_parts(
             where = f"{FOLDER}/{rows.name}/{name}" if name else f"{FOLDER}/{rows.name}"
             before = sum(part.rows for part in parts)
             made = ({**row, CANARY.name: canary} for row in _make_rows(rows, places, gate, memory))
-            files = shards.write_embedded_rows(
-                folder / where, _report_rows(made, progress, before, total), TABLE, rows.split
-            )
+            shards.write_embedded_rows(folder / where, _report_rows(made, progress, before, total), TABLE, rows.split)
             pattern = f"{where}/{rows.split}-*.parquet"
-            parts.append(DataPart(rows.name, rows.split, task, pattern, len(places), tuple(files), name))
+            parts.append(DataPart(rows.name, rows.split, task, pattern, len(places), name))
     return parts
 
 

@@ -253,7 +253,7 @@ def _make_images(
 
 
 def _tell(result: SceneResult, job: SceneJob, report: HydrateReport) -> None:
-    scan = f"{result.dataset}/{result.scene_id}"
+    scan = f"{job.ref.dataset}/{job.ref.scene_id}"
     report.images.update(made.outcome for made in result.made.values())
     report.bases.update("equal" if equal else "other" for equal in result.bases.values())
     for want in job.wants:

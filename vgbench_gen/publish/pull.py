@@ -68,34 +68,29 @@ def pull(name: str, out: Path, revision: str = "main", part: str = ALL) -> Pulle
         DatasetError: not a set of this program, another schema, damaged files, or `out` holds something else.
         HubError: the Hub refuses or cannot be reached.
     """
-    local = Path(name)
-    if local.is_dir():
-        return _take(choose_snapshot(local, dataset_error), out, "", part)
-    if not REPO.fullmatch(name):
+    source, commit, staging = Path(name), "", out.parent / f".{out.name}.pull"
+    if source.is_dir():
+        source = choose_snapshot(source, dataset_error)
+    elif not REPO.fullmatch(name):
         raise ConfigError(f"{name}: found neither a folder nor a Hub name; expected OWNER/NAME, such as lab/vgbench.")
-    staging = out.parent / f".{out.name}.pull"
-    commit = hub.fetch(name, revision, staging, [MANIFEST])
-    _, record = _record(staging, part)
-    held = _find_held(out, record)
-    if held is not None:
-        shutil.rmtree(staging)
-        return Pulled(
-            out, len(held), *_count_rows_without_images(held.paths), str(record["fingerprint"]), commit, fresh=False
-        )
-    names = [MANIFEST, _AUDIT, *record["files"], *([TRAIN_MANIFEST] if part == TRAIN else [])]
-    hub.fetch(name, commit, staging, [glob.escape(each) if each != _AUDIT else each for each in names])
-    pulled = _take(staging, out, commit, part)
-    shutil.rmtree(staging)
-    return pulled
-
-
-def _take(source: Path, out: Path, commit: str, part: str) -> Pulled:
-    """Check a set that lies in a folder and write it to `out`."""
+    else:
+        source, commit = staging, hub.fetch(name, revision, staging, [MANIFEST])
     manifest, record = _record(source, part)
-    fingerprint = str(record["fingerprint"])
     held = _find_held(out, record)
-    if held is not None:
-        return Pulled(out, len(held), *_count_rows_without_images(held.paths), fingerprint, commit, fresh=False)
+    if held is None and commit:
+        names = [MANIFEST, *record["files"], *([TRAIN_MANIFEST] if part == TRAIN else [])]
+        hub.fetch(name, commit, staging, [*map(glob.escape, names), _AUDIT])
+    dataset = _take(source, out, commit, part, manifest, record) if held is None else held
+    if commit:
+        shutil.rmtree(staging)
+    counts = _count_rows_without_images(dataset.paths)
+    return Pulled(out, len(dataset), *counts, str(record["fingerprint"]), commit, fresh=held is None)
+
+
+def _take(
+    source: Path, out: Path, commit: str, part: str, manifest: Mapping[str, Any], record: Mapping[str, Any]
+) -> Dataset:
+    """Check a set that lies in a folder and write it to `out`."""
     files: Mapping[str, Any] = manifest[SECTION]["files"]
     audit = [name for name in files if fnmatch.fnmatch(name, _AUDIT) and part == ALL]
     with fill_folder(out) as filling:
@@ -109,16 +104,15 @@ def _take(source: Path, out: Path, commit: str, part: str) -> Pulled:
         own = read_manifest(source, TRAIN_MANIFEST if part == TRAIN else MANIFEST)
         if part == HARD and "hard" in manifest[SECTION]:
             own["hard"] = manifest[SECTION]["hard"]
-        stated = {"fingerprint": fingerprint, "said_fingerprint": record["said_fingerprint"]}
+        stated = {"fingerprint": str(record["fingerprint"]), "said_fingerprint": record["said_fingerprint"]}
         pulled = {"part": part, "repo": manifest[SECTION]["repo"], "commit": commit}
         counts = {**own.get("counts", {}), "items": record["rows"]}
         write_manifest(filling, {**own, **stated, "counts": counts, "pulled": pulled})
         dataset = load(filling)
         _check_rows(filling, dataset, record)
         _check_images(dataset.paths)
-        bare = _count_rows_without_images(dataset.paths)
         sync_all_to_disk([path for path in sorted(filling.rglob("*")) if path.is_file()])
-    return Pulled(out, int(record["rows"]), *bare, fingerprint, commit, fresh=True)
+    return load(out)
 
 
 def _record(source: Path, part: str) -> tuple[dict[str, Any], Mapping[str, Any]]:

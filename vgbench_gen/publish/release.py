@@ -130,7 +130,6 @@ class Counts:
     """By (task, question type)."""
     origins: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     """By (source, licence, split)."""
-    modality: Counter[str] = field(default_factory=Counter)
     scenes: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """How many scenes each (source, licence) has."""
     images: int = 0
@@ -253,19 +252,17 @@ def name_repository(folder: Path) -> str:
 
 
 def count(items: Iterable[Item]) -> Counts:
-    """Count questions by task and type, source, split and licence, modality; their scenes; their images."""
+    """Count questions by task and type, source, split and licence; their scenes; their images."""
     cells: Counter[tuple[str, str]] = Counter()
     origins: Counter[tuple[str, str, str]] = Counter()
-    modality: Counter[str] = Counter()
     scenes: dict[tuple[str, str], set[str]] = {}
     images = 0
     for item in items:
         cells[item.task, item.question_type] += 1
         origins[item.source, item.licence, item.split] += 1
-        modality[item.input_modality] += 1
         scenes.setdefault((item.source, item.licence), set()).add(item.scene_id)
         images += len(item.images)
-    return Counts(cells, origins, modality, {key: len(ids) for key, ids in scenes.items()}, images)
+    return Counts(cells, origins, {key: len(ids) for key, ids in scenes.items()}, images)
 
 
 def _read_hard_rows(dataset: Dataset, path: Path) -> tuple[int, ...]:

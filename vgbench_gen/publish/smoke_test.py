@@ -1,8 +1,8 @@
 """Open a published set with `datasets`, as its users will; run as a process of its own.
 
 `python -m <this module> FOLDER` prints what was found as JSON. Every task (and set beside the benchmark) is loaded
-whole and some of its images are decoded; the benchmark is streamed to its end, and the smallest task streamed with
-every image decoded. A stream that is left before its end can hang the interpreter's exit, so none is.
+whole and some of its images are decoded; the benchmark is streamed to its end. A stream that is left before its end can
+hang the interpreter's exit, so none is.
 """
 
 from __future__ import annotations
@@ -67,40 +67,26 @@ def open_with_datasets(folder: Path, rows: Mapping[str, int]) -> dict[str, Any]:
     return found
 
 
-def _read_configurations(folder: Path) -> dict[str, list[str]]:
-    """Configuration -> patterns, from the card's front matter; the first is the whole benchmark."""
-    import yaml
-
-    front = (folder / "README.md").read_text("utf-8").split("---\n", 2)[1]
-    found = {}
-    for config in yaml.safe_load(front)["configs"]:
-        path = config["data_files"][0]["path"]
-        found[config["config_name"]] = [path] if isinstance(path, str) else path
-    return found
-
-
 def _look(folder: Path) -> dict[str, Any]:
     import datasets
     import pyarrow.compute as pc
 
     datasets.disable_progress_bars()
-    configs = _read_configurations(folder)
-    whole, *parts = configs
+    whole = datasets.get_dataset_default_config_name(str(folder))
     counts: dict[str, int] = {}
     decoded = 0
-    for name in parts:
+    for name in datasets.get_dataset_config_names(str(folder)):
+        if name == whole:
+            stream = _select_splits(datasets.load_dataset(str(folder), whole, streaming=True))
+            plain = stream.cast_column("images", datasets.List(datasets.Image(decode=False)))
+            counts[whole] = sum(1 for row in plain if row["id"])
+            continue
         loaded = _select_splits(datasets.load_dataset(str(folder), name))
         counts[name] = len(loaded)
         shown = [k for k, n in enumerate(pc.list_value_length(loaded.data["images"]).to_pylist()) if n]
         decoded += sum(_decode(loaded[k]["images"]) for k in shown[:: max(1, len(shown) // _DECODED)])
-        _forget(loaded)
-    streamed = _select_splits(datasets.load_dataset(str(folder), whole, streaming=True))
-    plain = streamed.cast_column("images", datasets.List(datasets.Image(decode=False)))
-    counts[whole] = sum(1 for row in plain if row["id"])
-    tasks = [name for name in parts if len(configs[name]) == 1 and name in counts]
-    smallest = min(tasks, key=lambda name: counts[name])
-    stream = _select_splits(datasets.load_dataset(str(folder), smallest, streaming=True))
-    decoded += sum(_decode(row["images"]) for row in stream)
+        for file in loaded.cache_files:  # the disk that it took
+            Path(file["filename"]).unlink(missing_ok=True)
     return {"configurations": counts, "streamed": counts[whole], "images_decoded": decoded}
 
 
@@ -112,12 +98,6 @@ def _select_splits(splits: Mapping[str, Any]) -> Any:
 def _decode(images: Sequence[Any]) -> int:
     """How many images a row has; decoding one that is damaged raises."""
     return sum(len(image.convert("RGB").size) == 2 for image in images)
-
-
-def _forget(loaded: Any) -> None:
-    """Give back the disk that a loaded configuration took."""
-    for file in loaded.cache_files:
-        Path(file["filename"]).unlink(missing_ok=True)
 
 
 if __name__ == "__main__":
