@@ -11,15 +11,15 @@ import json
 import shlex
 from asyncio.subprocess import PIPE
 
-from vgbench_gen.backends.base import Backend
-from vgbench_gen.backends.served import Answer, Call, Failed, Served
+from vgbench_gen.backends.base import Backend, Reply
+from vgbench_gen.backends.served import Call, Failed, Served
 from vgbench_gen.backends.spec import BackendOptions, Needs, Provider, providers
 
 
 class Program(Served):
     """One process for each request."""
 
-    async def _send(self, call: Call) -> Answer:
+    async def _send(self, call: Call) -> Reply:
         prompt = {"text": call.text, "images": [base64.b64encode(image.data).decode() for image in call.images]}
         try:
             process = await asyncio.create_subprocess_exec(*shlex.split(self.model), stdin=PIPE, stdout=PIPE)
@@ -32,7 +32,7 @@ class Program(Served):
                 process.kill()
         if process.returncode:
             raise Failed("api_error", f"{self.spec}: ended with status {process.returncode}.", "later")
-        return Answer(said.decode("utf-8", "replace").strip(), "stop", self.model)
+        return Reply(said.decode("utf-8", "replace").strip(), "stop", self.model)
 
 
 @providers.register("program")

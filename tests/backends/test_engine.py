@@ -10,7 +10,7 @@ import pytest
 
 from tests.backends.fixtures import Time, picture, request, scripted
 from vgbench_gen.backends._budget import SHIPPED, Prices, find_price
-from vgbench_gen.backends._call import Answer, Call, Failed
+from vgbench_gen.backends._call import Call, Failed
 from vgbench_gen.backends._limits import Pace, RateGate
 from vgbench_gen.backends.base import BackendError, ImagePart, Message, Reply, Settings
 from vgbench_gen.backends.batch import ask_all, ask_each
@@ -116,7 +116,7 @@ def test_no_more_run_at_once_than_the_narrowed_gate_lets_through() -> None:
     now = 0
 
     class Crowded(Scripted):
-        async def _send(self, call: Call) -> Answer:
+        async def _send(self, call: Call) -> Reply:
             nonlocal now
             now += 1
             under_way.append(now)
@@ -251,7 +251,7 @@ def test_a_failure_is_shared_too() -> None:
 
 def test_who_shares_a_cancelled_request_asks_it_anew() -> None:
     class Stuck(Scripted):
-        async def _send(self, call: Call) -> Answer:
+        async def _send(self, call: Call) -> Reply:
             if self.tally.requests == 1:
                 await asyncio.Event().wait()
             return await super()._send(call)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from vgbench_gen.backends._images import SentImage
-from vgbench_gen.backends.base import FinishReason, Role, Settings, Usage
+from vgbench_gen.backends.base import Role, Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +38,6 @@ class Call:
     def text(self) -> str:
         """All words, one part a line."""
         return "\n".join(part for turn in self.turns for part in turn.parts if isinstance(part, str))
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What one attempt brought. The fields are those of `Reply`."""
-
-    text: str
-    finish_reason: FinishReason
-    model: str
-    usage: Usage | None = None
-    """Tokens, where the provider counts them."""
-    cost_usd: float | None = None
-    """The cost, where the provider itself says it."""
-    images: tuple[bytes, ...] = ()
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    raw: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Failed(Exception):

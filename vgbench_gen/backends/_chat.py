@@ -11,9 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from vgbench_gen.backends._call import Answer, Call, Failed, Turn
+from vgbench_gen.backends._call import Call, Failed, Turn
 from vgbench_gen.backends._keys import cover_line
-from vgbench_gen.backends.base import FinishReason, Usage
+from vgbench_gen.backends.base import FinishReason, Reply, Usage
 from vgbench_gen.core.json_text import parse_json
 
 _FINISHES: dict[str, FinishReason] = {
@@ -197,7 +197,7 @@ def _find_first_choice(tree: Mapping[str, Any]) -> Mapping[str, Any]:
     return first if isinstance(first, Mapping) else {}
 
 
-def answer(tree: dict[str, Any], model: str, sent: Mapping[str, Any]) -> Answer:
+def answer(tree: dict[str, Any], model: str, sent: Mapping[str, Any]) -> Reply:
     """What a reply says, each field checked. model: asked for, where the reply names none.
 
     Raises:
@@ -221,7 +221,7 @@ def answer(tree: dict[str, Any], model: str, sent: Mapping[str, Any]) -> Answer:
         text, finish = message["refusal"], "content_filter"
     named = tree.get("model")
     usage, usd = _read_usage(tree.get("usage"))
-    return Answer(
+    return Reply(
         text=text,
         finish_reason=finish,
         model=named if isinstance(named, str) and named else model,
@@ -233,7 +233,7 @@ def answer(tree: dict[str, Any], model: str, sent: Mapping[str, Any]) -> Answer:
     )
 
 
-def read_edited_images(tree: dict[str, Any], model: str, sent: Mapping[str, Any]) -> Answer:
+def read_edited_images(tree: dict[str, Any], model: str, sent: Mapping[str, Any]) -> Reply:
     """What a reply to a request for changed images holds; the pictures are taken out of the raw reply.
 
     Raises:
@@ -252,7 +252,7 @@ def read_edited_images(tree: dict[str, Any], model: str, sent: Mapping[str, Any]
     usage, usd = _read_usage(
         {ours: told.get(theirs) for ours, theirs in renamed.items()} if isinstance(told, dict) else None
     )
-    return Answer("", "stop", model, usage, usd, tuple(found), dict(sent), tree)
+    return Reply("", "stop", model, usage=usage, cost_usd=usd, images=tuple(found), parameters=dict(sent), raw=tree)
 
 
 def _read_text(content: object) -> str:

@@ -119,7 +119,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model said."""
+    """What a model said. `Served._send` gives what the provider knows; the other fields are filled in around it."""
 
     __pydantic_config__ = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
@@ -127,11 +127,11 @@ class Reply:
     finish_reason: FinishReason
     model: str
     """The model's name, as the provider says it."""
-    request_digest: str
+    request_digest: str = ""
     usage: Usage | None = None
     """Tokens, None where the provider does not count them."""
     cost_usd: float | None = None
-    """The cost by the cost table when it was asked, None where the model is not in it."""
+    """The cost as the provider says it, else by the cost table when it was asked; None where neither knows it."""
     latency_s: float = 0.0
     """Seconds of the attempt that succeeded."""
     image_sizes_px: tuple[tuple[int, int], ...] = ()

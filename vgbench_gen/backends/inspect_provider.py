@@ -14,9 +14,9 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from vgbench_gen.backends._call import Answer, Call, Failed, Turn
+from vgbench_gen.backends._call import Call, Failed, Turn
 from vgbench_gen.backends._keys import cover_line, find_key, register_proxy_passwords, register_secret, strip_url
-from vgbench_gen.backends.base import Backend, FinishReason, Usage
+from vgbench_gen.backends.base import Backend, FinishReason, Reply, Usage
 from vgbench_gen.backends.model_files import check_packages
 from vgbench_gen.backends.served import Served
 from vgbench_gen.backends.spec import BackendOptions, Needs, Provider, providers
@@ -86,7 +86,7 @@ class Inspect(Served):
                 register_secret(value)
         register_proxy_passwords()
 
-    async def _send(self, call: Call) -> Answer:
+    async def _send(self, call: Call) -> Reply:
         from pydantic import ValidationError
 
         model, settings = self._connect(), call.settings
@@ -166,7 +166,7 @@ class Inspect(Served):
             return Failed("api_error", where, "later", charged=status is None)
         return Failed("wrong_request" if status else "api_error", where)
 
-    def _answer(self, output: ModelOutput, sent: Mapping[str, Any]) -> Answer:
+    def _answer(self, output: ModelOutput, sent: Mapping[str, Any]) -> Reply:
         if output.error:
             raise Failed("api_error", f"{self.spec}: {_one_line(output.error)}", "later", charged=True)
         if output.empty:
@@ -180,7 +180,7 @@ class Inspect(Served):
                 reasoning_tokens=min(told.reasoning_tokens or 0, told.output_tokens),
                 cached_tokens=read,
             )
-        return Answer(
+        return Reply(
             text=output.completion,
             finish_reason=_FINISHES.get(output.stop_reason, "other"),
             model=output.model or self.model,

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field, JsonValue
 
 from vgbench_gen.backends import _chat
-from vgbench_gen.backends._call import Answer, Call, Failed
+from vgbench_gen.backends._call import Call, Failed
 from vgbench_gen.backends._keys import cover_line, find_key, register_proxy_passwords, strip_url
 from vgbench_gen.backends._limits import Clock
-from vgbench_gen.backends.base import Backend
+from vgbench_gen.backends.base import Backend, Reply
 from vgbench_gen.backends.served import Served
 from vgbench_gen.backends.spec import BackendOptions, Needs, Provider, providers
 from vgbench_gen.core.config import Config, load_toml
@@ -113,7 +113,7 @@ class OpenAICompatible(Served):
         self._demands = find_demands(provider, model)
         self.edits = options.image_edits == "endpoint" or (options.image_edits == "auto" and self._demands.edits)
 
-    async def _send(self, call: Call) -> Answer:
+    async def _send(self, call: Call) -> Reply:
         from vgbench_gen.backends._http import classify_refusal
 
         refused = self._demands.refused
@@ -127,7 +127,7 @@ class OpenAICompatible(Served):
             except _chat.Refusal as refusal:
                 if _is_filter(refusal.status, refusal.error):
                     raw = {"error": dict(refusal.error)}
-                    return Answer("", "content_filter", self.model, parameters=sent, raw=raw)
+                    return Reply("", "content_filter", self.model, parameters=sent, raw=raw)
                 name = self._demands.find_refused(refusal, sent) if refusal.status in _LEARNED_FROM else ""
                 if name and name not in learned:
                     if name not in refused:

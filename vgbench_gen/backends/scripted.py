@@ -19,9 +19,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from vgbench_gen.backends._call import Answer, Call, Failed
+from vgbench_gen.backends._call import Call, Failed
 from vgbench_gen.backends._limits import Clock
-from vgbench_gen.backends.base import Backend, FinishReason, Usage
+from vgbench_gen.backends.base import Backend, FinishReason, Reply, Usage
 from vgbench_gen.backends.served import Served
 from vgbench_gen.backends.spec import BackendOptions, Needs, Provider, providers
 from vgbench_gen.core.config import Config, parse_config
@@ -79,7 +79,7 @@ class Scripted(Served):
         super().__init__(spec, "scripted", model, version, options or BackendOptions(), clock)
         self._play = play
 
-    async def _send(self, call: Call) -> Answer:
+    async def _send(self, call: Call) -> Reply:
         entry = self._play(call)
         await asyncio.sleep(entry.delay_s)
         if entry.failure == "timeout":
@@ -93,7 +93,7 @@ class Scripted(Served):
                 for_all=entry.failure == "401",
             )
         usage = None if entry.usage is None else Usage(*entry.usage)
-        return Answer(entry.reply, entry.finish_reason, self.model, usage, raw={"scripted": True})
+        return Reply(entry.reply, entry.finish_reason, self.model, usage=usage, raw={"scripted": True})
 
 
 def _make_player(spec: str, entries: list[ScriptLine]) -> Callable[[Call], ScriptLine]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from vgbench_gen.backends._budget import Budget, find_price
 from vgbench_gen.backends._cache import ReplyCache, reply_from_json, reply_to_json
-from vgbench_gen.backends._call import Answer, Call, Failed, Turn
+from vgbench_gen.backends._call import Call, Failed, Turn
 from vgbench_gen.backends._images import ImageCache
 from vgbench_gen.backends._keys import redact, redact_tree
 from vgbench_gen.backends._limits import Clock, RateGate
@@ -34,7 +34,7 @@ from vgbench_gen.backends.base import (
 from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.core.rng import format_canonical_json, hash_stably, rng_for
 
-__all__ = ["LONGEST_PAUSE_S", "Answer", "Call", "Failed", "Served", "Turn"]
+__all__ = ["LONGEST_PAUSE_S", "Call", "Failed", "Served", "Turn"]
 
 _log = logging.getLogger("vgbench_gen.backends")
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 60.0  # of waits that double
@@ -80,7 +80,7 @@ class Served(Backend):
         self._told_s = float("-inf")
 
     @abc.abstractmethod
-    async def _send(self, call: Call) -> Answer:
+    async def _send(self, call: Call) -> Reply:
         """One attempt, without retries.
 
         Raises:
@@ -239,7 +239,7 @@ class Served(Backend):
                 failed.started_s = started_s
                 return failed
 
-    def _accept(self, call: Call, answer: Answer, attempt: int, latency_s: float) -> Reply:
+    def _accept(self, call: Call, answer: Reply, attempt: int, latency_s: float) -> Reply:
         """The reply, with keys covered, kept where it is worth keeping."""
         if answer.usage is not None:
             thought = _estimate_prompt_tokens(call)
@@ -247,19 +247,13 @@ class Served(Backend):
             self._prompt_ratio = max(self._prompt_ratio, answer.usage.prompt_tokens / thought)
         cost_usd = self._find_cost(answer, answer.usage)
         self.tally.uncosted += cost_usd is None
-        reply = Reply(
-            text=answer.text,
-            finish_reason=answer.finish_reason,
-            model=answer.model,
+        reply = replace(
+            answer,
             request_digest=call.digest,
-            usage=answer.usage,
             cost_usd=cost_usd,
             latency_s=round(latency_s, 6),
             image_sizes_px=tuple(image.size_px for image in call.images),
-            images=answer.images,
             attempts=attempt,
-            parameters=answer.parameters,
-            raw=answer.raw,
         )
         record = reply_to_json(reply)
         if redact(text := record.decode()) != text:
@@ -270,7 +264,7 @@ class Served(Backend):
             self._cache.write(call.digest, record)
         return reply
 
-    def _find_cost(self, answer: Answer, usage: Usage | None) -> float | None:
+    def _find_cost(self, answer: Reply, usage: Usage | None) -> float | None:
         if answer.cost_usd is not None:
             return answer.cost_usd
         return None if self._price is None or usage is None else self._price.usd(usage)

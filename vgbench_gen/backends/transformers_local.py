@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vgbench_gen.backends._call import Answer, Call, Failed
+from vgbench_gen.backends._call import Call, Failed
 from vgbench_gen.backends._keys import cover_line
-from vgbench_gen.backends.base import Backend, BackendError, Usage
+from vgbench_gen.backends.base import Backend, BackendError, Reply, Usage
 from vgbench_gen.backends.model_files import HUB_FILES, check_packages, locate_model
 from vgbench_gen.backends.served import Served
 from vgbench_gen.backends.spec import BackendOptions, Needs, Provider, providers
@@ -66,7 +66,7 @@ class TransformersLocal(Served):
         self._loaded: LocalModel | None = None
         self._batches = _Batches(self._model, options.local.batch_size)
 
-    async def _send(self, call: Call) -> Answer:
+    async def _send(self, call: Call) -> Reply:
         settings = call.settings
         if settings.reasoning_effort:
             raise Failed(
@@ -86,7 +86,7 @@ class TransformersLocal(Served):
         if settings.seed is not None:
             sent["seed"] = settings.seed
         usage = Usage(said.prompt_tokens, said.completion_tokens)
-        return Answer(said.text, said.finish_reason, self.model, usage, cost_usd=0.0, parameters=sent)
+        return Reply(said.text, said.finish_reason, self.model, usage=usage, cost_usd=0.0, parameters=sent)
 
     async def rest(self) -> None:
         await self._batches.stop()

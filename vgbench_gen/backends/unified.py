@@ -20,9 +20,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
-from vgbench_gen.backends._call import Answer, Call, Failed
+from vgbench_gen.backends._call import Call, Failed
 from vgbench_gen.backends._keys import cover_line
-from vgbench_gen.backends.base import Backend, Capabilities
+from vgbench_gen.backends.base import Backend, Capabilities, Reply
 from vgbench_gen.backends.served import Served
 from vgbench_gen.backends.spec import BackendOptions, Needs, Provider, providers
 from vgbench_gen.core.errors import ConfigError
@@ -66,11 +66,11 @@ class UnifiedLocal(Served):
         self._made: Unified | None = None
         self._thread = ThreadPoolExecutor(1, "vgbench-unified")
 
-    async def _send(self, call: Call) -> Answer:
+    async def _send(self, call: Call) -> Reply:
         images = [image.data for image in call.images]
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._say, call, images)
 
-    def _say(self, call: Call, images: Sequence[bytes]) -> Answer:
+    def _say(self, call: Call, images: Sequence[bytes]) -> Reply:
         """Runs in the object's thread.
 
         Raises:
@@ -92,10 +92,10 @@ class UnifiedLocal(Served):
         if call.edit:
             if not isinstance(said, bytes):
                 raise Failed("bad_reply", f"{self.spec}: edit() gave a {type(said).__name__}; expected bytes.")
-            return Answer("", "stop", self.model, images=(said,))
+            return Reply("", "stop", self.model, images=(said,))
         if not isinstance(said, str):
             raise Failed("bad_reply", f"{self.spec}: answer() gave a {type(said).__name__}; expected str.")
-        return Answer(said, "stop", self.model)
+        return Reply(said, "stop", self.model)
 
     async def close(self) -> None:
         """As `Backend.close`; waits for the thread."""
