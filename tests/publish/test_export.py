@@ -307,6 +307,14 @@ print(json.dumps([vgbench_scorer.grade(case, case["truth"])["score"] for case in
     )
 
 
+def test_the_scorer_carries_scoring_and_nothing_else(source: Source, tmp_path: Path) -> None:
+    carried = made(source, "vlmevalkit", tmp_path) / "vgbench_scorer"
+    names = {str(path.relative_to(carried)) for path in carried.rglob("*.*")}
+    plain = {"__init__.py", "core/__init__.py", "core/errors.py", "core/lines.py", "core/types.py"}
+    assert plain < names
+    assert {name for name in names - plain if not name.startswith("evaluation/")} == set()
+
+
 def test_spatialscore_rows_read_back_as_the_same_questions(source: Source, tmp_path: Path) -> None:
     folder = made(source, "spatialscore-json", tmp_path)
     rows = json.loads((folder / f"{NAME}.json").read_text("utf-8"))

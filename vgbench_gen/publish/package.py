@@ -18,12 +18,7 @@ from vgbench_gen.publish.data_files import write_examples, write_parts
 from vgbench_gen.publish.licences import Decision, Gate, count_rows_without_images, make_gate
 from vgbench_gen.publish.release import HARD, TRAIN, Options, Release, RowSet, read_release
 from vgbench_gen.report.header import cut_links
-from vgbench_gen.store.files import (
-    dataset_error,
-    fill_folder,
-    sync_all_to_disk,
-    write_bytes,
-)
+from vgbench_gen.store.files import dataset_error, fill_folder, sync_all_to_disk, write_bytes
 from vgbench_gen.store.provenance import MANIFEST, code_version, read_manifest, text_fingerprint, write_manifest
 from vgbench_gen.store.schema import SCHEMA_VERSION
 

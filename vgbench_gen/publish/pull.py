@@ -20,12 +20,7 @@ from vgbench_gen.publish.package import FORMAT, SECTION, TRAIN_MANIFEST, compute
 from vgbench_gen.publish.release import ALL, HARD, REPO, TRAIN
 from vgbench_gen.store import shards
 from vgbench_gen.store.dataset import Dataset, load
-from vgbench_gen.store.files import (
-    dataset_error,
-    fill_folder,
-    link_file,
-    sync_all_to_disk,
-)
+from vgbench_gen.store.files import dataset_error, fill_folder, link_file, sync_all_to_disk
 from vgbench_gen.store.provenance import MANIFEST, dataset_fingerprint, read_manifest, write_manifest
 from vgbench_gen.store.schema import SCHEMA_VERSION
 
