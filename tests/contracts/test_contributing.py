@@ -55,7 +55,7 @@ def test_what_a_guide_shows_stands_in_the_example(page: str, file: str) -> None:
     language, whole = {".py": "python", ".toml": "toml"}[Path(file).suffix], (EXAMPLES / file).read_text("utf-8")
     blocks = re.findall(rf"```{language}\n(.*?)```", (ROOT / "docs/howto" / page).read_text("utf-8"), re.DOTALL)
     lines = [line.split("  #")[0].rstrip() for block in blocks for line in block.splitlines()]
-    shown = [line for line in lines if line and not re.search(r"…|\.\.\.|^ +said = |Answer\(said", line)]
+    shown = [line for line in lines if line and not re.search(r"…|\.\.\.|^ +said = |Reply\(said", line)]
     assert len(shown) >= 2
     assert not [line for line in shown if f"{line}\n" not in whole]
 
