@@ -16,7 +16,7 @@ from vgbench_gen.evaluation.benchmarks.rover import judge_replies
 from vgbench_gen.evaluation.benchmarks.salbench import labels
 from vgbench_gen.evaluation.benchmarks.salbench import questions as salbench
 from vgbench_gen.evaluation.options import AskOptions
-from vgbench_gen.importers import _totals
+from vgbench_gen.importers import _report
 from vgbench_gen.text.render import find_templates_root
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "protocols.md").read_text("utf-8")
@@ -89,9 +89,9 @@ def test_every_prompt_set_is_described() -> None:
 
 def test_the_published_sizes_are_those_of_the_code() -> None:
     stated = table("Columns of the tables")
-    for name, size in _totals.PUBLISHED["category"].items():
+    for name, size in _report.PUBLISHED["category"].items():
         assert stated[name] == str(size)
-    assert f"{_totals.PUBLISHED['all']['questions']:,} questions" in SECTIONS["SpatialScore and VGBench"]
+    assert f"{_report.PUBLISHED['all']['questions']:,} questions" in SECTIONS["SpatialScore and VGBench"]
 
 
 def test_every_link_within_the_page_leads_to_a_section() -> None:

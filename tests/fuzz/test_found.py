@@ -75,7 +75,7 @@ def test_an_index_of_thousands_of_digits_costs_its_row(tmp_path: Path) -> None:
     table.write_text(table.read_text().replace("99,", "9" * 5000 + ",", 1))
     found = import_source("mmvp", Place(tmp_path / "source"), tmp_path / "out")
     assert found.items == 3
-    assert [row.reason for report in found.reports for row in report.bad] == ["unreadable"]
+    assert [row.reason for report in found.reports for row in report.bad] == ["index"]
 
 
 @pytest.mark.timeout(30)

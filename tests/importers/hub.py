@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from vgbench_gen.core.types import Item
 from vgbench_gen.importers._files import Place
-from vgbench_gen.importers._reading import ImportReport, SourceReader
+from vgbench_gen.importers._reading import ImportReport, read_source
 from vgbench_gen.importers.base import importers
 from vgbench_gen.store.media import MediaStore
 
@@ -77,9 +77,9 @@ def video(frames: int, rotation: int = 0) -> bytes:
 
 def imported(name: str, folder: Path, media: Path, published: bool = False, images: Path | None = None) -> Imported:
     """Import a source from a folder."""
-    reading = SourceReader(importers[name], Place(folder, images), MediaStore(media), published=published)
-    items = list(reading)
-    return Imported(items, reading.report, MediaStore(media))
+    report = ImportReport(name)
+    items = list(read_source(importers[name], Place(folder, images), MediaStore(media), report, published))
+    return Imported(items, report, MediaStore(media))
 
 
 class Imported:

@@ -18,13 +18,12 @@ from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Item
-from vgbench_gen.importers import _alike
+from vgbench_gen.importers import _report
 from vgbench_gen.importers._dataset import assemble, find_places
-from vgbench_gen.importers._leakage import find_leaked, read_training_scenes
 from vgbench_gen.importers._reading import make_item
-from vgbench_gen.importers._totals import PUBLISHED
+from vgbench_gen.importers._report import PUBLISHED, TrainingScenes, read_training_scenes
 from vgbench_gen.importers._words import lettered_words
-from vgbench_gen.importers.base import ABSOLUTE, SourceRow, importers
+from vgbench_gen.importers.base import ScoreCategory, SourceRow, importers
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.provenance import dataset_fingerprint, read_manifest
 from vgbench_gen.store.shards import write_items
@@ -36,9 +35,13 @@ def question(
     key: str, *images: str, answer: str = "A", scans: str = "", scene: str = "", benchmark: str = "VGBench"
 ) -> Item:
     words = lettered_words("How deep is it?", OPTIONS)
-    row = SourceRow(0, "metric_depth_vqa", ABSOLUTE, "multi-choice", words, answer, (),
+    row = SourceRow(0, "multi-choice", words, answer, (), "metric_depth_vqa", ScoreCategory.ABSOLUTE,
                     key=key, scans=scans, scene=scene)  # fmt: skip
     return make_item(row, name="Q", benchmark=benchmark, source=benchmark, images=images or ("x.jpg",), index=0)
+
+
+def find_leaked(items: list[Item], scenes: TrainingScenes) -> list[str]:
+    return [item.id for item in items if scenes.has(item)]
 
 
 def made_smaller(data: bytes) -> bytes:
@@ -50,7 +53,7 @@ def made_smaller(data: bytes) -> bytes:
 
 def test_repeats_and_contradictions_need_the_same_images() -> None:
     items = [question("a", "1.jpg"), question("b", "1.jpg"), question("c", "1.jpg", answer="B"), question("d", "2.jpg")]
-    assert _alike.find_repeats(items) == ([("Q-a", "Q-b")], [("Q-a", "Q-b", "Q-c")])
+    assert _report.find_repeats(items) == ([("Q-a", "Q-b")], [("Q-a", "Q-b", "Q-c")])
 
 
 def test_a_copy_in_another_size_and_quality_is_found_and_another_photo_is_not(tmp_path: Path) -> None:
@@ -59,30 +62,29 @@ def test_a_copy_in_another_size_and_quality_is_found_and_another_photo_is_not(tm
     items = [question("a", first), question("b", copy), question("c", copy, answer="B"), question("d", other)]
     items.append(question("e", first, copy))  # another number of images is another question
     items.append(question("f", copy, benchmark="SpatialScore/MMVP"))
-    hashes = _alike.hash_images([first, copy, other], media)
-    same, different = _alike.find_near_repeats(items, hashes)
+    hashes = _report.hash_images([first, copy, other], media)
+    same, different = _report.find_near_repeats(items, hashes)
     assert sorted(same) == [("Q-a", "Q-b"), ("Q-a", "Q-f")]
     assert sorted(different) == [("Q-a", "Q-c")]
-    assert _alike.find_shared_images(items, hashes) == {"MMVP and VGBench": 1}
+    assert _report.find_shared_images(items, hashes) == {"MMVP and VGBench": 1}
 
 
-def test_near_hashes_are_found_wherever_they_differ() -> None:
+def test_images_are_shared_by_the_bits_in_which_their_hashes_differ() -> None:
     rng = rng_for(3, "hashes")
-    first = rng.integers(0, 2**63, 60, dtype=np.uint64)
-    flips = [rng.choice(64, int(rng.integers(1, 10)), replace=False) for _ in first]
-    near = np.array([h ^ np.uint64(sum(1 << int(k) for k in bits)) for h, bits in zip(first, flips, strict=True)])
-    looks = np.concatenate([first, near])
-    apart = np.bitwise_count(looks[:, None] ^ looks[None, :])
-    pairs = zip(*np.nonzero(np.triu(apart <= _alike.NEAR_BITS, 1)), strict=True)
-    expected = sorted((int(a), int(b)) for a, b in pairs)
-    assert 10 < len(expected) < 60
-    assert list(_alike._find_near_pairs(looks)) == expected
+    first = [int(look) for look in rng.integers(0, 2**63, 60, dtype=np.uint64)]
+    bits = [rng.choice(64, int(rng.integers(1, 10)), replace=False) for _ in first]
+    near = [look ^ sum(1 << int(k) for k in flips) for look, flips in zip(first, bits, strict=True)]
+    hashes = {f"{name}{k}": look for name, looks in (("a", first), ("b", near)) for k, look in enumerate(looks)}
+    items = [question(name, name, benchmark=name[0].upper()) for name in hashes]
+    expected = sum(any((one ^ other).bit_count() <= _report.NEAR_BITS for other in near) for one in first)
+    assert 10 < expected < 60
+    assert _report.find_shared_images(items, hashes) == {"A and B": expected}
 
 
 def test_many_plain_images_take_no_pairs_of_their_own(tmp_path: Path) -> None:
     hashes = {f"{k}.jpg": 0 for k in range(3000)}
     items = [question(str(k), f"{k}.jpg", benchmark=("A", "B")[k % 2]) for k in range(3000)]
-    assert _alike.find_shared_images(items, hashes) == {"A and B": 1500}
+    assert _report.find_shared_images(items, hashes) == {"A and B": 1500}
 
 
 LIST = """# scenes

@@ -72,7 +72,7 @@ def test_missing_tasks_and_columns_are_named(tmp_path: Path) -> None:
     folder = written(tmp_path)
     assert len(imported("blink", folder, tmp_path / "media").items) == 5
     (folder / "Relative_Depth/val-00000-of-00001.parquet").unlink()
-    with pytest.raises(DatasetError, match="Relative_Depth/val"):
+    with pytest.raises(DatasetError, match=r"Relative_Depth/\*\*/val"):
         imported("blink", folder, tmp_path / "media")
     bare = row("Relative_Depth", 1)
     del bare["answer"]

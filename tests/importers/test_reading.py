@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
 from tests.importers.source_files import photo
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.evaluation.prompting import find_prompt_set, make_full_text, rotate_options
-from vgbench_gen.importers._files import Place, RowError, table_rows
-from vgbench_gen.importers._reading import SourceReader, make_item
+from vgbench_gen.importers._files import Place, RawRow, RowError, table_rows
+from vgbench_gen.importers._reading import ImportReport, make_item, read_source
 from vgbench_gen.importers._words import QuestionWords, find_options, lettered_words, parse_measure, plain_words
 from vgbench_gen.importers.base import (
-    COUNTING,
     Importer,
     Part,
     Record,
+    ScoreCategory,
     SourceRow,
     read_letter,
     read_origin_index,
@@ -50,13 +50,15 @@ def test_options_are_found_with_their_places(text: str, lead: str, options: tupl
 
 
 def test_a_question_put_together_is_found_again() -> None:
-    words = lettered_words("Which?", ["one", "two", "three"], "({}) ", tail="\nSay it.")
-    assert words.text == "Which?\n(A) one\n(B) two\n(C) three\nSay it."
+    words = lettered_words("Which?", ["one", "two", "three"])
+    assert words.text == "Which?\n(A) one\n(B) two\n(C) three"
     assert find_options(words.text) == words
 
 
 def asked(words: QuestionWords, answer: str = "B") -> SourceRow:
-    return SourceRow(5, "Count", COUNTING, "multi-choice" if words.options else "open-ended", words, answer, ())
+    return SourceRow(
+        5, "multi-choice" if words.options else "open-ended", words, answer, (), "Count", ScoreCategory.COUNTING
+    )
 
 
 @pytest.mark.parametrize("text", [COLOURS, INLINE, MATRICES])
@@ -105,13 +107,18 @@ def test_numbers_of_keys(answer: str, value: float, unit: str) -> None:
     assert parse_measure(answer) == (value, unit)
 
 
-class Given(Importer):
+class GivenRow(RawRow):
+    index: int
+    image: Any = b""
+
+
+class Given(Importer[GivenRow]):
     """Rows from memory: (index, image)."""
 
     title = "Given"
     benchmark = "Given"
+    columns = GivenRow
     parts: ClassVar[Mapping[str, Part]] = {"all": Part(None)}
-    published = 0
 
     def __init__(self, rows: list[tuple[int, bytes | Path]]) -> None:
         self.rows = rows
@@ -119,13 +126,11 @@ class Given(Importer):
     def records(self, place: Place) -> Iterator[Record]:
         """As `Importer.records`."""
         for index, image in self.rows:
-            yield Record(f"row {index}", "all", {"index": index, "image": image})
+            yield Record(f"row {index}", "all", {"index": index, "image": image}, 0, 0)
 
-    def row(self, record: Record, place: Place) -> SourceRow:
+    def row(self, fields: GivenRow, record: Record, place: Place) -> SourceRow:
         """As `Importer.row`."""
-        return replace(
-            asked(plain_words("How many?"), "3"), index=record.fields["index"], images=[record.fields["image"]]
-        )
+        return replace(asked(plain_words("How many?"), "3"), index=fields.index, images=[fields.image])
 
 
 def test_images_are_kept_byte_for_byte_or_as_png_and_broken_ones_counted(tmp_path: Path) -> None:
@@ -134,12 +139,12 @@ def test_images_are_kept_byte_for_byte_or_as_png_and_broken_ones_counted(tmp_pat
         (0, jpeg), (1, webp), (2, cut), (3, b"GIF89a no image"), (4, tmp_path / "gone.jpg"), (0, jpeg),
     ]  # fmt: skip
     media = MediaStore(tmp_path / "media")
-    reading = SourceReader(Given(rows), Place(tmp_path), media, published=False, start=0)
-    items = list(reading)
+    report = ImportReport("Given")
+    items = list(read_source(Given(rows), Place(tmp_path), media, report, published=False))
     assert [item.id for item in items] == ["Given-0", "Given-1", "Given-0-2"]  # one id twice is told apart
     assert media.get(items[0].images[0]) == jpeg
     assert items[1].images[0].endswith(".png")
-    assert [bad.reason for bad in reading.report.bad] == ["image_broken", "image_broken", "image_missing"]
+    assert [bad.reason for bad in report.bad] == ["image_broken", "image_broken", "image_missing"]
 
 
 def test_names_of_images_never_leave_the_folder(tmp_path: Path) -> None:
@@ -203,7 +208,7 @@ def test_what_lies_in_the_place_of_a_table(tmp_path: Path, data: bytes, says: st
 def test_what_lies_in_the_place_of_an_image(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(POINTER)
     rows: list[tuple[int, bytes | Path]] = [(0, tmp_path / "a.png"), (1, PAGE)]
-    reading = SourceReader(Given(rows), Place(tmp_path), MediaStore(tmp_path / "m"), published=False, start=0)
-    assert not list(reading)
-    said = [bad.found.partition(".")[0] for bad in reading.report.bad]
+    report = ImportReport("Given")
+    assert not list(read_source(Given(rows), Place(tmp_path), MediaStore(tmp_path / "m"), report, published=False))
+    said = [bad.found.partition(".")[0] for bad in report.bad]
     assert said == ["a Git LFS pointer, not the file", "a web page (Sign in), not the file"]

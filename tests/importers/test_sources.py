@@ -11,7 +11,7 @@ from tests.importers import source_files
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import Item
 from vgbench_gen.importers._files import Place
-from vgbench_gen.importers._reading import ImportReport, SourceReader
+from vgbench_gen.importers._reading import ImportReport, read_source
 from vgbench_gen.importers.base import importers, read_origin_index
 from vgbench_gen.store.media import MediaStore
 
@@ -20,10 +20,9 @@ MINE = ("mmvp", "realworldqa", "spatialsense", "spatialbench", "qspatialbench", 
 
 
 def imported(name: str, make: Callable[[Path], Path], folder: Path, published: bool = True) -> Made:
-    reading = SourceReader(
-        importers[name], Place(make(folder / "source")), MediaStore(folder / "media"), published=published
-    )
-    return list(reading), reading.report
+    report = ImportReport(name)
+    place, media = Place(make(folder / "source")), MediaStore(folder / "media")
+    return list(read_source(importers[name], place, media, report, published)), report
 
 
 def said(items: Sequence[Item]) -> list[tuple[object, ...]]:
@@ -127,13 +126,13 @@ def test_cvbench_keeps_the_prompt_word_for_word(tmp_path: Path) -> None:
 def test_a_folder_without_the_source_says_what_it_has(name: str, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("nothing")
     with pytest.raises(DatasetError, match=r"notes\.txt.*expected files like"):
-        list(SourceReader(importers[name], Place(tmp_path), MediaStore(tmp_path / "media")))
+        imported(name, lambda top: tmp_path, tmp_path)
 
 
 def test_a_changed_column_is_named_with_those_that_are_there(tmp_path: Path) -> None:
     source_files.parquet(tmp_path / "data" / "test.parquet", [{"image": None, "query": "?", "answer": "B"}])
     with pytest.raises(DatasetError, match=r"image, query, answer; expected among them question"):
-        list(SourceReader(importers["realworldqa"], Place(tmp_path), MediaStore(tmp_path / "media")))
+        imported("realworldqa", lambda top: tmp_path, tmp_path)
 
 
 def test_every_importer_says_what_spatialscore_has_of_it() -> None:

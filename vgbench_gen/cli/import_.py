@@ -74,7 +74,7 @@ def import_(
     questions on scenes that were trained on. Running again takes images from FOLDER/media.
     """
     from vgbench_gen.importers._dataset import assemble, find_place, find_places, import_source
-    from vgbench_gen.importers._leakage import read_training_scenes
+    from vgbench_gen.importers._report import read_training_scenes
     from vgbench_gen.importers.base import importers
 
     with progress_bars("row") as progress:

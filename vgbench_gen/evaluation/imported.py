@@ -15,7 +15,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,7 +23,6 @@ from vgbench_gen import __version__
 from vgbench_gen.core.errors import ConfigError, UnknownNameError
 from vgbench_gen.core.lines import make_one_line
 from vgbench_gen.core.registry import Registry
-from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import Source
 from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.prompting import Asked, digest_question, make_asked, rotate_options
@@ -181,14 +180,14 @@ def import_log(source: Source, path: Path, program: str = "", spec: str = "") ->
         settings=settings,
         code=__version__,
     )
-    known = _read_known(target, header)
+    known = read_replies(target, header).lines if has_header(target) else {}
+    new = [line for line in lines if not _is_known(line, known.get(line.key._replace(settings=header.digest)))]
     with ReplyWriter(target, header) as out:
-        for line in lines:
-            if not _is_known(line, known):
-                out.append(line)
-    there = sum(_is_known(line, known) for line in lines)
+        for line in new:
+            out.append(line)
+    failed = sum(line.failed for line in lines)
     return ImportedLog(
-        target, header.spec, len(lines), sum(line.failed for line in lines), there, dict(sorted(ignored.items())), first
+        target, header.spec, len(lines), failed, len(lines) - len(new), dict(sorted(ignored.items())), first
     )
 
 
@@ -197,10 +196,8 @@ def _read_log(program: str, path: Path) -> Log:
         log = logs[program].read(path)
         return replace(log, replies=list(log.replies))
     except OSError as error:
-        remedy = "Check the path."
-        raise dataset_error(
-            path, f"no readable file ({error.strerror or error})", f"a log of {program}", remedy
-        ) from error
+        found = f"no readable file ({error.strerror or error})"
+        raise dataset_error(path, found, f"a log of {program}", "Check the path.") from error
     except _FOREIGN as error:
         found = f"{type(error).__name__}: {make_one_line(str(error), 100)}"
         raise dataset_error(path, found, f"a log of {program}", "Run its task again, or name another log.") from error
@@ -223,7 +220,7 @@ class _Check:
 
     def __init__(self, source: Source, rows: Mapping[str, int]) -> None:
         self._source, self._rows = source, rows
-        self._last: tuple[str, Item] | None = None
+        self._read_item = lru_cache(1)(lambda name: source.item(rows[name]))  # replies to one question stand together
         self._sorted = sorted(rows)
 
     def find_id(self, name: str) -> str:
@@ -270,11 +267,6 @@ class _Check:
         parts = [made.settings.system, *(shown.tag for shown in made.images), made.text]
         return "\n".join(part for part in parts if part)
 
-    def _read_item(self, item_id: str) -> Item:
-        if self._last is None or self._last[0] != item_id:
-            self._last = item_id, self._source.item(self._rows[item_id])
-        return self._last[1]
-
 
 def _complete_line(line: ReplyLine, digest: str, benchmark: str, model: str) -> ReplyLine:
     return line.model_copy(
@@ -289,14 +281,8 @@ def _complete_line(line: ReplyLine, digest: str, benchmark: str, model: str) -> 
     )
 
 
-def _is_known(line: ReplyLine, known: Mapping[ReplyKey, ReplyLine]) -> bool:
-    old = known.get(line.key)
+def _is_known(line: ReplyLine, old: ReplyLine | None) -> bool:
+    """Whether a reply is there already; one that failed also where there is a better one."""
     if old is None:
         return False
     return (old.response, old.error) == (line.response, line.error) or (line.failed and old.response is not None)
-
-
-def _read_known(path: Path, header: Header) -> dict[ReplyKey, ReplyLine]:
-    """Replies at the settings of the header, by their keys without settings."""
-    lines = read_replies(path, header).lines if has_header(path) else {}
-    return {key._replace(settings=""): line for key, line in lines.items()}

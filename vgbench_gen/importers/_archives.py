@@ -38,6 +38,21 @@ def read_member(path: Path, name: str) -> bytes:
         raise RowError("image", f"{inner[:120]!r} of {path.name} ({str(error)[:60]})", "image_broken") from error
 
 
+def find_picture(place: Place, name: str, archive: str, inner: str, *folders: str) -> bytes | Path:
+    """The image file of this name, as `Place.picture`, or the file `inner` of the archive of that name.
+
+    Raises:
+        RowError: neither is there, or the archive is damaged.
+    """
+    try:
+        return place.picture(name, *folders)
+    except RowError:
+        path = find_archive(place, archive, inner) if inner else None
+        if path is None:
+            raise
+        return read_member(path, inner)
+
+
 def _find_inner(path: Path, name: str) -> str:
     _, members = _open(path)
     found = members.get(PurePosixPath(name).name, ())

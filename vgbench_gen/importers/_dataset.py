@@ -6,7 +6,8 @@ same sources give the same files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,15 @@ from typing import Any
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.paths import choose_snapshot
 from vgbench_gen.core.types import Item
-from vgbench_gen.importers import _alike
 from vgbench_gen.importers._files import Place
-from vgbench_gen.importers._leakage import TrainingScenes, find_leaked
-from vgbench_gen.importers._reading import FAMILY, ImportReport, SourceReader
-from vgbench_gen.importers._totals import DISAGREEING, compare_totals
+from vgbench_gen.importers._reading import FAMILY, ImportReport, read_source
+from vgbench_gen.importers._report import (
+    DISAGREEING,
+    TrainingScenes,
+    compare_totals,
+    describe_leaked,
+    describe_set,
+)
 from vgbench_gen.importers.base import Importer, importers
 from vgbench_gen.importers.hub import download
 from vgbench_gen.store.dataset import load
@@ -36,7 +41,6 @@ from vgbench_gen.store.shards import write_items
 
 Progress = Callable[[str, int, int], None]
 _SECTION = "imported"  # of the manifest
-_NAMED = 20  # of groups of ids that are written out; all are counted
 
 
 @dataclass(slots=True)
@@ -68,7 +72,7 @@ class Imported:
         }
 
 
-def find_place(importer: Importer, folder: Path | None, images: Path | None = None) -> Place:
+def find_place(importer: Importer[Any], folder: Path | None, images: Path | None = None) -> Place:
     """Where a source lies.
 
     Args:
@@ -150,18 +154,16 @@ def import_source(name: str, place: Place, out: Path, progress: Progress = lambd
         UnknownNameError: no such source.
     """
     importer = importers[name]
-    check_out(out, importer.title)
-    with BuildLock(out):
-        clean_temporary(out)
+    with _open_out(out, importer.title) as media:
         result = Imported(out)
-        items = _read(importer, place, MediaStore(out / "media"), result, False, 0, progress)
+        items = _read(importer, place, media, result, False, 0, progress)
         if not items:
-            report = result.reports[-1]
+            (report,) = result.reports
             first = f"the first one: {report.bad[0]}" if report.bad else "no row"
             found = f"{report.rows} rows of which none can be taken over ({first})"
             remedy = "Give the folder that the source was downloaded to."
             raise dataset_error(place.folder, found, report.source, remedy)
-        result.notes = {"duplicates": _describe_duplicates(items)}
+        result.notes = describe_set(items)
         return _write(items, result, {"source": importer.title, "repository": importer.repository})
 
 
@@ -187,62 +189,45 @@ def assemble(
     Raises:
         DatasetError: nothing of any source can be taken over, `vgbench` is no dataset, or `out` holds something else.
     """
-    check_out(out, FAMILY)
-    with BuildLock(out):
-        clean_temporary(out)
-        media = MediaStore(out / "media")
+    with _open_out(out, FAMILY) as media:
         result = Imported(out)
-        items = _read_published(places, media, result, progress)
+        items: list[Item] = []
+        for name in (one for one in importers.names() if importers[one].published):
+            place = places.get(name, "no folder")
+            try:
+                if not isinstance(place, Place):
+                    raise DatasetError(str(place))
+                items += _read(importers[name], place, media, result, True, len(items), progress)
+            except DatasetError as problem:
+                result.absent[importers[name].title] = str(problem)
         if vgbench is None:
             result.absent["VGBench"] = "no build given"
         else:
             items += _read_build(vgbench, media, result, len(items), progress)
         if not items:
             found = "; ".join(f"{name}: {reason}" for name, reason in result.absent.items())
-            raise dataset_error(
-                out, f"no source ({found[:500]})", "at least one of them", "Give their folder (--from)."
-            )
-        result.notes = _describe_whole_set(items, media, progress)
+            remedy = "Give their folder (--from)."
+            raise dataset_error(out, f"no source ({found[:500]})", "at least one of them", remedy)
+        result.notes = describe_set(items, media, progress)
         if training is not None:
-            items = _note_leaked(items, training, keep_leaked, result)
-        result.notes["totals"] = compare_totals(items)
-        result.notes["totals_note"] = DISAGREEING
+            result.notes["leaked"] = describe_leaked(items, training, keep_leaked)
+            if not keep_leaked:
+                items = [replace(item, index=k) for k, item in enumerate(one for one in items if not training.has(one))]
+        result.notes |= {"totals": compare_totals(items), "totals_note": DISAGREEING}
         return _write(items, result, {"source": FAMILY})
 
 
-def _read_published(
-    places: Mapping[str, Place | DatasetError], media: MediaStore, result: Imported, progress: Progress
-) -> list[Item]:
-    """Items of every source of SpatialScore that is there; why others are not goes into `result.absent`."""
-    items: list[Item] = []
-    for name in (one for one in importers.names() if importers[one].published):
-        place = places.get(name)
-        if place is None or isinstance(place, DatasetError):
-            result.absent[importers[name].title] = "no folder" if place is None else str(place)
-            continue
-        try:
-            items += _read(importers[name], place, media, result, True, len(items), progress)
-        except DatasetError as problem:
-            result.absent[importers[name].title] = str(problem)
-    return items
-
-
-def _note_leaked(items: list[Item], training: TrainingScenes, keep: bool, result: Imported) -> list[Item]:
-    """Note the questions on training scenes; returns the items without them, or all of them where they are kept."""
-    gone = set(find_leaked(items, training))
-    result.notes["leaked"] = {
-        "questions": len(gone),
-        "kept": keep,
-        "benchmarks": _alike.count_by_benchmark(items, [(name,) for name in sorted(gone)]),
-        "ids": sorted(gone),
-    }
-    if keep:
-        return items
-    return [replace(item, index=k) for k, item in enumerate(one for one in items if one.id not in gone)]
+@contextmanager
+def _open_out(out: Path, source: str) -> Iterator[MediaStore]:
+    """The images of a dataset folder that may be written."""
+    check_out(out, source)
+    with BuildLock(out):
+        clean_temporary(out)
+        yield MediaStore(out / "media")
 
 
 def _read(
-    importer: Importer,
+    importer: Importer[Any],
     place: Place,
     media: MediaStore,
     result: Imported,
@@ -250,14 +235,13 @@ def _read(
     start: int,
     progress: Progress,
 ) -> list[Item]:
-    reading = SourceReader(importer, place, media, published, start)
+    report, items = ImportReport(importer.title), []
     total = importer.published if published else sum(part.expected or 0 for part in importer.parts.values())
-    items = []
     with media.batch():
-        for item in reading:
+        for item in read_source(importer, place, media, report, published, start):
             items.append(item)
             progress(importer.title, len(items), total)
-    result.reports.append(reading.report)
+    result.reports.append(report)
     return items
 
 
@@ -277,26 +261,6 @@ def _read_build(path: Path, media: MediaStore, result: Imported, start: int, pro
             progress("VGBench", len(items), len(dataset))
     result.reports.append(report)
     return items
-
-
-def _describe_duplicates(items: Iterable[Item]) -> dict[str, Any]:
-    same, other = _alike.find_repeats(items)
-    return {"repeated": _describe_groups(same), "contradicting": _describe_groups(other)}
-
-
-def _describe_whole_set(items: list[Item], media: MediaStore, progress: Progress) -> dict[str, Any]:
-    names = list(dict.fromkeys(name for item in items for name in item.images))
-    hashes = _alike.hash_images(names, media, lambda done: progress("image hashes", done, len(names)))
-    near, near_other = _alike.find_near_repeats(items, hashes)
-    alike = {"near_repeated": _describe_groups(near), "near_other_answer": _describe_groups(near_other)}
-    return {
-        "duplicates": _describe_duplicates(items) | alike,
-        "shared_images": _alike.find_shared_images(items, hashes),
-    }
-
-
-def _describe_groups(groups: _alike.Groups) -> dict[str, Any]:
-    return {"groups": len(groups), "questions": len({n for g in groups for n in g}), "first": groups[:_NAMED]}
 
 
 def _write(items: list[Item], result: Imported, manifest: Mapping[str, Any]) -> Imported:

@@ -9,10 +9,13 @@ from __future__ import annotations
 import csv
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import reprlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Self
+
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.json_text import parse_json
@@ -25,17 +28,24 @@ from vgbench_gen.store.files import dataset_error
 MAX_TEXT_FILE = 2**30
 Fields = Mapping[str, Any]
 _BATCH = 16
+_MOST_DIGITS = 18  # of a number that a column of 64 bits holds
 
 
 class RowError(ValueError):
     """A row that cannot be taken over.
 
-    field: which of its fields is to blame. found: what it holds, short. reason: one word for the count.
+    field: the column that is to blame. found: what it holds, short. reason: one word for the kind of fault, by which
+    rows are counted. where: the file, and the row in it.
     """
 
-    def __init__(self, field: str, found: str, reason: str = "") -> None:
-        super().__init__(f"{field}: {found}")
-        self.field, self.found, self.reason = field, found, reason or field.lower().replace(" ", "_")
+    def __init__(self, field: str, found: str, reason: str = "", where: str = "") -> None:
+        super().__init__(f"{where}, {field}: {found}" if where else f"{field}: {found}")
+        self.field, self.found, self.where = field, found, where
+        self.reason = reason or field.lower().replace(" ", "_")
+
+    def at(self, where: str) -> RowError:
+        """The same, to be kept: with its row, and without the frames that it came through and all that these hold."""
+        return RowError(self.field, self.found, self.reason, where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +103,10 @@ class Place:
                         return path
         raise RowError("image", f"no file {name[:120]!r}; --images names a folder of images", "image_missing")
 
+    def image(self, picture: bytes | str, *folders: str) -> bytes | Path:
+        """The image of a cell: its bytes, or the file that it names, as `picture`."""
+        return picture if isinstance(picture, bytes) else self.picture(picture, *folders)
+
 
 def list_names(top: Path, name: str) -> Iterator[str]:
     """Names below a folder under which a file may lie that a row calls so.
@@ -121,69 +135,90 @@ def find_inside(top: Path, name: str) -> Path:
         raise RowError("image", f"{name[:120]!r}, which leaves the folder", "image_name") from error
 
 
-def read_column(fields: Fields, *names: str) -> Any:
-    """The value of the first of these columns that a row has.
-
-    Raises:
-        RowError: it has none of them, or nothing in it; the message lists what it has.
-    """
-    value = read_optional(fields, *names)
-    if value is None or (isinstance(value, str) and not value.strip()):
-        there = next((name for name in names if name in fields), None)
-        what = "nothing in it" if there else f"no such column; there are {', '.join(map(str, fields))}"
-        raise RowError(there or names[0], what)
-    return value
+def _is_empty(cell: Any) -> bool:
+    return cell is None or cell != cell or (isinstance(cell, str) and cell.strip().casefold() in ("", "nan"))
 
 
-def read_optional(fields: Fields, *names: str) -> Any:
-    """The value of the first of these columns that a row has; None where it has none."""
-    return next((fields[name] for name in names if name in fields), None)
+def _write_out(cell: Any) -> Any:
+    if isinstance(cell, float) and cell.is_integer():
+        cell = int(cell)
+    return str(cell) if isinstance(cell, int | float) and not isinstance(cell, bool) else cell
 
 
-def read_text(fields: Fields, *names: str) -> str:
-    """`read_column` as text; numbers are written out, whole ones without a point."""
-    value = read_column(fields, *names)
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    if not isinstance(value, str | int | float) or isinstance(value, bool):
-        raise RowError(names[0], f"a {type(value).__name__}, which is no text")
-    return str(value)
+def _parse_index(cell: Any) -> Any:
+    cell = _write_out(cell)
+    return int(cell) if isinstance(cell, str) and cell.isdecimal() and len(cell) <= _MOST_DIGITS else cell
 
 
-def read_picture(value: Any, place: Place, *folders: str) -> bytes | Path:
-    """The image of a cell: {"bytes", "path"} as the Hub's parquet files have it, bytes, or a name below the folder.
-
-    Raises:
-        RowError: it is none of these, or there is no such file.
-    """
-    if isinstance(value, Mapping):
-        data = value.get("bytes")
-        value = data if data else value.get("path")
-    if isinstance(value, bytes) and value:
-        return value
-    if isinstance(value, str) and value.strip():
-        return place.picture(value, *folders)
+def _take_picture(cell: Any) -> bytes | str:
+    if isinstance(cell, Mapping):
+        cell = cell.get("bytes") or cell.get("path")
+    if isinstance(cell, bytes | str) and cell.strip():
+        return cell
     raise RowError("image", "no image", "image_missing")
 
 
-def read_parquet_rows(path: Path, needed: Sequence[str | tuple[str, ...]]) -> Iterator[Fields]:
-    """Rows of a parquet file.
+Text = Annotated[str, BeforeValidator(_write_out)]
+"""A text; numbers are written out, whole ones without a point."""
+Number = Annotated[int, BeforeValidator(_parse_index)]
+"""A whole number, also in digits."""
+Index = Annotated[int | str, BeforeValidator(_parse_index)]
+"""A name or number; digits are a number."""
+Picture = Annotated[bytes | str, BeforeValidator(_take_picture)]
+"""The bytes of an image or the name of its file, of {"bytes", "path"} as the Hub's parquet files have it, or alone."""
 
-    Args:
-        path: the file.
-        needed: columns that must be there; a tuple means any one of them.
 
-    Raises:
-        DatasetError: not parquet, damaged, or a column is missing.
+class RawRow(BaseModel):
+    """The columns of a row that are read, with their types; others are passed over.
+
+    An empty cell (null, NaN, blanks, or "nan" as pandas writes it) counts as none. A field without a default is a
+    column that every table must have; where a field has several names (`AliasChoices`), one of them, and in a row the
+    first with something in it counts.
     """
-    with shards.open_parquet(path) as file:
-        names = list(file.schema_arrow.names)
-    check_columns(path, names, needed)
-    yield from shards.iterate_rows([path], batch=_BATCH)
+
+    model_config = ConfigDict(frozen=True, strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_out_empty(cls, cells: Any) -> Any:
+        return {k: v for k, v in cells.items() if not _is_empty(v)} if isinstance(cells, Mapping) else cells
+
+    @classmethod
+    def list_columns(cls) -> list[tuple[str, ...]]:
+        """The names that each column may have of those that must be there."""
+        found = []
+        for name, field in cls.model_fields.items():
+            if field.is_required():
+                alias = field.validation_alias
+                names = alias.choices if isinstance(alias, AliasChoices) else [alias or name]
+                found.append(tuple(map(str, names)))
+        return found
+
+    @classmethod
+    def read(cls, cells: Any) -> Self:
+        """The row of these cells.
+
+        Raises:
+            RowError: no mapping, or a cell is missing, empty or of another type.
+        """
+        try:
+            return cls.model_validate(cells)
+        except ValidationError as error:
+            problem = error.errors(include_url=False)[0]
+        if isinstance(own := problem.get("ctx", {}).get("error"), RowError):
+            raise own
+        place = [str(part) for part in problem["loc"] if part not in (0, "int", "str")] or ["row"]
+        if problem["type"] == "missing":
+            names = next((group for group in cls.list_columns() if place[0] == group[0]), ())
+            empty = next((name for name in names if len(place) == 1 and name in cells), "")
+            there = ", ".join(map(str, cells if len(place) == 1 else problem["input"]))
+            raise RowError(empty or ".".join(place), "nothing in it" if empty else f"no such column; there are {there}")
+        expected = problem["msg"].removeprefix("Input should be ").partition(" or instance")[0]
+        raise RowError(".".join(place), f"{reprlib.repr(problem['input'])}; expected {expected}")
 
 
-def read_csv_rows(path: Path, needed: Sequence[str | tuple[str, ...]]) -> Iterator[Fields]:
-    """Rows of a table with a heading line, all cells text. Raises as `read_parquet_rows`.
+def read_csv_rows(path: Path, needed: Sequence[Sequence[str]]) -> Iterator[Fields]:
+    """Rows of a table with a heading line, all cells text. As `table_rows`.
 
     Cells are divided by tabs in a TSV file, else by what the heading has most of: commas, semicolons or tabs.
     """
@@ -230,30 +265,34 @@ def read_json_rows(path: Path) -> Iterator[Any]:
         raise dataset_error(where, f"no JSON ({error})", "a JSON list or JSON lines", "Download it again.") from error
 
 
-def table_rows(path: Path, needed: Sequence[str | tuple[str, ...]]) -> Iterator[Fields]:
+def table_rows(path: Path, needed: Sequence[Sequence[str]] = ()) -> Iterator[Fields]:
     """Rows of a parquet, CSV, TSV or JSON file, whichever it is by its name.
 
-    A member of a JSON list that is no object has no columns and is refused like one that lacks them.
+    Args:
+        path: the file.
+        needed: names of columns, of each of which one must be there, as `RawRow.list_columns` gives them. In JSON a
+            column is there where any row has it, and a row that is no object has none.
 
     Raises:
-        DatasetError: as `read_parquet_rows`, `read_csv_rows` and `read_json_rows`.
+        DatasetError: another kind of file, damaged, or a column is missing.
     """
     if path.suffix in (".csv", ".tsv"):
         yield from read_csv_rows(path, needed)
     elif path.suffix == ".parquet":
-        yield from read_parquet_rows(path, needed)
+        with shards.open_parquet(path) as file:
+            check_columns(path, file.schema_arrow.names, needed)
+        yield from shards.iterate_rows([path], batch=_BATCH)
     else:
-        for row in read_json_rows(path):
-            fields = row if isinstance(row, Mapping) else {}
-            check_columns(path, list(fields), needed)
-            yield fields
+        rows: Iterable[Fields] = (row if isinstance(row, Mapping) else {} for row in read_json_rows(path))
+        if needed:
+            rows = list(rows)
+            check_columns(path, list(dict.fromkeys(name for row in rows for name in row)), needed)
+        yield from rows
 
 
-def check_columns(path: Path, names: Sequence[str], needed: Sequence[str | tuple[str, ...]]) -> None:
+def check_columns(path: Path, names: Sequence[str], needed: Sequence[Sequence[str]]) -> None:
     """Raise DatasetError, naming the columns a file has, where one of those needed is missing."""
-    groups = [(one,) if isinstance(one, str) else one for one in needed]
-    missing = [" or ".join(group) for group in groups if not set(group) & set(names)]
-    if missing:
+    if missing := [" or ".join(group) for group in needed if not set(group) & set(names)]:
         found = f"the columns {', '.join(names) or 'none'}"
         remedy = "The source changed its columns, or this is another file."
         raise dataset_error(path, found, f"among them {', '.join(missing)}", remedy)

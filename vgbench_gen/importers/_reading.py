@@ -16,7 +16,15 @@ from vgbench_gen.core.stand_ins import HEAD_BYTES, describe_stand_in
 from vgbench_gen.core.types import Item
 from vgbench_gen.importers._files import Place, RowError
 from vgbench_gen.importers._words import QuestionWords, parse_measure
-from vgbench_gen.importers.base import ASKED, ORIGIN, UNKNOWN, Importer, Record, SourceRow, read_letter, read_yes_no
+from vgbench_gen.importers.base import (
+    ASKED,
+    ORIGIN,
+    UNKNOWN,
+    Importer,
+    SourceRow,
+    read_letter,
+    read_yes_no,
+)
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.pictures import MAX_PIXELS, find_image_kind
 from vgbench_gen.store.schema import SCHEMA_VERSION
@@ -26,22 +34,6 @@ MAX_IMAGE_BYTES = 100 * 2**20
 MAX_IMAGES = 1024
 MAX_TEXT = 100_000
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
-
-
-@dataclass(frozen=True, slots=True)
-class BadRow:
-    """A row that was not taken over."""
-
-    where: str
-    """The file, and the row in it."""
-    field: str
-    """The column that is to blame."""
-    found: str
-    reason: str
-    """One word for the kind of fault, by which rows are counted."""
-
-    def __str__(self) -> str:
-        return f"{self.where}, {self.field}: {self.found}"
 
 
 @dataclass(slots=True)
@@ -57,7 +49,7 @@ class ImportReport:
     left_out: int = 0
     """How many belong to parts that SpatialScore does not hold."""
     parts: Counter[str] = field(default_factory=Counter)
-    bad: list[BadRow] = field(default_factory=list)
+    bad: list[RowError] = field(default_factory=list)
     """The rows that were not taken over."""
     notes: Counter[str] = field(default_factory=Counter)
     """How often each note was given to a row."""
@@ -78,73 +70,70 @@ class ImportReport:
         }
 
 
-class SourceReader:
-    """The items of a source, made one by one. report: complete when they are used up.
+def read_source(
+    importer: Importer[Any], place: Place, media: MediaStore, report: ImportReport, published: bool, start: int = 0
+) -> Iterator[Item]:
+    """The items of a source, made one by one.
 
     Args:
         importer: of the source.
         place: where its files are.
         media: where images go, byte for byte where they are JPEG or PNG, else as PNG.
+        report: is filled, and complete when the items are used up.
         published: only what SpatialScore holds, to be scored by its rules; else all of it, by its own.
         start: index of the first item.
 
     Raises:
         DatasetError: while iterating: a file or a column is missing.
     """
-
-    def __init__(
-        self, importer: Importer, place: Place, media: MediaStore, published: bool = False, start: int = 0
-    ) -> None:
-        self._importer, self._place, self._media, self._published = importer, place, media, published
-        self._start = start
-        self.report = ImportReport(importer.title)
-
-    def __iter__(self) -> Iterator[Item]:
-        ids: Counter[str] = Counter()
-        report, importer = self.report, self._importer
-        for record in importer.records(self._place):
-            report.rows += 1
-            report.parts[record.part] += 1
-            part = importer.parts.get(record.part)
-            if self._published and (part is None or not part.published):
-                report.left_out += 1
-                continue
-            try:
-                item = self._item(record, importer.row(record, self._place))
-            except RowError as problem:
-                report.bad.append(BadRow(record.where, problem.field, problem.found, problem.reason))
-                continue
-            except ValueError as problem:  # such as a number of thousands of digits
-                report.bad.append(BadRow(record.where, "row", str(problem)[:100], "unreadable"))
-                continue
-            ids[item.id] += 1
-            if ids[item.id] > 1:
-                name = f"{item.id}-{ids[item.id]}"
-                item = replace(item, id=name, group_id=name if item.group_id == item.id else item.group_id)
-            report.items += 1
-            yield item
-        report.differences = list(_find_differences(importer, report))
-
-    def _item(self, record: Record, row: SourceRow) -> Item:
-        importer = self._importer
-        source = row.benchmark or importer.benchmark
-        name = source if self._published else importer.own or source
-        answer_of(row)  # before any image is read
-        if not row.images or len(row.images) > MAX_IMAGES:
-            raise RowError("images", f"{len(row.images)} of them", "image_missing")
-        images = tuple(_store_image(image, self._media) for image in row.images)
+    ids: Counter[str] = Counter()
+    for record in importer.records(place):
+        report.rows += 1
+        report.parts[record.part] += 1
+        part = importer.parts.get(record.part)
+        if published and (part is None or not part.published):
+            report.left_out += 1
+            continue
+        try:
+            if part is None:
+                found = f"{record.part[:40]!r}, which is none of {', '.join(importer.parts)}"
+                raise RowError(importer.part_column or "part", found)
+            row = importer.row(importer.columns.read(record.fields), record, place)
+            answer_of(row)  # before any image is read
+            if not row.images or len(row.images) > MAX_IMAGES:
+                raise RowError("images", f"{len(row.images)} of them", "image_missing")
+            source = row.benchmark or importer.benchmark
+            name = source if published else importer.own or source
+            item = make_item(
+                replace(row, category=row.category or part.category),
+                name=name,
+                benchmark=f"{FAMILY}/{source}" if published else name,
+                source=source,
+                images=tuple(_store_image(image, media) for image in row.images),
+                index=start + report.items,
+                repository=importer.repository,
+                licence=importer.licence,
+            )
+        except RowError as problem:
+            report.bad.append(problem.at(record.where))
+            continue
+        except ValueError as problem:  # such as a number of thousands of digits
+            report.bad.append(RowError("row", str(problem)[:100], "unreadable", record.where))
+            continue
         if row.note:
-            self.report.notes[row.note] += 1
-        return make_item(
-            row,
-            name=name,
-            benchmark=f"{FAMILY}/{source}" if self._published else name,
-            source=source,
-            images=images,
-            index=self._start + self.report.items,
-            repository=importer.repository,
-            licence=importer.licence,
-        )
+            report.notes[row.note] += 1
+        report.items += 1
+        yield name_once(item, ids)
+    report.differences = list(_find_differences(importer, report))
+
+
+def name_once(item: Item, ids: Counter[str]) -> Item:
+    """The item under an id that no earlier one has. ids: of the items so far, to which it is added."""
+    ids[item.id] += 1
+    if ids[item.id] == 1:
+        return item
+    name = f"{item.id}-{ids[item.id]}"
+    return replace(item, id=name, group_id=name if item.group_id == item.id else item.group_id)
 
 
 NOT_OURS: dict[str, Any] = {
@@ -181,6 +170,7 @@ def make_item(
     """
     answer, value, unit = answer_of(row)
     is_word = math.isnan(value)
+    category, subcategory = row.category or ("", "")
     made = make_slug(name, row.key or str(row.index))
     return Item(
         id=made,
@@ -188,11 +178,11 @@ def make_item(
         group_id=make_slug(name, row.group) if row.group else made,
         pair_id=make_slug(name, row.pair) if row.pair else "",
         benchmark=benchmark,
-        task=source if row.origin in ("", UNKNOWN) else f"{source}/{row.origin}",
+        task=source if row.origin == UNKNOWN else f"{source}/{row.origin}",
         question_type=row.question_type,
-        category=row.category[0],
-        subcategory=row.category[1],
-        category_origin=row.origin or UNKNOWN,
+        category=category,
+        subcategory=subcategory,
+        category_origin=row.origin,
         index_origin=row.index if isinstance(row.index, int) else -1,
         input_modality=row.modality or ("single-image" if len(images) == 1 else "multi-images"),
         source=row.scans or source,
@@ -283,7 +273,7 @@ def make_slug(*parts: str) -> str:
     return _UNSAFE.sub("_", "-".join(parts))[:120]
 
 
-def _find_differences(importer: Importer, report: ImportReport) -> Iterator[str]:
+def _find_differences(importer: Importer[Any], report: ImportReport) -> Iterator[str]:
     for name, part in importer.parts.items():
         if part.expected is not None and report.parts[name] != part.expected:
             yield f"{name}: {report.parts[name]} rows where {part.expected} are known"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -37,72 +36,60 @@ def read_uniform_frames(path: Path, wanted: int, inner: str = "") -> tuple[bytes
     Raises:
         RowError: no video, or nothing in it can be decoded.
     """
-    video = _Video(inner or path.name, read_member(path, inner) if inner else path)
-    total = sum(1 for _ in video.walk(decode=False))
-    chosen, seen = video.chosen(choose_evenly(total, wanted))
+    name, data = inner or path.name, read_member(path, inner) if inner else path
+    total = sum(1 for _ in _walk(name, data, decode=False))
+    chosen, seen = _take(_walk(name, data, decode=True), choose_evenly(total, wanted))
     if not seen:
-        raise RowError("video", f"{video.name}, of which no frame can be decoded", "video_broken")
+        raise RowError("video", f"{name}, of which no frame can be decoded", "video_broken")
     if len(chosen) < min(total, wanted or total):
         # Its container promises more frames than can be decoded; what can be is spread anew.
-        chosen, _ = video.chosen(choose_evenly(seen, wanted))
+        chosen, _ = _take(_walk(name, data, decode=True), choose_evenly(seen, wanted))
     return tuple(_encode_jpeg(frame) for frame in chosen)
 
 
-@dataclass(frozen=True, slots=True)
-class _Video:
-    """A video of which frames are taken."""
+def _take(frames: Iterator[Any], places: Sequence[int]) -> tuple[list[ColorArray], int]:
+    """(frames at these places, how many were decoded); nothing behind the last place is."""
+    wanted, found, seen = set(places), [], 0
+    for frame in frames:
+        if seen in wanted:
+            found.append(_turn_upright(frame))
+        seen += 1
+        if len(found) == len(wanted):
+            break
+    return found, seen
 
-    name: str
-    data: Path | bytes
 
-    def chosen(self, places: Sequence[int]) -> tuple[list[ColorArray], int]:
-        """(frames at these places, how many were decoded); nothing behind the last place is."""
-        wanted, found, seen = set(places), [], 0
-        for frame in self.walk(decode=True):
-            if seen in wanted:
-                found.append(_turn_upright(frame))
-            seen += 1
-            if len(found) == len(wanted):
-                break
-        return found, seen
+def _walk(name: str, data: Path | bytes, decode: bool) -> Iterator[Any]:
+    """Decoded frames in the order shown, or the packets that hold one frame each, which takes no decoding."""
+    import av
 
-    def walk(self, decode: bool) -> Iterator[Any]:
-        """Decoded frames in the order shown, or the packets that hold one frame each, which takes no decoding."""
-        import av
-
-        source = str(self.data) if isinstance(self.data, Path) else io.BytesIO(self.data)
-        try:
-            if not is_video(head := self._read_head()):
+    try:
+        with data.open("rb") if isinstance(data, Path) else io.BytesIO(data) as file:
+            if not is_video(head := file.read(HEAD_BYTES)):
                 found = describe_stand_in(head) or ("no Matroska, MP4 or AVI",)
-                raise RowError("video", f"{self.name}, which is {'. '.join(found)}", "video_broken")
-            with av.open(source, options=OPTIONS) as container:
-                if not container.streams.video:
-                    raise RowError("video", f"{self.name}, which holds no video", "video_broken")
-                stream = container.streams.video[0]
-                stream.thread_type = "AUTO"
-                for packet in container.demux(stream):
-                    if decode:
-                        yield from self._frames(packet)
-                    elif packet.size and not packet.is_discard:
-                        yield packet
-        except (av.error.FFmpegError, OSError) as error:
-            raise RowError("video", f"{self.name}, which cannot be read ({str(error)[:80]})", "video_broken") from error
+                raise RowError("video", f"{name}, which is {'. '.join(found)}", "video_broken")
+        with av.open(str(data) if isinstance(data, Path) else io.BytesIO(data), options=OPTIONS) as container:
+            if not container.streams.video:
+                raise RowError("video", f"{name}, which holds no video", "video_broken")
+            stream = container.streams.video[0]
+            stream.thread_type = "AUTO"
+            for packet in container.demux(stream):
+                if decode:
+                    yield from _decode(packet)
+                elif packet.size and not packet.is_discard:
+                    yield packet
+    except (av.error.FFmpegError, OSError) as error:
+        raise RowError("video", f"{name}, which cannot be read ({str(error)[:80]})", "video_broken") from error
 
-    def _read_head(self) -> bytes:
-        if isinstance(self.data, bytes):
-            return self.data[:HEAD_BYTES]
-        with self.data.open("rb") as file:
-            return file.read(HEAD_BYTES)
 
-    @staticmethod
-    def _frames(packet: Any) -> Sequence[Any]:
-        import av
+def _decode(packet: Any) -> Sequence[Any]:
+    import av
 
-        try:
-            frames: Sequence[Any] = packet.decode()
-        except av.error.InvalidDataError:
-            return ()  # one damaged frame does not cost the others
-        return frames
+    try:
+        frames: Sequence[Any] = packet.decode()
+    except av.error.InvalidDataError:
+        return ()  # one damaged frame does not cost the others
+    return frames
 
 
 def _turn_upright(frame: Any) -> ColorArray:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-FOUND_LETTERS = "ABCDEFGHIJ"
+from vgbench_gen.core.types import ALPHABET
 
 # "A: …", "A. …", "A) …", "(A) …"; at the beginning of a line, or, where options are glued to a sentence, after a space.
 _MARK = r"(?:\((?P<in>[A-Ja-j])\)|(?P<out>[A-J])[.:)])(?=\s|$)"
@@ -43,36 +42,27 @@ def plain_words(text: str) -> QuestionWords:
 
 
 def lettered_words(
-    lead: str,
-    options: Sequence[str],
-    mark: str = "({}) ",
-    *,
-    between: str = "\n",
-    before: str = "\n",
-    tail: str = "",
-    letters: str = string.ascii_uppercase,
+    lead: str, options: Sequence[str], mark: str = "({}) ", *, between: str = "\n", before: str = "\n"
 ) -> QuestionWords:
-    """A question put together from its parts: `lead + before + mark option between mark option ... + tail`.
+    """A question put together from its parts: `lead + before + mark option between mark option ...`.
 
     Args:
         lead: the question.
         options: texts without letters.
         mark: what stands before each, with {} for its letter: "({}) ", "{}: ", "{}. ".
         between, before: between options, and between `lead` and the first one.
-        tail: what follows the last one, with its own line break.
-        letters: in order; lower case for MMVP.
 
     Raises:
         ValueError: more options than letters.
     """
-    if len(options) > len(letters):
-        raise ValueError(f"{len(options)} options, more than {len(letters)} letters")
+    if len(options) > len(ALPHABET):
+        raise ValueError(f"{len(options)} options, more than {len(ALPHABET)} letters")
     text, spans = lead + before, []
     for place, option in enumerate(options):
-        text += (between if place else "") + mark.format(letters[place])
+        text += (between if place else "") + mark.format(ALPHABET[place])
         spans.append((len(text), len(text) + len(option)))
         text += option
-    return QuestionWords(text + tail, lead.strip(), tail.strip(), tuple(options), tuple(spans))
+    return QuestionWords(text, lead.strip(), "", tuple(options), tuple(spans))
 
 
 def find_options(text: str) -> QuestionWords:
@@ -102,7 +92,7 @@ def _run(marks: Sequence[re.Match[str]]) -> list[re.Match[str]]:
         letter = (mark["in"] or mark["out"]).upper()
         if letter == "A":
             current = [mark]
-        elif current and len(current) < len(FOUND_LETTERS) and letter == FOUND_LETTERS[len(current)]:
+        elif current and letter == ALPHABET[len(current)]:
             current.append(mark)
         if len(current) >= max(2, len(best)):
             best = list(current)

@@ -1,7 +1,8 @@
 """What an importer is: it reads one source in the form in which that is distributed and says what each row asks.
 
-An importer knows files and columns, and nothing of our schema: `records` walks the raw rows of a local copy, `row`
-turns one into a `SourceRow` or raises `RowError`. `_reading` counts, checks the images and makes `Item`s of them.
+An importer knows files and columns, and nothing of our schema: `records` walks the raw rows of a local copy, whose
+columns a model declares, and `row` makes of one what it asks or raises `RowError`. `_reading` counts, checks the images
+and makes items of them.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from vgbench_gen.core.registry import Registry
 from vgbench_gen.core.types import Item, QuestionType
-from vgbench_gen.importers._files import Fields, Place, RowError
+from vgbench_gen.importers._files import Fields, Place, RawRow, RowError, table_rows
 from vgbench_gen.importers._words import QuestionWords
 
 Modality = Literal["single-image", "multi-images", "video"]
@@ -23,32 +24,40 @@ UNKNOWN = "unknown"  # `category_origin` of sources without categories, as the p
 ORIGIN = "origin"  # key of `Item.evidence`: {"index": int or str, "repository": str}
 ASKED = "asked"  # key of `Item.evidence`: {"text": str, "options_at": [[start, end], ...]}, see `_words.QuestionWords`
 
-# SpatialScore's categories and subcategories.
-COUNTING = ("Counting", "Object Counting")
-LOCALIZATION_2D = ("Object Localization", "2D Localization")
-LOCALIZATION_3D = ("Object Localization", "3D Localization")
-ORIENTATION = ("3D Positional Relation", "Orientation")
-ABSOLUTE = ("Depth and Distance", "Absolute")
-RELATIVE = ("Depth and Distance", "Relative")
-SIZE = ("Object Properties", "Size")
-TRANSFORMATION_2D = ("Camera and Image Transformation", "2D Transformation")
-CAMERA_POSE_3D = ("Camera and Image Transformation", "3D Camera Pose")
-CORRESPONDENCE = ("Point and Object Tracking", "Point Correspondence")
-TRACKING_3D = ("Point and Object Tracking", "3D Tracking")
-MISCELLANEOUS = ("Others", "Miscellaneous")
-
+RowT = TypeVar("RowT", bound=RawRow)
 _LETTER = re.compile(r"\s*\(?([A-Za-z])\)?\s*([.:)].*)?", re.DOTALL)
+
+
+class ScoreCategory:
+    """SpatialScore's categories and subcategories."""
+
+    COUNTING = ("Counting", "Object Counting")
+    LOCALIZATION_2D = ("Object Localization", "2D Localization")
+    LOCALIZATION_3D = ("Object Localization", "3D Localization")
+    ORIENTATION = ("3D Positional Relation", "Orientation")
+    ABSOLUTE = ("Depth and Distance", "Absolute")
+    RELATIVE = ("Depth and Distance", "Relative")
+    SIZE = ("Object Properties", "Size")
+    TRANSFORMATION_2D = ("Camera and Image Transformation", "2D Transformation")
+    CAMERA_POSE_3D = ("Camera and Image Transformation", "3D Camera Pose")
+    CORRESPONDENCE = ("Point and Object Tracking", "Point Correspondence")
+    TRACKING_3D = ("Point and Object Tracking", "3D Tracking")
+    MISCELLANEOUS = ("Others", "Miscellaneous")
 
 
 class Record(NamedTuple):
     """A raw row of a source."""
 
     where: str
-    """The file and the place in it, for messages."""
+    """The file and the number of the row in it, for messages."""
     part: str
     """The part that it counts towards; see `Importer.parts`."""
     fields: Fields
-    """Its values by column."""
+    """Its cells by column."""
+    row: int
+    """Its number in the file."""
+    number: int
+    """Its number in the source, from 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +67,7 @@ class Part:
     expected: int | None
     """How many rows it has, None where that is not known."""
     category: tuple[str, str] | None = None
-    """SpatialScore's category and subcategory, one of the pairs above; None where they depend on the row."""
+    """SpatialScore's category and subcategory, one of `ScoreCategory`; None where they depend on the row."""
     published: bool = True
     """Whether SpatialScore holds it."""
 
@@ -69,10 +78,6 @@ class SourceRow:
 
     index: int | str
     """`index_origin` as SpatialScore writes it, a number or a text."""
-    origin: str
-    """`category_origin`."""
-    category: tuple[str, str]
-    """Category and subcategory, one of the pairs above."""
     question_type: QuestionType
     words: QuestionWords
     """The question as SpatialScore asks it."""
@@ -81,6 +86,10 @@ class SourceRow:
     """
     images: Sequence[bytes | Path]
     """Encoded bytes or files, in the order in which they are shown."""
+    origin: str = UNKNOWN
+    """`category_origin`."""
+    category: tuple[str, str] | None = None
+    """ScoreCategory and subcategory, one of `ScoreCategory`; None for those of the part."""
     modality: Modality | Literal[""] = ""
     """"" for single-image or multi-images, by their number."""
     benchmark: str = ""
@@ -106,7 +115,7 @@ class SourceRow:
     """What is known to be wrong with the row. It is kept in the evidence and counted."""
 
 
-class Importer(abc.ABC):
+class Importer(abc.ABC, Generic[RowT]):
     """A plug-in that reads one source. There is one instance per registered name, without state."""
 
     title: ClassVar[str]
@@ -119,43 +128,64 @@ class Importer(abc.ABC):
     """Where it lies on the Hub, "" where it does not."""
     patterns: ClassVar[tuple[str, ...]] = ()
     """The files that are fetched from there, all where empty."""
+    files: ClassVar[tuple[str, ...]]
+    """The tables in a local copy: all of the first of these patterns that finds any (see `Place.find`)."""
+    photos: ClassVar[tuple[str, ...]] = ()
+    """Folders in which images are looked for that rows only name, besides the top."""
     licence: ClassVar[str] = UNKNOWN
     """The id of its terms, `UNKNOWN` where they were not found."""
+    columns: type[RowT]
+    """The columns of its tables."""
+    first_row: ClassVar[int] = 0
+    """The number of a file's first row in messages."""
+    part_column: ClassVar[str] = ""
+    """The column that names the part of a row, "" where there is one part only."""
     parts: ClassVar[Mapping[str, Part]]
     """Its parts by name; see `Record.part`."""
-    published: ClassVar[int]
-    """How many of its questions SpatialScore holds."""
+    unknown_parts: ClassVar[int] = 0
+    """How many questions SpatialScore holds of parts whose sizes are not known."""
 
-    @abc.abstractmethod
+    @property
+    def published(self) -> int:
+        """How many of its questions SpatialScore holds."""
+        return self.unknown_parts + sum(part.expected or 0 for part in self.parts.values() if part.published)
+
+    def find_tables(self, place: Place) -> list[Path]:
+        """Its tables in a local copy, in the order of the source.
+
+        Raises:
+            DatasetError: there are none.
+        """
+        return place.find(*self.files)
+
+    def find_part(self, fields: Fields, table: Path) -> str:
+        """The part that a raw row of a table counts towards, "" for a row that is passed over."""
+        return str(fields.get(self.part_column)) if self.part_column else next(iter(self.parts))
+
     def records(self, place: Place) -> Iterator[Record]:
         """All raw rows, in the order of the source; cells are not looked at.
 
         Raises:
             DatasetError: a file or a column is missing.
         """
+        tables, number = self.find_tables(place), 0
+        for table in tables:
+            name = table.name if len(tables) == 1 else table.relative_to(place.folder).as_posix()
+            for row, fields in enumerate(table_rows(table, self.columns.list_columns()), start=self.first_row):
+                if part := self.find_part(fields, table):
+                    yield Record(f"{name}:{row}", part, fields, row, number)
+                    number += 1
 
     @abc.abstractmethod
-    def row(self, record: Record, place: Place) -> SourceRow:
-        """What a raw row asks.
+    def row(self, fields: RowT, record: Record, place: Place) -> SourceRow:
+        """What a row asks.
 
         Raises:
             RowError: it cannot be taken over; it is counted by its reason, and the others go on.
         """
 
 
-def read_category(importer: Importer, record: Record, column: str) -> tuple[str, str]:
-    """Category and subcategory of the part that a row counts towards.
-
-    Raises:
-        RowError: no part is named as this column says.
-    """
-    part = importer.parts.get(record.part)
-    if part is None or part.category is None:
-        raise RowError(column, f"{record.part[:40]!r}, which is none of {', '.join(importer.parts)}")
-    return part.category
-
-
-importers: Registry[Importer] = Registry("source", "vgbench_gen.importers")
+importers: Registry[Importer[Any]] = Registry("source", "vgbench_gen.importers")
 
 
 def read_origin_index(item: Item) -> int | str:

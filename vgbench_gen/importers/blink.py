@@ -10,84 +10,72 @@ read them, not in the files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from pathlib import Path
 from typing import ClassVar
 
-from vgbench_gen.importers._files import (
-    Place,
-    RowError,
-    read_column,
-    read_optional,
-    read_parquet_rows,
-    read_picture,
-    read_text,
-)
-from vgbench_gen.importers._words import find_options, lettered_words
-from vgbench_gen.importers.base import (
-    CAMERA_POSE_3D,
-    CORRESPONDENCE,
-    COUNTING,
-    LOCALIZATION_2D,
-    ORIENTATION,
-    RELATIVE,
-    Importer,
-    Part,
-    Record,
-    SourceRow,
-    importers,
-    read_category,
-)
+from pydantic import AliasChoices, Field
 
-_COLUMNS = ("idx", "choices", "answer", ("prompt", "question"), "image_1")
+from vgbench_gen.importers._files import Picture, Place, RawRow, RowError, Text
+from vgbench_gen.importers._words import find_options, lettered_words
+from vgbench_gen.importers.base import Importer, Part, Record, ScoreCategory, SourceRow, importers
+
+
+class _Row(RawRow):
+    idx: Text
+    choices: list[str]
+    answer: Text
+    asked: Text = Field(validation_alias=AliasChoices("prompt", "question"))
+    prompt: Text = ""
+    image_1: Picture
+    image_2: Picture = ""
+    image_3: Picture = ""
+    image_4: Picture = ""
 
 
 @importers.register("blink")
-class Blink(Importer):
+class Blink(Importer[_Row]):
     """Multiple choice with two to four options and one to four images."""
 
     title = "BLINK"
     benchmark = "BLINK"
     repository = "BLINK-Benchmark/BLINK"
     licence = "apache-2.0"
+    columns = _Row
     parts: ClassVar[Mapping[str, Part]] = {
-        "Counting": Part(120, COUNTING),
-        "Multi-view_Reasoning": Part(133, CAMERA_POSE_3D, published=False),
-        "Object_Localization": Part(122, LOCALIZATION_2D),
-        "Relative_Depth": Part(124, RELATIVE),
-        "Spatial_Relation": Part(143, ORIENTATION),
-        "Visual_Correspondence": Part(172, CORRESPONDENCE),
+        "Counting": Part(120, ScoreCategory.COUNTING),
+        "Multi-view_Reasoning": Part(133, ScoreCategory.CAMERA_POSE_3D, published=False),
+        "Object_Localization": Part(122, ScoreCategory.LOCALIZATION_2D),
+        "Relative_Depth": Part(124, ScoreCategory.RELATIVE),
+        "Spatial_Relation": Part(143, ScoreCategory.ORIENTATION),
+        "Visual_Correspondence": Part(172, ScoreCategory.CORRESPONDENCE),
     }
     patterns = tuple(f"{task}/val*.parquet" for task in parts)
-    published = 681
+    files = tuple(f"**/{task}/**/val*.parquet" for task in parts)
 
-    def records(self, place: Place) -> Iterator[Record]:
-        """As `Importer.records`; the task that SpatialScore does not hold may be missing."""
-        for task, part in self.parts.items():
-            patterns = (f"**/{task}/val*.parquet", f"**/{task}/**/val*.parquet")
-            if not part.published and not place.has(*patterns):
-                continue
-            for path in place.find(*patterns):
-                for number, fields in enumerate(read_parquet_rows(path, _COLUMNS)):
-                    yield Record(f"{task}/{path.name}:{number}", task, fields)
+    def find_tables(self, place: Place) -> list[Path]:
+        """As `Importer.find_tables`; the task that SpatialScore does not hold may be missing."""
+        wanted = zip(self.files, self.parts.values(), strict=True)
+        return [path for one, part in wanted if part.published or place.has(one) for path in place.find(one)]
 
-    def row(self, record: Record, place: Place) -> SourceRow:
-        fields, task = record.fields, record.part
-        choices = read_column(fields, "choices")
-        prompt = read_optional(fields, "prompt")
-        if isinstance(prompt, str) and prompt.strip():
-            words = find_options(prompt)
-            if len(words.options) != len(choices):
-                raise RowError("prompt", f"{len(words.options)} options where `choices` has {len(choices)}")
+    def find_part(self, fields: object, table: Path) -> str:
+        return next(task for task in self.parts if task in table.parts)
+
+    def row(self, fields: _Row, record: Record, place: Place) -> SourceRow:
+        if fields.prompt:
+            words = find_options(fields.prompt)
+            if len(words.options) != len(fields.choices):
+                found = f"{len(words.options)} options where `choices` has {len(fields.choices)}"
+                raise RowError("prompt", found)
         else:
-            words = lettered_words(f"{read_text(fields, 'question')}\nSelect from the following choices.", choices)
-        shown = [fields[name] for k in range(1, 5) if fields.get(name := f"image_{k}") is not None]
+            words = lettered_words(f"{fields.asked}\nSelect from the following choices.", fields.choices)
+        shown = (fields.image_1, fields.image_2, fields.image_3, fields.image_4)
         return SourceRow(
-            index=read_text(fields, "idx"),
-            origin=task,
-            category=read_category(self, record, "task"),
+            index=fields.idx,
+            origin=record.part,
             question_type="multi-choice",
             words=words,
-            answer=read_text(fields, "answer"),
-            images=[read_picture(one, place, task) for one in shown],
+            answer=fields.answer,
+            images=[place.image(picture, record.part) for picture in shown if picture],
             split="val",
         )

@@ -9,37 +9,30 @@ the boxes that are drawn in the image; whether `prompt` has that line was not se
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import ClassVar
 
-from vgbench_gen.importers._files import (
-    Place,
-    RowError,
-    read_column,
-    read_json_rows,
-    read_optional,
-    read_parquet_rows,
-    read_picture,
-    read_text,
-)
-from vgbench_gen.importers._words import find_options, lettered_words
-from vgbench_gen.importers.base import (
-    COUNTING,
-    LOCALIZATION_3D,
-    RELATIVE,
-    Importer,
-    Part,
-    Record,
-    SourceRow,
-    importers,
-    read_category,
-)
+from pydantic import AliasChoices, Field
 
-_COLUMNS = ("idx", "task", "question", "choices", "answer", ("image", "filename"))
+from vgbench_gen.importers._files import Index, Picture, Place, RawRow, RowError, Text
+from vgbench_gen.importers._words import find_options, lettered_words
+from vgbench_gen.importers.base import Importer, Part, Record, ScoreCategory, SourceRow, importers
+
+
+class _Row(RawRow):
+    idx: Index
+    task: Text
+    choices: list[str]
+    answer: Text
+    asked: Text = Field(validation_alias=AliasChoices("prompt", "question"))
+    prompt: Text = ""
+    image: Picture = Field(validation_alias=AliasChoices("image", "filename"))
+    scans: Text = Field("", validation_alias=AliasChoices("source_dataset", "source"))
+    photo: Text = Field("", validation_alias="source_filename")
 
 
 @importers.register("cvbench")
-class CvBench(Importer):
+class CvBench(Importer[_Row]):
     """Multiple choice with two to six options."""
 
     title = "CV-Bench"
@@ -47,45 +40,32 @@ class CvBench(Importer):
     own = "CV-Bench"
     repository = "nyu-visionx/CV-Bench"
     patterns = ("test*.parquet",)
+    files = ("**/test_[23]d*.parquet", "**/test*.parquet", "**/test_[23]d.jsonl", "**/test.jsonl")
+    photos = ("img",)
     licence = "apache-2.0"
+    columns = _Row
+    part_column = "task"
     parts: ClassVar[Mapping[str, Part]] = {
-        "Count": Part(788, COUNTING),
-        "Relation": Part(650, LOCALIZATION_3D),
-        "Depth": Part(600, RELATIVE),
-        "Distance": Part(600, RELATIVE),
+        "Count": Part(788, ScoreCategory.COUNTING),
+        "Relation": Part(650, ScoreCategory.LOCALIZATION_3D),
+        "Depth": Part(600, ScoreCategory.RELATIVE),
+        "Distance": Part(600, ScoreCategory.RELATIVE),
     }
-    published = 2638
 
-    def records(self, place: Place) -> Iterator[Record]:
-        for path in place.find("**/test_[23]d*.parquet", "**/test*.parquet", "**/test_[23]d.jsonl", "**/test.jsonl"):
-            rows = read_parquet_rows(path, _COLUMNS) if path.suffix == ".parquet" else read_json_rows(path)
-            for number, fields in enumerate(rows):
-                held = fields if isinstance(fields, dict) else {}
-                yield Record(f"{path.name}:{number}", str(held.get("task")), held)
-
-    def row(self, record: Record, place: Place) -> SourceRow:
-        fields = record.fields
-        category = read_category(self, record, "task")
-        choices = read_column(fields, "choices")
-        if not isinstance(choices, list) or not all(isinstance(choice, str) for choice in choices):
-            raise RowError("choices", f"{str(choices)[:40]!r}, which is no list of texts")
-        prompt = read_optional(fields, "prompt")
-        if isinstance(prompt, str) and prompt.strip():
-            words = find_options(prompt)
-            if [option.casefold() for option in words.options] != [choice.strip().casefold() for choice in choices]:
-                raise RowError("prompt", f"the options {words.options} where `choices` has {choices}"[:160])
+    def row(self, fields: _Row, record: Record, place: Place) -> SourceRow:
+        if fields.prompt:
+            words = find_options(fields.prompt)
+            if [one.casefold() for one in words.options] != [choice.strip().casefold() for choice in fields.choices]:
+                raise RowError("prompt", f"the options {words.options} where `choices` has {fields.choices}"[:160])
         else:
-            words = lettered_words(f"{read_text(fields, 'question')} Select from the following choices.", choices)
-        held = read_optional(fields, "image")
-        photo = read_optional(fields, "source_filename")
+            words = lettered_words(f"{fields.asked} Select from the following choices.", fields.choices)
         return SourceRow(
-            index=int(read_text(fields, "idx")) if read_text(fields, "idx").isdigit() else read_text(fields, "idx"),
+            index=fields.idx,
             origin=record.part,
-            category=category,
             question_type="multi-choice",
             words=words,
-            answer=read_text(fields, "answer"),
-            images=[read_picture(held if held else read_text(fields, "filename"), place, "img")],
-            scans=str(read_optional(fields, "source_dataset", "source") or "") if photo else "",
-            scene=str(photo or ""),
+            answer=fields.answer,
+            images=[place.image(fields.image, *self.photos)],
+            scans=fields.scans if fields.photo else "",
+            scene=fields.photo,
         )

@@ -9,56 +9,51 @@ rows only two of MMVP's are public. Columns of the original were seen in descrip
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import ClassVar
 
-from vgbench_gen.importers._files import Place, RowError, read_optional, read_picture, read_text, table_rows
-from vgbench_gen.importers._words import find_options
-from vgbench_gen.importers.base import MISCELLANEOUS, UNKNOWN, Importer, Part, Record, SourceRow, importers, read_letter
+from pydantic import AliasChoices, Field
 
-_COLUMNS = (("Index", "index", "lndex"), ("Question", "question"), ("Options", "options"), ("Correct Answer", "answer"))
+from vgbench_gen.importers._files import Number, Picture, Place, RawRow, Text
+from vgbench_gen.importers._words import find_options
+from vgbench_gen.importers.base import Importer, Part, Record, ScoreCategory, SourceRow, importers, read_letter
+
 # Letters of these questions in the original, which the photos contradict.
 _SWAPPED = {99: "A", 100: "B", 279: "A", 280: "B"}
 
 
+class _Row(RawRow):
+    index: Number = Field(validation_alias=AliasChoices("Index", "index", "lndex"))
+    question: Text = Field(validation_alias=AliasChoices("Question", "question"))
+    options: Text = Field(validation_alias=AliasChoices("Options", "options"))
+    answer: Text = Field(validation_alias=AliasChoices("Correct Answer", "answer"))
+    image: Picture = Field("", validation_alias=AliasChoices("image", "Image"))
+
+
 @importers.register("mmvp")
-class Mmvp(Importer):
+class Mmvp(Importer[_Row]):
     """300 questions; pairs are numbered two and two."""
 
     title = "MMVP"
     benchmark = "MMVP"
     repository = "lmms-lab-eval/MMVP"
     patterns = ("data/*.parquet",)
+    files = ("**/*.parquet", "**/Questions.csv")
+    photos = ("MMVP Images", "MMVP")
     licence = "mit"
-    parts: ClassVar[Mapping[str, Part]] = {"all": Part(300)}
-    published = 300
+    columns = _Row
+    first_row = 1
+    parts: ClassVar[Mapping[str, Part]] = {"all": Part(300, ScoreCategory.MISCELLANEOUS)}
 
-    def records(self, place: Place) -> Iterator[Record]:
-        for path in place.find("**/*.parquet", "**/Questions.csv"):
-            for number, fields in enumerate(table_rows(path, _COLUMNS), start=1):
-                yield Record(f"{path.name}:{number}", "all", fields)
-
-    def row(self, record: Record, place: Place) -> SourceRow:
-        fields = record.fields
-        number = read_text(fields, *_COLUMNS[0])
-        if not number.isdigit():
-            raise RowError("Index", f"{number[:20]!r}, which is no number")
-        index = int(number)
-        words = find_options(f"{read_text(fields, *_COLUMNS[1]).strip()}\n{read_text(fields, *_COLUMNS[2]).strip()}")
-        answer = read_letter(read_text(fields, *_COLUMNS[3]), words.options)
-        held = read_optional(fields, "image", "Image")
-        photo = f"{index}.jpg"
-        image = (
-            place.picture(photo, "MMVP Images", "MMVP") if held is None else read_picture(held, place, "MMVP Images")
-        )
+    def row(self, fields: _Row, record: Record, place: Place) -> SourceRow:
+        words = find_options(f"{fields.question.strip()}\n{fields.options.strip()}")
+        answer = read_letter(fields.answer, words.options)
         return SourceRow(
-            index=index,
-            origin=UNKNOWN,
-            category=MISCELLANEOUS,
+            index=fields.index,
             question_type="multi-choice",
             words=words,
             answer=answer,
-            images=[image],
-            pair=str((index + 1) // 2),
-            note="the original's key, which the photo contradicts" if _SWAPPED.get(index) == answer else "",
+            images=[place.image(fields.image or f"{fields.index}.jpg", *self.photos)],
+            pair=str((fields.index + 1) // 2),
+            note="the original's key, which the photo contradicts" if _SWAPPED.get(fields.index) == answer else "",
         )

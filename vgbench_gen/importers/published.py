@@ -13,18 +13,20 @@ import math
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
+
+from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field
 
 from vgbench_gen.core.json_text import read_json
 from vgbench_gen.core.rng import hash_stably
-from vgbench_gen.core.types import QUESTION_TYPES, Item, QuestionType
-from vgbench_gen.importers._alike import find_repeats
-from vgbench_gen.importers._files import RowError, find_inside, list_names, read_column, read_optional, read_text
-from vgbench_gen.importers._reading import FAMILY, MAX_IMAGES, BadRow, make_item
+from vgbench_gen.core.types import Item, QuestionType
+from vgbench_gen.importers._files import RawRow, RowError, Text, find_inside, list_names
+from vgbench_gen.importers._reading import FAMILY, MAX_IMAGES, make_item, name_once
+from vgbench_gen.importers._report import find_repeats
 from vgbench_gen.importers._words import find_options, plain_words
 from vgbench_gen.importers.base import UNKNOWN, Modality, SourceRow
 from vgbench_gen.quality.questions import Question, read_question
@@ -34,59 +36,79 @@ T = TypeVar("T")
 MAX_BYTES = 256_000_000
 MAX_ROWS = 1_000_000
 _REMEDY = "Give a JSON list of rows with question, answer and question_type, as SpatialScore publishes it."
-_MODALITIES: tuple[Modality, ...] = ("single-image", "multi-images", "video")
 _SCAN = re.compile(r"(?:^|/)(scannet|scannetpp|arkitscenes)/([^/]+)", re.IGNORECASE)
 _TYPES = {"multiple-choice": "multi-choice", "multichoice": "multi-choice", "judgement": "judgment"}
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedItems:
-    """The items of a published file."""
-
-    items: tuple[Item, ...]
-    """The rows that can be asked."""
-    bad: tuple[BadRow, ...]
-    """The rows that cannot."""
-    repeated: tuple[tuple[str, ...], ...]
-    """Groups of ids that ask the same with the same answer."""
-    contradicting: tuple[tuple[str, ...], ...]
-    """Groups of ids that ask the same with different answers."""
-
-    def notes(self, name: str) -> list[str]:
-        """What a reader must know of the file, one line each."""
-        total = len(self.items) + len(self.bad)
-        lines = [f"{name}: {total} rows, {len(self.items)} of them questions"]
-        if self.bad:
-            reasons = ", ".join(f"{reason} {n}" for reason, n in sorted(Counter(b.reason for b in self.bad).items()))
-            shown = "; ".join(map(str, self.bad[:5]))
-            lines.append(f"{name}: {len(self.bad)} rows cannot be asked ({reasons}), such as {shown}")
-        if self.repeated:
-            extra = sum(len(group) - 1 for group in self.repeated)
-            shown = " = ".join(self.repeated[0])
-            lines.append(
-                f"{name}: {extra} questions repeat an earlier one, images and answer included, such as {shown}"
-            )
-        if self.contradicting:
-            shown = "; ".join(" and ".join(group) for group in self.contradicting[:3])
-            lines.append(f"{name}: {len(self.contradicting)} questions have contradicting answers: {shown}")
-        return lines
+@lru_cache(maxsize=100_000)
+def _normalize_path(name: str) -> str:
+    """A path without "./"; kept, because thousands of questions name the same images."""
+    name = name.replace("\\", "/")
+    if ".." in name.split("/"):
+        raise RowError("img_paths", f"{name[:80]!r}, which leaves the folder of images")
+    return posixpath.normpath(name)
 
 
-def read_items(path: Path) -> PublishedItems:
-    """All questions of a file.
+def _normalize_form(cell: Any) -> Any:
+    if isinstance(cell, str):
+        cell = cell.strip().replace("_", "-").casefold()
+        cell = _TYPES.get(cell, cell)
+    return cell
+
+
+def _take_word(cell: Any) -> str:
+    return cell.strip()[:80] if isinstance(cell, str) else ""
+
+
+def _take_modality(cell: Any) -> str:
+    return cell if cell in get_args(Modality) else ""
+
+
+_Word = Annotated[str, BeforeValidator(_take_word)]
+_Number = Annotated[int | str | None, BeforeValidator(lambda cell: cell if type(cell) in (int, str) else None)]
+
+
+class _Row(RawRow):
+    index: _Number = Field(None, validation_alias=AliasChoices("index", "id"))
+    category: _Word = ""
+    subcategory: _Word = ""
+    question_type: Annotated[QuestionType, BeforeValidator(_normalize_form)]
+    input_modality: Annotated[Modality | Literal[""], BeforeValidator(_take_modality)] = ""
+    question: Text
+    answer: Text
+    img_paths: list[Annotated[str, AfterValidator(_normalize_path)]] = Field([], max_length=MAX_IMAGES)
+    source: _Word = ""
+    index_origin: _Number = None
+    category_origin: _Word = ""
+    group_id: _Word = ""
+    pair_id: _Word = ""
+
+
+def read_items(path: Path) -> tuple[tuple[Item, ...], list[str]]:
+    """All questions of a file, and what a reader must know of it, one line each: broken, repeated, contradicting rows.
 
     Raises:
-        DatasetError: no such file, too large, no JSON list, or no row of it can be read.
+        DatasetError: no such file, too large, no JSON list, or no row of it can be asked.
     """
-    items: list[Item] = []
     ids: Counter[str] = Counter()
-    made, bad = _read_all(path, _make_item)
-    for place, item in enumerate(made):
-        ids[item.id] += 1
-        name = item.id if ids[item.id] == 1 else f"{item.id}-{ids[item.id]}"
-        items.append(replace(item, index=place, id=name))
+    made, bad = _read_all(path, _make_asked_item)
+    if not made:
+        found = f"no question that can be asked ({bad[0] if bad else 'no row'})"
+        raise dataset_error(path, found, "rows as SpatialScore publishes them", "Name its JSON file.")
+    items = [name_once(replace(item, index=place), ids) for place, item in enumerate(made)]
+    notes = [f"{len(items) + len(bad)} rows, {len(items)} of them questions"]
+    if bad:
+        reasons = ", ".join(f"{reason} {count}" for reason, count in sorted(Counter(b.reason for b in bad).items()))
+        notes.append(f"{len(bad)} rows cannot be asked ({reasons}), such as {'; '.join(map(str, bad[:5]))}")
     repeated, contradicting = find_repeats(items)
-    return PublishedItems(tuple(items), tuple(bad), tuple(repeated), tuple(contradicting))
+    if repeated:
+        extra = sum(len(group) - 1 for group in repeated)
+        shown = " = ".join(repeated[0])
+        notes.append(f"{extra} questions repeat an earlier one, images and answer included, such as {shown}")
+    if contradicting:
+        shown = "; ".join(" and ".join(group) for group in contradicting[:3])
+        notes.append(f"{len(contradicting)} questions have contradicting answers: {shown}")
+    return tuple(items), [f"{path.name}: {note}" for note in notes]
 
 
 def read_rows(path: Path) -> list[Any]:
@@ -108,7 +130,7 @@ def read_rows(path: Path) -> list[Any]:
     return found
 
 
-def read_published(path: Path) -> tuple[list[Question], list[BadRow]]:
+def read_published(path: Path) -> tuple[list[Question], list[RowError]]:
     """The texts of a file, as text-only audits read them, and the rows without one; images need not be named.
 
     Scenes are not known, so rows that share an image are kept together instead (`quality.questions.group_by_scene`).
@@ -129,33 +151,34 @@ def read_published(path: Path) -> tuple[list[Question], list[BadRow]]:
     return questions, bad
 
 
-def _read_all(path: Path, make: Callable[[Any, int], T]) -> tuple[list[T], list[BadRow]]:
+def _read_all(path: Path, make: Callable[[_Row, int], T]) -> tuple[list[T], list[RowError]]:
     """What is made of the rows of a file and their numbers, and the rows of which nothing can be made."""
     made: list[T] = []
-    bad: list[BadRow] = []
+    bad: list[RowError] = []
     for number, fields in enumerate(read_rows(path)):
         try:
-            made.append(make(fields, number))
+            made.append(make(_Row.read(fields), number))
         except RowError as problem:
-            bad.append(BadRow(f"row {number}", problem.field, problem.found, problem.reason))
+            bad.append(problem.at(f"row {number}"))
     return made, bad
 
 
-def _read_question(fields: Any, number: int) -> tuple[Question, int]:
-    item = _make_item(fields, number, fewest_images=0)
+def _read_question(row: _Row, number: int) -> tuple[Question, int]:
+    item = _make_item(row, number)
     question = read_question(item)
     if question.form == "open-ended" and math.isnan(question.value):
         raise RowError("answer", f"{item.answer[:40]!r}, which is no number with or without a unit")
-    source = _read_known(fields, "source")
-    kinds = (_read_known(fields, key) for key in ("category_origin", "subcategory", "category"))
-    index = fields.get("index", fields.get("id", number))
+    source, *kinds, group, pair = (
+        "" if word.casefold() in ("none", UNKNOWN) else word
+        for word in (row.source, row.category_origin, row.subcategory, row.category, row.group_id, row.pair_id)
+    )
     question = replace(
         question,
-        id=str(index)[:80] if isinstance(index, int | str) else str(number),
+        id=str(number if row.index is None else row.index)[:80],
         scene="",
         source=source,
-        group=_read_known(fields, "group_id"),
-        pair=_read_known(fields, "pair_id"),
+        group=group,
+        pair=pair,
         task="/".join(part for part in (source, next(filter(None, kinds), "")) if part) or "all",
         question="\n".join(part for part in (item.question, item.context) if part),
         context="",
@@ -163,35 +186,30 @@ def _read_question(fields: Any, number: int) -> tuple[Question, int]:
     return question, number
 
 
-def _make_item(fields: Any, number: int, fewest_images: int = 1) -> Item:
-    if not isinstance(fields, Mapping):
-        raise RowError("row", f"a {type(fields).__name__} where an object should be")
-    form = _read_form(fields)
-    asked = read_text(fields, "question")
-    names = read_column(fields, "img_paths") if fewest_images else fields.get("img_paths", [])
-    fits = isinstance(names, list) and fewest_images <= len(names) <= MAX_IMAGES
-    if not fits or not all(isinstance(name, str) for name in names):
-        raise RowError("img_paths", f"{str(names)[:80]!r}, which is no list of {fewest_images} to {MAX_IMAGES} names")
-    images = tuple(map(_normalize_path, names))
-    source = _read_word(fields, "source") or UNKNOWN
-    modality = next((known for known in _MODALITIES if known == fields.get("input_modality")), None)
-    index = read_optional(fields, "index_origin")
-    number_here = read_optional(fields, "index", "id")
+def _make_asked_item(row: _Row, number: int) -> Item:
+    if not row.img_paths:
+        raise RowError("img_paths", "no image")
+    return _make_item(row, number)
+
+
+def _make_item(row: _Row, number: int) -> Item:
+    images, modality = tuple(row.img_paths), row.input_modality
+    source = row.source or UNKNOWN
     scans, scene = _find_scene(images, modality)
     return make_item(
         SourceRow(
-            index=index if isinstance(index, int | str) and not isinstance(index, bool) else -1,
-            origin=_read_word(fields, "category_origin") or UNKNOWN,
-            category=(_read_word(fields, "category"), _read_word(fields, "subcategory")),
-            question_type=form,
-            words=find_options(asked) if form == "multi-choice" else plain_words(asked),
-            answer=read_text(fields, "answer"),
+            index=-1 if row.index_origin is None else row.index_origin,
+            question_type=row.question_type,
+            words=find_options(row.question) if row.question_type == "multi-choice" else plain_words(row.question),
+            answer=row.answer,
             images=(),
-            modality=modality or "",
-            key=str(number_here if isinstance(number_here, int | str) else number)[:80],
+            origin=row.category_origin or UNKNOWN,
+            category=(row.category, row.subcategory),
+            modality=modality,
+            key=str(number if row.index is None else row.index)[:80],
             scans=scans or source,
             scene=scene,
-            group=hash_stably("published", " ".join(asked.split()), *images),
+            group=hash_stably("published", " ".join(row.question.split()), *images),
         ),
         name=FAMILY,
         benchmark=f"{FAMILY}/{source}",
@@ -201,35 +219,7 @@ def _make_item(fields: Any, number: int, fewest_images: int = 1) -> Item:
     )
 
 
-@lru_cache(maxsize=100_000)
-def _normalize_path(name: str) -> str:
-    """A path without "./"; kept, because thousands of questions name the same images."""
-    name = name.replace("\\", "/")
-    if ".." in name.split("/"):
-        raise RowError("img_paths", f"{name[:80]!r}, which leaves the folder of images")
-    return posixpath.normpath(name)
-
-
-def _read_form(fields: Mapping[str, Any]) -> QuestionType:
-    said = read_text(fields, "question_type").strip().replace("_", "-").casefold()
-    said = _TYPES.get(said, said)
-    known = next((name for name in QUESTION_TYPES if name == said), None)
-    if known is None:
-        raise RowError("question_type", f"{said[:40]!r}, which is none of {', '.join(QUESTION_TYPES)}")
-    return known
-
-
-def _read_word(fields: Mapping[str, Any], name: str) -> str:
-    found = fields.get(name)
-    return found.strip()[:80] if isinstance(found, str) else ""
-
-
-def _read_known(fields: Mapping[str, Any], name: str) -> str:
-    found = _read_word(fields, name)
-    return "" if found.casefold() in ("", "none", UNKNOWN) else found
-
-
-def _find_scene(images: Sequence[str], modality: str | None) -> tuple[str, str]:
+def _find_scene(images: Sequence[str], modality: str) -> tuple[str, str]:
     if not images:
         return "", UNKNOWN
     scan = _SCAN.search(images[0])

@@ -12,74 +12,66 @@ split.
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from pathlib import Path
 from typing import ClassVar
 
-from vgbench_gen.importers._files import (
-    Place,
-    RowError,
-    read_column,
-    read_optional,
-    read_parquet_rows,
-    read_picture,
-    read_text,
-)
-from vgbench_gen.importers._words import plain_words
-from vgbench_gen.importers.base import ABSOLUTE, SIZE, Importer, Part, Record, SourceRow, importers
+from pydantic import AliasChoices, Field
 
-_COLUMNS = ("question", "answer_value", "answer_unit", "question_type", "image_path", "image")
+from vgbench_gen.importers._files import Fields, Picture, Place, RawRow, Text
+from vgbench_gen.importers._words import plain_words
+from vgbench_gen.importers.base import Importer, Part, Record, ScoreCategory, SourceRow, importers
+
 _SPLITS = {"QSpatial_plus": "QSpatialBench-Plus", "QSpatial_scannet": "QSpatialBench-ScanNet"}
 _SCAN = re.compile(r"scene\d{4}_\d{2}")
 SCANNET_LICENCE = "scannet-tou"  # as the scene loaders name it
 
 
+class _Row(RawRow):
+    question: Text
+    answer_value: float = Field(gt=0)
+    answer_unit: Text
+    question_type: Text
+    image_path: Text = ""
+    image: Picture = Field(validation_alias=AliasChoices("image", "image_path"))
+
+
 @importers.register("qspatialbench")
-class QSpatialBench(Importer):
+class QSpatialBench(Importer[_Row]):
     """Open-ended lengths."""
 
     title = "QSpatialBench"
     benchmark = "QSpatialBench-Plus"
     repository = "andrewliao11/Q-Spatial-Bench"
     patterns = ("data/*.parquet",)
+    files = tuple(f"**/{split}*.parquet" for split in _SPLITS)
+    photos = ("images", "QSpatial_scannet", "QSpatial_scannet/images")
     licence = "apache-2.0"
+    columns = _Row
     parts: ClassVar[Mapping[str, Part]] = {"QSpatial_plus": Part(101), "QSpatial_scannet": Part(170)}
-    published = 271
 
-    def records(self, place: Place) -> Iterator[Record]:
-        for split in _SPLITS:
-            if not place.has(f"**/{split}*.parquet"):
-                continue  # told by its count
-            number = 0
-            for path in place.find(f"**/{split}*.parquet"):
-                for fields in read_parquet_rows(path, _COLUMNS):
-                    yield Record(f"{path.name}:{number}", split, {**fields, "number": number})
-                    number += 1
-        if not place.has(*(f"**/{split}*.parquet" for split in _SPLITS)):
-            place.find(*(f"**/{split}*.parquet" for split in _SPLITS))
+    def find_tables(self, place: Place) -> list[Path]:
+        """As `Importer.find_tables`; of one split alone, the count of the other is 0."""
+        there = [path for pattern in self.files if place.has(pattern) for path in place.find(pattern)]
+        return there or super().find_tables(place)
 
-    def row(self, record: Record, place: Place) -> SourceRow:
-        fields = record.fields
-        value = read_column(fields, "answer_value")
-        if not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
-            raise RowError("answer_value", f"{str(value)[:20]!r}, which is no length")
-        kind = read_text(fields, "question_type")
+    def find_part(self, fields: Fields, table: Path) -> str:
+        return next(split for split in _SPLITS if table.name.startswith(split))
+
+    def row(self, fields: _Row, record: Record, place: Place) -> SourceRow:
+        kind, name = fields.question_type, fields.image_path
         is_size = bool(re.search("width|height|size|length", kind, re.IGNORECASE)) and "distance" not in kind.casefold()
-        name = str(read_optional(fields, "image_path") or "")
         scan = _SCAN.search(name)
-        held = read_optional(fields, "image")
         # Seven digits are what a float32 holds: 1.51 is stored as 1.5099999904632568.
         return SourceRow(
-            index=fields["number"],
+            index=record.row,
             origin=kind,
-            category=SIZE if is_size else ABSOLUTE,
+            category=ScoreCategory.SIZE if is_size else ScoreCategory.ABSOLUTE,
             question_type="open-ended",
-            words=plain_words(read_text(fields, "question")),
-            answer=f"{value:.7g} {read_text(fields, 'answer_unit').strip()}",
-            images=[
-                read_picture(held if held else name, place, "images", "QSpatial_scannet", "QSpatial_scannet/images")
-            ],
+            words=plain_words(fields.question),
+            answer=f"{fields.answer_value:.7g} {fields.answer_unit.strip()}",
+            images=[place.image(fields.image, *self.photos)],
             benchmark=_SPLITS[record.part],
             scans="scannet" if scan else "",
             scene=scan.group() if scan else "",

@@ -9,13 +9,13 @@ SpatialScore-Hard. `index_origin` is the row's place from 0, as there.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import ClassVar
 
 from vgbench_gen.core.types import QuestionType
-from vgbench_gen.importers._files import Place, read_column, read_parquet_rows, read_picture, read_text
+from vgbench_gen.importers._files import Picture, Place, RawRow, Text
 from vgbench_gen.importers._words import QuestionWords, find_options, plain_words
-from vgbench_gen.importers.base import MISCELLANEOUS, UNKNOWN, Importer, Part, Record, SourceRow, importers
+from vgbench_gen.importers.base import Importer, Part, Record, ScoreCategory, SourceRow, importers
 
 _LETTER = re.compile(r"\(?[A-Z]\)?\.?")
 _YES_NO = {"yes", "no"}
@@ -30,34 +30,31 @@ def form_of(question: str, answer: str) -> tuple[QuestionType, QuestionWords]:
     return "judgment" if said.strip(".").casefold() in _YES_NO else "open-ended", plain_words(question)
 
 
+class _Row(RawRow):
+    image: Picture
+    question: Text
+    answer: Text
+
+
 @importers.register("realworldqa")
-class RealWorldQa(Importer):
+class RealWorldQa(Importer[_Row]):
     """765 questions of mixed types."""
 
     title = "RealWorldQA"
     benchmark = "RealWorldQA"
     repository = "xai-org/RealworldQA"
     patterns = ("data/*.parquet",)
+    files = ("**/test*.parquet", "**/*.parquet")
     licence = "cc-by-nd-4.0"
-    parts: ClassVar[Mapping[str, Part]] = {"all": Part(765)}
-    published = 765
+    columns = _Row
+    parts: ClassVar[Mapping[str, Part]] = {"all": Part(765, ScoreCategory.MISCELLANEOUS)}
 
-    def records(self, place: Place) -> Iterator[Record]:
-        number = 0
-        for path in place.find("**/test*.parquet", "**/*.parquet"):
-            for fields in read_parquet_rows(path, ("image", "question", "answer")):
-                yield Record(f"{path.name}:{number}", "all", {**fields, "number": number})
-                number += 1
-
-    def row(self, record: Record, place: Place) -> SourceRow:
-        answer = read_text(record.fields, "answer")
-        form, words = form_of(read_text(record.fields, "question"), answer)
+    def row(self, fields: _Row, record: Record, place: Place) -> SourceRow:
+        form, words = form_of(fields.question, fields.answer)
         return SourceRow(
-            index=record.fields["number"],
-            origin=UNKNOWN,
-            category=MISCELLANEOUS,
+            index=record.number,
             question_type=form,
             words=words,
-            answer=answer,
-            images=[read_picture(read_column(record.fields, "image"), place)],
+            answer=fields.answer,
+            images=[place.image(fields.image)],
         )

@@ -12,37 +12,28 @@ to relative distance, existence and size to properties. `index_origin` is the fi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import ClassVar
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, ClassVar
 
-from vgbench_gen.importers._files import (
-    Place,
-    read_column,
-    read_json_rows,
-    read_optional,
-    read_parquet_rows,
-    read_picture,
-    read_text,
-)
-from vgbench_gen.importers.base import (
-    COUNTING,
-    ORIENTATION,
-    RELATIVE,
-    SIZE,
-    Importer,
-    Part,
-    Record,
-    SourceRow,
-    importers,
-    read_category,
-)
+from pydantic import AliasChoices, BeforeValidator, Field
+
+from vgbench_gen.importers._files import Fields, Index, Picture, Place, RawRow, Text
+from vgbench_gen.importers.base import Importer, Part, Record, ScoreCategory, SourceRow, importers
 from vgbench_gen.importers.realworldqa import form_of
 
 _OTHER_NAMES = {"position": "positional", "reaching": "reach"}
 
 
+class _Row(RawRow):
+    id: Index = Field("", validation_alias=AliasChoices("id", "question_id"))
+    image: Annotated[list[Picture], BeforeValidator(lambda cell: cell if isinstance(cell, list) else [cell])]
+    question: Text = Field(validation_alias=AliasChoices("question", "text"))
+    answer: Text
+
+
 @importers.register("spatialbench")
-class SpatialBench(Importer):
+class SpatialBench(Importer[_Row]):
     """Yes or no, letters and counts."""
 
     title = "SpatialBench"
@@ -50,48 +41,37 @@ class SpatialBench(Importer):
     repository = "RussRobin/SpatialBench"
     patterns = ("*.json", "counting/*", "existence/*", "positional/*", "reach/*", "size/*")
     licence = "cc-by-4.0"
+    columns = _Row
+    part_column = "category"
     parts: ClassVar[Mapping[str, Part]] = {
-        "positional": Part(None, ORIENTATION),
-        "existence": Part(None, SIZE),
-        "counting": Part(20, COUNTING),
-        "reach": Part(None, RELATIVE),
-        "size": Part(None, SIZE),
+        "positional": Part(None, ScoreCategory.ORIENTATION),
+        "existence": Part(None, ScoreCategory.SIZE),
+        "counting": Part(20, ScoreCategory.COUNTING),
+        "reach": Part(None, ScoreCategory.RELATIVE),
+        "size": Part(None, ScoreCategory.SIZE),
     }
-    published = 174
+    unknown_parts = 154
+    files = (*(f"**/{name}.json" for name in parts), "**/*.parquet")
 
-    def records(self, place: Place) -> Iterator[Record]:
-        if place.has("**/positional.json"):
-            for name in self.parts:
-                for path in place.find(f"**/{name}.json"):
-                    for number, fields in enumerate(read_json_rows(path)):
-                        yield Record(f"{path.name}:{number}", name, _add_place(fields, number, name))
-            return
-        number = 0
-        for path in place.find("**/*.parquet"):
-            for fields in read_parquet_rows(path, ("image", ("text", "question"), "answer", "category")):
-                category = str(fields["category"]).strip().casefold()
-                name = _OTHER_NAMES.get(category, category)
-                yield Record(f"{path.name}:{number}", name, _add_place(fields, number, name))
-                number += 1
+    def find_tables(self, place: Place) -> list[Path]:
+        """As `Importer.find_tables`; all five JSON files, or parquet."""
+        wanted = self.files[:-1] if place.has(self.files[0]) else self.files[-1:]
+        return [path for pattern in wanted for path in place.find(pattern)]
 
-    def row(self, record: Record, place: Place) -> SourceRow:
-        fields = record.fields
-        category = read_category(self, record, "category")
-        answer = read_text(fields, "answer")
-        form, words = form_of(read_text(fields, "question", "text"), answer)
-        images = read_column(fields, "image")
-        index = read_optional(fields, "id", "question_id")
+    def find_part(self, fields: Fields, table: Path) -> str:
+        if table.suffix == ".json":
+            return table.stem
+        category = super().find_part(fields, table).strip().casefold()
+        return _OTHER_NAMES.get(category, category)
+
+    def row(self, fields: _Row, record: Record, place: Place) -> SourceRow:
+        form, words = form_of(fields.question, fields.answer)
         return SourceRow(
-            index=index if isinstance(index, int | str) and not isinstance(index, bool) else fields["number"],
+            index=record.row if fields.id == "" else fields.id,
             origin=record.part,
-            category=category,
             question_type=form,
             words=words,
-            answer=answer,
-            images=[read_picture(image, place) for image in (images if isinstance(images, list) else [images])],
-            key=f"{record.part}-{fields['number']}",
+            answer=fields.answer,
+            images=[place.image(picture) for picture in fields.image],
+            key=f"{record.part}-{record.row}",
         )
-
-
-def _add_place(fields: object, number: int, name: str) -> Mapping[str, object]:
-    return {**(fields if isinstance(fields, Mapping) else {}), "number": number, "part": name}

@@ -9,66 +9,67 @@ is inferred from their number. No licence of the photos was found; those of Flic
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from vgbench_gen.importers._files import Place, RowError, read_column, read_json_rows, read_text
+from pydantic import Field
+
+from vgbench_gen.importers._files import Place, RawRow, Text, read_json_rows
 from vgbench_gen.importers._words import plain_words
-from vgbench_gen.importers.base import ORIENTATION, UNKNOWN, Importer, Part, Record, SourceRow, importers
+from vgbench_gen.importers.base import Importer, Part, Record, ScoreCategory, SourceRow, importers
 from vgbench_gen.store.files import dataset_error
 
 SPLIT = "test"
 
 
+class _Named(RawRow):
+    name: Text
+
+
+class _Row(RawRow):
+    id: Text = Field(validation_alias="_id")
+    subject: _Named
+    predicate: Text
+    object: _Named
+    label: bool
+    url: Text
+
+
 @importers.register("spatialsense")
-class SpatialSense(Importer):
+class SpatialSense(Importer[_Row]):
     """Yes or no about (subject, predicate, object)."""
 
     title = "SpatialSense"
     benchmark = "SpatialSense"
-    parts: ClassVar[Mapping[str, Part]] = {SPLIT: Part(3622)}
-    published = 3622
+    files = ("**/annotations.json", "**/annotation.json")
+    photos = ("images",)
+    columns = _Row
+    parts: ClassVar[Mapping[str, Part]] = {SPLIT: Part(3622, ScoreCategory.ORIENTATION)}
 
     def records(self, place: Place) -> Iterator[Record]:
         """As `Importer.records`; other splits are passed over."""
-        for path in place.find("**/annotations.json", "**/annotation.json"):
-            for photo in read_json_rows(path):
+        number = 0
+        for path in self.find_tables(place):
+            for row, photo in enumerate(read_json_rows(path)):
                 if not isinstance(photo, Mapping) or not isinstance(photo.get("annotations"), list):
                     raise dataset_error(
                         path, "a photo without annotations", "SpatialSense's format", "Download it again."
                     )
-                for annotation in photo["annotations"] if photo.get("split") == SPLIT else ():
-                    name = annotation.get("_id") if isinstance(annotation, Mapping) else None
-                    yield Record(f"{path.name}:{name}", SPLIT, {"photo": photo, "relation": annotation})
+                for relation in photo["annotations"] if photo.get("split") == SPLIT else ():
+                    cells = {**relation, "url": photo.get("url")} if isinstance(relation, Mapping) else {}
+                    yield Record(f"{path.name}:{cells.get('_id')}", SPLIT, cells, row, number)
+                    number += 1
 
-    def row(self, record: Record, place: Place) -> SourceRow:
-        photo, relation = record.fields["photo"], record.fields["relation"]
-        if not isinstance(relation, Mapping):
-            raise RowError("annotations", f"a {type(relation).__name__}")
-        names = [read_text(_read_thing(relation, side), "name") for side in ("subject", "object")]
-        label = read_column(relation, "label")
-        if not isinstance(label, bool):
-            raise RowError("label", f"{str(label)[:20]!r}, which is neither true nor false")
-        url = read_text(photo, "url")
-        folder = "flickr" if url.startswith("http") else "nyu"
-        file = url.rpartition("/")[2]
+    def row(self, fields: _Row, record: Record, place: Place) -> SourceRow:
+        folder = "flickr" if fields.url.startswith("http") else "nyu"
+        file = fields.url.rpartition("/")[2]
+        asked = f"Is the {fields.subject.name} {fields.predicate} the {fields.object.name}? Answer with Yes or No."
         return SourceRow(
-            index=read_text(relation, "_id"),
-            origin=UNKNOWN,
-            category=ORIENTATION,
+            index=fields.id,
             question_type="judgment",
-            words=plain_words(
-                f"Is the {names[0]} {read_text(relation, 'predicate')} the {names[1]}? Answer with Yes or No."
-            ),
-            answer="Yes" if label else "No",
-            images=[place.picture(f"{folder}/{file}", "images")],
+            words=plain_words(asked),
+            answer="Yes" if fields.label else "No",
+            images=[place.picture(f"{folder}/{file}", *self.photos)],
             scans=folder,
             scene=file.rpartition(".")[0],
             split=record.part,
         )
-
-
-def _read_thing(relation: Mapping[str, Any], side: str) -> Mapping[str, Any]:
-    found = read_column(relation, side)
-    if not isinstance(found, Mapping):
-        raise RowError(side, f"a {type(found).__name__}, which has no name")
-    return found

@@ -17,114 +17,96 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from vgbench_gen.importers._archives import find_archive, read_member
-from vgbench_gen.importers._files import Fields, Place, RowError, read_optional, read_picture, read_text, table_rows
+from pydantic import AliasChoices, BeforeValidator, Field
+
+from vgbench_gen.importers._archives import find_picture
+from vgbench_gen.importers._files import Fields, Picture, Place, RawRow, RowError, Text
 from vgbench_gen.importers._words import lettered_words
-from vgbench_gen.importers.base import (
-    LOCALIZATION_3D,
-    ORIENTATION,
-    SIZE,
-    Importer,
-    Part,
-    Record,
-    SourceRow,
-    importers,
-    read_category,
-)
+from vgbench_gen.importers.base import Importer, Part, Record, ScoreCategory, SourceRow, importers
 
 _ID = re.compile(r"(?P<base>[A-Za-z0-9]+)(?P<flip>-flip)?(?P<turned>-\d+)?")
-_COLUMNS = (("qid", "index"), "question", "A", "B", "answer", "category", ("image", "image_url"))
-_FOLDERS = tuple(
-    f"{outer}{inner}" for outer in ("coco_images/", "") for inner in ("train2017", "val2017", "")
-)  # fmt: skip
 _LONGEST_NAME = 256
 
 
+def _decode_base64(cell: Any) -> Any:
+    if not isinstance(cell, str) or len(cell) <= _LONGEST_NAME:
+        return cell
+    try:
+        return base64.b64decode(cell, validate=True)
+    except binascii.Error as error:
+        raise RowError("image", f"{cell[:20]!r}…, which is no base64", "image_broken") from error
+
+
+class _Row(RawRow):
+    id: Text = Field(validation_alias=AliasChoices("qid", "index"))
+    question: Text
+    A: Text
+    B: Text
+    C: Text = ""
+    D: Text = ""
+    answer: Text
+    category: Text
+    image: Annotated[Picture, BeforeValidator(_decode_base64)] = Field(
+        validation_alias=AliasChoices("image", "image_url")
+    )
+    image_url: Text = ""
+
+
 @importers.register("3dsrbench")
-class ThreeDSRBench(Importer):
+class ThreeDSRBench(Importer[_Row]):
     """Multiple choice with two or four options about one photo."""
 
     title = "3DSRBench"
     benchmark = "3DSRBench"
     repository = "ccvl/3DSRBench"
     patterns = ("3dsrbench_v1_vlmevalkit.tsv",)
+    files = ("**/3dsrbench*vlmevalkit.tsv", "**/*circular.tsv", "**/3DSRBench*.tsv", "**/*.parquet")
+    photos = tuple(f"{outer}{inner}" for outer in ("coco_images/", "") for inner in ("train2017", "val2017", ""))
     licence = "cc-by-4.0"
+    columns = _Row
+    part_column = "category"
     parts: ClassVar[Mapping[str, Part]] = {
-        "height": Part(690, SIZE),
-        "location": Part(1709, LOCALIZATION_3D),
-        "orientation": Part(1036, ORIENTATION),
-        "multi_object": Part(1722, ORIENTATION),
+        "height": Part(690, ScoreCategory.SIZE),
+        "location": Part(1709, ScoreCategory.LOCALIZATION_3D),
+        "orientation": Part(1036, ScoreCategory.ORIENTATION),
+        "multi_object": Part(1722, ScoreCategory.ORIENTATION),
     }
-    published = 5157
 
-    def records(self, place: Place) -> Iterator[Record]:
-        """As `Importer.records`; turned copies are passed over."""
-        for path in place.find("**/3dsrbench*vlmevalkit.tsv", "**/*circular.tsv", "**/3DSRBench*.tsv", "**/*.parquet"):
-            for number, fields in enumerate(table_rows(path, _COLUMNS)):
-                known = _ID.fullmatch(str(read_optional(fields, "qid", "index")))
-                if known is None or not known["turned"]:
-                    yield Record(f"{path.name}:{number}", self._find_part(str(fields["category"])), fields)
+    def find_part(self, fields: Fields, table: Path) -> str:
+        """As `Importer.find_part`; turned copies are passed over."""
+        known = _ID.fullmatch(str(fields.get("qid") or fields.get("index")))
+        category = super().find_part(fields, table)
+        named = (part for part in self.parts if category.startswith(f"{part}_"))
+        return "" if known and known["turned"] else next(named, category)
 
-    def row(self, record: Record, place: Place) -> SourceRow:
-        fields, name = record.fields, read_text(record.fields, "qid", "index")
-        known = _ID.fullmatch(name)
+    def row(self, fields: _Row, record: Record, place: Place) -> SourceRow:
+        known = _ID.fullmatch(fields.id)
         if known is None:
-            raise RowError("qid", f"{name[:40]!r}, which is no id of 3DSRBench")
-        category = read_category(self, record, "category")
-        options = [str(fields[letter]) for letter in "ABCD" if _has_value(fields.get(letter))]
-        url = read_optional(fields, "image_url")
-        photo = PurePosixPath(url).stem if _has_value(url) else ""
+            raise RowError("qid", f"{fields.id[:40]!r}, which is no id of 3DSRBench")
+        photo = PurePosixPath(fields.image_url).stem
         return SourceRow(
-            index=name,
-            origin=read_text(fields, "category"),
-            category=category,
+            index=fields.id,
+            origin=fields.category,
             question_type="multi-choice",
-            words=lettered_words(read_text(fields, "question"), options),
-            answer=read_text(fields, "answer"),
-            images=[_find_photo(fields, place, flip=bool(known["flip"]))],
+            words=lettered_words(fields.question, list(filter(None, (fields.A, fields.B, fields.C, fields.D)))),
+            answer=fields.answer,
+            images=[self._find_photo(fields.image, place, flip=bool(known["flip"]))],
             scans="coco" if photo else "",
             scene=photo or known["base"],
             group=known["base"],
             pair=known["base"],
         )
 
-    def _find_part(self, category: str) -> str:
-        return next((part for part in self.parts if category.startswith(f"{part}_")), category)
-
-
-def _has_value(cell: Any) -> bool:
-    """Whether a cell holds something; tables made by pandas write "nan" for nothing."""
-    return isinstance(cell, str) and cell.strip().casefold() not in ("", "nan")
-
-
-def _find_photo(fields: Fields, place: Place, flip: bool) -> bytes | Path:
-    held = read_optional(fields, "image")
-    if isinstance(held, str) and len(held) > _LONGEST_NAME:
-        try:
-            return base64.b64decode(held, validate=True)
-        except binascii.Error as error:
-            raise RowError("image", f"{held[:20]!r}…, which is no base64", "image_broken") from error
-    if isinstance(held, bytes) or (isinstance(held, Mapping) and held.get("bytes")):
-        return read_picture(held, place)
-    if isinstance(held, Mapping):
-        held = held.get("path")
-    named = held if _has_value(held) else read_optional(fields, "image_url")
-    if not isinstance(named, str) or not named.strip():
-        raise RowError("image", "no image", "image_missing")
-    name = PurePosixPath(named).name
-    found: bytes | Path
-    try:
-        found = place.picture(name, *_FOLDERS)
-    except RowError:
-        archive = find_archive(place, "coco_images.zip", name)
-        if archive is None:
-            raise
-        found = read_member(archive, name)
-    return _mirror(found) if flip else found
+    def _find_photo(self, held: bytes | str, place: Place, flip: bool) -> bytes | Path:
+        if isinstance(held, bytes):
+            return held
+        name = PurePosixPath(held).name
+        found = find_picture(place, name, "coco_images.zip", name, *self.photos)
+        return _mirror(found) if flip else found
 
 
 def _mirror(photo: bytes | Path) -> bytes:

@@ -18,42 +18,38 @@ under the terms of ARKitScenes, ScanNet and ScanNet++.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
+from pydantic import Field
+
 from vgbench_gen.importers._archives import find_archive
-from vgbench_gen.importers._files import Place, RowError, read_optional, read_text, table_rows
+from vgbench_gen.importers._files import Fields, Index, Place, RawRow, RowError, Text
 from vgbench_gen.importers._video import read_uniform_frames
 from vgbench_gen.importers._words import QuestionWords, lettered_words, plain_words
-from vgbench_gen.importers.base import (
-    ABSOLUTE,
-    COUNTING,
-    MISCELLANEOUS,
-    ORIENTATION,
-    RELATIVE,
-    SIZE,
-    Importer,
-    Part,
-    Record,
-    SourceRow,
-    importers,
-    read_category,
-)
+from vgbench_gen.importers.base import Importer, Part, Record, ScoreCategory, SourceRow, importers
 
 FRAMES = 8
 _DIRECTION = "object_rel_direction"
 _NUMBERS = {"object_abs_distance", "object_counting", "object_size_estimation", "room_size_estimation"}
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _OPTION = re.compile(r"\s*([A-Z])[.:)]\s*(.*)", re.DOTALL)
-_COLUMNS = ("dataset", "scene_name", "question_type", "question", "options", "ground_truth")
-_FILES = ("**/test-*.parquet", "**/test.parquet", "**/0000.parquet", "**/test.jsonl")
 _OTHER_EDITIONS = ("debiased", "pruned")
-_EXTRACTED = ("8_frames", "VSI-Bench/8_frames", "dataset/VSI-Bench/8_frames")
+
+
+class _Row(RawRow):
+    id: Index = ""
+    dataset: Text
+    scene_name: Text
+    question_type: Text
+    question: Text
+    options: list[str] = Field([])
+    ground_truth: Text
 
 
 @importers.register("vsi-bench")
-class VsiBench(Importer):
+class VsiBench(Importer[_Row]):
     """Numbers and choices with three or four options about a video."""
 
     title = "VSI-Bench"
@@ -61,82 +57,72 @@ class VsiBench(Importer):
     own = "VSI-Bench"
     repository = "nyu-visionx/VSI-Bench"
     patterns = ("test-*.parquet", "test.jsonl", "*.zip")
+    files = ("**/test-*.parquet", "**/test.parquet", "**/0000.parquet", "**/test.jsonl")
+    photos = ("8_frames", "VSI-Bench/8_frames", "dataset/VSI-Bench/8_frames", "videos")
     licence = "apache-2.0"
+    columns = _Row
+    part_column = "question_type"
     parts: ClassVar[Mapping[str, Part]] = {
-        "obj_appearance_order": Part(618, MISCELLANEOUS),
-        "object_abs_distance": Part(834, ABSOLUTE),
-        "object_counting": Part(565, COUNTING),
-        _DIRECTION: Part(968, ORIENTATION),
-        "object_rel_distance": Part(710, RELATIVE),
-        "object_size_estimation": Part(953, SIZE),
-        "room_size_estimation": Part(288, SIZE),
-        "route_planning": Part(194, MISCELLANEOUS),
+        "obj_appearance_order": Part(618, ScoreCategory.MISCELLANEOUS),
+        "object_abs_distance": Part(834, ScoreCategory.ABSOLUTE),
+        "object_counting": Part(565, ScoreCategory.COUNTING),
+        _DIRECTION: Part(968, ScoreCategory.ORIENTATION),
+        "object_rel_distance": Part(710, ScoreCategory.RELATIVE),
+        "object_size_estimation": Part(953, ScoreCategory.SIZE),
+        "room_size_estimation": Part(288, ScoreCategory.SIZE),
+        "route_planning": Part(194, ScoreCategory.MISCELLANEOUS),
     }
-    published = 5130
 
-    def records(self, place: Place) -> Iterator[Record]:
-        """As `Importer.records`; the three difficulties of directions are one part."""
-        number = 0
-        for path in _find_tables(place):
-            for fields in table_rows(path, _COLUMNS):
-                kind = str(fields["question_type"])
-                part = _DIRECTION if kind.startswith(_DIRECTION) else kind
-                yield Record(f"{path.name}:{number}", part, {"id": number, **fields})
-                number += 1
+    def find_tables(self, place: Place) -> list[Path]:
+        """As `Importer.find_tables`; other editions are passed over."""
+        for pattern in self.files:
+            found = place.find(pattern) if place.has(pattern) else []
+            found = [path for path in found if not any(name in str(path) for name in _OTHER_EDITIONS)]
+            if found:
+                return found
+        return place.find(*self.files)
 
-    def row(self, record: Record, place: Place) -> SourceRow:
-        fields = record.fields
-        category, numeric = read_category(self, record, "question_type"), record.part in _NUMBERS
-        scans, scene = read_text(fields, "dataset"), read_text(fields, "scene_name")
-        index, truth = read_text(fields, "id"), read_text(fields, "ground_truth").strip()
+    def find_part(self, fields: Fields, table: Path) -> str:
+        """As `Importer.find_part`; the three difficulties of directions are one part."""
+        kind = super().find_part(fields, table)
+        return _DIRECTION if kind.startswith(_DIRECTION) else kind
+
+    def row(self, fields: _Row, record: Record, place: Place) -> SourceRow:
+        numeric, truth = record.part in _NUMBERS, fields.ground_truth.strip()
         if numeric and not _NUMBER.fullmatch(truth):
             raise RowError("ground_truth", f"{truth[:40]!r}, which is no number")
-        words = _make_words(read_text(fields, "question"), read_optional(fields, "options"), chosen=not numeric)
         return SourceRow(
-            index=int(index) if index.isdigit() else index,
-            origin=read_text(fields, "question_type"),
-            category=category,
+            index=record.number if fields.id == "" else fields.id,
+            origin=fields.question_type,
             question_type="open-ended" if numeric else "multi-choice",
-            words=words,
+            words=plain_words(fields.question) if numeric else _make_words(fields.question, fields.options),
             answer=truth,
-            images=_read_frames(place, scans, scene),
+            images=self._read_frames(place, fields.dataset, fields.scene_name),
             modality="video",
-            scans=scans,
-            scene=scene,
+            scans=fields.dataset,
+            scene=fields.scene_name,
         )
 
+    def _read_frames(self, place: Place, scans: str, scene: str) -> tuple[bytes, ...] | list[Path]:
+        try:
+            return [place.picture(f"{scans}/{scene}/frame_{k:02}.jpg", *self.photos) for k in range(FRAMES)]
+        except RowError:
+            pass
+        try:
+            return read_uniform_frames(place.picture(f"{scans}/{scene}.mp4", *self.photos), FRAMES)
+        except RowError as error:
+            if error.reason == "video_broken":
+                raise
+        archive = find_archive(place, f"{scans}.zip", f"{scene}.mp4")
+        if archive is None:
+            raise RowError("video", f"neither {scans}/{scene}.mp4 nor its frames", "video_missing")
+        return read_uniform_frames(archive, FRAMES, f"{scene}.mp4")
 
-def _find_tables(place: Place) -> list[Path]:
-    for pattern in _FILES:
-        found = place.find(pattern) if place.has(pattern) else []
-        found = [path for path in found if not any(name in str(path) for name in _OTHER_EDITIONS)]
-        if found:
-            return found
-    return place.find(*_FILES)
 
-
-def _make_words(question: str, options: object, chosen: bool) -> QuestionWords:
-    if not chosen:
-        return plain_words(question)
-    marked = [_OPTION.fullmatch(option) for option in options] if isinstance(options, list) else []
+def _make_words(question: str, options: list[str]) -> QuestionWords:
+    marked = [_OPTION.fullmatch(option) for option in options]
     letters = [match[1] if match else "" for match in marked]
     if not marked or letters != [chr(ord("A") + k) for k in range(len(marked))]:
         raise RowError("options", f"{str(options)[:60]!r}, which are no options A, B, …")
     texts = [match[2] for match in marked if match]
     return lettered_words(question, texts, "{}. ", between=", ", before=" Options: ")
-
-
-def _read_frames(place: Place, scans: str, scene: str) -> tuple[bytes, ...] | list[Path]:
-    try:
-        return [place.picture(f"{scans}/{scene}/frame_{k:02}.jpg", *_EXTRACTED) for k in range(FRAMES)]
-    except RowError:
-        pass
-    try:
-        return read_uniform_frames(place.picture(f"{scans}/{scene}.mp4", "videos"), FRAMES)
-    except RowError as error:
-        if error.reason == "video_broken":
-            raise
-    archive = find_archive(place, f"{scans}.zip", f"{scene}.mp4")
-    if archive is None:
-        raise RowError("video", f"neither {scans}/{scene}.mp4 nor its frames", "video_missing")
-    return read_uniform_frames(archive, FRAMES, f"{scene}.mp4")

@@ -12,58 +12,57 @@ alone. The licence is that of the annotations; the photos stand under their owne
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import chain
-from typing import ClassVar
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar, Literal
 
-from vgbench_gen.importers._files import Place, RowError, check_columns, read_json_rows, read_optional, read_text
+from vgbench_gen.importers._files import Place, RawRow, Text, table_rows
 from vgbench_gen.importers._words import plain_words
-from vgbench_gen.importers.base import ORIENTATION, UNKNOWN, Importer, Part, Record, SourceRow, importers
+from vgbench_gen.importers.base import Importer, Part, Record, ScoreCategory, SourceRow, importers
 from vgbench_gen.store.files import dataset_error
 
-_COLUMNS = ("image", "caption", "label")
 _FOLDERS = ("images", "trainval2017", "train2017", "val2017")
 _NESTED = ("", "data", "COCO2017", "coco", "coco_images")
-_PLACES = tuple(f"{outer}/{inner}".strip("/") for outer in _NESTED for inner in _FOLDERS)
 
 
-class _Split(Importer):
+class _Row(RawRow):
+    image: Text
+    caption: Text
+    label: Literal[0, 1]
+
+
+class _Split(Importer[_Row]):
     """What both splits have in common."""
 
-    split: ClassVar[str]
-    """Its name in the authors' repository."""
-    mark: ClassVar[str]
-    """A column that it alone has."""
+    marks: ClassVar[Mapping[str, str]] = {"zeroshot": "subj", "random": "reference_frame"}
+    """A column of each split that the other has not."""
+    patterns = ("test.jsonl",)
+    photos = tuple(f"{outer}/{inner}".strip("/") for outer in _NESTED for inner in _FOLDERS)
     licence = "apache-2.0"
+    columns = _Row
+    first_row = 1
 
-    def records(self, place: Place) -> Iterator[Record]:
-        for path in place.find(f"**/{self.split}/test.jsonl", f"**/vsr_{self.split}/test.jsonl", "test.jsonl"):
-            rows = read_json_rows(path)
-            first = next(rows, None)
-            held = dict(first) if isinstance(first, Mapping) else {}
-            check_columns(path, list(held), _COLUMNS)
-            others = {cls.mark for cls in _Split.__subclasses__()} - {self.mark}
-            if self.mark not in held and others & held.keys():
-                found = f"the column {', '.join(others & held.keys())}"
-                raise dataset_error(path, found, f"the {self.split} split of VSR", "Name the folder of that split.")
-            for number, fields in enumerate(chain([held], rows), start=1):
-                yield Record(f"{path.name}:{number}", self.split, fields if isinstance(fields, Mapping) else {})
+    def find_tables(self, place: Place) -> list[Path]:
+        """As `Importer.find_tables`; a file of the other split is refused."""
+        (split,) = self.parts
+        tables = super().find_tables(place)
+        for path in tables:
+            there = {*self.marks.values()} & next(table_rows(path), {}).keys()
+            if there and self.marks[split] not in there:
+                remedy = "Name the folder of that split."
+                raise dataset_error(path, f"the column {', '.join(there)}", f"the {split} split of VSR", remedy)
+        return tables
 
-    def row(self, record: Record, place: Place) -> SourceRow:
-        fields = record.fields
-        name, label = read_text(fields, "image"), read_optional(fields, "label")
-        if label not in (0, 1):
-            raise RowError("label", f"{str(label)[:20]!r}, which is neither 0 nor 1")
-        caption = read_text(fields, "caption").strip()
+    def row(self, fields: _Row, record: Record, place: Place) -> SourceRow:
+        name = fields.image
+        asked = f"Is this statement true based on the image: '{fields.caption.strip()}'? Answer with Yes or No."
         return SourceRow(
             index=name,
-            origin=UNKNOWN,
-            category=ORIENTATION,
             question_type="judgment",
-            words=plain_words(f"Is this statement true based on the image: '{caption}'? Answer with Yes or No."),
-            answer="Yes" if label else "No",
-            images=[place.picture(name, *_PLACES)],
-            key=f"{name.rpartition('.')[0]}-{record.where.rpartition(':')[2]}",
+            words=plain_words(asked),
+            answer="Yes" if fields.label else "No",
+            images=[place.picture(name, *self.photos)],
+            key=f"{name.rpartition('.')[0]}-{record.row}",
             scans="coco",
             scene=name.rpartition(".")[0],
         )
@@ -76,11 +75,8 @@ class VsrZeroShot(_Split):
     title = "VSR (zero-shot)"
     benchmark = "VSR-ZeroShot"
     repository = "cambridgeltl/vsr_zeroshot"
-    patterns = ("test.jsonl",)
-    split = "zeroshot"
-    mark = "subj"
-    parts: ClassVar[Mapping[str, Part]] = {"zeroshot": Part(1222)}
-    published = 1222
+    files = ("**/zeroshot/test.jsonl", "**/vsr_zeroshot/test.jsonl", "test.jsonl")
+    parts: ClassVar[Mapping[str, Part]] = {"zeroshot": Part(1222, ScoreCategory.ORIENTATION)}
 
 
 @importers.register("vsr-random")
@@ -90,8 +86,5 @@ class VsrRandom(_Split):
     title = "VSR (random)"
     benchmark = "VSR-Random"
     repository = "cambridgeltl/vsr_random"
-    patterns = ("test.jsonl",)
-    split = "random"
-    mark = "reference_frame"
-    parts: ClassVar[Mapping[str, Part]] = {"random": Part(2195, published=False)}
-    published = 0
+    files = ("**/random/test.jsonl", "**/vsr_random/test.jsonl", "test.jsonl")
+    parts: ClassVar[Mapping[str, Part]] = {"random": Part(2195, ScoreCategory.ORIENTATION, published=False)}

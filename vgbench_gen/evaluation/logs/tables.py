@@ -81,7 +81,7 @@ def _read_rows(path: Path) -> Iterator[Mapping[str, Any]]:
     if path.suffix not in TableLog.suffixes:
         remedy = f"{_REMEDY} A pickle may run any program, so it is never opened."
         raise dataset_error(path, f"the suffix {path.suffix!r}", f"one of {', '.join(TableLog.suffixes)}", remedy)
-    rows = _read_excel(path) if path.suffix == ".xlsx" else table_rows(path, ())
+    rows = _read_excel(path) if path.suffix == ".xlsx" else table_rows(path)
     first = list(islice(rows, 2))
     if path.suffix == ".json" and len(first) == 1 and not _find_columns(first):
         first = [dict(zip((IDS[0], TEXTS[0]), pair, strict=True)) for pair in first[0].items()]  # {id: reply, …}

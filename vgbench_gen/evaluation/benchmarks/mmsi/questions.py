@@ -11,8 +11,7 @@ from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.benchmarks import _parquet as parquet
 from vgbench_gen.evaluation.benchmarks._parquet import ImagePlace, ParquetSource
 from vgbench_gen.evaluation.item_source import make_item
-from vgbench_gen.importers._files import RowError, read_column, read_parquet_rows
-from vgbench_gen.importers._files import read_text as text_of
+from vgbench_gen.importers._files import RawRow, RowError, Text, table_rows
 from vgbench_gen.importers._words import find_options
 from vgbench_gen.importers.base import ASKED
 from vgbench_gen.store.files import dataset_error
@@ -42,6 +41,14 @@ _AFTER_SEPARATOR = re.compile(rf"(?:(?<=[,;\n:，；：])|(?<=[,;\n:] )){_MARK}"
 _AFTER_SPACE = re.compile(rf"(?<=[\s,;:，；：]){_MARK}")  # noqa: RUF001
 
 
+class _Row(RawRow):
+    id: Text = ""
+    images: Any
+    question_type: Text
+    question: Text
+    answer: Text
+
+
 def normalize_category(question_type: str) -> str:
     """A question type as newer copies write it, whatever dash it came with."""
     plain = _normalize_name(question_type)
@@ -68,7 +75,7 @@ def open_questions(path: Path) -> ParquetSource:
     notes = parquet.SkippedRows()
     unparsed = 0
     for file in files:
-        for number, fields in enumerate(read_parquet_rows(file, ["images", "question_type", "question", "answer"])):
+        for number, fields in enumerate(table_rows(file, _Row.list_columns())):
             try:
                 item = _make_item(file, number, len(items), fields, pictures)
             except RowError as problem:
@@ -85,10 +92,9 @@ def open_questions(path: Path) -> ParquetSource:
 
 
 def _make_item(file: Path, number: int, index: int, fields: Mapping[str, Any], pictures: dict[str, ImagePlace]) -> Item:
-    question = text_of(fields, "question").strip()
-    answer = text_of(fields, "answer").strip().upper()
-    cell = read_column(fields, "images")
-    names = parquet.list_image_names(cell)
+    row = _Row.read(fields)
+    question, answer = row.question.strip(), row.answer.strip().upper()
+    names = parquet.list_image_names(row.images)
     if not names:
         raise RowError("images", "none", "image_missing")
     options, at = split_options_off(question)
@@ -97,9 +103,8 @@ def _make_item(file: Path, number: int, index: int, fields: Mapping[str, Any], p
     letters = LETTERS[: len(options)] if options else "ABCD"
     if answer not in tuple(letters):
         raise RowError("answer", f"{answer[:20]!r}; expected one of {letters}")
-    kind = normalize_category(text_of(fields, "question_type"))
-    row_id = fields.get("id")
-    name = f"mmsi-{index if row_id is None else row_id}"
+    kind = normalize_category(row.question_type)
+    name = f"mmsi-{row.id or index}"
     for k, one in enumerate(names):
         pictures[one] = ImagePlace(file, number, "images", k)
     return make_item(

@@ -14,12 +14,19 @@ from vgbench_gen.evaluation.benchmarks import _parquet as parquet
 from vgbench_gen.evaluation.benchmarks._parquet import ImagePlace, ParquetSource
 from vgbench_gen.evaluation.benchmarks.rover.samples import EvaluationSample, convert_to_png, read_think_output
 from vgbench_gen.evaluation.item_source import make_item
-from vgbench_gen.importers._files import RowError, read_column, read_optional, read_parquet_rows
-from vgbench_gen.importers._files import read_text as text_of
+from vgbench_gen.importers._files import RawRow, RowError, Text, table_rows
 from vgbench_gen.store import shards
 from vgbench_gen.store.files import dataset_error, write_bytes
 
 REPOSITORY = "cheryyunl/ROVER"
+
+
+class _Row(RawRow):
+    id: Text
+    prompt: Text
+    image: Any
+    target_image: Any = None
+    dimension: int | str = ""
 
 
 class Tasks(ParquetSource):
@@ -72,7 +79,7 @@ def open_tasks(path: Path) -> Tasks:
     notes = parquet.SkippedRows()
     for file in files:
         labels = _read_class_labels(file)
-        for number, fields in enumerate(read_parquet_rows(file, ["id", "prompt", "image"])):
+        for number, fields in enumerate(table_rows(file, _Row.list_columns())):
             try:
                 items.append(_make_item(file, number, len(items), fields, labels, pictures))
             except RowError as problem:
@@ -90,21 +97,19 @@ def _make_item(
     labels: Sequence[str],
     pictures: dict[str, ImagePlace],
 ) -> Item:
-    task = text_of(fields, "id")
+    row = _Row.read(fields)
+    task, dimension = row.id, row.dimension
     if "/" in task or "\\" in task or task.startswith("."):
         raise RowError("id", f"{task[:60]!r}, which is no name of a file")
-    names = parquet.list_image_names(read_column(fields, "image"))
-    targets = parquet.list_image_names(fields.get("target_image"))
-    dimension = read_optional(fields, "dimension")
+    names = parquet.list_image_names(row.image)
+    targets = parquet.list_image_names(row.target_image)
     if isinstance(dimension, int):
         dimension = labels[dimension] if 0 <= dimension < len(labels) else ""
     told = {
-        name: value if isinstance(value := read_optional(fields, name), str) else ""
+        name: value if isinstance(value := fields.get(name), str) else ""
         for name in ("reasoning_type", "keywords", "target_description")
     }
-    place = EvaluationSample(
-        task, b"", b"", dimension=str(dimension or ""), reasoning_type=told["reasoning_type"]
-    ).place
+    place = EvaluationSample(task, b"", b"", dimension=dimension, reasoning_type=told["reasoning_type"]).place
     pictures[names[0]] = ImagePlace(file, number, "image")
     if targets:
         pictures[targets[0]] = ImagePlace(file, number, "target_image")
@@ -113,7 +118,7 @@ def _make_item(
         benchmark="ROVER",
         task=place[0] or "unknown",
         question_type="image",
-        question=text_of(fields, "prompt"),
+        question=row.prompt,
         answer="",
         images=names[:1],
         source=place[0] or "unknown",

@@ -9,13 +9,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pydantic import AliasChoices, Field
+
 from vgbench_gen.core.config import Config, load_toml
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.benchmarks import _parquet as parquet
 from vgbench_gen.evaluation.benchmarks._parquet import ImagePlace, ParquetSource
 from vgbench_gen.evaluation.benchmarks.salbench import labels
 from vgbench_gen.evaluation.item_source import make_item
-from vgbench_gen.importers._files import Place, RowError, read_column, read_optional, read_parquet_rows
+from vgbench_gen.importers._files import Place, RawRow, RowError, Text, table_rows
 from vgbench_gen.store.files import dataset_error
 from vgbench_gen.text.render import find_templates_root
 
@@ -31,6 +33,18 @@ SHORT = {"D": "detection", "R": "referring", "VR": "visual_referring"}
 ROWS = dict.fromkeys(("P3", "P3_box", "P3_box_img"), 2589)
 _BOX = ("xmin", "ymin", "xmax", "ymax")
 _SLOT = re.compile(r"\{\{ ([a-z_]+) \}\}")
+
+
+class _Row(RawRow):
+    image: Any
+    answer: Any = Field(validation_alias=AliasChoices("answer", "label", "labels"))
+    question: Text = ""
+    image_id: Text = Field("", validation_alias=AliasChoices("image_id", "sample_id"))
+    difficulty: Text = ""
+    num_distractors: Text = ""
+    object_category: Text = ""
+    box: Any = Field(None, validation_alias=AliasChoices("bbox", "box"))
+    image_with_box: Any = None
 
 
 class LabelWords(Config):
@@ -99,7 +113,7 @@ _LOWER = {config.casefold() for config in CONFIGS}
 def _read_items(
     file: Path, config: str, pictures: dict[str, ImagePlace], notes: parquet.SkippedRows, start: int
 ) -> Iterator[Item]:
-    for number, fields in enumerate(read_parquet_rows(file, ["image", ("answer", "label", "labels")])):
+    for number, fields in enumerate(table_rows(file, _Row.list_columns())):
         try:
             yield _make_item(file, number, config, fields, pictures, start)
         except RowError as problem:
@@ -110,61 +124,54 @@ def _make_item(
     file: Path, number: int, config: str, fields: Mapping[str, Any], pictures: dict[str, ImagePlace], start: int
 ) -> Item:
     split, task = CONFIGS[config]
-    question = read_optional(fields, "question")
-    where = ImagePlace(file, number, "image")
-    if isinstance(question, str) and question.strip():
-        name = _name(fields, "image")
-    else:
-        question = _make_question(fields, split, task)
-        name, where = (
-            _find_boxed_image(where, fields) if task == "visual_referring" else (_name(fields, "image"), where)
-        )
-    image_id = str(read_optional(fields, "image_id", "sample_id") or f"{config}-{start + number}")
+    row = _Row.read(fields)
+    name, where = _name(row.image, "image"), ImagePlace(file, number, "image")
+    if not row.question and task == "visual_referring":
+        name, where = _find_boxed_image(row, name, where)
     item = make_item(
         f"salbench-{config}-{start + number}",
         benchmark=f"SalBench-{NAMES[split]}",
         task=task,
         question_type="multi-label",
-        question=question.strip(),
-        answer=_answer(fields, split),
+        question=(row.question or _make_question(row, split, task)).strip(),
+        answer=_answer(row.answer, split),
         images=(name,),
         source=split,
-        scene_id=image_id,
+        scene_id=row.image_id or f"{config}-{start + number}",
         category=config,
-        difficulty=str(read_optional(fields, "difficulty") or ""),
+        difficulty=row.difficulty,
         index=start + number,
     )
     pictures[name] = where
     return item
 
 
-def _name(fields: Mapping[str, Any], key: str) -> str:
-    names = parquet.list_image_names(fields.get(key))
+def _name(cell: Any, key: str) -> str:
+    names = parquet.list_image_names(cell)
     if len(names) != 1:
         raise RowError(key, f"{len(names)} images", "image_missing")
     return names[0]
 
 
-def _answer(fields: Mapping[str, Any], split: str) -> str:
-    value = read_column(fields, "answer", "label", "labels")
+def _answer(value: Any, split: str) -> str:
     text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
     if labels.parse_truth(text, labels.SPLITS[split]) is None:
         raise RowError("answer", f"{text[:60]!r}, which is no list of {', '.join(labels.SPLITS[split])}")
     return text
 
 
-def _make_question(fields: Mapping[str, Any], split: str, task: str) -> str:
+def _make_question(row: _Row, split: str, task: str) -> str:
     slots = {"features": read_words().features[split]}
     if task != "detection":
-        slots["num_distractors"] = str(read_column(fields, "num_distractors"))
-        slots["object_category"] = str(read_column(fields, "object_category"))
+        slots |= {"num_distractors": row.num_distractors, "object_category": row.object_category}
+        if empty := next((name for name in slots if not slots[name]), ""):
+            raise RowError(empty, "nothing in it")
     if task == "referring":
-        slots |= {name: f"{value:.2f}" for name, value in zip(_BOX, _box(fields), strict=True)}
+        slots |= {name: f"{value:.2f}" for name, value in zip(_BOX, _box(row.box), strict=True)}
     return _SLOT.sub(lambda match: slots[match.group(1)], read_words().prompts[task])
 
 
-def _box(fields: Mapping[str, Any]) -> tuple[float, float, float, float]:
-    value = read_column(fields, "bbox", "box")
+def _box(value: Any) -> tuple[float, float, float, float]:
     if isinstance(value, Mapping):
         value = [value.get(name) for name in _BOX]
     if not isinstance(value, list) or len(value) != 4 or not all(isinstance(v, int | float) for v in value):
@@ -175,13 +182,13 @@ def _box(fields: Mapping[str, Any]) -> tuple[float, float, float, float]:
     return x1, y1, x2, y2
 
 
-def _find_boxed_image(where: ImagePlace, fields: Mapping[str, Any]) -> tuple[str, ImagePlace]:
+def _find_boxed_image(row: _Row, name: str, where: ImagePlace) -> tuple[str, ImagePlace]:
     """(name, place) of the image with the object's box: the row's own, else drawn."""
-    if read_optional(fields, "image_with_box") is not None:
-        return _name(fields, "image_with_box"), replace(where, column="image_with_box")
-    box = _box(fields)
+    if row.image_with_box is not None:
+        return _name(row.image_with_box, "image_with_box"), replace(where, column="image_with_box")
+    box = _box(row.box)
     if max(box) <= 1:
-        width, height = parquet.read_size_px(parquet.encode_image(fields["image"]))
+        width, height = parquet.read_size_px(parquet.encode_image(row.image))
         box = (box[0] * width, box[1] * height, box[2] * width, box[3] * height)
     told = "-".join(f"{value:.1f}" for value in box)
-    return f"{_name(fields, 'image').partition('.')[0]}-{told}.png", replace(where, drawn=box)
+    return f"{name.partition('.')[0]}-{told}.png", replace(where, drawn=box)

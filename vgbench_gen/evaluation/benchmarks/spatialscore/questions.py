@@ -9,7 +9,7 @@ from pathlib import Path
 from vgbench_gen.core.rng import digest_bytes, hash_stably
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import QuestionRow
-from vgbench_gen.importers.published import PublishedItems, list_image_files, read_items
+from vgbench_gen.importers.published import list_image_files, read_items
 from vgbench_gen.store.files import dataset_error
 
 _READING = "1"  # another way of reading the rows makes another dataset of the same file
@@ -28,10 +28,7 @@ class Published:
         self._path = path
         self._folders = (images,) if images is not None else (path.parent, path.resolve().parent.parent)
         self._found: dict[str, Path] = {}
-        self._read: PublishedItems = read_items(path)
-        if not self._read.items:
-            found = f"no question that can be asked ({self._read.bad[0] if self._read.bad else 'no row'})"
-            raise dataset_error(path, found, "rows as SpatialScore publishes them", "Name its JSON file.")
+        self._items, self.notes = read_items(path)
 
     @property
     def folder(self) -> Path:
@@ -42,18 +39,13 @@ class Published:
         """As `Source.fingerprint`: of the file's bytes."""
         return hash_stably(_READING, digest_bytes(self._path.read_bytes()), size=16)
 
-    @property
-    def notes(self) -> Sequence[str]:
-        """What a reader must know of the file: broken, repeated and contradicting rows."""
-        return self._read.notes(self._path.name)
-
     def rows(self) -> Iterator[QuestionRow]:
-        for place, item in enumerate(self._read.items):
+        for place, item in enumerate(self._items):
             scene = f"{item.source}/{item.scene_id}"
             yield QuestionRow(place, item.id, item.task, item.question_type, len(item.options), scene, item.group_id)
 
     def item(self, row: int) -> Item:
-        return self._read.items[row]
+        return self._items[row]
 
     def image(self, item: Item, k: int) -> Path:
         """As `Source.image`.

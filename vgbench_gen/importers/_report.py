@@ -1,0 +1,272 @@
+"""What is to be known of a set made of many sources: its sizes, questions asked twice, shared images, training scenes.
+
+The tables of SpatialScore do not agree with each other, so no set of all twelve sources meets them all. Judgments:
+SpatialSense 3,622, VSR 1,222 and VGBench's 1,132 are 69 more than the 5,907 of the whole, before any of RealWorldQA and
+SpatialBench. Single images: the sources that only have such questions, four tasks of BLINK (509) and VGBench's 2,800
+are 17,458, 400 more than published, and several images 5,505, 400 fewer.
+
+Of training scenes, one place is: scans of ScanNet whose names differ only after the underscore; a scene of ScanNet++,
+whatever camera took it; a video of ARKitScenes, whose ids CA-1M shares; with `visits`, all videos of one visit.
+Everything else goes by data set and name.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vgbench_gen.core.text_files import read_names
+from vgbench_gen.core.types import Item
+from vgbench_gen.importers._files import read_csv_rows
+from vgbench_gen.scenes.base import loaders
+from vgbench_gen.store.dataset import load
+from vgbench_gen.store.files import dataset_error
+from vgbench_gen.store.media import MediaStore
+
+NEAR_BITS = 6  # of 64; copies of a photo in another size or quality mostly differ in 0 to 4
+_DRAFT_PX = 128
+_NAMED = 20  # of groups of ids that are written out; all are counted
+_SCANNET = re.compile(r"(scene\d{4})_\d{2}")
+_VIDEO = re.compile(r"\d{8}")
+_SAME_SCANS = {"ca1m": "arkitscenes", "ca-1m": "arkitscenes"}
+
+# Tables 2, 4 and 5 of the paper; the categories' sizes follow from every printed percentage being k/N.
+PUBLISHED: Mapping[str, Mapping[str, int]] = {
+    "all": {"questions": 28093},
+    "source": {
+        "SpatialBench": 174,
+        "QSpatialBench": 271,
+        "MMVP": 300,
+        "BLINK": 681,
+        "RealWorldQA": 765,
+        "VSR": 1222,
+        "MMIU": 2133,
+        "CV-Bench": 2638,
+        "SpatialSense": 3622,
+        "VSI-Bench": 5130,
+        "3DSRBench": 5157,
+        "VGBench": 6000,
+    },
+    "question type": {"judgment": 5907, "multi-choice": 17833, "open-ended": 4353},
+    "modality": {"single-image": 17058, "multi-images": 5905, "video": 5130},
+    "category": {
+        "Counting": 1493,
+        "Object Localization": 3881,
+        "3D Positional Relation": 8748,
+        "Depth and Distance": 4993,
+        "Object Properties": 2096,
+        "Camera and Image Transformation": 3333,
+        "Point and Object Tracking": 1672,
+        "Others": 1877,
+    },
+}
+# What a complete set differs in all the same.
+DISAGREEING = (
+    "The paper's tables do not agree with each other: by source there are at least 5,976 judgments (published 5,907), "
+    "17,458 questions on single images (17,058) and 5,505 on several (5,905)."
+)
+_SOURCES = {
+    "spatialbench": "SpatialBench",
+    "QSpatialBench-Plus": "QSpatialBench",
+    "QSpatialBench-ScanNet": "QSpatialBench",
+    "VSR-ZeroShot": "VSR",
+    "cvbench": "CV-Bench",
+    "VSI-Bench_8": "VSI-Bench",
+}
+
+
+Groups = list[tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingScenes:
+    """Scenes that a model was trained on."""
+
+    places: frozenset[tuple[str, str]]
+    """(data set, place) pairs; the data set is "" where none was given, and then any counts."""
+    visits: Mapping[str, str]
+    """The visit of a video by its id. Videos of one visit show one place."""
+
+    def has(self, item: Item) -> bool:
+        """Whether an item's scene is one of these places."""
+        scans, place = place_of(item.source, item.scene_id, self.visits)
+        return not self.places.isdisjoint({(scans, place), ("", place)})
+
+
+def describe_set(
+    items: Sequence[Item], media: MediaStore | None = None, progress: Callable[[str, int, int], None] | None = None
+) -> dict[str, Any]:
+    """Questions that are asked twice, ready for JSON; with `media` also about images that look alike, and how many
+    images benchmarks share."""
+    groups = dict(zip(("repeated", "contradicting"), find_repeats(items), strict=True))
+    notes: dict[str, Any] = {}
+    if media is not None:
+        names = list(dict.fromkeys(name for item in items for name in item.images))
+        hashes = hash_images(names, media, lambda done: progress and progress("image hashes", done, len(names)))
+        groups |= zip(("near_repeated", "near_other_answer"), find_near_repeats(items, hashes), strict=True)
+        notes["shared_images"] = find_shared_images(items, hashes)
+    described = {
+        kind: {
+            "groups": len(found),
+            "questions": len({name for group in found for name in group}),
+            "first": found[:_NAMED],
+        }
+        for kind, found in groups.items()
+    }
+    return {"duplicates": described, **notes}
+
+
+def describe_leaked(items: Iterable[Item], training: TrainingScenes, kept: bool) -> dict[str, Any]:
+    """The questions on training scenes, ready for JSON; kept: whether they stay in the set."""
+    leaked = [item for item in items if training.has(item)]
+    benchmarks = Counter(item.benchmark.rpartition("/")[2] for item in leaked)
+    return {
+        "questions": len(leaked),
+        "kept": kept,
+        "benchmarks": dict(sorted(benchmarks.items())),
+        "ids": sorted(item.id for item in leaked),
+    }
+
+
+def compare_totals(items: Iterable[Item]) -> list[dict[str, Any]]:
+    """The set's sizes beside the published ones, by source, question type, modality and category, ready for JSON.
+
+    Each: the `table` and the `name` of its line, how many are `here`, how many are `published` and the `difference`,
+    both None where the paper does not say.
+    """
+    counts: dict[str, Counter[str]] = {table: Counter() for table in PUBLISHED}
+    for item in items:
+        source = item.benchmark.rpartition("/")[2]
+        names = ("questions", _SOURCES.get(source, source), item.question_type, item.input_modality, item.category)
+        for table, name in zip(PUBLISHED, names, strict=True):
+            counts[table][name] += 1
+    rows = []
+    for table, sizes in PUBLISHED.items():
+        for name in (*sizes, *sorted(set(counts[table]) - set(sizes))):
+            here, size = counts[table][name], sizes.get(name)
+            apart = None if size is None else here - size
+            rows.append({"table": table, "name": name, "here": here, "published": size, "difference": apart})
+    return rows
+
+
+def find_repeats(items: Iterable[Item]) -> tuple[Groups, Groups]:
+    """(ids that ask the same about the same images with the same answer, ids that do with different answers)."""
+    asked: dict[tuple[object, ...], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for item in items:
+        asked[(*_normalize_words(item), item.images)][_answer(item)].append(item.id)
+    same = [tuple(ids) for answers in asked.values() for ids in answers.values() if len(ids) > 1]
+    other = [tuple(name for ids in answers.values() for name in ids) for answers in asked.values() if len(answers) > 1]
+    return same, other
+
+
+def find_near_repeats(items: Iterable[Item], hashes: Mapping[str, int]) -> tuple[Groups, Groups]:
+    """(pairs that ask the same about images that look alike with the same answer, pairs that do with other answers).
+
+    The images are not all the same files. Marks drawn into one photo hardly change its hash, so a pair with another
+    answer may be right.
+    """
+    asked: dict[tuple[object, ...], list[Item]] = defaultdict(list)
+    for item in items:
+        asked[(*_normalize_words(item), len(item.images))].append(item)
+    same: Groups = []
+    other: Groups = []
+    for members in asked.values():
+        known = [item for item in members if item.images and all(name in hashes for name in item.images)]
+        looks = np.array([[hashes[name] for name in item.images] for item in known], dtype=np.uint64)
+        for k, item in enumerate(known[:-1]):
+            apart = np.bitwise_count(looks[k + 1 :] ^ looks[k]).max(axis=1)
+            for place in np.flatnonzero(apart <= NEAR_BITS):
+                twin = known[k + 1 + int(place)]
+                if twin.images != item.images:
+                    (same if _answer(twin) == _answer(item) else other).append((item.id, twin.id))
+    return same, other
+
+
+def find_shared_images(items: Iterable[Item], hashes: Mapping[str, int]) -> dict[str, int]:
+    """ "SOURCE and SOURCE" -> images of the first that look like one of the second, for benchmarks that share any."""
+    names: dict[str, set[str]] = defaultdict(set)
+    for item in items:
+        names[item.benchmark.rpartition("/")[2]].update(name for name in item.images if name in hashes)
+    looks = {one: np.array([hashes[name] for name in sorted(shown)], np.uint64) for one, shown in names.items()}
+    found = {}
+    for a, b in combinations(sorted(looks), 2):
+        count = sum(bool((np.bitwise_count(looks[b] ^ look) <= NEAR_BITS).any()) for look in looks[a])
+        if count:
+            found[f"{a} and {b}"] = count
+    return found
+
+
+def hash_images(
+    names: Sequence[str], media: MediaStore, progress: Callable[[int], None] = lambda done: None
+) -> dict[str, int]:
+    """Name -> perceptual hash (`imagehash.phash`, 64 bits) of images in the store.
+
+    JPEG files are decoded at a small size, which takes a fraction of the time.
+    """
+    import imagehash
+    from PIL import Image
+
+    found: dict[str, int] = {}
+    for done, name in enumerate(names, start=1):
+        with Image.open(io.BytesIO(media.get(name))) as picture:
+            picture.draft("L", (_DRAFT_PX, _DRAFT_PX))
+            found[name] = int(str(imagehash.phash(picture)), 16)
+        progress(done)
+    return found
+
+
+def place_of(scans: str, scene: str, visits: Mapping[str, str]) -> tuple[str, str]:
+    """(data set, place) of a scene, the same for scans of one place."""
+    data_set = _SAME_SCANS.get(scans.casefold(), scans.casefold())
+    if match := _SCANNET.fullmatch(scene):
+        return data_set, match[1]
+    if data_set == "scannetpp":
+        return data_set, scene.partition("/")[0]
+    if video := _VIDEO.search(scene) if data_set == "arkitscenes" else None:
+        return data_set, visits.get(video.group(), video.group())
+    return data_set, scene
+
+
+def read_training_scenes(path: Path, visits: Path | None = None) -> TrainingScenes:
+    """What was trained on.
+
+    Args:
+        path: a text file with a scene per line, alone ("scene0011_00") or after its data set ("scannetpp/7c9be0a21f"),
+            "#" begins a remark; or a dataset of ours.
+        visits: the `metadata.csv` of ARKitScenes, whose columns `video_id` and `visit_id` tell videos of one visit.
+
+    Raises:
+        DatasetError: nothing there, no text, or the columns are missing.
+    """
+    rows = read_csv_rows(visits, [["video_id"], ["visit_id"]]) if visits else ()
+    visit_of = {row["video_id"]: f"visit {row['visit_id']}" for row in rows if row["visit_id"] not in ("", "NA", None)}
+    if path.is_dir() or path.suffix == ".parquet":
+        return TrainingScenes(
+            frozenset(place_of(item.source, item.scene_id, visit_of) for item in load(path)), visit_of
+        )
+    data_sets = {*loaders.names(), "arkitscenes"}
+    places: set[tuple[str, str]] = set()
+    for line in read_names(path, "a list of scenes, one per line, or a dataset", dataset_error):
+        scans, slash, scene = line.partition("/")
+        if slash and scans.casefold() in data_sets:
+            places.add(place_of(scans, scene, visit_of))
+        else:
+            places.update(("", place_of(known, line, visit_of)[1]) for known in data_sets)
+    return TrainingScenes(frozenset(places), visit_of)
+
+
+def _normalize_words(item: Item) -> tuple[object, ...]:
+    parts = (item.question, item.context, *item.options)
+    return item.question_type, *(" ".join(part.split()).casefold() for part in parts)
+
+
+def _answer(item: Item) -> str:
+    return item.answer.strip().casefold()
