@@ -173,11 +173,13 @@ bench: dev ## Measure speed and memory: one table of ratios, goals and verdicts
 	$(if $(CAPTURES),VGBENCH_CAPTURES="$(abspath $(CAPTURES))") $(PY) -m bench \
 	  $(if $(filter file,$(origin SCENES)),,--scenes "$(SCENES)")
 
-docs: dev ## Write docs/data-dictionary.md and docs/constants.md anew and build the documentation site into build/site; a warning or a dead link fails
+docs: dev ## Write docs/data-dictionary.md, docs/constants.md and docs/howto/import.md anew and build the documentation site into build/site; a warning or a dead link fails
 	$(PY) docs/_ext/dictionary.py > docs/.data-dictionary.md
 	@mv docs/.data-dictionary.md docs/data-dictionary.md
 	$(PY) docs/_ext/constants.py > docs/.constants.md
 	@mv docs/.constants.md docs/constants.md
+	$(PY) docs/_ext/importers.py > docs/howto/.import.md
+	@mv docs/howto/.import.md docs/howto/import.md
 	@VENV="$(VENV)" bash tools/docs.sh build/site
 
 # OUT goes only if it is a build (has a manifest) and holds no model replies or votes, which cost money to get again.
