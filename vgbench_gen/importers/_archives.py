@@ -14,12 +14,6 @@ MAX_MEMBER_BYTES = 512 * 2**20
 """The longest videos that are asked about have a third of it."""
 
 
-def find_archive(place: Place, archive: str, name: str) -> Path | None:
-    """The archive of this name, anywhere below the folder, where it holds a file of this name; None where not."""
-    path = _find_archive_file(place, archive)
-    return path if path is not None and _find_inner(path, name) else None
-
-
 def read_member(path: Path, name: str) -> bytes:
     """A file of an archive; `name` may leave out folders before it.
 
@@ -38,19 +32,25 @@ def read_member(path: Path, name: str) -> bytes:
         raise RowError("image", f"{inner[:120]!r} of {path.name} ({str(error)[:60]})", "image_broken") from error
 
 
-def find_picture(place: Place, name: str, archive: str, inner: str, *folders: str) -> bytes | Path:
-    """The image file of this name, as `Place.picture`, or the file `inner` of the archive of that name.
+def find_file(place: Place, name: str, archive: str, inner: str, *folders: str) -> tuple[Path, str]:
+    """(file of this name as of `Place.picture`, "") or (archive of that name, anywhere below the folder; `inner`).
 
     Raises:
         RowError: neither is there, or the archive is damaged.
     """
     try:
-        return place.picture(name, *folders)
+        return place.picture(name, *folders), ""
     except RowError:
-        path = find_archive(place, archive, inner) if inner else None
-        if path is None:
+        path = _find_archive_file(place, archive) if inner else None
+        if path is None or not _find_inner(path, inner):
             raise
-        return read_member(path, inner)
+        return path, inner
+
+
+def find_picture(place: Place, name: str, archive: str, inner: str, *folders: str) -> bytes | Path:
+    """The image that `find_file` finds."""
+    path, member = find_file(place, name, archive, inner, *folders)
+    return read_member(path, member) if member else path
 
 
 def _find_inner(path: Path, name: str) -> str:
@@ -71,7 +71,7 @@ def _open(path: Path) -> tuple[zipfile.ZipFile, dict[str, list[str]]]:
         archive = zipfile.ZipFile(path)
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         found = describe_file(path) or (f"no archive ({str(error)[:60]})",)
-        raise RowError("image", f"{path.name}, which is {'. '.join(found)}", "image_missing") from error
+        raise RowError("image", f"{path.name}, which is {'. '.join(found)}", "archive_broken") from error
     members: dict[str, list[str]] = {}
     for name in archive.namelist():
         members.setdefault(PurePosixPath(name).name, []).append(name)

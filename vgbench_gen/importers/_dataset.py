@@ -17,13 +17,7 @@ from vgbench_gen.core.paths import choose_snapshot
 from vgbench_gen.core.types import Item
 from vgbench_gen.importers._files import Place
 from vgbench_gen.importers._reading import FAMILY, ImportReport, read_source
-from vgbench_gen.importers._report import (
-    DISAGREEING,
-    TrainingScenes,
-    compare_totals,
-    describe_leaked,
-    describe_set,
-)
+from vgbench_gen.importers._report import DISAGREEING, TrainingScenes, compare_totals, describe_leaked, describe_set
 from vgbench_gen.importers.base import Importer, importers
 from vgbench_gen.importers.hub import download
 from vgbench_gen.store.dataset import load
@@ -48,13 +42,9 @@ class Imported:
     """What an import wrote."""
 
     folder: Path
-    """The dataset's folder."""
     items: int = 0
-    """How many questions it holds."""
     fingerprint: str = ""
-    """The digest of their contents."""
     reports: list[ImportReport] = field(default_factory=list)
-    """What became of the rows of each source."""
     absent: dict[str, str] = field(default_factory=dict)
     """Why a source is not among them, by its title."""
     notes: dict[str, Any] = field(default_factory=dict)

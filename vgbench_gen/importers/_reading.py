@@ -16,15 +16,7 @@ from vgbench_gen.core.stand_ins import HEAD_BYTES, describe_stand_in
 from vgbench_gen.core.types import Item
 from vgbench_gen.importers._files import Place, RowError
 from vgbench_gen.importers._words import QuestionWords, parse_measure
-from vgbench_gen.importers.base import (
-    ASKED,
-    ORIGIN,
-    UNKNOWN,
-    Importer,
-    SourceRow,
-    read_letter,
-    read_yes_no,
-)
+from vgbench_gen.importers.base import ASKED, ORIGIN, UNKNOWN, Importer, SourceRow, read_letter, read_yes_no
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.pictures import MAX_PIXELS, find_image_kind
 from vgbench_gen.store.schema import SCHEMA_VERSION
@@ -41,16 +33,12 @@ class ImportReport:
     """What became of the rows of a source."""
 
     source: str
-    """The source's title."""
     rows: int = 0
-    """How many rows were read."""
     items: int = 0
-    """How many of them became questions."""
     left_out: int = 0
     """How many belong to parts that SpatialScore does not hold."""
     parts: Counter[str] = field(default_factory=Counter)
     bad: list[RowError] = field(default_factory=list)
-    """The rows that were not taken over."""
     notes: Counter[str] = field(default_factory=Counter)
     """How often each note was given to a row."""
     differences: list[str] = field(default_factory=list)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -75,21 +76,12 @@ def _walk(name: str, data: Path | bytes, decode: bool) -> Iterator[Any]:
             stream.thread_type = "AUTO"
             for packet in container.demux(stream):
                 if decode:
-                    yield from _decode(packet)
+                    with suppress(av.error.InvalidDataError):  # one damaged frame does not cost the others
+                        yield from packet.decode()
                 elif packet.size and not packet.is_discard:
                     yield packet
     except (av.error.FFmpegError, OSError) as error:
         raise RowError("video", f"{name}, which cannot be read ({str(error)[:80]})", "video_broken") from error
-
-
-def _decode(packet: Any) -> Sequence[Any]:
-    import av
-
-    try:
-        frames: Sequence[Any] = packet.decode()
-    except av.error.InvalidDataError:
-        return ()  # one damaged frame does not cost the others
-    return frames
 
 
 def _turn_upright(frame: Any) -> ColorArray:

@@ -119,7 +119,6 @@ class Importer(abc.ABC, Generic[RowT]):
     """A plug-in that reads one source. There is one instance per registered name, without state."""
 
     title: ClassVar[str]
-    """Its name for people."""
     benchmark: ClassVar[str]
     """`source` of SpatialScore's rows, which selects prompts, scoring and tables."""
     own: ClassVar[str] = ""
@@ -133,9 +132,7 @@ class Importer(abc.ABC, Generic[RowT]):
     photos: ClassVar[tuple[str, ...]] = ()
     """Folders in which images are looked for that rows only name, besides the top."""
     licence: ClassVar[str] = UNKNOWN
-    """The id of its terms, `UNKNOWN` where they were not found."""
     columns: type[RowT]
-    """The columns of its tables."""
     first_row: ClassVar[int] = 0
     """The number of a file's first row in messages."""
     part_column: ClassVar[str] = ""

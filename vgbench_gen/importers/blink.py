@@ -1,11 +1,9 @@
 """BLINK: multiple choice about things that are perceived in a blink; its six spatial tasks, 814 questions.
 
-Read is the split `val` of `BLINK-Benchmark/BLINK` (answers of `test` are hidden), a folder of parquet files per task:
-`idx`, `question`, `choices`, `answer` "(A)", `prompt`, `image_1` to `image_4`. `prompt` is the text asked, as in all 41
-rows of SpatialScore-Hard. SpatialScore holds five of these tasks, 681 questions; multi-view reasoning comes to it
-through MMIU, so its category here is that of MMIU's rows. Which scenes the images come from is not said; questions that
-show one image count as one scene. Columns and names of files were seen in the authors' script and other programs that
-read them, not in the files.
+Read is the split `val` (answers of `test` are hidden). `prompt` is the text asked, as in all 41 rows of
+SpatialScore-Hard. SpatialScore holds five of these tasks, 681 questions; multi-view reasoning comes to it through MMIU,
+so its category here is that of MMIU's rows. Questions that show one image count as one scene. Columns and names of
+files were seen in the authors' script and other programs that read them, not in the files.
 """
 
 from __future__ import annotations

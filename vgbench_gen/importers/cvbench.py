@@ -1,10 +1,9 @@
 """CV-Bench: counting and relations in ADE20K and COCO (2D), depth and distance in Omni3D (3D), 2,638 questions.
 
-Read are `test_2d.parquet` and `test_3d.parquet` of `nyu-visionx/CV-Bench` (or the older single `test.parquet`), with
-`idx`, `task`, `question`, `choices`, `answer`, `prompt`, `image`; and the `.jsonl` files beside them with the images
-that the authors' script puts under `img/` (`filename`). `prompt` is the text asked; where it is missing it is put
-together the same way. In SpatialScore-Hard the questions on depth and distance end in a line with the coordinates of
-the boxes that are drawn in the image; whether `prompt` has that line was not seen, and it is not made up.
+Images lie in parquet, or where the authors' script puts them for `.jsonl`. `prompt` is the text asked; where it is
+missing it is put together the same way. In SpatialScore-Hard the questions on depth and distance end in a line with
+the coordinates of the boxes that are drawn in the image; whether `prompt` has that line was not seen, and it is not
+made up.
 """
 
 from __future__ import annotations

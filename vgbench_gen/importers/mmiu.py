@@ -1,17 +1,13 @@
-"""MMIU: multiple choice about several images; its ten spatial tasks, 2,133 questions.
+"""MMIU: multiple choice about several images; its ten spatial tasks, 2,133 questions of 11,698 in 60 stored tasks.
 
-Read is the parquet file of `FanqingM/MMIU-Benchmark` (`all.parquet`, 11,698 rows of 60 stored tasks, of which these are
-taken) with `task`, `question`, `context`, `options`, `output` (a letter), `input_image_path` (a list), or the form in
-which the authors' metadata nests them (`input`, `output.output_text`). Images lie at
+Columns are flat, or nested in `input` and `output` as in the authors' metadata. Images lie at
 "./2D-spatial/Homography_estimation/Homography_estimation_1_0.png" and the like as unpacked, or inside `2D-spatial.zip`
-and the like. The text asked is `context`, a line
-break and `question`; it holds the options, as all 137 rows of SpatialScore-Hard do, and `index_origin` is the number
-in the names of the images, as there.
+and the like. The text asked is `context`, a line break and `question`; it holds the options, as all 137 rows of
+SpatialScore-Hard do, and `index_origin` is the number in the names of the images, as there.
 
 Inferred, not seen: columns and paths (from programs that read them); that visually grounded reasoning (400) is the two
 stored tasks of NLVR2 and MaRVL, 200 each; the subcategories of grounded reasoning, pose estimation and multi-view
-reasoning, of which SpatialScore-Hard has no row (their categories follow from the published sizes). No licence was
-found.
+reasoning, of which SpatialScore-Hard has no row (their categories follow from the published sizes).
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """MMVP: 150 pairs of photos that CLIP cannot tell apart, one question with two options for both.
 
-Read are the original repository (`Questions.csv` with Index, Question, Options, Correct Answer, and the photos `MMVP
-Images/<Index>.jpg`) and the corrected copy `lmms-lab-eval/MMVP` (parquet with the same columns and `image`). In the
-original the answers of questions 99 and 100, and of 279 and 280, are swapped (lmms-eval#1018); both copies are taken
-over as they are, and rows with a swapped key carry a note. Which of the two keys SpatialScore has is not known; of its
-rows only two of MMVP's are public. Columns of the original were seen in descriptions only.
+Read are the original repository and the corrected copy `lmms-lab-eval/MMVP`. In the original the answers of questions
+99 and 100, and of 279 and 280, are swapped (lmms-eval#1018); both copies are taken over as they are, and rows with a
+swapped key carry a note. Which of the two keys SpatialScore has is not known; of its rows only two of MMVP's are
+public. Columns of the original were seen in descriptions only.
 """
 
 from __future__ import annotations

@@ -111,12 +111,7 @@ def read_items(path: Path) -> tuple[tuple[Item, ...], list[str]]:
     return tuple(items), [f"{path.name}: {note}" for note in notes]
 
 
-def read_rows(path: Path) -> list[Any]:
-    """The rows of a file, whatever they are.
-
-    Raises:
-        DatasetError: no such file, too large, or no JSON list.
-    """
+def _read_rows(path: Path) -> list[Any]:
     try:
         found = read_json(path, "none", MAX_BYTES)
     except FileNotFoundError:
@@ -155,7 +150,7 @@ def _read_all(path: Path, make: Callable[[_Row, int], T]) -> tuple[list[T], list
     """What is made of the rows of a file and their numbers, and the rows of which nothing can be made."""
     made: list[T] = []
     bad: list[RowError] = []
-    for number, fields in enumerate(read_rows(path)):
+    for number, fields in enumerate(_read_rows(path)):
         try:
             made.append(make(_Row.read(fields), number))
         except RowError as problem:

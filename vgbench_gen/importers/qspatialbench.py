@@ -1,13 +1,9 @@
 """Q-Spatial Bench: lengths and distances with a unit, 101 questions on own photos and 170 on frames of ScanNet.
 
-Read are the parquet files of `andrewliao11/Q-Spatial-Bench` (`question`, `answer_value` as float32, `answer_unit`,
-`question_type`, `image_path`, `image`). Frames of ScanNet are not in it: the authors' script renders them from the
-scans into `images/<scan>/color/<frame>.jpg`, for whoever signed ScanNet's terms; they are looked for below `--from`
-and `--images`.
-
-Values of `question_type` were not seen; those that name a width or height (but no distance) go to size, all others to
-absolute distance. SpatialScore's own `index_origin` for these rows is not known; here it is the row's place in its
-split.
+Frames of ScanNet are not in the files: the authors' script renders them from the scans into
+`images/<scan>/color/<frame>.jpg`, for whoever signed ScanNet's terms. Values of `question_type` were not seen; those
+that name a width or height (but no distance) go to size, all others to absolute distance. SpatialScore's own
+`index_origin` for these rows is not known; here it is the row's place in its split.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """RealWorldQA: 765 photos, most from cars, each with a question whose text says how to answer.
 
-Read are the parquet files of `xai-org/RealworldQA` (`image`, `question`, `answer`; a copy by somebody else has the
-same columns). There is no column for the form of a question, so it follows from the key: a letter of an option in the
-text is multi-choice, Yes or No a judgment, and a number or a word open-ended, as in the nine rows of
-SpatialScore-Hard. `index_origin` is the row's place from 0, as there.
+There is no column for the form of a question, so it follows from the key: a letter of an option in the text is
+multi-choice, Yes or No a judgment, and a number or a word open-ended, as in the nine rows of SpatialScore-Hard.
+`index_origin` is the row's place from 0, as there.
 """
 
 from __future__ import annotations

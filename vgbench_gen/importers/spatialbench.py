@@ -1,13 +1,11 @@
 """SpatialBench (of SpatialBot): 174 questions on position, existence, counting, reaching and size.
 
-Read are the authors' files (`positional.json` and so on: a list with `image`, `question`, `answer`; images in folders
-of the same names, those ending in `_d` are depth and not used) and parquet with `image`, `read_text` or `question`,
-`answer`, `category`, which copies on the Hub have. The repository is behind a form, so its files were seen in listings
-and in the authors' evaluation code only. `grounding.json` asks for boxes and is no part of the 174.
-
-SpatialScore's tables tell that 20 of its rows are counted under counting and 35 under relations; where the other 119
-go (existence, reaching and size share "distance" and "properties" with QSpatialBench) is not known. Here reaching goes
-to relative distance, existence and size to properties. `index_origin` is the file's `id`, or the row's place from 0.
+Read are the authors' JSON files and the parquet that copies on the Hub have. The repository is behind a form, so its
+files were seen in listings and in the authors' evaluation code only. `grounding.json` asks for boxes and is no part of
+the 174. SpatialScore's tables tell that 20 of its rows are counted under counting and 35 under relations; where the
+other 119 go (existence, reaching and size share "distance" and "properties" with QSpatialBench) is not known. Here
+reaching goes to relative distance, existence and size to properties. `index_origin` is the file's `id`, or the row's
+place from 0.
 """
 
 from __future__ import annotations

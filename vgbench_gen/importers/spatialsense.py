@@ -1,9 +1,8 @@
 """SpatialSense: does a relation between two things of a photo hold? 3,622 questions, its test split.
 
-Read is `annotations.json` as the authors publish it: a list of photos with `url`, `split` and `annotations` (`_id`,
-`predicate`, `subject` and `object` with `name`, `label`); photos lie in `images/flickr` (where `url` is an address)
-and `images/nyu`. The question's wording is that of all 71 rows of SpatialScore-Hard. That the 3,622 are the test split
-is inferred from their number. No licence of the photos was found; those of Flickr stand under their owners' terms.
+Read is `annotations.json` as the authors publish it: a list of photos with `url`, `split` and `annotations`; photos lie
+in `images/flickr` (where `url` is an address) and `images/nyu`. The question's wording is that of all 71 rows of
+SpatialScore-Hard. That the 3,622 are the test split is inferred from their number. No licence of the photos was found.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
 """3DSRBench: multiple choice about the third dimension of photos, 5,157 questions with those on mirrored photos.
 
-Read is `3dsrbench_v1_vlmevalkit.tsv` of `ccvl/3DSRBench`: `qid` (or `index`), `question`, `A` to `D`, `answer`,
-`category`, `image` as base64, maybe `image_url`; also its circular edition, whose turned copies ("-1", "-flip-2") are
-passed over because circular evaluation turns options itself, and parquet copies with `image` inside (the copy that
-lmms-eval reads). The repository's own parquet file has 2,772 questions without flips and names its photos by
-`image_url` only; they are looked for in `coco_images.zip`, unpacked or not.
-
+Turned copies of the circular edition ("-1", "-flip-2") are passed over, because circular evaluation turns options
+itself. The repository's own parquet file has 2,772 questions without flips and names its photos by `image_url` only.
 Ids are eight characters, with "-flip" for the question on the mirrored photo. The released rows of SpatialScore name
 the photo as it is for both, so that a flip contradicts its twin there. Here an image inside a row is taken as it is
 (by the authors' description a flip's is mirrored; that was not seen), and where a flip only names its photo it is

@@ -1,18 +1,14 @@
 """VSI-Bench: questions about 288 walks through rooms, 5,130 of them, of each 8 frames shown.
 
-Read is `test-*.parquet` (or `test.jsonl`) of `nyu-visionx/VSI-Bench`: `id`, `dataset` (arkitscenes, scannet,
-scannetpp), `scene_name`, `question_type`, `question`, `options` ("A. …", for choices), `ground_truth`. The debiased and
-pruned editions of the same repository are passed over. Videos are `<dataset>/<scene_name>.mp4` as unpacked, or inside
-`<dataset>.zip` (read with PyAV, the extra `video`); 8 frames are taken from the first to the last, at places that
-`numpy.linspace` rounds down, as other harnesses do, and kept as JPEG of quality 95. Where SpatialScore's own frames lie
-there instead (`8_frames/<dataset>/<scene_name>/frame_00.jpg` to `frame_07.jpg`), they are taken as they are; by which
-rule those were chosen is not published.
-
-The text asked is the question and its options on one line, as in all 336 rows of SpatialScore-Hard. `index_origin` is
-`id`, or the row's number where there is none: the released rows of SpatialScore-Hard lie in the same order of tasks and
-data sets, though none was seen beside its original. Scored by itself (`VSI-Bench`) numbers count by mean relative
-accuracy, inside SpatialScore (`VSI-Bench_8`) by a factor of two. The licence is that of the questions; the videos stand
-under the terms of ARKitScenes, ScanNet and ScanNet++.
+The debiased and pruned editions of the repository are passed over. Videos are `<dataset>/<scene_name>.mp4` as unpacked,
+or inside `<dataset>.zip`; 8 frames are taken from the first to the last, at places that `numpy.linspace` rounds down,
+as other harnesses do, and kept as JPEG of quality 95. Where SpatialScore's own frames lie there instead
+(`8_frames/<dataset>/<scene_name>/frame_00.jpg` to `frame_07.jpg`), they are taken as they are; by which rule those were
+chosen is not published. The text asked is the question and its options on one line, as in all 336 rows of
+SpatialScore-Hard. `index_origin` is `id`, or the row's number where there is none: the released rows of
+SpatialScore-Hard lie in the same order of tasks and data sets, though none was seen beside its original. Scored by
+itself (`VSI-Bench`) numbers count by mean relative accuracy, inside SpatialScore (`VSI-Bench_8`) by a factor of two.
+The licence is that of the questions; the videos stand under the terms of ARKitScenes, ScanNet and ScanNet++.
 """
 
 from __future__ import annotations
@@ -24,7 +20,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from vgbench_gen.importers._archives import find_archive
+from vgbench_gen.importers._archives import find_file
 from vgbench_gen.importers._files import Fields, Index, Place, RawRow, RowError, Text
 from vgbench_gen.importers._video import read_uniform_frames
 from vgbench_gen.importers._words import QuestionWords, lettered_words, plain_words
@@ -109,14 +105,12 @@ class VsiBench(Importer[_Row]):
         except RowError:
             pass
         try:
-            return read_uniform_frames(place.picture(f"{scans}/{scene}.mp4", *self.photos), FRAMES)
+            path, inner = find_file(place, f"{scans}/{scene}.mp4", f"{scans}.zip", f"{scene}.mp4", *self.photos)
         except RowError as error:
-            if error.reason == "video_broken":
+            if error.reason == "archive_broken":
                 raise
-        archive = find_archive(place, f"{scans}.zip", f"{scene}.mp4")
-        if archive is None:
-            raise RowError("video", f"neither {scans}/{scene}.mp4 nor its frames", "video_missing")
-        return read_uniform_frames(archive, FRAMES, f"{scene}.mp4")
+            raise RowError("video", f"neither {scans}/{scene}.mp4 nor its frames", "video_missing") from error
+        return read_uniform_frames(path, FRAMES, inner)
 
 
 def _make_words(question: str, options: list[str]) -> QuestionWords:

@@ -1,13 +1,10 @@
 """VSR: is a statement about two things of a photo true? Test splits: zero-shot 1,222 questions, random 2,195.
 
-Read is `test.jsonl` of `cambridgeltl/vsr_zeroshot` and `cambridgeltl/vsr_random`, or of the folders `zeroshot` and
-`random` of the authors' repository (cambridgeltl/visual-spatial-reasoning, `data/splits`), whose files were seen and
-have these numbers of lines: `image` (a file name of COCO 2017), `image_link`, `caption`, `label` 0 or 1, `relation`;
-the zero-shot split also `subj` and `obj`, the random one `reference_frame`, by which a file of the other split is
-refused.
-No repository holds the photos: they are looked for by name under `images`, `trainval2017`, `train2017` and `val2017`.
-The question's wording is that of all eight rows of SpatialScore-Hard. SpatialScore's 28,093 hold the zero-shot split
-alone. The licence is that of the annotations; the photos stand under their owners' terms at Flickr.
+Read is the Hub's file of a split or its folder in the authors' repository (cambridgeltl/visual-spatial-reasoning,
+`data/splits`); the zero-shot split also has `subj`, the random one `reference_frame`, by which a file of the other
+split is refused. No repository holds the photos of COCO 2017: they are looked for by name. The question's wording is
+that of all eight rows of SpatialScore-Hard. The licence is that of the annotations; the photos stand under their
+owners' terms at Flickr.
 """
 
 from __future__ import annotations
