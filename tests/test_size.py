@@ -29,7 +29,7 @@ MOST_LINES = {
     "agent": (7499, 6300),
     "executors": (607, 450),  # its pool and Ray stood in pipeline, samples and agent; memory that is given back
     "backends": (3698, 3300),
-    "importers": (3078, 2750),
+    "importers": (2855, 2750),
     "report": (4225, 4000),  # answers in words
     "publish": (4155, 3900),
     "cli": (4918, 3900),

@@ -26,7 +26,7 @@ from vgbench_gen.core.registry import Registry
 from vgbench_gen.evaluation.base import Source
 from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.prompting import Asked, digest_question, make_asked, rotate_options
-from vgbench_gen.evaluation.records import Header, ReplyKey, ReplyLine
+from vgbench_gen.evaluation.records import Header, ReplyLine
 from vgbench_gen.evaluation.replies import (
     FOLDER,
     ReplyWriter,
