@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
 from vgbench_gen.backends.base import Backend, BackendError, Reply, Request
 
@@ -24,8 +20,8 @@ def ask_all(
     """Ask every request and return what came of each, in the order of the requests.
 
     As many are under way as the backend says is worth having; images are read when their turn comes. The backend stays
-    open and may be asked again. Ctrl-C and SIGTERM cancel what is under way; replies that came are in the cache and
-    were given to `on_reply`.
+    open and may be asked again. Ctrl-C cancels what is under way; replies that came are in the cache and were given to
+    `on_reply`.
 
     Args:
         backend: who is asked.
@@ -35,7 +31,6 @@ def ask_all(
 
     Raises:
         KeyboardInterrupt: on Ctrl-C.
-        SystemExit: with 143 on SIGTERM.
         RuntimeError: an event loop runs in this thread; `await ask_each(...)` there.
     """
 
@@ -45,8 +40,7 @@ def ask_all(
         finally:
             await backend.rest()
 
-    with _end_on_sigterm():
-        return asyncio.run(run())
+    return asyncio.run(run())
 
 
 async def ask_each(
@@ -56,7 +50,7 @@ async def ask_each(
     progress: Callable[[int, int], None] | None = None,
     on_reply: Callable[[int, Outcome], None] | None = None,
 ) -> list[Outcome]:
-    """As `ask_all`, from within an event loop and without a hand on signals."""
+    """As `ask_all`, from within an event loop."""
     outcomes: list[Outcome | None] = [None] * len(requests)
     waiting = iter(range(len(requests)))
     done = 0
@@ -86,17 +80,3 @@ async def ask_each(
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
     return [outcome for outcome in outcomes if outcome is not None]
-
-
-@contextmanager
-def _end_on_sigterm() -> Iterator[None]:
-    """Inside the block SIGTERM ends the program as `sys.exit` does, unless somebody else listens to it."""
-    here = threading.current_thread() is threading.main_thread()
-    if not here or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
