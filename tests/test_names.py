@@ -20,7 +20,7 @@ FILE = re.compile(r".*\.(?!py$)(bin|csv|h|jpg|js|json|md|parquet|ply|toml|tsv|tx
 # Names of other programs and of foreign files, and symbols of formulas.
 FOREIGN = {
     "JSON.parse", "Model.generate", "POINTS2D", "ValidationError.errors", "__cause__", "__proto__", "_box_img",
-    "azure_trapi_visual_cot", "base_metric.py", "boxes.py", "by_dimension", "by_reasoning_type", "cap_applied",
+    "azure_trapi_visual_cot", "base_metric.py", "bbox", "boxes.py", "by_dimension", "by_reasoning_type", "cap_applied",
     "delta_1.25", "huggingface_hub", "image_id",
     "image_with_box", "images.list.element.path", "max_completion_tokens", "metrics.py", "msr_", "nan", "nohup",
     "num_distractors", "object_category", "phi", "prediction", "raw_alignment", "rho",

@@ -13,7 +13,7 @@ resolve() {
 }
 
 wanted=(pyproject.toml --extra azure --extra excel --extra fast --extra mcp --extra publish --extra ray --extra review
-  --extra serve --group build)
+  --group build)
 cp constraints.txt "$work/all"
 resolve "$@" "${wanted[@]}" --group dev --group docs --output-file "$work/all" >/dev/null
 # What every line asks for, as all of this is for the machines that pyproject.toml names.

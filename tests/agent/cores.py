@@ -13,9 +13,7 @@ import pytest
 
 from vgbench_gen.agent.backend import AgentBackend, AgentOptions
 from vgbench_gen.agent.results import ResultCache
-from vgbench_gen.agent.tool import Tool, ToolInput, ToolOutput
-from vgbench_gen.agent.tools.calculate import Calculate
-from vgbench_gen.agent.tools.crop import CropImage
+from vgbench_gen.agent.tool import tools
 from vgbench_gen.backends.base import Background, ImagePart, Message, Reply, Settings, TextPart
 from vgbench_gen.backends.scripted import Scripted, ScriptLine
 from vgbench_gen.backends.spec import BackendOptions
@@ -84,10 +82,5 @@ def ask(
 @pytest.fixture
 def without_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """`Calculate` and `Crop` are called at once."""
-
-    async def run_here(self: Tool, given: ToolInput) -> ToolOutput:
-        return self.run(given)
-
-    for tool in (Calculate, CropImage):
-        monkeypatch.setattr(tool, "runs", "here")
-        monkeypatch.setattr(tool, "run_here", run_here)
+    for name in ("Calculate", "Crop"):
+        monkeypatch.setattr(type(tools[name]), "runs", "here")

@@ -16,8 +16,9 @@ from vgbench_gen.agent.models.boxes import FoundBox
 from vgbench_gen.agent.models.depth import DepthMap
 from vgbench_gen.agent.models.masks import FoundMask
 from vgbench_gen.agent.models.matches import LearnedMatches
-from vgbench_gen.agent.tool import ToolInput, ToolOutput, tools
-from vgbench_gen.agent.worker import MAX_PIXELS, open_images
+from vgbench_gen.agent.models.orientations import Orientation
+from vgbench_gen.agent.tool import ToolInput, tools
+from vgbench_gen.agent.workers import MAX_PIXELS, open_images
 from vgbench_gen.core.types import ColorArray, FloatArray
 from vgbench_gen.store.pictures import encode_jpeg
 from vgbench_gen.tasks.solving import Image
@@ -74,29 +75,26 @@ def test_images_of_calls_are_bounded() -> None:
 class Seeing:
     """In the place of every model: it finds the bright rectangle, and depth grows to the right."""
 
-    def find_boxes(self, images: Sequence[ColorArray], names: Sequence[Sequence[str]]) -> list[list[FoundBox]]:
-        return [[FoundBox(self._bound(image), 0.9) for _ in own] for image, own in zip(images, names, strict=True)]
+    def find_boxes(self, image: ColorArray, names: Sequence[str]) -> list[FoundBox]:
+        return [FoundBox(self._bound(image), 0.9) for _ in names]
 
-    def find_masks(self, images: Sequence[ColorArray], boxes: Sequence[Sequence[Any]]) -> list[list[FoundMask]]:
-        for image, own in zip(images, boxes, strict=True):
-            assert own[0] == pytest.approx(self._bound(image))  # a box of another size would say another place
-        return [[FoundMask(image[..., 0] > 128, 0.8) for _ in own] for image, own in zip(images, boxes, strict=True)]
+    def find_masks(self, image: ColorArray, boxes: Sequence[Any]) -> list[FoundMask]:
+        assert boxes[0] == pytest.approx(self._bound(image))  # a box of another size would say another place
+        return [FoundMask(image[..., 0] > 128, 0.8) for _ in boxes]
 
-    def measure_depths(self, images: Sequence[ColorArray]) -> list[DepthMap]:
-        return [
-            DepthMap(np.tile(1 + np.linspace(0, 400, wide), (high, 1)), 0.7 * wide)
-            for high, wide in (image.shape[:2] for image in images)
-        ]
+    def measure_depth(self, image: ColorArray) -> DepthMap:
+        high, wide = image.shape[:2]
+        return DepthMap(np.tile(1 + np.linspace(0, 400, wide), (high, 1)), 0.7 * wide)
 
-    def match_pairs(self, pairs: Sequence[tuple[ColorArray, ColorArray]]) -> list[LearnedMatches]:
-        found = [[self._find_middle(image)[None] for image in pair] for pair in pairs]
-        return [LearnedMatches(first, second, np.ones(1)) for first, second in found]
+    def match_pair(self, first: ColorArray, second: ColorArray) -> LearnedMatches:
+        return LearnedMatches(self._find_middle(first)[None], self._find_middle(second)[None], np.ones(1))
 
-    def measure_flows(self, pairs: Sequence[tuple[ColorArray, ColorArray]]) -> list[FloatArray]:
-        return [
-            np.tile(self._find_middle(later) - self._find_middle(first), (*first.shape[:2], 1))
-            for first, later in pairs
-        ]
+    def measure_flow(self, first: ColorArray, later: ColorArray) -> FloatArray:
+        return np.tile(self._find_middle(later) - self._find_middle(first), (*first.shape[:2], 1))
+
+    def measure_orientation(self, image: ColorArray) -> Orientation:
+        assert image.mean() > 250  # the object alone, whatever the size of the image
+        return Orientation(100.0, 80.0, -20.0, 0.7)
 
     def _bound(self, image: ColorArray) -> tuple[float, float, float, float]:
         v, u = np.nonzero(image[..., 0] > 128)
@@ -123,6 +121,7 @@ LEARNED: list[tuple[str, dict[str, Any]]] = [
     ("EstimateObjectGeometryPropertiesWeights", WHERE | {"object_descs": ["lamp"]}),
     ("EstimateRegionDepthWeights", WHERE | {"bboxes": [[40, 20, 90, 150]], "mode": "center"}),
     ("MatchImagesWeights", {"image": ["image-0", "image-1"]}),
+    ("GetObjectOrientationWeights", {"image": "image-0", "objects": ["lamp"]}),
     ("EstimateOpticalFlowRaft", {"image": ["image-0", "image-1"]}),
     ("EstimateOpticalFlowRaftOfficial", {"image": ["image-0", "image-1"]}),
 ]
@@ -132,7 +131,7 @@ LEARNED: list[tuple[str, dict[str, Any]]] = [
 def test_learned_tools_speak_of_the_image_as_given(
     key: str, arguments: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("_objects", "_outlines", "_depths", "match_images", "estimate_optical_flow_raft"):
+    for module in ("objects", "depths", "matches", "flow"):
         monkeypatch.setattr(f"vgbench_gen.agent.tools.{module}.load_part", lambda options, slot: Seeing())
     shown = []
     for left, top in ((96, 60), (120, 40)):
@@ -141,11 +140,11 @@ def test_learned_tools_speak_of_the_image_as_given(
         shown.append(encode_jpeg(image))
     tool = tools[key]
     read = tool.Arguments.model_validate(arguments, strict=False)
-    options = tool.Options.model_validate({"flow": "raft"} if "Raft" in key else {})
+    needed = {"Raft": "flow", "Orientation": "orientation"}
+    options = tool.Options.model_validate({slot: "x" for word, slot in needed.items() if word in key})
     told = []
     for most in (np.inf, 200 * 300 / 4):
-        (made,) = tool.run_batch([ToolInput(read, [Image(data, most_pixels=most) for data in shown], options)])
-        assert isinstance(made, ToolOutput)
+        made = tool.run(ToolInput(read, [Image(data, most_pixels=most) for data in shown], options))
         told.append(list_numbers(made.values))
     assert len(told[0]) > 1
     assert told[1] == pytest.approx(told[0], rel=0.02, abs=1.5)

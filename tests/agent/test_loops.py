@@ -12,7 +12,7 @@ import pytest
 from tests.agent.cores import END, IMAGE, Core, ask, make_agent, plan, step
 from vgbench_gen.agent.backend import read_agent_spec, read_trace
 from vgbench_gen.agent.run import find_answer
-from vgbench_gen.agent.tools.crop import CropImage
+from vgbench_gen.agent.tool import Tool, tools
 from vgbench_gen.agent.words import load_words
 from vgbench_gen.backends.base import BackendError, ImagePart, Message, Settings, TextPart
 from vgbench_gen.backends.spec import open_backend
@@ -239,14 +239,14 @@ def test_stopped_anywhere_and_started_again_nothing_is_asked_twice(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[str] = []
-    cut = CropImage.run
+    cut = Tool.run
 
-    def run(self: CropImage, given: Any) -> Any:
+    def run(self: Tool, given: Any) -> Any:
         stop_at(len(said) + len(made))
         made.append(str(given.arguments))
         return cut(self, given)
 
-    monkeypatch.setattr(CropImage, "run", run)
+    monkeypatch.setattr(type(tools["Crop"]), "run", run)
     said: list[str] = []
     stops: list[int] = []
 

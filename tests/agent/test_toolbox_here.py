@@ -31,7 +31,7 @@ from vgbench_gen.agent.tool import (
     tools,
 )
 from vgbench_gen.agent.toolbox import Observation, Toolbox
-from vgbench_gen.agent.worker import MAX_OUTPUT_BYTES
+from vgbench_gen.agent.workers import MAX_OUTPUT_BYTES
 from vgbench_gen.core.config import Config
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.store.pictures import encode_jpeg
@@ -43,7 +43,7 @@ class _Arguments(Config):
 
 
 class Echo(Tool):
-    name = "Echo"
+    key = name = "Echo"
     tier: ClassVar[Tier] = "remote"
     runs: ClassVar[Place] = "here"
     does = "Says how large the image is in bytes."

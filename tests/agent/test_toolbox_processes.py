@@ -4,61 +4,48 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import json
 import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
-from tests.agent.servers import run_server
 from tests.contracts.outside import install_files
 from vgbench_gen.agent.calls import ToolCall
 from vgbench_gen.agent.images import ImageBook
 from vgbench_gen.agent.results import ResultCache
 from vgbench_gen.agent.tool import tools
-from vgbench_gen.agent.tool_server import ServedTools, ToolServer
 from vgbench_gen.agent.toolbox import Observation, Toolbox
 
 FILES = {
     "pyproject.toml": '[project]\nname = "odd-tool"\nversion = "1"\n'
     '[project.entry-points."vgbench_gen.tools"]\nOdd = "odd_tool"\n',
-    "odd_tool.py": """
+    "odd_tool.py": '''
 import os, time
 from pathlib import Path
-from vgbench_gen.agent.tool import Tool, ToolError, ToolOutput, tools
-from vgbench_gen.core.config import Config
+from vgbench_gen.agent.tool import ToolError, tool
 
 
-class Arguments(Config):
-    how: str
-    log: str
-
-
-@tools.register("Odd")
-class Odd(Tool):
-    name, tier, does, Arguments, timeout_s = "Odd", "classical", "Whatever it is told.", Arguments, 2.0
-    returns = {"said": "text"}
-
-    def run(self, given):
-        with Path(given.arguments.log).open("a") as file:
-            file.write(given.arguments.how + "\\\\n")
-        match given.arguments.how:
-            case "exits":
-                os._exit(7)
-            case "hangs":
-                time.sleep(600)
-            case "floods":
-                return ToolOutput({"said": "x" * (2 << 20)})
-            case "breaks":
-                raise KeyError("inside")
-            case "refuses":
-                raise ToolError("no such thing")
-        return ToolOutput({"said": "well"})
-""".replace("\\\\n", "\\n"),
+@tool("Odd", tier="classical", timeout_s=2.0, returns={"said": "text"})
+def behave(how: str, log: str):
+    """Whatever it is told."""
+    with Path(log).open("a") as file:
+        file.write(how + "\\\\n")
+    match how:
+        case "exits":
+            os._exit(7)
+        case "hangs":
+            time.sleep(600)
+        case "floods":
+            return {"said": "x" * (2 << 20)}
+        case "breaks":
+            raise KeyError("inside")
+        case "refuses":
+            raise ToolError("no such thing")
+    return {"said": "well"}
+'''.replace("\\\\n", "\\n"),
 }
 
 
@@ -104,35 +91,23 @@ def test_what_goes_wrong_in_a_process_costs_its_observation(tmp_path: Path) -> N
         box.close()
 
 
-def make_mcp(served: ServedTools) -> Any:
-    from vgbench_gen.agent.mcp_server import make_mcp_app, make_mcp_server
-
-    return make_mcp_app(make_mcp_server(served))
-
-
-@pytest.mark.parametrize(("path", "make_app"), [("/tools/Odd", ToolServer), ("/mcp", make_mcp)])
 @pytest.mark.usefixtures("odd")
-def test_work_ends_with_its_caller(path: str, make_app: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_ends_with_its_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The only process is free again when a caller hangs up, long before the limit of its call."""
-    if path == "/mcp":
-        pytest.importorskip("mcp", reason="needs the extra mcp")
+    pytest.importorskip("mcp", reason="needs the extra mcp")
+    from tests.agent.servers import call_by_hand, run_server
+
     monkeypatch.setattr(type(tools["Odd"]), "timeout_s", 600.0)
     log = tmp_path / "log"
-
-    def ask(how: str) -> dict[str, Any]:
-        asked = {"arguments": {"how": how, "log": str(log)}}
-        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "Odd", **asked}}
-        return call if path == "/mcp" else asked
-
-    headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
-    with run_server([tools["Odd"]], make_app=make_app) as url:
-        host, _, port = url.removeprefix("http://").partition(":")
+    with run_server([tools["Odd"]]) as url:
+        host, _, port = url.removeprefix("http://").removesuffix("/mcp").partition(":")
         with socket.create_connection((host, int(port))) as gone:
-            body = json.dumps(ask("hangs")).encode()
+            body, headers = call_by_hand("Odd", {"how": "hangs", "log": str(log)})
             lines = [f"{name}: {value}" for name, value in {**headers, "content-length": len(body)}.items()]
-            gone.sendall("\r\n".join([f"POST {path} HTTP/1.1", "host: 127.0.0.1", *lines, "", ""]).encode() + body)
+            gone.sendall("\r\n".join(["POST /mcp HTTP/1.1", "host: 127.0.0.1", *lines, "", ""]).encode() + body)
             while not log.exists():
                 time.sleep(0.01)
-        found = httpx.post(f"{url}{path}", json=ask("well"), headers=headers, timeout=120)
+        body, headers = call_by_hand("Odd", {"how": "well", "log": str(log)})
+        found = httpx.post(url, content=body, headers=headers, timeout=120)
     assert found.status_code == 200, found.text
-    assert '"said":"well"' in found.text.replace(" ", "").replace("\\", "")
+    assert found.json()["result"]["structuredContent"] == {"said": "well"}

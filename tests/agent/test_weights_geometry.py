@@ -16,10 +16,11 @@ from vgbench_gen.agent.models.flow import choose_size
 from vgbench_gen.agent.models.loading import check_files
 from vgbench_gen.agent.models.masks import bound_mask, scale_box
 from vgbench_gen.agent.models.matches import to_image_pixels
-from vgbench_gen.agent.tool import ToolError, ToolInput, ToolOutput, tools
+from vgbench_gen.agent.tool import ToolError, tools
 from vgbench_gen.agent.toolbox import choose_tools, describe_tool
-from vgbench_gen.agent.tools._objects import cover_box, describe_depth
-from vgbench_gen.agent.tools.detect_objects import DetectObjects, read_names
+from vgbench_gen.agent.tools.depths import describe_depth
+from vgbench_gen.agent.tools.objects import cover_box, read_names
+from vgbench_gen.agent.weights import DetectorOptions, OrientationOptions
 from vgbench_gen.core.errors import ConfigError
 
 TALL, WIDE = (90, 50), (60, 100)  # (height, width)
@@ -153,28 +154,31 @@ def test_arguments_are_read_as_models_write_them_and_hidden_ones_are_not_shown()
     assert "image: name of the image" in describe_tool(tools["DetectObjectsWeights"])
 
 
-def test_every_published_tool_of_weights_is_there_in_both_modes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_fourteen_published_tools_are_there_in_both_modes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vgbench_gen.agent.toolbox.check_packages", lambda *_: None)
     published = {
         "DetectObjects", "LocalizeObjects", "GetObjectMask", "EstimateObjectGeometryProperties", "EstimateRegionDepth",
         "EstimateObjectDepth",
     }  # fmt: skip
+    published |= {
+        "GetObjectOrientation", "EstimateOpticalFlow", "MatchImagesSIFT", "EstimateHomographyMatrix", "Calculate",
+        "Crop", "SelfThinking", "Terminate",
+    }  # fmt: skip
+    assert len(published) == 14
+    setups = {"GetObjectOrientationWeights": OrientationOptions(orientation="x")}
     for mode in ("sane", "official"):
-        assert published <= {tool.name for tool in choose_tools(["weights"], mode)}
+        assert published <= {tool.name for tool in choose_tools(["weights", "classical"], mode, setups)}
     chosen = {tool.name: tool for tool in choose_tools(["weights", "classical"])}
     assert chosen["EstimateOpticalFlow"].tier == "classical"  # RAFT has to be set up
 
 
 def test_the_core_model_names_what_a_detector_looks_for_and_the_trace_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def look(self: DetectObjects, given: ToolInput) -> ToolOutput:
-        names = given.arguments.model_dump()["candidates"]
-        boxes = [SimpleNamespace(score=0.4), None, SimpleNamespace(score=0.9)]
-        return self._tell(names, boxes)
-
+    boxes = [SimpleNamespace(score=0.4), None, SimpleNamespace(score=0.9)]
+    detect = type(tools["DetectObjectsWeights"])
     monkeypatch.setattr("vgbench_gen.agent.toolbox.check_packages", lambda *_: None)
-    monkeypatch.setattr(DetectObjects, "runs", "here")
-    monkeypatch.setattr(DetectObjects, "run_here", look)
-    monkeypatch.setattr(DetectObjects, "settle_options", lambda self, options, arguments: options)
+    monkeypatch.setattr(detect, "runs", "here")
+    monkeypatch.setattr("vgbench_gen.agent.tools.objects.find_objects", lambda image, names, options: boxes)
+    monkeypatch.setattr(DetectorOptions, "settle", lambda self, name, arguments: self)
     core = Core([step("DetectObjects", image="image-0"), "- Red chair\n- lamp\n- dog", END])
     trace = read_trace(ask(make_agent("react", core, tools=("weights",))))
     assert trace is not None
@@ -184,5 +188,5 @@ def test_the_core_model_names_what_a_detector_looks_for_and_the_trace_says_so(mo
     assert seen["values"]["objects"] == ["dog", "Red chair"]
     assert seen["values"]["not_found"] == ["lamp"]
     assert seen["values"]["named_by"] == "the core model"
-    assert DetectObjects.core_query in core.prompts[1]
+    assert detect.core_query in core.prompts[1]
     assert "RAM" not in str(trace)

@@ -19,12 +19,12 @@ import pytest
 from tests.agent import tiny_models
 from vgbench_gen.agent.calls import ToolCall
 from vgbench_gen.agent.images import ImageBook
+from vgbench_gen.agent.models.boxes import FoundBox
 from vgbench_gen.agent.results import ResultCache
 from vgbench_gen.agent.setup import load_setup
-from vgbench_gen.agent.tool import ToolInput, ToolOutput, tools
+from vgbench_gen.agent.tool import ToolInput, ToolOptions, tools
 from vgbench_gen.agent.toolbox import Observation, Toolbox, choose_tools
 from vgbench_gen.agent.weights import find_model
-from vgbench_gen.core.config import Config
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import ColorArray
@@ -38,6 +38,7 @@ MAKERS = {
     "segmenter": tiny_models.make_segmenter,
     "depth": tiny_models.make_depth_model,
     "matcher": tiny_models.make_matcher,
+    "orientation": tiny_models.make_orientation_model,
 }
 
 
@@ -61,9 +62,9 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def make_setups(models: Path, folder: Path) -> dict[str, Config]:
+def make_setups(models: Path, folder: Path) -> dict[str, ToolOptions]:
     setup = folder / "setup.toml"
-    lines = [f'{name} = "{models / name}"' for name in ("detector", "segmenter", "matcher")]
+    lines = [f'{name} = "{models / name}"' for name in ("detector", "segmenter", "matcher", "orientation")]
     lines += [f'depth_{where} = "{models / "depth"}"' for where in ("indoor", "outdoor")]
     setup.write_text("[defaults]\ndevice = 'cpu'\nbox_score_min = 0.0\n" + "\n".join(lines) + "\n")
     return load_setup(setup)
@@ -94,7 +95,7 @@ def list_states(box: Toolbox) -> dict[str, str]:
     for name, arguments in CALLS:
         tool = box.tools[name]
         read = tool.Arguments.model_validate_json(json.dumps(arguments))
-        states[name] = tool.describe_state(tool.settle_options(box._options[name], read))
+        states[name] = box._options[name].settle(name, read).describe_state()
     return states
 
 
@@ -107,6 +108,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("EstimateRegionDepth", {"image": "image-1", "bboxes": [[5, 5, 20, 40]], "indoor_or_outdoor": "outdoor"}),
     ("DetectObjects", {"image": "image-0", "candidates": ["lamp", "dog"]}),
     ("MatchImages", {"image": ["image-0", "image-0"]}),
+    ("GetObjectOrientation", OBJECTS),
 ]
 
 
@@ -126,6 +128,7 @@ def test_every_tool_runs_and_results_are_kept_by_the_weights(models: Path, tmp_p
         assert {*seen[5].values["objects"], *seen[5].values["not_found"]} == {"lamp", "dog"}
         for uv1, uv2 in seen[6].values["matches"]:
             assert uv1 == uv2
+        assert [one["object"] for one in seen[7].values["results"]] == OBJECTS["objects"]
         # The same calls are not made again, unless what the weights say has changed.
         again = make_box(models, tmp_path, kept)
         assert [one.values for one in call(again, CALLS)] == [one.values for one in seen]
@@ -145,33 +148,17 @@ def test_every_tool_runs_and_results_are_kept_by_the_weights(models: Path, tmp_p
         kept.close()
 
 
-def run_pass(models: Path, folder: Path, key: str, *asked: dict[str, Any]) -> list[dict[str, Any]]:
-    """What calls of one tool give in one pass, in this process."""
+def run_here(models: Path, folder: Path, key: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """What a call gives, in this process."""
     tool = tools[key]
-    options = make_setups(models, folder)[key]
-    given = []
-    for arguments in asked:
-        read = tool.Arguments.model_validate_json(json.dumps(arguments))
-        image = noise("one", WIDE) if arguments["image"] == "image-0" else noise("two", TALL)
-        given.append(ToolInput(read, [Image(encode_jpeg(image))], tool.settle_options(options, read)))
-    return [dict(one.values) for one in tool.run_batch(given) if isinstance(one, ToolOutput)]
-
-
-def test_calls_in_one_pass_give_what_they_give_alone(models: Path, tmp_path: Path) -> None:
-    asked = [
-        {"image": f"image-{k}", "objects": names} for k, names in enumerate([["red chair", "lamp", "cat"], ["dog"]])
-    ]
-    together = run_pass(models, tmp_path, "GetObjectMaskWeights", *asked)
-    alone = [run_pass(models, tmp_path, "GetObjectMaskWeights", one)[0] for one in asked]
-    assert [len(one["results"]) for one in together] == [3, 1]
-    for one, other in zip(together, alone, strict=True):
-        for a, b in zip(one["results"], other["results"], strict=True):
-            assert a["mask_area"] == pytest.approx(b["mask_area"], abs=2e-3)
-            assert a["bbox"] == pytest.approx(b["bbox"], abs=1.01)
+    read = tool.Arguments.model_validate_json(json.dumps(arguments))
+    image = noise("one", WIDE) if arguments["image"] == "image-0" else noise("two", TALL)
+    options = make_setups(models, folder)[key].settle(tool.name, read)
+    return dict(tool.run(ToolInput(read, [Image(encode_jpeg(image))], options)).values)
 
 
 def test_the_published_camera_is_given_in_official_mode_alone(models: Path, tmp_path: Path) -> None:
-    (seen,) = run_pass(models, tmp_path, "EstimateObjectGeometryPropertiesWeightsOfficial", CALLS[3][1])
+    seen = run_here(models, tmp_path, "EstimateObjectGeometryPropertiesWeightsOfficial", CALLS[3][1])
     assert seen["camera_parameters"]["extrinsic"] == [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]]
 
 
@@ -214,7 +201,7 @@ def test_the_segmenter_sees_a_box_where_it_is_put_and_masks_come_back(models: Pa
     from vgbench_gen.agent.models.masks import bound_mask, enlarge_mask, scale_box
 
     box = (10, 30, 26, 50)
-    pixels = resize_and_normalise([square(size, box)], (128, 128), {"image_mean": [0.0] * 3, "image_std": [1.0] * 3})
+    pixels = resize_and_normalise(square(size, box), (128, 128), {"image_mean": [0.0] * 3, "image_std": [1.0] * 3})
     edges = tuple(np.array(box) - 0.5)
     seen = bound_mask(pixels[0, 0].numpy() > 0.5)
     assert seen == pytest.approx(scale_box(edges, size, 128), abs=1)
@@ -256,7 +243,8 @@ def test_every_kind_of_depth_model_loads(models: Path, tmp_path: Path) -> None:
     zoe = tiny_models.make_zoe_depth_model(tmp_path / "zoe")
     pro = tiny_models.make_pro_depth_model(tmp_path / "pro")
     for folder, knows_focal in ((models / "depth", False), (zoe, False), (pro, True)):
-        maps = DepthModel(folder, "cpu", "float32").measure_depths([noise("one", WIDE), noise("two", TALL)])
+        model = DepthModel(folder, "cpu", "float32")
+        maps = [model.measure_depth(noise(name, size)) for name, size in (("one", WIDE), ("two", TALL))]
         assert [one.depth_m.shape for one in maps] == [WIDE, TALL]
         assert all(np.isfinite(one.depth_m).all() for one in maps)
         assert all((one.focal_px is not None) == knows_focal for one in maps)
@@ -298,7 +286,10 @@ def test_grounding_dino_finds_the_tokens_of_each_name(tmp_path: Path) -> None:
         ["red", "chair"],
         ["lamp"],
     ]
-    found = detector.find_boxes([noise("one", WIDE), noise("two", TALL)], [["red chair", "lamp"], ["dog"]])
+    found = [
+        detector.find_boxes(noise("one", WIDE), ["red chair", "lamp"]),
+        detector.find_boxes(noise("two", TALL), ["dog"]),
+    ]
     assert [len(own) for own in found] == [2, 1]
     for own, (height, width) in zip(found, (WIDE, TALL), strict=True):
         for one in own:
@@ -311,8 +302,69 @@ def test_matches_are_where_the_stretched_pair_shows_them(models: Path) -> None:
     from vgbench_gen.agent.models.matches import PairMatcher
 
     matcher = PairMatcher(models / "matcher", "cpu", "float32")
-    (found,) = matcher.match_pairs([(noise("one", WIDE), noise("two", TALL))])
+    found = matcher.match_pair(noise("one", WIDE), noise("two", TALL))
     assert len(found.uv1) == len(found.uv2) == len(found.scores)
     assert np.all(np.diff(found.scores) <= 0)
     for uv, (height, width) in ((found.uv1, WIDE), (found.uv2, TALL)):
         assert np.all((uv > -0.5) & (uv < [width - 0.5, height - 0.5]))
+
+
+def test_angles_are_those_of_the_heads_classes(models: Path, tmp_path: Path) -> None:
+    """Names of the published file are those of an older transformers; both are read, and each head has its range."""
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    from vgbench_gen.agent.models.orientations import OrientationModel
+
+    weights = load_file(models / "orientation" / "model.safetensors")
+    assert any(".attention.attention.query." in name for name in weights)
+    for count, half in ((722, 90), (902, 180), (602, 30)):
+        folder = tiny_models.make_orientation_model(tmp_path / str(count), count)
+        found = OrientationModel(folder, "cpu", "float32")
+        for azimuth, polar, rotation, sure in ((7, 100, half + 5, 4.0), (359, 0, 0, -4.0)):
+            head = torch.full((count,), -9.0)
+            head[[azimuth, 360 + polar, 540 + rotation]] = 9.0
+            head[-2], head[-1] = sure, 0.0
+            found._head["net2"][1].weight.data.zero_()
+            found._head["net2"][1].bias.data.copy_(head)
+            told = found.measure_orientation(noise("one", WIDE))
+            assert (told.azimuth_deg, told.polar_deg, told.rotation_deg) == (azimuth, polar, rotation - half)
+            assert told.confidence == pytest.approx(1 / (1 + np.exp(-sure)), rel=1e-4)
+    one = OrientationModel(models / "orientation", "cpu", "float32")
+    tensors = one._encoder.state_dict()
+    assert torch.equal(
+        tensors["encoder.layer.0.attention.q_proj.weight"],
+        weights["dinov2.encoder.layer.0.attention.attention.query.weight"],
+    )
+    broken = tmp_path / "broken"
+    shutil.copytree(models / "orientation", broken)
+    for name in ("dinov2.layernorm.weight", "down_sampler.net1.0.weight"):
+        save_file({key: value for key, value in weights.items() if key != name}, broken / "model.safetensors")
+        with pytest.raises(ConfigError, match="cannot be loaded as Orient-Anything"):
+            OrientationModel(broken, "cpu", "float32")
+    with pytest.raises(ConfigError, match="found a model of type depth_anything; expected dinov2"):
+        OrientationModel(models / "depth", "cpu", "float32")
+
+
+def test_each_object_that_has_a_box_has_angles(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    boxes = [FoundBox((-9.0, 5.0, 40.0, 70.0), 0.8), None]
+    monkeypatch.setattr("vgbench_gen.agent.tools.objects.find_objects", lambda image, names, options: boxes)
+    found, missing = run_here(models, tmp_path, "GetObjectOrientationWeights", OBJECTS)["results"]
+    assert (found["object"], found["score"], found["error"]) == ("red chair", 0.8, None)
+    for name, low, high in (("azimuth", 0, 360), ("polar", 0, 180), ("rotation", -90, 90), ("confidence", 0, 1)):
+        assert low <= found[name] <= high
+        assert missing[name] is None
+    assert "lamp was not found" in missing["error"]
+
+
+@pytest.mark.parametrize("size", [TALL, WIDE])
+def test_no_end_of_an_object_is_cut_off(size: tuple[int, int]) -> None:
+    from vgbench_gen.agent.models.orientations import center_on_square
+
+    made = center_on_square(np.full((*size, 3), 255, np.uint8))
+    rows, columns = np.nonzero(made[..., 0])
+    side = len(made)
+    assert made.shape == (side, side, 3)
+    assert max(size) / side == pytest.approx(0.85, abs=0.01)
+    assert (rows.max() - rows.min() + 1, columns.max() - columns.min() + 1) == size
+    assert abs(rows.min() - (side - 1 - rows.max())) <= 1

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vgbench_gen.agent.tool import ToolError, ToolInput, ToolOutput, tools
+from vgbench_gen.agent.tool import ToolError, ToolInput, tools
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import ColorArray
@@ -79,14 +79,12 @@ def test_flow_comes_back_in_pixels_of_the_image(size: tuple[int, int]) -> None:
     assert (rows.min(), columns.min()) == pytest.approx((20 * scale, 30 * scale), abs=1)
 
 
-def test_raft_is_loaded_from_safetensors_and_batches(folder: Path) -> None:
+def test_raft_is_loaded_from_safetensors(folder: Path) -> None:
     from vgbench_gen.agent.models.flow import RaftFlow
 
     model = RaftFlow(folder, "cpu", "float32")
-    pairs = [(noise(f"{k}a", (128, 160)), noise(f"{k}b", (128, 160))) for k in range(2)]
-    together = model.measure_flows([*pairs, (noise("c", (130, 140)), noise("d", (130, 140)))])
-    assert [flow.shape for flow in together] == [(128, 160, 2), (128, 160, 2), (130, 140, 2)]
-    assert together[0] == pytest.approx(model.measure_flows(pairs[:1])[0], abs=1e-2)
+    assert model.measure_flow(noise("a", (128, 160)), noise("b", (128, 160))).shape == (128, 160, 2)
+    assert model.measure_flow(noise("c", (130, 140)), noise("d", (130, 140))).shape == (130, 140, 2)
 
 
 def test_the_tool_says_signs_as_its_mode_does_and_refuses_other_sizes(folder: Path) -> None:
@@ -94,17 +92,12 @@ def test_the_tool_says_signs_as_its_mode_does_and_refuses_other_sizes(folder: Pa
     options = sane.Options.model_validate({"flow": str(folder), "device": "cpu"})
     images = [Image(encode_jpeg(noise(name, (128, 160)))) for name in "ab"]
     arguments = sane.Arguments.model_validate({"image": ("image-0", "image-1")})
-    forward, other = sane.run_batch(
-        [
-            ToolInput(arguments, images, options),
-            ToolInput(arguments, [images[0], Image(encode_jpeg(noise("c", (130, 160))))], options),
-        ]
-    )
+    forward = sane.run(ToolInput(arguments, images, options))
     swapped = official.run(ToolInput(arguments, images[::-1], options))
-    assert isinstance(forward, ToolOutput)
     assert set(forward.values) == set(sane.returns)
     assert forward.values["mean_flow_x"] == pytest.approx(swapped.values["mean_flow_x"], abs=0.02)
-    assert isinstance(other, ToolError)
+    with pytest.raises(ToolError, match="two of one size"):
+        sane.run(ToolInput(arguments, [images[0], Image(encode_jpeg(noise("c", (130, 160))))], options))
 
 
 def test_a_folder_without_raft_is_refused(folder: Path, tmp_path: Path) -> None:

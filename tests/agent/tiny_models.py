@@ -183,6 +183,48 @@ def make_matcher(folder: Path) -> Path:
     return folder
 
 
+def make_orientation_model(folder: Path, count: int = 722) -> Path:
+    """Orient-Anything with the names of tensors that the published file has, and a head of so many classes."""
+    import torch
+    from safetensors.torch import save_file
+    from transformers import Dinov2Config, Dinov2Model
+
+    torch.manual_seed(0)
+    config = Dinov2Config(
+        hidden_size=16, num_hidden_layers=2, num_attention_heads=2, image_size=56, patch_size=14, mlp_ratio=1
+    )
+    encoder = Dinov2Model(config)
+    head = torch.nn.ModuleDict(
+        {
+            "net1": torch.nn.Sequential(torch.nn.Linear(16, count), torch.nn.BatchNorm1d(count), torch.nn.ReLU()),
+            "net2": torch.nn.Sequential(torch.nn.Linear(count, count), torch.nn.BatchNorm1d(count)),
+        }
+    )
+    old = {
+        "q_proj": "attention.query",
+        "k_proj": "attention.key",
+        "v_proj": "attention.value",
+        "o_proj": "output.dense",
+    }
+    weights = {f"down_sampler.{name}": tensor for name, tensor in head.state_dict().items()}
+    for name, tensor in encoder.state_dict().items():
+        for ours, published in old.items():
+            name = name.replace(f".attention.{ours}.", f".attention.{published}.")
+        weights[f"dinov2.{name}"] = tensor
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(weights, folder / "model.safetensors")
+    config.save_pretrained(folder)
+    _save_images(
+        folder,
+        "BitImageProcessor",
+        size={"shortest_edge": 64},
+        crop_size={"height": 56, "width": 56},
+        image_mean=[0.485, 0.456, 0.406],
+        image_std=[0.229, 0.224, 0.225],
+    )
+    return folder
+
+
 def _save_images(folder: Path, kind: str, **settings: Any) -> None:
     told = {"image_processor_type": kind, **settings}
     (folder / "preprocessor_config.json").write_text(json.dumps(told))

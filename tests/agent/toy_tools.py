@@ -4,79 +4,68 @@ from __future__ import annotations
 
 from pathlib import Path
 
-SOURCE = '''
+SOURCE = r'''
 import os, time
+from functools import partial
 from pathlib import Path
+from typing import Annotated
 from pydantic import Field
-from vgbench_gen.agent.tool import Tool, ToolError, ToolOutput, tools
-from vgbench_gen.core.config import Config
+from vgbench_gen.agent.tool import ToolError, ToolOptions, tool
 from vgbench_gen.core.errors import ConfigError
 
 
-class Options(Config):
+class Options(ToolOptions):
     log: str = ""
     device: str = "cuda:0"
-    batch_size: int = Field(default=4, ge=1)
+    size: int = Field(default=4, ge=1)
     model: str = "small"
 
+    def settle(self, tool_name, arguments):
+        return self.model_copy(update={"model": f"/weights/{self.model}"})
 
-class Arguments(Config):
-    how: str = Field(default="well", description="what happens")
-    number: int = Field(default=0, description="which call")
-
-
-class Toy(Tool):
-    name, tier, runs, does = "Toy", "weights", "device", "Doubles a number."
-    Options, Arguments, returns, timeout_s = Options, Arguments, {"twice": "the number"}, 0.4
-
-    def settle_options(self, options, arguments):
-        return options.model_copy(update={"model": f"/weights/{options.model}"})
-
-    def prepare(self, options):
-        if options.model == "/weights/gone":
+    def prepare(self):
+        if self.model == "/weights/gone":
             raise ConfigError("no weights there")
-        self.write(options, f"load {self.name} {os.getpid()}")
+        self.write(f"load {os.getpid()}")
 
-    def write(self, options, line):
-        with Path(options.log).open("a") as file:
-            file.write(line + "\\n")
-
-    def run_batch(self, given):
-        self.write(given[0].options, f"pass {len(given)}")
-        if any(one.arguments.how == "breaks" for one in given):
-            raise RuntimeError("the batch does not fit")
-        return super().run_batch(given)
-
-    def run(self, given):
-        match given.arguments.how:
-            case "crashes":
-                os._exit(3)
-            case "hangs":
-                time.sleep(60)
-            case "refuses":
-                raise ToolError("no such number")
-        time.sleep(0.02)
-        return ToolOutput({"twice": 2 * given.arguments.number})
-
-
-tools.register("Toy")(Toy)
-
-
-@tools.register("Toy2")
-class Toy2(Toy):
-    name = "Toy2"
+    def write(self, line):
+        with Path(self.log).open("a") as file:
+            file.write(line + "\n")
 
 
 class NeededOptions(Options):
     weights: str
 
 
-@tools.register("ToyToSetUp")
-class ToyToSetUp(Toy):
-    """Named as another one, and there only where it is set up."""
+def double(
+    how: Annotated[str, "what happens"] = "well",
+    number: Annotated[int, "which call"] = 0,
+    options: Options = Options(),
+):
+    """Doubles a number."""
+    options.write("call")
+    match how:
+        case "crashes":
+            os._exit(3)
+        case "hangs":
+            time.sleep(60)
+        case "breaks":
+            raise RuntimeError("memory is short")
+        case "refuses":
+            raise ToolError("no such number")
+    time.sleep(0.02)
+    return {"twice": 2 * number}
 
-    Options = NeededOptions
-    name, tier, does = "Calculate", "weights", "Counts by weights."
+
+def count(number: Annotated[int, "which call"], options: NeededOptions):
+    """Counts by weights; named as another one, and there only where it is set up."""
+    return {"twice": number}
+
+
+toy = partial(tool, tier="weights", runs="device", returns={"twice": "the number"}, timeout_s=0.4)
+toy("Toy")(double)
+toy("Toy2")(double)
+toy("Calculate", key="ToyToSetUp")(count)
 '''
 
 

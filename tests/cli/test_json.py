@@ -49,7 +49,7 @@ RUN = (
 """In an order in which each finds what it needs; `--json` is added to all of them."""
 ELSEWHERE = {"samples", "import", "judge", "paraphrase", "publish", "pull", "hydrate", "agent ask"}
 """Need scripts, scans or a Hub; the JSON of each is read by the verb's own tests."""
-WITHOUT = {"serve-tools"}
+WITHOUT = {"agent serve"}
 """Tells nothing but its address until it is stopped."""
 
 
@@ -92,7 +92,7 @@ def test_every_verb_that_tells_something_understands_json(raw_room: Path, tmp_pa
 
 
 def test_a_verb_that_tells_nothing_refuses_it(capsys: Capture) -> None:
-    assert main(["serve-tools", "--json"]) == 2
+    assert main(["agent", "serve", "--json"]) == 2
     assert "No such option: --json" in capsys.readouterr().err
 
 

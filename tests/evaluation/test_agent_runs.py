@@ -19,8 +19,7 @@ from tests.evaluation.test_spatialscore import row as published
 from tests.importers.source_files import photo
 from vgbench_gen.agent.backend import AgentBackend
 from vgbench_gen.agent.replay import replay
-from vgbench_gen.agent.tool import ToolInput, ToolOutput
-from vgbench_gen.agent.tools.crop import CropImage
+from vgbench_gen.agent.tool import tools
 from vgbench_gen.backends.base import Backend, BackendError, Background, Message, Reply, Settings
 from vgbench_gen.backends.scripted import Scripted
 from vgbench_gen.backends.spec import BackendOptions
@@ -43,12 +42,7 @@ END = '{"thought": "done", "actions": [{"name": "Terminate", "arguments": {"answ
 @pytest.fixture(autouse=True)
 def _without_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process of tools takes seconds to start, and every run starts its own."""
-
-    async def run_here(self: CropImage, given: ToolInput) -> ToolOutput:
-        return self.run(given)
-
-    monkeypatch.setattr(CropImage, "runs", "here")
-    monkeypatch.setattr(CropImage, "run_here", run_here)
+    monkeypatch.setattr(type(tools["Crop"]), "runs", "here")
 
 
 def write_script(path: Path) -> Path:
@@ -102,7 +96,7 @@ def test_other_tools_make_other_requests(tmp_path: Path, core: str, monkeypatch:
     built(tmp_path / "d")
     assert ask(tmp_path / "d", core, limit=1).asked == 1
     assert ask(tmp_path / "d", core, limit=1).kept == 1
-    monkeypatch.setattr(CropImage, "version", 99)
+    monkeypatch.setattr(type(tools["Crop"]), "version", 99)
     run = ask(tmp_path / "d", core, limit=1)
     assert (run.kept, run.asked) == (0, 1)
     monkeypatch.undo()
@@ -312,7 +306,7 @@ def test_processes_that_do_not_start_end_the_run_with_a_sentence(
         return future
 
     built(tmp_path / "d")
-    monkeypatch.setattr(CropImage, "runs", "process")
+    monkeypatch.setattr(type(tools["Crop"]), "runs", "process")
     monkeypatch.setattr(WorkerPool, "submit", never_starts)
     with pytest.raises(ConfigError, match="__main__"):
         ask(tmp_path / "d", core, limit=1)

@@ -50,19 +50,6 @@ def source(items: list[Item], all_rows: Rows, tmp_path: Path) -> Source:
     return benchmarks["vgbench"].open(tmp_path / "set")
 
 
-@pytest.fixture(autouse=True)
-def _oracle_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process of tools takes seconds to start."""
-
-    async def run_here(self: Tool, given: ToolInput) -> ToolOutput:
-        return self.run(given)
-
-    for tool in tools.values():
-        if tool.tier == "oracle":
-            monkeypatch.setattr(type(tool), "runs", "here")
-            monkeypatch.setattr(type(tool), "run_here", run_here)
-
-
 @pytest.fixture
 def plan(items: list[Item], monkeypatch: pytest.MonkeyPatch) -> Callable[[Say], None]:
     """Makes `planner:NAME` a model; given a function, it says what that makes of the prompt."""

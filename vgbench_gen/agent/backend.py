@@ -25,7 +25,7 @@ from vgbench_gen.agent.react import TURNS, run_react
 from vgbench_gen.agent.results import ResultCache
 from vgbench_gen.agent.run import AgentRun
 from vgbench_gen.agent.setup import load_servers, load_setup
-from vgbench_gen.agent.tool import Mode, Tool, find_key
+from vgbench_gen.agent.tool import Mode, Tool
 from vgbench_gen.agent.toolbox import Toolbox, choose_tools
 from vgbench_gen.agent.trace import Trace, Watch
 from vgbench_gen.agent.words import load_words
@@ -96,7 +96,7 @@ class AgentBackend(Backend):
         self.toolbox = Toolbox(chosen, max(1, os.cpu_count() or 1), kept, setups)
         self.words = load_words(options.mode)
         asked = options.model_dump(mode="json", exclude={"setup"})
-        used = {key: setups[key].model_dump(mode="json") for key in map(find_key, chosen) if key in setups}
+        used = {key: setups[key].model_dump(mode="json") for key in (tool.key for tool in chosen) if key in setups}
         told = format_canonical_json([kind, asked, used, self.toolbox.describe()])
         # Tables call it by this: readable, and another name for other tools and options.
         self.model = "+".join((kind, core.model, *(self.tiers or ("none",)), hash_stably(told, size=4)))
@@ -111,9 +111,9 @@ class AgentBackend(Backend):
         if not servers:
             raise ConfigError(
                 f"{self.spec}: tools=remote: found no server; expected setup=FILE.toml with a table [remote.NAME] and "
-                "its url, which `vgbench serve-tools` prints"
+                "its url, which `vgbench agent serve` prints"
             )
-        from vgbench_gen.agent.remote import connect
+        from vgbench_gen.agent.mcp_client import connect
 
         return connect(servers)
 

@@ -7,7 +7,7 @@ device = "cuda:0"
 detector = "IDEA-Research/grounding-dino-base"
 
 [remote.lab]                    # a server whose tools `tools=remote` offers; any number, by names of your own
-url = "http://127.0.0.1:8400"
+url = "http://127.0.0.1:8400/mcp"
 token_env = "LAB_TOKEN"         # the environment variable with its token; left out where it asks for none
 """
 
@@ -20,7 +20,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from vgbench_gen.agent.tool import Tool, find_key, tools
+from vgbench_gen.agent.tool import Tool, ToolOptions, tools
 from vgbench_gen.core.config import Config, load_toml, parse_config
 from vgbench_gen.core.errors import ConfigError
 
@@ -37,7 +37,7 @@ class RemoteServer(Config):
     """A table `[remote.NAME]`."""
 
     url: str = Field(pattern=r"^https?://", max_length=500)
-    """Where it is, without `/tools`."""
+    """Where it answers, with the path."""
     token_env: str = Field(default="", pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?$")
     """The environment variable that holds its token; "" for none."""
 
@@ -54,7 +54,7 @@ def load_servers(path: Path) -> dict[str, RemoteServer]:
     return {name: parse_config(table, RemoteServer, f"{path}: [{REMOTE}.{name}]") for name, table in told.items()}
 
 
-def load_setup(path: Path) -> dict[str, Config]:
+def load_setup(path: Path) -> dict[str, ToolOptions]:
     """Options of tools by the names under which they are registered; those that nothing is said of are left out.
 
     Args:
@@ -80,11 +80,11 @@ def load_setup(path: Path) -> dict[str, Config]:
             f"{path}: [{DEFAULTS}] {unknown}: found a key of no tool; expected some of "
             f"{', '.join(sorted(keys))}{_hint(unknown, keys)}"
         )
-    read = {find_key(tool): _read_options(tool, told.get(tool.name, {}), shared, path) for tool in settable}
+    read = {tool.key: _read_options(tool, told.get(tool.name, {}), shared, path) for tool in settable}
     return {key: options for key, options in read.items() if options is not None}
 
 
-def _read_options(tool: Tool, own: Mapping[str, Any], shared: Mapping[str, Any], path: Path) -> Config | None:
+def _read_options(tool: Tool, own: Mapping[str, Any], shared: Mapping[str, Any], path: Path) -> ToolOptions | None:
     fields = tool.Options.model_fields
     told = {key: value for key, value in shared.items() if key in fields} | dict(own)
     needed = {name for name, field in fields.items() if field.is_required()}

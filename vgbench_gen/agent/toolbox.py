@@ -17,21 +17,9 @@ from pydantic import ValidationError
 
 from vgbench_gen.agent.calls import ToolCall
 from vgbench_gen.agent.images import ImageBook
-from vgbench_gen.agent.processes import CrashError, Places
 from vgbench_gen.agent.results import ResultCache
-from vgbench_gen.agent.tool import (
-    TIERS,
-    Mode,
-    PassingToolError,
-    Tool,
-    ToolError,
-    ToolInput,
-    ToolOutput,
-    find_key,
-    list_image_names,
-    tools,
-)
-from vgbench_gen.agent.worker import SHOWN, open_images, pack, unpack
+from vgbench_gen.agent.tool import TIERS, Mode, PassingToolError, Tool, ToolError, ToolOptions, list_image_names, tools
+from vgbench_gen.agent.workers import SHOWN, CrashError, Workers
 from vgbench_gen.backends.model_files import check_packages
 from vgbench_gen.core.config import Config, describe_problem
 from vgbench_gen.core.errors import ConfigError
@@ -63,7 +51,7 @@ class Observation:
 def choose_tools(
     tiers: Sequence[str],
     mode: Mode = "sane",
-    setups: Mapping[str, Config] | None = None,
+    setups: Mapping[str, ToolOptions] | None = None,
     remote: Sequence[Tool] = (),
 ) -> list[Tool]:
     """The tools of these tiers and those that need nothing, by their names.
@@ -86,7 +74,7 @@ def choose_tools(
     plain = {tool.name.casefold() for tool in tools.values() if tool.tier == "utility"}
     remote = [tool for tool in remote[::-1] if tool.name.casefold() not in plain]
     found = [tool for tool in (*remote, *tools.values()) if tool.tier in order and mode in tool.modes]
-    found = [tool for tool in found if not _must_be_set_up(tool) or find_key(tool) in (setups or {})]
+    found = [tool for tool in found if not _must_be_set_up(tool) or tool.key in (setups or {})]
     chosen = {tool.name.casefold(): tool for tool in sorted(found, key=lambda tool: -order.index(tool.tier))}
     for tool in chosen.values():
         check_packages(f"tools={tool.tier}: {tool.name}", tool.packages, tool.extra)
@@ -127,7 +115,7 @@ class Toolbox:
         chosen: Sequence[Tool],
         workers: int = 1,
         kept: ResultCache | None = None,
-        setups: Mapping[str, Config] | None = None,
+        setups: Mapping[str, ToolOptions] | None = None,
     ) -> None:
         self.tools = {tool.name: tool for tool in chosen}
         # An alias never hides a name, nor the alias of a tool that needs nothing.
@@ -136,8 +124,8 @@ class Toolbox:
             self._called |= {alias.casefold(): tool for alias in tool.aliases}
         self._called |= {tool.name.casefold(): tool for tool in chosen}
         self._kept = kept
-        self._options = {tool.name: (setups or {}).get(find_key(tool)) or tool.Options() for tool in chosen}
-        self._places = Places(workers)
+        self._options = {tool.name: (setups or {}).get(tool.key) or tool.Options() for tool in chosen}
+        self._workers = Workers(workers)
         self._settling = threading.Lock()
         self.calls = 0
 
@@ -150,7 +138,7 @@ class Toolbox:
         found = {}
         for tool in self.tools.values():
             state = hash_stably(tool.describe_state(self._options[tool.name]), size=4)
-            found[find_key(tool)] = f"{tool.version}/{state}"
+            found[tool.key] = f"{tool.version}/{state}"
         return found
 
     def read(self, call: ToolCall, book: ImageBook) -> tuple[Tool, Config] | Observation:
@@ -190,7 +178,7 @@ class Toolbox:
         else:
             options, state = self._settle(tool, arguments)
         known = dict(evidence or {}) if tool.tier == "oracle" else {}
-        hangs_on = [find_key(tool), tool.version, state, told, known]
+        hangs_on = [tool.key, tool.version, state, told, known]
         key = hash_stably(format_canonical_json([*hangs_on, [image.digest for image in images]]), size=16)
         if self._kept is not None and (kept := self._kept.get(key)) is not None:
             return Observation(tool.name, told, *kept)
@@ -204,26 +192,22 @@ class Toolbox:
             self._kept.put(key, found.values, found.images, found.failure, found.message)
         return found
 
-    def _settle(self, tool: Tool, arguments: Config) -> tuple[Config, str]:
+    def _settle(self, tool: Tool, arguments: Config) -> tuple[ToolOptions, str]:
         """(options as a call uses them, what results hang on)."""
         with self._settling:  # so that two calls do not fetch the same weights
-            options = tool.settle_options(self._options[tool.name], arguments)
+            options = self._options[tool.name].settle(tool.name, arguments)
             return options, tool.describe_state(options)
 
     async def _run(
         self,
         tool: Tool,
         told: Mapping[str, Any],
-        options: Config,
+        options: ToolOptions,
         evidence: Mapping[str, Any],
         images: Sequence[bytes],
     ) -> Observation:
-        arguments = json.dumps(told)
         try:
-            if tool.runs == "here":
-                made = await _run_here(tool, arguments, options, evidence, images)
-            else:
-                made = await self._places.call(tool, options, arguments, images, evidence)
+            made = await self._workers.call(tool, options, json.dumps(told), images, evidence)
         except CrashError as error:
             return Observation(tool.name, told, failure=error.kind, message=str(error)[:SHOWN])
         if isinstance(made, ToolError):
@@ -233,26 +217,12 @@ class Toolbox:
 
     def close(self) -> None:
         """End the processes."""
-        self._places.close()
-
-
-async def _run_here(
-    tool: Tool, arguments: str, options: Config, evidence: Mapping[str, Any], images: Sequence[bytes]
-) -> ToolOutput | ToolError:
-    given = ToolInput(tool.Arguments.model_validate_json(arguments), open_images(images), options, evidence)
-    outcome: ToolOutput | Exception
-    try:
-        async with asyncio.timeout(tool.timeout_s):
-            outcome = await tool.run_here(given)
-    except TimeoutError as error:
-        raise CrashError("timeout", str(error) or f"{tool.name} gave nothing in {tool.timeout_s:g} seconds") from None
-    except Exception as error:
-        outcome = error
-    return unpack(pack(tool, outcome))
+        self._workers.close()
 
 
 def _name_argument(tool: Tool, name: str) -> str:
-    return name if name in tool.Arguments.model_fields else tool.argument_aliases.get(name, name)
+    known = {"images": "image", **tool.argument_aliases}  # published demonstrations say `images`
+    return name if name in tool.Arguments.model_fields else known.get(name, name)
 
 
 def _say_problem(tool: Tool, error: Exception) -> str:

@@ -6,34 +6,58 @@ fetched before a call uses it; no code of a model's own runs, and pickled weight
 
 from __future__ import annotations
 
-import abc
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
-from vgbench_gen.agent.tool import ArgumentsT, Place, Tier, Tool, ToolError, ToolInput, ToolOutput
+from vgbench_gen.agent.tool import FunctionT, ToolOptions, tool
 from vgbench_gen.backends.model_files import locate_model
 from vgbench_gen.core.config import Config
 from vgbench_gen.core.errors import ConfigError
 
-EXTRA = "transformers"
-PACKAGES = ("torch", "transformers")
 Model = str
 """A folder, or ORGANISATION/NAME[@REVISION] of the Hub."""
+SLOTS = ("detector", "segmenter", "depth_indoor", "depth_outdoor", "matcher", "flow", "orientation")
+"""Options that name a model."""
 
 
-class WeightsOptions(Config):
+class WeightsOptions(ToolOptions):
     """How weights are used, whichever they are."""
 
     device: str = Field(default="auto", pattern=r"^(auto|cpu|mps|cuda(:[0-9]+)?)$")
     """Where models run; auto is the first GPU, else the CPU."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Of the weights."""
-    batch_size: int = Field(default=4, ge=1, le=256)
-    """Calls in a pass, at most."""
+
+    def list_slots(self, arguments: Config) -> tuple[str, ...]:
+        """The options that name models which a call uses: of the two depth models only that of its surroundings."""
+        where = getattr(arguments, "indoor_or_outdoor", "")
+        unused = {"indoor": "depth_outdoor", "outdoor": "depth_indoor"}.get(where)
+        return tuple(slot for slot in SLOTS if slot in type(self).model_fields and slot != unused)
+
+    def settle(self, tool_name: str, arguments: Config) -> ToolOptions:
+        """As `ToolOptions.settle`: models that the call uses as folders, the others left empty."""
+        used = self.list_slots(arguments)
+        models = {slot: getattr(self, slot) for slot in SLOTS if slot in type(self).model_fields}
+        found = {
+            slot: str(find_model(model, f"[{tool_name}] {slot} = {model!r}")[0]) if slot in used else ""
+            for slot, model in models.items()
+        }
+        return self.model_copy(update=found)
+
+    def describe_state(self) -> str:
+        """As `ToolOptions.describe_state`: of models that are there the digest of their content, else the name."""
+        told = {slot: _describe_model(model) for slot in SLOTS if (model := getattr(self, slot, None)) is not None}
+        return self.model_copy(update={**told, "device": self.device.partition(":")[0]}).model_dump_json()
+
+    def prepare(self) -> None:
+        """As `ToolOptions.prepare`."""
+        for slot in SLOTS:
+            if getattr(self, slot, ""):
+                load_part(self, slot)
 
 
 class DetectorOptions(WeightsOptions):
@@ -68,6 +92,13 @@ class MatcherOptions(WeightsOptions):
     """LightGlue with its keypoint detector."""
 
 
+class OrientationOptions(DetectorOptions):
+    """For tools that tell how objects face. No default: the published weights are pickled and have to be converted."""
+
+    orientation: Model
+    """Folder with Orient-Anything (`models.orientations`) in model.safetensors, config.json as of its DINOv2."""
+
+
 class FlowOptions(WeightsOptions):
     """For tools that measure flow. No default: torchvision's weights are pickled and have to be converted."""
 
@@ -75,56 +106,10 @@ class FlowOptions(WeightsOptions):
     """Folder with RAFT in model.safetensors and a config.json that says {"model_type": "raft_large"} or raft_small."""
 
 
-SLOTS = ("detector", "segmenter", "depth_indoor", "depth_outdoor", "matcher", "flow")
-"""Options that name a model."""
-
-
-class WeightsTool(Tool[ArgumentsT]):
-    """A tool whose models stay loaded in the process of a device."""
-
-    tier: ClassVar[Tier] = "weights"
-    runs: ClassVar[Place] = "device"
-    timeout_s: ClassVar[float] = 120.0
-    extra: ClassVar[str] = EXTRA
-    packages: ClassVar[tuple[str, ...]] = PACKAGES
-
-    def list_slots(self, options: Config, arguments: ArgumentsT) -> tuple[str, ...]:
-        """The options that name models which this call uses."""
-        return tuple(slot for slot in SLOTS if slot in type(options).model_fields)
-
-    def settle_options(self, options: Config, arguments: ArgumentsT) -> Config:
-        """As `Tool.settle_options`: models that the call uses as folders, the others left empty."""
-        used = self.list_slots(options, arguments)
-        models = {slot: getattr(options, slot) for slot in SLOTS if slot in type(options).model_fields}
-        found = {
-            slot: str(find_model(model, f"[{self.name}] {slot} = {model!r}")[0]) if slot in used else ""
-            for slot, model in models.items()
-        }
-        return options.model_copy(update=found)
-
-    def describe_state(self, options: Config) -> str:
-        """As `Tool.describe_state`: of models that are there the digest of their content, of the others the name."""
-        assert isinstance(options, WeightsOptions)
-        told = {slot: _describe_model(model) for slot in SLOTS if (model := getattr(options, slot, None)) is not None}
-        device = options.device.partition(":")[0]
-        return options.model_copy(update={**told, "device": device}).model_dump_json(exclude={"batch_size"})
-
-    def prepare(self, options: Config) -> None:
-        """As `Tool.prepare`."""
-        for slot in SLOTS:
-            if getattr(options, slot, ""):
-                load_part(options, slot)
-
-    def run(self, given: ToolInput[ArgumentsT]) -> ToolOutput:
-        """As `Tool.run`: a pass of one call."""
-        outcome = self.run_batch([given])[0]
-        if isinstance(outcome, ToolError):
-            raise outcome
-        return outcome
-
-    @abc.abstractmethod
-    def run_batch(self, given: Sequence[ToolInput[ArgumentsT]]) -> list[ToolOutput | ToolError]:
-        """As `Tool.run_batch`, in one pass of each model."""
+weights_tool: Callable[..., Callable[[FunctionT], FunctionT]] = partial(
+    tool, tier="weights", runs="device", timeout_s=120.0, extra="transformers", packages=("torch", "transformers")
+)
+"""As `tool`, for those whose models stay loaded in the process of a device."""
 
 
 @cache
@@ -137,19 +122,18 @@ def _describe_model(model: str) -> str:
     return find_model(model, model)[1].rpartition("@")[2] if model and Path(model).is_dir() else model
 
 
-def load_part(options: Config, slot: str) -> Any:
+def load_part(options: WeightsOptions, slot: str) -> Any:
     """The model of an option, loaded once in a process for each device and dtype.
 
     Raises:
         ConfigError: it cannot be loaded.
     """
-    assert isinstance(options, WeightsOptions)
     return _load(slot, getattr(options, slot), options.device, options.dtype)
 
 
 @cache
 def _load(slot: str, folder: str, device: str, dtype: str) -> Any:
-    from vgbench_gen.agent.models import boxes, depth, flow, loading, masks, matches
+    from vgbench_gen.agent.models import boxes, depth, flow, loading, masks, matches, orientations
 
     kinds: Mapping[str, Any] = {
         "detector": boxes.OpenDetector,
@@ -158,6 +142,7 @@ def _load(slot: str, folder: str, device: str, dtype: str) -> Any:
         "depth_outdoor": depth.DepthModel,
         "matcher": matches.PairMatcher,
         "flow": flow.RaftFlow,
+        "orientation": orientations.OrientationModel,
     }
     try:
         loading.check_files(Path(folder))

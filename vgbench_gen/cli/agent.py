@@ -1,4 +1,4 @@
-"""`vgbench agent`: one question of your own, and the tools that agents have."""
+"""`vgbench agent`: one question of your own, and the tools that agents have, here and for others."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.cli._flags import Only
 from vgbench_gen.cli._options import ModelSpec
 from vgbench_gen.cli._screen import print_columns, print_json
+from vgbench_gen.cli._serve import serve_tools
 from vgbench_gen.cli._verbs import prepare_verb
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.json_text import parse_json
@@ -39,7 +40,7 @@ SetupFile = Annotated[
 def register(app: typer.Typer) -> None:
     """Add the verbs."""
     group = typer.Typer(
-        help="Ask an agent one question of your own; list, read about and run its tools.",
+        help="Ask an agent one question of your own; list, read about, run and serve its tools.",
         epilog='Example: vgbench agent ask --image a.jpg --image b.jpg "How did I move?" --model openai:gpt-4o',
         rich_markup_mode=None,
     )
@@ -47,6 +48,7 @@ def register(app: typer.Typer) -> None:
         ("ask", ask, 'vgbench agent ask --image a.jpg "How far is the door?" --model openai:gpt-4o --out page.html'),
         ("tools", list_tools, "vgbench agent tools MatchImagesSIFT    (without NAME: all of them)"),
         ("call", call, """vgbench agent call Calculate --arguments '{"expression": "6*7"}'"""),
+        ("serve", serve_tools, "vgbench agent serve --tools classical --port 8400"),
     ):
         group.command(name, epilog=f"Example: {example}")(prepare_verb(verb))
     app.add_typer(group, name="agent", rich_help_panel="Score")

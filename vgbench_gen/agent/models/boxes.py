@@ -46,47 +46,38 @@ class OpenDetector:
         self._images = load_image_processor(folder)
         self._tokenizer = load_processor("AutoTokenizer", folder)
 
-    def find_boxes(self, images: Sequence[ColorArray], names: Sequence[Sequence[str]]) -> list[list[FoundBox]]:
-        """The best box of each name in each image, however low its score.
+    def find_boxes(self, image: ColorArray, names: Sequence[str]) -> list[FoundBox]:
+        """The best box of each name, however low its score.
 
         Args:
-            images: (H, W, 3) uint8 RGB.
-            names: of what is looked for in each image, at least one.
+            image: (H, W, 3) uint8 RGB.
+            names: of what is looked for, at least one.
         """
         import torch
 
-        sizes = [image.shape[:2] for image in images]
-        inputs = self._images(images=[*images], return_tensors="pt")
+        size = image.shape[0], image.shape[1]
+        inputs = self._images(images=[image], return_tensors="pt")
         pixels = {key: inputs[key].to(self._model.device) for key in ("pixel_values", "pixel_mask") if key in inputs}
         pixels["pixel_values"] = pixels["pixel_values"].to(self._model.dtype)
+        if self.kind == "owlv2":
+            pixels.pop("pixel_mask", None)
+            text = self._tokenizer(
+                [*names], padding="max_length", max_length=_QUERY_TOKENS, truncation=True, return_tensors="pt"
+            )
+        else:
+            joined, places = join_names(names)
+            text = self._tokenizer([joined], truncation=True, return_tensors="pt")
+        told = {key: text[key].to(self._model.device) for key in ("input_ids", "attention_mask")}
         with torch.inference_mode():
-            if self.kind == "owlv2":
-                most = max(map(len, names))
-                asked = [name for one in names for name in [*one, *["object"] * (most - len(one))]]
-                text = self._tokenizer(
-                    asked, padding="max_length", max_length=_QUERY_TOKENS, truncation=True, return_tensors="pt"
-                )
-                told = {key: text[key].to(self._model.device) for key in ("input_ids", "attention_mask")}
-                out = self._model(pixel_values=pixels["pixel_values"], **told)
-                return [
-                    choose_boxes(*square, len(own), (max(size), max(size)), size)
-                    for square, own, size in zip(_to_arrays(out.logits, out.pred_boxes), names, sizes, strict=True)
-                ]
-            joined = [join_names(own) for own in names]
-            text = self._tokenizer([one for one, _ in joined], padding=True, truncation=True, return_tensors="pt")
-            spans = [
-                find_tokens(text.token_to_chars, row, int(text["attention_mask"][row].sum()), places)
-                for row, (_, places) in enumerate(joined)
-            ]
-            told = {key: value.to(self._model.device) for key, value in text.items()}
             out = self._model(**pixels, **told)
-            made = []
-            for (logits, boxes), tokens, size in zip(_to_arrays(out.logits, out.pred_boxes), spans, sizes, strict=True):
-                # A name's score is the mean over its tokens, as in the model's own evaluation.
-                chance = 1 / (1 + np.exp(-logits))
-                by_name = np.stack([chance[:, own].mean(axis=1) if own else np.zeros(len(chance)) for own in tokens], 1)
-                made.append(_pick(by_name, boxes, size, size))
-            return made
+        logits, boxes = (one[0].float().cpu().numpy().astype(np.float64) for one in (out.logits, out.pred_boxes))
+        if self.kind == "owlv2":
+            return choose_boxes(logits, boxes, len(names), (max(size), max(size)), size)
+        # A name's score is the mean over its tokens, as in the model's own evaluation.
+        chance = 1 / (1 + np.exp(-logits))
+        tokens = find_tokens(text.token_to_chars, 0, len(text["input_ids"][0]), places)
+        by_name = np.stack([chance[:, own].mean(axis=1) if own else np.zeros(len(chance)) for own in tokens], 1)
+        return _pick(by_name, boxes, size, size)
 
 
 def choose_boxes(
@@ -144,10 +135,3 @@ def find_tokens(chars_of: Any, row: int, count: int, places: Sequence[tuple[int,
             if span is not None and span.end > span.start and start <= span.start and span.end <= end:
                 found[k].append(token)
     return found
-
-
-def _to_arrays(logits: Any, boxes: Any) -> list[tuple[FloatArray, FloatArray]]:
-    return [
-        (one.float().cpu().numpy().astype(np.float64), box.float().cpu().numpy().astype(np.float64))
-        for one, box in zip(logits, boxes, strict=True)
-    ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,39 +53,29 @@ class DepthModel:
         self._images = None if self.kind == "depth_pro" else load_image_processor(folder)
         self._settings = {**_PRO_SETTINGS, **read_settings(folder, "preprocessor_config.json")}
 
-    def measure_depths(self, images: Sequence[ColorArray]) -> list[DepthMap]:
-        """Depth of each image; those of one size share a pass.
+    def measure_depth(self, image: ColorArray) -> DepthMap:
+        """Depth of each pixel.
 
         Args:
-            images: (H, W, 3) uint8 RGB.
+            image: (H, W, 3) uint8 RGB.
         """
-        found: dict[int, DepthMap] = {}
-        sizes = [image.shape[:2] for image in images]
-        for size in dict.fromkeys(sizes):
-            alike = [k for k, one in enumerate(sizes) if one == size]
-            found |= dict(zip(alike, self._measure_alike([images[k] for k in alike], size), strict=True))
-        return [found[k] for k in range(len(images))]
-
-    def _measure_alike(self, images: Sequence[ColorArray], size: tuple[int, int]) -> list[DepthMap]:
         import torch
 
+        size = image.shape[0], image.shape[1]
         if self._images is None:
             side = self._settings.get("size", {"height": 1536, "width": 1536})
-            pixels = resize_and_normalise(images, (side["height"], side["width"]), self._settings)
+            pixels = resize_and_normalise(image, (side["height"], side["width"]), self._settings)
         else:
-            pixels = self._images(images=[*images], return_tensors="pt")["pixel_values"]
+            pixels = self._images(images=[image], return_tensors="pt")["pixel_values"]
         with torch.inference_mode():
             out = self._model(pixel_values=pixels.to(self._model.device, self._model.dtype))
+        raw = out.predicted_depth[0].float()
         if self._images is None:
-            fovs = [None] * len(images) if out.field_of_view is None else out.field_of_view.float().tolist()
-            return [invert_depth(raw.float(), fov, size) for raw, fov in zip(out.predicted_depth, fovs, strict=True)]
+            return invert_depth(raw, None if out.field_of_view is None else float(out.field_of_view[0]), size)
         # ZoeDepth's processor surrounds images by a mirrored rim.
-        rim = (
-            tuple(int(3 * np.sqrt(side / 2)) for side in size)
-            if self.kind == "zoedepth" and self._images.do_pad
-            else (0, 0)
-        )
-        return [DepthMap(restore_depth(raw.float(), size, (rim[0], rim[1])), None) for raw in out.predicted_depth]
+        padded = self.kind == "zoedepth" and self._images.do_pad
+        rows, columns = (int(3 * np.sqrt(side / 2)) if padded else 0 for side in size)
+        return DepthMap(restore_depth(raw, size, (rows, columns)), None)
 
 
 def restore_depth(raw: Any, size: tuple[int, int], rim: tuple[int, int]) -> FloatArray:

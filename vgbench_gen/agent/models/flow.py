@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,29 +50,20 @@ class RaftFlow:
         self._dtype = getattr(torch, dtype)
         self._model = model.eval().to(self._place, self._dtype)
 
-    def measure_flows(self, pairs: Sequence[tuple[ColorArray, ColorArray]]) -> list[FloatArray]:
-        """(H, W, 2) of each pair: by how many pixels each one of the first image moves right and down.
+    def measure_flow(self, first: ColorArray, second: ColorArray) -> FloatArray:
+        """(H, W, 2) by how many pixels each one of the first image moves right and down.
 
         Args:
-            pairs: two (H, W, 3) uint8 RGB images of one size each; pairs of one size share a pass.
+            first: (H, W, 3) uint8 RGB.
+            second: of the same size.
         """
-        found: dict[int, FloatArray] = {}
-        sizes = [first.shape[:2] for first, _ in pairs]
-        for size in dict.fromkeys(sizes):
-            alike = [k for k, one in enumerate(sizes) if one == size]
-            found |= dict(zip(alike, self._measure_alike([pairs[k] for k in alike], size), strict=True))
-        return [found[k] for k in range(len(pairs))]
-
-    def _measure_alike(self, pairs: Sequence[tuple[ColorArray, ColorArray]], size: tuple[int, int]) -> list[FloatArray]:
         import torch
 
-        working, _ = choose_size(size)
-        first, second = (
-            torch.stack([prepare_image(pair[k], size) for pair in pairs]).to(self._place, self._dtype) for k in (0, 1)
-        )
+        size = first.shape[0], first.shape[1]
+        one, two = (prepare_image(image, size)[None].to(self._place, self._dtype) for image in (first, second))
         with torch.inference_mode():
-            flows = self._model(first, second)[-1].float().cpu()
-        return [restore_flow(flow, working, size) for flow in flows]
+            flow = self._model(one, two)[-1][0].float().cpu()
+        return restore_flow(flow, choose_size(size)[0], size)
 
 
 def choose_size(size: tuple[int, int]) -> tuple[tuple[int, int], tuple[int, int]]:

@@ -114,21 +114,17 @@ def read_settings(folder: Path, name: str) -> dict[str, Any]:
     return told
 
 
-def resize_and_normalise(images: Any, side_px: tuple[int, int], settings: dict[str, Any]) -> Any:
-    """(B, 3, height, width) float32 of RGB images stretched to one size, by the means of a preprocessor's settings.
+def resize_and_normalise(image: Any, size_px: tuple[int, int], settings: dict[str, Any]) -> Any:
+    """(1, 3, height, width) float32 of an RGB image stretched to a size, by the means of a preprocessor's settings.
 
     Args:
-        images: (H, W, 3) uint8 each.
-        side_px: (height, width).
+        image: (H, W, 3) uint8.
+        size_px: (height, width).
         settings: with image_mean and image_std.
     """
     import numpy as np
     import torch
 
     mean, std = (torch.tensor(settings[key], dtype=torch.float32)[:, None, None] for key in ("image_mean", "image_std"))
-    made = []
-    for image in images:
-        pixels = torch.from_numpy(np.ascontiguousarray(image)).permute(2, 0, 1)[None].float() / 255
-        small = torch.nn.functional.interpolate(pixels, size=side_px, mode="bilinear", antialias=True)
-        made.append((small[0] - mean) / std)
-    return torch.stack(made)
+    pixels = torch.from_numpy(np.ascontiguousarray(image)).permute(2, 0, 1)[None].float() / 255
+    return (torch.nn.functional.interpolate(pixels, size=size_px, mode="bilinear", antialias=True) - mean) / std

@@ -11,7 +11,7 @@ import numpy as np
 
 from vgbench_gen.agent.models.loading import load_model, read_settings, resize_and_normalise
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.types import BoolArray, ColorArray, FloatArray
+from vgbench_gen.core.types import BoolArray, ColorArray
 
 Box = tuple[float, float, float, float]
 _SETTINGS = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}  # where the folder has none
@@ -48,34 +48,28 @@ class BoxSegmenter:
         self._settings = {key: own.get(key, value) for key, value in _SETTINGS.items()}
         self._side_px = int(self._model.config.prompt_encoder_config.image_size)
 
-    def find_masks(self, images: Sequence[ColorArray], boxes: Sequence[Sequence[Box]]) -> list[list[FoundMask]]:
-        """The mask of each box in each image, in one pass.
+    def find_masks(self, image: ColorArray, boxes: Sequence[Box]) -> list[FoundMask]:
+        """The mask of each box.
 
         Args:
-            images: (H, W, 3) uint8 RGB.
-            boxes: [left, top, right, bottom] of each image, pixels; at least one.
+            image: (H, W, 3) uint8 RGB.
+            boxes: [left, top, right, bottom] in pixels; at least one.
         """
         import torch
 
-        side = self._side_px
-        pixels = resize_and_normalise(images, (side, side), self._settings)
-        most = max(map(len, boxes))
-        asked = [
-            [scale_box(box, image.shape[:2], side) for box in [*own, *[own[0]] * (most - len(own))]]
-            for image, own in zip(images, boxes, strict=True)
-        ]
+        side, size = self._side_px, (image.shape[0], image.shape[1])
+        pixels = resize_and_normalise(image, (side, side), self._settings)
+        asked = [[scale_box(box, size, side) for box in boxes]]
         with torch.inference_mode():
             out = self._model(
                 pixel_values=pixels.to(self._model.device, self._model.dtype),
                 input_boxes=torch.tensor(asked, device=self._model.device, dtype=self._model.dtype),
                 multimask_output=False,
             )
-        made = []
-        for image, own, logits, scores in zip(images, boxes, out.pred_masks, out.iou_scores, strict=True):
-            height, width = image.shape[:2]
-            masks = [enlarge_mask(logits[k, 0], (height, width)) for k in range(len(own))]
-            made.append([FoundMask(mask, float(scores[k, 0].float().clip(0, 1))) for k, mask in enumerate(masks)])
-        return made
+        return [
+            FoundMask(enlarge_mask(logits[0], size), float(score[0].float().clip(0, 1)))
+            for logits, score in zip(out.pred_masks[0], out.iou_scores[0], strict=True)
+        ]
 
 
 def scale_box(box: Sequence[float], size: tuple[int, int], side_px: int) -> list[float]:
@@ -98,9 +92,3 @@ def bound_mask(mask: BoolArray) -> Box | None:
     if not len(rows):
         return None
     return columns[0] - 0.5, rows[0] - 0.5, columns[-1] + 0.5, rows[-1] + 0.5
-
-
-def measure_area(mask: BoolArray) -> float:
-    """Share of the image that a mask covers."""
-    area: FloatArray = np.asarray(mask.mean())
-    return float(area)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,35 +43,24 @@ class PairMatcher:
         self._model = load_model("AutoModelForKeypointMatching", folder, device, dtype)
         self._images = load_image_processor(folder)
 
-    def match_pairs(self, pairs: Sequence[tuple[ColorArray, ColorArray]]) -> list[LearnedMatches]:
-        """The matches of each pair, in one pass.
-
-        Args:
-            pairs: two (H, W, 3) uint8 RGB images each.
-        """
+    def match_pair(self, first: ColorArray, second: ColorArray) -> LearnedMatches:
+        """The matches of two (H, W, 3) uint8 RGB images."""
         import torch
 
-        pixels = self._images(images=[list(pair) for pair in pairs], return_tensors="pt")["pixel_values"]
+        pixels = self._images(images=[[first, second]], return_tensors="pt")["pixel_values"]
         with torch.inference_mode():
             out = self._model(pixel_values=pixels.to(self._model.device, self._model.dtype))
         # With and without early stopping the model gives one shape or the other.
-        matches, matching_scores = (x.reshape(len(pairs), 2, -1) for x in (out.matches, out.matching_scores))
+        chosen, scores = (one.reshape(2, -1)[0].float().cpu().numpy() for one in (out.matches, out.matching_scores))
+        points = out.keypoints[0].float().cpu().numpy().astype(np.float64)
+        seen = (out.mask[0, 0].cpu().numpy() > 0) & (chosen >= 0)
+        order = np.flatnonzero(seen)[np.argsort(-scores[seen], kind="stable")]
         stretched = (int(pixels.shape[-2]), int(pixels.shape[-1]))
-        made = []
-        for k, (first, second) in enumerate(pairs):
-            points = out.keypoints[k].float().cpu().numpy().astype(np.float64)
-            chosen = matches[k, 0].cpu().numpy()
-            scores = matching_scores[k, 0].float().cpu().numpy().astype(np.float64)
-            seen = (out.mask[k, 0].cpu().numpy() > 0) & (chosen >= 0)
-            order = np.flatnonzero(seen)[np.argsort(-scores[seen], kind="stable")]
-            made.append(
-                LearnedMatches(
-                    to_image_pixels(points[0][order], stretched, first.shape[:2]),
-                    to_image_pixels(points[1][chosen[order]], stretched, second.shape[:2]),
-                    scores[order],
-                )
-            )
-        return made
+        return LearnedMatches(
+            to_image_pixels(points[0][order], stretched, first.shape[:2]),
+            to_image_pixels(points[1][chosen[order].astype(np.int64)], stretched, second.shape[:2]),
+            scores[order].astype(np.float64),
+        )
 
 
 def to_image_pixels(points: FloatArray, stretched: tuple[int, int], size: tuple[int, int]) -> FloatArray:

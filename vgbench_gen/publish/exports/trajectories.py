@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from vgbench_gen.agent.announced import announce_tool
 from vgbench_gen.agent.backend import read_agent_spec, uses_oracle
 from vgbench_gen.agent.replay import DialogueStep, TracedImage, read_images, replay
 from vgbench_gen.agent.run import has_answer, write_observation
+from vgbench_gen.agent.schemas import write_schema
 from vgbench_gen.agent.tool import tools
 from vgbench_gen.agent.toolbox import Observation
 from vgbench_gen.core.types import Item
@@ -151,12 +151,7 @@ def _list_tools(header: Header) -> list[dict[str, Any]]:
             tool = tools[key]
             if tool.name == "Terminate":
                 continue
-            announced = announce_tool(tool, "0")
-            schema = {
-                "type": "object",
-                "properties": dict(announced.arguments),
-                "required": list(announced.required),
-            }
+            schema = {key: value for key, value in write_schema(tool).items() if key != "additionalProperties"}
             told = {"name": tool.name, "description": tool.does, "parameters": schema}
         found.append({"type": "function", "function": told})
     return found
