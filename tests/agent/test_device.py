@@ -17,7 +17,8 @@ from vgbench_gen.agent.images import ImageBook
 from vgbench_gen.agent.results import ResultCache
 from vgbench_gen.agent.setup import RemoteServer, load_setup
 from vgbench_gen.agent.tool import ToolOptions, tools
-from vgbench_gen.agent.toolbox import Observation, Toolbox, choose_tools
+from vgbench_gen.agent.toolbox import Toolbox, choose_tools
+from vgbench_gen.agent.workers import Observation
 from vgbench_gen.core.errors import ConfigError
 
 

@@ -39,14 +39,14 @@ from vgbench_gen.agent.calls import ToolCall  # noqa: E402
 from vgbench_gen.agent.guard import ToolGuard  # noqa: E402
 from vgbench_gen.agent.images import ImageBook  # noqa: E402
 from vgbench_gen.agent.mcp_client import connect  # noqa: E402
-from vgbench_gen.agent.mcp_facts import MAX_REPLY_BYTES, MAX_REQUEST_BYTES, MAX_VALUES  # noqa: E402
 from vgbench_gen.agent.mcp_server import choose_served, make_mcp_app, make_mcp_server, take_images  # noqa: E402
 from vgbench_gen.agent.results import ResultCache  # noqa: E402
-from vgbench_gen.agent.schemas import make_arguments, write_schema  # noqa: E402
+from vgbench_gen.agent.schemas import MAX_REPLY_BYTES, MAX_REQUEST_BYTES, MAX_VALUES, make_arguments, write_schema  # noqa: E402
 from vgbench_gen.agent.setup import RemoteServer  # noqa: E402
 from vgbench_gen.agent.tool import Tool, ToolError  # noqa: E402
 from vgbench_gen.agent.tool import tools as registry  # noqa: E402
-from vgbench_gen.agent.toolbox import Observation, Toolbox, choose_tools  # noqa: E402
+from vgbench_gen.agent.toolbox import Toolbox, choose_tools  # noqa: E402
+from vgbench_gen.agent.workers import Observation  # noqa: E402
 from vgbench_gen.backends.base import ImagePart, Message, Settings, TextPart  # noqa: E402
 from vgbench_gen.core.errors import ConfigError  # noqa: E402
 from vgbench_gen.report.trace_page import make_trace_page  # noqa: E402

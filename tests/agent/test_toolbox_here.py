@@ -30,8 +30,8 @@ from vgbench_gen.agent.tool import (
     ToolOutput,
     tools,
 )
-from vgbench_gen.agent.toolbox import Observation, Toolbox
-from vgbench_gen.agent.workers import MAX_OUTPUT_BYTES
+from vgbench_gen.agent.toolbox import Toolbox
+from vgbench_gen.agent.workers import MAX_OUTPUT_BYTES, Observation
 from vgbench_gen.core.config import Config
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.store.pictures import encode_jpeg

@@ -17,7 +17,8 @@ from vgbench_gen.agent.calls import ToolCall
 from vgbench_gen.agent.images import ImageBook
 from vgbench_gen.agent.results import ResultCache
 from vgbench_gen.agent.tool import tools
-from vgbench_gen.agent.toolbox import Observation, Toolbox
+from vgbench_gen.agent.toolbox import Toolbox
+from vgbench_gen.agent.workers import Observation
 
 FILES = {
     "pyproject.toml": '[project]\nname = "odd-tool"\nversion = "1"\n'

@@ -23,8 +23,9 @@ from vgbench_gen.agent.models.boxes import FoundBox
 from vgbench_gen.agent.results import ResultCache
 from vgbench_gen.agent.setup import load_setup
 from vgbench_gen.agent.tool import ToolInput, ToolOptions, tools
-from vgbench_gen.agent.toolbox import Observation, Toolbox, choose_tools
+from vgbench_gen.agent.toolbox import Toolbox, choose_tools
 from vgbench_gen.agent.weights import find_model
+from vgbench_gen.agent.workers import Observation
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import ColorArray

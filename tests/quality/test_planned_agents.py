@@ -14,7 +14,7 @@ import pytest
 from tests.agent.planner import WITHOUT_TOOL, Planner, ask_of
 from tests.quality.conftest import Rows
 from vgbench_gen.agent.tool import Tool, ToolInput, ToolOutput, tools
-from vgbench_gen.agent.toolbox import Toolbox
+from vgbench_gen.agent.workers import Workers
 from vgbench_gen.backends.scripted import Scripted
 from vgbench_gen.backends.spec import BackendOptions, Needs, Provider, providers
 from vgbench_gen.cli.main import main
@@ -247,7 +247,7 @@ def test_killed_at_random_moments_nothing_is_asked_or_called_twice(
     answered: list[str] = []
     called: list[str] = []
     left = [0]
-    before_send, before_run = Scripted._send, Toolbox._run
+    before_send, before_run = Scripted._send, Workers.call
 
     async def send(self: Scripted, call: Any) -> Any:
         left[0] -= 1
@@ -257,12 +257,12 @@ def test_killed_at_random_moments_nothing_is_asked_or_called_twice(
         answered.append(call.digest)
         return answer
 
-    async def run(self: Toolbox, tool: Tool, *given: Any) -> Any:
+    async def run(self: Workers, tool: Tool, *given: Any) -> Any:
         called.append(tool.name)
         return await before_run(self, tool, *given)
 
     monkeypatch.setattr(Scripted, "_send", send)
-    monkeypatch.setattr(Toolbox, "_run", run)
+    monkeypatch.setattr(Workers, "call", run)
     spec = f"agent:{kind}+planner:core?tools=oracle&mode={mode}"
     whole = evaluate(source.folder, spec, backend=BackendOptions(cache=tmp_path / "a"), replies=tmp_path / "whole")
     assert whole.complete

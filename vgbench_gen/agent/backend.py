@@ -202,15 +202,12 @@ class AgentBackend(Backend):
         )
 
     def halt(self) -> None:
-        """As `Backend.halt`."""
         self.core.halt()
 
     def is_sending(self, task: asyncio.Task[Any]) -> bool:
-        """As `Backend.is_sending`."""
         return self.core.is_sending(task)
 
     async def rest(self) -> None:
-        """As `Backend.rest`."""
         await self.core.rest()
 
     async def close(self) -> None:
@@ -238,11 +235,9 @@ class AgentProvider(Provider):
     """`agent:KIND+CORE?tools=...`."""
 
     def needs(self, name: str) -> Needs:
-        """As `Provider.needs`."""
         return Needs("agent:react+openai:gpt-4o?tools=classical", needs_key=False, without_key="the key of its model")
 
     def open(self, name: str, model: str, options: BackendOptions) -> Backend:
-        """As `Provider.open`."""
         spec = f"{name}:{model}"
         kind, plus, rest = model.partition("+")
         core, own = _split_options(rest, spec)

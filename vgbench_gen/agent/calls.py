@@ -10,7 +10,7 @@ import ast
 import json
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,13 +20,15 @@ MAX_CALLS = 20  # of a plan
 _MAX_READ = 10 * MAX_CHARACTERS  # of parts that may turn out to be no values, all together
 _EACH = 1000  # that each part counts on top, so that there are not too many
 _THOUGHT = re.compile(r"</(?:think|thinking|reasoning|analysis|reflection)>", re.IGNORECASE)
-_WORDS = re.compile(r"\b(true|false|null|NaN)\b")
+# Strings and escaped signs are passed over; a quote without a second one, such as an apostrophe, begins no string.
+_PARTS = re.compile(
+    r"""\\.|"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'|(?P<comma>,)(?=\s*[\]}])|\b(?P<word>true|false|null|NaN)\b""",
+    re.DOTALL,
+)
 _PYTHON = {"true": "True", "false": "False", "null": "None", "NaN": "None"}
-_TRAILING = re.compile(r",(\s*[\]}])")
 _SIGNS = re.compile(r"[\[\]{}\"']")
 _STRINGS = {'"': re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL), "'": re.compile(r"'(?:[^'\\]|\\.)*+'", re.DOTALL)}
 _OPENING = re.compile(r"[\[{]")
-_QUOTES = re.compile(r"[\"']")
 _CLOSING = {"{": "}", "[": "]"}
 _LISTS = ("actions", "action", "plan", "calls", "tool_calls")
 _ARGUMENTS = ("arguments", "parameters", "args")
@@ -171,12 +173,12 @@ def _find_end(text: str, start: int) -> int | None:
 
 def _read_value(text: str) -> Any:
     """A JSON or Python literal as plain JSON has it; None where it is neither."""
-    for attempt in (text, _outside_strings(text, lambda part: _TRAILING.sub(r"\1", part))):
+    for attempt in (text, _PARTS.sub(lambda part: "" if part["comma"] else part[0], text)):
         try:
             return _make_plain(json.loads(attempt, parse_constant=lambda name: None))
         except (ValueError, RecursionError):
             continue
-    python = _outside_strings(text, lambda part: _WORDS.sub(lambda match: _PYTHON[match[1]], part))
+    python = _PARTS.sub(lambda part: _PYTHON.get(part["word"] or "", part[0]), text)
     try:
         with warnings.catch_warnings(action="ignore"):  # of escapes that Python does not know
             return _make_plain(ast.literal_eval(python))
@@ -187,18 +189,3 @@ def _read_value(text: str) -> Any:
 def _make_plain(value: Any) -> Any:
     """Without what JSON and UTF-8 cannot say: sets and infinite numbers raise, half a surrogate pair becomes "?"."""
     return json.loads(json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace"))
-
-
-def _outside_strings(text: str, change: Callable[[str], str]) -> str:
-    parts: list[str] = []
-    at, k, unclosed = 0, 0, set[str]()
-    while match := _QUOTES.search(text, k):
-        k = match.end()
-        if match[0] in unclosed:
-            continue
-        if (string := _STRINGS[match[0]].match(text, k - 1)) is None:
-            unclosed.add(match[0])
-            continue
-        parts += [change(text[at : string.start()]), string[0]]
-        at = k = string.end()
-    return "".join([*parts, change(text[at:])])

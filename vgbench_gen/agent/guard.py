@@ -13,7 +13,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from vgbench_gen.agent.mcp_facts import MAX_REQUEST_BYTES, MAX_VALUES, count_values
+from vgbench_gen.agent.schemas import MAX_REQUEST_BYTES, MAX_VALUES, count_values
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.local_server import LOOPBACK, is_same_secret, name_host, read_body
 

@@ -22,17 +22,19 @@ from mcp import Client, MCPError, types
 from mcp.client.streamable_http import streamable_http_client
 from pydantic import TypeAdapter, ValidationError
 
-from vgbench_gen.agent.mcp_facts import (
+from vgbench_gen.agent.schemas import (
     MAX_IMAGES,
     MAX_REPLY_BYTES,
     MAX_REQUEST_BYTES,
+    MAX_TEXT,
     MAX_VALUES,
     META,
     ServedFacts,
     ToolName,
+    clean_text,
     count_values,
+    make_arguments,
 )
-from vgbench_gen.agent.schemas import MAX_TEXT, clean_text, make_arguments
 from vgbench_gen.agent.setup import RemoteServer
 from vgbench_gen.agent.tool import PassingToolError, Place, Tier, Tool, ToolError, ToolInput, ToolOptions, ToolOutput
 from vgbench_gen.agent.workers import Turns

@@ -22,10 +22,10 @@ from mcp.server.lowlevel import Server
 from vgbench_gen import __version__
 from vgbench_gen.agent.calls import ToolCall
 from vgbench_gen.agent.images import ImageBook
-from vgbench_gen.agent.mcp_facts import MAX_IMAGES, MAX_REQUEST_BYTES, META, ServedFacts
-from vgbench_gen.agent.schemas import trim_schema, write_schema
+from vgbench_gen.agent.schemas import MAX_IMAGES, MAX_REQUEST_BYTES, META, ServedFacts, trim_schema, write_schema
 from vgbench_gen.agent.tool import Tool, ToolError
-from vgbench_gen.agent.toolbox import Observation, Toolbox
+from vgbench_gen.agent.toolbox import Toolbox
+from vgbench_gen.agent.workers import Observation
 from vgbench_gen.core.errors import DatasetError, VGBenchError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import json
 
 from vgbench_gen.agent.calls import ToolCall, parse_plan
 from vgbench_gen.agent.run import AgentRun, find_answer, write_observation
-from vgbench_gen.agent.toolbox import Observation
+from vgbench_gen.agent.workers import Observation
 from vgbench_gen.backends.base import Message
 
 ATTEMPTS = 3

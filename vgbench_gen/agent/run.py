@@ -11,9 +11,10 @@ from typing import Any
 from vgbench_gen.agent.calls import ToolCall
 from vgbench_gen.agent.images import ImageBook
 from vgbench_gen.agent.tool import Mode, Tool, list_image_names
-from vgbench_gen.agent.toolbox import Observation, Toolbox
+from vgbench_gen.agent.toolbox import Toolbox
 from vgbench_gen.agent.trace import Trace
 from vgbench_gen.agent.words import AgentWords
+from vgbench_gen.agent.workers import Observation
 from vgbench_gen.backends.base import Backend, ImagePart, Message, Part, Reply, Settings, TextPart
 from vgbench_gen.core.config import Config
 from vgbench_gen.core.errors import DatasetError

@@ -1,4 +1,4 @@
-"""JSON schemas of tools: of ours for others, and those of other servers as models that check calls.
+"""What both ends of MCP share: limits, JSON schemas of tools, and what our servers add to an announcement.
 
 A foreign schema is bounded and trimmed to what is listed in `docs/agent.md#servers`. Patterns, which may take for ever,
 are left to the server, which checks a call once more; references are followed within the schema alone.
@@ -25,6 +25,12 @@ _KINDS = frozenset({"type", "enum", "const", "anyOf", "oneOf"})
 _KEPT = _KINDS | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "required"}
 _KEPT |= {"minLength", "maxLength", "minItems", "maxItems"}
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}")
+META = "vgbench"
+"""The key of `ServedFacts` in what the protocol calls meta; results repeat `state` there, and say `failure`."""
+MAX_IMAGES = 8  # of one call, and of one reply
+MAX_REQUEST_BYTES = 32 << 20
+MAX_REPLY_BYTES = 32 << 20
+MAX_VALUES = 100_000  # of one message; each takes up to 100 times its bytes in memory
 
 
 def write_schema(tool: Tool) -> dict[str, Any]:
@@ -59,6 +65,36 @@ def clean_text(text: object) -> str:
     if len(clean) > MAX_TEXT or not clean.isprintable():
         raise ValueError(f"expected at most {MAX_TEXT} printable characters")
     return clean
+
+
+def count_values(data: bytes) -> int:
+    """How many values a JSON text may hold, before it is parsed: brackets that open, and commas."""
+    return sum(data.count(sign) for sign in (b"{", b"[", b","))
+
+
+ToolName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,59}$")]
+Text = Annotated[str, AfterValidator(clean_text)]
+
+
+class ServedFacts(Config):
+    """What our servers add to a tool's announcement; without it an agent knows less of the tool."""
+
+    does: Text
+    """What it does, for a model."""
+    returns: dict[ToolName, Text] = Field(max_length=60)
+    """Key of the result -> what it is: frame, unit, axis sign."""
+    state: str = Field(min_length=1, max_length=200)
+    """Changed whenever the same call gives something else: version, options, weights."""
+    image: Text = ""
+    """What models read of the argument `image`."""
+    aliases: tuple[ToolName, ...] = Field(default=(), max_length=10)
+    argument_aliases: dict[ToolName, ToolName] = Field(default_factory=dict, max_length=40)
+    example: dict[str, Any] = Field(default_factory=dict, max_length=40)
+    """Arguments of a call."""
+    timeout_s: float = Field(default=60.0, gt=0, le=600)
+    """How long a call takes at most on the server, once it began."""
+    workers: int = Field(default=1, ge=1, le=1024)
+    """How many calls the server runs at once; more wait."""
 
 
 def make_arguments(name: str, schema: Mapping[str, Any], images: str = "") -> type[Config]:

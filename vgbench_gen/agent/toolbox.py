@@ -10,7 +10,6 @@ import asyncio
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import ValidationError
@@ -18,34 +17,14 @@ from pydantic import ValidationError
 from vgbench_gen.agent.calls import ToolCall
 from vgbench_gen.agent.images import ImageBook
 from vgbench_gen.agent.results import ResultCache
-from vgbench_gen.agent.tool import TIERS, Mode, PassingToolError, Tool, ToolError, ToolOptions, list_image_names, tools
-from vgbench_gen.agent.workers import SHOWN, CrashError, Workers
+from vgbench_gen.agent.tool import TIERS, Mode, Tool, ToolOptions, list_image_names, tools
+from vgbench_gen.agent.workers import SHOWN, Observation, Workers
 from vgbench_gen.backends.model_files import check_packages
 from vgbench_gen.core.config import Config, describe_problem
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.rng import format_canonical_json, hash_stably
 
 MAX_CALL_BYTES = 96 << 20  # of the images of a call, which a process holds twice while it takes them in
-
-
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """What a call gave."""
-
-    name: str
-    """The tool, by its own name; as the model wrote it where there is none such."""
-    arguments: Mapping[str, Any]
-    """As the model wrote them, aliases put right."""
-    values: Mapping[str, Any] = field(default_factory=dict)
-    """What the tool says."""
-    images: tuple[bytes, ...] = ()
-    """What it made."""
-    failure: str = ""
-    """unknown_tool, wrong_arguments, tool_error, timeout or crash; "" where it succeeded."""
-    message: str = ""
-    """What a model is told of the failure."""
-    is_passing: bool = False
-    """Whether the same call may give something else another time; it is not kept then."""
 
 
 def choose_tools(
@@ -187,7 +166,7 @@ class Toolbox:
         if (size := sum(map(len, data))) > MAX_CALL_BYTES:
             message = f"found images of {size} bytes; expected at most {MAX_CALL_BYTES} in a call"
             return Observation(tool.name, told, failure="tool_error", message=message)
-        found = await self._run(tool, told, options, known, data)
+        found = await self._workers.call(tool, options, told, data, known)
         if self._kept is not None and found.failure in ("", "tool_error") and not found.is_passing:
             self._kept.put(key, found.values, found.images, found.failure, found.message)
         return found
@@ -197,23 +176,6 @@ class Toolbox:
         with self._settling:  # so that two calls do not fetch the same weights
             options = self._options[tool.name].settle(tool.name, arguments)
             return options, tool.describe_state(options)
-
-    async def _run(
-        self,
-        tool: Tool,
-        told: Mapping[str, Any],
-        options: ToolOptions,
-        evidence: Mapping[str, Any],
-        images: Sequence[bytes],
-    ) -> Observation:
-        try:
-            made = await self._workers.call(tool, options, json.dumps(told), images, evidence)
-        except CrashError as error:
-            return Observation(tool.name, told, failure=error.kind, message=str(error)[:SHOWN])
-        if isinstance(made, ToolError):
-            passing = isinstance(made, PassingToolError)
-            return Observation(tool.name, told, failure="tool_error", message=str(made), is_passing=passing)
-        return Observation(tool.name, told, made.values, made.images)
 
     def close(self) -> None:
         """End the processes."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vgbench_gen.agent.images import ImageBook
-from vgbench_gen.agent.toolbox import Observation
+from vgbench_gen.agent.workers import Observation
 from vgbench_gen.backends.base import Reply
 
 VERSION = 1

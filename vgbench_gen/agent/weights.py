@@ -54,7 +54,6 @@ class WeightsOptions(ToolOptions):
         return self.model_copy(update={**told, "device": self.device.partition(":")[0]}).model_dump_json()
 
     def prepare(self) -> None:
-        """As `ToolOptions.prepare`."""
         for slot in SLOTS:
             if getattr(self, slot, ""):
                 load_part(self, slot)

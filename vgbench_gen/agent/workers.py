@@ -10,12 +10,13 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import TimeoutError as TookTooLong
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from pebble import ProcessExpired
 
-from vgbench_gen.agent.tool import PassingToolError, Tool, ToolError, ToolInput, ToolOptions, ToolOutput, tools
+from vgbench_gen.agent.tool import PassingToolError, Tool, ToolInput, ToolOptions, ToolOutput, tools
 from vgbench_gen.core.errors import ConfigError, VGBenchError
 from vgbench_gen.executors.base import Result
 from vgbench_gen.executors.local import WorkerPool
@@ -29,17 +30,30 @@ MAX_OUTPUT_BYTES = 1 << 20  # of the values of one call
 # all our data sets are smaller.
 MAX_PIXELS = 3_000_000
 SHOWN = 400  # characters of a name or problem that is told back
-Packed = tuple[dict[str, Any], tuple[bytes, ...], str, bool]
-"""(values, images, problem, whether the problem may be gone another time), as it goes from process to process."""
 
 
-class CrashError(Exception):
-    """The process of a call ended, or took too long."""
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What a call gave."""
 
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
-        """crash or timeout."""
+    name: str
+    """The tool, by its own name; as the model wrote it where there is none such."""
+    arguments: Mapping[str, Any]
+    """As the model wrote them, aliases put right."""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """What the tool says."""
+    images: tuple[bytes, ...] = ()
+    """What it made."""
+    failure: str = ""
+    """unknown_tool, wrong_arguments, tool_error, timeout or crash; "" where it succeeded."""
+    message: str = ""
+    """What a model is told of the failure."""
+    is_passing: bool = False
+    """Whether the same call may give something else another time; it is not kept then."""
+
+
+class _CrashError(Exception):
+    """The process of a call ended (crash), or the call took too long (timeout)."""
 
 
 class Turns:
@@ -69,56 +83,59 @@ class Workers:
         self,
         tool: Tool,
         options: ToolOptions,
-        arguments: str,
+        arguments: Mapping[str, Any],
         images: Sequence[bytes],
         evidence: Mapping[str, Any],
-    ) -> ToolOutput | ToolError:
-        """The outcome of a call. Where it is cancelled its process is ended, unless that keeps weights.
+    ) -> Observation:
+        """What a call gives. Where it is cancelled its process is ended, unless that keeps weights.
 
         Args:
             tool: registered, unless it runs in the event loop.
             options: settled.
-            arguments: JSON.
+            arguments: JSON-ready.
             images: JPEG or PNG.
             evidence: of the row, for oracle tools.
 
         Raises:
-            CrashError: its process crashed or hung.
             ConfigError: what the tool needs cannot be loaded, or no process starts.
         """
-        asked = (arguments, tuple(images), dict(evidence))
-        if tool.runs == "here":
-            return unpack(pack(tool, await _run_here(tool, _open_input(tool, options, *asked))))
-        if tool.runs == "process":
-            return await self._call("", tool, options.model_dump_json(), *asked)
-        device = str(getattr(options, "device", ""))
-        device = "cuda:0" if device == "cuda" else device or "cpu"
-        # Who no longer waits for a call leaves the process and its weights to the others.
-        running = asyncio.ensure_future(self._call_on_device(device, tool, options.model_dump_json(), *asked))
-        running.add_done_callback(lambda done: done.cancelled() or done.exception())
-        return await asyncio.shield(running)
+        asked = (dict(arguments), tuple(images), dict(evidence))
+        try:
+            if tool.runs == "here":
+                return await _run_here(tool, options, *asked)
+            if tool.runs == "process":
+                return await self._call("", tool, options, asked)
+            # Who no longer waits for a call leaves the process and its weights to the others.
+            running = asyncio.ensure_future(self._call_on_device(tool, options, asked))
+            running.add_done_callback(lambda done: done.cancelled() or done.exception())
+            return await asyncio.shield(running)
+        except _CrashError as error:
+            return Observation(tool.name, arguments, failure=error.args[0], message=str(error.args[1])[:SHOWN])
 
-    async def _call_on_device(self, device: str, tool: Tool, options: str, *asked: Any) -> ToolOutput | ToolError:
+    async def _call_on_device(self, tool: Tool, options: ToolOptions, asked: tuple[Any, ...]) -> Observation:
+        device = str(getattr(options, "device", "")) or "cpu"
+        device = "cuda:0" if device == "cuda" else device
+        loaded = (device, tool.key, options.model_dump_json())
         async with self._turns.setdefault(device, Turns(1)).take():
             try:
-                if (device, tool.key, options) not in self._loaded:
+                if loaded not in self._loaded:
                     failure = f"{tool.name} was not loaded"
                     if problem := await self._do(device, failure, LOAD_S, prepare_tool, tool.key, options):
                         raise ConfigError(problem)
-                    self._loaded.add((device, tool.key, options))
-                return await self._call(device, tool, options, *asked)
+                    self._loaded.add(loaded)
+                return await self._call(device, tool, options, asked)
             except BaseException:  # the weights went with the process
                 self._loaded = {one for one in self._loaded if one[0] != device}
                 raise
 
-    async def _call(self, device: str, tool: Tool, options: str, *asked: Any) -> ToolOutput | ToolError:
+    async def _call(self, device: str, tool: Tool, options: ToolOptions, asked: tuple[Any, ...]) -> Observation:
         failure = f"{tool.name} gave nothing"
-        return unpack(await self._do(device, failure, tool.timeout_s, run_call, tool.key, options, *asked))
+        return await self._do(device, failure, tool.timeout_s, run_call, tool.key, options, *asked)
 
     async def _do(
         self, device: str, failure: str, limit_s: float, function: Callable[..., Result], *args: Any
     ) -> Result:
-        """The result of a function in a process; `failure` begins the message of a `CrashError`."""
+        """The result of a function in a process; `failure` begins what is said of a crash."""
         if device not in self._pools:
             self._pools[device] = WorkerPool(1 if device else self._count, load_tools)
         try:
@@ -129,9 +146,9 @@ class Workers:
                 '`if __name__ == "__main__":`, for each process reads the script again.'
             ) from None
         except TookTooLong:
-            raise CrashError("timeout", f"{failure} in {limit_s:g} seconds") from None
+            raise _CrashError("timeout", f"{failure} in {limit_s:g} seconds") from None
         except ProcessExpired as error:
-            raise CrashError("crash", f"{failure}: its process crashed (status {error.exitcode})") from None
+            raise _CrashError("crash", f"{failure}: its process crashed (status {error.exitcode})") from None
 
     def close(self) -> None:
         """End all processes."""
@@ -141,14 +158,18 @@ class Workers:
         self._loaded.clear()
 
 
-async def _run_here(tool: Tool, given: ToolInput) -> ToolOutput | Exception:
+async def _run_here(
+    tool: Tool, options: ToolOptions, arguments: Mapping[str, Any], images: Sequence[bytes], evidence: Mapping[str, Any]
+) -> Observation:
+    outcome: ToolOutput | Exception
     try:
         async with asyncio.timeout(tool.timeout_s):
-            return await tool.run_here(given)
+            outcome = await tool.run_here(_open_input(tool, options, arguments, images, evidence))
     except TimeoutError as error:
-        raise CrashError("timeout", str(error) or f"{tool.name} gave nothing in {tool.timeout_s:g} seconds") from None
+        raise _CrashError("timeout", str(error) or f"{tool.name} gave nothing in {tool.timeout_s:g} seconds") from None
     except Exception as error:
-        return error
+        outcome = error
+    return _describe(tool, arguments, outcome)
 
 
 def load_tools() -> None:
@@ -156,56 +177,53 @@ def load_tools() -> None:
     tools.names()
 
 
-def prepare_tool(key: str, options: str) -> str:
+def prepare_tool(key: str, options: ToolOptions) -> str:
     """Why a tool cannot be loaded, or ""; runs in the process of the device."""
-    tool = tools[key]
     try:
-        tool.Options.model_validate_json(options).prepare()
+        options.prepare()
     except ConfigError as error:
         return str(error)
     except Exception as error:
-        return f"{tool.name} cannot be loaded ({type(error).__name__}: {error})"
+        return f"{tools[key].name} cannot be loaded ({type(error).__name__}: {error})"
     return ""
 
 
-def run_call(key: str, options: str, *asked: Any) -> Packed:
-    """What a call gave; runs in a process of its own."""
+def run_call(
+    key: str, options: ToolOptions, arguments: Mapping[str, Any], images: Sequence[bytes], evidence: Mapping[str, Any]
+) -> Observation:
+    """What a call gives; runs in a process of its own."""
     tool = tools[key]
     outcome: ToolOutput | Exception
     try:
-        outcome = tool.run(_open_input(tool, tool.Options.model_validate_json(options), *asked))
+        outcome = tool.run(_open_input(tool, options, arguments, images, evidence))
     except Exception as error:
         outcome = error
-    return pack(tool, outcome)
+    return _describe(tool, arguments, outcome)
 
 
 def _open_input(
-    tool: Tool, options: ToolOptions, arguments: str, images: Sequence[bytes], evidence: Mapping[str, Any]
+    tool: Tool, options: ToolOptions, arguments: Mapping[str, Any], images: Sequence[bytes], evidence: Mapping[str, Any]
 ) -> ToolInput:
-    return ToolInput(tool.Arguments.model_validate_json(arguments), open_images(images), options, evidence)
+    read = tool.Arguments.model_validate_json(json.dumps(arguments))
+    return ToolInput(read, open_images(images), options, evidence)
 
 
-def pack(tool: Tool, outcome: ToolOutput | Exception) -> Packed:
-    """What a call gave, or why it gave nothing."""
+def _describe(tool: Tool, arguments: Mapping[str, Any], outcome: ToolOutput | Exception) -> Observation:
+    message, passes = "", False
     if isinstance(outcome, ToolOutput):
         try:
             text = json.dumps(outcome.values, allow_nan=False)
         except (ValueError, TypeError, RecursionError) as error:
-            return {}, (), f"{tool.name}: {error}"[:SHOWN], False
-        if len(text) > MAX_OUTPUT_BYTES:
-            return {}, (), f"{tool.name}: the result is larger than {MAX_OUTPUT_BYTES} bytes", False
-        return json.loads(text), outcome.images, "", False
-    if isinstance(outcome, VGBenchError):
-        return {}, (), str(outcome)[:SHOWN] or type(outcome).__name__, isinstance(outcome, PassingToolError)
-    return {}, (), f"{tool.name} failed ({type(outcome).__name__}: {outcome})"[:SHOWN], True
-
-
-def unpack(answer: Packed) -> ToolOutput | ToolError:
-    """The inverse of `pack`."""
-    values, made, problem, passes = answer
-    if problem:
-        return PassingToolError(problem) if passes else ToolError(problem)
-    return ToolOutput(values, made)
+            message = f"{tool.name}: {error}"
+        else:
+            if len(text) <= MAX_OUTPUT_BYTES:
+                return Observation(tool.name, arguments, json.loads(text), outcome.images)
+            message = f"{tool.name}: the result is larger than {MAX_OUTPUT_BYTES} bytes"
+    elif isinstance(outcome, VGBenchError):
+        message, passes = str(outcome) or type(outcome).__name__, isinstance(outcome, PassingToolError)
+    else:
+        message, passes = f"{tool.name} failed ({type(outcome).__name__}: {outcome})", True
+    return Observation(tool.name, arguments, failure="tool_error", message=message[:SHOWN], is_passing=passes)
 
 
 def open_images(images: Sequence[bytes]) -> list[Image]:

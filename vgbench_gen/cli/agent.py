@@ -20,7 +20,8 @@ from vgbench_gen.core.json_text import parse_json
 
 if TYPE_CHECKING:
     from vgbench_gen.agent.images import ImageBook
-    from vgbench_gen.agent.toolbox import Observation, Toolbox
+    from vgbench_gen.agent.toolbox import Toolbox
+from vgbench_gen.agent.workers import Observation
 
 _SHOWN = 600  # characters of a step on the terminal
 _SENT = BackendOptions(concurrency=1)
@@ -217,7 +218,7 @@ def call(
 
 async def _call(toolbox: Toolbox, name: str, given: Mapping[str, Any], book: ImageBook) -> Observation:
     from vgbench_gen.agent.calls import ToolCall
-    from vgbench_gen.agent.toolbox import Observation
+    from vgbench_gen.agent.workers import Observation
 
     read = toolbox.read(ToolCall(name, given), book)
     return read if isinstance(read, Observation) else await toolbox.call(*read, book)

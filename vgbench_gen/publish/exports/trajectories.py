@@ -17,7 +17,7 @@ from vgbench_gen.agent.replay import DialogueStep, TracedImage, read_images, rep
 from vgbench_gen.agent.run import has_answer, write_observation
 from vgbench_gen.agent.schemas import write_schema
 from vgbench_gen.agent.tool import tools
-from vgbench_gen.agent.toolbox import Observation
+from vgbench_gen.agent.workers import Observation
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.prompting import rotate_options
 from vgbench_gen.evaluation.records import Header, ReplyKey, ReplyLine
