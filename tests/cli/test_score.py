@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.evaluation.score_rows import row
+from tests.evaluation.score_rows import entry, row
 from vgbench_gen.cli.main import main
 from vgbench_gen.evaluation import cases, scoring
 from vgbench_gen.evaluation.board import ScoreRow
-from vgbench_gen.evaluation.item_source import ItemSource
 from vgbench_gen.evaluation.results import ModelScores
 from vgbench_gen.evaluation.saved import SavedScores, ScoreHeader
 
@@ -176,14 +175,15 @@ def _sane(extracted: object, outcome: str, score: float) -> dict[str, object]:
 
 
 def test_copies_of_a_question_count_once() -> None:
-    def average(*rows: ScoreRow) -> list[Any]:
-        saved = SavedScores(Path("m.jsonl"), ScoreHeader(1, "", "", "m", "m"), rows)
-        figures = ModelScores(saved, ItemSource("set", Path(), ())).figures
+    def average(rows: list[ScoreRow], **contents: str) -> list[Any]:
+        questions = {name: entry(name, content=content) for name, content in contents.items()}
+        saved = SavedScores(Path("m.jsonl"), ScoreHeader(1, "", "", "m", "m"), tuple(rows), questions)
+        figures = ModelScores(saved).figures
         return [figures[name] for name in ("distinct", "sane_distinct", "official_distinct")]
 
-    copies = [row("a", content="x"), row("b", 0.0, content="x", official=1.0), row("c", 0.0, content="y")]
-    assert average(*copies) == [2, 0.25, 0.5]
+    copies = [row("a"), row("b", 0.0, official=1.0), row("c", 0.0)]
+    assert average(copies, a="x", b="x", c="y") == [2, 0.25, 0.5]
     # Repeats of one question are no copies, nor are questions whose content is not known.
     nothing = [0, None, None]
-    assert average(row("a", content="x"), row("a", 0.0, content="x", epoch=1), row("c", content="y")) == nothing
-    assert average(row("a"), row("b")) == average() == nothing
+    assert average([row("a"), row("a", 0.0, epoch=1), row("c")], a="x", c="y") == nothing
+    assert average([row("a"), row("b")], a="", b="") == average([]) == nothing

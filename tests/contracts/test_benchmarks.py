@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -117,7 +118,7 @@ def test_its_questions_stand_in_a_table_of_its_own(name: str, source: Source) ->
         assert benchmarks[name].judge is not None
         return
     items = items_of(source)
-    board = Board(tuple(make_entry(item, "set") for item in items))
+    board = Board([replace(make_entry(item), dataset="set") for item in items])
     board.add("m", {"set": [right(item) for item in items]})
     mine = {layout.key for layout in benchmarks[name].layouts if layout in find_paper_layouts(board)}
     mine |= {table.key for table in benchmarks[name].tables(TableMaker(board, 0))}

@@ -11,7 +11,6 @@ import math
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,8 @@ from vgbench_gen.evaluation import hard
 from vgbench_gen.evaluation.base import Source, benchmarks
 from vgbench_gen.evaluation.benchmarks.rover.tables import average_scores, measure_agreement
 from vgbench_gen.evaluation.prompting import digest_question, rotate_options
-from vgbench_gen.evaluation.replies import Header, ReplyLine, ReplyWriter, name_replies_file
+from vgbench_gen.evaluation.records import Header, ReplyKey, ReplyLine
+from vgbench_gen.evaluation.replies import ReplyWriter, name_replies_file
 from vgbench_gen.evaluation.runner import evaluate
 from vgbench_gen.evaluation.tables import Comparison, compare_models
 from vgbench_gen.report import scores_files
@@ -149,7 +149,7 @@ def _list_entries() -> Iterator[Any]:
         yield score_rows.depth(
             f"d{k}", 0.5 + 0.37 * k, scene=f"scannet/{k // 2}", difficulty="hard", pair=f"dp{k // 2}"
         )
-    yes = {"form": "judgment", "kind": "yes_no", "chance": 0.5, "options": 0, "task": "object_from_camera"}
+    yes = {"question_type": "judgment", "kind": "yes_no", "chance": 0.5, "options": 0, "task": "object_from_camera"}
     for k in range(16):
         yield score_rows.entry(f"y{k}", truth=("Yes", "No")[k % 2], twin=f"y{k // 2}", dataset="more", **yes)
     for source, origins in _ORIGINS.items():
@@ -286,22 +286,27 @@ def write_replies(source: Source, spec: str, share: float, stage: str = "", **mo
     rng = rng_for(0, "golden", spec, stage)
     path = name_replies_file(source.folder / "replies", spec)
     items = [source.item(row.row) for row in source.rows()]
-    with ReplyWriter(path, Header(source.fingerprint, source.benchmark, spec, spec.partition(":")[2])) as writer:
+    with ReplyWriter(path, _make_header(source, spec, spec.partition(":")[2])) as writer:
         for k, item in enumerate(items):
             turns = range(len(item.options) if k % 4 == 0 and not stage else 1)
             for turn, epoch in [*((turn, 0) for turn in turns), *([(0, 1)] if k % 6 == 0 else [])]:
                 response, error = _say(rotate_options(item, turn), rng, share)
                 told = {"error": error, "cost_usd": None if k % 3 else 0.001 * k, "latency_s": k / 3, **more}
                 made = stage == "visual-cot" and k % 4 > 0
-                words = more.get("prompt_set", "paper")
-                asked = digest_question(item, turn, words, "visual-cot" if made else "") + "0123456789abcdef"
-                told |= {"stage": stage, "request_digest": asked, "usage": {"prompt_tokens": 9 + k} if k % 2 else {}}
+                key = ReplyKey(item.id, turn, epoch, stage, told.pop("prompt_set", "paper"))
+                asked = digest_question(rotate_options(item, turn)) + "0123456789abcdef"
+                told |= {"request_digest": asked, "usage": {"prompt_tokens": 9 + k} if k % 2 else {}}
                 images = ({"name": "x", "made": True},) if made else ()
-                line = ReplyLine(item.id, item.benchmark, "m", response=response, rotation=turn, epoch=epoch, **told)
+                line = ReplyLine(key=key, benchmark=item.benchmark, model="m", response=response, **told)
                 if made:
-                    writer.append(replace(line, stage="visual-cot-image", response="here", cost_usd=0.5, error=""))
-                writer.append(replace(line, images=images))
-        writer.append(replace(line, id="gone", request_digest=""))
+                    drawing = {"key": key._replace(stage="visual-cot-image"), "response": "here", "cost_usd": 0.5}
+                    writer.append(line.model_copy(update=drawing | {"error": ""}))
+                writer.append(line.model_copy(update={"images": images}))
+        writer.append(line.model_copy(update={"key": key._replace(id="gone"), "request_digest": ""}))
+
+
+def _make_header(source: Source, spec: str, model: str) -> Header:
+    return Header(dataset=source.fingerprint, benchmark=source.benchmark, spec=spec, model=model)
 
 
 def _say(item: Item, rng: Any, share: float) -> tuple[str | None, str]:
@@ -369,7 +374,7 @@ def compare_salbench(folder: Path) -> dict[str, Any]:
 def _write_labels(source: Source, spec: str, share: float, stage: str) -> None:
     rng = rng_for(0, "golden", "labels", spec, stage)
     path = name_replies_file(source.folder / "replies", spec)
-    with ReplyWriter(path, Header(source.fingerprint, source.benchmark, spec, spec)) as writer:
+    with ReplyWriter(path, _make_header(source, spec, spec)) as writer:
         for row in source.rows():
             item, draw = source.item(row.row), rng.random()
             said = (
@@ -377,8 +382,9 @@ def _write_labels(source: Source, spec: str, share: float, stage: str) -> None:
                 if rng.random() < share
                 else ("Color", "Color, Size", "Shape", "Location, Size")[row.row % 4]
             )
-            line = ReplyLine(item.id, item.benchmark, "m", "", said if draw > 0.1 else None, stage=stage)
-            writer.append(replace(line, error="" if draw > 0.1 else "timeout: x"))
+            given: dict[str, Any] = {"response": said} if draw > 0.1 else {"response": None, "error": "timeout: x"}
+            key = ReplyKey(item.id, stage=stage)
+            writer.append(ReplyLine(key=key, benchmark=item.benchmark, model="m", request_digest="", **given))
 
 
 def compare_agents(folder: Path) -> dict[str, Any]:
@@ -398,8 +404,8 @@ def compare_agents(folder: Path) -> dict[str, Any]:
         records = [json.loads(line) for line in path.read_text().splitlines()]
         for record in records:
             if "latency_s" in record:  # replies come in any order
-                record["latency_s"] = int(hash_stably(record["id"], size=1), 16) / 8
-        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+                record["latency_s"] = int(hash_stably(record["key"]["id"], size=1), 16) / 8
+        path.write_text("".join(json.dumps(record, separators=(",", ":")) + "\n" for record in records))
     return list_compared(vgbench_gen.compare(source.folder), folder)
 
 

@@ -22,8 +22,9 @@ ORIGINS = {
 def entry(name: str, **changes: Any) -> Entry:
     """A choice question with four options; the truth is A."""
     fields: dict[str, Any] = {
-        "id": name, "dataset": "set", "source": "VGBench", "task": "relative_pose", "ask": "", "form": "multi-choice",
-        "category": "Camera and Image Transformation", "subcategory": "3D Camera Pose", "origin": "pose_estimation_vqa",
+        "id": name, "dataset": "set", "source": "VGBench", "task": "relative_pose", "ask": "",
+        "question_type": "multi-choice", "category": "Camera and Image Transformation",
+        "subcategory": "3D Camera Pose", "origin": "pose_estimation_vqa",
         "scans": "scannet", "scene": f"scannet/{name}", "difficulty": "easy", "twin": "", "pair": "", "kind": "letter",
         "truth": "A", "rule": "exact", "chance": 0.25, "options": 4,
     }  # fmt: skip
@@ -33,8 +34,8 @@ def entry(name: str, **changes: Any) -> Entry:
 def depth(name: str, truth: float, **changes: Any) -> Entry:
     """An open question for a length in meters."""
     fields: dict[str, Any] = {
-        "task": "metric_depth", "form": "open-ended", "category": "Depth and Distance", "origin": "metric_depth_vqa",
-        "kind": "length", "truth": truth, "rule": "delta", "chance": 0.0, "options": 0,
+        "task": "metric_depth", "question_type": "open-ended", "category": "Depth and Distance",
+        "origin": "metric_depth_vqa", "kind": "length", "truth": truth, "rule": "delta", "chance": 0.0, "options": 0,
     }  # fmt: skip
     return entry(name, **fields | changes)
 

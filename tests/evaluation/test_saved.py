@@ -10,13 +10,16 @@ from typing import Any
 
 import pytest
 
-from tests.evaluation.score_rows import row
+from tests.evaluation.score_rows import depth, entry, row
 from tests.store.examples import make_item, textured
 from vgbench_gen.cli.main import main
+from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation import saved
 from vgbench_gen.evaluation.base import Source, benchmarks
 from vgbench_gen.evaluation.baselines import DECLINED
+from vgbench_gen.evaluation.board import make_entry
+from vgbench_gen.evaluation.compare import load_board
 from vgbench_gen.evaluation.prompting import digest_question, rotate_options
 from vgbench_gen.evaluation.records import Header, ReplyKey, ReplyLine
 from vgbench_gen.evaluation.replies import ReplyWriter, name_replies_file
@@ -166,11 +169,47 @@ def test_scores_are_read_as_they_were_written(tmp_path: Path) -> None:
         row("a \u2028 ü", 0.4, relative_error=math.inf, extracted=2.5, stage="blind", prompt_set="ü"),
         row("b", outcome="unreadable", extracted=None, cost_usd=0.1),
     )
-    made = SavedScores(tmp_path / "s.jsonl", ScoreHeader(1, "f", "r", "s", "m", {"unknown_id": 2}), rows)
+    asked = (entry(rows[0].id, error_parts=("", "depth")), depth("b", 2.4000000000000004, twin="ü"))
+    header = ScoreHeader(1, "f", "r", "s", "m", {"unknown_id": 2})
+    made = SavedScores(tmp_path / "s.jsonl", header, rows, {one.id: one for one in asked})
     write_scores(made)
     found = read_scores(made.path)
     assert repr(found.rows) == repr(rows)
-    assert found.header == made.header
+    assert (found.header, found.questions) == (made.header, made.questions)
+    lines = made.path.read_bytes().splitlines(keepends=True)
+    for damage in (
+        lines[:1] + lines[2:],
+        [*lines[:2], lines[2].replace(b'"rotation":0', b'"rotation":"x"')],
+        [*lines[:2], lines[2].replace(b'"id":"a', b'"id":"c')],
+        [lines[0], lines[1].replace(b'"rule":"delta"', b'"rule":"mercy"')],
+        lines[:1],
+    ):
+        made.path.write_bytes(b"".join(damage))
+        with pytest.raises(DatasetError, match="no scores"):
+            read_scores(made.path)
+
+
+def test_tables_need_no_question_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    media = MediaStore(tmp_path / "media")
+    images = [media.put(encode_jpeg(textured(64, 48, 1)), "jpg")]
+    mirrored = {"benchmark": "SpatialScore/3DSRBench", "evidence": {"origin": {"index": "AB-flip"}}}
+    items = [make_item(k, images, **mirrored if k else {}) for k in range(2)]
+    write_items(tmp_path / "items", items, media)
+    source = benchmarks["vgbench"].open(tmp_path)
+    write(source, *(reply(item, "B") for item in items))
+    found = score_source(source)[0].questions
+    assert {one.id: one for one in map(make_entry, items)} == found
+    assert found[items[1].id].origin_id == "AB-flip"
+    assert [entry.dataset for entry in load_board({"x": source}).board.questions] == ["x", "x"]
+
+    def refuse(*given: object) -> None:
+        raise AssertionError("a question was opened, or its key made")
+
+    for place in (f"{saved.__name__}.make_entry", f"{saved.__name__}.read_questions"):
+        monkeypatch.setattr(place, refuse)
+    monkeypatch.setattr(type(source), "item", refuse)
+    again = load_board({"x": source}).board
+    assert {replace(entry, dataset=""): "x" for entry in again.questions} == dict.fromkeys(found.values(), "x")
 
 
 def test_score_and_compare_from_the_command_line(tmp_path: Path, capsys: Capture) -> None:

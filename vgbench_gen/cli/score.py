@@ -104,7 +104,7 @@ def score(
         found = score_source(source, model or (), again=again, progress=progress, replies=replies, notes=notes)
     for note in notes:
         print(f"vgbench: note: {note}", file=sys.stderr)
-    rows = [ModelScores(one, source).figures for one in found]
+    rows = [ModelScores(one).figures for one in found]
     if as_json:
         told = {"imported": asdict(imported) | {"path": str(imported.path)}} if imported else {}
         print_json(told | {"models": rows})

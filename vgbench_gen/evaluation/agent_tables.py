@@ -9,24 +9,29 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import compress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import Field
 
 from vgbench_gen.agent.backend import AgentSpec, read_agent_spec
 from vgbench_gen.core.config import Config, load_toml
-from vgbench_gen.core.types import BoolArray, Item
-from vgbench_gen.evaluation import reference_scores, stats
+from vgbench_gen.core.types import Item
+from vgbench_gen.evaluation import reference_scores
 from vgbench_gen.evaluation.agent_traces import AgentUse, ToolUse, count_use
 from vgbench_gen.evaluation.base import Source
-from vgbench_gen.evaluation.board import ORACLE, Board, BoardRun, ScoreRow
-from vgbench_gen.evaluation.cells import Cell, Cells
+from vgbench_gen.evaluation.board import Board, BoardRun, ScoreRow
+from vgbench_gen.evaluation.cells import NONE, Cell, compare_answers, mean
 from vgbench_gen.evaluation.compare import group_by_model
 from vgbench_gen.evaluation.failures import TRACED
 from vgbench_gen.evaluation.options import BLIND
 from vgbench_gen.evaluation.saved import SavedScores
-from vgbench_gen.evaluation.tables import ColumnHead, Row, Table
+from vgbench_gen.evaluation.tables import ColumnHead, Row, Table, find_floors
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _WORTH = (
     "What stands under one heading has the same core model and is compared on the questions that all of it were asked. "
@@ -88,10 +93,6 @@ class _Member:
     """What the traces say; None for the core model itself."""
 
     @property
-    def is_oracle(self) -> bool:
-        return self.run.model.endswith(ORACLE)
-
-    @property
     def is_bare(self) -> bool:
         """Whether it is an agent without tools but those that need nothing."""
         return self.agent is not None and self.agent.tools == ("none",)
@@ -144,7 +145,7 @@ def _group_members(
 
 def _sort_member(member: _Member) -> tuple[bool, bool, bool, bool, str]:
     blind = member.run.stage == BLIND
-    return member.is_oracle, member.agent is not None, blind, not member.is_bare, member.run.name
+    return member.run.oracle, member.agent is not None, blind, not member.is_bare, member.run.name
 
 
 def _make_finder(source: Source) -> Callable[[str], Item | None]:
@@ -153,7 +154,6 @@ def _make_finder(source: Source) -> Callable[[str], Item | None]:
 
 
 def _compare(board: Board, groups: Mapping[str, Sequence[_Member]], seed: int) -> Table:
-    cells = Cells(board, seed)
     heads = (
         ColumnHead("Score"),
         ColumnHead("Above the model alone", "points"),
@@ -165,26 +165,29 @@ def _compare(board: Board, groups: Mapping[str, Sequence[_Member]], seed: int) -
     )
     lines: list[Row] = []
     for core, members in groups.items():
-        asked = np.logical_and.reduce([member.run.asked for member in members])
-        # Where they have nothing in common each stands on its own, and says on how many.
-        shared = {member.run.name: asked if asked.any() else member.run.asked for member in members}
+        answers = {member.run.name: board.answers_of(member.run.name) for member in members}
+        asked = np.logical_and.reduce([one["asked"].to_numpy() for one in answers.values()])
+        if asked.any():  # where they have nothing in common each stands on its own, and says on how many
+            answers = {name: one[asked] for name, one in answers.items()}
         for member in members:
-            run, mask = member.run, shared[member.run.name]
+            run = member.run
             alone = next((one for one in members if one.agent is None and not one.run.stage), None)
             bare = next((one for one in members if one.is_bare and _is_alike(one, member)), None)
             found = (
-                cells.mean(run, mask, run.score),
-                _subtract(cells, member, alone, mask),
-                _subtract(cells, member, None if member.is_bare else bare, mask),
+                mean(answers[run.name], "score", seed),
+                _subtract(answers, member, alone, seed),
+                _subtract(answers, member, None if member.is_bare else bare, seed),
                 _average_calls(member),
                 _average([row.tokens for row in member.rows]),
                 _average([row.latency_s for row in member.rows]),
                 Cell(run.cost_usd, n=run.cost_known, asked=run.cost_known),
             )
-            kind = "floor" if run.stage or member.is_oracle else "model"
+            kind = "floor" if run.stage or member.run.oracle else "model"
             lines.append(Row(run.name, kind, found, _describe(member), core))  # type: ignore[arg-type]
         if asked.any():
-            lines += _make_floors(board, asked, core, len(heads))
+            floors = find_floors(list(compress(board.questions, asked)))
+            more = [NONE] * (len(heads) - 1)
+            lines += [Row(name, "floor", (cell, *more), group=core) for name, cell in floors.items()]
     return Table("agents", "Agents: what tools are worth", _WORTH, heads, tuple(lines))
 
 
@@ -199,42 +202,29 @@ def _describe(member: _Member) -> str:
     if member.agent is None:
         return "no tools, without images" if member.run.stage else "no tools"
     tools = "no tools, same limits" if member.is_bare else f"tools: {', '.join(member.agent.tools)}"
-    bound = "; upper bound, answers from the rows" if member.is_oracle else ""
+    bound = "; upper bound, answers from the rows" if member.run.oracle else ""
     return f"{member.agent.kind}, {member.agent.mode}, {tools}{bound}"
 
 
-def _subtract(cells: Cells, member: _Member, other: _Member | None, mask: BoolArray) -> Cell:
+def _subtract(answers: Mapping[str, pd.DataFrame], member: _Member, other: _Member | None, seed: int) -> Cell:
     if other is None or member is other or member.agent is None:
-        return Cell(math.nan)
-    both = mask & member.run.answered & other.run.answered
-    if not both.any():
-        return Cell(math.nan)
-    scenes = [cells.board.scenes[k] for k in np.flatnonzero(both)]
-    found = stats.compare_paired(member.run.score[both], other.run.score[both], scenes, cells.seed)
-    return Cell(found.value, found.low, found.high, int(both.sum()), int(both.sum()))
+        return NONE
+    compared = compare_answers(answers[member.run.name], answers[other.run.name], "score", seed)
+    if compared is None:
+        return NONE
+    n, found = compared
+    return Cell(found.value, found.low, found.high, n, n)
 
 
 def _average(values: Sequence[float]) -> Cell:
     known = [value for value in values if not math.isnan(value)]
-    return Cell(math.fsum(known) / len(known), n=len(known), asked=len(known)) if known else Cell(math.nan)
+    return Cell(math.fsum(known) / len(known), n=len(known), asked=len(known)) if known else NONE
 
 
 def _average_calls(member: _Member) -> Cell:
     if member.use is None or not member.use.traces:
-        return Cell(math.nan)
+        return NONE
     return Cell(member.use.calls / member.use.traces, n=member.use.traces, asked=member.use.traces)
-
-
-def _make_floors(board: Board, mask: BoolArray, core: str, width: int) -> list[Row]:
-    found = []
-    for name, credit in (
-        (reference_scores.CONSTANT, reference_scores.score_constant(board, mask)),
-        (reference_scores.CHANCE, reference_scores.score_chance(board)),
-    ):
-        value, n = float(credit[mask].mean()), int(mask.sum())
-        cell = Cell(value, n=n, asked=n, value_all=value)
-        found.append(Row(name, "floor", (cell, *[Cell(math.nan)] * (width - 1)), group=core))
-    return found
 
 
 def _list_failures(agents: Sequence[_Member]) -> Table:
@@ -248,7 +238,7 @@ def _list_failures(agents: Sequence[_Member]) -> Table:
         counts = {line.kind: line.answers for line in table.lines}
         total = table.answers
         shares = [Cell(counts[kind] / total if total else math.nan, n=total, asked=total) for kind in kinds]
-        lines.append(Row(agent.run.name, "floor" if agent.is_oracle else "model", tuple(shares)))
+        lines.append(Row(agent.run.name, "floor" if agent.run.oracle else "model", tuple(shares)))
     heads = tuple(ColumnHead(kind.replace("_", " ").capitalize()) for kind in kinds)
     return Table("agent-failures", "Agents: failures by kind", _FAILURES, heads, tuple(lines))
 
@@ -264,7 +254,7 @@ def _list_tools(agents: Sequence[_Member]) -> Table:
         ColumnHead("Seconds", "count"),
     )
     lines = [
-        Row(name, "floor" if agent.is_oracle else "model", _make_tool_cells(use), group=agent.run.name)
+        Row(name, "floor" if agent.run.oracle else "model", _make_tool_cells(use), group=agent.run.name)
         for agent in agents
         if agent.use is not None
         for name, use in agent.use.tools.items()

@@ -1,12 +1,13 @@
-"""Questions and the scored replies of several models side by side, as arrays: what tables are made of."""
+"""Questions and the scored replies of several models as frames of pandas: what tables are made of."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,8 +18,12 @@ from vgbench_gen.evaluation.records import ReplyKey
 from vgbench_gen.evaluation.scoring import Rule, find_rules, make_case
 from vgbench_gen.importers.base import read_origin_index
 
+if TYPE_CHECKING:
+    import pandas as pd  # it loads when used: 40 MB
+
 PAPER = "paper"
-MEASURES = ("score", "official", "headline", "strict")
+BASELINE = "baseline:"  # how names of models begin that are no models
+ORACLE = " (oracle)"  # how names of models end whose tools answer from the rows; no table ranks them
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,35 +32,34 @@ class Entry:
 
     id: str
     """The question's id within its data set."""
-    dataset: str
-    source: str
+    dataset: str = ""
+    """The name of the data set; "" in a file of scores, which lies beside it."""
+    source: str = ""
     """The benchmark it was taken from, without what that is a part of: "SpatialScore/BLINK" is "BLINK"."""
-    task: str
-    """The kind of question, as in `Item.task`."""
-    ask: str
-    """What is asked about, as in `Item.ask`."""
-    form: str
+    task: str = ""
+    ask: str = ""
+    question_type: str = ""
     """The question type: "multi-choice", "judgment", "open-ended" and so on."""
-    category: str
-    subcategory: str
-    origin: str
+    category: str = ""
+    subcategory: str = ""
+    origin: str = ""
     """What the benchmark that it was taken from calls its kind (`Item.category_origin`)."""
-    scans: str
+    scans: str = ""
     """The data set of its scans or images."""
-    scene: str
+    scene: str = ""
     """Its scene, unique over data sets. Intervals are drawn over scenes."""
-    difficulty: str
-    twin: str
+    difficulty: str = ""
+    twin: str = ""
     """The name that a true and a false claim about one truth share; "" where there is no twin."""
-    pair: str
+    pair: str = ""
     """The name that two questions about one truth from two sides share; "" where there is none."""
-    kind: str
+    kind: str = ""
     """What kind of answer is right (`AnswerKey.kind`)."""
-    truth: str | float
+    truth: str | float = ""
     """The right answer (`AnswerKey.truth`)."""
-    rule: Rule
+    rule: Rule = "exact"
     """How an answer is compared with it (`AnswerKey.rule`)."""
-    chance: float
+    chance: float = 0.0
     """What a uniform guess scores; 0 for open questions."""
     origin_id: str = ""
     """The id in the benchmark that it was taken from."""
@@ -68,7 +72,7 @@ class Entry:
     """Whose script `official` stands for (`ScoringRules.script`)."""
 
 
-def make_entry(item: Item, dataset: str = "") -> Entry:
+def make_entry(item: Item) -> Entry:
     """What tables need to know of a row.
 
     Raises:
@@ -79,11 +83,10 @@ def make_entry(item: Item, dataset: str = "") -> Entry:
     options = len(item.options) or len(key.letters) if key.kind == "letter" else 0
     return Entry(
         id=item.id,
-        dataset=dataset,
         source=item.benchmark.rpartition("/")[2],
         task=item.task,
         ask=item.ask,
-        form=item.question_type,
+        question_type=item.question_type,
         category=item.category,
         subcategory=item.subcategory,
         origin=item.category_origin,
@@ -132,9 +135,9 @@ class ScoreRow:
     """The score of a reader that looks at the last line alone."""
     followed: bool
     """Whether the last line is the answer in the form asked for, and nothing else."""
-    extracted: str | float | None = None
+    extracted: str | int | float | None = None
     """The answer that we read, lengths in meters; None where there is none."""
-    official_extracted: str | float | None = None
+    official_extracted: str | int | float | None = None
     """The answer that the published script reads."""
     delta_2: float = math.nan
     """Whether a number is within the factor 2, 0 or 1; NaN, as the three below, where the answer is no number."""
@@ -152,8 +155,6 @@ class ScoreRow:
     """How many tokens were sent and received; NaN where that is unknown."""
     made: bool | None = None
     """Whether an image that was to be made first was there; None where none was to be."""
-    content: str = ""
-    """See `Entry.content`."""
     settings: str = ""
     """Digest of how it was asked (`ReplyKey.settings`)."""
 
@@ -163,98 +164,44 @@ class ScoreRow:
         return ReplyKey(self.id, self.rotation, self.epoch, self.stage, self.prompt_set, self.settings)
 
 
-BASELINE = "baseline:"  # how names of models begin that are no models
-ORACLE = " (oracle)"  # how names of models end whose tools answer from the rows; no table ranks them
-
-
-@dataclass(eq=False)
-class BoardRun:
-    """One model with one prompt set over the n questions of a board, in their order.
-
-    Numbers of a question are means over its repeats. They are NaN where there is no reply, or none but failed ones.
-    Replies in another order of the options count for `circular` alone.
-    """
+class BoardRun(NamedTuple):
+    """One model with one prompt set and stage; what it answered is in `Board.answers`."""
 
     name: str
     """The run's name in tables: the model, with stage and prompt set where they are not the usual ones."""
     model: str
-    prompt_set: str
-    """The prompt set whose words were sent."""
     stage: str
     """See `ReplyKey.stage`."""
-    score: FloatArray
-    """(n,) by the benchmark's metric."""
-    official: FloatArray
-    """(n,) by the published script."""
-    headline: FloatArray
-    """(n,) as `score`, with delta = 1.25 for lengths."""
-    strict: FloatArray
-    """(n,) by a reader of the last line alone."""
-    followed: FloatArray
-    """(n,) whether the last line is the answer in the form asked for."""
-    delta_2: FloatArray
-    """(n,) whether a number is within the factor 2; NaN, as the three below, where the answer is no number."""
-    delta_125: FloatArray
-    """(n,) whether a number is within the factor 1.25."""
-    mra: FloatArray
-    """(n,) mean relative accuracy of a number."""
-    relative_error: FloatArray
-    """(n,) relative error of a number."""
-    circular: FloatArray
-    """(n,) 1 where the answer is right in every order of the options; NaN unless every order was answered."""
-    circled: BoolArray
-    """(n,) where there was more than one order of the options."""
-    made: FloatArray
-    """(n,) 1 where an image that was to be made first was there; NaN where none was to be."""
-    counts: FloatArray
-    """(n, 5) replies per outcome, in the order of `OUTCOMES`."""
-    extracted: list[str | float | None]
-    """n answers, each of the first reply."""
-    epochs: int
-    """How many repeats there are."""
+    prompt_set: str
+    """The prompt set whose words were sent."""
+    baseline: bool
+    """Whether it is no model."""
+    oracle: bool
+    """Whether its tools answer from the rows."""
     cost_usd: float
     """What all replies cost whose price is known; NaN where none is."""
     cost_known: int
     """For how many replies that is."""
-    failure: str = field(default="", init=False)
+    failure: str = ""
     """Why the first request failed, where all did and it is known."""
 
-    @cached_property
-    def asked(self) -> BoolArray:
-        """Where there is a reply of any outcome."""
-        return np.asarray(self.counts.sum(axis=1) > 0)
 
-    @cached_property
-    def declined(self) -> BoolArray:
-        """Where a baseline did not try: it refused in every reply. A model that refuses has tried."""
-        refused = self.counts[:, OUTCOMES.index("refused")] == self.counts.sum(axis=1)
-        return np.asarray(self.asked & refused & self.model.startswith(BASELINE))
-
-    @cached_property
-    def answered(self) -> BoolArray:
-        """Where there is a reply that did not fail."""
-        return ~np.isnan(self.score)
-
-    def describe_failures(self) -> str:
-        """How many questions have failed requests alone, and where it is all of them, why the first; "" for none."""
-        asked, failed = int(self.asked.sum()), int((self.asked & ~self.answered).sum())
-        if not 0 < failed == asked:
-            return f"{failed} of {asked} failed" if failed else ""
-        return f"all {asked} requests failed" + (f", the first with {self.failure}" if self.failure else "")
-
-    def values(self, measure: str) -> FloatArray:
-        """The scores (n,) of one of `MEASURES`."""
-        found: FloatArray = getattr(self, measure)
-        return found
+_GRADED = ("delta_2", "delta_125", "mra", "relative_error")
+_AVERAGED = ("score", "official", "headline", "strict", "followed", "made", *_GRADED)
+_WORDED = ("letter", "yes_no", "text")  # kinds of answers that are no numbers
 
 
-@dataclass(eq=False)
 class Board:
-    """Questions, and runs over them."""
+    """Questions, and the replies of several runs to them.
 
-    questions: tuple[Entry, ...]
-    """All questions, in the order of every array of a run."""
-    runs: dict[str, BoardRun] = field(default_factory=dict)
+    Args:
+        questions: all of them, in the order of every mask (n,) and of the answers of a run.
+    """
+
+    def __init__(self, questions: Sequence[Entry]) -> None:
+        self.questions = tuple(questions)
+        self.runs: dict[str, BoardRun] = {}
+        self._rows: dict[str, list[tuple[int, ScoreRow]]] = {}
 
     @cached_property
     def scenes(self) -> list[str]:
@@ -278,116 +225,130 @@ class Board:
         return np.fromiter(map(wanted, self.questions), dtype=np.bool_, count=len(self.questions))
 
     def add(self, model: str, rows: Mapping[str, Iterable[ScoreRow]]) -> None:
-        """Add a model's scored replies, by data set; one run per stage (sighted, blind, ...) and prompt set."""
-        places = {(question.dataset, question.id): k for k, question in enumerate(self.questions)}
+        """Add a model's scored replies, by data set; one run per stage (sighted, blind, ...) and prompt set.
+
+        A run that is there already is replaced.
+        """
         parted: dict[tuple[str, str], list[tuple[int, ScoreRow]]] = defaultdict(list)
         for dataset, found in rows.items():
             for row in found:
-                place = places.get((dataset, row.id))
+                place = self._places.get((dataset, row.id))
                 if place is not None:
                     parted[row.stage, row.prompt_set].append((place, row))
         for stage, prompt_set in sorted(parted, key=lambda key: (key[0], key[1] not in ("", PAPER), key[1])):
             told = ", ".join(part for part in (stage, prompt_set) if part not in ("", PAPER))
             name = f"{model} ({told})" if told else model
-            self.runs[name] = _make_run(name, (model, stage, prompt_set), self.questions, parted[stage, prompt_set])
+            own = parted[stage, prompt_set]
+            costs = [row.cost_usd for _, row in own if not math.isnan(row.cost_usd)]
+            spent = math.fsum(costs) if costs else math.nan
+            kind = model.startswith(BASELINE), model.endswith(ORACLE)
+            self._rows[name] = own
+            self.runs[name] = BoardRun(name, model, stage, prompt_set, *kind, spent, len(costs))
+        self.__dict__.pop("answers", None)  # they are made anew
 
-
-_GRADED = ("delta_2", "delta_125", "mra", "relative_error")
-_AVERAGED = ("score", "official", "headline", "strict", "followed", "made", *_GRADED)
-
-
-def _make_run(
-    name: str, key: tuple[str, str, str], questions: Sequence[Entry], rows: Sequence[tuple[int, ScoreRow]]
-) -> BoardRun:
-    """Average the repeats of every question.
-
-    Args:
-        name: of the run.
-        key: model, stage and prompt set.
-        questions: of the board.
-        rows: the run's scored replies, each with the place of its question.
-    """
-    model, stage, prompt_set = key
-    n = len(questions)
-    means = {measure: _Mean(n) for measure in _AVERAGED}
-    counts = np.zeros((n, len(OUTCOMES)))
-    extracted: list[str | float | None] = [None] * n
-    turned: dict[int, dict[int, float]] = defaultdict(dict)
-    circled = np.zeros(n, dtype=np.bool_)
-    for place, row in rows:
-        if row.outcome != "failed":
-            turned[place][row.rotation] = min(turned[place].get(row.rotation, 1.0), float(row.score >= 1))
-        if row.rotation:
-            circled[place] = True
-            continue
-        counts[place, OUTCOMES.index(row.outcome)] += 1
-        if row.outcome == "failed":
-            continue
-        for measure, value in _list_measures(row, questions[place]):
-            means[measure].add(place, value)
-        if extracted[place] is None:
-            extracted[place] = row.extracted
-    costs = [row.cost_usd for _, row in rows if not math.isnan(row.cost_usd)]
-    return BoardRun(
-        name=name,
-        model=model,
-        prompt_set=prompt_set,
-        stage=stage,
-        **{measure: mean.values for measure, mean in means.items()},
-        circular=_score_circular(questions, turned),
-        circled=circled,
-        counts=counts,
-        extracted=extracted,
-        epochs=1 + max((row.epoch for _, row in rows), default=0),
-        cost_usd=math.fsum(costs) if costs else math.nan,
-        cost_known=len(costs),
-    )
-
-
-def _list_measures(row: ScoreRow, question: Entry) -> Iterator[tuple[str, float]]:
-    """Yield the name and value of every number of one reply that is averaged over repeats."""
-    yield "score", row.score
-    yield "official", row.official
-    yield "headline", row.delta_125 if question.rule == "delta" else row.score
-    yield "strict", row.strict
-    yield "followed", float(row.followed)
-    if row.made is not None:
-        yield "made", float(row.made)
-    if question.kind not in ("letter", "yes_no", "text"):
-        for measure in _GRADED:
-            yield measure, getattr(row, measure)
-
-
-class _Mean:
-    """Means per place, NaN where nothing was added."""
-
-    def __init__(self, n: int) -> None:
-        self._sums, self._counts = np.zeros(n), np.zeros(n)
-
-    def add(self, place: int, value: float) -> None:
-        self._sums[place] += value
-        self._counts[place] += 1
+    @cached_property
+    def _places(self) -> dict[tuple[str, str], int]:
+        return {(question.dataset, question.id): k for k, question in enumerate(self.questions)}
 
     @property
-    def values(self) -> FloatArray:
+    def replies(self) -> pd.DataFrame:
+        """One row per scored reply: number of the run, place of the question, and what `ScoreRow` says of the reply,
+        with `headline`, which is `score` with delta = 1.25 for lengths."""
+        import pandas as pd
+
+        columns = ("rotation", "outcome", "score", "official", "strict", "followed", "made", "extracted", *_GRADED)
+        found = [(run, place, row) for run, name in enumerate(self.runs) for place, row in self._rows[name]]
+        rows = [row for _, _, row in found]
+        frame = pd.DataFrame([(run, place) for run, place, _ in found], columns=["run", "place"], dtype=np.int64)
+        for name in columns:
+            kind = object if name in ("outcome", "extracted") else np.int64 if name == "rotation" else np.float64
+            values = (getattr(row, name) for row in rows)
+            frame[name] = pd.Series(np.fromiter(values, dtype=kind, count=len(rows)), dtype=kind)
+        rules, kinds = (np.array([getattr(one, name) for one in self.questions]) for name in ("rule", "kind"))
+        places = frame["place"].to_numpy(np.int64)
+        frame["headline"] = np.where(rules[places] == "delta", frame["delta_125"], frame["score"])
+        frame.loc[np.isin(kinds[places], _WORDED), [*_GRADED]] = math.nan
+        return frame
+
+    @cached_property
+    def answers(self) -> pd.DataFrame:
+        """One row per run and question, see `one_per_question`."""
+        return one_per_question(self)
+
+    def answers_of(self, run: str) -> pd.DataFrame:
+        """The n rows of `answers` of one run, by the places of the questions."""
+        n, k = len(self.questions), [*self.runs].index(run)
+        return self.answers.iloc[k * n : (k + 1) * n].reset_index(drop=True)
+
+
+def one_per_question(board: Board) -> pd.DataFrame:
+    """What each run answered to each question: a row also where it was not asked, by runs and places of questions.
+
+    Numbers are means over repeats, NaN where there is no reply, or none but failed ones; replies in another order of
+    the options count for `circular` alone. Columns:
+
+    - run, place: numbers of the run and of the question; question: its `Entry`; scene: the number of its scene.
+    - copy_of: `Board.contents`; copy_scene: the scene of that question.
+    - score, official, headline, strict, followed, made, delta_2, delta_125, mra, relative_error: means.
+    - circular: 1 where the answer is right in every order of the options, NaN unless every order was answered;
+      circled: whether it was asked in more than one order.
+    - extracted: the first answer that was read; None where there is none.
+    - right, wrong, unreadable, refused, failed: numbers of replies.
+    - asked: whether there is a reply of any outcome; answered: whether there is one that did not fail.
+    - declined: whether a baseline did not try: it refused in every reply. A model that refuses has tried.
+    """
+    import pandas as pd
+
+    n, runs = len(board.questions), len(board.runs)
+    replies, size = board.replies, n * runs
+    replies["cell"] = replies["run"] * n + replies["place"]
+    first_order = replies[replies["rotation"] == 0]
+    replied = replies[replies["outcome"] != "failed"]
+    built = replied[replied["rotation"] == 0]
+    scenes = np.unique(np.asarray(board.scenes, dtype=np.str_), return_inverse=True)[1]
+    own = {"place": np.arange(n), "scene": scenes, "copy_of": board.contents, "copy_scene": scenes[board.contents]}
+    frame = pd.DataFrame({"run": np.repeat(np.arange(runs), n)} | {key: np.tile(v, runs) for key, v in own.items()})
+    frame["question"] = pd.Series([*board.questions] * runs, dtype=object)
+    for measure in _AVERAGED:
+        counted = built[built[measure].notna()] if measure == "made" else built
+        cells = counted["cell"].to_numpy(np.int64)
+        sums = np.bincount(cells, weights=counted[measure].to_numpy(), minlength=size)
         with np.errstate(invalid="ignore"):
-            return np.asarray(np.where(self._counts > 0, self._sums / self._counts, np.nan))
+            frame[measure] = sums / np.bincount(cells, minlength=size)
+    for outcome in OUTCOMES:
+        counted = first_order[first_order["outcome"] == outcome]
+        frame[outcome] = np.bincount(counted["cell"].to_numpy(np.int64), minlength=size)
+    frame["circular"] = _score_circular(board, replied)
+    frame["circled"] = np.isin(np.arange(size), replies["cell"][replies["rotation"] != 0])
+    read = built[built["extracted"].notna()].drop_duplicates("cell")
+    extracted = np.full(size, None, dtype=object)
+    extracted[read["cell"].to_numpy(np.int64)] = read["extracted"].to_numpy()
+    frame["extracted"] = pd.Series(extracted, dtype=object)
+    total = frame[[*OUTCOMES]].sum(axis=1)
+    frame["asked"], frame["answered"] = total > 0, frame["score"].notna()
+    baselines = np.repeat([run.baseline for run in board.runs.values()], n)
+    frame["declined"] = frame["asked"] & (frame["refused"] == total) & baselines
+    return frame
 
 
-def _score_circular(questions: Sequence[Entry], turned: Mapping[int, Mapping[int, float]]) -> FloatArray:
-    found = np.full(len(questions), np.nan)
-    for place, rights in turned.items():
-        options = questions[place].options
-        if options > 1 and set(rights) >= set(range(options)):
-            found[place] = min(rights[rotation] for rotation in range(options))
-    return found
+def _score_circular(board: Board, replied: pd.DataFrame) -> FloatArray:
+    """(runs * n,) whether a question is right in every order of its options."""
+    options = np.array([question.options for question in board.questions], dtype=np.int64)
+    size = len(options) * len(board.runs)
+    needed = np.tile(options, len(board.runs))
+    turned = replied[replied["rotation"].to_numpy() < options[replied["place"].to_numpy(np.int64)]]
+    cells, missed = turned["cell"].to_numpy(np.int64), turned["score"].to_numpy() < 1
+    orders = np.bincount(turned.drop_duplicates(["cell", "rotation"])["cell"].to_numpy(np.int64), minlength=size)
+    right = np.bincount(cells, weights=missed, minlength=size) == 0
+    return np.where((needed > 1) & (orders == needed), right.astype(np.float64), np.nan)
 
 
-def count_confusion(board: Board, run: BoardRun, mask: BoolArray) -> dict[str, dict[str, int]]:
+def count_confusion(board: Board, run: str, mask: BoolArray) -> dict[str, dict[str, int]]:
     """Truth -> what was answered -> how often, for letters or yes and no; what is no answer goes by its outcome."""
     table: dict[str, Counter[str]] = defaultdict(Counter)
-    for k in np.flatnonzero(mask & run.answered):
-        truth, said = str(board.questions[k].truth), run.extracted[k]
-        refused = run.counts[k, OUTCOMES.index("refused")] > 0
-        table[truth][str(said) if said is not None else "refused" if refused else "unreadable"] += 1
+    answers = board.answers_of(run)
+    read = answers[mask & answers["answered"]][["question", "extracted", "refused"]]
+    for entry, extracted, refused in read.to_numpy(dtype=object):
+        said = extracted if extracted is not None else "refused" if refused else "unreadable"
+        table[str(entry.truth)][str(said)] += 1
     return {truth: dict(sorted(table[truth].items())) for truth in sorted(table)}

@@ -1,22 +1,21 @@
-"""Single numbers of a table: what a run reaches on some questions, with its interval over scenes."""
+"""Single numbers of a table: what runs reach on some questions, with intervals over scenes."""
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from vgbench_gen.core.rng import rng_for
-from vgbench_gen.core.types import BoolArray, FloatArray
+from vgbench_gen.core.types import FloatArray
 from vgbench_gen.evaluation import metrics, reference_scores, stats
-from vgbench_gen.evaluation.answers.outcomes import OUTCOMES, Outcome
-from vgbench_gen.evaluation.board import Board, BoardRun, Entry
-from vgbench_gen.evaluation.layouts import LayoutColumn
-from vgbench_gen.quality.intervals import Clusters
+from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
+from vgbench_gen.evaluation.board import Entry
+
+if TYPE_CHECKING:
+    import pandas as pd  # it loads when used: 40 MB
 
 Mark = Literal["", "best", "second"]
 
@@ -46,168 +45,174 @@ class Cell:
         return math.isnan(self.value) and self.value_all == 0
 
 
-class Cells:
-    """Numbers over a board.
+NONE = Cell(math.nan)
+Statistic = Callable[["pd.DataFrame", str, int], Cell]
+"""Takes rows of `Board.answers` of one run, the column of the values, and the seed of the bootstrap."""
+
+
+def summarise(frame: pd.DataFrame, by: str, value: str, statistic: Statistic, seed: int = 0) -> dict[Any, Cell]:
+    """One number per group of answers; groups without rows are not in.
 
     Args:
-        board: with at least one question.
+        frame: rows of `Board.answers`.
+        by: the column that groups have in common, usually "run".
+        value: the column of the values.
+        statistic: such as `mean` or `macro(part)`.
         seed: of the bootstrap.
     """
+    return {key: statistic(rows, value, seed) for key, rows in frame.groupby(by, sort=False)}
 
-    def __init__(self, board: Board, seed: int = 0) -> None:
-        self.board, self.seed = board, seed
-        self.all = np.ones(len(board.questions), dtype=np.bool_)
-        self._clusters: dict[bytes, Clusters] = {}
-        self._scenes = np.asarray(board.scenes)
 
-    def names(self, of: Callable[[Entry], str]) -> list[str]:
-        """A property of every question."""
-        return [of(entry) for entry in self.board.questions]
+def mean(rows: pd.DataFrame, value: str, seed: int) -> Cell:
+    """The mean where the run answered; none where a baseline tried no question."""
+    used = rows[rows["answered"] & rows[value].notna()]
+    n, asked = len(used), int(rows["asked"].sum())
+    if not n or used["declined"].all():
+        return Cell(math.nan, asked=asked, value_all=0.0 if asked and not n else math.nan)
+    found = stats.estimate_mean(used[value].to_numpy(), used["scene"].to_numpy(), seed)
+    return Cell(found.value, found.low, found.high, n, asked, found.value * n / asked)
 
-    def mean(self, run: BoardRun, mask: BoolArray, values: FloatArray) -> Cell:
-        """The mean of values where the run answered; none where a baseline tried no question of the cell."""
-        used, asked = mask & run.answered & ~np.isnan(values), mask & run.asked
+
+def circular(rows: pd.DataFrame, value: str, seed: int) -> Cell:
+    """The mean over questions that were asked in several orders of their options."""
+    return mean(rows[rows["circled"]], value, seed)
+
+
+def macro(part: Callable[[Entry], str]) -> Statistic:
+    """The mean of the means of parts."""
+
+    def average_parts(rows: pd.DataFrame, value: str, seed: int) -> Cell:
+        names, index = np.unique(np.array([part(entry) for entry in rows["question"]]), return_inverse=True)
+        used, asked = rows["answered"].to_numpy(), rows["asked"].to_numpy()
         n, total = int(used.sum()), int(asked.sum())
-        if n and run.declined[used].all():
-            return Cell(math.nan, asked=total)
         if not n:
             return Cell(math.nan, asked=total, value_all=0.0 if total else math.nan)
-        low, high = self._interval(values[used], used)
-        value = float(values[used].mean())
-        return Cell(value, low, high, n, total, value * n / total)
-
-    def _interval(self, values: FloatArray, used: BoolArray) -> tuple[float, float]:
-        key = np.packbits(used).tobytes()
-        if key not in self._clusters:
-            rng = rng_for(self.seed, "evaluation", "mean")
-            self._clusters[key] = Clusters(list(self._scenes[used]), rng, stats.DRAWS)
-        return self._clusters[key].interval(values)
-
-    def column(self, run: BoardRun, column: LayoutColumn, mask: BoolArray, values: FloatArray) -> Cell:
-        """The number of one column."""
-        if column.how == "macro":
-            return self.macro(run, mask, values, [column.part(entry) for entry in self.board.questions])
-        if column.how in ("pairs", "flips"):
-            name = pair_name if column.how == "pairs" else flip_name
-            return self.grouped(run, mask, values, [name(entry) for entry in self.board.questions])
-        return self.mean(run, mask, values)
-
-    def macro(self, run: BoardRun, mask: BoolArray, values: FloatArray, parts: Sequence[str]) -> Cell:
-        """Mean of the parts' means."""
-        used, asked = np.flatnonzero(mask & run.answered), int((mask & run.asked).sum())
-        if not len(used):
-            return Cell(math.nan, asked=asked, value_all=0.0 if asked else math.nan)
-        names, index = np.unique(np.asarray([parts[k] for k in used.tolist()]), return_inverse=True)
-        scores = values[used]
+        scores = rows[value].to_numpy()
+        failed = np.where(used, scores, 0.0)
+        scores, parts = scores[used], index[used]
 
         def statistic(weights: FloatArray) -> float:
-            sums = np.bincount(index, weights=weights * scores, minlength=len(names))
-            sizes = np.bincount(index, weights=weights, minlength=len(names))
+            sums = np.bincount(parts, weights=weights * scores, minlength=len(names))
+            sizes = np.bincount(parts, weights=weights, minlength=len(names))
             return float((sums[sizes > 0] / sizes[sizes > 0]).mean()) if sizes.any() else math.nan
 
-        found = stats.estimate_interval(statistic, list(self._scenes[used]), self.seed)
-        failed = np.where(run.answered, values, 0.0)
-        places = np.flatnonzero(mask & run.asked).tolist()
-        everything = metrics.average_macro(group_by_part(failed, places, parts))
-        return Cell(found.value, found.low, found.high, len(used), asked, everything)
+        found = stats.estimate_interval(statistic, rows["scene"].to_numpy()[used], seed)
+        everything = metrics.average_macro({name: failed[asked & (index == k)] for k, name in enumerate(names)})
+        return Cell(found.value, found.low, found.high, n, total, everything)
 
-    def grouped(self, run: BoardRun, mask: BoolArray, values: FloatArray, names: Sequence[str]) -> Cell:
-        """Share of groups (two and more members) whose members are all right; n counts groups answered in full."""
-        members: dict[str, list[int]] = defaultdict(list)
-        for k in np.flatnonzero(mask).tolist():
-            if names[k]:
-                members[names[k]].append(k)
-        groups = [places for places in members.values() if len(places) > 1 and run.asked[places].all()]
-        whole = [places for places in groups if run.answered[places].all()]
-        if not whole:
+    return average_parts
+
+
+def grouped(name: Callable[[Entry], str]) -> Statistic:
+    """The share of groups (two and more members) whose members are all right; n counts groups answered in full, and
+    questions whose name is "" are in no group."""
+
+    def share_groups(rows: pd.DataFrame, value: str, seed: int) -> Cell:
+        names = [name(entry) for entry in rows["question"]]
+        table = rows[["asked", "answered", "scene"]].assign(name=_number(names), right=rows[value] >= 1, size=1)
+        groups = table[np.array(names, dtype=object) != ""].groupby("name", sort=False).agg(
+            {"asked": "all", "answered": "all", "right": "all", "scene": "first", "size": "sum"}
+        )  # fmt: skip
+        groups = groups[(groups["size"] > 1) & groups["asked"]]
+        whole = groups[groups["answered"]]
+        if not len(whole):
             return Cell(math.nan, asked=len(groups))
-        right = np.array([float((values[places] >= 1).all()) for places in whole])
-        found = stats.estimate_mean(right, [self.board.scenes[places[0]] for places in whole], self.seed)
+        right = whole["right"].to_numpy(np.float64)
+        found = stats.estimate_mean(right, whole["scene"].to_numpy(), seed)
         return Cell(found.value, found.low, found.high, len(whole), len(groups), float(right.sum() / len(groups)))
 
-    def collapsed(self, run: BoardRun) -> Cell:
-        """The mean where copies of one question count once, by the mean of what was answered to them."""
-        first = self.board.contents
-        asked = len(np.unique(first[run.asked]))
-        used = np.flatnonzero(run.answered)
-        if not len(used):
-            return Cell(math.nan, asked=asked, value_all=0.0 if asked else math.nan)
-        places, index = np.unique(first[used], return_inverse=True)
-        values = np.bincount(index, weights=run.score[used]) / np.bincount(index)
-        found = stats.estimate_mean(values, list(self._scenes[places]), self.seed)
-        return Cell(found.value, found.low, found.high, len(places), asked, found.value * len(places) / asked)
-
-    def skill(self, run: BoardRun) -> Cell:
-        """How much of the way from the best constant to all right."""
-        used = self.all & run.answered
-        if not used.any():
-            return Cell(math.nan)
-        base = reference_scores.score_constant(self.board, used)[used]
-        scores = run.score[used]
-
-        def statistic(weights: FloatArray) -> float:
-            total = weights.sum()
-            return metrics.compute_skill(float(weights @ scores / total), float(weights @ base / total))
-
-        found = stats.estimate_interval(statistic, list(self._scenes[used]), self.seed)
-        return Cell(found.value, found.low, found.high, int(used.sum()), int(run.asked.sum()))
-
-    def median(self, run: BoardRun, mask: BoolArray) -> Cell:
-        """Median relative error, lower is better."""
-        used, asked = mask & run.answered & ~np.isnan(run.relative_error), int((mask & run.asked).sum())
-        if not used.any():
-            return Cell(math.nan, asked=asked)
-        order = np.argsort(run.relative_error[used], kind="stable")
-        errors = run.relative_error[used][order]
-
-        def statistic(weights: FloatArray) -> float:
-            reached = np.cumsum(weights[order])
-            return float(errors[min(np.searchsorted(reached, reached[-1] / 2), len(errors) - 1)])
-
-        found = stats.estimate_interval(statistic, list(self._scenes[used]), self.seed)
-        return Cell(_compute_median(errors), found.low, found.high, int(used.sum()), asked)
-
-    def rate(self, run: BoardRun, outcome: Outcome, mask: BoolArray) -> Cell:
-        """Share of replies with an outcome."""
-        place = OUTCOMES.index(outcome)
-        used = mask & (run.asked if outcome == "failed" else run.answered)
-        if not used.any():
-            return Cell(math.nan)
-        counts = run.counts[used].copy()
-        if outcome != "failed":
-            counts[:, OUTCOMES.index("failed")] = 0
-        share = counts[:, place] / counts.sum(axis=1)
-        low, high = self._interval(share, used)
-        return Cell(float(share.mean()), low, high, int(used.sum()), int(used.sum()), float(share.mean()))
-
-    def p_better(self, a: BoardRun, b: BoardRun, mask: BoolArray, measure: str) -> float:
-        """Two-sided p that a is ahead of b on the questions that both answered; 1 where it is not ahead.
-
-        The larger of two: the bootstrap over scenes is too sure of a handful of scenes, McNemar's test of scenes whose
-        questions stand or fall together. Graded scores have the first alone.
-        """
-        both = mask & a.answered & b.answered
-        if not both.any():
-            return 1.0
-        first, second = a.values(measure)[both], b.values(measure)[both]
-        found = stats.compare_paired(first, second, list(self._scenes[both]), self.seed)
-        if found.value <= 0:
-            return 1.0
-        plain = np.isin(np.concatenate([first, second]), (0.0, 1.0)).all()
-        return max(found.p, found.p_mcnemar) if plain else found.p
+    return share_groups
 
 
-def group_by_part(values: FloatArray, places: Sequence[int], parts: Sequence[str]) -> dict[str, list[float]]:
-    """Values at these places by part."""
-    found: dict[str, list[float]] = defaultdict(list)
-    for k in places:
-        found[parts[k]].append(float(values[k]))
-    return found
+def _number(names: list[str]) -> list[int]:
+    known: dict[str, int] = {}
+    return [known.setdefault(name, len(known)) for name in names]
 
 
-def _compute_median(ordered: FloatArray) -> float:
+def copies_once(rows: pd.DataFrame, value: str, seed: int) -> Cell:
+    """The mean where copies of one question count once, by the mean of what was answered to them."""
+    asked, used = rows["copy_of"][rows["asked"]].nunique(), rows[rows["answered"]]
+    if not len(used):
+        return Cell(math.nan, asked=asked, value_all=0.0 if asked else math.nan)
+    places, first, index = np.unique(used["copy_of"].to_numpy(), return_index=True, return_inverse=True)
+    values = np.bincount(index, weights=used[value].to_numpy()) / np.bincount(index)
+    found = stats.estimate_mean(values, used["copy_scene"].to_numpy()[first], seed)
+    return Cell(found.value, found.low, found.high, len(places), asked, found.value * len(places) / asked)
+
+
+def skill(rows: pd.DataFrame, value: str, seed: int) -> Cell:
+    """How much of the way from the best constant to all right."""
+    used = rows[rows["answered"]]
+    if not len(used):
+        return NONE
+    scores, base = used[value].to_numpy(), reference_scores.score_constant(used["question"].tolist())
+
+    def statistic(weights: FloatArray) -> float:
+        total = weights.sum()
+        return metrics.compute_skill(float(weights @ scores / total), float(weights @ base / total))
+
+    found = stats.estimate_interval(statistic, used["scene"].to_numpy(), seed)
+    return Cell(found.value, found.low, found.high, len(used), int(rows["asked"].sum()))
+
+
+def median(rows: pd.DataFrame, value: str, seed: int) -> Cell:
+    """The median, such as of relative errors."""
+    used, asked = rows[rows["answered"] & rows[value].notna()], int(rows["asked"].sum())
+    if not len(used):
+        return Cell(math.nan, asked=asked)
+    values = used[value].to_numpy()
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+
+    def statistic(weights: FloatArray) -> float:
+        reached = np.cumsum(weights[order])
+        return float(ordered[min(np.searchsorted(reached, reached[-1] / 2), len(ordered) - 1)])
+
+    found = stats.estimate_interval(statistic, used["scene"].to_numpy(), seed)
     low, high = float(ordered[(len(ordered) - 1) // 2]), float(ordered[len(ordered) // 2])
-    return low if low == high else (low + high) / 2
+    middle = low if low == high else (low + high) / 2  # both may be infinite
+    return Cell(middle, found.low, found.high, len(used), asked)
+
+
+def rate(rows: pd.DataFrame, value: str, seed: int) -> Cell:
+    """The share of replies with the outcome `value`; of those that did not fail, where it is not "failed"."""
+    used = rows[rows["asked" if value == "failed" else "answered"]]
+    if not len(used):
+        return NONE
+    counted = used[[one for one in OUTCOMES if value == "failed" or one != "failed"]].sum(axis=1)
+    share = (used[value] / counted).to_numpy()
+    found = stats.estimate_mean(share, used["scene"].to_numpy(), seed)
+    return Cell(found.value, found.low, found.high, len(used), len(used), found.value)
+
+
+def p_better(first: pd.DataFrame, second: pd.DataFrame, value: str, seed: int) -> float:
+    """Two-sided p that the first run is ahead of the second on the questions that both answered; 1 where it is not.
+
+    The larger of two: the bootstrap over scenes is too sure of a handful of scenes, McNemar's test of scenes whose
+    questions stand or fall together. Graded scores have the first alone.
+
+    Args:
+        first, second: rows of `Board.answers` of the two runs, of the same questions.
+        value: the column that is compared.
+        seed: of the bootstrap.
+    """
+    found = compare_answers(first, second, value, seed)
+    if found is None or found[1].value <= 0:
+        return 1.0
+    both = first["answered"].to_numpy() & second["answered"].to_numpy()
+    plain = all(np.isin(one[value].to_numpy()[both], (0.0, 1.0)).all() for one in (first, second))
+    return max(found[1].p, found[1].p_mcnemar) if plain else found[1].p
+
+
+def compare_answers(
+    first: pd.DataFrame, second: pd.DataFrame, value: str, seed: int
+) -> tuple[int, stats.Difference] | None:
+    """On how many questions both answered, and the first run less the second on these; None where there are none."""
+    both = first["answered"].to_numpy() & second["answered"].to_numpy()
+    if not both.any():
+        return None
+    a, b = (one[value].to_numpy()[both] for one in (first, second))
+    return int(both.sum()), stats.compare_paired(a, b, first["scene"].to_numpy()[both], seed)
 
 
 def pair_name(entry: Entry) -> str:

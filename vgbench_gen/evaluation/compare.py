@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vgbench_gen.agent.backend import uses_oracle
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.evaluation.base import Source
-from vgbench_gen.evaluation.board import ORACLE, Board, Entry, ScoreRow, make_entry
+from vgbench_gen.evaluation.board import ORACLE, Board, Entry, ScoreRow
 from vgbench_gen.evaluation.replies import find_first_failure
 from vgbench_gen.evaluation.saved import SavedScores, score_source
-from vgbench_gen.evaluation.scoring import CaseError
 
 _TOLD = {
     "unknown_id": "to questions that the data set does not have",
@@ -61,28 +60,29 @@ def load_board(
     }
     entries: list[Entry] = []
     for name, source in sources.items():
-        asked = {row.id for one in saved[name] for row in one.rows}
-        places = [row for row in source.rows() if row.id in asked]
-        for row in places:
-            try:
-                entries.append(make_entry(source.item(row.row), name))
-            except CaseError as error:
-                notes.append(f"{name}, item {row.id}: {error}")
-        notes += _make_notes(name, saved[name], len(places), sum(1 for _ in source.rows()))
+        asked = {key: question for one in saved[name] for key, question in one.questions.items()}
+        ids = [row.id for row in source.rows()]
+        entries += [replace(asked[one], dataset=name) for one in ids if one in asked]
+        notes += _make_notes(name, saved[name], len(asked), len(ids))
     if not entries:
         raise DatasetError(f"{', '.join(sources)}: found no reply that belongs to a question; {'; '.join(notes)}")
     board = Board(tuple(entries))
     for name, files in group_by_model(saved).items():
         board.add(name, _collect_rows(files))
+        replied = {(row.stage, row.prompt_set) for _, one in files for row in one.rows if _is_answer(row)}
         for run in board.runs.values():
-            if run.model == name and not run.answered.any():
+            if run.model == name and (run.stage, run.prompt_set) not in replied:
                 logs = (one.replies for _, one in files if one.replies is not None)
                 reasons = (find_first_failure(log, run.stage, run.prompt_set) for log in logs)
-                run.failure = next(filter(None, reasons), "")
-        if not any(run.answered.any() for run in board.runs.values() if run.model == name):
+                board.runs[run.name] = run._replace(failure=next(filter(None, reasons), ""))
+        if not replied:
             paths = ", ".join(str(one.replies) for _, one in files)
             notes.append(f"{name}: delete {paths} to drop its row, or run its `vgbench eval` again.")
     return LoadedBoard(board, tuple(notes), saved)
+
+
+def _is_answer(row: ScoreRow) -> bool:
+    return row.outcome != "failed" and not row.rotation
 
 
 def _make_notes(name: str, saved: Sequence[SavedScores], asked: int, total: int) -> list[str]:

@@ -92,7 +92,7 @@ def make_breakdowns(board: Board) -> list[TableLayout]:
     """Tables by task, form, difficulty, scans and data set, where these differ."""
     wanted = (
         make_breakdown(board, "task", "By task", "", lambda e: e.task),
-        make_breakdown(board, "form", "By form of question", "", lambda e: e.form, QUESTION_TYPES),
+        make_breakdown(board, "form", "By form of question", "", lambda e: e.question_type, QUESTION_TYPES),
         make_breakdown(board, "difficulty", "By difficulty", "Terciles of the smallest margin over the required one, "
                   "within the data set.", lambda e: "" if find_rules(e.source).own_difficulty else e.difficulty,
                   ("easy", "medium", "hard")),

@@ -7,34 +7,33 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from vgbench_gen.core.types import BoolArray, FloatArray
+from vgbench_gen.core.types import FloatArray
 from vgbench_gen.evaluation import metrics
-from vgbench_gen.evaluation.board import Board, Entry
+from vgbench_gen.evaluation.board import Entry
 
 CHANCE, CONSTANT = "uniform guess", "best constant per column"
 _MOST_CANDIDATES = 400  # of constants under mean relative accuracy, which no formula gives
 
 
-def score_chance(board: Board) -> FloatArray:
+def score_chance(questions: Sequence[Entry]) -> FloatArray:
     """What a uniform guess scores on each question, (n,)."""
-    return np.array([entry.chance for entry in board.questions], dtype=np.float64)
+    return np.array([entry.chance for entry in questions], dtype=np.float64)
 
 
-def score_constant(board: Board, mask: BoolArray, measure: str = "score") -> FloatArray:
-    """What the best constant answer scores on each question of a cell, (n,), NaN outside.
+def score_constant(questions: Sequence[Entry], measure: str = "score") -> FloatArray:
+    """What the best constant answer scores on each question of a cell, (n,).
 
     One letter, one of yes and no, and one number per task and thing asked, each chosen for the cell: no rule that does
     not read the question does better there. measure: "headline" judges lengths by delta = 1.25; of others the
     benchmark's metric counts.
     """
-    credit = np.full(len(board.questions), np.nan)
+    credit = np.empty(len(questions))
     groups: dict[Hashable, list[int]] = defaultdict(list)
-    for k in np.flatnonzero(mask):
-        entry = board.questions[k]
+    for k, entry in enumerate(questions):
         worded = entry.kind in ("letter", "yes_no")
-        groups[(entry.kind, entry.rule) if worded else (entry.kind, entry.rule, entry.task, entry.ask)].append(int(k))
+        groups[(entry.kind, entry.rule) if worded else (entry.kind, entry.rule, entry.task, entry.ask)].append(k)
     for places in groups.values():
-        credit[places] = _score_best_constant([board.questions[k] for k in places], measure)
+        credit[places] = _score_best_constant([questions[k] for k in places], measure)
     return credit
 
 

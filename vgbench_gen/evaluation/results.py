@@ -6,7 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any, Self
 from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
 from vgbench_gen.evaluation.base import Source, benchmarks
-from vgbench_gen.evaluation.board import ScoreRow
+from vgbench_gen.evaluation.board import Entry, ScoreRow
 from vgbench_gen.evaluation.imported import take_replies
 from vgbench_gen.evaluation.loaded import LoadedDataset
 from vgbench_gen.evaluation.metrics import average_macro, average_micro
@@ -30,7 +30,6 @@ class ModelScores:
     """The scored replies of one model."""
 
     saved: SavedScores = field(repr=False)
-    source: Source = field(repr=False)
     stage: str = ""
     """Of the replies that means are over; see `ReplyKey.stage`."""
 
@@ -43,10 +42,11 @@ class ModelScores:
         counts = Counter(row.outcome for row in saved.rows)
         all_failed = 0 < counts["failed"] == len(saved.rows)
         rows = [row for row in saved.rows if row.outcome != "failed" and row.stage == self.stage and not row.rotation]
+        contents = {key: question.content for key, question in saved.questions.items()}
         sane, official = defaultdict[str, list[float]](list), defaultdict[str, list[float]](list)
         for row in rows:
-            sane[row.content or row.id].append(row.score)
-            official[row.content or row.id].append(row.official)
+            sane[contents.get(row.id) or row.id].append(row.score)
+            official[contents.get(row.id) or row.id].append(row.official)
         copies = len(sane) < len({row.id for row in rows})
         return {
             "model": saved.header.model or saved.header.spec,
@@ -76,14 +76,15 @@ class ModelScores:
         return f"<Scores of {self.figures['model']}: {self.figures['scored']:,} replies, accuracy {self.accuracy:.4f}>"
 
     def to_pandas(self) -> Any:
-        """A `pandas.DataFrame`, a row per scored reply, with the task, type and scene of its question."""
+        """A `pandas.DataFrame`, a row per scored reply: what `ScoreRow` says of it, and `Entry` of its question."""
         import pandas as pd
 
-        frame = pd.DataFrame([asdict(row) for row in self.saved.rows], columns=[one.name for one in fields(ScoreRow)])
-        asked = {row.id: row for row in self.source.rows()}
-        for place, name in enumerate(("task", "question_type", "scene"), start=1):
-            frame.insert(place, name, [getattr(asked[row.id], name) for row in self.saved.rows])
-        return frame
+        frames = (
+            pd.DataFrame({one.name: [getattr(row, one.name) for row in rows] for one in fields(kind)})
+            for kind, rows in ((ScoreRow, self.saved.rows), (Entry, self.saved.questions.values()))
+        )
+        scores, questions = frames
+        return scores.merge(questions.drop(columns="dataset"), how="left", on="id")
 
 
 class ScoreList(list[ModelScores]):
@@ -123,7 +124,7 @@ def score(
     if place is not None and (imported := take_replies(source, place)):
         names, place = [*names, imported.spec], None
     found = score_source(source, names, again=again, replies=place)
-    return ScoreList(ModelScores(saved, source) for saved in found)
+    return ScoreList(map(ModelScores, found))
 
 
 def get_path(dataset: str | PathLike[str] | LoadedDataset) -> Path:
@@ -156,7 +157,7 @@ class ScoredRun(Run):
         (saved,) = score_files(self.source, [self.path])
         stage, words = self.options.stage, self.options.prompt_set
         rows = (row for row in saved.rows if (row.stage, row.prompt_set) == (stage, words) and row.id in self.ids)
-        return ModelScores(replace(saved, rows=tuple(rows)), self.source, stage)
+        return ModelScores(replace(saved, rows=tuple(rows)), stage)
 
     @property
     def accuracy(self) -> float:

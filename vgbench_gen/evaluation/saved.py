@@ -1,12 +1,12 @@
 """Scores of saved replies, saved beside them: `scores/<model>.jsonl`, made again when anything they rest on changed.
 
 The first line says what they rest on: the scorer's version, the dataset's fingerprint and the digest of the replies.
+The second is the list of their questions with what tables need to know of each, so that no question is opened again.
 Every other line is one scored reply, both as we read it and as the published script does.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections import Counter
@@ -15,6 +15,9 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+from pydantic_core import to_json
+
 from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.core.lines import set_on_one_line
@@ -22,7 +25,7 @@ from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.answers.outcomes import convert_to_json_value
 from vgbench_gen.evaluation.base import Source, read_questions
-from vgbench_gen.evaluation.board import ScoreRow, digest_content
+from vgbench_gen.evaluation.board import Entry, ScoreRow, make_entry
 from vgbench_gen.evaluation.options import BLIND, SHOTS, VISUAL_COT, WRONG_IMAGES
 from vgbench_gen.evaluation.prompting import VISUAL_COT_IMAGE, digest_question, rotate_options
 from vgbench_gen.evaluation.records import Header, ReplyKey, ReplyLine
@@ -32,7 +35,7 @@ from vgbench_gen.evaluation.reply_files import find_source_replies, reply_files
 from vgbench_gen.evaluation.scoring import SCORER_VERSION, CaseError, Scored, make_case, score
 from vgbench_gen.store.files import dataset_error, open_data, replace_file
 
-SCHEMA = 2
+SCHEMA = 3
 FOLDER = "scores"
 # Why a saved reply is not scored.
 IGNORED = ("unknown_id", "other_request", "other_stage", "bad_rotation", "bad_question", "other_settings")
@@ -68,6 +71,8 @@ class SavedScores:
     header: ScoreHeader
     rows: tuple[ScoreRow, ...]
     """The scored replies, in the order of the log."""
+    questions: Mapping[str, Entry] = field(default_factory=dict)
+    """Their questions by id."""
     fresh: bool = False
     """Whether they were scored now rather than found."""
     replies: Path | None = None
@@ -126,6 +131,8 @@ def score_files(
     taken_from: as `reply_files.find_source_replies` gives it, where files from there are among them.
     """
     items: dict[str, Item] = {}
+    questions: dict[str, Entry] = {}
+    read: dict[str, Mapping[str, Entry]] = {}
     others, of_others = taken_from or (None, "")
     for path in paths:
         with open_data(path, "replies", "Run `vgbench eval`.") as file:
@@ -133,12 +140,12 @@ def score_files(
         taken = of_others if path.parent == others else ""
         ours = bool(taken) or path.resolve().parent == (source.folder / REPLIES).resolve()
         target = (source.folder if ours else path.parent) / FOLDER / path.name
-        known = None if again else _find_current(target, source.fingerprint, digest)
+        known = None if again else _find_current(target, source.fingerprint, digest, read)
         if known is None:
             if not items:
                 items = {item.id: item for item in read_questions(source)}
             try:
-                known = _score_file(path, digest, target, source.fingerprint, items, progress, taken)
+                known = _score_file(path, digest, target, source.fingerprint, items, questions, progress, taken)
             except DatasetError as error:
                 if notes is None:
                     raise
@@ -147,12 +154,14 @@ def score_files(
         yield replace(known, replies=path)
 
 
-def _find_current(path: Path, fingerprint: str, replies: str) -> SavedScores | None:
+def _find_current(
+    path: Path, fingerprint: str, replies: str, known: dict[str, Mapping[str, Entry]]
+) -> SavedScores | None:
     """Saved scores that still hold."""
     if not path.is_file():
         return None
     try:
-        found = read_scores(path)
+        found = read_scores(path, known)
     except DatasetError:
         return None  # torn or of another schema: they are made from the replies
     header = found.header
@@ -166,6 +175,7 @@ def _score_file(
     target: Path,
     fingerprint: str,
     items: Mapping[str, Item],
+    questions: dict[str, Entry],
     progress: Callable[[str, int, int], None],
     taken: str = "",
 ) -> SavedScores:
@@ -174,7 +184,7 @@ def _score_file(
     stored = read_replies(path)
     header, lines = stored.header, stored.lines
     rows, ignored = score_lines(
-        header, lines, items, taken or fingerprint, lambda done: progress(path.stem, done, len(lines))
+        header, lines, items, taken or fingerprint, lambda done: progress(path.stem, done, len(lines)), questions
     )
     if stored.others:
         ignored["other_settings"] = stored.others
@@ -184,6 +194,7 @@ def _score_file(
         target,
         ScoreHeader(SCORER_VERSION, fingerprint, digest, header.spec, header.model, dict(sorted(ignored.items()))),
         tuple(rows),
+        {row.id: questions[row.id] for row in rows},
         fresh=True,
     )
     write_scores(saved)
@@ -196,11 +207,14 @@ def score_lines(
     items: Mapping[str, Item],
     fingerprint: str,
     progress: Callable[[int], None] = lambda done: None,
+    questions: dict[str, Entry] | None = None,
 ) -> tuple[list[ScoreRow], Counter[str]]:
     """(scored replies, how many were not and why) of one file.
 
     A reply is scored only where its question is in the dataset, with the words, options and images it was given to.
+    questions: what is known of them already, by id; others are added.
     """
+    questions = {} if questions is None else questions
     rows: list[ScoreRow] = []
     ignored: Counter[str] = Counter()
     for done, line in enumerate(lines.values(), start=1):
@@ -210,7 +224,9 @@ def score_lines(
         reason = "unknown_id" if item is None else find_mismatch(item, line, header.dataset == fingerprint)
         if item is not None and not reason:
             try:
-                row = replace(make_row(line, score_reply(item, line)), content=digest_content(item))
+                if item.id not in questions:
+                    questions[item.id] = make_entry(item)
+                row = make_row(line, score_reply(item, line))
                 # What a drawing cost, which all orders of the options share, counts for the first order.
                 drawing = lines.get(line.key._replace(stage=VISUAL_COT_IMAGE, settings=""))
                 rows.append(
@@ -306,53 +322,43 @@ def make_row(line: ReplyLine, scored: Scored | None) -> ScoreRow:
 
 # --- files
 
+_ROW, _QUESTIONS = TypeAdapter(ScoreRow), TypeAdapter(tuple[Entry, ...])
+
 
 def write_scores(saved: SavedScores) -> None:
-    """Write a file of scores whole."""
-    with replace_file(saved.path) as temporary, temporary.open("w", encoding="utf-8") as file:
-        file.write(_dump_json({"schema": SCHEMA, **asdict(saved.header)}) + "\n")
-        file.writelines(f"{_dump_json(_convert_row_to_json(row))}\n" for row in saved.rows)
+    """Write a file of scores whole; what is not known of a reply or a question is left out."""
+    with replace_file(saved.path) as temporary, temporary.open("wb") as file:
+        file.write(to_json({"schema": SCHEMA, **asdict(saved.header)}) + b"\n")
+        file.write(_QUESTIONS.dump_json(tuple(saved.questions.values()), exclude_defaults=True) + b"\n")
+        names = [one.name for one in fields(ScoreRow)]
+        for row in saved.rows:
+            known = {name: value for name in names if (value := getattr(row, name)) == value}  # NaN is not
+            file.write(to_json(known, inf_nan_mode="strings") + b"\n")
 
 
-def read_scores(path: Path) -> SavedScores:
+def read_scores(path: Path, known: dict[str, Mapping[str, Entry]] | None = None) -> SavedScores:
     """A file that `write_scores` made.
+
+    Args:
+        path: of the file.
+        known: the questions of other files by the digest of their line, which are then in memory once; others are
+            added.
 
     Raises:
         DatasetError: it is missing or holds something else.
     """
     remedy = "Run `vgbench score` to make it again from the replies."
+    known = {} if known is None else known
     try:
         with open_data(path, "saved scores", remedy) as file:
-            records = [parse_json(line) for line in file]
-        if not records or records[0].pop("schema", None) != SCHEMA:
-            raise ValueError(f"no schema {SCHEMA}")
-        return SavedScores(path, ScoreHeader(**records[0]), tuple(_parse_row(record) for record in records[1:]))
+            header, line = parse_json(file.readline()), file.readline()
+            if header.pop("schema", None) != SCHEMA:
+                raise ValueError(f"no schema {SCHEMA}")
+            if (digest := digest_bytes(line)) not in known:
+                known[digest] = {question.id: question for question in _QUESTIONS.validate_json(line)}
+            rows, questions = tuple(map(_ROW.validate_json, file)), known[digest]
+        if lost := next((row.id for row in rows if row.id not in questions), None):
+            raise ValueError(f"nothing on the question {lost!r}")
+        return SavedScores(path, ScoreHeader(**header), rows, questions)
     except (ValueError, TypeError, AttributeError) as error:
         raise dataset_error(path, f"no scores ({str(error)[:100]})", "saved scores", remedy) from error
-
-
-_DEFAULTS = {one.name: one.default for one in fields(ScoreRow)}
-_NAMES = tuple(_DEFAULTS)
-_FLOATS = frozenset(one.name for one in fields(ScoreRow) if one.type == "float")
-
-
-def _convert_row_to_json(row: ScoreRow) -> dict[str, Any]:
-    """Numbers that are unknown are left out; an infinite error is the text "inf", for JSON has no such number."""
-    found: dict[str, Any] = {}
-    for name in _NAMES:
-        value = getattr(row, name)
-        if isinstance(value, float) and not math.isfinite(value):
-            if math.isnan(value):
-                continue
-            value = str(value)
-        found[name] = value
-    return found
-
-
-def _parse_row(record: dict[str, Any]) -> ScoreRow:
-    values: dict[str, Any] = {name: float(value) if name in _FLOATS else value for name, value in record.items()}
-    return ScoreRow(**values)
-
-
-def _dump_json(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, allow_nan=False, separators=(",", ":"))

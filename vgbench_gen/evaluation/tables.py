@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from functools import cached_property
+from itertools import compress
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from vgbench_gen.core.types import BoolArray, FloatArray
+from vgbench_gen.core.types import BoolArray
 from vgbench_gen.evaluation import metrics, reference_scores, stats
 from vgbench_gen.evaluation.base import benchmarks
-from vgbench_gen.evaluation.board import BASELINE, ORACLE, Board, BoardRun
-from vgbench_gen.evaluation.cells import Cell, Cells, group_by_part
-from vgbench_gen.evaluation.layouts import TableLayout, find_paper_layouts, make_breakdowns
+from vgbench_gen.evaluation.board import Board, BoardRun, Entry
+from vgbench_gen.evaluation.cells import (
+    NONE,
+    Cell,
+    Statistic,
+    compare_answers,
+    flip_name,
+    grouped,
+    macro,
+    mean,
+    p_better,
+    pair_name,
+    rate,
+    summarise,
+)
+from vgbench_gen.evaluation.layouts import LayoutColumn, TableLayout, find_paper_layouts, make_breakdowns
 from vgbench_gen.evaluation.options import SHOTS, VISUAL_COT
 from vgbench_gen.evaluation.pooled import (
     OFFICIAL,
@@ -31,10 +45,35 @@ from vgbench_gen.evaluation.pooled import (
     get_part,
 )
 from vgbench_gen.evaluation.sizes import read_sizes
-from vgbench_gen.evaluation.wrong_parts import make_wrong_parts
+from vgbench_gen.evaluation.wrong_parts import list_wrong_parts, share_missing
 from vgbench_gen.quality.intervals import adjust_by_holm
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 LEVEL = 0.05
+CAPTIONS = {
+    "summary": (
+        "Macro: mean over tasks. Copies once: questions that are the same in words, options, pictures and answer "
+        "count as one ({copies:,} are copies). Skill: 0 at the best constant, 100 at all right. Twins: "
+        "a true and a false claim both judged right. Pairs: one truth asked from two sides, both right. Circular: "
+        "right in every order of the options. Unreadable and refused replies count as wrong; failed ones are left "
+        "out."
+    ),
+    "replies": (
+        "As we read them and by the published script: accuracy with delta = 2. Final line: by a reader that "
+        "looks at the last line alone. Follows form: replies whose last line is the answer and nothing else."
+    ),
+    "visual-cot": "Questions for which no image could be drawn were asked without; they are in the first column.",
+    "open-ended": (
+        "delta = 2 and 1.25: within that factor. MRA: mean relative accuracy of VSI-Bench. median error: median "
+        "relative error, an answer that was not given counts as infinitely wrong."
+    ),
+    "wrong-parts": (
+        "Of the wrong letters of a task, the share that gets these parts of the answer wrong and the others right "
+        "(column error_parts). Options combine two values of two parts, so a wrong guess misses each as often as both."
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +99,21 @@ class ColumnHead:
     unit: Unit = "%"
     total: int = 0
     """How many questions it holds."""
+
+
+class TableColumn(NamedTuple):
+    """What stands in a column: a statistic of the answers of each run to some questions."""
+
+    head: ColumnHead
+    wanted: BoolArray
+    """(n,) the questions that it is over."""
+    statistic: Statistic = mean
+    value: str = "score"
+    """The column of `Board.answers` that the statistic takes."""
+    marked: bool = False
+    """Whether the best and second best model are marked."""
+    floors: Mapping[str, Cell] = {}
+    """What needs no model reaches, by its name; the rows below those of runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +178,10 @@ def compare_models(board: Board, seed: int = 0) -> Comparison:
         seed: of the bootstrap.
     """
     maker = TableMaker(board, seed)
-    papers = [maker.table(layout, "score", unread=True) for layout in find_paper_layouts(board)]
+    layouts = find_paper_layouts(board)
+    papers = [maker.lay_out(layout, unread=True) for layout in layouts]
     if any(entry.rule == "delta" for entry in board.questions) and papers:
-        headline = maker.table(find_paper_layouts(board)[0], "headline", unread=True)
+        headline = maker.lay_out(layouts[0], "headline", unread=True)
         papers.insert(1, replace(headline, key=f"{headline.key}-1.25", title=f"{headline.title}, delta = 1.25"))
         papers[0] = replace(papers[0], title=f"{papers[0].title}, delta = 2 as in the paper")
     own = [table for benchmark in benchmarks.values() for table in benchmark.tables(maker)]
@@ -135,9 +190,9 @@ def compare_models(board: Board, seed: int = 0) -> Comparison:
         replies=maker.replies(),
         papers=(*own, *papers, *maker.drawn()),
         open_ended=maker.open_ended(),
-        parts=tuple(maker.table(layout, "score") for layout in make_breakdowns(board)),
+        parts=tuple(maker.lay_out(layout) for layout in make_breakdowns(board)),
         pairs=maker.pairs(),
-        wrong_parts=make_wrong_parts(maker),
+        wrong_parts=maker.wrong_parts(),
     )
 
 
@@ -150,10 +205,37 @@ def split_runs(board: Board) -> tuple[list[BoardRun], list[BoardRun]]:
     sighted = [
         run for run in board.runs.values() if not run.stage or run.stage == VISUAL_COT or run.stage.endswith(SHOTS)
     ]
-    fair = [run for run in sighted if not run.model.endswith(ORACLE)]
-    models = [run for run in fair if not run.model.startswith(BASELINE)] or fair or sighted
+    fair = [run for run in sighted if not run.oracle]
+    models = [run for run in fair if not run.baseline] or fair or sighted
     models.sort(key=lambda run: read_sizes().group(run.model)[0])
     return models, [run for run in board.runs.values() if run not in models]
+
+
+def find_floors(
+    entries: Sequence[Entry], measure: str = "score", part: Callable[[Entry], str] | None = None
+) -> dict[str, Cell]:
+    """What the best constant and a uniform guess reach on questions, by name; none where there is no question.
+
+    Args:
+        entries: the questions of a column.
+        measure: "headline" judges lengths by delta = 1.25.
+        part: of the means of which they are the mean, where it is given.
+    """
+    found: dict[str, Cell] = {}
+    for name, credit in (
+        ()
+        if not entries
+        else (
+            (reference_scores.CONSTANT, reference_scores.score_constant(entries, measure)),
+            (reference_scores.CHANCE, reference_scores.score_chance(entries)),
+        )
+    ):
+        groups: dict[str, list[float]] = defaultdict(list)
+        for entry, one in zip(entries, credit.tolist(), strict=True):
+            groups[part(entry) if part else ""].append(one)
+        value = metrics.average_macro(groups) if part else float(credit.mean())
+        found[name] = Cell(value, n=len(entries), asked=len(entries), value_all=value)
+    return found
 
 
 class TableMaker:
@@ -165,177 +247,137 @@ class TableMaker:
     """
 
     def __init__(self, board: Board, seed: int) -> None:
-        self.board, self.seed, self.cells = board, seed, Cells(board, seed)
+        self.board, self.seed = board, seed
+        self.all = np.ones(len(board.questions), dtype=np.bool_)
         self.models, self.floors = split_runs(board)
+        self.runs = (*self.models, *self.floors)  # in the order of the rows
+        self._numbers = {name: k for k, name in enumerate(board.runs)}
         groups = {run.name: read_sizes().group(run.model)[1] for run in self.models}
         self.groups = groups if len(set(groups.values())) > 1 else {}
 
-    @property
-    def runs(self) -> tuple[BoardRun, ...]:
-        """All runs in the order of the rows: models by size, then what stands beside them."""
-        return (*self.models, *self.floors)
+    def table(
+        self, key: str, title: str, caption: str, columns: Sequence[TableColumn], runs: Sequence[BoardRun] | None = None
+    ) -> Table:
+        """A table with a cell per column, and a row per run (all where None) and floor; for the rest see `Table`."""
+        runs = self.runs if runs is None else runs
+        cells = [self._fill(column, runs) for column in columns]
+        rows = [self.line(run, [own[k] for own in cells]) for k, run in enumerate(runs)]
+        for name in (reference_scores.CONSTANT, reference_scores.CHANCE):
+            if any(name in column.floors for column in columns):
+                rows.append(Row(name, "floor", tuple(column.floors.get(name, NONE) for column in columns)))
+        return Table(key, title, caption, tuple(column.head for column in columns), tuple(rows))
 
-    def table(self, layout: TableLayout, measure: str, unread: bool = False) -> Table:
-        """A layout with the runs of the board; `unread` adds the share of replies that could not be read."""
-        masks = [self.board.mask(column.wanted) for column in layout.columns]
-        whole = self.board.mask(layout.wanted)
-        heads = [ColumnHead(c.head, "%", int(m.sum())) for c, m in zip(layout.columns, masks, strict=True)]
-        rows = [self._make_cells(run, layout, masks, measure) for run in self.runs]
-        for place, (column, mask) in enumerate(zip(layout.columns, masks, strict=True)):
-            if column.how == "micro":
-                self._mark(rows[: len(self.models)], place, mask, measure)
-        if unread:
-            heads.append(ColumnHead(UNREADABLE))
-            for run, cells in zip(self.runs, rows, strict=True):
-                cells.append(self.cells.rate(run, "unreadable", whole))
-        lines = [self.line(run, cells) for run, cells in zip(self.runs, rows, strict=True)]
-        constants = [reference_scores.score_constant(self.board, mask, measure) for mask in masks]
-        for name, credits in (
-            (reference_scores.CONSTANT, constants),
-            (reference_scores.CHANCE, [reference_scores.score_chance(self.board)] * len(masks)),
-        ):
-            plain = self._make_floor_cells(layout, masks, credits)
-            lines.append(Row(name, "floor", (*plain, Cell(math.nan)) if unread else plain))
-        return Table(layout.key, layout.title, layout.caption, tuple(heads), tuple(lines))
+    def _fill(self, column: TableColumn, runs: Sequence[BoardRun]) -> list[Cell]:
+        answers = self.board.answers[np.tile(column.wanted, len(self.board.runs))]
+        found = summarise(answers, "run", column.value, column.statistic, self.seed)
+        cells = [found.get(self._numbers[run.name], NONE) for run in runs]
+        if column.marked:
+            self._mark(cells, answers, column.value)
+        return cells
 
-    def drawn(self) -> list[Table]:
-        """Visual chain of thought both ways: over all questions, and over those for which an image was drawn."""
-        runs = [run for run in self.board.runs.values() if run.stage == VISUAL_COT]
-        if not runs:
-            return []
-        heads = (
-            ColumnHead("all", "%"),
-            ColumnHead("with the drawing", "%"),
-            ColumnHead("without", "%"),
-            ColumnHead("drawn", "%"),
-        )
-        lines = []
-        for run in runs:
-            masks = (self.cells.all, run.made == 1, run.made == 0)
-            cells = [self.cells.mean(run, mask, run.score) for mask in masks]
-            cells.append(self.cells.mean(run, ~np.isnan(run.made), run.made))
-            lines.append(self.line(run, cells))
-        told = "Questions for which no image could be drawn were asked without; they are in the first column."
-        return [Table("visual-cot", "Visual chain of thought", told, heads, tuple(lines))]
-
-    def _make_cells(self, run: BoardRun, layout: TableLayout, masks: Sequence[BoolArray], measure: str) -> list[Cell]:
-        values = run.values(measure)
-        return [self.cells.column(run, c, mask, values) for c, mask in zip(layout.columns, masks, strict=True)]
-
-    def _make_floor_cells(
-        self, layout: TableLayout, masks: list[BoolArray], credits: Sequence[FloatArray]
-    ) -> tuple[Cell, ...]:
-        """Cells of a floor that answers everything."""
-        cells = []
-        for column, mask, credit in zip(layout.columns, masks, credits, strict=True):
-            places = np.flatnonzero(mask).tolist()
-            if not len(places) or column.how in ("pairs", "flips"):
-                cells.append(Cell(math.nan))
-                continue
-            value = float(credit[places].mean())
-            if column.how == "macro":
-                value = metrics.average_macro(
-                    group_by_part(credit, places, [column.part(e) for e in self.board.questions])
-                )
-            cells.append(Cell(value, n=len(places), asked=len(places), value_all=value))
-        return tuple(cells)
-
-    def _mark(self, lines: list[list[Cell]], place: int, mask: BoolArray, measure: str) -> None:
+    def _mark(self, cells: list[Cell], answers: pd.DataFrame, value: str) -> None:
         """Mark the best if it beats every other model, and then the second if it beats all below it.
 
         One family of tests per column: the best against each other model, the second against each below it.
         """
-        order = [k for k in range(len(lines)) if lines[k][place].n]
-        order.sort(key=lambda k: -lines[k][place].value)
+        order = [k for k in range(len(self.models)) if cells[k].n]
+        order.sort(key=lambda k: -cells[k].value)
         if len(order) < 2:
             return
+        rows = [answers[answers["run"] == self._numbers[run.name]] for run in self.models]
         tests = [(order[0], other) for other in order[1:]] + [(order[1], other) for other in order[2:]]
-        adjusted = adjust_by_holm(
-            [self.cells.p_better(self.models[a], self.models[b], mask, measure) for a, b in tests]
-        )
+        adjusted = adjust_by_holm([p_better(rows[a], rows[b], value, self.seed) for a, b in tests])
         if max(adjusted[: len(order) - 1]) >= LEVEL:
             return
-        lines[order[0]][place] = replace(lines[order[0]][place], mark="best")
+        cells[order[0]] = replace(cells[order[0]], mark="best")
         if len(order) > 2 and max(adjusted[len(order) - 1 :]) < LEVEL:
-            lines[order[1]][place] = replace(lines[order[1]][place], mark="second")
-
-    # --- the others
-
-    def replies(self) -> Table:
-        """How replies were read, by whom, and what they cost."""
-        lines = [self.line(run, [make(self.cells, run) for _, _, make in REPLIES]) for run in self.runs]
-        told = (
-            "As we read them and by the published script: accuracy with delta = 2. Final line: by a reader that "
-            "looks at the last line alone. Follows form: replies whose last line is the answer and nothing else."
-        )
-        scripts = {entry.script for entry in self.board.questions}
-        names = {OFFICIAL: scripts.pop() if len(scripts) == 1 else OFFICIAL}
-        heads = tuple(ColumnHead(names.get(name, name), unit) for name, unit, _ in REPLIES)
-        return Table("replies", "Replies", told, heads, tuple(lines))
+            cells[order[1]] = replace(cells[order[1]], mark="second")
 
     def line(self, run: BoardRun, cells: Sequence[Cell]) -> Row:
         """The row of a run."""
         kind: Literal["model", "floor"] = "floor" if run in self.floors else "model"
-        return Row(run.name, kind, tuple(cells), self.note(run), self.groups.get(run.name, ""))
+        return Row(run.name, kind, tuple(cells), self._notes[run.name], self.groups.get(run.name, ""))
 
-    def note(self, run: BoardRun) -> str:
-        """Why a run's numbers are not final."""
-        asked, failures = int(run.asked.sum()), run.describe_failures()
-        told = [f"incomplete: {failures}"] if failures else []
-        if asked < len(self.board.questions):
-            told.append(f"asked {asked} of {len(self.board.questions)}")
-        return "; ".join(told)
+    @cached_property
+    def _notes(self) -> dict[str, str]:
+        """Why a run's numbers are not final, by its name."""
+        sums, total, found = self.board.answers.groupby("run")[["asked", "answered"]].sum(), len(self.all), {}
+        for run, (asked, answered) in zip(self.board.runs.values(), sums.to_numpy().tolist(), strict=True):
+            told = [f"incomplete: {asked - answered} of {asked} failed"] if 0 < answered < asked else []
+            if asked and not answered:
+                first = f", the first with {run.failure}" if run.failure else ""
+                told = [f"incomplete: all {asked} requests failed{first}"]
+            found[run.name] = "; ".join([*told, *([f"asked {asked} of {total}"] if asked < total else [])])
+        return found
+
+    # --- layouts
+
+    def lay_out(self, layout: TableLayout, measure: str = "score", unread: bool = False) -> Table:
+        """A layout with the runs of the board; `unread` adds the share of replies that could not be read."""
+        columns = []
+        for one in layout.columns:
+            wanted = self.board.mask(one.wanted)
+            statistic = _find_statistic(one)
+            entries = list(compress(self.board.questions, wanted)) if one.how in ("micro", "macro") else []
+            floors = find_floors(entries, measure, one.part if one.how == "macro" else None)
+            head = ColumnHead(one.head, "%", int(wanted.sum()))
+            columns.append(TableColumn(head, wanted, statistic, measure, one.how == "micro", floors))
+        if unread:
+            columns.append(TableColumn(ColumnHead(UNREADABLE), self.board.mask(layout.wanted), rate, "unreadable"))
+        return self.table(layout.key, layout.title, layout.caption, columns)
+
+    # --- the others
 
     def summary(self) -> Table:
         """One line per run with everything that is not a breakdown."""
-        total = len(self.board.questions)
-        once = np.unique(self.board.contents)
-        lengths = any(entry.rule == "delta" for entry in self.board.questions)
-        columns = SUMMARY if lengths else SUMMARY_WITHOUT_LENGTHS
-        totals = dict.fromkeys((*(name for name, _, _ in SUMMARY[:POOLED]), SCORE), total) | {ONCE: len(once)}
-        heads = tuple(ColumnHead(name, unit, totals.get(name, 0)) for name, unit, _ in columns)
-        cells = [[make(self.cells, run) for _, _, make in columns] for run in self.models]
-        for place, measure in enumerate(("score", "headline") if lengths else ("score",)):
-            self._mark(cells, place, self.cells.all, measure)
-        lines = [self.line(run, found) for run, found in zip(self.models, cells, strict=True)]
-        lines += [self.line(run, [make(self.cells, run) for _, _, make in columns]) for run in self.floors]
-        constant = reference_scores.score_constant(self.board, self.cells.all)
-        headline = reference_scores.score_constant(self.board, self.cells.all, "headline")
-        guess = reference_scores.score_chance(self.board)
-        for name, score, strict in (
-            (reference_scores.CONSTANT, constant, headline),
-            (reference_scores.CHANCE, guess, guess),
-        ):
-            parts = group_by_part(score, range(total), self.cells.names(get_part))
-            values = {
-                SCORE: metrics.average_micro(score),
-                "delta = 2": metrics.average_micro(score),
-                "delta = 1.25": metrics.average_micro(strict),
-                "Macro": metrics.average_macro(parts),
-                ONCE: metrics.average_micro(
-                    (self._score_constant_once() if name == reference_scores.CONSTANT else score)[once]
-                ),
-            }
-            by_head = {
-                head: Cell(value, n=totals[head], asked=totals[head], value_all=value) for head, value in values.items()
-            }
-            lines.append(Row(name, "floor", tuple(by_head.get(head.name, Cell(math.nan)) for head in heads)))
-        told = (
-            "Macro: mean over tasks. Copies once: questions that are the same in words, options, pictures and answer "
-            f"count as one ({self.board.copies:,} are copies). Skill: 0 at the best constant, 100 at all right. Twins: "
-            "a true and a false claim both judged right. Pairs: one truth asked from two sides, both right. Circular: "
-            "right in every order of the options. Unreadable and refused replies count as wrong; failed ones are left "
-            "out."
-        )
+        questions = self.board.questions
+        lengths = any(entry.rule == "delta" for entry in questions)
+        once = list(compress(questions, self.board.contents == np.arange(len(questions))))
+        floors = {
+            ONCE: find_floors(once, part=_pool),
+            "delta = 1.25": find_floors(questions, "headline", _pool),
+            "Macro": find_floors(questions, part=get_part),
+        } | dict.fromkeys((SCORE, "delta = 2"), find_floors(questions, part=_pool))
+        totals = dict.fromkeys((*(name for name, *_ in SUMMARY[:POOLED]), SCORE), len(questions)) | {ONCE: len(once)}
+        columns = [
+            TableColumn(ColumnHead(head, unit, totals.get(head, 0)), self.all, statistic, value, k < 1 + lengths,
+                   floors.get(head, {}))
+            for k, (head, unit, statistic, value) in enumerate(SUMMARY if lengths else SUMMARY_WITHOUT_LENGTHS)
+        ]  # fmt: skip
         first = "delta = 2 and delta = 1.25: accuracy over all questions (micro), with that tolerance for lengths. "
-        told = (first if lengths else "Score: mean over all questions (micro). ") + told
+        told = first if lengths else "Score: mean over all questions (micro). "
+        told += CAPTIONS["summary"].format(copies=self.board.copies)
         told += "".join(benchmark.summary_note(self.board) for benchmark in benchmarks.values())
-        return Table("summary", "Summary", told, heads, tuple(lines))
+        return self.table("summary", "Summary", told, columns)
 
-    def _score_constant_once(self) -> FloatArray:
-        mask = np.zeros(len(self.board.questions), dtype=np.bool_)
-        mask[self.board.contents] = True
-        return reference_scores.score_constant(self.board, mask)
+    def replies(self) -> Table:
+        """How replies were read, by whom, and what they cost."""
+        scripts = {entry.script for entry in self.board.questions}
+        names = {OFFICIAL: scripts.pop() if len(scripts) == 1 else OFFICIAL}
+        columns = [
+            TableColumn(ColumnHead(names.get(name, name), unit), self.all, statistic, value)
+            for name, unit, statistic, value in REPLIES
+        ]
+        table = self.table("replies", "Replies", CAPTIONS["replies"], columns)
+        costs = (Cell(run.cost_usd, n=run.cost_known, asked=run.cost_known) for run in self.runs)
+        rows = (replace(row, cells=(*row.cells, cost)) for row, cost in zip(table.rows, costs, strict=True))
+        return replace(table, columns=(*table.columns, ColumnHead("Cost, USD", "usd")), rows=tuple(rows))
+
+    def drawn(self) -> list[Table]:
+        """Visual chain of thought both ways: over all questions, and over those for which an image was drawn."""
+        runs = [run for run in self.board.runs.values() if run.stage == VISUAL_COT]
+        columns = [
+            TableColumn(ColumnHead("all"), self.all),
+            TableColumn(
+                ColumnHead("with the drawing"), self.all, lambda rows, *more: mean(rows[rows["made"] == 1], *more)
+            ),
+            TableColumn(ColumnHead("without"), self.all, lambda rows, *more: mean(rows[rows["made"] == 0], *more)),
+            TableColumn(
+                ColumnHead("drawn"), self.all, lambda rows, *more: mean(rows[rows["made"].notna()], *more), "made"
+            ),
+        ]
+        title = "Visual chain of thought"
+        return [self.table("visual-cot", title, CAPTIONS["visual-cot"], columns, runs=runs)] if runs else []
 
     def open_ended(self) -> Table | None:
         """Numbers by every metric that is in use, beside the best constant; None where nothing is open."""
@@ -345,48 +387,50 @@ class TableMaker:
                 tasks[(entry.task or entry.origin or entry.source).replace("_", " ")].append(k)
         if not tasks:
             return None
-        masks = {task: np.isin(np.arange(len(self.board.questions)), places) for task, places in sorted(tasks.items())}
-        heads = [
-            ColumnHead(f"{task}: {name}", unit, int(mask.sum()))
-            for task, mask in masks.items()
-            for name, unit in OPEN
-        ]  # fmt: skip
-        lines = []
-        for run in self.runs:
-            cells: list[Cell] = []
-            for mask in masks.values():
-                cells += [self.cells.mean(run, mask, values) for values in (run.delta_2, run.delta_125, run.mra)]
-                cells.append(self.cells.median(run, mask))
-            lines.append(self.line(run, cells))
-        constants: list[Cell] = []
-        for mask in masks.values():
-            n = int(mask.sum())
-            for measure in ("score", "headline"):
-                value = float(np.nanmean(reference_scores.score_constant(self.board, mask, measure)))
-                constants.append(Cell(value, n=n, asked=n, value_all=value))
-            constants += [Cell(math.nan), Cell(math.nan)]
-        lines.append(Row(reference_scores.CONSTANT, "floor", tuple(constants)))
-        told = (
-            "delta = 2 and 1.25: within that factor. MRA: mean relative accuracy of VSI-Bench. median error: median "
-            "relative error, an answer that was not given counts as infinitely wrong."
-        )
-        return Table("open-ended", "Open-ended questions by every metric", told, tuple(heads), tuple(lines))
+        columns = []
+        for task, places in sorted(tasks.items()):
+            wanted, entries = np.isin(np.arange(len(self.all)), places), [self.board.questions[k] for k in places]
+            for k, (name, unit, statistic, value) in enumerate(OPEN):
+                floors = find_floors(entries, ("score", "headline")[k]) if k < 2 else {}
+                floors = {one: cell for one, cell in floors.items() if one == reference_scores.CONSTANT}
+                head = ColumnHead(f"{task}: {name}", unit, len(places))
+                columns.append(TableColumn(head, wanted, statistic, value, floors=floors))
+        return self.table("open-ended", "Open-ended questions by every metric", CAPTIONS["open-ended"], columns)
+
+    def wrong_parts(self) -> Table | None:
+        """Per task the share of wrong letters by the parts that they get wrong; None where no question tells parts."""
+        columns = []
+        for task, part in list_wrong_parts(self.board.questions):
+            wanted = self.board.mask(lambda entry, task=task: bool(entry.error_parts) and entry.task == task)  # type: ignore[misc]
+            told = [entry.error_parts for entry in compress(self.board.questions, wanted)]
+            guess = Cell(float(np.mean([parts.count(part) / sum(map(bool, parts)) for parts in told])))
+            head = ColumnHead(f"{task}: {part}".replace("_", " "), "%", len(told))
+            columns.append(TableColumn(head, wanted, share_missing(part), floors={reference_scores.CHANCE: guess}))
+        return self.table("wrong-parts", "Which part is wrong", CAPTIONS["wrong-parts"], columns) if columns else None
 
     def pairs(self) -> tuple[ModelPair, ...]:
         """Every pair of models on the questions that both answered."""
         found = []
+        answers = {run.name: self.board.answers_of(run.name) for run in self.models}
         for k, a in enumerate(self.models):
             for b in self.models[k + 1 :]:
-                both = a.answered & b.answered
-                if both.any():
-                    scenes = [self.board.scenes[k] for k in np.flatnonzero(both)]
-                    difference = stats.compare_paired(a.score[both], b.score[both], scenes, self.seed)
-                    found.append(ModelPair(a.name, b.name, int(both.sum()), difference))
-        p, exact = (
-            adjust_by_holm([x.difference.p for x in found]),
-            adjust_by_holm([x.difference.p_mcnemar for x in found]),
-        )
+                compared = compare_answers(answers[a.name], answers[b.name], "score", self.seed)
+                if compared is not None:
+                    found.append(ModelPair(a.name, b.name, *compared))
+        p = adjust_by_holm([x.difference.p for x in found])
+        exact = adjust_by_holm([x.difference.p_mcnemar for x in found])
         return tuple(
             replace(pair, difference=replace(pair.difference, p=p[k], p_mcnemar=exact[k]))
             for k, pair in enumerate(found)
         )
+
+
+def _pool(entry: Entry) -> str:
+    """The only part: its mean is without rounding on the way."""
+    return ""
+
+
+def _find_statistic(column: LayoutColumn) -> Statistic:
+    if column.how == "macro":
+        return macro(column.part)
+    return mean if column.how == "micro" else grouped(pair_name if column.how == "pairs" else flip_name)

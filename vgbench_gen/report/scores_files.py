@@ -144,22 +144,20 @@ def format_heading(head: ColumnHead) -> str:
 
 def as_json(found: Comparison) -> dict[str, Any]:
     """Everything, JSON-ready; shares from 0 to 1, null where there is no number."""
-    tables = []
-    for table in found.tables:
-        lines = [
-            {
-                "name": line.name,
-                "kind": line.kind,
-                "note": line.note,
-                "group": line.group,
-                "cells": {head.name: asdict(cell) for head, cell in zip(table.columns, line.cells, strict=True)},
-            }
-            for line in table.rows
-        ]
-        columns = [asdict(head) for head in table.columns]
-        tables.append(
-            {"key": table.key, "title": table.title, "told": table.caption, "columns": columns, "lines": lines}
-        )
+    tables = [
+        {
+            "key": table.key,
+            "title": table.title,
+            "told": table.caption,
+            "columns": [asdict(head) for head in table.columns],
+            "lines": [
+                {name: getattr(line, name) for name in ("name", "kind", "note", "group")}
+                | {"cells": {head.name: asdict(cell) for head, cell in zip(table.columns, line.cells, strict=True)}}
+                for line in table.rows
+            ],
+        }
+        for table in found.tables
+    ]
     pairs = [
         {"first": pair.first, "second": pair.second, "n": pair.n, **asdict(pair.difference)} for pair in found.pairs
     ]
@@ -213,33 +211,31 @@ def format_markdown(found: Comparison, title: str) -> str:
 
 
 def _format_markdown_table(table: Table) -> str:
-    rows = [
-        ["", *(_escape_markdown(format_heading(head)) for head in table.columns), "note"],
-        ["---"] * (len(table.columns) + 2),
-    ]
+    rows = [["", *(_escape_markdown(format_heading(head)) for head in table.columns), "note"]]
     for line, group in group_rows(table.rows):
         if group:
             rows.append([f"*{_escape_markdown(group)}*", *[""] * (len(table.columns) + 1)])
-        cells = [
-            _format_markdown_cell(cell, head, line.kind) for head, cell in zip(table.columns, line.cells, strict=True)
-        ]
+        cells = map(_format_markdown_cell, line.cells, table.columns)
         rows.append([_escape_markdown(line.name), *cells, _escape_markdown(line.note)])
-    told = f"\n\n{_escape_markdown(table.caption)}" if table.caption else ""
-    return f"## {_escape_markdown(table.title)}{told}\n\n" + "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return _lay_out_markdown(table.title, _escape_markdown(table.caption), rows)
 
 
-def _format_markdown_cell(cell: Cell, head: ColumnHead, kind: str) -> str:
-    value = format_value(cell, head)
-    value = f"**{value}**" if cell.mark == "best" else f"*{value}*" if cell.mark == "second" else value
+def _lay_out_markdown(title: str, told: str, rows: list[list[str]]) -> str:
+    """A section with a table; the first row holds the heads."""
+    body = "\n".join(f"| {' | '.join(row)} |" for row in (rows[0], ["---"] * len(rows[0]), *rows[1:]))
+    return "\n\n".join(part for part in (f"## {_escape_markdown(title)}", told, body) if part)
+
+
+def _format_markdown_cell(cell: Cell, head: ColumnHead) -> str:
+    sign = {"best": "**", "second": "*", "": ""}[cell.mark]
     partial = format_denominators(cell, head)
-    return " ".join(part for part in (value, format_interval(cell, head), f"({partial})" if partial else "") if part)
+    parts = (f"{sign}{format_value(cell, head)}{sign}", format_interval(cell, head), f"({partial})" if partial else "")
+    return " ".join(filter(None, parts))
 
 
 def _format_markdown_pairs(pairs: tuple[ModelPair, ...]) -> str:
-    rows = [list(PAIR_HEADS), ["---"] * len(PAIR_HEADS)]
-    rows += [[_escape_markdown(text) for text in pair_texts(pair)] for pair in pairs]
-    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    return f"## Pairs of models\n\n{PAIRS_TOLD}\n\n{table}"
+    rows = [[_escape_markdown(text) for text in pair_texts(pair)] for pair in pairs]
+    return _lay_out_markdown("Pairs of models", PAIRS_TOLD, [list(PAIR_HEADS), *rows])
 
 
 PAIR_HEADS = ("first", "second", "n", "difference", "p (scenes)", "only first", "only second", "p (McNemar)", "needed")

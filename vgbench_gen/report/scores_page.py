@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,6 @@ from typing import Any
 from vgbench_gen.core.columns import WIDTH
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.evaluation import reference_scores
-from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
 from vgbench_gen.evaluation.base import benchmarks
 from vgbench_gen.evaluation.board import BASELINE, Board
 from vgbench_gen.evaluation.compare import load_board
@@ -188,9 +188,10 @@ def list_warnings(report: ScoresReport) -> list[str]:
         first, unread = line.cells[0], line.cells[places[UNREADABLE]]
         if unread.value > UNREADABLE_LIMIT:
             found.append(f"{line.name}: {100 * unread.value:.1f} % of replies could not be read (limit 2 %).")
-        answered = report.board.runs[line.name].answered
+        answered = report.board.answers_of(line.name)["answered"].to_numpy()
         if first.n:
-            constant = float(reference_scores.score_constant(report.board, answered)[answered].mean())
+            asked = list(compress(report.board.questions, answered))
+            constant = float(reference_scores.score_constant(asked).mean())
             if not first.low > constant:
                 own = "" if answered.all() else f" on the {first.n:,} question{'s' * (first.n > 1)} that it answered"
                 told = f"not significantly above the best constant{own} ({100 * constant:.1f} %)"
@@ -258,9 +259,10 @@ def describe_attempts(board: Board) -> dict[str, str]:
         if run.name == f"{BASELINE}constant":
             told = "best constant per task and type, with numbers chosen for the factor 1.25"
             found[run.name] = f"{told}, so it differs from the {reference_scores.CONSTANT}"
-        declined = int((run.counts[:, OUTCOMES.index("refused")] > 0).sum())
-        if run.name.startswith(BASELINE) and declined:
-            asked = int(run.asked.sum())
+        answers = board.answers_of(run.name)
+        declined = int((answers["refused"] > 0).sum())
+        if run.baseline and declined:
+            asked = int(answers["asked"].sum())
             found[run.name] = f"attempted {asked - declined:,} of {asked:,}; the others count as wrong"
     return found
 

@@ -157,7 +157,7 @@ def plot_confusions(board: Board, runs: Sequence[BoardRun]) -> list[dict[str, An
     for kind, title in (("letter", "Letters"), ("yes_no", "Yes and no")):
         mask = board.mask(lambda entry, kind=kind: entry.kind == kind)  # type: ignore[misc]
         for run in runs:
-            table = count_confusion(board, run, mask)
+            table = count_confusion(board, run.name, mask)
             said = sorted({answer for row in table.values() for answer in row} | set(table), key=_rank_answer)
             rows = [
                 {"truth": truth, "cells": [

@@ -116,16 +116,16 @@ class Dataset(Sequence[Item]):
             for place in range(size):
                 yield self._read_item(group, place)
 
-    def without_evidence(self, but: str = "") -> Iterator[Item]:
+    def without_evidence(self, *but: str) -> Iterator[Item]:
         """All items in order, with empty evidence, convention and distractors: these take longest to read.
 
-        but: key of evidence; items that have it keep theirs.
+        but: keys of evidence; items that have one of them keep theirs.
         """
         empty: dict[str, Any] = {"evidence": "{}", "convention": "{}", "distractors": []}
         columns = [name for name in _COLUMNS if name not in empty or (but and name == "evidence")]
         for path in self.paths:
             for row in shards.iterate_rows([path], partial(_list_leaves, names=columns), 1024):
-                kept = {"evidence": row["evidence"]} if but and f'"{but}":' in row["evidence"] else {}
+                kept = {"evidence": row["evidence"]} if any(f'"{key}":' in row["evidence"] for key in but) else {}
                 yield ITEMS.from_row(row | empty | kept, path)
 
     def take(self, places: Iterable[int]) -> Iterator[Item]:

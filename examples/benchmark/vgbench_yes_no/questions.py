@@ -12,9 +12,10 @@ from typing import Any
 
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.evaluation.base import Benchmark, benchmarks
+from vgbench_gen.evaluation.cells import grouped, mean
 from vgbench_gen.evaluation.item_source import ItemSource, make_item
 from vgbench_gen.evaluation.layouts import LayoutColumn, TableLayout, of_source
-from vgbench_gen.evaluation.tables import ColumnHead, Table, TableMaker
+from vgbench_gen.evaluation.tables import ColumnHead, Table, TableColumn, TableMaker
 from vgbench_gen.scenes.files import inside
 from vgbench_gen.store.files import dataset_error
 from vgbench_yes_no.rules import NAME, YesNoRules
@@ -71,15 +72,12 @@ class YesNoRelations(Benchmark):
         mine = maker.board.mask(of_source(NAME))  # (questions,), true where the question is ours
         if not mine.any():
             return ()
-        images = maker.cells.names(lambda entry: entry.scene)
-        heads = (ColumnHead("Questions", total=int(mine.sum())), ColumnHead("Whole images"))
-        rows = []
-        for run in maker.runs:
-            questions = maker.cells.mean(run, mask=mine, values=run.score)
-            whole = maker.cells.grouped(run, mask=mine, values=run.score, names=images)
-            rows.append(maker.line(run, [questions, whole]))
+        columns = (
+            TableColumn(ColumnHead("Questions", total=int(mine.sum())), mine, mean),
+            TableColumn(ColumnHead("Whole images"), mine, grouped(lambda entry: entry.scene)),
+        )
         caption = "Whole images: those with several questions, all of them answered right."
-        return (Table("yes-no-images", "Yes/no by image", caption, heads, tuple(rows)),)
+        return (maker.table("yes-no-images", "Yes/no by image", caption, columns),)
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:

@@ -193,9 +193,9 @@ def test_asked_scored_and_compared_over_http(tmp_path: Path, capsys: Capture) ->
     board = load_board({"sal": opened(folder)}).board
     run = next(run for run in board.runs.values() if not run.stage)
     assert {entry.scans: entry.chance for entry in board.questions} == {"synthetic": 1 / 7, "natural": 1 / 127}
-    mask = label_tables.mask_task(board, "synthetic", "detection")
+    answers = board.answers_of(run.name)[label_tables.mask_task(board, "synthetic", "detection")]
     figures = {
-        head: label_tables.make_cell(board, run, mask, "synthetic", figure).value
+        head: label_tables.measure("synthetic", figure)(answers, "", 0).value
         for head, figure in label_tables.list_columns("synthetic")
     }
     assert figures["micro F1"] == pytest.approx(f1_score(true, said, average="micro"))

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,9 +21,12 @@ from vgbench_gen.evaluation import stats
 from vgbench_gen.evaluation.benchmarks.salbench import labels
 from vgbench_gen.evaluation.benchmarks.salbench.scoring import KIND
 from vgbench_gen.evaluation.board import Board, BoardRun
-from vgbench_gen.evaluation.cells import Cell
+from vgbench_gen.evaluation.cells import NONE, Cell, Statistic
 from vgbench_gen.evaluation.options import SHOTS
-from vgbench_gen.evaluation.tables import ColumnHead, Table, TableMaker
+from vgbench_gen.evaluation.tables import ColumnHead, Table, TableColumn, TableMaker
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TASKS = {"detection": "D", "referring": "R", "visual_referring": "VR"}
 # Columns of a leaderboard after the two overall ones, in its order.
@@ -49,17 +52,22 @@ class Sums:
         self.hits, self.said, self.true = np.split(sums[:, 5:], 3, axis=1)
 
 
-def make_sums_table(board: Board, run: BoardRun, places: Sequence[int], split: str) -> FloatArray:
-    """(n, 5 + 3 L), a row per question as `Sums` adds them up; a request that failed named nothing."""
+def make_sums_table(rows: pd.DataFrame, split: str) -> FloatArray:
+    """(n, 5 + 3 L), a row per answer as `Sums` adds them up; a request that failed named nothing.
+
+    rows: of `Board.answers`.
+    """
     known = tuple(labels.SPLITS[split])
-    rows = []
-    for k in places:
-        said = labels.convert_to_set(run.extracted[k]) if run.answered[k] else frozenset[str]()
-        true = labels.convert_to_set(board.questions[k].truth)
+    found = []
+    for entry, extracted, answered in rows[["question", "extracted", "answered"]].to_numpy(dtype=object):
+        said = labels.convert_to_set(extracted) if answered else frozenset[str]()
+        true = labels.convert_to_set(entry.truth)
         of = labels.measure_labels(said, true)
         counted = [[label in one for label in known] for one in (said & true, said, true)]
-        rows.append([1.0, of["exact_match"], of["precision"], of["recall"], of["f1"], *(x for c in counted for x in c)])
-    return np.asarray(rows, dtype=np.float64)
+        found.append(
+            [1.0, of["exact_match"], of["precision"], of["recall"], of["f1"], *(x for c in counted for x in c)]
+        )
+    return np.asarray(found, dtype=np.float64)
 
 
 def compute_class_f1(sums: Sums) -> FloatArray:
@@ -114,15 +122,18 @@ def list_splits(board: Board) -> list[str]:
     return [split for split in ORDER if any(e.kind == KIND and e.scans == split for e in board.questions)]
 
 
-def make_cell(board: Board, run: BoardRun, mask: BoolArray, split: str, figure: Figure, seed: int = 0) -> Cell:
+def measure(split: str, figure: Figure) -> Statistic:
     """One figure with its interval over images; n counts the failed ones, too."""
-    places = np.flatnonzero(mask & run.asked).tolist()
-    if not places:
-        return Cell(math.nan)
-    scenes = [board.scenes[k] for k in places]
-    rows = make_sums_table(board, run, places, split)
-    found = stats.estimate_interval_of_sums(lambda sums: figure(Sums(sums)), rows, scenes, seed)
-    return Cell(found.value, found.low, found.high, len(places), len(places), found.value)
+
+    def measure_rows(rows: pd.DataFrame, value: str, seed: int) -> Cell:
+        asked = rows[rows["asked"]]
+        if not len(asked):
+            return NONE
+        sums, scenes = make_sums_table(asked, split), asked["scene"].to_numpy()
+        found = stats.estimate_interval_of_sums(lambda drawn: figure(Sums(drawn)), sums, scenes, seed)
+        return Cell(found.value, found.low, found.high, len(asked), len(asked), found.value)
+
+    return measure_rows
 
 
 def make_leaderboards(maker: TableMaker) -> list[Table]:
@@ -155,12 +166,11 @@ def make_leaderboards(maker: TableMaker) -> list[Table]:
 def _make_table(
     maker: TableMaker, key: str, title: str, caption: str, split: str, kinds: Sequence[tuple[str, BoolArray, Figure]]
 ) -> Table:
-    heads = tuple(ColumnHead(head, "%", int(mask.sum())) for head, mask, _ in kinds)
-    lines = [
-        maker.line(run, [make_cell(maker.board, run, mask, split, figure, maker.seed) for _, mask, figure in kinds])
-        for run in maker.runs
+    columns = [
+        TableColumn(ColumnHead(head, "%", int(wanted.sum())), wanted, measure(split, figure))
+        for head, wanted, figure in kinds
     ]
-    return Table(key, title, caption, heads, tuple(lines))
+    return maker.table(key, title, caption, columns)
 
 
 def make_summary_note(board: Board) -> str:
@@ -202,9 +212,10 @@ def format_macro_csv(board: Board, runs: Sequence[BoardRun]) -> str:
     writer.writerow(["Model", "Shot", *(f"{_CSV[task]}_{_CSV_SPLITS[split]}{end}" for task, split, end, _ in cells)])
     for run in runs:
         row = [guard_formula(run.model), run.stage.removesuffix(SHOTS) or "0"]
+        answers = board.answers_of(run.name)
         for task, split, _, figure in cells:
-            places = np.flatnonzero(mask_task(board, split, task) & run.asked).tolist()
-            rows = make_sums_table(board, run, places, split).sum(axis=0, keepdims=True) if places else None
-            row.append("" if rows is None else f"{100 * figure(Sums(rows))[0]:.1f}")
+            asked = answers[mask_task(board, split, task) & answers["asked"]]
+            sums = make_sums_table(asked, split).sum(axis=0, keepdims=True)
+            row.append(f"{100 * figure(Sums(sums))[0]:.1f}" if len(asked) else "")
         writer.writerow(row)
     return out.getvalue()

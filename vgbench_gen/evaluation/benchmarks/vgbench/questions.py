@@ -8,7 +8,7 @@ from pathlib import Path
 
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import QuestionRow
-from vgbench_gen.importers.base import ASKED
+from vgbench_gen.importers.base import ASKED, ORIGIN
 from vgbench_gen.store import shards
 from vgbench_gen.store.dataset import Dataset, load
 from vgbench_gen.store.media import NAME
@@ -54,7 +54,7 @@ class Built:
 
     def texts(self) -> Iterator[Item]:
         """As `HasTexts.texts`: without their evidence, which takes longest to read."""
-        return self._dataset.without_evidence(but=ASKED)
+        return self._dataset.without_evidence(ASKED, ORIGIN)
 
     def image(self, item: Item, k: int) -> bytes | Path:
         """As `Source.image`; a build has a file of every image besides, which is read by itself."""

@@ -21,14 +21,14 @@ def _select_paper_column(head: str) -> Callable[[Entry], bool]:
 
     Built and published rows share these words; the tasks of published rows have no name.
     """
+    return lambda entry: _is_vgbench(entry) and entry.origin.casefold() in _list_kinds(head)
 
-    def is_of_column(entry: Entry) -> bool:
-        if entry.source.casefold() != "vgbench":
-            return False
-        kinds = (kind for task in tasks.values() if task.paper_column == head for kind in task.category_origin.values())
-        return entry.origin.casefold() in kinds
 
-    return is_of_column
+@cache
+def _list_kinds(head: str) -> frozenset[str]:
+    return frozenset(
+        kind for task in tasks.values() if task.paper_column == head for kind in task.category_origin.values()
+    )
 
 
 VGBENCH = TableLayout(
