@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from tests.agent.planner import WITHOUT_TOOL
-from tests.evaluation.score_rows import row
 from tests.quality.conftest import Rows
 from tests.quality.test_revealed import ask, call, rects
 from vgbench_gen.core.types import Item
@@ -25,9 +24,7 @@ from vgbench_gen.evaluation.failures import (
     count_failures,
     find_failures,
 )
-from vgbench_gen.evaluation.records import ReplyKey
 from vgbench_gen.evaluation.tool_verdicts import judge_step, reveal_traced
-from vgbench_gen.evaluation.trace_log import TraceLine
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.row_evidence import RowEvidence
 
@@ -163,15 +160,12 @@ def test_every_kind_is_counted_and_no_wrong_answer_is_lost(all_rows: Rows) -> No
         make_trace(item, {**step, "values": {"x": 1}}),
     ]
     traces += [make_trace(item, step, **{kind: 2}) for kind in TRACED]
-    lines = [
-        TraceLine(key=ReplyKey(item.id, epoch=k), request_digest="", trace=trace) for k, trace in enumerate(traces)
-    ]
-    scores = [row(item.id, float(k >= 4), epoch=k) for k in range(len(traces) + 1)]
-    found = count_failures(lines, scores, {item.id: item}.get)
+    answers = [(k >= 4, find_failures(trace, k >= 4, item)) for k, trace in enumerate(traces)]
+    found = count_failures([*answers, (True, {NO_TRACE: 1})])
     told = {line.kind: (line.answers, line.wrong, line.times) for line in found.lines}
     assert (found.answers, found.wrong) == (15, 4)
     assert {kind: told[kind] for kind in TRACED} == dict.fromkeys(TRACED, (1, 0, 2))
     assert all(told[kind] == (1, 1, 1) for kind in (IGNORED, BELIEVED, NO_TOOL, NOT_JUDGED))
     assert told[NO_TRACE] == (1, 0, 1)
-    unknown = count_failures(lines, scores, lambda item_id: None)
+    unknown = count_failures((k >= 4, find_failures(trace, k >= 4, None)) for k, trace in enumerate(traces))
     assert {line.kind: line.answers for line in unknown.lines}[NOT_JUDGED] == 3

@@ -20,7 +20,7 @@ from vgbench_gen.agent.backend import AgentSpec, read_agent_spec
 from vgbench_gen.core.config import Config, load_toml
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation import reference_scores
-from vgbench_gen.evaluation.agent_traces import AgentUse, ToolUse, count_use
+from vgbench_gen.evaluation.agent_traces import AgentUse, count_use
 from vgbench_gen.evaluation.base import Source
 from vgbench_gen.evaluation.board import Board, BoardRun, ScoreRow
 from vgbench_gen.evaluation.cells import NONE, Cell, compare_answers, mean
@@ -224,7 +224,7 @@ def _average(values: Sequence[float]) -> Cell:
 def _average_calls(member: _Member) -> Cell:
     if member.use is None or not member.use.traces:
         return NONE
-    return Cell(member.use.calls / member.use.traces, n=member.use.traces, asked=member.use.traces)
+    return _make_share(int(member.use.tools["calls"].sum()), member.use.traces)
 
 
 def _list_failures(agents: Sequence[_Member]) -> Table:
@@ -237,7 +237,7 @@ def _list_failures(agents: Sequence[_Member]) -> Table:
         table = tables[agent.run.name]
         counts = {line.kind: line.answers for line in table.lines}
         total = table.answers
-        shares = [Cell(counts[kind] / total if total else math.nan, n=total, asked=total) for kind in kinds]
+        shares = [_make_share(counts[kind], total) for kind in kinds]
         lines.append(Row(agent.run.name, "floor" if agent.run.oracle else "model", tuple(shares)))
     heads = tuple(ColumnHead(kind.replace("_", " ").capitalize()) for kind in kinds)
     return Table("agent-failures", "Agents: failures by kind", _FAILURES, heads, tuple(lines))
@@ -253,26 +253,27 @@ def _list_tools(agents: Sequence[_Member]) -> Table:
         ColumnHead("Tokens", "count"),
         ColumnHead("Seconds", "count"),
     )
-    lines = [
-        Row(name, "floor" if agent.run.oracle else "model", _make_tool_cells(use), group=agent.run.name)
-        for agent in agents
-        if agent.use is not None
-        for name, use in agent.use.tools.items()
-    ]
+    lines = []
+    for agent in agents:
+        if agent.use is not None:
+            used = [(name, rows, int(rows["calls"].sum())) for name, rows in agent.use.tools.groupby("tool")]
+            for name, rows, calls in sorted(used, key=lambda one: (-one[2], str(one[0]))):
+                right = int(rows["right"].sum())
+                cells = (
+                    Cell(calls, n=calls, asked=calls),
+                    _make_share(int(rows["failed"].sum()), calls),
+                    _make_share(right, right + int(rows["wrong"].sum())),
+                    Cell(len(rows), n=len(rows), asked=len(rows)),
+                    _make_share(int(rows["score"].sum()), len(rows)),
+                    _average(rows["tokens"].tolist()),
+                    _average(rows["seconds"].tolist()),
+                )
+                lines.append(Row(str(name), "floor" if agent.run.oracle else "model", cells, group=agent.run.name))
     return Table("agent-tools", "Agents: what tools gave and took", _TOOLS, heads, tuple(lines))
 
 
-def _make_tool_cells(use: ToolUse) -> tuple[Cell, ...]:
-    judged = use.right + use.wrong
-    return (
-        Cell(use.calls, n=use.calls, asked=use.calls),
-        Cell(use.failed / use.calls, n=use.calls, asked=use.calls),
-        Cell(use.right / judged if judged else math.nan, n=judged, asked=judged),
-        Cell(use.answers, n=use.answers, asked=use.answers),
-        Cell(use.answers_right / use.answers, n=use.answers, asked=use.answers),
-        _average(use.tokens),
-        _average(use.seconds),
-    )
+def _make_share(part: int, n: int) -> Cell:
+    return Cell(part / n if n else math.nan, n=n, asked=n)
 
 
 def _list_published() -> Table:

@@ -6,15 +6,12 @@ Source: `docs/agent.md#failures`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from vgbench_gen.core.types import Item
-from vgbench_gen.evaluation.board import ScoreRow
-from vgbench_gen.evaluation.records import ReplyKey
 from vgbench_gen.evaluation.tool_verdicts import judge_trace, reveal_traced
-from vgbench_gen.evaluation.trace_log import TraceLine
 
 # What a trace counts itself, in the order of tables.
 TRACED = (
@@ -90,31 +87,12 @@ def _explain_wrong(trace: Mapping[str, Any], item: Item | None) -> str:
     return NOT_JUDGED if verdict is None else IGNORED if verdict else BELIEVED
 
 
-def count_failures(
-    traces: Iterable[TraceLine], scores: Iterable[ScoreRow], find_item: Callable[[str], Item | None]
-) -> FailureTable:
-    """The failures behind the answers of one agent.
-
-    Args:
-        traces: as `TraceLog.walk` gives them; of several to one question the last counts.
-        scores: the answers, of one file of scores.
-        find_item: id -> the question.
-
-    Raises:
-        DatasetError: the evidence of a row is damaged.
-    """
-    rows = {row.key: row for row in scores}
-    right = {key: row.outcome == "right" for key, row in rows.items()}
-    by_answer: dict[ReplyKey, Mapping[str, int]] = {}
-    for line in traces:
-        if line.key in rows:
-            by_answer[line.key] = find_failures(line.trace, right[line.key], find_item(line.key.id))
-    answers, wrong, times = Counter[str](), Counter[str](), Counter[str]()
-    for key, is_right in right.items():
-        for kind, count in by_answer.get(key, {NO_TRACE: 1}).items():
-            answers[kind] += 1
-            wrong[kind] += not is_right
-            times[kind] += count
-    kinds = (*TRACED, *JUDGED, NO_TRACE)
-    lines = tuple(FailureLine(kind, answers[kind], wrong[kind], times[kind]) for kind in kinds)
-    return FailureTable(len(right), sum(not one for one in right.values()), lines)
+def count_failures(answers: Iterable[tuple[bool, Mapping[str, int]]]) -> FailureTable:
+    """The failures of several answers: of each whether it is right, and what `find_failures` found."""
+    listed = list(answers)
+    found = {kind: Counter[str]() for kind in (*TRACED, *JUDGED, NO_TRACE)}
+    for is_right, told in listed:
+        for kind, times in told.items():
+            found[kind].update(answers=1, wrong=not is_right, times=times)
+    lines = tuple(FailureLine(kind, one["answers"], one["wrong"], one["times"]) for kind, one in found.items())
+    return FailureTable(len(listed), sum(not is_right for is_right, _ in listed), lines)
