@@ -26,7 +26,7 @@ OPEN = ("base", "evidence", "presentation", "records", "revealed", "row_evidence
 _BY_KEY = r"""\bevidence(\["|\['|\.get\(|\.pop\()"""
 # Others call some things of their own as we call our questions; these words are theirs.
 THEIR_WORDS = {
-    "agent/tools/estimate_object_geometry_properties.py": {"camera_parameters"},  # a field of the published tool
+    "agent/tools/depths.py": {"camera_parameters"},  # a field of the published tool
     "evaluation/benchmarks/spatialscore/tables.py": {"point_tracking", "relative_depth"},
     "importers/mmiu.py": {"point_tracking"},
 }

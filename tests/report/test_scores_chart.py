@@ -107,8 +107,10 @@ def test_questions_of_one_task_are_drawn_as_one_panel(tmp_path: Path) -> None:
 def test_costs_are_numbered_and_stand_by_their_logarithm() -> None:
     entries = [entry(f"q{k}", scene=f"s{k}") for k in range(10)]
     costs = {"cheap": (0.001, 5), "dear": (0.1, 8), "free": (0.0, 9)}
-    found = board(entries, **{name: [row(f"q{k}", float(k < right), cost_usd=usd) for k in range(10)]
-                              for name, (usd, right) in costs.items()})  # fmt: skip
+    rows = {
+        name: [row(f"q{k}", float(k < right), cost_usd=usd) for k in range(10)] for name, (usd, right) in costs.items()
+    }
+    found = board(entries, **rows)
     chart = plot_costs(list(found.runs.values()), compare_models(found).summary)
     assert chart is not None
     points = [(one["number"], one["told"].partition(":")[0], one["x"], one["y"]) for one in chart["points"]]
@@ -116,7 +118,7 @@ def test_costs_are_numbered_and_stand_by_their_logarithm() -> None:
     assert [(column["x"], column["label"]) for column in chart["columns"]] == [
         ("0.0%", "1"), ("50.0%", "10"), ("100.0%", "100"),
     ]  # fmt: skip
-    del found.runs["dear"]
+    found = board(entries, cheap=rows["cheap"], free=rows["free"])
     assert plot_costs(list(found.runs.values()), compare_models(found).summary) is None
 
 
