@@ -68,7 +68,7 @@ $(DEV_STAMP): $(STAMP)
 lock: $(STAMP) ## Write constraints.txt anew after a change of pyproject.toml; UPGRADE=1 takes the newest versions
 	@VENV="$(VENV)" bash tools/lock.sh $(if $(UPGRADE),--upgrade)
 
-# Where OUT is not named, the other targets take what was built last, and say so.
+# If OUT is not given, the other targets take the most recent build, and print its name.
 vgbench clean: OUT ?= build/vgbench
 
 # A folder with nothing but the README and samples of ours (whole or not) has no scans of the user's in it.
@@ -98,7 +98,6 @@ distractors: setup ## Other wrong options for OUT by STRATEGY and SEED, into a n
 eval: setup ## Score the baselines (and MODEL) on OUT: tables, and a page with plots
 	$(VGBENCH) eval $(NAMED) --model baseline:random --model baseline:constant --model baseline:blind \
 	  --model baseline:solvers --model baseline:truth $(if $(MODEL),--model "$(MODEL)")
-	$(VGBENCH) score $(NAMED)
 	$(VGBENCH) compare $(NAMED)
 
 hard: setup ## Vote OUT's hard questions: RULE=demo lets scripted models answer first, RULE=paper takes the replies there are
@@ -120,6 +119,7 @@ tours: setup ## Make rooms in which the camera looks all around in TOURS, for ki
 demo: setup ## See it work in a few minutes: some sample scenes, 240 questions, verified and audited
 	$(VGBENCH) samples --small --out "$(DEMO)-scenes" $(if $(WORKERS),--workers $(WORKERS))
 	$(VGBENCH) build vgbench-mini --scenes "$(DEMO)-scenes" --out "$(DEMO)" --check $(HOW)
+	@echo 'To use the program in this shell: source $(VENV)/bin/activate'
 
 scenes: setup ## List what is under SCENES, with the health of every scene
 	@$(VGBENCH) scenes "$(SCENES)"

@@ -224,11 +224,12 @@ def _asked(runner: Runner, server: Apart, n: int, source: Path, scratch: Path) -
 
 
 def _scored(source: Path, scratch: Path) -> list[Row]:
-    """Scoring all replies anew, in a process of its own."""
+    """Scoring all replies anew and comparing them, in a process of its own."""
     replies = sorted(scratch.glob("out-vgbench-*/*.jsonl"), key=lambda path: path.stat().st_size)[-1]
     (source / "replies").mkdir(exist_ok=True)
     shutil.copyfile(replies, source / "replies" / "bench.jsonl")
-    command = [sys.executable, "-m", "vgbench_gen.cli", "score", str(source), "--again", "--json"]
+    shutil.rmtree(source / "scores", ignore_errors=True)
+    command = [sys.executable, "-m", "vgbench_gen.cli", "compare", str(source), "--json"]
     used, said = _metered(command, source, {})
     (told,) = json.loads(said)["models"]
     beside = f"{used.wall_s:.1f} s by the clock, {used.peak_mb:.0f} MB at most; {told['outcomes']}"

@@ -69,7 +69,7 @@ def _dataset(folder: Path, items: Iterable[Item]) -> list[str]:
 
 
 def _model(folder: Path, ids: list[str], k: int) -> None:
-    """Replies of a model, and their scores as `vgbench score` leaves them."""
+    """Replies of a model, and their scores as `vgbench compare` leaves them."""
     spec = f"openai:model-{k}-{_SIZES_B[k % len(_SIZES_B)]}B"
     fingerprint = json.loads((folder / "manifest.json").read_text("utf-8"))["fingerprint"]
     header = {"schema": SCHEMA, "dataset": fingerprint, "benchmark": "VGBench", "spec": spec, "model": spec}

@@ -23,7 +23,7 @@ FOREIGN = {
     "azure_trapi_visual_cot", "base_metric.py", "bbox", "boxes.py", "by_dimension", "by_reasoning_type", "cap_applied",
     "delta_1.25", "huggingface_hub", "image_id",
     "image_with_box", "images.list.element.path", "max_completion_tokens", "metrics.py", "msr_", "nan", "nohup",
-    "num_distractors", "object_category", "phi", "prediction", "raw_alignment", "rho",
+    "num_distractors", "object_category", "phi", "raw_alignment", "rho",
     "save_pretrained", "scene0000_00", "tarfile", "transform_matrix", "transformers", "vgbench",
     "wildrgbd_generate_point_cloud.py",
 }  # fmt: skip

@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from vgbench_gen.cli._verbs import find_first_sentence, list_help
+
 OTHER = "Other"
 
 
@@ -21,9 +23,8 @@ def pages() -> dict[str, str]:
     found = {}
     for name in sorted(program.list_commands(top)):
         command = program.get_command(top, name)
-        if not command.hidden:
-            groups.setdefault(str(getattr(command, "rich_help_panel", None) or OTHER), []).append(name)
-            found[name] = _page(command, type(top)(command, info_name=name, parent=top))
+        groups.setdefault(str(getattr(command, "rich_help_panel", None) or OTHER), []).append(name)
+        found[name] = _page(command, type(top)(command, info_name=name, parent=top))
     found["index"] = _index(program, groups)
     return found
 
@@ -42,18 +43,15 @@ def _index(program: Any, groups: dict[str, list[str]]) -> str:
 
 def _first(program: Any, name: str) -> str:
     """First sentence of a verb's help, in one line of a table."""
-    paragraph = " ".join((program.commands[name].help or "").split("\n\n")[0].split())
-    return _cell(re.split(r"(?<=\.)\s", paragraph)[0])
+    return _cell(find_first_sentence(program.commands[name].help or ""))
 
 
 def _page(command: Any, context: Any) -> str:
     usage = " ".join(command.get_usage(context).removeprefix("Usage: ").split())
     parts = [f"# vgbench {command.name}", f"```text\n{usage}\n```", _help(command.help or "")]
-    for kind, title in (("argument", "Arguments"), ("option", "Options")):
-        records = [p.get_help_record(context) for p in command.get_params(context) if p.param_type_name == kind]
-        rows = "\n".join(f"| `{_cell(name)}` | {_cell(_help(text))} |" for name, text in filter(None, records))
-        if rows:
-            parts.append(f"## {title}\n\n| {kind} | meaning |\n|---|---|\n{rows}")
+    for title, records in list_help(command, context).items():
+        rows = "\n".join(f"| `{_cell(name)}` | {_cell(_help(text))} |" for name, text in records)
+        parts.append(f"## {title}\n\n| name | meaning |\n|---|---|\n{rows}")
     if command.epilog:
         parts.append(f"## Example\n\n```sh\n{command.epilog.removeprefix('Example: ').strip()}\n```")
     return "\n\n".join(parts) + "\n"

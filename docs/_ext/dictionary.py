@@ -31,7 +31,7 @@ scored by the factors 2 and 1.25), of multi-choice it is 0.
 """
 SECTIONS: tuple[tuple[str, str, Sequence[Column]], ...] = (
     ("Items", "`items/*.parquet`: one row per question, images embedded.", ITEM_COLUMNS),
-    ("Published items", "What `vgbench publish` adds to items, and `vgbench hydrate` reads.", (IMAGE_FILES,)),
+    ("Published items", "What `vgbench publish` adds to items, and `vgbench pull --scenes` reads.", (IMAGE_FILES,)),
     ("Questions", "`questions.parquet`: one row per fact and question type, asked or not.", QUESTION_COLUMNS),
     ("Facts", "`facts/<dataset>/<scene>.parquet`: one row per geometric truth, without words.", FACT_COLUMNS),
     ("Rejects", "`rejects/<dataset>/<scene>.parquet`: one row per draft that failed a gate.", REJECT_COLUMNS),

@@ -1,4 +1,4 @@
-"""`vgbench audit` and `vgbench prune` as a user runs them."""
+"""`vgbench audit` and `vgbench distractors --prune` as a user runs them."""
 
 from __future__ import annotations
 
@@ -89,10 +89,10 @@ def test_what_a_user_can_mend(fair: Path, tmp_path: Path, capsys: Capture) -> No
     assert "Did you mean text?" in capsys.readouterr().err
     assert run("audit", tmp_path / "missing.json") == 2
     assert "found no file" in capsys.readouterr().err
-    assert run("prune", fair.parent, "--share", "0.1") == 2
+    assert run("distractors", fair.parent, "--prune", "0.1") == 2
     assert "--out" in capsys.readouterr().err
 
 
-def test_the_help_of_prune_warns(capsys: Capture) -> None:
-    assert run("prune", "--help") == 0
-    assert "hides a faulty sampler" in " ".join(capsys.readouterr().out.split())
+def test_the_help_of_pruning_warns(capsys: Capture) -> None:
+    assert run("distractors", "--help") == 0
+    assert "Pruning hides a faulty sampler" in " ".join(capsys.readouterr().out.split())

@@ -97,7 +97,7 @@ def with_a_lost_scene(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (with_a_figure_that_fell, r"fell: all questions: 2 questions that repeat another, at most 0"),
         (with_a_wrong_answer, r"built, but not verified"),
-        (with_a_lost_scene, r"lost 1 of 2 scenes, wholly or one task of them \(ca1m [^)]+\): run again"),
+        (with_a_lost_scene, r"1 of 2 scenes failed, in whole or for one task \(ca1m [^)]+\): run again"),
     ],
 )
 def test_whatever_is_wrong_everything_is_told_and_the_status_is_1(
@@ -130,4 +130,4 @@ def test_nothing_is_checked_where_no_question_was_written(
     assert "ALLOW_SHORT=1" in captured.err
     assert "Look at:" not in captured.out
     assert run("build", recipe, "--scenes", raw_room, "--out", tmp_path / "b", "--check", "--json") == 2
-    assert "--json with --check: found both; expected one." in capsys.readouterr().err
+    assert "--check and --json: found both; expected at most one of them." in capsys.readouterr().err

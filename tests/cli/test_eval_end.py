@@ -119,17 +119,17 @@ def ask_otherwise(server: Server, dataset: Path, folder: Path, verb: str) -> int
     lines: dict[str, list[str]] = {
         "paraphrase": ["--bank", str(folder / "bank.toml"), "--task", "metric_depth", "--type", "open-ended"],
         "agent": ["ask", "Which?", "--tools", "none"],
-        "judge": ["rover", "--samples", str(folder / "samples.jsonl"), "--out", str(folder / "scores.jsonl")],
+        "eval": ["--benchmark", "rover", "--samples", str(folder / "samples.jsonl"), "--judge", model[1]],
     }
     image = folder / "a.jpg"
     image.write_bytes(encode_jpeg(textured(64, 48, 1)))
     sample: dict[str, Any] = {"original_image": str(image), "generated_image": str(image), "prompt": "p"}
     rows = [sample | {"sample_id": str(k), "think_output": "x", "dimension": "nature"} for k in range(2)]
     (folder / "samples.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    return main([verb, *lines[verb], *model])
+    return main([verb, *lines[verb], *model[2 * (verb == "eval") :]])
 
 
-@pytest.mark.parametrize("verb", ["paraphrase", "agent", "judge"])
+@pytest.mark.parametrize("verb", ["paraphrase", "agent", "eval"])
 @pytest.mark.parametrize(("play", "said"), [(THOUGHT, "limit of 64 tokens"), (refusal(400, "too odd"), "too odd")])
 def test_other_verbs_that_ask_say_the_same(
     server: Server, dataset: Path, tmp_path: Path, verb: str, play: Play, said: str,

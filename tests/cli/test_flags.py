@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from typing import Annotated
+import re
+from typing import Annotated, Any
 
 import pytest
 import typer
@@ -18,9 +19,9 @@ class Lamp(Config):
 
 
 class Desk(Config):
-    width_m: Annotated[float, Flag("From edge to edge.", "M", ("--width", "-w"))] = Field(default=1.2, gt=0)
+    width_m: Annotated[float, Flag("From edge to edge.", "M", names="--width -w")] = Field(default=1.2, gt=0)
     drawers: Annotated[tuple[str, ...], Flag("By name.", "A,B", is_list=True)] = ()
-    oiled: Annotated[bool | None, Flag("Or left raw.", "", ("--oiled/--raw",))] = None
+    oiled: Annotated[bool | None, Flag("Or left raw.", names="--oiled/--raw")] = None
     lamp: Lamp = Field(default_factory=Lamp)
 
 
@@ -75,3 +76,31 @@ def test_every_verb_stands_in_a_group_of_the_help(capsys: pytest.CaptureFixture[
     assert program.main(["--help"]) == 0
     headings = [line[:-1] for line in capsys.readouterr().out.splitlines() if line[:1].isalpha() and line[-1] == ":"]
     assert headings == ["Options", *GROUPS]
+
+
+def test_the_help_of_the_program_fits_a_screen(capsys: pytest.CaptureFixture[str]) -> None:
+    assert program.main(["--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 50
+    assert max(map(len, lines)) <= 80
+    assert len(program.make_app().registered_commands) + len(program.make_app().registered_groups) == 19
+
+
+def test_options_of_eval_stand_in_panels(capsys: pytest.CaptureFixture[str]) -> None:
+    assert program.main(["eval", "--help"]) == 0
+    said = capsys.readouterr().out
+    headings = [line[:-1] for line in said.splitlines() if line[:1].isalpha() and line[-1] == ":"]
+    panels = ["Model", "Questions", "Prompt", "Sampling", "Images", "Limits", "Output"]
+    assert headings == ["Arguments", *panels, "Options"]
+    lines = said.splitlines()
+    limits = lines[lines.index("Limits:") : lines.index("Output:")]
+    assert any(line.startswith("  --budget USD ") for line in limits)
+    assert not any("--temperature" in line for line in limits)
+
+
+def test_no_help_prints_types_or_bounds_of_a_program() -> None:
+    app: Any = typer.main.get_command(program.make_app())
+    for name, each in app.commands.items():
+        for command in getattr(each, "commands", {name: each}).values():
+            said = command.get_help(typer.Context(command, info_name=name))
+            assert not re.search(r"x[<>]=|<\w+>|list\[|\[\[|\d{8}", said), said

@@ -20,25 +20,22 @@ facts_per_scene = 4
 tasks = ["metric_depth", "homography_to_matrix"]
 """
 RUN = (
-    "measure {recipe} --scenes {raw} --out {set} --workers 1",
-    "compose {recipe} --out {set} --workers 1",
+    "build {recipe} --scenes {raw} --out {set} --workers 1 --dry-run",
+    "build {recipe} --scenes {raw} --out {set} --workers 1 --stop-after facts",
+    "build {recipe} --facts {set} --workers 1",
     "build {recipe} --scenes {raw} --out {set} --workers 1",
-    "list {set}",
-    "list {set} --ids",
+    "show {set}",
+    "show {set} --ids",
     "show {id} {set}",
-    "explain {set} {id} --out {out}/why.png",
     "verify {set} --workers 1",
     "scenes {raw}",
-    "doctor {recipe} --scenes {raw} --out {set} --workers 1",
     "audit {set} --only answers --workers 1 --out {out}/audit",
-    "prune {set} --dry-run --workers 1 --rounds 1",
+    "distractors {set} --prune 0.1 --dry-run --workers 1 --rounds 1",
     "distractors {set} --out {out}/other --seed 3 --workers 1",
-    "diff {set} {out}/other",
     "browse {set} --out {out}/pages",
     "export {set} --to chat-jsonl --out {out}/export",
     "eval {set} --model baseline:constant --model baseline:random",
     "eval {set} --model baseline:constant --estimate",
-    "score {set}",
     "compare {set} --out {out}/scores",
     "vote {set} --model baseline:constant --model baseline:random --wrong 1 --large 0 --dry-run",
     "review {set} --report",
@@ -47,7 +44,7 @@ RUN = (
     "agent call Calculate --arguments {sum}",
 )
 """In an order in which each finds what it needs; `--json` is added to all of them."""
-ELSEWHERE = {"samples", "import", "judge", "paraphrase", "publish", "pull", "hydrate", "agent ask"}
+ELSEWHERE = {"samples", "import", "paraphrase", "publish", "pull", "agent ask"}
 """Need scripts, scans or a Hub; the JSON of each is read by the verb's own tests."""
 WITHOUT = {"agent serve"}
 """Tells nothing but its address until it is stopped."""
@@ -80,12 +77,12 @@ def test_every_verb_that_tells_something_understands_json(raw_room: Path, tmp_pa
         assert status in (0, 1), f"{line}: {said.err}"
         told = json.loads(said.out)  # one document and not a word besides
         assert told, line
-        if line.startswith("list"):
+        if line.startswith("show {set}"):
             item_id = told[0]["id"]
             assert set(told[0]) == {"id", "task", "question_type", "source", "scene", "answer"}
             assert main([*arguments, "--json", "--quiet"]) == 0
             assert json.loads(capfd.readouterr().out) == told
-    assert main(["list", str(places["set"]), "--task", "chess", "--json"]) == 1
+    assert main(["show", str(places["set"]), "--task", "chess", "--json"]) == 1
     said = capfd.readouterr()
     assert json.loads(said.out) == []
     assert "Tasks in this dataset: homography_to_matrix, metric_depth" in said.err

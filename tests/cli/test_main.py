@@ -169,7 +169,8 @@ def test_a_closed_pipe_is_quiet() -> None:
 
 def test_a_verb_is_added_by_adding_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "zz_probe.py").write_text(
-        "def register(app):\n    app.command('zz-probe', epilog='Example: vgbench zz-probe')(lambda: print('probed'))\n"
+        "from vgbench_gen.cli._verbs import verb\n"
+        "@verb('zz-probe', 'Look', 'vgbench zz-probe')\ndef probe() -> None:\n    print('probed')\n"
     )
     (tmp_path / "_private.py").write_text("raise AssertionError('private modules are no verbs')\n")
     monkeypatch.setattr(cli, "__path__", [*cli.__path__, str(tmp_path)])

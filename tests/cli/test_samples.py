@@ -68,7 +68,7 @@ def test_small_is_a_few_of_each(tmp_path: Path, capsys: pytest.CaptureFixture[st
         (["--count", "ca1m=1", "--count", "ca1m=2"], "once"),
         (["--count", "kitti=1"], "kitti"),
         (["--count", "ca1m=0"], "no scenes"),
-        (["--small", "--count", "ca1m=1"], "give one"),
+        (["--small", "--count", "ca1m=1"], "found both"),
         (["--seed", "-1"], "seed"),
     ],
 )

@@ -58,7 +58,7 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Outside:
     (home / "far.toml").write_text(f'strategy = "far_apart"\n{RECIPE}')
     calls: list[list[str | Path]] = [
         ["scenes", scenes, "--json"],
-        ["doctor", "--scenes", scenes, "--out", home / "later"],
+        ["build", "--dry-run", "--scenes", scenes, "--out", home / "later"],
         ["build", home / "recipe.toml", "--scenes", scenes, "--out", build, "--workers", "1"],
     ]
     with started(home / "site") as vgbench:
@@ -68,20 +68,22 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Outside:
         # An id that `distractors` leaves as it is.
         kept = next(item.id for item in vgbench_gen.load(build) if item.question_type == "open-ended")
         calls = [
-            ["compose", home / "far.toml", "--out", other, "--workers", "1"],
+            ["build", "--facts", other, home / "far.toml", "--workers", "1"],
             ["distractors", build, "--strategy", "far-apart", "--out", far, "--workers", "1"],
             ["verify", far, "--scenes", scenes, "--workers", "1"],
             ["audit", far, "--workers", "1"],
             ["browse", far],
-            ["explain", far, kept, "--out", home / "why.png"],
+            ["show", kept, far, "--out", home / "why.png"],
             ["publish", far, "--repo", "lab/far", "--dry-run"],
             ["export", far, "--to", "spatialscore-json", "--out", home / "export"],
             ["eval", far, "--model", "baseline:truth"],
-            ["score", far],
+            ["compare", far],
             ["scenes", write_broken_sequences(home / "broken"), "--json"],
             ["distractors", build, "--strategy", "far-appart", "--out", home / "none"],
         ]
         told += vgbench(*calls)
     *told, scenes_told, options_told = told
     refused = {"scenes": scenes_told, "distractors": options_told}
-    return Outside(home, {one.arguments[0]: one for one in told}, refused)
+    # Three of them are `build`: the check before it, the build, and the questions made anew.
+    names = [" ".join(one.arguments[: 1 + (one.arguments[1] in ("--dry-run", "--facts"))]) for one in told]
+    return Outside(home, dict(zip(names, told, strict=True)), refused)

@@ -112,16 +112,16 @@ def test_it_goes_through_every_verb(installed: Path, data: Path, tmp_path: Path)
     verbs = [
         ["models"],
         ["eval", str(data), *own, *asked],
-        ["score", str(data), *own, "--json"],
+        ["compare", str(data), *own, "--json"],
         ["compare", str(data), *own],
         ["vote", str(data), *own, *asked, "--wrong", "1", "--large", "1", "--json"],
         ["export", str(data), *own, "--to", "lmms-eval", "--out", str(out)],
     ]
     said = run(installed, RUN, json.dumps(verbs))
     ended = [line.split()[1:] for line in said.splitlines() if line.startswith("::")]
-    assert ended[:4] == [["models", "0"], ["eval", "0"], ["score", "0"], ["compare", "0"]], said
+    assert ended[:4] == [["models", "0"], ["eval", "0"], ["compare", "0"], ["compare", "0"]], said
     assert ended[5:] == [["export", "0"]], said
-    told = json.loads(said.split(":: eval 0")[1].split(":: score")[0])
+    told = json.loads(said.split(":: eval 0")[1].split(":: compare")[0])
     by_name = {one["spec"]: one for one in told["models"]}
     assert by_name["baseline:truth"]["sane"] == by_name["baseline:truth"]["official"] == 1
     assert by_name[models[1]]["outcomes"]["wrong"] == N

@@ -31,11 +31,12 @@ def test_a_program_answers_by_its_name(tmp_path: Path) -> None:
     with started(tmp_path / "site") as vgbench:
         listed, answered, failed, missing, scored = vgbench(
             ["models"], [*asked, models[0]], [*asked, models[1]], [*asked, "program:no-such-program"],
-            ["score", data, *BENCHMARK],
+            ["compare", data, *BENCHMARK, "--json"],
         )  # fmt: skip
     assert "program:COMMAND" in listed.out
     assert answered.status == 0, answered.errors
     assert (failed.status, missing.status) == (1, 1)
     assert "ended with status 3" in failed.out + failed.errors
     assert "Name a program." in missing.out + missing.errors
-    assert "6 replies, right 3, wrong 3, unreadable 0" in scored.out  # four truths are yes, of which it says one
+    (own,) = [one for one in scored.json()["models"] if one["outcomes"]["failed"] < one["scored"]]
+    assert (own["scored"], own["outcomes"]["right"], own["outcomes"]["wrong"]) == (6, 3, 3)  # four truths are yes

@@ -50,18 +50,17 @@ def test_a_benchmark_from_outside_goes_from_questions_to_a_table(vgbench: Progra
     script.write_text('{"match": "Is it", "reply": "Yes, it is."}\n')
     models = ["--model", "baseline:truth", "--model", f"scripted:{script}"]
     out = tmp_path / "export"
-    listed, asked, scored, compared, exported = vgbench(
+    listed, asked, compared, exported = vgbench(
         ["eval", *BENCHMARK, "--data", data, *models, "--estimate"],
         ["eval", *BENCHMARK, "--data", data, *models],
-        ["score", data, *BENCHMARK],
         ["compare", data, *BENCHMARK, "--json"],
         ["export", data, *BENCHMARK, "--to", "lmms-eval", "--out", out],
     )
-    assert (listed.status, asked.status, scored.status, compared.status) == (0, 0, 0, 0), asked.errors + scored.errors
+    assert (listed.status, asked.status, compared.status) == (0, 0, 0), asked.errors + compared.errors
     assert exported.status == 0, exported.errors
     assert sorted(path.name for path in (home / "replies").iterdir())[0] == "baseline_truth.jsonl"
-    assert "right 6, wrong 0, unreadable 0" in scored.out
-    assert "right 4, wrong 2, unreadable 0" in scored.out
+    counts = [[one["outcomes"][name] for name in ("right", "wrong", "unreadable")] for one in compared.json()["models"]]
+    assert sorted(counts) == [[4, 2, 0], [6, 0, 0]]
     tables = {table["key"]: table for table in compared.json()["tables"]}
     lines = {line["name"]: line["cells"] for line in tables["yes-no-relations"]["lines"]}
     heads = ("Overall", "Left/right", "Front/behind", "Above/below")
@@ -92,7 +91,7 @@ def test_what_was_mistaken_is_said(vgbench: Program, tmp_path: Path) -> None:
     script.write_text('{"match": "Is it", "reply": "Yes, it is."}\n')
     voter = ["--model", f"scripted:{script}"]
     other, missing, asked, voted = vgbench(
-        ["score", data],
+        ["compare", data],
         ["eval", *BENCHMARK, "--data", data, "--model", f"scripted:{tmp_path}/none.jsonl"],
         ["eval", *BENCHMARK, "--data", data, *voter],
         ["vote", data, *BENCHMARK, *voter, "--wrong", "1", "--large", "0"],

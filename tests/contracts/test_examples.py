@@ -56,7 +56,7 @@ def built(tmp_path_factory: pytest.TempPathFactory, raw_room: Path) -> Built:
         ["publish", out, "--repo", "lab/kinds", "--dry-run"],
         ["export", out, "--to", "spatialscore-json", "--out", home / "export"],
         ["eval", out, "--model", "baseline:truth", "--model", "baseline:solvers"],
-        ["score", out],
+        ["compare", out, "--json"],
     ]
     with started(home / "site") as vgbench:
         told = vgbench(*calls)
@@ -81,7 +81,8 @@ def test_every_verb_takes_them(built: Built) -> None:
     assert f"{count} of {count} items agree (100.00 %), by evidence and raw scenes" in built.told["verify"].out
     assert f"{count} of {count} items agree (100.00 %)" in built.told["verify again"].out
     assert "did the camera turn" in built.told["paraphrase"].out.lower()
-    assert f"baseline:truth: {count} replies, right {count}," in built.told["score"].out
+    (truth,) = [one for one in built.told["compare"].json()["models"] if one["spec"] == "baseline:truth"]
+    assert truth["outcomes"]["right"] == truth["scored"] == count
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

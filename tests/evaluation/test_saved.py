@@ -215,12 +215,12 @@ def test_tables_need_no_question_again(tmp_path: Path, monkeypatch: pytest.Monke
 def test_score_and_compare_from_the_command_line(tmp_path: Path, capsys: Capture) -> None:
     source = built(tmp_path / "set")
     items = items_of(source)
-    assert main(["score", str(tmp_path / "set")]) == 2
+    assert main(["compare", str(tmp_path / "set")]) == 2
     assert "no replies" in capsys.readouterr().err
     truths = ["B", "B", "Yes", "No", "2.4 m", "2.4 m"]
     write(source, *(reply(item, truth) for item, truth in zip(items, truths, strict=True)))
     write(source, *(reply(item, "B") for item in items[:2]), reply(items[2], None, error="x"), spec="scripted:weak")
-    assert main(["score", str(tmp_path / "set"), "--model", "m", "--json"]) == 0
+    assert main(["compare", str(tmp_path / "set"), "--model", "m", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)["models"]
     assert [(one["model"], one["sane"], one["official"], one["scored"]) for one in told] == [("m", 1.0, 1.0, 6)]
     assert main(["compare", str(tmp_path / "set"), "--json"]) == 1  # a reply of "weak" failed
@@ -247,9 +247,6 @@ def test_a_model_all_of_whose_requests_failed_stands_as_that(tmp_path: Path, cap
     lost = (reply(item, None, error=f"api_error: the server {item.id[:2]} failed.") for item in items)
     write(source, *blind, *lost, spec="scripted:dead")
     first = f"the first with api_error: the server {items[0].id[:2]} failed"
-    assert main(["score", str(tmp_path / "set")]) == 0
-    assert "all requests failed, the first with wrong_request" not in (told := capsys.readouterr().out)
-    assert f"all requests failed, {first}" in told
     for again in range(2):  # as they are scored and as they are kept
         assert main(["compare", str(tmp_path / "set"), "--json"]) == 0, again
         found = json.loads(capsys.readouterr().out)
@@ -297,15 +294,14 @@ def test_a_file_that_cannot_be_read_holds_up_no_other(tmp_path: Path, capsys: Ca
     path.with_name("empty.jsonl").touch()
     damaged = write(source, reply(items[0], "B"), reply(items[1], "B"), spec="scripted:other")
     damaged.write_bytes(damaged.read_bytes().replace(b'"response":"B"', b'"response":7', 1))
-    for verb in ("score", "compare"):
-        assert main([verb, str(tmp_path / "set")]) == 0
-        told = capsys.readouterr()
-        assert "m" in told.out
-        for name in ("empty.jsonl", damaged.name):
-            assert name in told.out + told.err
+    assert main(["compare", str(tmp_path / "set")]) == 0
+    told = capsys.readouterr()
+    assert "m" in told.out
+    for name in ("empty.jsonl", damaged.name):
+        assert name in told.out + told.err
     path.unlink()
     damaged.unlink()
-    assert main(["score", str(tmp_path / "set")]) == 2
+    assert main(["compare", str(tmp_path / "set")]) == 2
     assert "empty.jsonl" in capsys.readouterr().err
 
 
@@ -317,11 +313,10 @@ def test_a_line_break_in_a_file_name_makes_no_line_of_its_own(
     path = write(source, reply(items_of(source)[0], "B"))
     for k, data in enumerate((path.read_bytes(), b"", b"no JSON\n")):
         path.with_name(f"x{k}\nvgbench: built\x1b[2J and verified.jsonl").write_bytes(data)
-    for verb in ("score", "compare"):
-        assert main([verb, str(tmp_path / "set"), *named]) == 0
-        told = capsys.readouterr()
-        assert "\nvgbench: built" not in told.out + told.err
-        assert all(f"x{k} vgbench: built [2J and verified.jsonl" in told.out + told.err for k in range(3))
+    assert main(["compare", str(tmp_path / "set"), *named]) == 0
+    told = capsys.readouterr()
+    assert "\nvgbench: built" not in told.out + told.err
+    assert all(f"x{k} vgbench: built [2J and verified.jsonl" in told.out + told.err for k in range(3))
     path.unlink()
     assert main(["export", str(tmp_path / "set"), "--to", "trajectories", "--out", str(tmp_path / "out")]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
@@ -337,15 +332,18 @@ def test_replies_elsewhere_and_at_other_settings(tmp_path: Path, capsys: Capture
     assert f"--replies {place}" in capsys.readouterr().out
     told = []
     for one in (place, next(place.glob("*.jsonl"))):
-        assert main(["score", str(source.folder), "--replies", str(one), "--json"]) == 0
+        assert main(["compare", str(source.folder), "--replies", str(one), "--json"]) == 0
         told.append(json.loads(capsys.readouterr().out)["models"])
     assert told[0][0]["ignored"] == {"other_settings": 4}
     assert told[0][0]["scored"] == 2
-    assert [one["path"] for one in told[0]] == [one["path"] for one in told[1]] == [str(next(place.glob("scores/*")))]
+    assert (
+        [one["path"] for one in told[0]]
+        == [one["path"] for one in told[1]]
+        == [str(next(place.glob("scores/*.jsonl")))]
+    )
     assert main([*common, "--replies", str(place)]) == 0
     assert "6 answered before, 0 now" in capsys.readouterr().out
-    assert main(["score", str(source.folder), "--replies", str(place)]) == 0
-    assert "not scored" not in capsys.readouterr().out
     assert main(["compare", str(source.folder), "--replies", str(place)]) == 0
+    assert "not scored" not in capsys.readouterr().out
     assert (place / "scores" / "report" / "index.html").is_file()
     assert not (source.folder / "replies").exists()

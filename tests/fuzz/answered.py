@@ -69,7 +69,7 @@ def use_benchmark(name: str, where: str, case: Path) -> str:
         return told
     named = ["--benchmark", name, "--replies", str(case / "out")]
     asked = run_verb("eval", str(path), *named, "--model", "baseline:constant")
-    return worst(told, asked, run_verb("score", str(path), *named) if asked == FINE else FINE)
+    return worst(told, asked, run_verb("compare", str(path), *named) if asked == FINE else FINE)
 
 
 def count_rows(path: Path) -> int:
@@ -98,8 +98,9 @@ def use_samples(case: Path) -> str:
     judge = case / "out/judge.jsonl"
     judge.parent.mkdir()
     judge.write_text(json.dumps({"match": "", "reply": '{"reasoning_visual_score": 4}', "times": 0}) + "\n")
-    given = ["--samples", str(case / "data/samples.jsonl"), "--metrics", "reasoning_visual", "--workers", "1"]
-    return run_verb("judge", "rover", *given, "--out", str(case / "out/s.jsonl"), "--model", f"scripted:{judge}")
+    given = ["--samples", str(case / "data/samples.jsonl"), "--metrics", "reasoning_visual", "--concurrency", "1"]
+    given += ["--scores", str(case / "out/s.jsonl"), "--judge", f"scripted:{judge}"]
+    return run_verb("eval", "--benchmark", "rover", *given)
 
 
 # --- logs of other programs
@@ -134,7 +135,7 @@ def write_predictions(data: Path) -> None:
 
 def use_log(program: str, case: Path) -> str:
     logs = [case / "data/log"] if program == "lmms-eval" else sorted((case / "data/log").glob("model_*.*"))
-    verbs = [["score", str(case / "data/set"), "--from", program, "--replies", str(log)] for log in logs]
+    verbs = [["compare", str(case / "data/set"), "--from", program, "--replies", str(log)] for log in logs]
     return worst(*(run_verb(*verb, "--as", f"log:{k}") for k, verb in enumerate(verbs)), FINE)
 
 

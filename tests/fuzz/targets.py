@@ -153,7 +153,7 @@ def use_dataset(case: Path) -> str:
         for k in range(len(item.images)):
             with contextlib.suppress(VGBenchError):
                 items.image_bytes(item, k)
-    verbs = (["diff", data, data], ["verify", data, "--workers", "1"], ["browse", data])
+    verbs = (["show", data], ["verify", data, "--workers", "1"], ["browse", data])
     return max((run_verb(*verb) for verb in verbs), key=(FINE, COUNTED, REFUSED).index)
 
 
@@ -166,7 +166,7 @@ def write_answered(data: Path) -> None:
 
 def use_replies(case: Path) -> str:
     data = str(case / "data")
-    verbs = (["score", data, "--json"], ["compare", data])
+    verbs = (["compare", data, "--json"], ["compare", data])
     return max((run_verb(*verb) for verb in verbs), key=(FINE, COUNTED, REFUSED).index)
 
 
@@ -232,7 +232,11 @@ TARGETS: Sequence[Target] = (
     Target("dataset", write_build, use_dataset, ""),
     Target("replies", write_answered, use_replies, "replies"),
     Target(
-        "cases", write_cases, lambda case: run_verb("score", "--cases", str(case / "data/cases.jsonl")), "", stays=True
+        "cases",
+        write_cases,
+        lambda case: run_verb("compare", "--cases", str(case / "data/cases.jsonl")),
+        "",
+        stays=True,
     ),
     Target("recipes and rules", write_settings, use_settings, "", stays=True),
     Target("pull", write_published, use_published, ""),

@@ -32,9 +32,9 @@ def compose(run: Run) -> Artefacts:
     found: Artefacts = {}
     for name, source in (("captures", captures_build(run)), ("mini", mini_build(run))):
         out = run.copy(source, "compose")
-        run.vgbench("compose", "--out", out, "--workers", 1)
+        run.vgbench("build", "--facts", out, "--workers", 1)
         found[f"{name} again.rows"] = items_of(out)
-        run.vgbench("compose", "--out", out, "--workers", 1, "--distractor-seed", 7, "--strategy", "sampled",
+        run.vgbench("build", "--facts", out, "--workers", 1, "--distractor-seed", 7, "--strategy", "sampled",
                     "--allow-short")  # fmt: skip
         found[f"{name} sampled.rows"] = items_of(out)
     return found

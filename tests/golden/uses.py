@@ -54,7 +54,9 @@ def audit(run: Run) -> Artefacts:
 
 def prune(run: Run) -> Artefacts:
     """What would be left out."""
-    told = run.vgbench("prune", mini_build(run), "--dry-run", "--workers", 1, "--rounds", 2, "--json")
+    told = run.vgbench(
+        "distractors", mini_build(run), "--prune", 0.1, "--dry-run", "--workers", 1, "--rounds", 2, "--json"
+    )
     return {"told": json_text(run, told)}
 
 
@@ -73,7 +75,6 @@ def score(run: Run) -> Artefacts:
         models = (script, "baseline:random", "baseline:constant", "baseline:truth")
         asked = ("eval", data, "--benchmark", name, *more, *(word for model in models for word in ("--model", model)))
         found[f"{name}: asked"] = json_text(run, run.vgbench(*asked, "--concurrency", 1, "--json", exits=(0, 1)))
-        found[f"{name}: scored"] = run.vgbench("score", data, "--benchmark", name)
         found[f"{name}: compared"] = run.vgbench("compare", data, "--benchmark", name, exits=(0, 1))
         kept = data if data.is_dir() else data.with_name(f"{data.stem}.vgbench")
         for part in ("replies", "scores"):
@@ -86,8 +87,8 @@ def judge(run: Run) -> Artefacts:
     folder = run.new("judge")
     samples = foreign.rover(folder)
     model = foreign.judge(run.folder, "judge-replies.jsonl")
-    told = run.vgbench("judge", "rover", "--samples", samples, "--out", folder / "out" / "o.jsonl", "--model", model,
-                       "--workers", 1, "--json", exits=(0, 1))  # fmt: skip
+    told = run.vgbench("eval", "--benchmark", "rover", "--samples", samples, "--scores", folder / "out" / "o.jsonl",
+                       "--judge", model, "--concurrency", 1, "--json", exits=(0, 1))  # fmt: skip
     return {"told": json_text(run, told)} | tree(run, folder / "out")
 
 
@@ -149,16 +150,14 @@ def pages(run: Run) -> Artefacts:
     drawn = run.new("explained")
     drawn.mkdir(parents=True)
     for task, one in sorted(rows.items()):
-        run.vgbench("explain", folder, one, "--out", drawn / f"{task}.png")
+        run.vgbench("show", one, folder, "--out", drawn / f"{task}.png")
     return found | named("explain", tree(run, drawn))
 
 
 def listings(run: Run) -> Artefacts:
-    """What is told of scenes and of two datasets that differ."""
-    found = {f"scenes {name}": json_text(run, run.vgbench("scenes", place, "--json"))
+    """What is told of scenes."""
+    return {f"scenes {name}": json_text(run, run.vgbench("scenes", place, "--json"))
              for name, place in (("captures", run.captures), ("samples", run.samples()))}  # fmt: skip
-    told = run.vgbench("diff", captures_build(run), mini_build(run), exits=(1,))
-    return found | {"diff": told}
 
 
 PARTS: dict[str, Callable[[Run], Artefacts]] = {

@@ -232,7 +232,7 @@ def test_import_ask_score_and_compare(tmp_path: Path, capsys: pytest.CaptureFixt
     ]
     script.write_text("".join(json.dumps(line) + "\n" for line in lines))
     run(capsys, "eval", out, "--model", f"scripted:{script}", "--model", "baseline:truth")
-    scored = {row["model"]: row for row in run(capsys, "score", out, "--json")["models"]}
+    scored = {row["model"]: row for row in run(capsys, "compare", out, "--json")["models"]}
     # B is right for two of MMVP's four and two of CV-Bench's three; 150 cm for 1.51 m, and nothing else of the lengths.
     assert scored["script.jsonl" if "script.jsonl" in scored else f"scripted:{script}"]["sane"] == pytest.approx(5 / 11)
     assert scored["baseline:truth"]["sane"] == scored["baseline:truth"]["official"] == 1

@@ -226,11 +226,11 @@ def test_totals_that_cannot_be_met_leave_everything_as_it_was(
     # The program tells it line by line; exit status 1, not 2.
     settings = tmp_path / "greedy.toml"
     settings.write_text("seed = 5\nfacts_per_scene = 2\n[items]\nrelative_depth = { multi-choice = 50 }\n")
-    assert main(["compose", str(settings), "--out", str(out), "--workers", "1"]) == 1
+    assert main(["build", str(settings), "--facts", str(out), "--workers", "1"]) == 1
     told = capsys.readouterr()
     assert told.out == ""
     assert [line[:9] for line in told.err.splitlines()] == ["vgbench: ", "  relativ", "vgbench: "]
-    assert main(["compose", str(settings), "--out", str(out), "--workers", "1", "--allow-short"]) == 0
+    assert main(["build", str(settings), "--facts", str(out), "--workers", "1", "--allow-short"]) == 0
     assert "short   relative_depth: multi-choice" in capsys.readouterr().out
 
 

@@ -119,7 +119,9 @@ def test_a_defect_costs_its_scene_and_leaves_a_traceback(
     monkeypatch.delenv(RAISE_DEFECTS)
     fail_at(monkeypatch, ZeroDivisionError("seven of nothing"))
     out = tmp_path / "out"
-    assert main(["measure", "--scenes", str(two_scenes), "--out", str(out), "--workers", "1"]) == 1
+    assert (
+        main(["build", "--stop-after", "facts", "--scenes", str(two_scenes), "--out", str(out), "--workers", "1"]) == 1
+    )
     told = capsys.readouterr().err
     assert "ZeroDivisionError: seven of nothing. This is a defect of vgbench-gen, please report it." in told
     log = shard_path(out, "rejects", "wildrgbd", "box/bad").with_suffix(".log")
@@ -185,7 +187,17 @@ def test_a_scene_that_cannot_be_read_is_tried_again_and_exits_1(two_scenes: Path
     metadata = two_scenes / "box/scenes/bad/metadata"
     whole = metadata.read_bytes()
     metadata.write_text("[]")
-    verb = ["measure", "--scenes", str(two_scenes), "--out", str(tmp_path / "out"), "--workers", "1"]
+    verb = [
+        "build",
+        "--stop-after",
+        "facts",
+        "--scenes",
+        str(two_scenes),
+        "--out",
+        str(tmp_path / "out"),
+        "--workers",
+        "1",
+    ]
     assert main(verb) == 1
     metadata.write_bytes(whole)
 

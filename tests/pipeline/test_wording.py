@@ -184,15 +184,15 @@ def test_a_bank_from_the_command_line(built: Path, capsys: Capture) -> None:
     text = path.read_text().replace('digest = "', 'digest = "0', 1)
     path.write_text(re.sub(r'digest = "0(\w{15})\w', r'digest = "0\1', text))
     recompose(worded(path), built)  # fewer tasks, which the manifest remembers
-    assert main(["compose", "--out", str(built), "--bank", str(path), "--wording", "proposed", "--workers", "1"]) == 0
+    assert main(["build", "--facts", str(built), "--bank", str(path), "--wording", "proposed", "--workers", "1"]) == 0
     told = capsys.readouterr().out
     assert "wording 10 wordings from bank.toml (proposed, en); left out, because their templates changed: " in told
     assert any(item.paraphrase for item in load(built))
     # The manifest remembers it.
-    assert main(["compose", "--out", str(built), "--workers", "1"]) == 0
+    assert main(["build", "--facts", str(built), "--workers", "1"]) == 0
     assert "wording 10 wordings" in capsys.readouterr().out
-    assert main(["compose", "--out", str(built), "--wording", "best"]) == 2
-    assert main(["compose", "--out", str(built), "--bank", str(built / "no.toml")]) == 2
+    assert main(["build", "--facts", str(built), "--wording", "best"]) == 2
+    assert main(["build", "--facts", str(built), "--bank", str(built / "no.toml")]) == 2
 
 
 def test_another_language_needs_wordings_for_all_that_is_asked(built: Path) -> None:

@@ -93,7 +93,7 @@ def expected(source: Source, prompts: str, system: bool = False) -> dict[str, di
 
 
 def means(grades: Mapping[str, Mapping[str, Any]]) -> tuple[float, float, float]:
-    """(sane, official, share failed) as `vgbench score` counts."""
+    """(sane, official, share failed) as `vgbench compare` counts."""
     there = [grade for grade in grades.values() if grade["outcome"] != "failed"]
     sane, official = (sum(grade[name] for grade in there) / len(there) for name in ("score", "official"))
     return sane, official, 1 - len(there) / len(grades)

@@ -78,7 +78,7 @@ def test_a_set_goes_there_and_back_and_scores_the_same(small: Path, tmp_path: Pa
     def scores(folder: Path) -> dict[str, list[Any]]:
         specs = ["baseline:random", "baseline:constant"]
         assert main(["eval", str(folder), *(part for spec in specs for part in ("--model", spec))]) == 0
-        assert main(["score", str(folder)]) == 0
+        assert main(["compare", str(folder)]) == 0
         files = sorted((folder / "scores").glob("*.jsonl"))
         return {file.name: [json.loads(line) for line in file.read_text().splitlines()[1:]] for file in files}
 

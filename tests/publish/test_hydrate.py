@@ -92,7 +92,7 @@ def test_a_set_without_pixels_comes_back_bit_for_bit(home: Path, tmp_path: Path)
     assert b"\xff\xd8\xff" not in data
     assert b"\x89PNG" not in data
     assert dataset_fingerprint(published) == dataset_fingerprint(built)  # it says and names the same
-    with pytest.raises(DatasetError, match="vgbench hydrate"):
+    with pytest.raises(DatasetError, match="vgbench pull --scenes"):
         published.image_bytes(published[0], 0)
 
     report = hydrate(home / "published", home / "raw", tmp_path / "out")
@@ -126,7 +126,7 @@ def test_in_place_and_on_from_where_it_stopped(
     pulled = copied(home, "published", tmp_path)
     wild = sum(item.source == "wildrgbd" for item in load(pulled))
     rows = len(load(pulled))
-    half = ["hydrate", str(pulled), "--scenes", str(home / "raw" / "wildrgbd"), "--workers", "1"]
+    half = ["pull", str(pulled), "--scenes", str(home / "raw" / "wildrgbd"), "--workers", "1"]
     assert main(half) == 1
     said = capsys.readouterr().out
     assert f"{wild} of {rows} rows have their images" in said
@@ -134,7 +134,7 @@ def test_in_place_and_on_from_where_it_stopped(
     report = json.loads((pulled / "hydrate.json").read_text())
     assert report["missing_scenes"] == {"ca1m/90000001": rows - wild}
     left = load(pulled)
-    with pytest.raises(DatasetError, match="vgbench hydrate"):
+    with pytest.raises(DatasetError, match="vgbench pull --scenes"):
         left.image_bytes(next(item for item in left if item.source == "ca1m"), 0)
 
     opened: list[str] = []
@@ -145,8 +145,8 @@ def test_in_place_and_on_from_where_it_stopped(
         make(frame, wants, *rest)
 
     monkeypatch.setattr(_scene_pixels, "_make_frame", noted)
-    assert main(["hydrate", str(pulled), "--scenes", str(home / "raw"), "--workers", "1", "--exact", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    assert main(["pull", str(pulled), "--scenes", str(home / "raw"), "--workers", "1", "--exact", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["hydrated"]
     assert found["exact"]
     assert found["complete"] == rows
     assert opened
@@ -178,7 +178,7 @@ def test_another_codec_is_told_and_the_rows_say_the_same(
     assert dataset_fingerprint(load(bare)) == dataset_fingerprint(load(whole)) == report.fingerprint
     assert not any(row["images"] for row in iterate_rows(load(bare).paths))
     assert pixels(load(whole)) == pixels(again)
-    args = ["hydrate", str(home / "published"), "--scenes", str(home / "raw"), "--out", str(tmp_path / "out")]
+    args = ["pull", str(home / "published"), "--scenes", str(home / "raw"), "--out", str(tmp_path / "out")]
     assert main([*args, "--workers", "1"]) == 0
     assert f"published was {report.expected}" in capsys.readouterr().out
     monkeypatch.setattr(_scene_pixels, "_make", None)  # the second run remembered what the first made

@@ -203,11 +203,14 @@ def test_a_table_of_ones_own(source: Source, tmp_path: Path, name: str, capsys: 
         table(path, OWN[name])
     else:
         path.write_text(OWN[name], encoding="utf-16" if name == "own.tsv" else "utf-8", newline="")
-    assert main(["score", str(source.folder), "--replies", str(path)]) == 0
-    out = capsys.readouterr().out
-    assert f"2 replies of table:{path.stem} taken (0 failed, 0 known)" in out
-    assert "not taken: 1 (unknown id, such as " in out
-    assert "mean score of 2 as built: sane 0.5000" in out
+    assert main(["compare", str(source.folder), "--replies", str(path), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    imported, (model,) = told["imported"], told["models"]
+    assert (imported["spec"], imported["taken"], imported["failed"], imported["known"]) == (
+        f"table:{path.stem}", 2, 0, 0
+    )  # fmt: skip
+    assert imported["ignored"] == {"unknown_id": 1}
+    assert (model["averaged"], model["sane"]) == (2, 0.5)
 
 
 def test_a_table_names_questions_by_beginnings_and_repeats_them(source: Source, tmp_path: Path) -> None:
@@ -283,16 +286,19 @@ def test_what_is_no_log_is_named(source: Source, tmp_path: Path) -> None:
 def test_the_verb_takes_and_scores(source: Source, tmp_path: Path, capsys: Capture) -> None:
     item = items_of(source)
     path = samples(tmp_path, sample(item[0], "B"), sample(item[1], "No"), sample(item[2], "No", sane={"id": "x"}))
-    assert main(["score", str(source.folder), "--replies", str(path.parent), "--from", "lmms-eval"]) == 0
+    assert main(["compare", str(source.folder), "--replies", str(path.parent), "--from", "lmms-eval"]) == 0
     out = capsys.readouterr().out
-    assert "2 replies of lmms-eval:org__model taken (0 failed, 0 known)" in out
-    assert "not taken: 1 (unknown id, such as x)" in out
-    assert "mean score of 2 as built: sane 0.5000" in out
-    assert main(["score", str(source.folder), "--replies", str(path), "--as", "me:again", "--json"]) == 0
+    assert "2 replies of lmms-eval:org__model imported (0 failed, 0 known)" in out
+    assert "not imported: 1 (unknown id, such as x)" in out
+    assert main(["compare", str(source.folder), "--replies", str(path), "--as", "me:again", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert (told["imported"]["spec"], [model["spec"] for model in told["models"]]) == ("me:again", ["me:again"])
-    assert main(["score", str(source.folder), "--from", "lmms-eval"]) == 2
-    assert main(["score", "--cases", str(path), "--replies", str(path)]) == 2
+    # All models of the dataset are compared, the imported ones with the others.
+    assert told["imported"]["spec"] == "me:again"
+    assert {one["spec"]: (one["averaged"], one["sane"]) for one in told["models"]} == {
+        "lmms-eval:org__model": (2, 0.5), "me:again": (2, 0.5)
+    }  # fmt: skip
+    assert main(["compare", str(source.folder), "--from", "lmms-eval"]) == 2
+    assert main(["compare", "--cases", str(path), "--replies", str(path)]) == 2
 
 
 @pytest.mark.parametrize("record", ["text", 3, None, ["a"], {"id": 4}])

@@ -119,7 +119,7 @@ def test_the_card_tells_what_is_in_it(made: Package) -> None:
         "| metric_depth/multi-choice | 41 fell |  |", "| relative_depth/judgment |  | 41 |",
         "- metric\\_depth/multi-choice: accuracy of the best fixed rule (medoid) 41.2 %, chance 25, at most 28\n",
         "Copyright (c) 2024 rowdataset", "12 of 20 drafts were rejected", "@inproceedings{xia2024rgbd",
-        "vgbench pull lab/small --out build/small", "vgbench hydrate build/small", "(assets/examples/",
+        "vgbench pull lab/small --out build/small", "vgbench pull build/small --scenes", "(assets/examples/",
         read_manifest(made.folder)["published"]["canary"],
     ):  # fmt: skip
         assert told in text, told

@@ -168,7 +168,7 @@ def test_tasks_of_other_benchmarks_are_published_and_opened(tmp_path: Path, caps
     assert sets["train-2"]["description"].endswith(", task train")
     assert made.warnings == ()
     for told in (
-        "**6 of the questions (75 %)", "`vgbench hydrate` makes the images of 2 from",
+        "**6 of the questions (75 %)", "`vgbench pull --scenes` makes the images of 2 from",
         "`vgbench import spatialscore` gives 2 with",
         "`vgbench import cvbench --out build/cvbench`", "| with their authors |",
     ):  # fmt: skip
@@ -176,7 +176,7 @@ def test_tasks_of_other_benchmarks_are_published_and_opened(tmp_path: Path, caps
     back = tmp_path / "back"
     assert main(["pull", str(made.folder), "--out", str(back)]) == 0
     said = capsys.readouterr().out
-    assert f"2 come without images: vgbench hydrate {back} --scenes" in said
+    assert f"2 come without images: vgbench pull {back} --scenes" in said
     assert "2 come without images, which no scan gives: import it again: vgbench import cvbench --out FOLDER" in said
     assert load(back).ids() == load(build).ids()
     (tmp_path / "raw").mkdir()
@@ -187,7 +187,7 @@ def test_tasks_of_other_benchmarks_are_published_and_opened(tmp_path: Path, caps
     said = capsys.readouterr().out
     assert "CV-Bench: 2 rows, import it again (vgbench import cvbench --out FOLDER)" in said
     assert "rows have their images" in said
-    assert main(["hydrate", str(back), "--scenes", str(tmp_path / "raw"), "--workers", "1"]) == 1
+    assert main(["pull", str(back), "--scenes", str(tmp_path / "raw"), "--workers", "1"]) == 1
     said = capsys.readouterr().out
     assert "CV-Bench: 2 rows, import it again (vgbench import cvbench --out FOLDER)" in said
     assert "(vgbench import spatialscore --out FOLDER)" in said

@@ -54,7 +54,7 @@ def test_missing_and_damaged_say_what_to_do(media: MediaStore) -> None:
     assert media.put(JPEG, "jpg") == name
     assert media.get(name) == JPEG
     path.unlink()
-    with pytest.raises(DatasetError, match=r"no file.*vgbench measure"):
+    with pytest.raises(DatasetError, match=r"no file.*vgbench build"):
         media.get(name)
 
 

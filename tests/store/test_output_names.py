@@ -14,7 +14,7 @@ from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.surroundings import explain_surroundings
 from vgbench_gen.pipeline.build import build
 from vgbench_gen.pipeline.derived import check_target
-from vgbench_gen.pipeline.doctor import check_storage
+from vgbench_gen.pipeline.preflight import check_storage
 from vgbench_gen.pipeline.recipe import load_recipe
 from vgbench_gen.pipeline.subset import require_new
 from vgbench_gen.store.files import check_name, fill_folder

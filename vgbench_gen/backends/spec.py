@@ -21,59 +21,59 @@ _LONGEST_S = 7 * 24 * 3600.0
 class LocalOptions(Config):
     """How a model on this machine runs (`hf:`)."""
 
-    device: Annotated[str, Flag("Where a local model (hf:) runs: auto, cpu, cuda, cuda:1.", "NAME")] = Field(
+    device: Annotated[str, Flag("Device of a local model (hf:): auto, cpu, cuda, cuda:1.", "NAME", "Model")] = Field(
         default="auto", pattern=r"^(auto|cpu|mps|cuda(:[0-9]+)?)$"
     )
     """Where it runs; auto takes GPUs where there are any."""
 
     dtype: Annotated[
         Literal["auto", "float32", "bfloat16", "float16"],
-        Flag("Of its weights: auto, float32, bfloat16 or float16.", "NAME"),
+        Flag("Data type of its weights: auto, float32, bfloat16 or float16.", "NAME", "Model"),
     ] = "auto"
-    """Of the weights; auto is bfloat16 on a GPU and float32 elsewhere."""
 
-    batch_size: Annotated[int, Flag("Prompts in one pass of a local model.", "N")] = Field(default=8, ge=1, le=1024)
-    """How many prompts share a forward pass, at most."""
+    batch_size: Annotated[int, Flag("Batch size of a local model.", "N", "Limits")] = Field(default=8, ge=1, le=1024)
 
-    trust_remote_code: Annotated[bool, Flag("Let Python code that comes with a local model run.")] = False
+    trust_remote_code: Annotated[bool, Flag("Run Python code of a local model's folder.", "", "Model")] = False
 
 
 class BackendOptions(Config):
     """How requests are sent. Nothing here changes what is asked; of all this only the URL is part of the cache key."""
 
-    concurrency: Annotated[int, Flag("Requests under way at once, at most.", "N")] = Field(default=16, ge=1, le=1024)
+    concurrency: Annotated[int, Flag("Maximum concurrent requests.", "N", "Limits")] = Field(default=16, ge=1, le=1024)
 
-    rpm: Annotated[int, Flag("Requests a minute, at most; 0 for no limit.", "N")] = Field(default=0, ge=0, le=_MOST)
+    rpm: Annotated[int, Flag("Requests per minute; 0 = no limit.", "N", "Limits")] = Field(default=0, ge=0, le=_MOST)
 
-    tpm: Annotated[int, Flag("Tokens a minute, at most; 0 for no limit.", "N")] = Field(default=0, ge=0, le=_MOST)
+    tpm: Annotated[int, Flag("Tokens per minute; 0 = no limit.", "N", "Limits")] = Field(default=0, ge=0, le=_MOST)
 
-    budget_usd: Annotated[float | None, Flag("Ask nothing more once this may be spent.", "USD", ("--budget",))] = Field(
-        default=None, gt=0
-    )
+    budget_usd: Annotated[
+        float | None, Flag("Stop sending requests before this amount is exceeded.", "USD", "Limits", "--budget")
+    ] = Field(default=None, gt=0)
     """No new request starts when what is left of it may not suffice for one more; None for no bound."""
 
-    budget_tokens: Annotated[int | None, Flag("The same, counted in tokens.", "N")] = Field(
-        default=None, gt=0, le=_MOST
-    )
+    budget_tokens: Annotated[
+        int | None, Flag("Stop sending requests before this many tokens are exceeded.", "N", "Limits")
+    ] = Field(default=None, gt=0, le=_MOST)
 
-    cache: Annotated[Path | None, Flag("File of replies: what was answered is not asked again.", "FILE")] = None
+    cache: Annotated[Path | None, Flag("Cache; requests in it are not sent again.", "FILE", "Limits")] = None
 
-    timeout_s: Annotated[float, Flag("Longest wait for one answer.", "SECONDS", ("--timeout",))] = Field(
+    timeout_s: Annotated[float, Flag("Maximum wait for one reply.", "SECONDS", "Limits", "--timeout")] = Field(
         default=120.0, gt=0, le=_LONGEST_S
     )
 
-    retries: Annotated[int, Flag("Tries again after failures that may pass.", "N")] = Field(default=5, ge=0)
+    retries: Annotated[int, Flag("Retries after a transient failure.", "N", "Limits")] = Field(default=5, ge=0)
 
-    key_file: Annotated[Path | None, Flag("Holds the key, or a line NAME=key; else the environment does.", "FILE")] = (
-        None
-    )
+    key_file: Annotated[
+        Path | None, Flag("File with the API key, or a line NAME=key; default: the environment.", "FILE", "Model")
+    ] = None
 
-    base_url: Annotated[str, Flag("Of the server, instead of the provider's own.", "URL")] = Field(
+    base_url: Annotated[str, Flag("URL of the server, if not the provider's.", "URL", "Model")] = Field(
         default="", repr=False
     )
     """Address instead of the provider's. It may hold a password: records take the `spec` of the backend, never this."""
 
-    prices: Annotated[Path | None, Flag("TOML file of prices, looked at before the shipped one.", "FILE")] = None
+    prices: Annotated[Path | None, Flag("TOML file with prices that override the shipped ones.", "FILE", "Model")] = (
+        None
+    )
     """A TOML file laid out as `prices.toml`, looked at before that one."""
 
     image_edits: Literal["auto", "endpoint", "chat"] = "auto"

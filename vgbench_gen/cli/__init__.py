@@ -1,6 +1,6 @@
 """The program `vgbench`: one module per verb, found by scanning this folder.
 
-A module here that is not `main` and does not start with an underscore has `register(app: typer.Typer) -> None`,
-which adds its verb with an example as the epilog of its help. At its top it imports typer and light modules only;
-everything else is imported inside the command, because `--help` must be fast.
+A function of a module here that is marked by `_verbs.verb` is a verb; modules that begin with an underscore have none.
+At its top a module imports typer and light modules only; everything else is imported inside the command, because
+`--help` must be fast.
 """

@@ -1,4 +1,4 @@
-"""Turns configuration models into options of the command line, so that each option is declared once.
+"""Options of the command line, each declared once by a `Flag`: on a parameter of a verb, or on a field of a model.
 
 A verb takes a model as a parameter, `sent: BackendOptions`. `expand_flags` replaces that parameter by one typer option
 for each field that carries a `Flag`, and hands the verb the checked model. Fields that are models themselves are
@@ -11,9 +11,8 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 import typer
 from pydantic import ValidationError
@@ -23,36 +22,30 @@ from vgbench_gen.core.config import Config, Flag, describe_problem
 from vgbench_gen.core.errors import ConfigError
 
 
-@dataclass(frozen=True)
 class Only:
     """Names the fields of a model that a verb offers as options."""
 
-    names: tuple[str, ...]
-    """The names of the fields."""
-
     def __init__(self, *names: str) -> None:
-        object.__setattr__(self, "names", names)
+        self.names = names
 
 
-@dataclass(frozen=True, slots=True)
-class _Option:
+class _Option(NamedTuple):
     """One field of a model as an option."""
 
     path: tuple[str, ...]
     """The names that lead to the field, through models inside models."""
     flag: Flag
-    """What the field says of the option."""
     parameter: inspect.Parameter
     """The parameter that typer reads."""
 
     @property
     def spelling(self) -> str:
         """How messages name the option."""
-        return self.flag.names[0].split("/")[0] if self.flag.names else _dashed(self.path[-1])
+        return self.flag.names.split()[0].split("/")[0] if self.flag.names else _dashed(self.path[-1])
 
 
 def expand_flags(verb: Callable[..., None]) -> Callable[..., None]:
-    """The verb with one option for each `Flag` of the models that it takes.
+    """The verb with one option for each `Flag` of its parameters and of the models that it takes.
 
     Raises:
         ConfigError: from the verb's call, where a value does not fit its field; the message names the option.
@@ -61,14 +54,19 @@ def expand_flags(verb: Callable[..., None]) -> Callable[..., None]:
     parameters: list[inspect.Parameter] = []
     models: dict[str, tuple[Config, list[_Option]]] = {}
     for name, parameter in signature.parameters.items():
-        model, offered = _read_annotation(parameter.annotation)
-        if model is None:
+        kind, *marks = get_args(parameter.annotation) if get_origin(parameter.annotation) is Annotated else (
+            parameter.annotation,
+        )  # fmt: skip
+        if isinstance(kind, type) and issubclass(kind, Config):
+            base = kind() if parameter.default is parameter.empty else parameter.default
+            offered = next((mark for mark in marks if isinstance(mark, Only)), None)
+            options = list(_list_options(base, offered))
+            models[name] = base, options
+            parameters += [option.parameter for option in options]
+        elif flag := next((mark for mark in marks if isinstance(mark, Flag)), None):
+            parameters.append(_make_parameter(name, kind, marks, flag, parameter.default))
+        else:
             parameters.append(parameter)
-            continue
-        base = model() if parameter.default is parameter.empty else parameter.default
-        options = list(_list_options(base, offered))
-        models[name] = base, options
-        parameters += [option.parameter for option in options]
 
     @functools.wraps(verb)
     def command(**given: Any) -> None:
@@ -84,15 +82,6 @@ def expand_flags(verb: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def _read_annotation(annotation: Any) -> tuple[type[Config] | None, Only | None]:
-    offered = None
-    if get_origin(annotation) is Annotated:
-        annotation, *marks = get_args(annotation)
-        offered = next((mark for mark in marks if isinstance(mark, Only)), None)
-    is_model = isinstance(annotation, type) and issubclass(annotation, Config)
-    return (annotation if is_model else None), offered
-
-
 def _list_options(base: Config, offered: Only | None, path: tuple[str, ...] = ()) -> Iterator[_Option]:
     for name, field in type(base).model_fields.items():
         value = getattr(base, name)
@@ -102,25 +91,29 @@ def _list_options(base: Config, offered: Only | None, path: tuple[str, ...] = ()
             yield from _list_options(value, None, (*path, name))
         flag = next((mark for mark in field.metadata if isinstance(mark, Flag)), None)
         if flag is not None:
-            yield _Option((*path, name), flag, _make_parameter(name, field, flag, value))
+            yield _Option((*path, name), flag, _make_parameter(name, field.annotation, [field], flag, value))
 
 
-def _make_parameter(name: str, field: FieldInfo, flag: Flag, value: Any) -> inspect.Parameter:
+def _make_parameter(name: str, kind: Any, marks: Sequence[Any], flag: Flag, value: Any) -> inspect.Parameter:
     """The parameter that typer reads: its type, its bounds, its help."""
-    kind = list[str] | None if flag.is_list else field.annotation
+    bounds = _read_bounds(kind, [part for mark in marks if isinstance(mark, FieldInfo) for part in mark.metadata])
     option = typer.Option(
-        *(flag.names or (_dashed(name),)), metavar=flag.metavar or None, help=flag.help, **_read_bounds(field)
+        *(flag.names or _dashed(name)).split(),
+        metavar=flag.metavar or None,
+        help=flag.help,
+        rich_help_panel=flag.panel or None,
+        **bounds,
     )
     default = (list(value) or None) if flag.is_list else value
+    kind = list[str] | None if flag.is_list else kind
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option])
 
 
-def _read_bounds(field: FieldInfo) -> dict[str, Any]:
+def _read_bounds(kind: Any, marks: Sequence[Any]) -> dict[str, Any]:
     """The bounds of a number as typer takes them, which knows closed intervals alone."""
-    kinds = get_args(field.annotation) if get_origin(field.annotation) in (Union, UnionType) else (field.annotation,)
-    whole = int in kinds
+    whole = int in (get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,))
     bounds: dict[str, Any] = {}
-    for mark in field.metadata:
+    for mark in marks:
         for name, side, step in (("ge", "min", 0), ("gt", "min", 1), ("le", "max", 0), ("lt", "max", -1)):
             limit = getattr(mark, name, None)
             if limit is not None and (whole or not step):

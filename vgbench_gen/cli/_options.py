@@ -8,19 +8,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from pydantic import Field
 
+from vgbench_gen.core.config import Flag
 from vgbench_gen.core.errors import ConfigError, DatasetError
 
 if TYPE_CHECKING:
     from vgbench_gen.executors import Engine
 
 BUILDS = Path("build")
+MAX_SEED = (1 << 63) - 1
+DEFAULT_MODEL = "deepseek:deepseek-flash"
 
 
 def find_current_dataset() -> Path:
-    """The dataset below `build/` that was built last; which one is said on standard error.
+    """The dataset below `build/` that was built last; its name is printed on standard error.
 
-    A hard set is a choice of another set's questions and is named by whoever means it.
+    A hard set is a choice of another set's questions and is taken only where it is named.
 
     Raises:
         ConfigError: there is none.
@@ -45,7 +49,7 @@ def _is_choice(manifest: Path) -> bool:
     try:
         return is_choice(read_manifest(manifest.parent))
     except DatasetError:
-        return False  # whoever opens it says what is wrong
+        return False  # the verb that opens it prints what is wrong
 
 
 def choose_dataset(named: Path | None, benchmark: str = "vgbench") -> Path:
@@ -62,42 +66,23 @@ def choose_dataset(named: Path | None, benchmark: str = "vgbench") -> Path:
 DatasetFolder = Annotated[
     Path,
     typer.Argument(
-        metavar="[DATASET]",
+        metavar="DATASET",
         default_factory=find_current_dataset,
         show_default=False,
-        help="A folder that `vgbench build` made, or its parquet files; what was built last where none is named.",
+        help="Folder of a build, or its parquet files; default: the most recent build.",
     ),
 ]
-ScenesFolders = Annotated[
-    list[Path], typer.Option("--scenes", metavar="FOLDER", help="Folder with raw scenes; may be repeated.")
-]
-OutFolder = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Build folder; rerunning resumes.")]
-Workers = Annotated[int, typer.Option("--workers", metavar="N", min=0, help="Processes; 0 for all cores.")]
-EngineName = Annotated[str, typer.Option("--engine", metavar="NAME", help="Where work runs: local or ray.")]
-Address = Annotated[
-    str,
-    typer.Option("--address", metavar="ADDRESS", help="Of a running Ray cluster; auto finds the one of this machine."),
-]
-MAX_SEED = (1 << 63) - 1
-DEFAULT_MODEL = "deepseek:deepseek-flash"
-Seed = Annotated[
-    int | None, typer.Option("--seed", metavar="N", min=0, max=MAX_SEED, help="Instead of the recipe's seed.")
-]
-RecipeName = Annotated[str, typer.Argument(metavar="RECIPE", help="A shipped recipe's name or a .toml file.")]
-ModelNames = Annotated[
-    list[str] | None,
-    typer.Option("--model", metavar="NAME", help="Spec, model or file of replies; may be repeated; all by default."),
-]
-ModelSpec = Annotated[
-    str,
-    typer.Option(
-        "--model", metavar="SPEC", help="Who is asked: deepseek:deepseek-flash, openai:gpt-4o, azure:DEPLOYMENT, …"
-    ),
-]
-BenchmarkName = Annotated[str, typer.Option("--benchmark", metavar="NAME", help="What kind of data DATASET is.")]
-ImagesFolder = Annotated[
-    Path | None, typer.Option("--images", metavar="FOLDER", help="Images, where they lie apart from the questions.")
-]
+ScenesFolders = Annotated[list[Path], Flag("Folder with raw scenes; repeatable.", "FOLDER")]
+Workers = Annotated[int, Flag("Number of processes; 0 = all cores.", "N"), Field(ge=0)]
+EngineName = Annotated[str, Flag("Where the work runs: local or ray.", "NAME")]
+Address = Annotated[str, Flag("Address of a running Ray cluster; auto = the one on this machine.", "ADDRESS")]
+Seed = Annotated[int | None, Flag("Overrides the recipe's seed.", "N"), Field(ge=0, le=MAX_SEED)]
+DrawSeed = Annotated[int, Flag("Seed of the random draws.", "N"), Field(ge=0, le=MAX_SEED)]
+RecipeName = Annotated[str, typer.Argument(metavar="RECIPE", help="Name of a shipped recipe, or a .toml file.")]
+ModelNames = Annotated[list[str] | None, Flag("Spec, name or reply file of a model; repeatable; default: all.", "NAME")]
+ModelSpec = Annotated[str, Flag("Model: deepseek:deepseek-flash, openai:gpt-4o, …", "SPEC", names="--model")]
+BenchmarkName = Annotated[str, Flag("Benchmark that DATASET belongs to.", "NAME", "Questions")]
+ImagesFolder = Annotated[Path | None, Flag("Images stored apart from the questions.", "FOLDER")]
 
 
 def count_workers(workers: int) -> int:

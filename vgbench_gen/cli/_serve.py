@@ -10,9 +10,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from pydantic import Field
 
 from vgbench_gen.cli._options import count_workers
+from vgbench_gen.core.config import Flag
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.local_server import is_loopback, listen, make_address, serve
 
@@ -23,30 +24,19 @@ if TYPE_CHECKING:
 
 
 def serve_tools(
-    tools: Annotated[
-        str, typer.Option("--tools", metavar="TIERS", help="classical, weights or both; utility is always there.")
-    ] = "classical",
-    setup: Annotated[
-        Path | None, typer.Option("--setup", metavar="FILE", help="TOML with a table per tool: weights, devices.")
-    ] = None,
-    host: Annotated[
-        str, typer.Option("--host", help="Address to listen on; others than this machine's own need --token-env.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes a free one.")] = 8400,
-    token_env: Annotated[
-        str, typer.Option("--token-env", metavar="NAME", help="Variable with the token that callers must know.")
-    ] = "",
-    workers: Annotated[int, typer.Option("--workers", metavar="N", min=0, help="Calls at once; 0 for all cores.")] = 0,
-    stdio: Annotated[bool, typer.Option("--stdio", help="Serve standard input and output instead of HTTP.")] = False,
-    images: Annotated[
-        list[Path] | None,
-        typer.Option("--images", metavar="FOLDER", help="With --stdio: images below it may be named by path; repeat."),
-    ] = None,
+    tools: Annotated[str, Flag("Tiers: classical, weights or both; utility is always there.", "TIERS")] = "classical",
+    setup: Annotated[Path | None, Flag("TOML file with a table per tool: weights, devices.", "FILE")] = None,
+    host: Annotated[str, Flag("Address to listen on; a public one needs --token-env.", "HOST")] = "127.0.0.1",
+    port: Annotated[int, Flag("Port; 0 = any free one.", "PORT"), Field(ge=0, le=65535)] = 8400,
+    token_env: Annotated[str, Flag("Environment variable with the token that callers must send.", "NAME")] = "",
+    workers: Annotated[int, Flag("Number of concurrent calls; 0 = all cores.", "N"), Field(ge=0)] = 0,
+    stdio: Annotated[bool, Flag("Serve standard input and output instead of HTTP.")] = False,
+    images: Annotated[list[Path] | None, Flag("With --stdio: its images may be named by path.", "FOLDER")] = None,
 ) -> None:
-    """Offer geometry tools by the Model Context Protocol; stop with Ctrl-C.
+    """Offer geometry tools by the Model Context Protocol.
 
-    Prints its address and what to put into the setup file of an agent, which then names them with tools=remote. Needs
-    the extra mcp.
+    Prints its address and the setup file with which an agent uses the tools (tools=remote). Needs the extra mcp. Stop
+    with Ctrl-C.
     """
     if images and not stdio:
         raise ConfigError("--images: found it without --stdio; over HTTP images come as bytes. Leave it out.")

@@ -1,11 +1,11 @@
-"""`vgbench agent`: one question of your own, and the tools that agents have, here and for others."""
+"""Ask a model with geometry tools; list, run and serve the tools."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -14,7 +14,8 @@ from vgbench_gen.cli._flags import Only
 from vgbench_gen.cli._options import ModelSpec
 from vgbench_gen.cli._screen import print_columns, print_json
 from vgbench_gen.cli._serve import serve_tools
-from vgbench_gen.cli._verbs import prepare_verb
+from vgbench_gen.cli._verbs import verb
+from vgbench_gen.core.config import Flag
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.json_text import parse_json
 
@@ -26,53 +27,32 @@ from vgbench_gen.agent.workers import Observation
 _SHOWN = 600  # characters of a step on the terminal
 _SENT = BackendOptions(concurrency=1)
 
-ImageFiles = Annotated[
-    list[Path] | None, typer.Option("--image", metavar="FILE", help="JPEG or PNG; repeat. The first is image-0.")
-]
-Tiers = Annotated[
-    str, typer.Option("--tools", metavar="TIERS", help="classical, weights, remote, separated by commas; or none.")
-]
-ModeName = Annotated[str, typer.Option("--mode", metavar="MODE", help="sane, or official: as published.")]
-SetupFile = Annotated[
-    Path | None, typer.Option("--setup", metavar="FILE", help="TOML file with a table of options per tool.")
-]
+ImageFiles = Annotated[list[Path] | None, Flag("JPEG or PNG; repeatable; first: image-0.", "FILE", names="--image")]
+ModeName = Annotated[Literal["sane", "official"], Flag("sane, or official: as published.", "MODE")]
+SetupFile = Annotated[Path | None, Flag("TOML file with a table of options per tool.", "FILE")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verbs."""
-    group = typer.Typer(
-        help="Ask an agent one question of your own; list, read about, run and serve its tools.",
-        epilog='Example: vgbench agent ask --image a.jpg --image b.jpg "How did I move?" --model openai:gpt-4o',
-        rich_markup_mode=None,
-    )
-    for name, verb, example in (
-        ("ask", ask, 'vgbench agent ask --image a.jpg "How far is the door?" --model openai:gpt-4o --out page.html'),
-        ("tools", list_tools, "vgbench agent tools MatchImagesSIFT    (without NAME: all of them)"),
-        ("call", call, """vgbench agent call Calculate --arguments '{"expression": "6*7"}'"""),
-        ("serve", serve_tools, "vgbench agent serve --tools classical --port 8400"),
-    ):
-        group.command(name, epilog=f"Example: {example}")(prepare_verb(verb))
-    app.add_typer(group, name="agent", rich_help_panel="Score")
-
-
+@verb(
+    "agent ask", "Score", 'vgbench agent ask --image a.jpg "How far is the door?" --model openai:gpt-4o --out page.html'
+)
 def ask(
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="Its words, with options where it has any.")],
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="The question, with its options if any.")],
     model: ModelSpec,
     image: ImageFiles = None,
-    kind: Annotated[str, typer.Option("--kind", metavar="KIND", help="react or plan-execute.")] = "react",
-    tools: Tiers = "classical",
+    kind: Annotated[str, Flag("Loop of the agent: react or plan-execute.", "KIND")] = "react",
+    tools: Annotated[str, Flag("Tiers of tools: classical, weights, remote (comma-separated), or none.", "TIERS")] = (
+        "classical"
+    ),
     mode: ModeName = "sane",
     setup: SetupFile = None,
-    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="The trace as one HTML page.")] = None,
+    out: Annotated[Path | None, Flag("Write the trace as an HTML page.", "FILE")] = None,
     sent: Annotated[BackendOptions, Only("key_file", "base_url", "timeout_s", "retries", "cache", "prices")] = _SENT,
     as_json: bool = False,
 ) -> None:
     """Ask an agent one question and watch it work.
 
-    Prints what it thinks, calls and sees as it happens, and its answer.
-
-    The model is the core that thinks, or a whole agent (agent:...), whose own options count then. Exits 1 where there
-    is no answer, 2 if the model cannot be asked.
+    Prints each thought, tool call and result as it happens, then the answer. --model is the model that thinks, or a
+    whole agent (agent:...) with options of its own. Exits 1 if there is no answer, 2 if the model cannot be asked.
     """
     import asyncio
     from urllib.parse import urlencode
@@ -117,17 +97,17 @@ def ask(
         raise typer.Exit(1)
 
 
+@verb("agent tools", "Score", "vgbench agent tools MatchImagesSIFT    (without NAME: all of them)")
 def list_tools(
-    name: Annotated[str, typer.Argument(metavar="[NAME]", help="A tool, by its own name or another one.")] = "",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name or alias of a tool.")] = "",
     mode: ModeName = "sane",
     as_json: bool = False,
 ) -> None:
-    """List the tools by tier, or print all that a model reads of one."""
+    """List the tools by tier, or print the description of one that a model reads."""
     from vgbench_gen.agent.tool import TIERS
     from vgbench_gen.agent.tool import tools as known
     from vgbench_gen.agent.toolbox import describe_tool
 
-    _check_mode(mode)
     found = [tool for tool in known.values() if mode in tool.modes]
     if name:
         found = [tool for tool in found if name.casefold() in map(str.casefold, (tool.name, *tool.aliases))]
@@ -152,20 +132,20 @@ def list_tools(
                 print_columns(lines, heads=("tool", "does"), show_heads=False, least=(width + 2,))
 
 
+@verb("agent call", "Score", """vgbench agent call Calculate --arguments '{"expression": "6*7"}'""")
 def call(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the tool.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name or alias of the tool.")],
     image: ImageFiles = None,
-    arguments: Annotated[str, typer.Option("--arguments", metavar="JSON", help="As a model writes them.")] = "{}",
+    arguments: Annotated[str, Flag("Arguments, as a model writes them.", "JSON")] = "{}",
     mode: ModeName = "sane",
     setup: SetupFile = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FOLDER", help="For images that the tool makes: image-N.jpg.")
-    ] = None,
+    out: Annotated[Path | None, Flag("Folder for images that the tool makes: image-N.jpg.", "FOLDER")] = None,
     as_json: bool = False,
 ) -> None:
-    """Run one tool and print what it gives as JSON, with --json over several lines.
+    """Run one tool and print its result as JSON.
 
-    Where no `image` is named in --arguments, the tool gets the given ones. Exits 1 where the tool fails.
+    --json prints it over several lines. If --arguments names no `image`, the tool gets the given ones. Exits 1 if the
+    tool fails.
     """
     import asyncio
 
@@ -174,7 +154,6 @@ def call(
     from vgbench_gen.agent.tool import tools as known
     from vgbench_gen.agent.toolbox import Toolbox
 
-    _check_mode(mode)
     indent = 2 if as_json else None
     try:
         given = parse_json(arguments, "keep")
@@ -216,17 +195,15 @@ def call(
     print_json({**seen.values, **({"images": made} if made else {})}, indent)
 
 
+verb("agent serve", "Score", "vgbench agent serve --tools classical --port 8400")(serve_tools)
+
+
 async def _call(toolbox: Toolbox, name: str, given: Mapping[str, Any], book: ImageBook) -> Observation:
     from vgbench_gen.agent.calls import ToolCall
     from vgbench_gen.agent.workers import Observation
 
     read = toolbox.read(ToolCall(name, given), book)
     return read if isinstance(read, Observation) else await toolbox.call(*read, book)
-
-
-def _check_mode(mode: str) -> None:
-    if mode not in ("sane", "official"):
-        raise ConfigError(f"--mode: found {mode}; expected sane or official.")
 
 
 def _print_step(step: Mapping[str, Any]) -> None:
@@ -241,9 +218,6 @@ def _print_step(step: Mapping[str, Any]) -> None:
 
 
 def _print_lines(who: str, text: str, color: str) -> None:
-    # Foreign text: what moves the cursor or colours the terminal is not passed on.
-    who, text = ("".join(sign if sign.isprintable() or sign == "\n" else "\N{REPLACEMENT CHARACTER}" for sign in each)
-                 for each in (who, text))  # fmt: skip
     cut = text if len(text) <= _SHOWN else f"{text[:_SHOWN]} … ({len(text) - _SHOWN} characters more)"
     typer.secho(who, fg=color, bold=True)
     print("\n".join(f"  {line}" for line in cut.strip().splitlines()) or "  (nothing)", flush=True)

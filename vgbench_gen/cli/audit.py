@@ -1,4 +1,4 @@
-"""`vgbench audit`: shortcuts, leaks, repeats and solvers, each beside its limit."""
+"""`vgbench audit`: shortcuts, leaks, duplicates and solvers, each with its limit."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from pydantic import Field
 
+from vgbench_gen.cli._flags import split_names
 from vgbench_gen.cli._options import Workers, count_workers, find_current_dataset
 from vgbench_gen.cli._screen import find_width, print_json, progress_bars
-from vgbench_gen.cli._verbs import add_verb
+from vgbench_gen.cli._verbs import verb
+from vgbench_gen.core.config import Flag
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,60 +22,40 @@ if TYPE_CHECKING:
     from vgbench_gen.quality.questions import Question
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    add_verb(app, "audit", audit, "Look", "vgbench audit build/vgbench --workers 2 --only text,rule")
-
-
+@verb("audit", "Build", "vgbench audit build/vgbench --workers 2 --only text,rule")
 def audit(
     dataset: Annotated[
         Path,
         typer.Argument(
-            metavar="[DATASET]",
+            metavar="DATASET",
             default_factory=find_current_dataset,
             show_default=False,
-            help="A folder that `vgbench build` made (by default the last one), parquet files, or a JSON list of the "
-            "published schema.",
+            help="Folder of a build (default: the most recent), parquet files, or a JSON list in SpatialScore's "
+            "schema.",
         ),
     ],
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="FOLDER", help="Where to write; DATASET/audit, or NAME-audit beside a file."),
-    ] = None,
-    only: Annotated[str, typer.Option("--only", metavar="A,B", help="Kinds of figures instead of all.")] = "",
-    against: Annotated[
-        list[Path] | None,
-        typer.Option("--against", metavar="OTHER", help="A dataset that must share no question; may be repeated."),
-    ] = None,
-    pool: Annotated[
-        int | None,
-        typer.Option("--pool", metavar="N", min=1, help="Most questions of a task and form to judge by (1200)."),
-    ] = None,
+    out: Annotated[Path | None, Flag("Folder to write to; default: DATASET/audit, or NAME-audit.", "FOLDER")] = None,
+    only: Annotated[str, Flag("Compute only these kinds of figures, such as text,rule.", "A,B")] = "",
+    against: Annotated[list[Path] | None, Flag("Dataset that must share no question; repeatable.", "OTHER")] = None,
+    pool: Annotated[int | None, Flag("Maximum questions per task and type to use (1200).", "N"), Field(ge=1)] = None,
     workers: Workers = 0,
-    everything: Annotated[bool, typer.Option("--all", help="Print every figure, not those that fell alone.")] = False,
+    everything: Annotated[bool, Flag("Print every figure, not only those that failed.", names="--all")] = False,
     as_json: bool = False,
 ) -> None:
-    """Measure what a dataset gives away without looking, and whether looking solves it.
+    """Test what text, letters and simple rules give away.
 
-    At most eight figures per task and question type, each beside its limit: text-only learners, rules, solvers on right
-    and on wrong images, right answers, repeats, wording, scenes. Prints a line for each task and question type, the
-    worst first, and what fell; writes index.html, audit.json, audit.csv and bias.csv. Exits 1 if a figure fell.
+    Computes at most eight figures per task and question type, each with its limit: text-only learners, fixed rules,
+    solvers on the right and on the wrong images, distribution of answers, duplicates, wording, and scenes. Prints a
+    line per task and type, the worst first, and the failures; writes index.html, audit.json, audit.csv and bias.csv.
+    Exits 1 if a figure failed.
     """
     from vgbench_gen.report.audit_table import as_json as in_json
     from vgbench_gen.report.audit_table import format_lines
 
     notes, questions = _read_published(dataset)
     folder = out or (dataset / "audit" if dataset.is_dir() else dataset.with_name(f"{dataset.stem}-audit"))
-    report = audit_into(
-        folder,
-        dataset,
-        questions,
-        notes=notes,
-        only=[name.strip() for name in only.split(",") if name.strip()],
-        against=[_read_questions(path) for path in against or []],
-        pool=pool,
-        workers=workers,
-    )
+    kinds, others = split_names([only]), [_read_questions(path) for path in against or []]
+    report = audit_into(folder, dataset, questions, notes=notes, only=kinds, against=others, pool=pool, workers=workers)
     if as_json:
         print_json(in_json(report) | {"cpu_seconds": {k: round(v, 2) for k, v in report.seconds.items()}})
     else:
@@ -96,17 +79,7 @@ def audit_into(
 ) -> AuditReport:
     """Audit a dataset, show the progress, and write the report's files into a folder.
 
-    Args:
-        folder: where to write.
-        dataset: its folder or file, which names it.
-        questions: what stands in it, where it is no dataset of ours.
-        notes: what the report should say besides.
-        pool: most questions of a task and form to judge by; None for the usual number.
-        workers: processes, 0 for all cores.
-        settings: more of `pipeline.audit.audit`.
-
-    Raises:
-        ConfigError, DatasetError: as `pipeline.audit.audit`.
+    questions: of a dataset that is not ours. notes: sentences for the report. Else as `pipeline.audit.audit`.
     """
     from vgbench_gen.pipeline.audit import audit as judge
     from vgbench_gen.pipeline.audit_pool import POOL
@@ -114,13 +87,8 @@ def audit_into(
     from vgbench_gen.report.header import find_home
 
     with progress_bars("step") as progress:
-        report = judge(
-            dataset if questions is None else questions,
-            pool=pool or POOL,
-            workers=count_workers(workers),
-            progress=progress,
-            **settings,
-        )
+        asked = dataset if questions is None else questions
+        report = judge(asked, pool=pool or POOL, workers=count_workers(workers), progress=progress, **settings)
     report.dataset = dataset.resolve().name
     report.notes += notes
     write_audit(report, folder, find_home(dataset))

@@ -1,53 +1,34 @@
-"""`vgbench browse`: the dataset as a site to look at."""
+"""`vgbench browse`: the dataset as a website."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from pydantic import Field
 
 from vgbench_gen.cli._options import DatasetFolder
 from vgbench_gen.cli._screen import print_json, progress_bar
-from vgbench_gen.cli._verbs import add_verb
+from vgbench_gen.cli._verbs import verb
+from vgbench_gen.core.config import Flag
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    add_verb(app, "browse", browse, "Look", "vgbench browse build/vgbench && xdg-open build/vgbench/gallery/index.html")
-
-
+@verb("browse", "Look", "vgbench browse build/vgbench && xdg-open build/vgbench/gallery/index.html")
 def browse(
     dataset: DatasetFolder,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FOLDER", help="Where to write; DATASET/gallery by default.")
-    ] = None,
-    standalone: Annotated[
-        bool,
-        typer.Option(
-            "--standalone",
-            help="Put all images into the gallery, so that it can be moved: about 0.2 MB an image, as hard links "
-            "where the disk allows.",
-        ),
-    ] = False,
-    max_items: Annotated[
-        int, typer.Option("--max-items", metavar="N", min=0, help="At most N items, spread evenly; 0 for all.")
-    ] = 0,
+    out: Annotated[Path | None, Flag("Folder to write to; default: DATASET/gallery.", "FOLDER")] = None,
+    standalone: Annotated[bool, Flag("Copy all images into the site, so that it can be moved (0.2 MB each).")] = False,
+    max_items: Annotated[int, Flag("Maximum number of questions, evenly spread; 0 = all.", "N"), Field(ge=0)] = 0,
     scenes: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--scenes",
-            metavar="FOLDER",
-            help="Raw scans, from which views in space get points; DATASET-scenes as well, where it is there.",
-        ),
+        list[Path] | None, Flag("Raw scans for points in 3D views; also DATASET-scenes, if there.", "FOLDER")
     ] = None,
     as_json: bool = False,
 ) -> None:
-    """Write a static site with every item, its images, answer and overlay; scenes; plots.
+    """Write a static website of all questions, scenes and plots.
 
-    It opens from disk and from any web server and asks no other machine for anything. Pages and data take about 10 kB
-    an item. Images are shown from DATASET/media where they are there; a dataset that has them only inside its parquet
-    files gets a copy of each under gallery/images (about 0.2 MB an image). Rerunning changes only what changed.
+    It opens from disk and from any web server, and loads nothing from other machines. Pages and data take about 10 kB a
+    question. Images are shown from DATASET/media; if they are only inside the parquet files, each is copied to
+    gallery/images (about 0.2 MB). Running it again changes only what changed.
     """
     from vgbench_gen.report.gallery import make_gallery
     from vgbench_gen.report.header import find_home

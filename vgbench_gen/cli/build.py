@@ -1,31 +1,26 @@
-"""`vgbench build`, `measure` and `compose`."""
+"""`vgbench build`: facts from scenes, questions from facts, and a check of everything."""
 
 from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from pydantic import Field
 
-from vgbench_gen.cli._options import (
-    Address,
-    EngineName,
-    OutFolder,
-    RecipeName,
-    ScenesFolders,
-    Seed,
-    Workers,
-    choose_engine,
-)
-from vgbench_gen.cli._screen import find_width, print_json, progress_bars
-from vgbench_gen.cli._verbs import add_verb
+from vgbench_gen.cli._options import Address, EngineName, RecipeName, ScenesFolders, Seed, Workers, choose_engine
+from vgbench_gen.cli._screen import find_width, print_columns, print_json, progress_bars
+from vgbench_gen.cli._verbs import verb
+from vgbench_gen.core.config import Flag
+from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.lines import format_command, make_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from vgbench_gen.executors import Engine
     from vgbench_gen.pipeline.build import BuildReport
     from vgbench_gen.pipeline.measure import SceneReport
     from vgbench_gen.pipeline.recipe import Recipe
@@ -35,170 +30,104 @@ _OUT = Path("build/vgbench")
 _LOG = "build.log"
 _NOTES = 10  # on the screen
 _WIDTH = 200  # of the log
-ItemsPerTask = Annotated[
-    int | None,
-    typer.Option("--items", metavar="N", min=1, help="Items per task; in all, where the recipe has [items]."),
-]
-BankFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--bank", metavar="FILE", help="Wordings of `vgbench paraphrase` to draw from beside the shipped ones."
-    ),
-]
-WordingUse = Annotated[
-    str, typer.Option("--wording", metavar="STATUS", help="Of the bank's entries: reviewed, or proposed for all.")
-]
-AllowShort = Annotated[
-    bool, typer.Option("--allow-short", help="Write what there is where the recipe's totals cannot be met.")
-]
+_EXAMPLE = "example.png"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verbs."""
-    add_verb(app, "build", build, "Build", "vgbench build --scenes raw_scenes --out build/vgbench --workers 2")
-    add_verb(app, "measure", measure, "Build", "vgbench measure --scenes raw_scenes --out build/vgbench")
-    add_verb(app, "compose", compose, "Build", "vgbench compose --out build/vgbench --distractor-seed 7")
-
-
+@verb("build", "Build", "vgbench build --scenes raw_scenes --out build/vgbench --workers 2")
 def build(
-    recipe: RecipeName = "default",
+    recipe: RecipeName = "",
     scenes: ScenesFolders = _SCENES,
-    out: OutFolder = _OUT,
+    out: Annotated[Path | None, Flag("Build folder; default: build/vgbench. Running again resumes.", "FOLDER")] = None,
     workers: Workers = 0,
     engine: EngineName = "",
     address: Address = "",
     seed: Seed = None,
-    items: ItemsPerTask = None,
-    bank: BankFile = None,
-    wording: WordingUse = "",
-    allow_short: AllowShort = False,
-    check: Annotated[
-        bool, typer.Option("--check", help="Then verify every answer, audit, and say what was found and where to look.")
-    ] = False,
+    items: Annotated[int | None, Flag("Questions per task; total if the recipe has [items].", "N"), Field(ge=1)] = None,
+    strategy: Annotated[str, Flag("Strategy for wrong options; overrides the recipe's.", "NAME")] = "",
+    distractor_seed: Annotated[int | None, Flag("Draw other wrong options; answers stay.", "N"), Field(ge=0)] = None,
+    bank: Annotated[Path | None, Flag("Also draw wordings from this file (`vgbench paraphrase`).", "FILE")] = None,
+    wording: Annotated[str, Flag("Wordings of the bank to use: reviewed, or proposed (all).", "STATUS")] = "",
+    allow_short: Annotated[bool, Flag("Write the dataset even if the recipe's totals cannot be met.")] = False,
+    facts: Annotated[
+        Path | None, Flag("Make new questions from facts of this build, without scenes.", "FOLDER")
+    ] = None,
+    stop_after: Annotated[Literal["", "facts"], Flag("facts: measure the scenes, make no questions.", "STEP")] = "",
+    dry_run: Annotated[bool, Flag("Only check packages, disk, memory, scenes, cluster; estimate the build.")] = False,
+    check: Annotated[bool, Flag("Then verify every answer and audit the dataset.")] = False,
     as_json: bool = False,
 ) -> None:
-    """Turn raw scenes into a dataset: measure every scene, then compose the questions.
+    """Build a dataset of questions from raw scenes.
 
-    What was measured before and still holds is reused, so an interrupted build goes on where it stopped. Prints totals
-    per task; what each gave from each source, and why cells are empty, stands in build.log. Where the facts cannot fill
-    the recipe's totals, says which, by how many and what would help, writes no question and exits 1; also if no
-    question came out, a scene could not be read, a task failed at one, its workers died twice, or --check finds an
-    answer that does not agree or a bar of the audit that fell.
+    Measures every scene, then composes the questions. Measurements that are still valid are reused, so an interrupted
+    build resumes where it stopped. The recipe is `default`; with --facts it is the one that the folder was built with.
+
+    Prints totals per task; build.log has the yield of each source and the reasons for empty cells. If the facts cannot
+    fill the recipe's totals, prints what is short and what would help, writes no questions and exits 1. Also exits 1
+    if there are no questions, a scene could not be read, a task failed on one, a worker died twice, --check finds a
+    wrong answer or a failed audit figure, or --dry-run finds a problem that would stop the build.
     """
-    from vgbench_gen.core.errors import ConfigError
+    _refuse(("--check", check), ("--json", as_json))
+    _refuse(("--stop-after", stop_after), ("--facts", facts), ("--check", check))
+    _refuse(("--dry-run", dry_run), ("--facts", facts), ("--check", check), ("--stop-after", stop_after))
+    _refuse(("--facts", facts), ("--out", out))
+    where = choose_engine(engine, workers, address)
+
+    def resolve() -> Recipe:
+        base = _load_recipe(recipe, facts, seed, items)
+        changes = {} if distractor_seed is None else {"distractor_seed": distractor_seed}
+        return _set_bank(base.model_copy(update=changes | ({"strategy": strategy} if strategy else {})), bank, wording)
+
+    folder = facts or out or _OUT
+    if dry_run:
+        _print_checks(resolve, scenes, folder, where, as_json)
+        return
+    resolved = resolve()
+    if stop_after:
+        _measure(resolved, scenes, folder, where, as_json)
+        return
     from vgbench_gen.pipeline import build as pipeline
 
-    if check and as_json:
-        raise ConfigError("--json with --check: found both; expected one. `vgbench verify` and `audit` have their own.")
-
-    resolved = _set_bank(_load_recipe(recipe, seed, items), bank, wording)
-    where = choose_engine(engine, workers, address)
-    with _exit_where_short(), _open_bars(listed_later=not as_json) as (on_scene, on_question):
-        report = pipeline.build_dataset(resolved, scenes, out, where, on_scene, on_question, allow_short)
-    _print_report(report, resolved, out, as_json)
-    holds = _check(report, out, scenes, workers, check, as_json)
+    with _exit_where_short(), _open_bars(not as_json, measures=facts is None) as (on_scene, on_question):
+        if facts is not None:
+            report = pipeline.recompose(resolved, folder, where, on_question, allow_short)
+        else:
+            report = pipeline.build_dataset(resolved, scenes, folder, where, on_scene, on_question, allow_short)
+    _print_report(report, resolved, folder, as_json)
+    lost = [] if facts else [f"{one.dataset} {one.scene_id}" for one in report.scenes if one.lost or one.raised]
+    holds = bool(report.composed.total) and not lost
+    if check and report.composed.total:
+        holds &= _check_dataset(folder, [] if facts else scenes, workers)
+        if lost:
+            some = f"{len(lost)} of {len(report.scenes)} scenes"
+            print(f"{some} failed, in whole or for one task ({', '.join(lost)}): run again to retry them.")
+        print("\n".join(["", *_list_places(folder)]))
+    elif report.composed.total and not as_json:
+        print(f"next: {format_command('vgbench', 'browse', folder)}")
     if not holds:
         raise typer.Exit(1)
 
 
-def measure(
-    recipe: RecipeName = "default",
-    scenes: ScenesFolders = _SCENES,
-    out: OutFolder = _OUT,
-    workers: Workers = 0,
-    engine: EngineName = "",
-    address: Address = "",
-    seed: Seed = None,
-    as_json: bool = False,
-) -> None:
-    """Measure facts only; `vgbench compose` makes questions of them without opening a scene again.
+def _refuse(first: tuple[str, object], *others: tuple[str, object]) -> None:
+    """Refuse an option together with any of the others.
 
-    Exits 1 if no fact came out, a scene could not be read, or its workers died twice.
+    Raises:
+        ConfigError: both are given.
     """
-    from vgbench_gen.pipeline import build as pipeline
-    from vgbench_gen.store.provenance import BuildLock
-
-    where = choose_engine(engine, workers, address)
-    with _open_bars() as (on_scene, _), BuildLock(out):
-        reports = pipeline.measure(_load_recipe(recipe, seed), scenes, out, where, on_scene)
-    facts = sum(sum(report.facts.values()) for report in reports)
-    if as_json:
-        told = ("dataset", "scene_id", "facts", "rejects", "issues", "error")
-        print_json([{name: getattr(report, name) for name in told} for report in reports])
-    else:
-        print(f"{facts} facts from {len(reports)} scenes in {out}/facts")
-    if not facts or any(report.lost or report.raised for report in reports):
-        raise typer.Exit(1)
+    for name, value in others:
+        if first[1] and value:
+            raise ConfigError(f"{first[0]} and {name}: found both; expected at most one of them.")
 
 
-def compose(
-    recipe: Annotated[
-        str, typer.Argument(metavar="RECIPE", help="Instead of the recipe that the folder was built with.")
-    ] = "",
-    out: OutFolder = _OUT,
-    workers: Workers = 0,
-    engine: EngineName = "",
-    address: Address = "",
-    seed: Seed = None,
-    distractor_seed: Annotated[
-        int | None,
-        typer.Option("--distractor-seed", metavar="N", min=0, help="Draw other wrong options; answers stay."),
-    ] = None,
-    strategy: Annotated[
-        str, typer.Option("--strategy", metavar="NAME", help="Distractor strategy instead of the recipe's.")
-    ] = "",
-    items: ItemsPerTask = None,
-    bank: BankFile = None,
-    wording: WordingUse = "",
-    allow_short: AllowShort = False,
-    as_json: bool = False,
-) -> None:
-    """Make the questions anew from measured facts: options, words, pictures. Opens no raw scene."""
-    from vgbench_gen.pipeline import build as pipeline
+def _load_recipe(name: str, facts: Path | None, seed: int | None, items: int | None) -> Recipe:
+    from vgbench_gen.pipeline.build import read_built_recipe
     from vgbench_gen.pipeline.recipe import change_recipe, load_recipe
 
-    changes: dict[str, Any] = {}
-    if distractor_seed is not None:
-        changes["distractor_seed"] = distractor_seed
-    if strategy:
-        changes["strategy"] = strategy
-    base = change_recipe(load_recipe(recipe) if recipe else pipeline.read_built_recipe(out), seed, items)
-    resolved = _set_bank(base.model_copy(update=changes), bank, wording)
-    where = choose_engine(engine, workers, address)
-    with _exit_where_short(), _open_bars(measures=False) as (_, on_question):
-        report = pipeline.recompose(resolved, out, where, on_question, allow_short)
-    _print_report(report, resolved, out, as_json)
-    if not report.composed.total:
-        raise typer.Exit(1)
-
-
-def _check(report: BuildReport, out: Path, scenes: list[Path], workers: int, thoroughly: bool, as_json: bool) -> bool:
-    """Whether questions came out and no scene was lost; and, where that is wanted, whether all of them hold."""
-    lost = [f"{scene.dataset} {scene.scene_id}" for scene in report.scenes if scene.lost or scene.raised]
-    holds = bool(report.composed.total) and not lost
-    if thoroughly and report.composed.total:
-        from vgbench_gen.cli._check import check_dataset, draw_example, list_places
-
-        print(draw_example(out), flush=True)
-        holds &= check_dataset(out, scenes, workers)
-        if lost:
-            some = f"{len(lost)} of {len(report.scenes)} scenes, wholly or one task of them"
-            print(f"lost {some} ({', '.join(lost)}): run again to try them again.")
-        print("\n".join(["", *list_places(out)]))
-    elif report.composed.total and not as_json:
-        print(f"next: {format_command('vgbench', 'browse', out)}")
-    return holds
-
-
-def _load_recipe(name: str, seed: int | None, items: int | None = None) -> Recipe:
-    from vgbench_gen.pipeline.recipe import change_recipe, load_recipe
-
-    return change_recipe(load_recipe(name), seed, items)
+    built = facts is not None and not name
+    return change_recipe(read_built_recipe(facts) if facts and built else load_recipe(name or "default"), seed, items)
 
 
 def _set_bank(recipe: Recipe, bank: Path | None, use: str) -> Recipe:
     from vgbench_gen.core.config import parse_config
-    from vgbench_gen.core.errors import ConfigError
     from vgbench_gen.pipeline.recipe import WordSettings
 
     changes = ({"bank": str(bank)} if bank is not None else {}) | ({"use": use} if use else {})
@@ -208,6 +137,40 @@ def _set_bank(recipe: Recipe, bank: Path | None, use: str) -> Recipe:
     if not words.bank:
         raise ConfigError(f"--wording {use}: found no bank in the recipe; expected --bank FILE.")
     return recipe.model_copy(update={"wording": words})
+
+
+def _print_checks(resolve: Callable[[], Recipe], scenes: list[Path], out: Path, engine: Engine, as_json: bool) -> None:
+    """Print a line for each check before a build, with what to do where one fails; exit 1 then."""
+    from vgbench_gen.pipeline.preflight import Check, examine
+
+    checks: list[Check] = []
+    for check in examine(resolve, scenes, out, engine):
+        checks.append(check)
+        if not as_json:
+            row = (check.verdict, check.name, " ".join(f"{check.found}  {check.remedy}".rstrip().split("\n")))
+            print_columns([row], heads=("verdict", "what", "found"), show_heads=False, least=(4, 15))
+    if as_json:
+        print_json([check._asdict() for check in checks])
+    if any(check.verdict == "FAIL" for check in checks):
+        raise typer.Exit(1)
+
+
+def _measure(recipe: Recipe, scenes: list[Path], out: Path, engine: Engine, as_json: bool) -> None:
+    """Measure facts alone; exit 1 where none came out, or a scene was lost."""
+    from vgbench_gen.pipeline.build import measure
+    from vgbench_gen.store.provenance import BuildLock
+
+    with _open_bars() as (on_scene, _), BuildLock(out):
+        reports = measure(recipe, scenes, out, engine, on_scene)
+    facts = sum(sum(report.facts.values()) for report in reports)
+    if as_json:
+        names = ("dataset", "scene_id", "facts", "rejects", "issues", "error")
+        print_json([{name: getattr(report, name) for name in names} for report in reports])
+    else:
+        print(f"{facts} facts from {len(reports)} scenes in {out}/facts")
+        print(f"next: {format_command('vgbench', 'build', '--facts', out)}")
+    if not facts or any(report.lost or report.raised for report in reports):
+        raise typer.Exit(1)
 
 
 @contextmanager
@@ -228,7 +191,7 @@ def _open_bars(
 ) -> Iterator[tuple[Callable[[SceneReport, int, int], None], Callable[[int, int], None]]]:
     """Progress on standard error: one bar for scenes, one for questions.
 
-    listed_later: whether standard output will list dropped scenes; in a terminal they are then not said here as well.
+    listed_later: whether standard output will list dropped scenes; a terminal then does not show them here as well.
     measures: whether scenes are measured first.
     """
     with progress_bars() as progress:
@@ -249,7 +212,7 @@ def _open_bars(
 
 
 def _print_report(report: BuildReport, recipe: Recipe, out: Path, as_json: bool) -> None:
-    """Print totals and at most `_NOTES` notes; what each source gave and all notes go to `build.log`."""
+    """Print totals and at most `_NOTES` notes; the yield of each source and all notes go to `build.log`."""
     from vgbench_gen.pipeline.build import COUNTS
     from vgbench_gen.pipeline.summary import cell_lines, note_lines, total_lines
     from vgbench_gen.store.files import write_bytes
@@ -258,11 +221,51 @@ def _print_report(report: BuildReport, recipe: Recipe, out: Path, as_json: bool)
     log = [*cell_lines(report, recipe.task_names, _WIDTH), "", *notes]
     write_bytes(out / _LOG, "".join(f"{line}\n" for line in log).encode("utf-8", "backslashreplace"))
     if as_json:
-        told = {name: getattr(report.composed, name) for name in ("fingerprint", "total", *COUNTS)}
+        record = {name: getattr(report.composed, name) for name in ("fingerprint", "total", *COUNTS)}
         short = {short.what: {"wanted": short.wanted, "got": short.got} for short in report.composed.short}
-        print_json({**told, "short": short})
+        print_json({**record, "short": short})
         return
     print("\n".join([*total_lines(report, recipe.task_names, find_width()), *notes[:_NOTES]]))
     more = f"{len(notes) - _NOTES} more notes and " if len(notes) > _NOTES else ""
-    print(f"{more}what each source gave: {out / _LOG}")
+    print(f"{more}the yield of each source: {out / _LOG}")
     print(f"{report.composed.total} questions in {out}/items, fingerprint {report.composed.fingerprint}")
+
+
+def _check_dataset(dataset: Path, scenes: list[Path], workers: int) -> bool:
+    """Verify a dataset that was just built and audit it; whether every answer agrees and no figure of the audit fell.
+
+    Prints the result, and first the path of a drawing of one question.
+    """
+    from vgbench_gen.cli.audit import audit_into
+    from vgbench_gen.cli.show import draw_item
+    from vgbench_gen.cli.verify import verify_dataset
+    from vgbench_gen.report.audit_table import format_lines
+    from vgbench_gen.report.gallery_openers import choose_example
+    from vgbench_gen.store.dataset import load
+
+    items = load(dataset)
+    draw_item(items, choose_example(items), dataset / _EXAMPLE)
+    print(f"a question, drawn: {dataset / _EXAMPLE}", flush=True)
+    verified = verify_dataset(dataset, scenes, workers)
+    holds = not verified.problems
+    print("\n".join(["", "built and verified" if holds else "built, but not verified", *verified.format_lines(), ""]))
+    report = audit_into(dataset / "audit", dataset, verified=verified.problems, workers=workers)
+    print("\n".join(format_lines(report, f"{dataset}/audit/index.html", find_width())))
+    return holds and not report.fell
+
+
+def _list_places(dataset: Path) -> list[str]:
+    """What to look at in a checked dataset, a line each."""
+    places = {
+        _EXAMPLE: "one question, drawn with the numbers behind its answer",
+        "items/": 'the questions with their images: datasets.load_dataset("parquet", …)',
+        "audit/index.html": "the results of the audit, by task and question type",
+        "manifest.json": "the recipe, code, scenes and counts of this build",
+    }
+    width = max(map(len, places)) + len(f"{dataset}/")
+    return [
+        "Look at:",
+        *(f"  {f'{dataset}/{place}'.ljust(width)}  {what}" for place, what in places.items()),
+        f"All questions as a site: {format_command('vgbench', 'browse', dataset)}. "
+        f"One, drawn: {format_command('vgbench', 'show', 'ID', dataset)}.",
+    ]

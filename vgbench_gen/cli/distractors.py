@@ -1,119 +1,121 @@
-"""`vgbench distractors`: other wrong options for the questions of a dataset."""
+"""`vgbench distractors`: other wrong options for the questions of a dataset, or fewer questions."""
 
 from __future__ import annotations
 
 import sys
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from pydantic import Field
 
 from vgbench_gen.backends.spec import BackendOptions
-from vgbench_gen.cli._options import DEFAULT_MODEL, MAX_SEED, DatasetFolder, Workers, count_workers
-from vgbench_gen.cli._screen import print_json, progress_bars
-from vgbench_gen.cli._verbs import add_verb
-from vgbench_gen.core.lines import format_command
+from vgbench_gen.cli._options import DEFAULT_MODEL, DatasetFolder, DrawSeed, Workers, count_workers
+from vgbench_gen.cli._screen import print_json, progress_bar, progress_bars
+from vgbench_gen.cli._verbs import verb
+from vgbench_gen.core.config import Flag
+from vgbench_gen.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from vgbench_gen.backends.base import Backend
     from vgbench_gen.pipeline.redraw import RedrawReport
 
-
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    add_verb(
-        app,
-        "distractors",
-        distractors,
-        "Vary",
-        "vgbench distractors build/vgbench --seed 7 --out build/vgbench-7",
-    )
+_PRUNING = (
+    "Pruning hides a faulty sampler: it removes the evidence of the fault, and the questions that stay were made the "
+    "same way. Fix the sampler where `vgbench audit` is red; prune only what is green."
+)
 
 
+@verb("distractors", "Vary", "vgbench distractors build/vgbench --seed 7 --out build/vgbench-7")
 def distractors(
     dataset: DatasetFolder,
     strategy: Annotated[
-        str,
-        typer.Option(
-            "--strategy",
-            metavar="NAME",
-            help="default (each task's own), set-first, factorial, sampled, perturbed, published, llm.",
-        ),
+        str, Flag("default (each task's own), set-first, factorial, sampled, perturbed, published or llm.", "NAME")
     ] = "default",
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="N", min=0, max=MAX_SEED, help="Of the draws; the build's own is 0.")
-    ] = 1,
-    task: Annotated[
-        list[str] | None, typer.Option("--task", metavar="TASK", help="Only this task; may be repeated.")
-    ] = None,
-    mix: Annotated[
-        str, typer.Option("--mix", metavar="SHARES", help="Several strategies, such as set-first=0.7,llm=0.3.")
-    ] = "",
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="FOLDER", help="Of the new dataset; DATASET-STRATEGY-SEED if not given."),
-    ] = None,
-    build: Annotated[
-        Path | None,
-        typer.Option("--build", metavar="FOLDER", help="With facts/ and media/, where DATASET has none."),
-    ] = None,
+    seed: DrawSeed = 1,
+    task: Annotated[list[str] | None, Flag("Change only this task; repeatable.", "TASK")] = None,
+    mix: Annotated[str, Flag("Several strategies with their shares, such as set-first=0.7,llm=0.3.", "SHARES")] = "",
+    out: Annotated[Path | None, Flag("New dataset; default: DATASET-STRATEGY-SEED.", "FOLDER")] = None,
+    build: Annotated[Path | None, Flag("Folder with facts/ and media/, if DATASET has none.", "FOLDER")] = None,
     margins: Annotated[
-        Literal["", "enforced", "recorded"],
-        typer.Option("--margins", metavar="NAME", help="enforced, or recorded for a labelled stress set."),
+        Literal["", "enforced", "recorded"], Flag("enforced, or recorded for a labeled stress set.", "NAME")
     ] = "",
-    refused: Annotated[
-        Literal["keep", "drop"],
-        typer.Option("--refused", metavar="NAME", help="keep or drop questions that the strategy cannot ask."),
-    ] = "keep",
-    allow_unchanged: Annotated[
-        bool, typer.Option("--allow-unchanged", help="Status 0 also where most questions keep their options.")
-    ] = False,
+    refused: Annotated[Literal["keep", "drop"], Flag("keep or drop questions without new options.", "NAME")] = "keep",
+    allow_unchanged: Annotated[bool, Flag("Exit 0 even if most questions keep their options.")] = False,
+    prune: Annotated[float | None, Flag("Instead: leave out up to this share, given away by text.", "SHARE")] = None,
+    rounds: Annotated[int, Flag("With --prune: how often questions are rescored.", "N"), Field(ge=1)] = 5,
+    dry_run: Annotated[bool, Flag("With --prune: print the result and write nothing.")] = False,
     model: Annotated[
         list[str] | None,
-        typer.Option("--model", metavar="SPEC", help="For llm: who names values; several share the questions."),
+        Flag("Model that proposes wrong values (strategy llm); several share the questions.", "SPEC", "Model"),
     ] = None,
     *,
     sent: BackendOptions,
     workers: Workers = 0,
     as_json: bool = False,
 ) -> None:
-    """Choose wrong options anew and write a new dataset beside the old one; no raw scene is opened.
+    """Give questions other wrong options, as a new dataset.
 
-    Options, letters and what shows them change, and with them the ids of multi-choice questions. Truths, groups, words,
-    judgments and open-ended questions stay. A question that the strategy cannot ask keeps its options and its strategy;
-    how many those are is said by task, with the first reason. Exits 1 where they are most of the questions, unless
-    --allow-unchanged is given, and where no question got new options, for which nothing is written.
+    Needs no raw scenes. The options, their letters and their pictures change, and with them the ids of multiple-choice
+    questions. Truths, groups, wording, judgments and open-ended questions stay. A question for which the strategy has
+    no options keeps its own; their number and the first reason are printed by task. Exits 1 if no question got new
+    options (nothing is written then), or if most did not and --allow-unchanged is not given.
+
+    With --prune, leaves out the questions that a text-only classifier answers best (iterative bias pruning), whole
+    groups, twins and pairs together. Pruning hides a faulty sampler: fix the sampler where the audit is red.
     """
+    if prune is not None:
+        _prune(dataset, out, prune, rounds, workers, dry_run, as_json)
+        return
+    if dry_run:
+        raise ConfigError("--dry-run: found it without --prune; expected both. Leave it out.")
     from vgbench_gen.pipeline.redraw import RedrawSettings, redraw
 
     shares = _read_shares(mix, strategy)
     settings = RedrawSettings(shares, seed, tuple(task or ()), margins, refused)
-    specs = model or [DEFAULT_MODEL]
-    open_models = partial(_open_backends, specs, sent) if "llm" in shares else None
+    open_models = partial(_open_backends, model or [DEFAULT_MODEL], sent) if "llm" in shares else None
     with progress_bars("question") as progress:
-        report = redraw(
-            dataset,
-            settings,
-            out,
-            build=build,
-            workers=count_workers(workers),
-            progress=progress,
-            open_models=open_models,
-        )
-    _print_report(report, dataset, refused == "drop", as_json)
+        how: dict[str, Any] = {"workers": count_workers(workers), "progress": progress, "open_models": open_models}
+        report = redraw(dataset, settings, out, build=build, **how)
+    _print_report(report, refused == "drop", as_json)
     done, lost = sum(report.new.values()), sum(report.kept.values())
     if not done:
-        told = "no question got new options, so nothing is written."
+        problem = "no question got new options, so nothing is written."
         if shares.keys() & {"perturbed", "published"} and margins != "recorded":
-            told += " Its options lie closer together than the margins allow: add --margins recorded."
+            problem += " Its options lie closer together than the margins allow: add --margins recorded."
     elif lost > done and refused == "keep" and not allow_unchanged:
-        told = "most questions keep their options. --allow-unchanged accepts that, --refused drop leaves them out."
+        problem = "most questions keep their options. --allow-unchanged accepts that, --refused drop leaves them out."
     else:
         return
-    print(f"vgbench: {told}", file=sys.stderr)
+    print(f"vgbench: {problem}", file=sys.stderr)
     raise typer.Exit(1)
+
+
+def _prune(
+    dataset: Path, out: Path | None, share: float, rounds: int, workers: int, dry_run: bool, as_json: bool
+) -> None:
+    from vgbench_gen.pipeline import prune as pipeline
+
+    if out is None and not dry_run:
+        raise ConfigError("--out: found none; expected a new folder for the pruned dataset, or --dry-run.")
+    print(f"vgbench: warning: {_PRUNING}", file=sys.stderr)
+    with progress_bar("scoring", "cell") as progress:
+        report = pipeline.prune(
+            dataset, None if dry_run else out, share, rounds=rounds, workers=count_workers(workers), progress=progress
+        )
+    if as_json:
+        print_json({"kept": report.kept, "removed": [*map(asdict, report.removed)], "mean_bias": report.means})
+        return
+    for (task, form), count in sorted(Counter((p.task, p.form) for p in report.removed).items()):
+        print(f"{task} {form}: {count}")
+    means = ", ".join(f"{mean:.3f}" for mean in report.means)
+    print(f"mean share of the right answer before each round: {means}")
+    verb = "would go" if dry_run else "left out"
+    print(f"{len(report.removed)} questions {verb}, {report.kept} stay{'' if dry_run else f' in {out}'}")
 
 
 def _read_shares(mix: str, strategy: str) -> dict[str, float]:
@@ -122,8 +124,6 @@ def _read_shares(mix: str, strategy: str) -> dict[str, float]:
     Raises:
         ConfigError: not NAME=SHARE,NAME=SHARE.
     """
-    from vgbench_gen.core.errors import ConfigError
-
     if not mix:
         return {strategy.replace("-", "_"): 1.0}
     shares: dict[str, float] = {}
@@ -149,12 +149,10 @@ def _open_backends(specs: Sequence[str], options: BackendOptions, replies: Path)
     return [open_backend(spec, kept) for spec in specs]
 
 
-def _print_report(report: RedrawReport, dataset: Path, dropped: bool, as_json: bool) -> None:
-    from collections import Counter, defaultdict
-
+def _print_report(report: RedrawReport, dropped: bool, as_json: bool) -> None:
     if as_json:
-        told = {name: getattr(report, name) for name in ("fingerprint", "total", "passed", "new", "kept", "headline")}
-        print_json({"out": report.out and str(report.out), **told, "words": report.words})
+        names = ("fingerprint", "total", "passed", "new", "kept", "headline", "words")
+        print_json({"out": report.out and str(report.out)} | {name: getattr(report, name) for name in names})
         return
     asked, new = Counter[str](), defaultdict[str, list[str]](list)
     kept = defaultdict[str, Counter[str]](Counter)
@@ -189,4 +187,3 @@ def _print_report(report: RedrawReport, dataset: Path, dropped: bool, as_json: b
     )
     if report.replaced:
         print(f"replaces the one with {', '.join(f'{name} {value}' for name, value in report.replaced.items())}")
-    print(f"next: {format_command('vgbench', 'diff', dataset, report.out)}")

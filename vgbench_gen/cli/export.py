@@ -1,55 +1,44 @@
-"""`vgbench export`: a dataset as the files that another program asks and scores it from."""
+"""`vgbench export`: a dataset as files for another program."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from vgbench_gen.cli._flags import Only
 from vgbench_gen.cli._options import BenchmarkName, DatasetFolder, ImagesFolder
 from vgbench_gen.cli._screen import print_json, progress_bar
-from vgbench_gen.cli._verbs import add_verb
+from vgbench_gen.cli._verbs import verb
+from vgbench_gen.core.config import Flag
 from vgbench_gen.evaluation.options import AskOptions
 
 _OPTIONS = AskOptions(prompt_set="")  # the benchmark's own prompts where the user names none
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    add_verb(app, "export", export, "Share", "vgbench export build/vgbench --to lmms-eval")
-
-
+@verb("export", "Share", "vgbench export build/vgbench --to lmms-eval")
 def export(
     dataset: DatasetFolder,
     to: Annotated[
         str,
-        typer.Option(
-            "--to",
-            metavar="NAME",
-            help="lmms-eval, vlmevalkit, inspect, spatialscore-json, chat-jsonl, trajectories or a plug-in's.",
+        Flag(
+            "Format: lmms-eval, vlmevalkit, inspect, spatialscore-json, chat-jsonl, trajectories, or a plug-in's.",
+            "NAME",
         ),
     ],
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FOLDER", help="New, or an older export; DATASET-NAME by default.")
-    ] = None,
+    out: Annotated[Path | None, Flag("New folder, or an older export; default: DATASET-NAME.", "FOLDER")] = None,
     benchmark: BenchmarkName = "vgbench",
     images: ImagesFolder = None,
     options: Annotated[AskOptions, Only("limit", "tasks", "types", "sources", "prompt_set")] = _OPTIONS,
-    answers: Annotated[
-        bool, typer.Option("--answers", help="With the right answers as replies, for training (chat-jsonl).")
-    ] = False,
-    oracle: Annotated[
-        bool, typer.Option("--oracle", help="With traces of agents with oracle tools (trajectories).")
-    ] = False,
+    answers: Annotated[bool, Flag("Include the right answers as replies, for training (chat-jsonl).")] = False,
+    oracle: Annotated[bool, Flag("Include traces of agents with oracle tools (trajectories).")] = False,
     as_json: bool = False,
 ) -> None:
-    """Write DATASET for another program: questions as `vgbench eval` asks them, images, and our scoring.
+    """Write a dataset for another harness, or for training.
 
-    lmms-eval and vlmevalkit get a task that needs nothing of ours installed and scores as `vgbench score` does; replies
-    made there come back with `vgbench score DATASET --replies FILE`. spatialscore-json is the schema that SpatialScore
-    is published in; chat-jsonl holds OpenAI-style messages; trajectories holds what agents did for right answers.
+    lmms-eval, vlmevalkit and inspect get a task with questions, images and our scorer that needs nothing of ours
+    installed; `vgbench compare DATASET --replies LOG` reads the replies. spatialscore-json is the schema in which
+    SpatialScore is published, chat-jsonl has OpenAI-style messages, and trajectories has the steps of agents that
+    answered correctly.
     """
     from vgbench_gen.evaluation.base import benchmarks
     from vgbench_gen.publish.export import export as write
@@ -63,8 +52,8 @@ def export(
     with progress_bar(to, "question") as progress:
         made = write(source, to, target, options, answers=answers, oracle=oracle, progress=progress)
     if as_json:
-        told = {"to": to, "path": str(made.path), "questions": made.questions, "images": made.images, "run": made.run}
-        print_json(told)
+        counts = {"questions": made.questions, "images": made.images}
+        print_json({"to": to, "path": str(made.path), **counts, "run": made.run})
         return
     print(f"{made.questions} questions with {made.images} images: {made.path}")
     print(f"next, in that folder: {made.run}")

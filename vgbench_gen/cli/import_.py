@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vgbench_gen.cli._screen import find_width, print_json, progress_bars
-from vgbench_gen.cli._verbs import add_verb
+from vgbench_gen.cli._verbs import verb
 from vgbench_gen.core.columns import format_columns
+from vgbench_gen.core.config import Flag
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,57 +22,36 @@ _ALL = "spatialscore"
 _SHOWN = 5  # differences and bad rows of a source; all of them stand in --json and the manifest
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    add_verb(app, "import", import_, "Score", "vgbench import cvbench --from downloads/CV-Bench --out build/cvbench")
-
-
+@verb("import", "Build", "vgbench import cvbench --from downloads/CV-Bench --out build/cvbench")
 def import_(
     source: Annotated[
         str,
         typer.Argument(
             metavar="SOURCE",
             help="mmvp, realworldqa, spatialsense, spatialbench, qspatialbench, cvbench, vsr, vsr-random, 3dsrbench, "
-            "vsi-bench, blink, mmiu; or spatialscore for all of them with VGBench.",
+            "vsi-bench, blink or mmiu; or spatialscore for all of them together with a VGBench build.",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Dataset folder to write.")],
+    out: Annotated[Path, Flag("Dataset folder to write.", "FOLDER")],
     folder: Annotated[
         Path | None,
-        typer.Option(
-            "--from",
-            metavar="FOLDER",
-            help="A local copy, for spatialscore a folder with one per source; else the Hugging Face Hub.",
-        ),
+        Flag("Local copy (spatialscore: a subfolder per source); default: the Hub.", "FOLDER", names="--from"),
     ] = None,
-    images: Annotated[
-        Path | None, typer.Option("--images", metavar="FOLDER", help="Images, where they lie apart (COCO, ScanNet).")
-    ] = None,
-    vgbench: Annotated[
-        Path | None, typer.Option("--vgbench", metavar="DATASET", help="Our build, for spatialscore.")
-    ] = None,
+    images: Annotated[Path | None, Flag("Folder of images stored apart (COCO, ScanNet).", "FOLDER")] = None,
+    vgbench: Annotated[Path | None, Flag("For spatialscore: the VGBench build to include.", "DATASET")] = None,
     train_scenes: Annotated[
-        Path | None,
-        typer.Option(
-            "--train-scenes",
-            metavar="FILE",
-            help="Scenes trained on, one per line, or a dataset: questions on them and their rescans are left out.",
-        ),
+        Path | None, Flag("Training scenes, one per line, or a dataset; questions about them are left out.", "FILE")
     ] = None,
-    visits: Annotated[
-        Path | None,
-        typer.Option("--visits", metavar="FILE", help="metadata.csv of ARKitScenes: which videos are of one visit."),
-    ] = None,
-    keep_leaked: Annotated[
-        bool, typer.Option("--keep-leaked", help="Only say which questions are on training scenes.")
-    ] = False,
+    visits: Annotated[Path | None, Flag("metadata.csv of ARKitScenes: groups videos of one visit.", "FILE")] = None,
+    keep_leaked: Annotated[bool, Flag("Keep questions about training scenes and only count them.")] = False,
     as_json: bool = False,
 ) -> None:
-    """Write other people's questions as a dataset that every other verb takes, images inside.
+    """Convert another benchmark into a dataset.
 
-    Rows that make no sense are counted with reasons, and sizes are compared with the known ones. For spatialscore:
-    totals beside the published 28,093, questions asked twice (also about images that look alike), contradictions, and
-    questions on scenes that were trained on. Running again takes images from FOLDER/media.
+    Every other command takes the result; images are inside. Invalid rows are counted with reasons, and sizes are
+    compared with the published ones. For spatialscore, also prints totals next to the published 28,093, duplicates
+    (also of images that look alike), contradictions, and questions about training scenes. Running it again takes
+    images from FOLDER/media.
     """
     from vgbench_gen.importers._dataset import assemble, find_place, find_places, import_source
     from vgbench_gen.importers._report import read_training_scenes
@@ -85,13 +65,9 @@ def import_(
             found = import_source(source, find_place(importers[source], folder, images), out, progress)
         else:
             training = None if train_scenes is None else read_training_scenes(train_scenes, visits)
+            places = find_places(folder, images)
             found = assemble(
-                find_places(folder, images),
-                out,
-                vgbench=vgbench,
-                training=training,
-                keep_leaked=keep_leaked,
-                progress=progress,
+                places, out, vgbench=vgbench, training=training, keep_leaked=keep_leaked, progress=progress
             )
     if as_json:
         print_json(found.as_json())

@@ -25,7 +25,7 @@ import typer
 
 from vgbench_gen import __version__, cli
 from vgbench_gen.cli._screen import open_screen
-from vgbench_gen.cli._verbs import GroupedVerbs
+from vgbench_gen.cli._verbs import GroupedVerbs, add_verbs
 from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.core.lines import make_one_line
 from vgbench_gen.core.surroundings import explain_surroundings
@@ -41,8 +41,8 @@ def make_app() -> typer.Typer:
     app = typer.Typer(
         name="vgbench",
         cls=GroupedVerbs,
-        help="Make, check and score visual-geometry questions from raw RGB-D scenes.",
-        epilog="Where a verb takes DATASET and none is named, it takes what was built last below build/ and says so.",
+        help="Make, check and score questions of visual geometry from raw RGB-D scenes.",
+        epilog="If you leave out DATASET, the most recent build below build/ is used (and named).",
         add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
@@ -61,7 +61,7 @@ def make_app() -> typer.Typer:
 
     for module in sorted(pkgutil.iter_modules(cli.__path__), key=lambda m: m.name):
         if module.name != "main" and not module.name.startswith("_"):
-            importlib.import_module(f"{cli.__name__}.{module.name}").register(app)
+            add_verbs(app, importlib.import_module(f"{cli.__name__}.{module.name}"))
     return app
 
 

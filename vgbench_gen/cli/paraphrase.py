@@ -1,4 +1,4 @@
-"""`vgbench paraphrase`: more wordings from a language model, checked, for a person to accept."""
+"""`vgbench paraphrase`: more wordings by a language model, checked, for a person to accept."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from pydantic import Field
 
 from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.cli._options import DEFAULT_MODEL, MAX_SEED, ModelSpec
 from vgbench_gen.cli._screen import find_width, print_json, progress_bar
-from vgbench_gen.cli._verbs import add_verb
+from vgbench_gen.cli._verbs import verb
 from vgbench_gen.core.columns import format_columns
+from vgbench_gen.core.config import Flag
 
 if TYPE_CHECKING:
     from vgbench_gen.backends.base import Request
@@ -26,59 +28,36 @@ _BANK = Path("bank.toml")
 _SHOWN_REQUESTS = 2
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    add_verb(
-        app, "paraphrase", paraphrase, "Vary", "vgbench paraphrase --model deepseek:deepseek-flash --bank bank.toml"
-    )
-
-
+@verb("paraphrase", "Vary", "vgbench paraphrase --model deepseek:deepseek-flash --bank bank.toml")
 def paraphrase(
     model: ModelSpec = DEFAULT_MODEL,
-    n: Annotated[
-        int, typer.Option("--n", metavar="N", min=1, max=32, help="Rewordings that one request asks for.")
-    ] = 8,
-    bank: Annotated[
-        Path, typer.Option("--bank", metavar="FILE", help="Where accepted wordings are collected.")
-    ] = _BANK,
-    task: Annotated[list[str] | None, typer.Option("--task", metavar="TASK", help="May be repeated.")] = None,
-    kind: Annotated[list[str] | None, typer.Option("--type", metavar="TYPE", help="May be repeated.")] = None,
-    language: Annotated[str, typer.Option("--language", metavar="CODE", help="Of the rewordings.")] = "en",
-    judge_model: Annotated[
-        str, typer.Option("--judge-model", metavar="SPEC", help="Who says whether the meaning is the same; --model.")
-    ] = "",
-    no_judge: Annotated[bool, typer.Option("--no-judge", help="Ask nobody whether the meaning is the same.")] = False,
-    temperature: Annotated[
-        float, typer.Option("--temperature", metavar="T", help="Of the rewordings; below 0 sends none.")
-    ] = 0.8,
-    seed: Annotated[int | None, typer.Option("--seed", metavar="N", max=MAX_SEED, help="Sent with requests.")] = None,
-    accept: Annotated[
-        list[str] | None, typer.Option("--accept", metavar="ID", help="Mark this entry as reviewed; asks no model.")
-    ] = None,
-    accept_all: Annotated[bool, typer.Option("--accept-all", help="The same for every entry of the bank.")] = False,
-    per_item: Annotated[
-        Path | None,
-        typer.Option("--per-item", metavar="DATASET", help="Reword every row of a dataset instead of templates."),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FOLDER", help="New dataset of --per-item; DATASET-reworded.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show first requests and an estimate of tokens; ask nothing.")
-    ] = False,
+    n: Annotated[int, Flag("Rewordings per request.", "N"), Field(ge=1, le=32)] = 8,
+    bank: Annotated[Path, Flag("File that collects accepted wordings.", "FILE")] = _BANK,
+    task: Annotated[list[str] | None, Flag("Reword only this task; repeatable.", "TASK")] = None,
+    kind: Annotated[list[str] | None, Flag("Reword only this type; repeatable.", "TYPE", names="--type")] = None,
+    language: Annotated[str, Flag("Language of the rewordings.", "CODE")] = "en",
+    judge_model: Annotated[str, Flag("Model that checks for equal meaning; default: --model.", "SPEC")] = "",
+    no_judge: Annotated[bool, Flag("Do not let a model check for equal meaning.")] = False,
+    temperature: Annotated[float, Flag("Temperature; below 0 = send none.", "T")] = 0.8,
+    seed: Annotated[int | None, Flag("Seed to send with requests.", "N"), Field(le=MAX_SEED)] = None,
+    accept: Annotated[list[str] | None, Flag("Mark this entry as reviewed; sends no request.", "ID")] = None,
+    accept_all: Annotated[bool, Flag("Mark every entry of the bank as reviewed.")] = False,
+    per_item: Annotated[Path | None, Flag("Reword each question of this dataset, not templates.", "DATASET")] = None,
+    out: Annotated[Path | None, Flag("New dataset of --per-item; default: DATASET-reworded.", "FOLDER")] = None,
+    dry_run: Annotated[bool, Flag("Print the first requests and estimated tokens, and exit.")] = False,
     *,
     sent: BackendOptions,
     as_json: bool = False,
 ) -> None:
-    """Add reworded phrasings to a bank file, or reword every row of a dataset.
+    """Reword question templates, or a whole dataset, with a model.
 
-    Every wording is checked: same placeholders, numbers, units, axes, polarity; then a model judges whether it means
-    the same. What fails is asked again up to three times. A bank holds at most 8 wordings of a task and question type,
-    as proposals. Read them, edit the file, and set status = "reviewed" there or with --accept ID or --accept-all.
-    `vgbench build RECIPE --bank FILE` then draws from the reviewed ones beside the shipped phrasings.
+    Every wording is checked by rules (same placeholders, numbers, units, axes and polarity), then a model judges
+    whether the meaning is the same. Rejected wordings are requested again, up to three times. A bank holds at most 8
+    wordings per task and question type, as proposals. Read and edit them, then set status = "reviewed" in the file or
+    use --accept ID or --accept-all. `vgbench build RECIPE --bank FILE` draws from them and from the shipped wordings.
 
-    Running again goes on where it stopped: replies are kept in FILE.replies.sqlite unless --cache names another file.
-    Exits 1 if nothing could be reworded, requests failed, or the budget was spent.
+    Running it again resumes: replies are cached in FILE.replies.sqlite unless --cache names another file. Exits 1 if
+    nothing could be reworded, requests failed, or the budget was spent.
     """
     from vgbench_gen.tasks.base import tasks
 
@@ -101,7 +80,15 @@ def paraphrase(
         n = min(n, 2)  # one wording is wanted of each text; the others would be thrown away
     judge = "" if no_judge else judge_model or model
     if dry_run:
-        _print_estimate(_list_requests(per_item, bank, cells, chosen, n, bool(judge)))
+        from vgbench_gen.pipeline import reword
+        from vgbench_gen.store.dataset import load
+        from vgbench_gen.text.bank import load_bank
+        from vgbench_gen.text.paraphrase.templates import make_requests
+
+        if per_item is None:
+            _print_estimate(make_requests(cells, n, load_bank(bank, missing_ok=True), language, bool(judge)))
+        else:
+            _print_estimate(reword.make_requests(reword.group_rows(load(per_item), *chosen), n, bool(judge)))
         return
     sent = sent.model_copy(update={"cache": sent.cache or target.with_name(f"{target.name}.replies.sqlite")})
     with _open_asker(model, judge, n, None if temperature < 0 else temperature, seed, sent) as asker:
@@ -109,26 +96,6 @@ def paraphrase(
             _reword_templates(asker, bank, cells, language, as_json)
         else:
             _reword_items(asker, per_item, target, chosen, as_json)
-
-
-def _list_requests(
-    dataset: Path | None,
-    bank: Path,
-    cells: Sequence[Cell],
-    chosen: tuple[list[str], list[str], str],
-    n: int,
-    judged: bool,
-) -> Iterator[Request]:
-    """What would be asked; chosen: (tasks, types, language)."""
-    from vgbench_gen.pipeline import reword
-    from vgbench_gen.store.dataset import load
-    from vgbench_gen.text.bank import load_bank
-    from vgbench_gen.text.paraphrase.templates import make_requests
-
-    if dataset is None:
-        yield from make_requests(cells, n, load_bank(bank, missing_ok=True), chosen[2], judged)
-    else:
-        yield from reword.make_requests(reword.group_rows(load(dataset), *chosen), n, judged)
 
 
 def _reword_templates(asker: Asker, path: Path, cells: Sequence[Cell], language: str, as_json: bool) -> None:

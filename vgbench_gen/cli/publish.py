@@ -6,11 +6,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from vgbench_gen.cli._options import DatasetFolder
 from vgbench_gen.cli._screen import print_json, progress_bar
-from vgbench_gen.cli._verbs import add_verb
+from vgbench_gen.cli._verbs import verb
+from vgbench_gen.core.config import Flag
 from vgbench_gen.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -18,62 +17,35 @@ if TYPE_CHECKING:
     from vgbench_gen.publish.release import Options
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    add_verb(app, "publish", publish, "Share", "vgbench publish build/vgbench --repo lab/vgbench --dry-run")
-
-
+@verb("publish", "Share", "vgbench publish build/vgbench --repo lab/vgbench --dry-run")
 def publish(
     dataset: DatasetFolder,
-    repo: Annotated[
-        str, typer.Option("--repo", metavar="OWNER/NAME", help="On the Hub; made if need be. May be left out to try.")
-    ] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write and open the files, and upload nothing.")] = False,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FOLDER", help="Where the files go; DATASET/publish by default.")
-    ] = None,
-    hard: Annotated[
-        Path | None,
-        typer.Option("--hard", metavar="PATH", help="The hard questions: a dataset, or a file of ids, JSON or lines."),
-    ] = None,
-    train: Annotated[
-        Path | None, typer.Option("--train", metavar="FOLDER", help="A build with training data, from other scenes.")
-    ] = None,
-    candidates: Annotated[
-        bool,
-        typer.Option("--candidates", help="Upload hard questions although people have not accepted all of them."),
-    ] = False,
+    repo: Annotated[str, Flag("Repository on the Hub, created if needed; optional with --dry-run.", "OWNER/NAME")] = "",
+    dry_run: Annotated[bool, Flag("Write and open the files, but upload nothing.")] = False,
+    out: Annotated[Path | None, Flag("Folder for the files; default: DATASET/publish.", "FOLDER")] = None,
+    hard: Annotated[Path | None, Flag("Hard subset: a dataset, or ids (JSON or one per line).", "PATH")] = None,
+    train: Annotated[Path | None, Flag("Build with training data from other scenes.", "FOLDER")] = None,
+    candidates: Annotated[bool, Flag("Upload hard questions even if reviewers have not accepted all.")] = False,
     with_pixels: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--with-pixels",
-            metavar="NAME=LICENCE",
-            help="Publish the images of a source that its policy keeps back, by the licence that you name.",
-        ),
+        list[str] | None, Flag("Publish withheld images of a source under this license.", "NAME=LICENSE")
     ] = None,
-    scores: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--scores",
-            metavar="MODEL",
-            help="Put the scores of this script or baseline onto the card too; those of models are.",
-        ),
-    ] = None,
-    title: Annotated[str, typer.Option("--title", help="Of the card; the repository's name by default.")] = "",
-    version: Annotated[str, typer.Option("--version", metavar="X.Y.Z", help="Of the data.")] = "1.0.0",
-    date: Annotated[str, typer.Option("--date", metavar="YYYY-MM-DD", help="Of publication, for the metadata.")] = "",
-    revision: Annotated[str, typer.Option("--revision", metavar="BRANCH", help="Made if need be.")] = "main",
-    pull_request: Annotated[bool, typer.Option("--pull-request", help="Propose the commit instead.")] = False,
-    public: Annotated[bool, typer.Option("--public", help="Everybody may see it; private by default.")] = False,
-    message: Annotated[str, typer.Option("--message", help="Of the commit.")] = "Publish with vgbench-gen",
-    check: Annotated[bool, typer.Option("--check/--no-check", help="Open the files with `datasets`.")] = True,
+    scores: Annotated[list[str] | None, Flag("Also put scores of this script or baseline on it.", "MODEL")] = None,
+    title: Annotated[str, Flag("Title of the card; default: the repository's name.", "TITLE")] = "",
+    version: Annotated[str, Flag("Version of the data.", "X.Y.Z")] = "1.0.0",
+    date: Annotated[str, Flag("Date of publication, for the metadata.", "YYYY-MM-DD")] = "",
+    revision: Annotated[str, Flag("Branch, created if needed.", "BRANCH")] = "main",
+    pull_request: Annotated[bool, Flag("Open a pull request instead of committing.")] = False,
+    public: Annotated[bool, Flag("Make the repository public; default: private.")] = False,
+    message: Annotated[str, Flag("Message of the commit.", "TEXT")] = "Publish with vgbench-gen",
+    check: Annotated[bool, Flag("Open the files with `datasets`.", names="--check/--no-check")] = True,
     as_json: bool = False,
 ) -> None:
-    """Write a dataset as the Hub wants it, look at it as a user would, and upload it as one commit.
+    """Publish a dataset on the Hugging Face Hub.
 
-    Parquet with images inside, a card with example pictures, Croissant metadata, the audit, the recipe, the manifest.
-    Images that may not be passed on stay behind; `vgbench hydrate` makes them from one's own scans. The token comes
-    from HF_TOKEN or `hf auth login`. Run it again after a cut: what was written or uploaded is not done twice.
+    Writes parquet files with images, a card with example pictures, Croissant metadata, the audit, the recipe and the
+    manifest, opens them as a user would, and uploads them as one commit. Images whose license forbids it are left out;
+    `vgbench pull --scenes` makes them again from one's own scans. The token comes from HF_TOKEN or `hf auth login`.
+    Running it again resumes and repeats no finished step.
     """
     from vgbench_gen.publish.baselines import find_unpublished
     from vgbench_gen.publish.hard import require_reviewed

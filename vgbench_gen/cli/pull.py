@@ -1,67 +1,142 @@
-"""`vgbench pull`: a published dataset from the Hugging Face Hub."""
+"""`vgbench pull`: a published dataset brought back, and its missing images made from one's own scans."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vgbench_gen.cli._options import Workers
-from vgbench_gen.cli._screen import print_json
-from vgbench_gen.cli._verbs import add_verb
+from vgbench_gen.cli._options import Workers, count_workers
+from vgbench_gen.cli._screen import print_json, progress_bar
+from vgbench_gen.cli._verbs import verb
+from vgbench_gen.core.config import Flag
+from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.lines import format_command
 
+if TYPE_CHECKING:
+    from vgbench_gen.publish.hydrate import HydrateReport
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    add_verb(
-        app, "pull", pull, "Share", "vgbench pull lab/vgbench --out build/pulled && vgbench eval build/pulled --model …"
-    )
+_LISTED = 20  # lines per kind of problem; all of them stand in hydrate.json
+_OUTCOMES = {
+    "embedded": "came along",
+    "exact": "made, the published bytes",
+    "same_pixels": "made, the published pixels in other bytes",
+    "close": "made, the same picture to within the codec",
+    "unchecked": "made, other bytes; nothing was published to compare them by",
+    "different": "another picture than the published: not used",
+    "missing": "not made",
+}
 
 
+@verb("pull", "Share", "vgbench pull lab/vgbench --out build/pulled && vgbench eval build/pulled --model …")
 def pull(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="OWNER/NAME on the Hub, or a folder that `vgbench publish` wrote.")
-    ],
-    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="New or empty, or the same set already.")],
-    revision: Annotated[str, typer.Option("--revision", metavar="REF", help="Branch, tag or commit.")] = "main",
-    part: Annotated[str, typer.Option("--part", metavar="NAME", help="vgbench, hard or train.")] = "vgbench",
-    scenes: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--scenes",
-            metavar="FOLDER",
-            help="Your own scans: make the images that were kept back, as `vgbench hydrate`.",
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="OWNER/NAME on the Hub, a folder that `vgbench publish` wrote, or, with --scenes, any dataset.",
         ),
+    ],
+    out: Annotated[
+        Path | None, Flag("New or empty folder, or the same dataset; optional for a local one.", "FOLDER")
     ] = None,
+    revision: Annotated[str, Flag("Branch, tag or commit.", "REF")] = "main",
+    part: Annotated[str, Flag("Part of the dataset: vgbench, hard or train.", "NAME")] = "vgbench",
+    scenes: Annotated[list[Path] | None, Flag("Your own scans, to make missing images; repeatable.", "FOLDER")] = None,
+    exact: Annotated[bool, Flag("With --scenes: exit 1 unless every image has the published bytes.")] = False,
     workers: Workers = 0,
     as_json: bool = False,
 ) -> None:
-    """Bring a published dataset back as a build folder, which every other command reads.
+    """Download a published dataset as a build folder.
 
     Every file is checked against its digest, every image against its name, and the questions against the fingerprint
-    and the schema. Run it again after a cut: what was fetched is not fetched again. With --scenes it exits 1 while a
-    row is without its images.
+    and the schema. With --scenes, missing images are made and compared with their published checksums; differences are
+    listed. Running it again resumes. Exits 1 while a question is without its images after --scenes.
     """
-    from vgbench_gen.cli.hydrate import make_images, print_hydrated
     from vgbench_gen.publish.pull import pull as fetch
 
-    done = fetch(name, out, revision, part)
-    made = make_images(done.folder, scenes, None, workers) if scenes else None
+    local = Path(name)
+    if scenes and local.exists() and not _is_published(local):
+        done, folder, target = None, local, out
+    elif out is None:
+        raise ConfigError("--out: found none; expected a folder to write to.")
+    else:
+        done = fetch(name, out, revision, part)
+        folder, target = done.folder, None
+    made = _make_images(folder, scenes, target, workers) if scenes else None
     if as_json:
-        hydrated = {"hydrated": made.to_json()} if made else {}
-        print_json({**asdict(done), "folder": str(done.folder), **hydrated})
-        raise typer.Exit(int(bool(made and made.short)))
-    there = "" if done.fresh else ", there already"
-    print(f"{done.rows:,} questions in {done.folder}, fingerprint {done.fingerprint}{there}")
-    if made:
-        print_hydrated(made)
-        raise typer.Exit(int(bool(made.short)))
+        pulled = {} if done is None else {**asdict(done), "folder": str(done.folder)}
+        print_json(pulled | ({"hydrated": made.to_json()} if made else {}))
+    elif done is not None:
+        there = "" if done.fresh else ", there already"
+        print(f"{done.rows:,} questions in {done.folder}, fingerprint {done.fingerprint}{there}")
+    if made is not None:
+        if not as_json:
+            _print_images(made)
+        raise typer.Exit(int(made.short or (exact and not made.exact)))
+    if as_json or done is None:
+        return
     if scans := done.bare - sum(done.imports.values()):
-        hydrate = format_command("vgbench", "hydrate", done.folder, "--scenes", "YOUR_SCANS")
-        print(f"{scans:,} come without images: {hydrate}")
+        again = format_command("vgbench", "pull", done.folder, "--scenes", "YOUR_SCANS")
+        print(f"{scans:,} come without images: {again}")
     for again, rows in done.imports.items():
-        how = f"import it again: vgbench import {again} --out FOLDER" if again else "their authors alone have them"
+        how = f"import it again: vgbench import {again} --out FOLDER" if again else "only their authors have them"
         print(f"{rows:,} come without images, which no scan gives: {how}")
+
+
+def _is_published(folder: Path) -> bool:
+    """Whether `vgbench publish` wrote a folder, and not `vgbench pull`."""
+    from vgbench_gen.publish.package import SECTION
+    from vgbench_gen.store.provenance import MANIFEST, read_manifest
+
+    return (folder / MANIFEST).is_file() and {SECTION, "pulled"} & {*read_manifest(folder)} == {SECTION}
+
+
+def _make_images(dataset: Path, scenes: list[Path], out: Path | None, workers: int) -> HydrateReport:
+    from vgbench_gen.publish.hydrate import hydrate
+
+    with progress_bar("images", "image") as progress:
+        return hydrate(dataset, scenes, out, count_workers(workers), progress)
+
+
+def _print_images(report: HydrateReport) -> None:
+    for outcome, meaning in _OUTCOMES.items():
+        if report.images[outcome]:
+            print(f"{report.images[outcome]:>8} images {meaning}")
+    _print_list("scans that are not there", [f"{scan}: {rows} rows" for scan, rows in report.missing_scenes.items()])
+    for title, found in (("frames without image", report.missing_frames), ("images not used", report.different)):
+        _print_list(title, [f"{scan} {name}: {why}" for scan, names in found.items() for name, why in names.items()])
+    rows = (f"{one}: {rows} rows, {_describe_import(one)}" for one, rows in report.not_from_scans.items())
+    _print_list("rows that no scan gives the images of", list(rows))
+    for name, (published, here) in report.other_versions.items():
+        print(f"{name}: published with {published}, here {here}")
+    if report.bases["other"]:
+        decoded = report.bases["equal"] + report.bases["other"]
+        print(f"{report.bases['other']} of {decoded} frames decode to other pixels than the published ones did")
+    print(f"{report.complete} of {report.rows} rows have their images")
+    as_published = "as published" if report.said == report.expected_said else "NOT as published"
+    print(f"row fingerprint {report.said}: {as_published}")
+    full = f"published was {report.expected}; images have other bytes here"
+    if report.short:
+        full = "not proved, images are missing"
+    elif report.exact:
+        full = "as published, every image bit for bit"
+    print(f"full fingerprint {report.fingerprint}: {full}")
+
+
+def _describe_import(benchmark: str) -> str:
+    from vgbench_gen.publish.licences import import_name
+
+    name = import_name(benchmark)
+    return f"import it again (vgbench import {name} --out FOLDER)" if name else "only their authors have them"
+
+
+def _print_list(title: str, lines: list[str]) -> None:
+    if lines:
+        print(f"{title} ({len(lines)}):")
+        for line in lines[:_LISTED]:
+            print(f"  {line}")
+        if len(lines) > _LISTED:
+            print(f"  … and {len(lines) - _LISTED} more (all of them in hydrate.json)")

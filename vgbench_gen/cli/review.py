@@ -1,17 +1,19 @@
-"""`vgbench review`: people check items in a browser; what they said is counted and exported."""
+"""`vgbench review`: people check questions in a browser; their verdicts are counted and exported."""
 
 from __future__ import annotations
 
 import secrets
 import socket
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from pydantic import Field
 
 from vgbench_gen.cli._options import DatasetFolder
-from vgbench_gen.cli._screen import print_json
-from vgbench_gen.cli._verbs import add_verb
+from vgbench_gen.cli._screen import find_width, print_json
+from vgbench_gen.cli._verbs import verb
+from vgbench_gen.core.config import Flag
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.local_server import LOOPBACK, listen, serve
 from vgbench_gen.core.stand_ins import config_error
@@ -25,79 +27,58 @@ if TYPE_CHECKING:
 _EXTRA = "pip install 'vgbench-gen[review]'"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    add_verb(app, "review", review, "Look", "vgbench review build/vgbench --task metric_depth --sample 99")
-
-
+@verb("review", "Look", "vgbench review build/vgbench --task metric_depth --sample 99")
 def review(
     dataset: DatasetFolder,
-    reviewer: Annotated[str, typer.Option("--reviewer", metavar="NAME", help="Proposed on the start page.")] = "",
-    task: Annotated[list[str] | None, typer.Option("--task", metavar="NAME", help="Only these; repeat.")] = None,
-    form: Annotated[list[str] | None, typer.Option("--type", metavar="TYPE", help="Only these; repeat.")] = None,
-    source: Annotated[list[str] | None, typer.Option("--source", metavar="NAME", help="Only these; repeat.")] = None,
-    ids: Annotated[Path | None, typer.Option("--ids", metavar="FILE", help="Only these ids, one per line.")] = None,
-    sample: Annotated[
-        int | None, typer.Option("--sample", metavar="N", min=1, help="At most N items per task and source.")
-    ] = None,
-    batch: Annotated[int, typer.Option("--batch", metavar="N", min=1, max=1000, help="Items of a batch.")] = 50,
-    host: Annotated[
-        str,
-        typer.Option(
-            "--host", help="Address to listen on; others than this machine's own need a token, which is printed."
-        ),
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes a free one.")] = 8377,
-    report: Annotated[bool, typer.Option("--report", help="Print agreement and counts; start no server.")] = False,
+    reviewer: Annotated[str, Flag("Reviewer's name, prefilled on the start page.", "NAME")] = "",
+    task: Annotated[list[str] | None, Flag("Review only this task; repeatable.", "NAME")] = None,
+    form: Annotated[list[str] | None, Flag("Review only this type; repeatable.", "TYPE", names="--type")] = None,
+    source: Annotated[list[str] | None, Flag("Review only this scan dataset; repeatable.", "NAME")] = None,
+    ids: Annotated[Path | None, Flag("Review only the ids in this file, one per line.", "FILE")] = None,
+    sample: Annotated[int | None, Flag("Maximum number of questions per task and source.", "N"), Field(ge=1)] = None,
+    batch: Annotated[int, Flag("Questions per batch.", "N"), Field(ge=1, le=1000)] = 50,
+    host: Annotated[str, Flag("Address to listen on; a public one needs the printed token.", "HOST")] = "127.0.0.1",
+    port: Annotated[int, Flag("Port; 0 = any free one.", "PORT"), Field(ge=0, le=65535)] = 8377,
+    report: Annotated[bool, Flag("Print agreement and counts, and start no server.")] = False,
     as_json: bool = False,
-    export: Annotated[
-        Path | None, typer.Option("--export", metavar="FILE", help="Write accepted ids; start no server.")
-    ] = None,
-    purpose: Annotated[str, typer.Option("--for", metavar="WHAT", help="Of --export: release or hard.")] = "release",
+    export: Annotated[Path | None, Flag("Write the accepted ids, and start no server.", "FILE")] = None,
+    purpose: Annotated[
+        Literal["release", "hard"], Flag("Purpose of --export: release or hard.", "WHAT", names="--for")
+    ] = "release",
 ) -> None:
-    """Let people check items in a browser: a blind answer first, then the truth and a verdict.
+    """Let people check questions in a browser.
 
-    Verdicts append to DATASET/review/<name>.jsonl; stop with Ctrl-C and go on later. With --report, exits 1 where a
-    bar falls.
-    """  # fmt: skip
+    A reviewer first answers blind, then sees the truth and gives a verdict. Verdicts are appended to
+    DATASET/review/NAME.jsonl; stop with Ctrl-C and continue later. --report exits 1 if a limit is not met.
+    """
     from vgbench_gen.quality.review.log import FOLDER, read_logs
     from vgbench_gen.quality.review.queue import ReviewFilter, list_items, select_items
     from vgbench_gen.quality.review.status import count_verdicts
+    from vgbench_gen.report.header import find_home
     from vgbench_gen.store.dataset import load
 
     if as_json and not report:
         raise ConfigError("--json: found it without --report; expected both. Add --report.")
-    if purpose not in ("release", "hard"):
-        raise ConfigError(f"--for: found {purpose!r}; expected release or hard.")
     items = load(dataset)
     entries = list_items(items)
     only = tuple(read_names(ids, "ids, one per line", config_error)) if ids else None
     wanted = ReviewFilter(tuple(task or ()), tuple(form or ()), tuple(source or ()), only, sample)
     selected = select_items(entries, wanted)
-    folder = _find_root(dataset) / FOLDER
+    root = find_home(dataset)
     if report or export:
-        record = count_verdicts(read_logs(folder), entries)
+        record = count_verdicts(read_logs(root / FOLDER), entries)
         if export:
             _write_export(selected, record, export, purpose)
         if report:
             _print_report(selected, record, as_json)
         return
-    _serve(items, entries, selected, dataset, batch, host, port, reviewer)
-
-
-def _find_root(dataset: Path) -> Path:
-    """The folder that holds `items/`, `media/` and `review/`."""
-    if dataset.is_file():
-        dataset = dataset.parent
-    return dataset.parent if dataset.name == "items" else dataset
+    _serve(items, entries, selected, root, batch, host, port, reviewer)
 
 
 def _print_report(selected: list[ReviewItem], record: ReviewRecord, as_json: bool) -> None:
-    from vgbench_gen.cli._screen import find_width
-    from vgbench_gen.quality.review.report import format_report
-    from vgbench_gen.quality.review.report import make_report as count
+    from vgbench_gen.quality.review.report import format_report, make_report
 
-    found = count(selected, record)
+    found = make_report(selected, record)
     if as_json:
         print_json(found.to_json())
     else:
@@ -106,10 +87,12 @@ def _print_report(selected: list[ReviewItem], record: ReviewRecord, as_json: boo
         raise typer.Exit(1)
 
 
-def _write_export(selected: list[ReviewItem], record: ReviewRecord, path: Path, purpose: str) -> None:
+def _write_export(
+    selected: list[ReviewItem], record: ReviewRecord, path: Path, purpose: Literal["release", "hard"]
+) -> None:
     from vgbench_gen.quality.review.export import sort_judged, write_export
 
-    found = sort_judged(selected, record, "hard" if purpose == "hard" else "release")
+    found = sort_judged(selected, record, purpose)
     beside = write_export(found, path)
     typer.echo(
         f"{path}: {len(found.accepted)} accepted; {beside}: {len(found.refused)} judged and not accepted", err=True
@@ -120,7 +103,7 @@ def _serve(
     items: Dataset,
     entries: list[ReviewItem],
     selected: list[ReviewItem],
-    dataset: Path,
+    root: Path,
     batch: int,
     host: str,
     port: int,
@@ -136,7 +119,6 @@ def _serve(
         from vgbench_gen.report.review_app import make_app, make_url
     except ModuleNotFoundError as error:
         raise ConfigError(f"the review needs the package {error.name}: {_EXTRA}") from error
-    root = _find_root(dataset)
     media = MediaStore(root / "media") if (root / "media").is_dir() else None
     token = "" if host in LOOPBACK else secrets.token_urlsafe(32)
     names = (host, socket.gethostname()) if token else ()

@@ -1,4 +1,4 @@
-"""`vgbench samples`: make scenes without anybody's licence."""
+"""`vgbench samples`: scenes that belong to nobody."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from vgbench_gen.cli._options import MAX_SEED, Workers, count_workers
+from vgbench_gen.cli._options import DrawSeed, Workers, count_workers
 from vgbench_gen.cli._screen import print_columns, print_json, progress_bars
-from vgbench_gen.cli._verbs import add_verb
+from vgbench_gen.cli._verbs import verb
+from vgbench_gen.core.config import Flag
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.lines import format_command
 from vgbench_gen.samples import FRAMES
@@ -20,37 +19,29 @@ if TYPE_CHECKING:
     from vgbench_gen.samples.make import MadeScene
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    add_verb(app, "samples", samples, "Build", "vgbench samples --out raw_scenes --count ca1m=4 --count scannet=2")
-
-
+@verb("samples", "Build", "vgbench samples --out raw_scenes --count ca1m=4 --count scannet=2")
 def samples(
-    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Rerunning makes only what is missing.")] = Path(
+    out: Annotated[Path, Flag("Folder to write to; running again makes only what is missing.", "FOLDER")] = Path(
         "raw_scenes"
     ),
-    small: Annotated[bool, typer.Option("--small", help="A few scenes of each dataset, for trying.")] = False,
-    count: Annotated[
-        list[str] | None,
-        typer.Option("--count", metavar="DATASET=N", help="Scenes of one dataset; may be repeated, names all wanted."),
-    ] = None,
-    frames: Annotated[int, typer.Option("--frames", metavar="N", help="Frames per scene.")] = FRAMES,
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="N", min=0, max=MAX_SEED, help="Other rooms, other paths.")
-    ] = 0,
+    small: Annotated[bool, Flag("Make a few scenes of each dataset, to try things out.")] = False,
+    count: Annotated[list[str] | None, Flag("Number of scenes of a dataset; repeatable.", "DATASET=N")] = None,
+    frames: Annotated[int, Flag("Frames per scene.", "N")] = FRAMES,
+    seed: DrawSeed = 0,
     workers: Workers = 0,
     as_json: bool = False,
 ) -> None:
-    """Make sample scenes: synthetic rooms in the layouts of ScanNet, ScanNet++, CA-1M and WildRGB-D.
+    """Render synthetic rooms as sample scenes.
 
-    They go to folders `samples-<dataset>` below FOLDER and belong to nobody (CC0). By default 36 scenes of CA-1M, 14 of
-    ScanNet, 10 of ScanNet++ and 8 of WildRGB-D. `--count tour=N` makes rooms in ScanNet's layout in which the camera
-    looks all around, for kinds about labelled objects. An interrupted run goes on where it stopped.
+    They are written in the layouts of ScanNet, ScanNet++, CA-1M and WildRGB-D to folders `samples-DATASET` and are in
+    the public domain (CC0). Default: 36 scenes of CA-1M, 14 of ScanNet, 10 of ScanNet++ and 8 of WildRGB-D.
+    `--count tour=N` makes rooms in ScanNet's layout in which the camera looks all around, for kinds of question about
+    labeled objects. An interrupted run resumes where it stopped.
     """
     from vgbench_gen.samples import make as makers
 
     if small and count:
-        raise ConfigError("--small and --count both say how many scenes; give one of them.")
+        raise ConfigError("--small and --count: found both; expected at most one of them.")
     counts = _read_counts(count) if count else makers.SMALL if small else makers.FULL
     specs = makers.list_default_specs(counts, seed, frames)
     if not specs:
@@ -71,22 +62,15 @@ def samples(
 
         found = makers.make_samples(specs, out, count_workers(workers), on_scene, on_frame=on_frame)
     if as_json:
-        scenes = [
-            {
-                "dataset": made.spec.dataset,
-                "scene": made.spec.scene_id,
-                "bytes": made.size_bytes,
-                "seconds": made.seconds,
-            }
-            for made in found
-        ]
-        print_json(scenes)
+        names = ("dataset", "scene", "bytes", "seconds")
+        rows = ((one.spec.dataset, one.spec.scene_id, one.size_bytes, one.seconds) for one in found)
+        print_json([dict(zip(names, row, strict=True)) for row in rows])
     else:
         _print_table(found, out, time.perf_counter() - started)
 
 
 def _draw_first(made: MadeScene, out: Path) -> Path:
-    """Frames and depth of a scene as a picture beside it, to look at while the others are made."""
+    """Draw frames and depth of a scene, to look at while the others are made."""
     from vgbench_gen.quality.explain import encode_png
     from vgbench_gen.report.scene_sheet import draw_scene_sheet
     from vgbench_gen.samples.make import get_dataset_folder

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vgbench_gen.cli._screen import print_columns, print_json, progress_bar
-from vgbench_gen.cli._verbs import add_verb
+from vgbench_gen.cli._verbs import verb
+from vgbench_gen.core.config import Flag
 from vgbench_gen.core.errors import ConfigError, VGBenchError
 from vgbench_gen.core.lines import make_one_line
 
@@ -28,25 +29,18 @@ reading of the poses, and without any motion; a reading is decided by a lead
 of {:.0%} over both."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    add_verb(app, "scenes", scenes, "Build", "vgbench scenes raw_scenes --json")
-
-
+@verb("scenes", "Build", "vgbench scenes raw_scenes --json")
 def scenes(
-    root: Annotated[Path, typer.Argument(metavar="ROOT", help="Folder with raw scenes, in any depth, or one file.")],
-    pictures: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Write a picture of each scene there: edges of depth over color."),
-    ] = None,
+    root: Annotated[Path, typer.Argument(metavar="ROOT", help="Folder with raw scenes at any depth, or one file.")],
+    pictures: Annotated[Path | None, Flag("Write a picture per scene: depth edges over colors.", "FOLDER")] = None,
     as_json: bool = False,
 ) -> None:
-    """List the scenes below ROOT with their health.
+    """List the scenes in a folder and check their health.
 
-    Two lines each: frames that can be used, frames with a valid pose, share of known depth, objects, share of depth
-    that agrees between views, verdict; and how poses, unit and gravity were read. Of a folder that looks like a
-    recording and is in no known layout, the posed.toml that it would need. Exits 1 if a scene is bad, 2 if there is
-    none.
+    Prints two lines per scene: usable frames, frames with a valid pose, share of known depth, objects, share of depth
+    that agrees between views, and a verdict; then how poses, unit and gravity were read. For a folder that looks like
+    a recording but has no known layout, prints the posed.toml that it would need. Exits 1 if a scene is bad, 2 if there
+    are no scenes.
     """
     if not root.exists():
         raise ConfigError(f"{root}: no such folder. Name the folder that holds the scans.")
@@ -105,6 +99,10 @@ def _measure_health(refs: Sequence[SceneRef], pictures: Path | None) -> Iterator
             yield {**unknown, **known, "issues": {}, "verdict": f"bad: {exc}", "kinds": None}
 
 
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0%}"
+
+
 def count_kinds(row: Row) -> int:
     """How many kinds of question a scene can carry by what it has: boxes, gravity, meters."""
     from vgbench_gen.tasks.base import tasks
@@ -117,20 +115,17 @@ def count_kinds(row: Row) -> int:
 def describe_reading(row: Row) -> str:
     """How a scene was read, in one line: layout, reading with shares, unit, pairing, gravity, boxes, kinds."""
 
-    def share(name: str) -> str:
-        return "-" if row[name] is None else f"{row[name]:.0%}"
-
     def vector(values: Sequence[float]) -> str:
         axes = ["-" * (value < 0) + axis for axis, value in zip("xyz", values, strict=False) if abs(value) > 0.9999]
         return axes[0] if axes else "(" + ", ".join(f"{value:.3g}" for value in values[:3]) + ")"
 
-    planes = row["up_from_planes"]
+    planes, agree = row["up_from_planes"], _share(row["agree"])
     up = f"up: {vector(row['up_world'])}, stated" if row["up_world"] else "up: unknown"
     if planes:
         up += f", by planes {vector(planes[:3])} within {planes[3]:.1f} degrees"
     parts = [
         f"read as {row['variant'] or row['dataset']}",
-        f"{row['reading']}: {share('agree')} (next {share('agree_next')}, still {share('agree_still')})",
+        f"{row['reading']}: {agree} (next {_share(row['agree_next'])}, still {_share(row['agree_still'])})",
         f"unit of depth: {row['unit']}" if row["metric"] else "not metric",
         row["pairing"],
         up,
@@ -149,9 +144,6 @@ def _print_guesses(root: Path, refs: Sequence[SceneRef]) -> None:
 
 
 def _format_cells(row: Row) -> tuple[str, ...]:
-    def share(name: str) -> str:
-        return "-" if row[name] is None else f"{row[name]:.0%}"
-
     def count(name: str) -> str:
         return "-" if row[name] is None else str(row[name])
 
@@ -160,8 +152,8 @@ def _format_cells(row: Row) -> tuple[str, ...]:
         make_one_line(row["id"]),
         count("frames_usable"),
         count("poses_valid") + ("" if row["frames_total"] is None else f"/{row['frames_total']}"),
-        share("depth_coverage"),
+        _share(row["depth_coverage"]),
         count("objects"),
-        share("agree"),
+        _share(row["agree"]),
         make_one_line(row["verdict"]),
     )

@@ -1,72 +1,105 @@
-"""`vgbench show`: one row, drawn. `vgbench list` tells the ids."""
+"""`vgbench show`: the questions of a dataset as a list, or one of them drawn."""
 
 from __future__ import annotations
 
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from pydantic import Field
 
-from vgbench_gen.cli._options import DatasetFolder
-from vgbench_gen.cli._screen import print_json
-from vgbench_gen.cli._verbs import add_verb
+from vgbench_gen.cli._options import choose_dataset
+from vgbench_gen.cli._screen import print_columns, print_json
+from vgbench_gen.cli._verbs import verb
+from vgbench_gen.core.config import Flag
+from vgbench_gen.core.errors import ConfigError
 
-_ID = typer.Argument(metavar="ID", help="The row's id, or a beginning of it that fits one row.")
-_OUT = typer.Option("--out", metavar="FILE", help="PNG file to write.")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the verb, and `explain`, its older name with the arguments the other way round."""
-    add_verb(app, "show", show, "Look", "vgbench show 4f0c2d")
-    add_verb(app, "explain", explain, "Look", "vgbench explain build/vgbench 4f0c2d --out why.png", hidden=True)
+if TYPE_CHECKING:
+    from vgbench_gen.core.types import Item
+    from vgbench_gen.store.dataset import Dataset
 
 
+@verb("show", "Look", "vgbench show 4f0c2d    (without ID: the list)")
 def show(
-    item_id: Annotated[str, _ID],
-    dataset: DatasetFolder,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="PNG file to write; DATASET/shown/ID.png by default.")
+    item_id: Annotated[str, typer.Argument(metavar="ID", help="The id of a question, or its first characters.")] = "",
+    dataset: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="DATASET", help="Folder of a build, or its parquet files; default: the most recent build."
+        ),
     ] = None,
+    out: Annotated[Path | None, Flag("PNG file to write; default: DATASET/shown/ID.png.", "FILE")] = None,
+    task: Annotated[str, Flag("List only this task.", "NAME")] = "",
+    question_type: Annotated[str, Flag("List only judgment, multi-choice, open-ended.", "NAME", names="--type")] = "",
+    source: Annotated[str, Flag("List only questions from scans of this dataset.", "NAME")] = "",
+    limit: Annotated[int, Flag("List the first N; 0 = all.", "N"), Field(ge=0)] = 0,
+    ids: Annotated[bool, Flag("List only the ids, one per line.")] = False,
     as_json: bool = False,
 ) -> None:
-    """Draw one row: its images, points, boxes and reprojections, the numbers of both routes, the margins.
+    """Draw one question with its evidence; without an id, list them all.
 
-    Opens the picture where there is a screen and no --out.
+    The drawing has the images, points, boxes, reprojections, the numbers of both routes to the answer, and the
+    margins. It opens in a viewer where there is a screen and no --out. The list has id, task, type, source, scene and
+    answer; it exits 1 if no question matches, and names the tasks, types and sources of the dataset.
     """
-    path = draw_item(dataset, item_id, out, as_json)
+    if dataset is None and item_id and Path(item_id).exists():
+        item_id, dataset = "", Path(item_id)
+    wanted = {"task": task, "question_type": question_type, "source": source}
+    if item_id and (ids or limit or any(wanted.values())):
+        raise ConfigError(f"{item_id}: found it with options of the list; expected either an id, or options.")
+    if out is not None and not item_id:
+        raise ConfigError(f"--out {out}: found no ID; expected the question to draw.")
+    dataset = choose_dataset(dataset)
+    from vgbench_gen.store.dataset import load
+
+    items = load(dataset)
+    if not item_id:
+        _list_items(items, wanted, limit, ids, as_json)
+        return
+    item = items.by_id(item_id)
+    path = out or (dataset if dataset.is_dir() else dataset.parent) / "shown" / f"{item.id}.png"
+    draw_item(items, item, path)
+    if as_json:
+        record = {"id": item.id, "task": item.task, "question_type": item.question_type, "answer": item.answer}
+        print_json({"path": str(path)} | record)
+    else:
+        print(f"{path}: {item.task}, {item.question_type}, answer {item.answer}")
     if out is None and sys.stdout.isatty() and (sys.platform == "darwin" or os.environ.get("DISPLAY")):
         typer.launch(str(path))
 
 
-def explain(
-    dataset: Annotated[Path, typer.Argument(metavar="DATASET", help="A folder that `vgbench build` made.")],
-    item_id: Annotated[str, _ID],
-    out: Annotated[Path, _OUT] = Path("explain.png"),
-    as_json: bool = False,
-) -> None:
-    """Draw one row, as `vgbench show` does."""
-    draw_item(dataset, item_id, out, as_json)
-
-
-def draw_item(dataset: Path, item_id: str, out: Path | None, as_json: bool = False) -> Path:
-    """Draw a row into a file, say which one it is, and return the path of the file.
-
-    Raises:
-        DatasetError: no such row, or a beginning that fits several.
-    """
+def draw_item(items: Dataset, item: Item, path: Path) -> None:
+    """Draw a question of a dataset into a PNG file."""
     from vgbench_gen.quality.explain import draw_row, encode_png
-    from vgbench_gen.store.dataset import load
     from vgbench_gen.store.files import write_bytes
 
-    items = load(dataset)
-    item = items.by_id(item_id)
-    path = out or (dataset if dataset.is_dir() else dataset.parent) / "shown" / f"{item.id}.png"
     write_bytes(path, encode_png(draw_row(item, [items.image_bytes(item, k) for k in range(len(item.images))])))
+
+
+def _list_items(items: Dataset, wanted: dict[str, str], limit: int, ids: bool, as_json: bool) -> None:
+    """Print the questions that have the wanted values, empty for any; exit 1 where there is none."""
+    known: dict[str, set[str]] = {name: set() for name in wanted}
+    rows = list[dict[str, str]]()
+    for item in items.without_evidence():
+        values = {"task": item.task, "question_type": item.question_type, "source": item.source}
+        for name, value in values.items():
+            known[name].add(value)
+        if any(asked not in ("", values[name]) for name, asked in wanted.items()):
+            continue
+        if limit and len(rows) == limit:
+            break
+        rows.append({"id": item.id, **values, "scene": item.scene_id, "answer": item.answer})
     if as_json:
-        told = {"id": item.id, "task": item.task, "question_type": item.question_type, "answer": item.answer}
-        print_json({"path": str(path)} | told)
-    else:
-        print(f"{path}: {item.task}, {item.question_type}, answer {item.answer}")
-    return path
+        print_json(rows)
+    elif ids:
+        print(*(row["id"] for row in rows), sep="\n", end="\n" if rows else "")
+    elif rows:
+        heads = ("id", "task", "type", "source", "scene", "answer")
+        print_columns([tuple(row.values()) for row in rows], heads=heads, drop=("source", "scene"))
+    if not rows:
+        names = {"task": "Tasks", "question_type": "Types", "source": "Sources"}
+        there = (f"{names[name]} in this dataset: {', '.join(sorted(values))}." for name, values in known.items())
+        print(" ".join(["No question matches.", *there]), file=sys.stderr if as_json else sys.stdout)
+        raise typer.Exit(1)

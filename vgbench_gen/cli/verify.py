@@ -1,4 +1,4 @@
-"""`vgbench verify`: every answer again."""
+"""`vgbench verify`: every answer computed again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import typer
 
 from vgbench_gen.cli._options import DatasetFolder, Workers, count_workers
 from vgbench_gen.cli._screen import print_json, progress_bar
-from vgbench_gen.cli._verbs import add_verb
+from vgbench_gen.cli._verbs import verb
+from vgbench_gen.core.config import Flag
 
 if TYPE_CHECKING:
     from vgbench_gen.core.gates import Gates
@@ -19,22 +20,16 @@ if TYPE_CHECKING:
 _LISTED = 40  # problems printed in full; all of them are counted, and all stand in --json
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    add_verb(app, "verify", verify, "Build", "vgbench verify build/vgbench --scenes raw_scenes")
-
-
+@verb("verify", "Build", "vgbench verify build/vgbench --scenes raw_scenes")
 def verify(
     dataset: DatasetFolder,
-    scenes: Annotated[
-        list[Path] | None, typer.Option("--scenes", metavar="FOLDER", help="Raw scenes; may be repeated.")
-    ] = None,
+    scenes: Annotated[list[Path] | None, Flag("Folder with the raw scenes; repeatable.", "FOLDER")] = None,
     workers: Workers = 0,
     as_json: bool = False,
 ) -> None:
-    """Recompute every answer from the row's own evidence and, with --scenes, from raw data.
+    """Recompute every answer from its evidence.
 
-    Lists every disagreement and exits 1 if there is one.
+    With --scenes, also from the raw data. Lists every disagreement and exits 1 if there is one.
     """
     report = verify_dataset(dataset, scenes or [], workers)
     if as_json:
@@ -87,10 +82,8 @@ def verify_dataset(dataset: Path, scenes: list[Path], workers: int) -> VerifyRep
     problems = verify_set(rows, folder is not None and is_choice(read_manifest(folder)))
     by_rows = plan_rows(str(dataset), items.group_starts, gates)
     by_scene, missing = group_by_scene(rows, find_scenes(scenes), gates) if scenes else ([], [])
-    jobs: list[VerifyJob | RowsJob] = [
-        *by_scene,
-        *by_rows,
-    ]  # a scene takes longest, so no worker should begin one when the others are done
+    # A scene takes longest, so no worker should begin one when the others are done.
+    jobs: list[VerifyJob | RowsJob] = [*by_scene, *by_rows]
     results = {}
     with progress_bar("verify", "step") as progress:
         progress(0, len(jobs))

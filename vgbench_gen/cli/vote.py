@@ -1,4 +1,4 @@
-"""`vgbench vote`: the hard subset, voted by many models from the replies that are there."""
+"""`vgbench vote`: a hard subset, chosen by the saved replies of many models."""
 
 from __future__ import annotations
 
@@ -6,82 +6,60 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from pydantic import Field
 
-from vgbench_gen.cli._options import MAX_SEED, BenchmarkName, DatasetFolder, ModelNames, Workers
+from vgbench_gen.cli._options import BenchmarkName, DatasetFolder, DrawSeed, ModelNames, Workers
 from vgbench_gen.cli._screen import find_width, print_json, progress_bars, shorten_start
-from vgbench_gen.cli._verbs import add_verb
+from vgbench_gen.cli._verbs import verb
 from vgbench_gen.cli.audit import audit_into
+from vgbench_gen.core.config import Flag
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.lines import format_command
 
 if TYPE_CHECKING:
     from vgbench_gen.evaluation.base import Source
-    from vgbench_gen.pipeline.audit import AuditReport
     from vgbench_gen.quality.voting.rule import Rule
 
 # A hard subset is a choice of questions whose images the audit of the whole set has looked at.
 _AUDITED = ("text", "rule", "answers", "repeats", "wording", "scene share", "evidence", "control")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    add_verb(app, "vote", vote, "Score", "vgbench vote build/vgbench --out build/vgbench-hard --workers 2")
-
-
+@verb("vote", "Score", "vgbench vote build/vgbench --out build/vgbench-hard --workers 2")
 def vote(
     dataset: DatasetFolder,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="FOLDER", help="Of the hard subset; DATASET-hard by default. Made again whole."),
-    ] = None,
-    rule: Annotated[
-        str, typer.Option("--rule", metavar="NAME", help="paper, demo (scripted models), or a .toml file.")
-    ] = "paper",
+    out: Annotated[Path | None, Flag("Folder of the subset, overwritten; default: DATASET-hard.", "FOLDER")] = None,
+    rule: Annotated[str, Flag("Voting rule: paper, demo (scripted models) or a .toml file.", "NAME")] = "paper",
     model: ModelNames = None,
     benchmark: BenchmarkName = "vgbench",
-    wrong: Annotated[
-        int | None, typer.Option("--wrong", metavar="N", min=1, help="Models that must be wrong; with --large.")
-    ] = None,
-    large: Annotated[
-        int | None, typer.Option("--large", metavar="N", min=0, help="Large models among them; with --wrong.")
-    ] = None,
+    wrong: Annotated[int | None, Flag("Number of models that must be wrong; needs --large.", "N"), Field(ge=1)] = None,
+    large: Annotated[int | None, Flag("How many of them must be large; needs --wrong.", "N"), Field(ge=0)] = None,
     policy: Annotated[
         str,
-        typer.Option(
-            "--policy",
-            metavar="NAME",
-            help="paper: unreadable and refused count as wrong, failed is no vote. robust: none of the three votes.",
+        Flag(
+            "paper: unreadable and refused replies count as wrong, failed requests do not vote. robust: none of the "
+            "three votes.",
+            "NAME",
         ),
     ] = "",
     size: Annotated[
-        list[str] | None,
-        typer.Option("--size", metavar="MODEL=B", help="Billions of parameters where the name does not say; repeat."),
+        list[str] | None, Flag("Billions of parameters, if not in its name; repeatable.", "MODEL=B")
     ] = None,
-    prompt_set: Annotated[str, typer.Option("--prompt-set", metavar="NAME", help="Whose replies count.")] = "paper",
-    target: Annotated[int | None, typer.Option("--target", metavar="N", min=1, help="Questions to choose.")] = None,
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="N", min=0, max=MAX_SEED, help="Of the draw among hard questions.")
-    ] = 0,
-    reviewed: Annotated[
-        bool, typer.Option("--reviewed", help="Choose only what people accepted in `vgbench review`.")
-    ] = False,
-    ask: Annotated[
-        bool, typer.Option("--ask", help="Let baselines of the rule's panel answer first; no other model is asked.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Count and report; write no subset and no list of candidates.")
-    ] = False,
-    audit: Annotated[bool, typer.Option("--audit/--no-audit", help="Audit the subset's text and rows again.")] = True,
+    prompt_set: Annotated[str, Flag("Prompt set whose replies count.", "NAME")] = "paper",
+    target: Annotated[int | None, Flag("Number of questions to choose.", "N"), Field(ge=1)] = None,
+    seed: DrawSeed = 0,
+    reviewed: Annotated[bool, Flag("Choose only questions accepted in `vgbench review`.")] = False,
+    ask: Annotated[bool, Flag("First let the baselines in the rule's panel answer; asks no other model.")] = False,
+    dry_run: Annotated[bool, Flag("Count and report, but write no subset and no list of candidates.")] = False,
+    audit: Annotated[bool, Flag("Audit the text of the subset.", names="--audit/--no-audit")] = True,
     workers: Workers = 0,
     as_json: bool = False,
 ) -> None:
-    """Find the questions that many models fail, and choose a balanced subset among them.
+    """Choose a balanced hard subset that many models fail.
 
-    Every model that replied votes; one whose requests all failed does not, and baselines do only where --model or the
-    rule names them. Candidates with all votes are written to DATASET/votes; only new replies are scored.
-    Questions that people refused are left out: see what was chosen with
-    `vgbench review DATASET --ids DATASET/votes/chosen.txt`, then vote again. Exits 1 if a constant answer stands out on
-    the subset.
+    Every model with replies votes, unless all its requests failed; baselines vote only if --model or the rule names
+    them. Candidates with all votes are written to DATASET/votes; only new replies are scored. Questions that reviewers
+    refused are left out: review the choice with `vgbench review DATASET --ids DATASET/votes/chosen.txt`, then vote
+    again. Exits 1 if a constant answer is too frequent in the subset.
     """
     from vgbench_gen.evaluation import hard
     from vgbench_gen.evaluation.base import benchmarks
@@ -101,16 +79,13 @@ def vote(
     if ask:
         _ask(source, tuple(model or chosen_rule.panel))
     with progress_bars("reply") as progress:
-        result = hard.count_votes(
-            source,
-            chosen_rule,
-            model or (),
-            wrong=wrong,
-            large=large,
-            sizes=_parse_sizes(size or []),
-            prompt_set=prompt_set,
-            progress=progress,
-        )
+        limits: dict[str, Any] = {
+            "wrong": wrong,
+            "large": large,
+            "sizes": _parse_sizes(size or []),
+            "prompt_set": prompt_set,
+        }
+        result = hard.count_votes(source, chosen_rule, model or (), **limits, progress=progress)
     choice = hard.choose_hard(result, seed, reviewed)
     report = hard.make_report(result, choice, seed)
     votes = source.folder / FOLDER
@@ -119,27 +94,19 @@ def vote(
         hard.write_votes(source.folder, result, choice, report)
         if kind.builds_datasets:
             other = " and ".join(hard.write_hard(dataset, folder, result, choice, seed))
-            lines.append(
-                f"{report['chosen']} questions in {folder}"
-                + (f", which replace those of another {other}" if other else "")
-            )
+            replaced = f", which replace those of another {other}" if other else ""
+            lines.append(f"{report['chosen']} questions in {folder}{replaced}")
         else:
-            lines.append(
-                f"{report['chosen']} questions named in {votes / hard.CHOSEN}; a subset is written of a build alone"
-            )
+            lines.append(f"{report['chosen']} questions named in {votes / hard.CHOSEN}; only builds get a subset")
             if parted := hard.count_parted(result, choice):
-                lines.append(
-                    f"{parted} pairs are chosen by half: the other is not hard, or one answer would be too frequent"
-                )
+                why = "the other half is not hard, or one answer would be too frequent"
+                lines.append(f"{parted} pairs are chosen by half: {why}")
         if audit and kind.builds_datasets:
-            found = audit_into(folder / "audit", folder, only=_AUDITED, workers=workers)
-            report = report | {"audit": _describe_fallen(found)}
-            lines += _audit_lines(found, folder)
+            record, audited = _audit(folder, workers)
+            report, lines = report | {"audit": record}, lines + audited
     scored, voters = len(result.fresh), len(result.panel)
-    lines.append(
-        f"Votes in {votes}: {voters} models counted, with replies of {scored} scored now and "
-        f"saved scores of {voters - scored}."
-    )
+    counted = f"{voters} models counted, {scored} scored now, {voters - scored} with saved scores"
+    lines.append(f"Votes in {votes}: {counted}.")
     if not dry_run and kind.builds_datasets and any(result.status.get(name) != "accepted" for name in choice.ids):
         review = format_command("vgbench", "review", dataset, "--ids", votes / hard.CHOSEN)
         lines.append(f"Not yet reviewed: {review}, then vote again.")
@@ -187,21 +154,17 @@ def _ask(source: Source, panel: tuple[str, ...]) -> None:
     if not mine:
         raise ConfigError("--ask: found no baseline in the panel; expected some, as with --rule demo. Leave it out.")
     with progress_bars("reply") as progress:
-        for run in evaluate_all(
-            source, mine, progress=lambda run: progress(shorten_start(run.spec), run.done, run.total)
-        ):
+        runs = evaluate_all(source, mine, progress=lambda run: progress(shorten_start(run.spec), run.done, run.total))
+        for run in runs:
             if not run.complete:
                 raise ConfigError(f"{run.spec}: {sum(run.failed.values())} questions could not be answered.")
 
 
-def _describe_fallen(found: AuditReport) -> dict[str, Any]:
-    from vgbench_gen.report.audit_table import as_record, count_verdicts
+def _audit(folder: Path, workers: int) -> tuple[dict[str, Any], list[str]]:
+    """The audit of a subset, as JSON and in lines."""
+    from vgbench_gen.report import audit_table as table
 
-    return {"verdicts": count_verdicts(found.findings), "fell": [as_record(figure) for figure in found.fell]}
-
-
-def _audit_lines(found: AuditReport, folder: Path) -> list[str]:
-    from vgbench_gen.report.audit_table import describe, name_cell, sort_findings, summarise_figures
-
-    fell = [f"  {name_cell(figure)}: {describe(figure)}" for figure in sort_findings(found.fell)]
-    return [f"audited again: {summarise_figures(found.findings)}; {folder}/audit/index.html", *fell]
+    found = audit_into(folder / "audit", folder, only=_AUDITED, workers=workers)
+    record = {"verdicts": table.count_verdicts(found.findings), "fell": [*map(table.as_record, found.fell)]}
+    fell = [f"  {table.name_cell(one)}: {table.describe(one)}" for one in table.sort_findings(found.fell)]
+    return record, [f"audited again: {table.summarise_figures(found.findings)}; {folder}/audit/index.html", *fell]

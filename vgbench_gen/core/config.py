@@ -40,13 +40,12 @@ class Flag:
 
     help: str
     """The sentence in the verb's `--help`."""
-
     metavar: str = ""
     """The word for the value in the usage, such as `FILE`; empty for switches."""
-
-    names: tuple[str, ...] = ()
-    """How the option is spelt, such as `("--rpm",)`; the name of the field with dashes where empty."""
-
+    panel: str = ""
+    """The section of `--help` that lists the option, such as `Limits`; `Options` where empty."""
+    names: str = ""
+    """How the option is spelt, with blanks between several names; the name of the field with dashes where empty."""
     is_list: bool = False
     """Whether the option may be repeated and holds names separated by commas; the field is a tuple of strings."""
 

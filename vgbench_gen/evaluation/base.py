@@ -138,7 +138,7 @@ class Evaluator(Protocol):
 
 
 class Judge(Protocol):
-    """How a model grades what no rule can score (`vgbench judge`)."""
+    """How a model grades what no rule can score (`vgbench eval --judge`)."""
 
     def default_spec(self) -> str:
         """Return the judge that is asked where the user names none."""
@@ -223,7 +223,7 @@ class Benchmark(abc.ABC):
         return {}
 
     def score_case(self, row: Mapping[str, Any]) -> ScoredCase:
-        """Score one case of a file for `vgbench score --cases`.
+        """Score one case of a file for `vgbench compare --cases`.
 
         Raises:
             CaseError: the case makes no sense.

@@ -132,7 +132,7 @@ def take_replies(source: Source, path: Path, program: str = "", spec: str = "") 
 
 
 def import_log(source: Source, path: Path, program: str = "", spec: str = "") -> ImportedLog:
-    """Keep the replies of a log in the dataset's `replies`, where `vgbench score` finds them.
+    """Keep the replies of a log in the dataset's `replies`, where `vgbench compare` finds them.
 
     Args:
         source: the questions.

@@ -30,82 +30,80 @@ class AskOptions(Config):
     """What is asked of each question, and how. All but the choice of questions is part of the request's digest."""
 
     prompt_set: Annotated[
-        str, Flag("Prompt set: paper, released, final_line, … (default: the benchmark's).", "NAME", ("--prompts",))
+        str,
+        Flag("Prompt set: paper, released, final_line, …; default: the benchmark's.", "NAME", "Prompt", "--prompts"),
     ] = "paper"
     """The name of a file of `templates/prompts/`."""
 
-    temperature: Annotated[float | None, Flag("Below 0: send none, which some models demand.", "T")] = 0.0
+    temperature: Annotated[
+        float | None, Flag("Temperature; below 0 = send none, as some models require.", "T", "Sampling")
+    ] = 0.0
     """None sends none, and so does a number below 0."""
 
     max_tokens: Annotated[
-        int,
-        Flag("Of a reply; 0 for the benchmark's rule, 512 or 2048 for models that reason where it has none.", "N"),
+        int, Flag("Longest reply in tokens; 0 = the benchmark's rule, else 512 (2048 if reasoning).", "N", "Sampling")
     ] = Field(default=0, ge=0)
-    """Of a reply; 0 for 512, or 2,048 for models that reason."""
 
     reasoning: Annotated[
-        bool | None, Flag("Whether the models reason; else by their names.", "", ("--reasoning/--no-reasoning",))
+        bool | None,
+        Flag("Whether the models reason; default: by their names.", "", "Sampling", "--reasoning/--no-reasoning"),
     ] = None
-    """Whether the models reason; None to tell by their names."""
 
-    reasoning_effort: Annotated[str, Flag("Sent to models that take one: low, high, …", "WORD")] = ""
-    """Sent to models that take one; empty for none."""
+    reasoning_effort: Annotated[str, Flag("Reasoning effort to request: low, high, …", "WORD", "Sampling")] = ""
 
-    epochs: Annotated[int, Flag("Repeat every question N times.", "N")] = Field(default=1, ge=1, le=1000)
-    """How often every question is asked."""
-
-    circular: Annotated[bool, Flag("Ask in every order of the options by rotation.")] = False
-    """Every order of the options by rotation is asked."""
-
-    blind: Annotated[bool, Flag("Leave the images out.")] = False
-    """No image is sent."""
-
-    wrong_images: Annotated[bool, Flag("Show those of another question.")] = False
-    """The images of another question are sent."""
-
-    first_image: Annotated[bool, Flag("Send the first image alone, to models that take one.")] = False
-    """Only the first image is sent."""
-
-    video_frames: Annotated[int, Flag("So many of a video, evenly spread; 0 for all.", "N")] = Field(
-        default=VIDEO_FRAMES, ge=0
+    epochs: Annotated[int, Flag("Number of times each question is asked.", "N", "Sampling")] = Field(
+        default=1, ge=1, le=1000
     )
-    """How many frames of a video are sent, evenly spread; 0 for all."""
 
-    max_images: Annotated[int, Flag("A question with more fails; 0 for no limit.", "N")] = Field(default=0, ge=0)
-    """A question with more images fails; 0 for no limit."""
+    circular: Annotated[bool, Flag("Ask with every rotation of the options.", "", "Prompt")] = False
 
-    long_side_px: Annotated[int, Flag("Make larger images smaller; 0 for never.", "PX", ("--long-side",))] = Field(
+    blind: Annotated[bool, Flag("Send no images (control).", "", "Images")] = False
+
+    wrong_images: Annotated[bool, Flag("Send the images of another question (control).", "", "Images")] = False
+
+    first_image: Annotated[bool, Flag("Send only the first image, for models that take one.", "", "Images")] = False
+
+    video_frames: Annotated[int, Flag("Number of frames sent per video, evenly spaced; 0 = all.", "N", "Images")] = (
+        Field(default=VIDEO_FRAMES, ge=0)
+    )
+
+    max_images: Annotated[int, Flag("Mark questions with more images as failed; 0 = no limit.", "N", "Images")] = Field(
         default=0, ge=0
     )
-    """Larger images are made smaller; 0 for never."""
+
+    long_side_px: Annotated[int, Flag("Shrink images to this long side; 0 = never.", "PX", "Images", "--long-side")] = (
+        Field(default=0, ge=0)
+    )
 
     visual_cot: str = ""
     """The prompts by which an image is made first (`visual_cot`); empty where none is."""
 
-    shots: Annotated[int, Flag("Send so many other questions with answers before each.", "N")] = Field(
+    shots: Annotated[int, Flag("Number of solved examples before each question.", "N", "Prompt")] = Field(
         default=0, ge=0, le=MAX_SHOTS
     )
-    """How many other questions are sent before each, with their answers."""
 
-    seed: Annotated[int, Flag("Of draws and of learners.", "N")] = Field(default=0, ge=0, lt=1 << 63)
-    """Of draws and of learners."""
+    seed: Annotated[int, Flag("Seed of random choices.", "N", "Questions")] = Field(default=0, ge=0, lt=1 << 63)
 
-    tasks: Annotated[tuple[str, ...], Flag("Only these tasks.", "A,B", is_list=True)] = ()
-    """Only questions of these tasks; all where empty."""
+    tasks: Annotated[tuple[str, ...], Flag("Ask only these tasks.", "A,B", "Questions", is_list=True)] = ()
 
-    types: Annotated[tuple[str, ...], Flag("Only judgment, multi-choice or open-ended.", "A,B", is_list=True)] = ()
-    """Only questions of these types; all where empty."""
+    types: Annotated[
+        tuple[str, ...], Flag("Ask only judgment, multi-choice or open-ended.", "A,B", "Questions", is_list=True)
+    ] = ()
 
     sources: Annotated[
         tuple[str, ...],
-        Flag("Only these sources: scannet, …; synthetic, natural of SalBench.", "A,B", ("--splits",), is_list=True),
+        Flag(
+            "Ask only these sources: scannet, …; SalBench: synthetic, natural.",
+            "A,B",
+            "Questions",
+            "--splits",
+            is_list=True,
+        ),
     ] = ()
-    """Only questions of these sources; all where empty."""
 
-    limit: Annotated[int, Flag("So many questions, drawn evenly; 0 for all.", "N", ("--limit", "--num-samples"))] = (
-        Field(default=0, ge=0)
-    )
-    """How many questions are asked, drawn evenly; 0 for all (see `base.choose_rows`)."""
+    limit: Annotated[
+        int, Flag("Size of a random sample of the questions; 0 = all.", "N", "Questions", "--limit --num-samples")
+    ] = Field(default=0, ge=0)
 
     @field_validator("temperature")
     @classmethod

@@ -62,7 +62,7 @@ def grade(case: Mapping[str, Any], response: str | None) -> dict[str, Any]:
 
 
 def mean(grades: Iterable[Mapping[str, Any]], name: str = "score") -> float:
-    """Mean of one number over replies, as `vgbench score` prints it: failed requests are left out; 0 where none is."""
+    """Mean of one number over replies, failed requests left out, as `vgbench compare --json` prints it; 0 for none."""
     values = [float(one[name]) for one in grades if one["outcome"] != FAILED]
     return average_micro(values) if values else 0.0
 

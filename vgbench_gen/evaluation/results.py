@@ -35,8 +35,8 @@ class ModelScores:
 
     @cached_property
     def figures(self) -> dict[str, Any]:
-        """What `vgbench score --json` prints of it: counts by outcome, and means over the replies that did not fail, in
-        the order of the options as built. `sane` is the score as we read replies, `official` by the published script,
+        """What `vgbench compare --json` prints of it: counts by outcome, and means over replies that did not fail, with
+        the options in the order as built. `sane` is the score as we read replies, `official` by the published script,
         `*_distinct` where copies of a question count once; None where there is nothing to average."""
         saved = self.saved
         counts = Counter(row.outcome for row in saved.rows)
@@ -111,7 +111,7 @@ def score(
         dataset: as `vgbench_gen.load` takes it, or what it gives.
         models: names or specs of models; all where empty.
         benchmark: what kind of dataset it is.
-        replies: as `vgbench score --replies`: a folder or file of replies, or another program's log or a table, which
+        replies: as `vgbench compare --replies`: a folder or file of replies, or another program's log or a table, which
             is kept in `replies` of the dataset's folder, the default.
         again: even where saved scores rest on the same replies, dataset and scorer.
 

@@ -347,7 +347,7 @@ def read_scores(path: Path, known: dict[str, Mapping[str, Entry]] | None = None)
     Raises:
         DatasetError: it is missing or holds something else.
     """
-    remedy = "Run `vgbench score` to make it again from the replies."
+    remedy = "Delete it; `vgbench compare` makes it again from the replies."
     known = {} if known is None else known
     try:
         with open_data(path, "saved scores", remedy) as file:

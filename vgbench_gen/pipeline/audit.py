@@ -305,7 +305,7 @@ class _Audit:
             return
         if unseen:
             self.report.notes.append(
-                f"{unseen} rows hold no images and were not checked (`vgbench hydrate` rebuilds them)."
+                f"{unseen} rows hold no images and were not checked (`vgbench pull --scenes` rebuilds them)."
             )
         if self.has_evidence and "evidence" in self.kinds:
             problems += self.verified if self.verified is not None else verify_set(self.items, self.chosen)

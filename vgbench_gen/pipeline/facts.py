@@ -103,7 +103,7 @@ def list_fact_shards(out: Path) -> list[Path]:
     paths = sorted((out / "facts").glob("*/*.parquet"), key=lambda path: (path.parent.name, path.name))
     if not paths:
         raise DatasetError(
-            f"{out}: found no facts; expected facts/<dataset>/<scene>.parquet. Run `vgbench measure` first."
+            f"{out}: found no facts; expected facts/<dataset>/<scene>.parquet. Run `vgbench build` first."
         )
     return paths
 

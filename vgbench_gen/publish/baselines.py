@@ -61,7 +61,7 @@ def format_baselines(folder: Path, fingerprint: str, named: Sequence[str] = ()) 
     """A section of the card, "" where the build has no scores, or scores of other questions.
 
     Args:
-        folder: of the build; `vgbench eval`, `score` and `compare` wrote below it.
+        folder: of the build; `vgbench eval` and `compare` wrote below it.
         fingerprint: of its questions.
         named: programs whose scores go out although they are no models (`find_unpublished`).
     """

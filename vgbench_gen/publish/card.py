@@ -54,7 +54,7 @@ def write_card(
         "canary": release.canary,
         "first_task": release.main.configurations[tasks[0]],
         "configurations": _format_configurations(release, parts),
-        "hydrate": f"vgbench hydrate build/{folder} --scenes /data/scans\n" if missing.scans else "",
+        "hydrate": f"vgbench pull build/{folder} --scenes /data/scans\n" if missing.scans else "",
         "examples": _format_examples(examples),
         "tasks": _format_tasks(release, tasks),
         "origins": _format_origins(release),
@@ -239,7 +239,7 @@ def _format_provenance(release: Release) -> str:
 
 def _rebuild(release: Release, folder: str) -> str:
     if isinstance(release.manifest.get("recipe"), dict):
-        return load_word("made.rebuild", folder=folder)
+        return load_word("made.rebuild")
     return ""
 
 

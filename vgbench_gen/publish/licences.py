@@ -172,7 +172,7 @@ class RowsWithoutImages:
     """How many rows are published without their images."""
 
     scans: int = 0
-    """Rows whose images `vgbench hydrate` makes."""
+    """Rows whose images `vgbench pull --scenes` makes."""
     imports: Mapping[str, int] = field(default_factory=dict)
     """Rows by the NAME of `vgbench import NAME` that brings their images, "" where no import does."""
 

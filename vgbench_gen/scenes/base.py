@@ -204,7 +204,7 @@ class DatasetInfo:
     established, and whoever publishes names the one that was found."""
     may_publish_pixels: bool = False
     """Whether images made from the scans may be passed on. Where in doubt, they stay at home: rows are published
-    without them, and `vgbench hydrate` makes them from the reader's own copy."""
+    without them, and `vgbench pull --scenes` makes them from the reader's own copy."""
     notice: str = ""
     """What must be printed wherever pixels are published."""
     citation: str = ""

@@ -60,7 +60,7 @@ def find_id(ids: Collection[str], beginning: str, where: object) -> str:
         raise dataset_error(where, found, "one", "Give more characters.")
     if not fitting:
         near = difflib.get_close_matches(beginning, ids, n=1)
-        hint = f"Did you mean {near[0]}?" if near else "`vgbench list` prints them."
+        hint = f"Did you mean {near[0]}?" if near else "`vgbench show` lists them."
         raise dataset_error(where, f"no item {beginning!r}", f"one of its {len(ids)} ids", hint)
     return fitting[0]
 
@@ -177,7 +177,7 @@ class Dataset(Sequence[Item]):
         data: bytes | None = embedded[k] if embedded else None
         if data is None:
             where = f"{self._groups[group][0]}, item {self[row].id}, {name}"
-            remedy = "Rebuild the pixels with `vgbench hydrate`."
+            remedy = "Rebuild the pixels with `vgbench pull --scenes`."
             raise dataset_error(where, f"image {k} without bytes", "embedded images", remedy)
         return data
 
@@ -202,7 +202,9 @@ class Dataset(Sequence[Item]):
             for row, record in enumerate(shards.iterate_rows(self.paths, ["id"], 4096)):
                 if rows.setdefault(record["id"], row) != row:
                     found = f"item {record['id']!r} in rows {rows[record['id']]} and {row}"
-                    raise dataset_error(self._name(), found, "every id once", "Build it again (`vgbench compose`).")
+                    raise dataset_error(
+                        self._name(), found, "every id once", "Build it again (`vgbench build --facts`)."
+                    )
             self._rows = rows
         return self._rows
 

@@ -73,7 +73,7 @@ class MediaStore:
             DatasetError: not a media name, no such file, or its bytes no longer give its name.
         """
         path = self._path(name)
-        remedy = "Measure its scene again (`vgbench measure`)."
+        remedy = "Measure its scene again (`vgbench build`)."
         with open_data(path, "an image that facts or items name", remedy) as file:
             data = file.read()
         if digest_bytes(data) != path.stem:
@@ -81,7 +81,7 @@ class MediaStore:
                 path,
                 f"{len(data)} bytes with digest {digest_bytes(data)}",
                 "bytes whose digest is the file's name",
-                "The file is damaged: delete it and measure its scene again (`vgbench measure`).",
+                "The file is damaged: delete it and measure its scene again (`vgbench build`).",
             )
         return data
 

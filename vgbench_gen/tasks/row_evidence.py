@@ -1,4 +1,4 @@
-"""The evidence of a row: what `vgbench compose` keeps of the question, and the fact that is read back from it.
+"""The evidence of a row: what composing keeps of the question, and the fact that is read back from it.
 
 Every task's rows have these keys and no others; what the task keeps of its fact and of each option stands inside, as
 its own records wrote it (`vgbench_gen.tasks.evidence`).

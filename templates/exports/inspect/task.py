@@ -1,7 +1,7 @@
 """Questions of visual geometry for inspect_ai: `inspect eval {{ name }}.py --model PROVIDER/MODEL`.
 
 Prompts, order of images and settings are those of `vgbench eval`; replies are read and scored by the copy of its scorer
-in `vgbench_scorer`. A log of a run goes back with `vgbench score DATASET --replies LOG.eval`.
+in `vgbench_scorer`. A log of a run goes back with `vgbench compare DATASET --replies LOG.eval`.
 """
 
 import json

@@ -54,7 +54,7 @@ def messages(doc, lmms_eval_specific_kwargs=None):
 
 
 def results(doc, replies):
-    """The reply scored both ways; the log then holds what `vgbench score --from lmms-eval` needs."""
+    """The reply scored both ways; the log then holds what `vgbench compare --from lmms-eval` needs."""
     found = row(doc)
     reply = None if replies[0].startswith(NO_REPLY) else replies[0]
     grade = vgbench_scorer.grade(found["case"], reply)

@@ -273,7 +273,7 @@ def test_asked_in_every_order_scored_and_compared_over_http(tmp_path: Path, caps
         assert {seen.json["temperature"] for seen in server.seen} == {0}
         appr = next(seen for seen in server.seen if f"{question(7)}\n" in seen.text)
         assert mmsi_files.pictures(appr) == row(7)["images"]
-    assert main(["score", str(folder), "--benchmark", "mmsi"]) == 0
+    assert main(["compare", str(folder), "--benchmark", "mmsi"]) == 0
     tables = compared(folder, capsys)
     cells = tables["mmsi"]
     assert list(cells) == [

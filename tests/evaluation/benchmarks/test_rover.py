@@ -306,7 +306,8 @@ KILLED = """
 import sys
 from vgbench_gen.cli.main import main
 samples, out, model = sys.argv[1:]
-sys.exit(main(["judge", "rover", "--samples", samples, "--out", out, "--model", model, "--workers", "4"]))
+judge = ["--judge", model, "--scores", out, "--concurrency", "4"]
+sys.exit(main(["eval", "--benchmark", "rover", "--samples", samples, *judge]))
 """
 
 
@@ -353,16 +354,17 @@ def test_judges_are_compared(tmp_path: Path, capsys: Capture) -> None:
 
     with serving(behave) as server:
         command = [
-            "judge",
+            "eval",
+            "--benchmark",
             "rover",
             "--samples",
             str(tmp_path / "s.json"),
-            "--out",
+            "--scores",
             str(tmp_path / "o.jsonl"),
             "--json",
         ]
-        command += ["--metrics", "reasoning_visual", "--model", f"vllm:{server.url}#first"]
-        assert main([*command, "--model", f"vllm:{server.url}#second"]) == 0
+        command += ["--metrics", "reasoning_visual", "--judge", f"vllm:{server.url}#first"]
+        assert main([*command, "--judge", f"vllm:{server.url}#second"]) == 0
         told = json.loads(capsys.readouterr().out)
     agreed = told["agreement"]["reasoning_visual"]
     assert (agreed["n"], agreed["exact"], agreed["within_one"]) == (4, 0.75, 1.0)
@@ -447,8 +449,8 @@ def test_images_are_made_and_judged_end_to_end(tmp_path: Path, capsys: Capture) 
         assert main(command) == 1
         assert server.requests == asked + 1  # the one without an image
         capsys.readouterr()
-        judge = ["judge", "rover", "--data", str(folder), "--generated", str(made), "--out", str(tmp_path / "o.jsonl")]
-        assert main([*judge, "--model", f"vllm:{server.url}#judge"]) == 0
+        # The command that asked, with a judge: it asks for the missing image once more and grades the others.
+        assert main([*command[:-1], "--judge", f"vllm:{server.url}#judge"]) == 1
         told = capsys.readouterr().out
         visual = [
             seen for seen in server.seen if seen.json["model"] == "judge" and metric_of(seen) == "reasoning_visual"
@@ -456,10 +458,10 @@ def test_images_are_made_and_judged_end_to_end(tmp_path: Path, capsys: Capture) 
         assert sorted(len(pictures(seen)) for seen in visual) == [2, 3]  # one task has a target image
     assert "reasoning_alignment: 3.00" in told
     assert "dimension common_sense" in told
-    rows = [json.loads(line) for line in (tmp_path / "o.jsonl").read_text().splitlines()]
+    rows = [json.loads(line) for line in (made / "scores.jsonl").read_text().splitlines()]
     assert {row["reasoning_type"] for row in rows} == {"causal"}
-    assert main(["judge", "nobody", "--out", "x"]) == 2
-    assert main(["judge", "rover", "--out", "x"]) == 2
+    assert main(["eval", str(folder), "--model", maker, "--judge", "x:y"]) == 2  # no rubric
+    assert main(["eval", str(folder), "--benchmark", "rover", "--judge", "x:y"]) == 2  # nothing to grade
 
 
 def test_cases_of_a_judge(tmp_path: Path, capsys: Capture) -> None:
@@ -496,7 +498,7 @@ def test_cases_of_a_judge(tmp_path: Path, capsys: Capture) -> None:
         {"id": 6, "benchmark": "ROVER", "question_type": "other", "response": "5"},
     ]
     (tmp_path / "cases.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert main(["score", "--cases", str(tmp_path / "cases.jsonl"), "--json"]) == 1
+    assert main(["compare", "--cases", str(tmp_path / "cases.jsonl"), "--json"]) == 1
     out = capsys.readouterr()
     one, two, three, four = map(json.loads, out.out.splitlines())
     assert one["sane"] == {"extracted": 3, "outcome": "wrong", "score": 3}

@@ -148,14 +148,14 @@ def test_cases_with_numbers_that_json_cannot_hold(tmp_path: Path, capsys: Captur
         for k, value in enumerate([*odd, "4"])
     ]
     (tmp_path / "cases.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert main(["score", "--cases", str(tmp_path / "cases.jsonl"), "--json"]) == 0
+    assert main(["compare", "--cases", str(tmp_path / "cases.jsonl"), "--json"]) == 0
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [row["sane"]["score"] for row in found] == [None] * 7 + [4]
     assert [row["official"] for row in found[:4]] == [{"extracted": None, "score": None}] * 4
     assert found[7]["official"] == {"extracted": 4, "score": 4}
     rows.append({"id": 9, "benchmark": "ROVER", "question_type": "reasoning_visual", "response": "3.5/5"})
     (tmp_path / "cases.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert main(["score", "--cases", str(tmp_path / "cases.jsonl")]) == 0
+    assert main(["compare", "--cases", str(tmp_path / "cases.jsonl")]) == 0
     told = capsys.readouterr().out
     assert "9 cases scored" in told
     assert "mean score: sane 4.0000, official 4.5000" in told
@@ -182,7 +182,7 @@ def test_raw_scores_under_their_short_names(
     row = {"id": 1, "benchmark": "ROVER", "question_type": "alignment_cap", "response": json.dumps(raw),
            "think_output": "It melts."}  # fmt: skip
     (tmp_path / "cases.jsonl").write_text(json.dumps(row) + "\n")
-    assert main(["score", "--cases", str(tmp_path / "cases.jsonl"), "--json"]) == (wanted is None)
+    assert main(["compare", "--cases", str(tmp_path / "cases.jsonl"), "--json"]) == (wanted is None)
     out, err = capsys.readouterr()
     if wanted is None:
         assert "line 1: response: found" in err
@@ -198,7 +198,7 @@ def test_a_target_image_that_is_no_text_is_named(tmp_path: Path, capsys: Capture
     (tmp_path / "a.png").write_bytes(png(1))
     row = {"sample_id": "x", "original_image": "a.png", "generated_image": "a.png", "target_image": target}
     (tmp_path / "s.jsonl").write_text(json.dumps(row) + "\n")
-    assert main(["judge", "rover", "--samples", str(tmp_path / "s.jsonl"), "--out", str(tmp_path / "o.jsonl")]) == 2
+    assert main(["eval", "--benchmark", "rover", "--samples", str(tmp_path / "s.jsonl")]) == 2
     err = capsys.readouterr().err
     assert "sample 1: found target_image" in err
     assert "Traceback" not in err
@@ -323,8 +323,8 @@ def test_tasks_without_an_image_are_told(tmp_path: Path, capsys: Capture) -> Non
     (made / "gen_common_sense_causal_2.png").write_bytes(png(7))
     (made / "gen_common_sense_causal_2.txt").write_text("It falls.")
     with serving(grading(**GOOD)) as server:
-        command = ["judge", "rover", "--data", str(folder), "--generated", str(made), "--model"]
-        command += [f"vllm:{server.url}#judge", "--out", str(tmp_path / "o.jsonl")]
+        command = ["eval", str(folder), "--benchmark", "rover", "--generated", str(made), "--judge"]
+        command += [f"vllm:{server.url}#judge", "--scores", str(tmp_path / "o.jsonl")]
         assert main(command) == 0
         assert "2 of 3 tasks have no image" in capsys.readouterr().out
         assert main([*command, "--json"]) == 0

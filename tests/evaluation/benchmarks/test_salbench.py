@@ -586,7 +586,7 @@ def test_cases_take_lists_and_give_lists(tmp_path: Path, capsys: Capture) -> Non
         {"id": 3, "benchmark": "SalBench-P3", "question_type": "multi-label", "response": "x", "ground_truth": "Focus"},
     ]  # fmt: skip
     (tmp_path / "cases.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert main(["score", "--cases", str(tmp_path / "cases.jsonl"), "--json"]) == 1
+    assert main(["compare", "--cases", str(tmp_path / "cases.jsonl"), "--json"]) == 1
     out = capsys.readouterr()
     first, second = map(json.loads, out.out.splitlines())
     measured = {"precision": 0.5, "recall": 1.0, "f1": 2 / 3, "exact_match": 0.0}

@@ -4,7 +4,7 @@
 label), `reasoning_type`, `prompt`, `target_description`, `keywords`, `image`, `target_image` (may be null).
 
 Two steps. `vgbench eval DATA --benchmark rover --model SPEC` lets a model that can make images answer: `gen_{id}.png`
-and `gen_{id}.txt` in a folder beside its replies. A judge then grades them from 1 to 5: `vgbench judge rover`, or from
+and `gen_{id}.txt` in a folder beside its replies. A judge then grades them from 1 to 5: `--judge SPEC`, or from
 Python with the names below, which are those of the benchmark's users.
 """
 
@@ -52,7 +52,9 @@ class Rover(Benchmark):
 
     def next_step(self, dataset: Path, made: Path) -> str:
         """See `Benchmark.next_step`: a judge grades what was made."""
-        return format_command("vgbench", "judge", "rover", "--data", dataset, "--generated", made, "--out", "FILE")
+        return format_command(
+            "vgbench", "eval", dataset, "--benchmark", "rover", "--generated", made, "--judge", "SPEC"
+        )
 
     def score_case(self, row: Mapping[str, Any]) -> ScoredCase:
         """See `Benchmark.score_case`; cases are replies of a judge."""

@@ -1,4 +1,4 @@
-"""Single cases of ROVER for `vgbench score --cases`: a judge's reply, and what the rules make of raw scores."""
+"""Single cases of ROVER for `vgbench compare --cases`: a judge's reply, and what the rules make of raw scores."""
 
 from __future__ import annotations
 

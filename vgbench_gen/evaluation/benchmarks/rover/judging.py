@@ -1,4 +1,4 @@
-"""What `vgbench judge rover` does: samples from files, a judge for them, averages and agreement."""
+"""What `vgbench eval --judge` does for ROVER: samples from files, a judge for them, averages and agreement."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def test_build_prints_totals_per_task_and_keeps_the_rest(
             assert (int(word) if word != "-" else 0) == len(rows)
     paired = sum(bool(item.pair_id) for item in items)
     assert pairs.startswith(f"pairs   {paired} of {len(items)} items (")
-    assert log == f"what each source gave: {dataset / 'build.log'}"
+    assert log == f"the yield of each source: {dataset / 'build.log'}"
     fingerprint = read_manifest(dataset)["fingerprint"]
     assert last == f"{len(items)} questions in {dataset}/items, fingerprint {fingerprint}"
     assert not set(captured.err) & set("\r\x1b")  # no bars where nobody watches
@@ -128,15 +128,16 @@ def test_build_as_json(dataset: Path, raw_room: Path, recipe: Path, capsys: Capt
     assert all(told[key] == manifest[key] for key in ("fingerprint", "items", "unasked", "letters", "pairs"))
 
 
-def test_measure_then_compose_is_build(
+def test_facts_then_questions_is_build(
     dataset: Path, raw_room: Path, recipe: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     out = tmp_path / "steps"
-    assert run("measure", recipe, "--scenes", raw_room, "--out", out, "--workers", 1) == 0
+    assert run("build", recipe, "--stop-after", "facts", "--scenes", raw_room, "--out", out, "--workers", 1) == 0
     whole = read_manifest(dataset)
-    assert capsys.readouterr().out == f"{whole['counts']['facts']} facts from 2 scenes in {out}/facts\n"
+    said = f"{whole['counts']['facts']} facts from 2 scenes in {out}/facts\nnext: vgbench build --facts {out}\n"
+    assert capsys.readouterr().out == said
     assert not (out / "items").exists()
-    assert run("compose", recipe, "--out", out, "--workers", 1) == 0
+    assert run("build", recipe, "--facts", out, "--workers", 1) == 0
     steps = read_manifest(out)
     assert steps["fingerprint"] == whole["fingerprint"]
     assert steps["counts"] == whole["counts"]
@@ -149,7 +150,7 @@ def test_measure_then_compose_is_build(
 def test_a_distractor_seed_changes_wrong_options_only(copied: Path, recipe: Path, capsys: Capture) -> None:
     before = list(load(copied))
     truths = {(i.group_id, i.question_type): i.answer_value for i in before if not i.evidence["side"]}
-    assert run("compose", recipe, "--out", copied, "--workers", 1, "--distractor-seed", 7) == 0
+    assert run("build", recipe, "--facts", copied, "--workers", 1, "--distractor-seed", 7) == 0
     after = list(load(copied))
     again = {(i.group_id, i.question_type): i.answer_value for i in after if not i.evidence["side"]}
     kept = truths.keys() & again.keys()
@@ -168,20 +169,20 @@ def test_a_distractor_seed_changes_wrong_options_only(copied: Path, recipe: Path
     capsys.readouterr()
 
 
-def test_compose_keeps_the_recipe_of_the_build(copied: Path, recipe: Path, capsys: Capture) -> None:
+def test_facts_keep_the_recipe_of_the_build(copied: Path, recipe: Path, capsys: Capture) -> None:
     before = read_manifest(copied)
     assert before["recipe"] == load_recipe(recipe).model_dump(mode="json") != Recipe().model_dump(mode="json")
-    assert run("compose", "--out", copied, "--workers", 1) == 0
+    assert run("build", "--facts", copied, "--workers", 1) == 0
     assert read_manifest(copied)["recipe"] == before["recipe"]
     assert read_manifest(copied)["fingerprint"] == before["fingerprint"]
-    assert run("compose", "--out", copied, "--workers", 1, "--strategy", "sampled", "--seed", 3) == 0
+    assert run("build", "--facts", copied, "--workers", 1, "--strategy", "sampled", "--seed", 3) == 0
     assert read_manifest(copied)["recipe"] == before["recipe"] | {"strategy": "sampled", "seed": 3}
     capsys.readouterr()
 
 
-def test_compose_without_facts(tmp_path: Path, capsys: Capture) -> None:
-    assert run("compose", "--out", tmp_path / "nothing") == 2
-    assert "nothing: found no facts; expected facts/<dataset>/<scene>.parquet. Run `vgbench measure` first." in (
+def test_a_folder_without_facts(tmp_path: Path, capsys: Capture) -> None:
+    assert run("build", "--facts", tmp_path / "nothing") == 2
+    assert "nothing: found no facts; expected facts/<dataset>/<scene>.parquet. Run `vgbench build` first." in (
         one_line(capsys)
     )
     assert not (tmp_path / "nothing").exists()
@@ -189,8 +190,9 @@ def test_compose_without_facts(tmp_path: Path, capsys: Capture) -> None:
 
 def test_a_folder_takes_one_builder_at_a_time(copied: Path, raw_room: Path, recipe: Path, capsys: Capture) -> None:
     with BuildLock(copied):
-        for verb in (["build", recipe, "--scenes", raw_room], ["measure", recipe, "--scenes", raw_room], ["compose"]):
-            assert run(*verb, "--out", copied) == 2
+        measured = ["build", recipe, "--scenes", raw_room, "--out", copied]
+        for verb in (measured, [*measured, "--stop-after", "facts"], ["build", "--facts", copied]):
+            assert run(*verb) == 2
             assert str(copied / LOCK) in one_line(capsys)
     assert not (copied / LOCK).exists()
     assert run("verify", copied) == 0
@@ -212,8 +214,8 @@ def test_a_name_in_the_recipe_that_is_not_known(
 ) -> None:
     recipe = tmp_path / "r.toml"
     recipe.write_text(text)
-    for verb in ("build", "measure"):
-        assert run(verb, recipe, "--scenes", raw_room, "--out", tmp_path / "b", "--workers", 1) == 2
+    for more in ((), ("--stop-after", "facts")):
+        assert run("build", recipe, "--scenes", raw_room, "--out", tmp_path / "b", "--workers", 1, *more) == 2
         assert meant in one_line(capsys)
     assert not list(tmp_path.rglob("*.parquet")), "found out only after measuring"
 
@@ -221,7 +223,7 @@ def test_a_name_in_the_recipe_that_is_not_known(
 def test_other_names_that_are_not_known(dataset: Path, raw_room: Path, tmp_path: Path, capsys: Capture) -> None:
     assert run("build", "defualt", "--scenes", raw_room, "--out", tmp_path / "b") == 2
     assert "no recipe is called 'defualt'. Did you mean default?" in one_line(capsys)
-    assert run("compose", "--out", dataset, "--strategy", "sampeld") == 2
+    assert run("build", "--facts", dataset, "--strategy", "sampeld") == 2
     assert "no strategy is called 'sampeld'. Did you mean sampled?" in one_line(capsys)
     assert run("build", "--scenes", tmp_path / "absent", "--out", tmp_path / "b") == 2
     assert "absent: found no such folder; expected raw scans." in one_line(capsys)
@@ -238,7 +240,7 @@ def test_a_place_that_cannot_be_written(dataset: Path, raw_room: Path, tmp_path:
     pipe = tmp_path / "pipe"  # stands for a device such as /dev/null, which a rename would replace
     os.mkfifo(pipe)
     for place in (tmp_path, pipe):
-        assert run("explain", dataset, item.id, "--out", place) == 2
+        assert run("show", item.id, dataset, "--out", place) == 2
         assert f"{place}: found a folder or device; expected a file to write." in one_line(capsys)
     assert pipe.is_fifo()
 
@@ -312,34 +314,34 @@ def test_verify_with_the_scenes_of_something_else(dataset: Path, raw_room: Path,
     assert told["from_scenes"] == told["items"] - len(missing) > 0
 
 
-# --- explain ----------------------------------------------------------------------------------------------------
+# --- show -------------------------------------------------------------------------------------------------------
 
 
-def test_explain_draws_the_row_that_was_asked_for(dataset: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_show_draws_the_row_that_was_asked_for(dataset: Path, tmp_path: Path, capsys: Capture) -> None:
     items = load(dataset)
     ids = items.ids()
     for item in (items[1], items[len(items) - 1]):
         beginning = next(item.id[:n] for n in range(1, 25) if sum(known.startswith(item.id[:n]) for known in ids) == 1)
         out = tmp_path / f"{beginning}.png"
-        assert run("explain", dataset, beginning, "--out", out) == 0
+        assert run("show", beginning, dataset, "--out", out) == 0
         assert capsys.readouterr().out == f"{out}: {item.task}, {item.question_type}, answer {item.answer}\n"
         assert out.read_bytes() == encode_png(
             draw_row(item, [items.image_bytes(item, k) for k in range(len(item.images))])
         )
 
 
-def test_explain_of_an_id_that_fits_no_row_or_several(dataset: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_show_of_an_id_that_fits_no_row_or_several(dataset: Path, tmp_path: Path, capsys: Capture) -> None:
     items = load(dataset)
     out = tmp_path / "why.png"
     wanted = items[2].id
     swapped = wanted[:10] + ("0" if wanted[10] != "0" else "1") + wanted[11:]
-    assert run("explain", dataset, swapped, "--out", out) == 2
+    assert run("show", swapped, dataset, "--out", out) == 2
     assert f"found no item {swapped!r}; expected one of its {len(items)} ids. Did you mean {wanted}?" in one_line(
         capsys
     )
     first = next(c for c in "0123456789abcdef" if sum(known.startswith(c) for known in items.ids()) > 1)
     many = sum(known.startswith(first) for known in items.ids())
-    assert run("explain", dataset, first, "--out", out) == 2
+    assert run("show", first, dataset, "--out", out) == 2
     told = one_line(capsys)
     assert f"found {many} ids that begin with {first!r} (" in told
     assert all(known in told for known in [x for x in items.ids() if x.startswith(first)][:5])
@@ -356,14 +358,14 @@ def test_a_terminal_shows_a_dropped_scene_once(
     assert capsys.readouterr().err.count("dropped ca1m 90000001: no poses") == times
 
 
-# --- show, list and the dataset that was built last --------------------------------------------------------------
+# --- the list, and the dataset that was built last --------------------------------------------------------------
 
 
 def test_verbs_take_what_was_built_last(
     dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert run("list") == 2
+    assert run("show") == 2
     assert "none named, and none below build/" in one_line(capsys)
     for name, age_s in (("older", 2000), ("newer", 1000), ("never-composed", 0)):
         copy = Path(shutil.copytree(dataset, tmp_path / "build" / name))
@@ -384,21 +386,41 @@ def test_verbs_take_what_was_built_last(
     assert (tmp_path / "here.png").read_bytes() == drawn.read_bytes()
 
 
-def test_list_filters_and_says_what_there_is(dataset: Path, capsys: Capture) -> None:
+def test_show_filters_and_says_what_there_is(dataset: Path, capsys: Capture) -> None:
     items = load(dataset)
-    assert run("list", dataset, "--ids") == 0
+    assert run("show", dataset, "--ids") == 0
     assert capsys.readouterr().out.split() == items.ids()
     wanted = [item for item in items if item.task == "metric_depth" and item.question_type == "judgment"]
     assert wanted
-    assert run("list", dataset, "--task", "metric_depth", "--type", "judgment", "--json") == 0
+    assert run("show", dataset, "--task", "metric_depth", "--type", "judgment", "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert [one["id"] for one in told] == [item.id for item in wanted]
     assert [one["answer"] for one in told] == [item.answer for item in wanted]
-    assert run("list", dataset, "--limit", 2) == 0
+    assert run("show", dataset, "--limit", 2) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["id", *items.ids()[:2]]
-    assert run("list", dataset, "--task", "metric_dept") == 1
+    assert run("show", dataset, "--task", "metric_dept") == 1
     told = "No question matches. Tasks in this dataset: homography_to_matrix, metric_depth. Types in this dataset: "
     assert told in capsys.readouterr().out
+
+
+def test_show_refuses_an_id_with_options_of_the_list(dataset: Path, capsys: Capture) -> None:
+    assert run("show", load(dataset)[0].id, dataset, "--task", "metric_depth") == 2
+    assert "found it with options of the list" in one_line(capsys)
+    assert run("show", dataset, "--out", "x.png") == 2
+    assert "--out x.png: found no ID" in one_line(capsys)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("--facts", "--out"), ("--dry-run", "--check"), ("--stop-after", "--facts"), ("--check", "--json")],
+)
+def test_build_refuses_options_that_exclude_each_other(
+    tmp_path: Path, capsys: Capture, first: str, second: str
+) -> None:
+    values: dict[str, list[object]] = {"--facts": [tmp_path], "--out": [tmp_path / "o"], "--stop-after": ["facts"]}
+    assert run("build", first, *values.get(first, []), second, *values.get(second, [])) == 2
+    assert f"{first} and {second}: found both" in one_line(capsys)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

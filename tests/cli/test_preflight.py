@@ -1,4 +1,4 @@
-"""What the doctor sees, and what it says to do."""
+"""`vgbench build --dry-run`: what could stop a build, and what to do."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from types import SimpleNamespace
 import pytest
 
 from vgbench_gen.cli.main import main
-from vgbench_gen.pipeline import doctor
-from vgbench_gen.pipeline.doctor import estimate, estimate_scene_s
+from vgbench_gen.pipeline import preflight
+from vgbench_gen.pipeline.preflight import estimate, estimate_scene_s
 from vgbench_gen.pipeline.recipe import load_recipe
 from vgbench_gen.scenes import discover
 from vgbench_gen.scenes.base import SceneRef
@@ -23,7 +23,7 @@ from vgbench_gen.store.provenance import BuildLock
 
 def test_a_healthy_machine(raw_room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "not" / "there"
-    status = main(["doctor", "--scenes", str(raw_room), "--out", str(out), "--workers", "1", "--json"])
+    status = main(["build", "--dry-run", "--scenes", str(raw_room), "--out", str(out), "--workers", "1", "--json"])
     checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)}
     assert status == 0, checks
     assert {"packages", "storage", "scenes", "disk", "temporary files", "memory"} <= set(checks)
@@ -33,7 +33,7 @@ def test_a_healthy_machine(raw_room: Path, tmp_path: Path, capsys: pytest.Captur
 
 
 def test_what_stops_a_build_is_told_with_its_remedy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor", "--scenes", str(tmp_path / "nowhere"), "--out", "/proc/build"]) == 1
+    assert main(["build", "--dry-run", "--scenes", str(tmp_path / "nowhere"), "--out", "/proc/build"]) == 1
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 100
     # A check is a line, folded under itself where it is long.
@@ -53,7 +53,7 @@ def test_packages_out_of_range(monkeypatch: pytest.MonkeyPatch) -> None:
         return "1.26.4" if name == "numpy" else real(name)
 
     monkeypatch.setattr(metadata, "version", version)
-    check = doctor.check_packages()
+    check = preflight.check_packages()
     assert (check.verdict, check.found) == ("FAIL", "numpy 1.26.4, wanted <3,>=2.1")
 
 
@@ -62,8 +62,8 @@ def test_packages_out_of_range(monkeypatch: pytest.MonkeyPatch) -> None:
     [(8e9, "OK", ""), (3.5e9, "WARN", "Use --workers 3."), (5e8, "FAIL", "Use a machine with more memory")],
 )
 def test_memory_for_the_workers(monkeypatch: pytest.MonkeyPatch, free: float, verdict: str, remedy: str) -> None:
-    monkeypatch.setattr(doctor, "read_available_bytes", lambda: int(free))
-    check = doctor.check_memory(10**9, 4)
+    monkeypatch.setattr(preflight, "read_available_bytes", lambda: int(free))
+    check = preflight.check_memory(10**9, 4)
     assert check.verdict == verdict
     assert check.remedy.startswith(remedy)
 
@@ -71,7 +71,7 @@ def test_memory_for_the_workers(monkeypatch: pytest.MonkeyPatch, free: float, ve
 @pytest.mark.parametrize(("free", "verdict"), [(5e9, "OK"), (1.5e9, "WARN"), (3e8, "FAIL")])
 def test_room_on_the_disks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: float, verdict: str) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=int(free)))
-    assert doctor.check_room("disk", tmp_path, 10**9, "--out").verdict == verdict
+    assert preflight.check_room("disk", tmp_path, 10**9, "--out").verdict == verdict
 
 
 def test_storage_that_cannot_rename_folders_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,15 +82,15 @@ def test_storage_that_cannot_rename_folders_fails(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(os, "rename", refuse)
     monkeypatch.setattr(os, "replace", refuse)
-    check = doctor.check_storage(tmp_path)
+    check = preflight.check_storage(tmp_path)
     assert (check.verdict, check.found) == ("FAIL", f"{tmp_path}: Operation not supported")
     assert not list(tmp_path.iterdir())
 
 
 def test_a_build_that_runs_there_is_seen(tmp_path: Path) -> None:
-    assert doctor.check_storage(tmp_path).verdict == "OK"
+    assert preflight.check_storage(tmp_path).verdict == "OK"
     with BuildLock(tmp_path):
-        check = doctor.check_storage(tmp_path)
+        check = preflight.check_storage(tmp_path)
     assert check.verdict == "FAIL"
     assert "is building here" in check.found
 

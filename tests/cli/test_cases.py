@@ -31,7 +31,7 @@ def written(folder: Path, rows: list[Any]) -> Path:
 
 
 def scored(path: Path, capsys: Capture) -> tuple[int, list[dict[str, Any]], str]:
-    status = main(["score", "--cases", str(path), "--json"])
+    status = main(["compare", "--cases", str(path), "--json"])
     out, err = capsys.readouterr()
     return status, [json.loads(line) for line in out.splitlines()], err
 
@@ -162,12 +162,12 @@ def test_a_summary_without_json(tmp_path: Path, capsys: Capture) -> None:
     path = written(
         tmp_path, [case(1, "B", "B"), case(2, "I cannot tell", "B"), case(3, "<think>", "B"), case(4, "A", "B")]
     )
-    assert main(["score", "--cases", str(path)]) == 0
+    assert main(["compare", "--cases", str(path)]) == 0
     out = capsys.readouterr().out
     assert "4 cases scored" in out
     assert "mean score: sane 0.2500, official 0.2500" in out
     assert "truncated 1" in out
-    assert main(["score", "--cases", str(tmp_path / "absent.jsonl")]) == 2
+    assert main(["compare", "--cases", str(tmp_path / "absent.jsonl")]) == 2
 
 
 def _sane(extracted: object, outcome: str, score: float) -> dict[str, object]:

@@ -9,7 +9,7 @@ import platform
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
@@ -54,15 +54,17 @@ class BuildEstimate(NamedTuple):
     worker_bytes: int
 
 
-def examine(recipe: str, scenes: Sequence[Path], out: Path, engine: Engine) -> Iterator[Check]:
-    """All checks in order, of a recipe by its name. Nothing is left on the disk, and no pixel of a scan is decoded.
+def examine(load: Callable[[], Recipe], scenes: Sequence[Path], out: Path, engine: Engine) -> Iterator[Check]:
+    """All checks in order. Nothing is left on the disk, and no pixel of a scan is decoded.
+
+    load: gives the recipe; called after the packages were checked, some of which it imports.
 
     Raises:
-        UnknownNameError: no such recipe, or it names a task, or the engine's name, that is not registered.
+        UnknownNameError: the recipe names a task, or the engine has a name, that is not registered; or as `load`.
     """
     yield check_packages()
     yield check_storage(out)
-    yield from _check_scenes(recipe, scenes, out, engine)
+    yield from _check_scenes(load(), scenes, out, engine)
     if engine.name != "local":
         yield check_nodes(scenes, out, engine)
 
@@ -90,7 +92,7 @@ def check_storage(out: Path) -> Check:
     place = _find_existing(out)
     try:
         check_name(out)
-        with tempfile.TemporaryDirectory(prefix=".vgbench-doctor-", dir=place) as folder, BuildLock(Path(folder)):
+        with tempfile.TemporaryDirectory(prefix=".vgbench-preflight-", dir=place) as folder, BuildLock(Path(folder)):
             for name in ("filled", "target"):
                 write_bytes(Path(folder) / name / "file", b"")
             replace_folder(Path(folder) / "filled", Path(folder) / "target")
@@ -105,17 +107,15 @@ def check_storage(out: Path) -> Check:
     return Check("storage", "OK", f"{place}: writing, renaming and locking work")
 
 
-def _check_scenes(recipe: str, scenes: Sequence[Path], out: Path, engine: Engine) -> Iterator[Check]:
+def _check_scenes(recipe: Recipe, scenes: Sequence[Path], out: Path, engine: Engine) -> Iterator[Check]:
     from vgbench_gen.pipeline.build import find_scenes
-    from vgbench_gen.pipeline.recipe import load_recipe
 
-    wanted = load_recipe(recipe)
     try:
         refs = find_scenes(scenes)
     except VGBenchError as error:
         yield Check("scenes", "FAIL", str(error), "Name the folder with your scans (--scenes).")
         return
-    needs = estimate(refs, wanted)
+    needs = estimate(refs, recipe)
     counts = ", ".join(f"{count} {name}" for name, count in sorted(Counter(r.dataset for r in refs).items()))
     yield Check("scenes", "OK", f"{counts}; about {needs.keyframes} keyframes, at most {needs.items} questions")
     yield check_room("disk", _find_existing(out), needs.disk_bytes, "--out")
