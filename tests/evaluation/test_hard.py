@@ -362,7 +362,7 @@ def test_a_hard_set_is_asked_what_its_source_was_not_asked_alike(voted: Path, tm
     assert {row.id for row in own.rows} == set(choice.ids)
     shutil.rmtree(out / "replies")
     assert main(["eval", str(out), "--model", f"scripted:{script}"]) == 0
-    assert f"\n  {n - 2} were asked alike of the set that this one was chosen from: " in capsys.readouterr().out
+    assert f"\n  {n - 2} replies to the same request on the parent dataset were reused" in capsys.readouterr().out
 
 
 def test_partners_that_were_not_chosen_are_not_named(voted: Path, tmp_path: Path) -> None:

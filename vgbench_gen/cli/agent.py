@@ -63,8 +63,8 @@ def ask(
 
     if out is not None and out.is_dir():
         raise ConfigError(f"{out}: found a folder; expected the name of a page, such as {out / 'trace.html'}.")
-    told = {"tools": tools, "mode": mode} | ({"setup": str(setup)} if setup else {})
-    agent = open_backend(model if model.startswith("agent:") else f"agent:{kind}+{model}?{urlencode(told)}", sent)
+    options = {"tools": tools, "mode": mode} | ({"setup": str(setup)} if setup else {})
+    agent = open_backend(model if model.startswith("agent:") else f"agent:{kind}+{model}?{urlencode(options)}", sent)
     assert isinstance(agent, AgentBackend)
     if not as_json:
         agent.watch = _print_step
@@ -213,8 +213,7 @@ def _print_step(step: Mapping[str, Any]) -> None:
     elif step.get("failure"):
         _print_lines(str(step["name"]), f"{step['failure']}: {step['message']}", typer.colors.RED)
     else:
-        told = json.dumps(step["values"], ensure_ascii=False)
-        _print_lines(str(step["name"]), told, typer.colors.GREEN)
+        _print_lines(str(step["name"]), json.dumps(step["values"], ensure_ascii=False), typer.colors.GREEN)
 
 
 def _print_lines(who: str, text: str, color: str) -> None:

@@ -51,7 +51,11 @@ def distractors(
     dry_run: Annotated[bool, Flag("With --prune: print the result and write nothing.")] = False,
     model: Annotated[
         list[str] | None,
-        Flag("Model that proposes wrong values (strategy llm); several share the questions.", "SPEC", "Model"),
+        Flag(
+            "Model that proposes wrong values (strategy llm). If repeated, questions are divided among them.",
+            "SPEC",
+            "Model",
+        ),
     ] = None,
     *,
     sent: BackendOptions,

@@ -255,7 +255,7 @@ def _print_estimates(
         return
     for one in found:
         if one.spec.startswith(PREFIX):
-            print(f"{one.spec}: {one.requests} answers that cost nothing; a baseline asks nobody")
+            print(f"{one.spec}: {one.requests} answers that cost nothing; a baseline sends no requests")
             continue
         cost = "no price known" if one.usd is None else f"USD {one.usd[0]:.2f} to {one.usd[1]:.2f}"
         print(
@@ -270,13 +270,14 @@ def _open_bars() -> Iterator[Progress]:
     """What shows how far every model is, and says once that an interrupted run waits."""
     from vgbench_gen.evaluation.interrupts import INTERRUPTED
 
-    told: list[str] = []
+    waiting = False
     with progress_bars("question") as show:
 
         def progress(run: Run) -> None:
-            if run.stopped == INTERRUPTED and not told:
-                told.append(run.stopped)
-                print("vgbench: waiting for requests under way; Ctrl-C once more ends at once", file=sys.stderr)
+            nonlocal waiting
+            if run.stopped == INTERRUPTED and not waiting:
+                waiting = True
+                print("vgbench: waiting for pending requests; press Ctrl-C again to stop at once", file=sys.stderr)
             cost = "" if run.usd is None else f"USD {run.usd:.4f}"
             counts = {"failed": run.failed.total(), **run.short}
             note = ", ".join([cost] * bool(cost) + [f"{count} {kind}" for kind, count in counts.items() if count])
@@ -302,11 +303,11 @@ def _list_runs(runs: Sequence[Run], dataset: Path, benchmark: str, replies: Path
             f"({rate:.1f} a second), {run.tokens} tokens, {cost}; {run.path}"
         )
         if run.taken:
-            yield f"  {run.taken} were asked alike of the set that this one was chosen from: replies copied from there"
+            yield f"  {run.taken} replies to the same request on the parent dataset were reused"
         if lacking := run.failed + run.short:
-            told = ", ".join(f"{kind} {count}" for kind, count in sorted(lacking.items()))
+            counts = ", ".join(f"{kind} {count}" for kind, count in sorted(lacking.items()))
             again = "; the next run asks again what failed" if run.failed else ""
-            yield f"  {run.answered or 'none'} of {run.asked} answered; {told}{again}"
+            yield f"  {run.answered or 'none'} of {run.asked} answered; {counts}{again}"
             for kind in sorted(lacking):
                 yield f"    the first {kind}: {' '.join(run.reasons[kind].split())[:_REASON]}"
         if run.without:
@@ -317,7 +318,7 @@ def _list_runs(runs: Sequence[Run], dataset: Path, benchmark: str, replies: Path
         if run.stopped and run.done < run.total:
             yield f"  stopped with {run.total - run.done} not asked: {run.stopped}"
     if all(run.silent and not run.kept for run in runs):
-        yield from ["nothing was answered; mend that and run the same command again"] * bool(runs)
+        yield from ["nothing was answered; fix that and run the same command again"] * bool(runs)
         return
     if judged:
         return

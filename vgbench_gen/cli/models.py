@@ -185,13 +185,13 @@ def _list_checks(spec: str, images: tuple[bool, bool], found: Mapping[str, Any])
     takes, gives = ("text and images" if one else "text" for one in images)
     yield f"model        {found['model']}  ({spec}; sent {takes}, may give {gives})"
     for check in found["checks"]:
-        told = check["found"]
+        text = check["found"]
         if check["verdict"] != "refused":
             sent = "".join(f"; sent {width} x {height} px" for width, height in check["image_sizes_px"])
             wanted = f', expected "{check["expected"]}"' if check["verdict"] == "wrong" else ""
-            said = told if told.startswith(_NO_TEXT) else f'replied "{told}"'
-            told = f"{said}{wanted}  ({check['latency_s']:.2f} s{sent})"
-        yield f"{check['name']:<12} {check['verdict']:<8} {told}"
+            reply = text if text.startswith(_NO_TEXT) else f'replied "{text}"'
+            text = f"{reply}{wanted}  ({check['latency_s']:.2f} s{sent})"
+        yield f"{check['name']:<12} {check['verdict']:<8} {text}"
     cost = "not in the table of prices" if found["cost_usd"] is None else f"USD {found['cost_usd']:.6f}"
     yield f"temperature  {found['temperature']}"
     yield "used         {} requests, {} + {} tokens; cost: {}".format(found["requests"], *found["tokens"], cost)

@@ -29,7 +29,7 @@ def publish(
     with_pixels: Annotated[
         list[str] | None, Flag("Publish withheld images of a source under this license.", "NAME=LICENSE")
     ] = None,
-    scores: Annotated[list[str] | None, Flag("Also put scores of this script or baseline on it.", "MODEL")] = None,
+    scores: Annotated[list[str] | None, Flag("Script or baseline whose scores also go on the card.", "MODEL")] = None,
     title: Annotated[str, Flag("Title of the card; default: the repository's name.", "TITLE")] = "",
     version: Annotated[str, Flag("Version of the data.", "X.Y.Z")] = "1.0.0",
     date: Annotated[str, Flag("Date of publication, for the metadata.", "YYYY-MM-DD")] = "",
@@ -79,7 +79,7 @@ def publish(
 
 
 def _write_package(dataset: Path, folder: Path, options: Options, check: bool, as_json: bool) -> dict[str, Any]:
-    """Write the files, open them as a user would, and tell; returns what was told, JSON-ready."""
+    """Write the files, open them as a user would, and print the result; returns it, JSON-ready."""
     from vgbench_gen.publish.package import write_package
     from vgbench_gen.publish.smoke_test import open_with_datasets
 

@@ -33,8 +33,8 @@ def verify(
     """
     report = verify_dataset(dataset, scenes or [], workers)
     if as_json:
-        told = {"items": report.items, "from_scenes": report.from_scenes or 0}
-        print_json({**told, "problems": [asdict(problem) for problem in report.problems]})
+        counts = {"items": report.items, "from_scenes": report.from_scenes or 0}
+        print_json({**counts, "problems": [asdict(problem) for problem in report.problems]})
     else:
         print("\n".join(report.format_lines()))
     if report.problems or not report.items:
