@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import takewhile
 
 from vgbench_gen.evaluation.answers.official import OfficialScore
 from vgbench_gen.evaluation.answers.outcomes import NOTHING, AnswerReader, ParsedAnswer, make_answer
 from vgbench_gen.evaluation.answers.places import find_text_after_revision
 from vgbench_gen.evaluation.answers.vocabulary import compile_pattern, match_any_of, read_table, read_words
-from vgbench_gen.evaluation.benchmarks.salbench.label_clauses import Clauses
 
 P3 = ("orientation", "color", "size")
 O3 = ("orientation", "color", "focus", "shape", "size", "location", "pattern")
@@ -24,22 +24,26 @@ SPLITS: Mapping[str, Sequence[str]] = {"synthetic": P3, "natural": O3}
 MEASURES = ("precision", "recall", "f1", "exact_match")
 
 _JOINT = ", "
-_CHINESE: Mapping[str, str] = read_table("labels")["chinese"]
 EMPTY = make_answer("")  # what a reply says that names no label
-_SENTENCE = re.compile(r"[\n;!?。]|\.(?=\s|$)")
-_DASH = re.compile(r"\s+-+\s+|\s*[\u2014\u2013]\s*")
-_FRAME = str.maketrans(dict.fromkeys('"“”{}[]', " "))
-_EMPTY = compile_pattern(rf"\A\W*{match_any_of(read_words('empty', 'labels'))}\W*\Z")
-_DIFFER, _ASKS = (compile_pattern(rf"\b{match_any_of(read_words(key, 'labels'))}\b") for key in ("differ", "asks"))
-_LEFT_OPEN = compile_pattern(rf"\W+{match_any_of(read_words('turns', 'labels'))}\b[\w' ]*\Z")
-_GIVEN = compile_pattern(match_any_of(read_words("given", "labels")))
-_YES, _NO = match_any_of(read_words("verdicts_yes", "labels")), match_any_of(read_words("verdicts_no", "labels"))
-_SHORT_NO = match_any_of(read_words("short_no", "labels"))
-_MARK_YES, _MARK_NO = match_any_of(read_words("marks_yes", "labels")), match_any_of(read_words("marks_no", "labels"))
-_ANNOUNCED = compile_pattern(
-    rf"{match_any_of(read_words('announcements', 'labels'))}\s*(?:is|are)?\s*:?[ \t]*(?P<below>\n+)"
-    r"|\banswers?\s*(?:is|are|:|=)+[ \t]*"
+_CHINESE: Mapping[str, str] = read_table("labels")["chinese"]
+_PART = compile_pattern(
+    rf"[,:()\u2013\u2014|]|\s-\s|\b(?:{match_any_of(read_words('turns', 'labels'))}|and|so|hence|therefore)\b"
 )
+_SENTENCE = re.compile(r"[\n;!?。]|\.(?=\s|$)")
+_EMPTY = compile_pattern(rf"\A\W*{match_any_of(read_words('empty', 'labels'))}\W*\Z")
+_SAME, _EXCEPT, _NEGATED = (
+    compile_pattern(rf"\b{match_any_of(read_words(key, 'labels'))}\b") for key in ("same", "excepts", "negations")
+)
+_ELIDED = re.compile(r"\b(?:is|are|was|were|does|do|did|has|have)(?:n't|\s+not)?\s*\Z")
+# What one object lacks is how it differs: "the only one without a pattern", "not in focus".
+_LACKED = re.compile(
+    r"\b(?:no|without|lacks?|not have)\s+(?:any\s+|an?\s+)?(?=(?:pattern|focus)\b(?! diff))"
+    r"|\b(?:not|isn't) in (?=focus\b(?! but))"
+)
+_GIVEN = compile_pattern(match_any_of(read_words("given", "labels")))
+_NO = match_any_of(read_words("verdicts_no", "labels"))
+_CROSS = match_any_of(read_words("crosses", "labels"))
+_ANNOUNCED = compile_pattern(rf"\b{match_any_of(read_words('announcements', 'labels'))}\s*(?:is|are)?\s*(?::\s*|\n+)")
 _FILLING = re.compile(r"\b(?:and|the|an?|features?|difference|in|[0-9]{1,2})\b|[^a-z]")
 
 
@@ -49,27 +53,6 @@ def _compile_pattern(vocabulary: tuple[str, ...]) -> re.Pattern[str]:
     forms = read_table("labels")["forms"]
     named = "|".join(f"(?P<{label}>{forms[label]})" for label in vocabulary)
     return re.compile(rf"(?<![a-z])(?:{named})(?:e?s)?(?![a-z])")
-
-
-@lru_cache(maxsize=8)
-def _compile_verdict(vocabulary: tuple[str, ...]) -> re.Pattern[str]:
-    """A label and what a table says of it: "size: no", "size (yes)", '"size": false', "size ✓"."""
-    either_way = rf"(?:{_YES}|(?P<{{0}}>{_NO}))"
-    alike = match_any_of(read_words("all_alike", "labels"))
-    forms = (
-        rf"\s*(?:[:=|?]|-+>?|→)\s*[\"']?{either_way.format('no1')}(?![a-z])",
-        rf"\s*\(\s*{either_way.format('no2')}(?![a-z])[^()\n]*\)",
-        rf"\s+(?P<no3>{_SHORT_NO})(?=\s*(?:[,.;|)]|$))",
-        rf"\s*:?\s*(?:{_MARK_YES}|(?P<no4>{_MARK_NO}))",
-        rf"\s*:\s*(?P<no5>{alike})",
-    )
-    return compile_pattern(rf"[\"']?(?P<of>{_compile_pattern(vocabulary).pattern})[\"']?(?:{'|'.join(forms)})")
-
-
-@lru_cache(maxsize=8)
-def _compile_ticked(vocabulary: tuple[str, ...]) -> re.Pattern[str]:
-    """A label behind its mark: "✗ size"."""
-    return compile_pattern(rf"(?:{_MARK_YES}|(?P<no>{_MARK_NO}))\s*(?P<of>{_compile_pattern(vocabulary).pattern})")
 
 
 class LabelReader(AnswerReader):
@@ -83,78 +66,68 @@ class LabelReader(AnswerReader):
         self.vocabulary = tuple(vocabulary)
         self._label = _compile_pattern(self.vocabulary)
         one = re.sub(r"\?P<[a-z]+>", "?:", self._label.pattern)
-        self._list = re.compile(rf"{one}(?:[\s,;/&|]+(?:and\s+|or\s+)?{one}){{{len(self.vocabulary) - 1},}}")
-        self._verdict, self._ticked = _compile_verdict(self.vocabulary), _compile_ticked(self.vocabulary)
+        self._list = re.compile(rf"{one}(?:[ \t,/&+|]+(?:(?:and|or|nor)\s+(?:the\s+)?)?{one})+")
+        self._no = compile_pattern(
+            rf"^[^\w\n]*{_CROSS}\s*{one}"
+            rf"|{one}[\"']?[ \t]*(?:(?:[:=|(?]|-+>?|→)[ \t]*[\"']?(?:{_CROSS}|{_NO}(?![a-z]))|{_CROSS})"
+        )
 
     def read_notation(self, text: str) -> ParsedAnswer:
-        """What follows "wait" or "actually", else a list over several lines after the last "answer:"."""
+        """What follows "wait" or "actually", else the lines of labels alone after the last "answer:"."""
         revised = self.read_anywhere(find_text_after_revision(text))
-        if revised.found:
+        starts = list(_ANNOUNCED.finditer(text.lower()))
+        if revised.found or not starts:
             return revised
-        text = text.lower()
-        starts = list(_ANNOUNCED.finditer(text))
-        found: set[str] = set()
-        lines = 0
-        for line in text[starts[-1].end() :].split("\n") if starts else ():
-            named = self._find_named(line)
-            if line.strip() and (not named or _FILLING.sub("", self._label.sub(" ", line))):
-                break
-            found |= named
-            lines += bool(named)
-        # One line beside the announcement is left to the rules for phrases.
-        return _make_answer(found, NOTHING) if lines > 1 or (starts and starts[-1]["below"]) else NOTHING
+        lines = text.lower()[starts[-1].end() :].split("\n")
+        listed = takewhile(lambda line: not _FILLING.sub("", self._label.sub(" ", line)), lines)
+        found = self._find_named("\n".join(listed))
+        return _make_answer(found if len(found) < len(self.vocabulary) else set(), NOTHING)
 
     def read_segment(self, text: str) -> ParsedAnswer:
         """The labels in a container or after a phrase."""
-        found = self._find_asserted(text.lower())
-        if found:
-            return _make_answer(found)
-        return EMPTY if _EMPTY.match(text.lower()) else NOTHING
+        found = set[str]().union(*self._read_sentences(text))
+        return _make_answer(found, EMPTY if _EMPTY.match(text.lower()) else NOTHING)
 
     def read_opening(self, text: str) -> ParsedAnswer:
-        """What opens a reply that then gives up ("color, but I cannot tell more"); else as anywhere."""
-        low = _LEFT_OPEN.sub("", text.lower())
-        listed = not _FILLING.sub("", self._label.sub(" ", low))
-        if not listed and (_ASKS.search(low) or not _DIFFER.search(low)):
-            return NOTHING
         return self.read_anywhere(text)
 
     def read_anywhere(self, text: str) -> ParsedAnswer:
         """The labels that the text asserts anywhere, those of a sentence that repeats the whole list aside."""
-        parts = self._read_sentences(text.lower())
+        parts = self._read_sentences(text)
         some = [part for part in parts if part and len(part) < len(self.vocabulary)]
         return _make_answer(set[str]().union(*(some or parts)), NOTHING)
-
-    def _remove_echo(self, text: str) -> str:
-        """The text without a list of all labels that there are, where it names some of them elsewhere."""
-        for match in self._list.finditer(text):
-            rest = f"{text[: match.start()]} {text[match.end() :]}"
-            if self._find_named(match.group()) == set(self.vocabulary) and self._label.search(rest):
-                return rest
-        return text
 
     def _find_named(self, text: str) -> set[str]:
         return {str(match.lastgroup) for match in self._label.finditer(text)}
 
-    def _find_asserted(self, text: str) -> set[str]:
-        return set[str]().union(*self._read_sentences(text))
-
     def _read_sentences(self, text: str) -> list[set[str]]:
-        """The labels that each sentence of a lower-case text asserts."""
-
-        def told(match: re.Match[str]) -> str:
-            denied = any(value for name, value in match.groupdict().items() if name.startswith("no"))
-            return ", " if denied else f", {match['of']}, "
-
+        """The labels that each sentence asserts: those of clauses without a negation and without a word of sameness, or
+        with both."""
+        text = text.lower()
         for chinese, english in _CHINESE.items():
             text = text.replace(chinese, english)
-        text = self._remove_echo(_GIVEN.sub(" ", text))
-        ticked = self._ticked.search(text)
-        if ticked and not self._label.search(text[: ticked.start()]):
-            text = self._ticked.sub(told, text)
-        text = _DASH.sub(": ", self._verdict.sub(told, text).translate(_FRAME))
-        clauses = Clauses(self._label)
-        return [clauses.asserted(sentence) for sentence in _SENTENCE.split(text)]
+        text = self._list.sub(self._join_list, self._no.sub(", ", _GIVEN.sub(" ", text)))
+        same = False  # whether the predicate that was read last is one of sameness
+        parts = []
+        for sentence in _SENTENCE.split(_LACKED.sub(" ", text)):
+            found: set[str] = set()
+            for clause in _PART.split(sentence):
+                main, *excepted = _EXCEPT.split(clause, maxsplit=1)
+                named = self._find_named(main)
+                same = _SAME.search(main) is not None or (same and _ELIDED.search(main) is not None)
+                denied = same != (_NEGATED.search(main) is not None)
+                found |= set() if denied else named
+                found |= self._find_named(excepted[0]) if excepted and (denied or not named) else set()
+            parts.append(found)
+        return parts
+
+    def _join_list(self, match: re.Match[str]) -> str:
+        """A list of labels without what would end its clause; nothing where it is the whole list of the question."""
+        found = self._find_named(match.group())
+        echo = len(found) == len(self.vocabulary) and self._label.search(
+            match.string[: match.start()] + " " + match.string[match.end() :]
+        )
+        return " " if echo else " & ".join(one.group() for one in self._label.finditer(match.group()))
 
 
 def _make_answer(labels: set[str], otherwise: ParsedAnswer = EMPTY) -> ParsedAnswer:
