@@ -67,7 +67,7 @@ class AnswerKey:
 
     def read(self, response: str | None) -> ParsedAnswer:
         """Find the answer in a whole reply."""
-        return extract_answer(response, self.reader)
+        return extract_answer(response, self.reader, none_is_a_value=self.kind in ("count", "number"))
 
     def read_final_line(self, response: str) -> ParsedAnswer:
         """Find the answer in the last line alone, in the form that was asked for."""
@@ -153,7 +153,7 @@ def make_letter_key(case: Case, truth: str) -> AnswerKey:
     letter = match.group(1).upper() if match else OptionTexts(options).find_equal(truth)
     if not letter or letter not in letters:
         raise CaseError(f"ground_truth: found {truth[:60]!r}; expected one of the letters {letters}")
-    return AnswerKey("letter", LetterReader(letters, options), letter, letters=letters)
+    return AnswerKey("letter", LetterReader(letters, options, case.question), letter, letters=letters)
 
 
 def make_yes_no_key(truth: str) -> AnswerKey:

@@ -26,6 +26,7 @@ MOST_MISREAD = 0.038
 SPELLED = {"m": "in meters", "cm": "in centimeters", "m2": "in square meters"}
 # What the reader still gets wrong; it grows only with a reason.
 MISREAD = {
+    "<B>",  # taken for bold
     "B? No. C? No. D.",
     "Answer: B\nEdit: C",
     "Yes... hmm, no. The box is behind.",

@@ -185,7 +185,10 @@ def test_the_one_option_that_a_reply_does_not_reject_is_its_answer() -> None:
         assert read(CHOICE, reply) == right, reply
         rejected = [letter for letter in "ABCD" if letter != right]
         rng.shuffle(rejected)
-        assert read(CHOICE, "{}, {} and {} are wrong.".format(*rejected)) == right
+        left = rng.choice(
+            ["All options but {0} can be ruled out.", "Everything except {0} is wrong.", "{1}, {2} and {3} are wrong."]
+        )
+        assert read(CHOICE, left.format(right, *rejected)) == right
         word = ("first", "second", "third", "fourth")["ABCD".index(right)]
         nth = rng.choice(["The {} option.", "The {} option is correct.", "It's the {} one.", "{} choice"])
         assert read(CHOICE, nth.format(word)) == right

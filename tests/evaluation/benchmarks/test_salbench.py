@@ -288,6 +288,7 @@ SANE: list[tuple[str, str | None]] = [
     ("The answer is: none of these", ""),
     ("", None),
     ("   \n", None),
+    ("nan", None),
     ("I cannot determine the answer.", None),
     ("I'm sorry, I can't help with that.", None),
     ("<think>color or size", None),
@@ -331,7 +332,7 @@ SANE: list[tuple[str, str | None]] = [
 
 @pytest.mark.parametrize(("response", "wanted"), SANE)
 def test_labels_of_replies(response: str, wanted: str | None) -> None:
-    assert extract_answer(response, LabelReader(P3), EMPTY).value == wanted
+    assert extract_answer(response, LabelReader(P3), True, EMPTY).value == wanted
     scored = score(Case("SalBench-P3", "multi-label", "Color"), response)
     assert scored.reading.value == wanted
     assert 0 <= scored.measures["f1"] <= 1

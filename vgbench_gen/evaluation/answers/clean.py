@@ -49,8 +49,10 @@ _TURN = re.compile(
     r"|</s>|<end_of_turn>|<eos>)",
     re.IGNORECASE | re.MULTILINE,
 )
+_HTML = re.compile(r"</?(?:b|i|em|strong|p|br|span|u|code|div|li|ul|ol|sub|sup|h[1-6])\b[^<>]{0,200}>", re.IGNORECASE)
 
 _VULGAR = re.compile("(?P<digit>[0-9])?(?P<sign>[¼-¾⅐-⅞])")
+_SUPERSCRIPT = re.compile("[⁰¹²³⁴-⁹⁺⁻]+")
 _CHARACTERS = str.maketrans(
     dict.fromkeys("\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u00ad")
     | dict.fromkeys("\u2018\u2019\u02bc\u2032\u00b4", "'")
@@ -90,9 +92,10 @@ _FRACTION = re.compile(
     r"([0-9]?)\s*\\[dtc]?frac\s*(?:\{\s*([^{}]{1,60}?)\s*\}\s*\{\s*([^{}]{1,60}?)\s*\}|([0-9])([0-9]))"
 )
 _LATEX_WORDS = {
-    "times": "×", "cdot": "×", "div": "÷", "approx": "≈", "sim": "~", "pm": "±", "degree": "°", "circ": "°",
-    "rightarrow": "→", "Rightarrow": "→", "to": "→", "implies": "→",
-    "therefore": " ", "quad": " ", "qquad": " ", "left": "", "right": "",
+    "times": "×", "cdot": "×", "approx": "≈", "sim": "~", "pm": "±", "rightarrow": "→", "to": "→", "implies": "→",
+    "Rightarrow": "→", "therefore": " ", "left": "", "right": "", "quad": " ", "qquad": " ", "degree": "°", "circ": "°",
+    "div": "÷", "displaystyle": "", "large": "", "Large": "", "bf": "", "rm": "", "checkmark": " ", "leq": "<",
+    "geq": ">",
 }  # fmt: skip
 _LATEX_WORD = re.compile(rf"\\({'|'.join(sorted(_LATEX_WORDS, key=len, reverse=True))})(?![a-zA-Z])")
 _LATEX_SPACE = re.compile(r"(?<!\\)\\(?:[,;:! ]|(?=[()\[\]]))")
@@ -132,9 +135,12 @@ def simplify_text(text: str) -> str:
     """Characters, Markdown and LaTeX wrappers made plain; also used on option texts, so that both sides look alike."""
     if not text.isascii():
         text = _VULGAR.sub(_write_vulgar_fraction, text)
+        text = _SUPERSCRIPT.sub(lambda match: "^" + unicodedata.normalize("NFKC", match.group()), text)
         text = unicodedata.normalize("NFKC", text.translate(_CHARACTERS)).translate(_CHARACTERS)
     elif "\r" in text:
         text = text.replace("\r", "\n")
+    if "<" in text:
+        text = _HTML.sub(" ", text)
     if "&" in text:
         text = html.unescape(text)
     if "\\" in text or "$" in text:

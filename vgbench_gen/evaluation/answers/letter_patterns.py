@@ -74,6 +74,15 @@ class LetterPatterns:
         self.both_accepted = re.compile(
             rf"(?<![A-Za-z0-9_'°]){_OPEN}{some}{_CLOSE}{several_more}\s*(?i:are|were|seem|look|appear)\s+{HOW}(?i:{ACCEPT})"
         )
+        # "All but C can be ruled out", "I can rule out everything except C", "None other than C fits".
+        words = match_any_of(read_words("all_but", "letters"))
+        but = rf"[^.;\n]{{0,40}}?\b(?i:{words})\s+{_LETTER_NAME}{_OPEN}({some}){_CLOSE}(?![A-Za-z])"
+        every = r"\b(?i:all|every\w*|any\w*|each)\b"
+        self.all_but = re.compile(
+            rf"{every}{but}[^.;\n]{{0,40}}?(?i:{_REJECT_AFTER})"
+            rf"|\b(?i:rul\w+ out|eliminat\w+|exclud\w+|discard\w*|reject\w*)\s+{every}{but}"
+            rf"|\b(?i:none|no|nothing)\b{but}"
+        )
         # The first of a ranking: "B > A > D", "B, then D, then A".
         order = rf"\s*(?:>|≻|,?\s*then)\s*{_OPEN}{some}{_CLOSE}(?![A-Za-z0-9_'])"
         self.ranked = re.compile(rf"(?<![A-Za-z0-9_'°>])(?<!> ){_OPEN}({some}){_CLOSE}{order}(?:{order})+")
@@ -83,6 +92,14 @@ class LetterPatterns:
             r"(?![A-Za-z0-9_'])"
             rf"\s*(?P<link>[?:=|→().–—-]+|(?=[{TICKS}{CROSSES}])|(?i:{IS})\b|(?=\s|\Z))"
         )
+
+    def compile_superlatives(self, question: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+        """Compile what finds a letter that a reply says is what the question asks for ("C is the farthest"), and what
+        finds that word alone."""
+        words = sorted(set(re.findall(r"\b(?:most \w+|\w{2,}(?<!inter)est)\b", question.lower()))) or ["(?!)"]
+        asked = rf"(?i:{'|'.join(words)})\b"
+        said = rf"[)\"']?\s+(?i:is|was|looks|appears|seems)\s+{HOW}(?i:the\s+)?{asked}"
+        return re.compile(rf"(?<![A-Za-z0-9_'°])[(\"']?([{self.letters}]){said}"), re.compile(rf"\b{asked}")
 
     def _compile_rejections(self, some: str, article: str) -> None:
         """Compile what finds letters that a reply calls wrong."""
@@ -101,10 +118,17 @@ class LetterPatterns:
                 rf"|(?i:isn't|aren't|wasn't|doesn't|don't|does not|do not|cannot|can't|can not|won't|will not|has no)"
                 rf"\b)"
             ),
+            # An item of a list that is discussed and dismissed on its own line: "A. 3 m - incorrect".
+            re.compile(
+                rf"^\s*{_OPEN}{some}[).:][^\n]*?(?:(?<=[).:])|[-—:(→]|\b(?i:is|this is|but|so))\s*"
+                rf"(?i:{HOW}{_REJECT_AFTER})[^\n]*$",
+                re.MULTILINE,
+            ),
         )
 
     def _compile_lists(self, some: str) -> None:
-        """Compile what finds letters that are only listed: "among A, B and C"."""
+        """Compile what finds letters that are only listed: rows of a table, "among A, B and C"."""
+        self.row = re.compile(rf"^[ \t]*\|\s*{_OPEN}({some}){_CLOSE}\s*\|([^\n|]{{1,200}})\|[ \t]*$", re.MULTILINE)
         self.enumerated = re.compile(
             rf"(?i:\b(?:among|amongst|between|from|of|options|choices|considering|consider|compare|comparing|given|选项)\b|选项)"
             rf"[\s:]*(?i:(?:the|options|choices|answers)\s+)*{_OPEN}{some}{_CLOSE}(?:{_JOIN}{_LETTER_NAME}{_OPEN}{some}{_CLOSE}){{1,25}}"

@@ -22,21 +22,30 @@ from vgbench_gen.evaluation.answers.vocabulary import compile_pattern, read_word
 
 DEFAULT_LETTERS = "ABCDEF"
 
-_MAX_REVISION, _SHORT_REPLY = 120, 40
+_MAX_VERDICT, _MAX_REVISION, _SHORT_REPLY = 160, 120, 40
 _MARKED = re.compile(rf"\W*?{MARKS}")
-_REJECTS = ("☐", "[ ]", *CROSSES)
+_REJECTS = ("☐", "[]", "[ ]", *CROSSES)
 # Names of places of options, the last one first.
 _ORDINALS = [tuple(names.split()) for names in read_words("ordinals", "letters")]
 _WORD = rf"(?<!-)(?:{'|'.join(name for names in _ORDINALS for name in names if name.isascii() and name[1:])})(?!-)"
 _NTH = re.compile(
-    rf"\b({_WORD})\s+(?:of\s+the\s+(?:\w+\s+)?)?(?:options?|choices?)\b"
-    rf"|\b(?:option|choice)\s*(?:number|\#)?\s*([1-6](?![0-9.]*[0-9])|{_WORD})\b"
-    r"|第([一二三四五六1-6])(?:[个项]?选?项|个(?=\W*\Z))",
+    rf"\b({_WORD})\s+(?:of\s+the\s+(?:\w+\s+)?)?(?:options?|choices?|alternatives?|candidates?)\b"
+    rf"|\b(?:option|choice)\s*(?:number|no\.?|nr\.?|\#)?\s*([1-6](?![0-9.]*[0-9])|{_WORD})\b"
+    r"|(?:第([一二三四五六1-6])|(最后一))(?:[个项]?选?项|个(?=\W*\Z))",
     re.IGNORECASE,
 )
-_NTH_ALONE = re.compile(rf"\A\W*(?:it(?:'s| is)\s+)?(?:the\s+)?(?:({_WORD})(?:\s+one)?|\#([1-6]))\W*\Z", re.IGNORECASE)
-_CLAUSE = re.compile(r"[;!?\n。]|\.(?=\s|$)|\b(?:so|therefore|thus|hence|but)\b|,\s*(?=i\b)|因此|所以", re.IGNORECASE)
-_HEDGED = compile_pattern(r"\b(?:could|might|may|possibl[ey]|either)\b|可能")
+_NTH_ALONE = re.compile(
+    rf"\A\W*(?:(?:it(?:'s| is)|answer:?)\s+)?(?:the\s+)?(?:({_WORD})(?:\s+one)?|(?:\#|no\.?\s*|number\s+)([1-6]))\W*\Z",
+    re.IGNORECASE,
+)
+_CONCLUSION = re.compile(r"\b(?:so|therefore|thus|hence)\b|因此|所以", re.IGNORECASE)
+_CLAUSE = re.compile(
+    r"(?<![0-9])\.(?=\s|$)|[;!?\n。]"
+    r"|,\s*(?=(?:so|thus|hence|therefore|but|making|which means|it is|it's|i|we|the|then)\b)"
+    r"|\b(?:so|therefore|thus|hence)\b|因此|所以",
+    re.IGNORECASE,
+)
+_HEDGED = compile_pattern(r"\b(?:could|might|may|possibl[ey]|can be|either)\b|可能")
 
 
 class LetterReader(AnswerReader):
@@ -45,12 +54,18 @@ class LetterReader(AnswerReader):
     Args:
         letters: the valid ones, upper case, in order.
         options: letter to text, empty where the texts are not known.
+        question: as it was asked, for what "C is the farthest" says.
     """
 
-    def __init__(self, letters: str = DEFAULT_LETTERS, options: Mapping[str, str] | None = None) -> None:
+    keys = re.compile(read_words("keys", "letters")[0])
+
+    def __init__(
+        self, letters: str = DEFAULT_LETTERS, options: Mapping[str, str] | None = None, question: str = ""
+    ) -> None:
         self.letters = letters
         self.texts = OptionTexts(options or {})
         self._p = compile_letter_patterns(letters)
+        self._superlatives, self._asked = self._p.compile_superlatives(question)
 
     def prepare(self, text: str) -> str:
         """The text with "the second option" as "option B"; "Second." and "#2" too where that is all."""
@@ -72,6 +87,8 @@ class LetterReader(AnswerReader):
 
     def read_segment(self, text: str) -> ParsedAnswer:
         """A letter or an option's text in a container or after a phrase."""
+        if self._is_list_of_letters(text):
+            return AMBIGUOUS
         return self._read_first_letter(text, whole_text=True) or self._choose_anywhere(text)
 
     def read_opening(self, text: str) -> ParsedAnswer:
@@ -90,7 +107,7 @@ class LetterReader(AnswerReader):
             return chosen
         if self._is_list_of_options(text):
             return NOTHING
-        equal = self.texts.find_equal(first)
+        equal = self.texts.find_equal(text) or self.texts.find_equal(first)
         if equal:
             return make_answer(equal)
         opening = None if "\n" in text.strip() else self._read_first_letter(text, whole_text=False)
@@ -104,13 +121,14 @@ class LetterReader(AnswerReader):
         """The one letter that a text calls right, or the only one that it does not call wrong; else None."""
         if self.texts.hold_others:  # "Point C" may be the text of option A
             return None
-        first = self._p.ranked.search(text)
-        if first:
-            return make_answer(first.group(1))
+        one = self._p.all_but.search(text) or self._p.ranked.search(text)
+        if one:
+            return make_answer(next(filter(None, one.groups())))
         kept = self._remove_rejected(text)
         if self._p.both_accepted.search(kept):
             return AMBIGUOUS
         accepted = {match.group(1) for match in self._p.accepted.finditer(kept)}
+        accepted |= {match.group(1) for match in self._superlatives.finditer(kept)}
         if len(accepted) == 1:
             return make_answer(accepted.pop())
         right, wrong = self._judge_options(text)
@@ -127,7 +145,8 @@ class LetterReader(AnswerReader):
                 if item["mark"]:
                     (wrong if item["mark"] in _REJECTS else right).add(item["letter"])
                 continue
-            said = text[item.end() : following.start("letter") if following else len(text)].partition("\n")[0]
+            said = text[item.end() : following.start("letter") if following else len(text)]
+            said = said.partition("\n")[0][:_MAX_VERDICT]
             verdict = VERDICT.match(said) if item["link"].isalpha() or not item["link"] else VERDICT.search(said)
             if verdict:
                 (wrong if verdict["reject"] else right).add(item["letter"])
@@ -151,7 +170,7 @@ class LetterReader(AnswerReader):
         opening = self._p.opening.match(text)
         if opening is None:
             return None
-        if self._p.rejected_after.match(text):
+        if self._p.rejected_after.match(text) or self._is_list_of_options(text):
             return None
         if self._p.joined.match(text):
             return AMBIGUOUS
@@ -162,17 +181,23 @@ class LetterReader(AnswerReader):
 
         A line stands for a choice where no other line states another option, or where it repeats one of a list.
         """
-        lines = [line.lstrip() for line in text.split("\n") if line.strip()]
+        lines = [line for line in text.split("\n") if line.strip()] if "\n" in text else []
         if len(lines) < 2:
             return ""
-        stated = [self._match_option(line) for line in lines]
-        marked = [match.group(1) if (match := self._p.listed.match(line)) else "" for line in lines]
-        ends = ((stated[0], marked[1] > stated[0]), (stated[-1], marked[-2] not in ("", stated[-1])))
-        chosen = {
-            letter
-            for letter, of_list in ends
-            if letter and (stated.count(letter) > 1 or (not of_list and set(stated) <= {"", letter}))
-        }
+        chosen = set()
+        for place in (0, -1):
+            letter = self._match_option(lines[place])
+            if not letter:
+                continue
+            stated = [self._match_option(line) for line in lines]
+            markers = [match.group(1) for line in lines[1:] if (match := self._p.listed.match(line.lstrip()))]
+            of_list = bool(markers) and markers[0] > letter  # the list goes on
+            if place:
+                before = self._p.listed.match(lines[-2].lstrip())
+                of_list = before is not None and before.group(1) != letter
+            alone = not of_list and set(stated) <= {"", letter}
+            if alone or stated.count(letter) > 1:
+                chosen.add(letter)
         return chosen.pop() if len(chosen) == 1 else ""
 
     def _match_option(self, line: str) -> str:
@@ -206,13 +231,22 @@ class LetterReader(AnswerReader):
                         else AMBIGUOUS
                     )
             return AMBIGUOUS
-        contained = self.texts.find_only_one(rest)
+        contained = (
+            self.texts.find_only_one(rest)
+            or self._find_superlative(rest)
+            or self.texts.find_only_one(_CONCLUSION.split(rest)[-1])
+        )
         if contained and contained not in wrong:
             return make_answer(contained)
         left = set(self.letters) - self._find_letters(self._remove_lists(text))
-        if len(left) == 1:  # all others are rejected
+        if len(left) == 1 and len(self.letters) > 2:  # all others are rejected
             return make_answer(left.pop())
         return AMBIGUOUS if self._is_list_of_options(text) or self.texts.count_in(rest) > 1 else NOTHING
+
+    def _find_superlative(self, text: str) -> str:
+        """The letter of the one option that a sentence, the last one first, says is what the question asks for."""
+        sentences = [part for part in reversed(re.split(r"[.!?;\n]\s", text)) if self._asked.search(part)]
+        return next(filter(None, map(self.texts.find_only_one, sentences)), "")
 
     def _find_letters(self, text: str) -> set[str]:
         found = {match.group(1) or match.group(2).upper() for match in self._p.standalone.finditer(text)}
@@ -222,7 +256,7 @@ class LetterReader(AnswerReader):
 
     def _is_list_of_letters(self, text: str) -> bool:
         """Whether a text is two or more letters, each once, and nothing else (S9)."""
-        named = re.findall(r"[^\s.,;()|/&]+", text)
+        named = re.findall(r"[^\s()\[\]{}<>.,;:'\"*`|/&]+", text)
         return len(set(named)) == len(named) > 1 and set(named) <= set(self.letters)
 
     def _is_list_of_options(self, text: str) -> bool:
@@ -238,6 +272,10 @@ class LetterReader(AnswerReader):
     def _remove_lists(self, text: str) -> str:
         """The text without options that it only repeats from the question, and without "among A, B, C and D"."""
         text = self._p.enumerated.sub(" ", text)
+        if "|" in text:
+            text = self._p.row.sub(
+                lambda row: " " if self.texts.is_text(row.group(1), row.group(2)) else row.group(), text
+            )
         markers = list(self._p.listed.finditer(text))
         if len({match.group(1) for match in markers}) < 2:
             return text

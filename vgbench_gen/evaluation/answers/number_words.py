@@ -1,5 +1,7 @@
 """Number words of English and Chinese written as digits, so that one pattern reads all numbers."""
 
+# ruff: noqa: RUF001 (characters of replies that look like others)
+
 from __future__ import annotations
 
 import re
@@ -10,38 +12,41 @@ _ONES = {
     "seventeen": 17, "eighteen": 18, "nineteen": 19,
 }  # fmt: skip
 _TENS = {
-    "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
+    "twenty": 20, "thirty": 30, "forty": 40, "fourty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80,
+    "ninety": 90,
 }  # fmt: skip
-_ALL_WORDS = sorted({**_ONES, **_TENS, "hundred": 100, "thousand": 1000}, key=len, reverse=True)
+_SCALES = {"hundred": 100, "thousand": 1000}
+_ALL_WORDS = sorted({**_ONES, **_TENS, **_SCALES}, key=len, reverse=True)
 _WORD = "|".join(_ALL_WORDS)
 _ENGLISH = re.compile(
-    rf"\b(?P<words>(?:{_WORD})\b(?:(?:(?<=hundred)\s+and\s+|(?<=thousand)\s+and\s+|[\s-]+)(?:{_WORD})\b)*)"
-    rf"(?P<point>[\s-]+point(?:[\s-]+(?:{'|'.join(_ONES)}))+\b)?"
+    rf"\b(?P<words>(?:a\s+(?=hundred|thousand))?(?:{_WORD})\b"
+    rf"(?:(?:(?<=hundred)\s+and\s+|(?<=thousand)\s+and\s+|[\s-]+)(?:{_WORD})\b)*)(?P<point>[\s-]+point(?:[\s-]+(?:{'|'.join(_ONES)}))+\b)?"
 )
-_PHRASES = {
-    "half a dozen": "6", "two dozen": "24", "a dozen": "12", "a couple of": "2", "a pair of": "2", "a single": "1",
-}  # fmt: skip
-_PHRASE = re.compile(rf"\b(?:{'|'.join(_PHRASES)})\b")
-_PARTS = {"half": 2, "third": 3, "quarter": 4}
-_UNIT = r"(?:(?:centi|kilo)?met(?:er|re)|foot|feet|yard|mile|inche?)s?\b"
+_PARTS = {"half": 2, "halves": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "eighth": 8, "tenth": 10}
+_UNIT = r"(?:(?:kilo|deci|centi|milli)?met(?:er|re)|foot|feet|yard|mile|inche?)s?\b"
 # "three quarters of a meter", "2 and a half": a part before a unit or behind "and" becomes "3/4", "1/2".
 _PART = re.compile(
-    rf"(?:(?P<and>(?<=[0-9a-z])[\s-]*(?:\band\b|-)[\s-]*)|\b)(?:(?P<count>an?|one|two|three|[1-9])[\s-]+)?"
-    rf"(?P<part>{'|'.join(_PARTS)})s?\b(?P<unit>[\s-]+(?:of\s+)?(?:an?\s+)?(?={_UNIT}))?"
+    rf"(?:(?P<and>(?<=[0-9]|[a-z])[\s-]*(?:\band\b|&|-)[\s-]*)|\b)(?:(?P<count>an?|one|two|three|four|five|seven|[1-9])[\s-]+)?"
+    rf"(?P<part>{'|'.join(_PARTS)})s?\b(?P<unit>[\s-]+(?:of\s+)?(?:an?\s+|one\s+)?(?={_UNIT}))?"
 )
 _UNIT_AND_PART = re.compile(
     rf"\b(?P<one>an?|one|[0-9]{{1,6}})[\s-]+(?P<unit>{_UNIT})\s+and\s+(?=[0-9]/)(?P<part>[0-9]/[0-9]{{1,2}})\b"
 )
-_ONE_UNIT = re.compile(rf"\ban?\s+(?={_UNIT})")
-_CHINESE_DIGITS = {c: n for n, c in enumerate("零一二三四五六七八九")} | {"两": 2}
-_CHINESE_SCALES = {"十": 10, "百": 100, "千": 1000}
-_CHINESE_NUMERAL = "[零一二两三四五六七八九十百][零一二两三四五六七八九十百千点]{0,11}"
-_MEASURE = "个把张只条辆台人本扇块盏件幅间层面排位名棵根支朵盆瓶杯匹头架座栋双对"
-_CHINESE = re.compile(
-    rf"(?<![第其统唯万同])(?P<numeral>{_CHINESE_NUMERAL})(?P<half>个半|半)?"
-    rf"(?=\s*(?:[{_MEASURE}]|[毫厘公分千]?米|左右|公[分尺里]|英[尺寸里]|平方|[到至][一二两三四五六七八九十]|$|[。.,、;!?\n]))"
+_DOZEN = re.compile(
+    r"\b(?:(?P<half>(?:half\s+a|1/2)|half\s+a)|(?P<two>two|2)|(?P<three>three|3)|an?|one|1)[\s-]+dozen\b"
 )
-_UNIT_HALF = re.compile("([一二两三四五六七八九十百千])(公?[米尺]|英[尺寸])半")
+_PAIR = re.compile(r"\ba\s+(?:pair|couple)\s+of\s+")
+_SINGLE = re.compile(r"\b(?:a\s+single|only\s+a\s+single|just\s+a\s+single)\b")
+_ONE_UNIT = re.compile(r"\ban?\s+(?=(?:met(?:er|re)|foot|yard|mile|inch|kilomet(?:er|re)|centimet(?:er|re))\b)")
+_CHINESE_DIGITS = {c: n for n, c in enumerate("零一二三四五六七八九")} | {"两": 2, "〇": 0, "壹": 1, "贰": 2, "叁": 3}
+_CHINESE_SCALES = {"十": 10, "百": 100, "千": 1000}
+_CHINESE_NUMERAL = "[零〇一二两三四五六七八九十百壹贰叁][零〇一二两三四五六七八九十百千点]{0,11}"
+_MEASURE = "个個把张張只隻条條辆輛台臺人本扇块塊盏盞件幅间間层層面排位名棵根支朵盆瓶杯匹头架座栋双对"
+_CHINESE = re.compile(
+    rf"(?<!第)(?<![其统唯万同])(?P<numeral>{_CHINESE_NUMERAL}|[0-9]+(?=个半))(?P<half>个半|半)?"
+    rf"(?=\s*(?:[{_MEASURE}]|[毫厘公分千]?米|左右|上下|公分|公尺|公里|英[尺寸里]|平方|平米|[到至][零〇一二两三四五六七八九十百0-9]|$|[。.,、;!?\n]))"
+)
+_UNIT_HALF = re.compile("([零〇一二两三四五六七八九十百千0-9])(公?[米尺]|英[尺寸])半")
 
 
 def replace_number_words(text: str) -> str:
@@ -49,19 +54,27 @@ def replace_number_words(text: str) -> str:
 
     Words that count nothing stay: "the left one", "second", "一共".
     """
-    if re.search("[零一二两三四五六七八九十百半]", text):
+    if re.search("[零〇一二两三四五六七八九十百半壹贰叁]", text):
         text = _UNIT_HALF.sub(r"\1个半\2", text.replace("半米", "0.5米"))
         text = _CHINESE.sub(lambda match: _write_chinese(match["numeral"]) + (".5" if match["half"] else ""), text)
     if not re.search(r"[a-z]", text):
         return text
-    text = _PHRASE.sub(lambda match: _PHRASES[match.group()], text)
+    if "dozen" in text:
+        text = _DOZEN.sub(_write_dozens, text)
+    text = _PAIR.sub("2 ", text)
     if any(part in text for part in _PARTS):
         text = _PART.sub(_write_part, text)
         text = _UNIT_AND_PART.sub(lambda m: f"{m['one'] if m['one'].isdigit() else 1} {m['part']} {m['unit']}", text)
+    if "single" in text:
+        text = _SINGLE.sub("1", text)
     text = _ONE_UNIT.sub("1 ", text)
     if any(word in text for word in _ALL_WORDS):
         text = _ENGLISH.sub(_write_english, text)
     return text
+
+
+def _write_dozens(match: re.Match[str]) -> str:
+    return "6" if match["half"] else "24" if match["two"] else "36" if match["three"] else "12"
 
 
 def _write_part(match: re.Match[str]) -> str:
@@ -74,25 +87,30 @@ def _write_part(match: re.Match[str]) -> str:
 
 
 def _write_english(match: re.Match[str]) -> str:
-    total, current, last = 0, 0, 10_000
+    total = current = 0
+    last = 1000
     for word in re.findall(r"[a-z]+", match["words"]):
-        if word == "and":
+        if word in ("and", "a"):
             continue
-        if word == "hundred":
-            current, last = max(current, 1) * 100, 100
+        if word in _SCALES:
+            scale = _SCALES[word]
+            current = max(current, 1) * scale
+            if scale == 1000:
+                total, current = total + current, 0
+            last = scale
             continue
-        if word == "thousand":
-            total, current, last = max(current, 1) * 1000, 0, 1000
-            continue
-        value, size = (_TENS[word], 10) if word in _TENS else (_ONES[word], 1)
-        if size >= last or (last == 10 and value > 9):
+        value = _ONES.get(word, _TENS.get(word, 0))
+        size = 10 if word in _TENS else 1
+        if size >= last or (last == 10 and not 1 <= value <= 9) or (last == 1):
             return match.group()  # "one two three" is a list, not a number
-        current, last = current + value, size
+        current, last = current + value, size if size == 10 else 1
     digits = "".join(str(_ONES[word]) for word in re.findall("[a-z]+", match["point"])[1:]) if match["point"] else ""
     return f"{total + current}.{digits}" if digits else str(total + current)
 
 
 def _write_chinese(numeral: str) -> str:
+    if numeral.isascii():
+        return numeral
     whole, _, fraction = numeral.partition("点")
     digits = "".join(str(_CHINESE_DIGITS.get(c, 0)) for c in fraction)
     if not any(c in _CHINESE_SCALES for c in whole):

@@ -45,8 +45,24 @@ def split_options(question: str) -> dict[str, str]:
     texts = {letter: question[end : starts[number + 1][0]] for number, (letter, (_, end)) in enumerate(best.items())}
     if texts:
         last = list(texts)[-1]
-        texts[last] = texts[last].partition("\n")[0]  # a request follows on a line of its own
+        texts[last] = _remove_instruction(texts[last], several_lines="\n" in "".join(list(texts.values())[:-1]))
     return {letter: text.strip().rstrip(",;").strip() for letter, text in texts.items()}
+
+
+def _remove_instruction(text: str, several_lines: bool) -> str:
+    """The last option without the request that follows it on a line of its own."""
+    first, _, rest = text.partition("\n")
+    if rest and (several_lines or re.match(r"\s*(?:please|answer|respond|select|choose)\b", rest, re.IGNORECASE)):
+        lines = [first]
+        for line in rest.split("\n"):
+            if (
+                re.match(r"\s*(?:please|answer|respond|select|choose|give|reply)\b", line, re.IGNORECASE)
+                or not line.strip()
+            ):
+                break
+            lines.append(line)
+        return "\n".join(lines)
+    return text
 
 
 def normalize_text(text: str) -> str:
@@ -163,14 +179,28 @@ def _shorten_names(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str
 
 
 def _find_texts(texts: Mapping[str, str], rest: str) -> tuple[set[str], str]:
-    """Letters of texts (text to letter) that a reply holds and does not reject, and the reply without these texts.
-
-    A text that goes on as a word or a number on either side is another one; Chinese has no spaces and may touch.
-    """
+    """Letters of texts (text to letter) that a reply holds and does not reject, and the reply without these texts."""
     found = set()
     for own, letter in texts.items():
-        alone = re.compile(rf"(?<![a-z0-9])(?<![0-9]\.){re.escape(own)}(?![a-z0-9]|\.[0-9])")
-        if any(not _REJECTED.search(rest[: match.start()][-20:]) for match in alone.finditer(rest)):
-            found.add(letter)
-        rest = alone.sub("\x00", rest)
+        place = rest.find(own)
+        while place >= 0:
+            end = place + len(own)
+            if not _is_part_of_word(rest, place, end):
+                if not _REJECTED.search(rest[:place].rstrip()[-20:] + " "):
+                    found.add(letter)
+                rest = rest[:place] + "\x00" * len(own) + rest[end:]
+                end = place + len(own)
+            place = rest.find(own, end)
     return found, rest
+
+
+def _is_part_of_word(text: str, start: int, end: int) -> bool:
+    """Whether the span continues as a word or a number on either side (Chinese has no spaces and may touch)."""
+    before, after = text[start - 1 : start], text[end : end + 1]
+    if (before.isascii() and before.isalnum() and text[start].isascii() and text[start].isalnum()) or (
+        before == "." and text[start].isdigit()
+    ):
+        return True
+    if after == "." and text[end + 1 : end + 2].isdigit() and text[end - 1].isdigit():
+        return True
+    return after.isascii() and after.isalnum() and text[end - 1].isascii() and text[end - 1].isalnum()

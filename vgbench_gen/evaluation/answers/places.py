@@ -24,7 +24,7 @@ _TAGGED = re.compile(
     rf"<\s*({match_any_of(read_words('answer_tags'))})\s*>(.*?)(?:<\s*/\s*\1\s*>|\Z)|<\|begin_of_box\|>(.*?)(?:<\|end_of_box\|>|\Z)",
     re.IGNORECASE | re.DOTALL,
 )
-_BOXED = re.compile(r"\bboxed\s*\{")
+_BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{|(?<![A-Za-z])boxed\{")
 _ANSWER_KEY = re.compile(match_any_of(read_words("answer_keys")), re.IGNORECASE)
 _PAIR = re.compile(
     r"(?:[\"'](?P<key>[^\"'\n:]{1,60})[\"']|^[ \t]*(?P<bare>[A-Za-z_]{1,40}))[ \t]*:\s*"
@@ -32,16 +32,23 @@ _PAIR = re.compile(
     r"|\[\s*[\"'](?P<list>[^\"'\n]{0,200})[\"']\s*\])",
     re.IGNORECASE | re.MULTILINE,
 )
+_LINKS = match_any_of(read_words("answer_links"))
 _PHRASE = compile_pattern(
-    rf"\b{match_any_of(read_words('answer_nouns'))}\s*(?:{match_any_of(read_words('answer_links'))}\b\s*:?|:|=|→|-\s)\s*"
-    rf"|\b{match_any_of(read_words('answer_verbs'))}\b\s*:?\s*"
+    rf"(?<![a-z]){match_any_of(read_words('answer_nouns'))}\s*(?:\([^()\n]{{0,30}}\)\s*)?(?:(?:,\s*therefore,?|,\s*then,?)\s*)?"
+    rf"(?:{_LINKS}\b\s*:?|:|=|-+>|→|—|-(?=\s))\s*"
+    rf"|\b{match_any_of(read_words('answer_verbs'))}\b\s*:?\s*(?:that\s+)?"
     rf"|{match_any_of(read_words('answer_chinese'))}\s*"
-    rf"|^[ \t]*(?:\w+\s)?answer[ \t]*$"
+    rf"|^[ \t]*(?:the\s)?(?:(?:final|correct|best|my)\s)?answer[ \t]*$"
+)
+_DENIED = compile_pattern(
+    rf"{match_any_of(read_words('denials'))}\s+(?:{_LINKS})\s+(?:[^\n.,;:!?。]|\.(?=[0-9])){{1,60}}"
 )
 _UNIT = re.compile(rf"[\s,~\\]*(?P<unit>{units.PATTERN})")
 _SEGMENT_END = re.compile(r"[\n。;!?]|\.(?=\s|$)")
 _API_ERROR = compile_pattern(rf"\A\W{{0,3}}{match_any_of(read_words('api_errors'))}")
+_PLACEHOLDER = compile_pattern(rf"\A\W*{match_any_of(read_words('placeholders'))}\W*\Z")
 _REFUSAL = compile_pattern("|".join(read_words("refusals")))
+_ANSWER_SIGNS, _REFUSAL_SIGNS = tuple(read_words("answer_signs")), tuple(read_words("refusal_signs"))
 _HEDGE = compile_pattern("|".join(read_words("hedges")))
 _REVISION = compile_pattern(rf"(?:\A|[.!?;:,\n—(…。-])\s*{match_any_of(read_words('revisions'))}(?![a-z])[\s,:.!—…-]*")
 _NO = re.compile(r"[.!?;:,\n—…-]\s*no,\s*")
@@ -49,19 +56,23 @@ _ASIDE = compile_pattern(rf",\s*{match_any_of(read_words('asides'))}\s*,\s*\Z")
 _JOINT = match_any_of(read_words("clause_joints"))
 _CLAUSE_START = compile_pattern(rf"[.,;:!?](?=\s|\Z)|[(\n—]|\s-\s|\b{_JOINT}\b")
 _BEGUN = compile_pattern(
-    rf"(?:\b{match_any_of(read_words('clause_verbs'))}|'s)(?:\s+{match_any_of(read_words('clause_adverbs'))})*\s*\Z"
-    rf"|\A\W*{match_any_of(read_words('clause_subjects'))}\s*\Z"
+    rf"(?:\b{match_any_of(read_words('clause_verbs'))}|'s)(?:\s+(?:it|this|that))?(?:\s+{match_any_of(read_words('clause_adverbs'))})*\s*\Z"
+    rf"|\b(?:i|it|we)\s*\Z|\A\W*{match_any_of(read_words('clause_subjects'))}\s*\Z"
 )
 _JOINED = compile_pattern(rf"[\s,.;]*\b{_JOINT}\W*\Z")
+_REVISION_SIGNS = tuple(read_words("revision_signs"))
 _SENTENCE_END = re.compile(r"[.\n。!?;](?=\s|$)|[\n。]")
 
 
-def extract_answer(reply: str | None, reader: AnswerReader, empty: ParsedAnswer = NOTHING) -> ParsedAnswer:
+def extract_answer(
+    reply: str | None, reader: AnswerReader, none_is_a_value: bool = False, empty: ParsedAnswer = NOTHING
+) -> ParsedAnswer:
     """Read one reply by the rules of one answer type.
 
     Args:
         reply: as the model sent it; None where nothing came.
         reader: the rules of the type.
+        none_is_a_value: whether the whole reply "None" answers the question (counts), rather than stands for nothing.
         empty: what a reply says in which the rules find no answer and which is no refusal.
     """
     if reply is None or not reply.strip():
@@ -70,7 +81,12 @@ def extract_answer(reply: str | None, reader: AnswerReader, empty: ParsedAnswer 
         return API_ERROR
     cleaned = clean_reply(reply)
     found = NOTHING
-    for text in cleaned.texts:
+    for part in cleaned.texts:
+        text = _remove_denied(part)
+        whole = text.strip().lower()
+        says_none = none_is_a_value and whole.strip(".!") in ("none", "[]", "{}")
+        if len(whole) < 12 and _PLACEHOLDER.match(whole) and not says_none:
+            continue
         found = _read_clean(reader.prepare(text), reader) if text else NOTHING
         if text and found.status == "no_answer" and not cleaned.cut:
             found = empty
@@ -85,6 +101,8 @@ def _read_clean(text: str, reader: AnswerReader) -> ParsedAnswer:
         return found
     for place in chain(find_containers(text, reader.keys), find_announced(text)):
         found = reader.read_segment(place)
+        if found.status == "no_answer" and is_refusal(place):
+            found = REFUSAL
         if found.status != "no_answer":
             return found
     refused = _find_refusal(text)
@@ -92,6 +110,16 @@ def _read_clean(text: str, reader: AnswerReader) -> ParsedAnswer:
         found = reader.read_opening(text)
         return reader.read_anywhere(text) if found.status == "no_answer" else found
     return _read_around_refusal(text, refused, reader)
+
+
+def _remove_denied(text: str) -> str:
+    """The text without clauses such as "I don't think the answer is A" (S8)."""
+    low = text.lower()
+    if not any(sign in low for sign in ("answer", "option", "choice")) or len(low) != len(text):
+        return text
+    for match in reversed(list(_DENIED.finditer(low))):
+        text = f"{text[: match.start()]} … {text[match.end() :]}"
+    return text
 
 
 def _read_around_refusal(text: str, refused: re.Match[str], reader: AnswerReader) -> ParsedAnswer:
@@ -106,17 +134,22 @@ def _read_around_refusal(text: str, refused: re.Match[str], reader: AnswerReader
     starts = [match.end() for match in (hedge, stop) if match is not None]
     if starts:
         later = rest[min(starts) :]
+        again = _find_refusal(later)
         found = reader.read_opening(later)
-        if not found.found and _find_refusal(later) is None:
+        if not found.found and again is None:
             found = reader.read_anywhere(later)
         if found.found:
             return found
+        if again is not None:
+            return _read_around_refusal(later, again, reader)
     return REFUSAL
 
 
 def _remove_begun_clause(before: str) -> str:
     """The text before a refusal without the beginning of the refusal's own clause: "It is" of "It is hard to say"."""
     low = before.lower()
+    if len(low) != len(before):
+        return before
     aside = _ASIDE.search(low)  # "It is, however, hard to say"
     low = (low[: aside.start()] if aside else low).rstrip(" ,;-—(\n")
     starts = [match.end() for match in _CLAUSE_START.finditer(low) if low[match.end() :].strip()]
@@ -125,8 +158,14 @@ def _remove_begun_clause(before: str) -> str:
     return before[: len(_JOINED.sub("", low).rstrip(" ,;-—(\n"))]
 
 
+def is_refusal(text: str) -> bool:
+    """Whether a text says that no answer will be given."""
+    return _find_refusal(text) is not None
+
+
 def _find_refusal(text: str) -> re.Match[str] | None:
-    return _REFUSAL.search(text.lower())
+    low = text.lower()
+    return _REFUSAL.search(low) if any(sign in low for sign in _REFUSAL_SIGNS) else None
 
 
 def find_containers(text: str, keys: re.Pattern[str] | None = None) -> Iterator[str]:
@@ -134,7 +173,7 @@ def find_containers(text: str, keys: re.Pattern[str] | None = None) -> Iterator[
     found: list[tuple[bool, int, str]] = []
     if "<" in text:
         found += [(True, match.start(), match.group(2) or match.group(3) or "") for match in _TAGGED.finditer(text)]
-    if "boxed" in text:
+    if "boxed" in text or "fbox" in text:
         boxes = list(_BOXED.finditer(text))[-_MAX_PLACES:]
         found += [(True, match.start(), _read_box(text, match.end())) for match in boxes]
     for pair in _PAIR.finditer(text) if ":" in text else ():
@@ -149,7 +188,10 @@ def find_containers(text: str, keys: re.Pattern[str] | None = None) -> Iterator[
 
 def find_announced(text: str) -> Iterator[str]:
     """What follows "the answer is" and its like, up to the end of the sentence, the last one first."""
-    starts = [match.end() for match in _PHRASE.finditer(text.lower())]
+    low = text.lower()
+    if not any(sign in low for sign in _ANSWER_SIGNS):
+        return
+    starts = [match.end() for match in _PHRASE.finditer(low)]
     for start in reversed(starts[-_MAX_PLACES:]):
         yield find_segment_at(text, start)
 
@@ -161,7 +203,7 @@ def find_text_after_revision(text: str, says_no: bool = False) -> str:
     says_no: whether "no" is an answer rather than such a word ("It is B. No, C.").
     """
     low = text.lower()
-    starts = [match.end() for match in _REVISION.finditer(low)]
+    starts = [match.end() for match in _REVISION.finditer(low)] if any(s in low for s in _REVISION_SIGNS) else []
     if not says_no:
         starts += [match.end() for match in _NO.finditer(low)]
     tail = text[max(starts) :] if starts else ""

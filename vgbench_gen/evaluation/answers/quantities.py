@@ -19,23 +19,24 @@ _LARGEST = 1e15
 NUMBER = (
     r"(?:(?P<whole>[0-9]{1,6})(?:\s+(?:and\s+|&\s*)?|\s?-\s?)(?P<top>[0-9]{1,4})/(?P<bottom>[0-9]{1,4})"
     r"|(?P<over>[0-9]{1,6})\s*/\s*(?P<under>[0-9]{1,6})"
+    r"|10\s?\^\s?[({]?\s?(?P<tens>[+-]?[0-9]{1,2})(?![0-9.])[)}]?"
     r"|(?P<digits>[1-9][0-9]{0,2}(?:[ '][0-9]{3}){1,4}(?![0-9'])(?:[.,][0-9]{1,20})?"
-    r"|[0-9]{1,3}(?:,[0-9]{3}){1,5}(?:\.[0-9]{1,20})?|[0-9]{1,12},[0-9]{1,2}(?![0-9])"
+    r"|[0-9]{1,3}(?:,[0-9]{3}){1,5}(?:\.[0-9]{1,20})?|[0-9]{1,3}(?:\.[0-9]{3}){1,5},[0-9]{1,20}|[0-9]{1,12},[0-9]{1,2}(?![0-9])"
     r"|0,[0-9]{1,20}|[0-9]{1,40}(?:\.[0-9]{1,40})?|\.[0-9]{1,40})"
     r"(?:\s*[x×*·⋅]\s*10\s*\^?\s*[({]?\s*(?P<power>[+-]?[0-9]{1,2})[)}]?|[eE](?P<exponent>[+-]?[0-9]{1,2}))?)"
 )
 UNNAMED_NUMBER = re.sub(r"\?P<[a-z]+>", "?:", NUMBER)
 _QUANTITY = re.compile(
     rf"(?<![A-Za-z0-9_.])(?<![0-9],)(?<![0-9]/){NUMBER}"
-    rf"(?:(?P<gap>\s*(?:-?ish\b|[-+])?\s*)(?P<unit>{units.PATTERN})|(?![A-Za-z0-9_]|\.[0-9]))",
+    rf"(?:(?P<gap>\s*(?:-?ish\b|[-+])?\s*)(?P<unit>{units.PATTERN})|(?:-?ish\b)?(?![A-Za-z0-9_]|\.[0-9]))",
 )
 _HEDGES = rf"(?:(?:{match_any_of(read_words('hedges', 'lengths'))})\s*)*"
-_RANGE = re.compile(rf"\s*(?:-|~|\.\.\.?|-?to\b-?|到|至)\s*{_HEDGES}")
+_RANGE = re.compile(rf"\s*(?:-|~|–|—|\.\.\.?|-?to\b-?|through|up to|till|until|到|至)\s*{_HEDGES}")
 _EITHER = re.compile(rf"\s*,?\s*(?:or|或者?|/)\s*{_HEDGES}")
 _BETWEEN = re.compile(rf"\b(?:between|from)\s*{_HEDGES}$|在\s*$")
 _AND = re.compile(rf"\s*(?:and|和|与)\s*{_HEDGES}")
 _BY = re.compile(r"\s*(?:[x×*+]|by)\s*")
-_PLUS_MINUS = re.compile(r"\s*[,(]?\s?(?:±|\+/-|plus or (?:minus|-)|give or take)\s*")
+_PLUS_MINUS = re.compile(r"\s*[,(]?\s?(?:±|\+/-|\+-|plus or (?:minus|-)|plus/minus|give or take)\s*")
 # A unit in brackets or the next cell behind a number, or in the label or key before it: "2.5 (m)", '"depth_cm": 230'.
 _UNIT_BESIDE = re.compile(rf"(?<=[0-9])\s?(?:[(\[]\s?(?:in\s)?|\|\s*)(?P<unit>{units.PATTERN})\s?(?:[)\]]|(?=\|))")
 _UNIT_IN_KEY = re.compile(
@@ -43,6 +44,8 @@ _UNIT_IN_KEY = re.compile(
     rf"(?P<link>[\"'*]*\s*(?:\||:|=|—|-|is)\s*[\"'*~≈]*{_HEDGES})(?P<number>{UNNAMED_NUMBER})"
     rf"(?![0-9.,]*[0-9]|\s*(?:{units.PATTERN}))"
 )
+_MIDDLE_DOT = re.compile("(?<=[0-9])·(?=[0-9]{1,2}(?![0-9^]))")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z][A-Za-z]*[\"']\s*:)")
 # "7ft6in", "2m30"
 _GLUED = re.compile(
     r"(?<=[0-9])\s?(ft|foot|feet|m|cm|yd)(?=[0-9]{2}(?![0-9])|[0-9]{1,2}(?:\.[0-9]+)?\s?(?:in|cm|mm|\"|'')|(?<=t)[0-9](?![0-9]))"
@@ -50,13 +53,17 @@ _GLUED = re.compile(
 _JOINED = re.compile(r"\s*(?:,|\band\b|又|零)?\s*")
 _LABELS = compile_pattern(
     rf"(?<![A-Za-z0-9])(?:{match_any_of(read_words('labels', 'counts'))})\s*\.?\s*[#(]?\s*[0-9]{{1,4}}(?![0-9.]*[0-9])"
+    r"(?:\s*(?:-|to|and|,|/)\s*[0-9]{1,4}(?![0-9]))?\)?"
 )
 _OF_MEDIA = compile_pattern(
     rf"\b[0-9]{{1,3}}\s*(?:{match_any_of(read_words('things_of_media', 'counts'))})(?![A-Za-z])"
 )
-_TUPLES = re.compile(r"[(\[]\s*-?[0-9.]{1,20}\s*(?:,\s*-?[0-9.]{1,20}\s*){1,15}[)\]]")
+_TUPLES = re.compile(r"[(\[]\s*-?[0-9.]{1,20}(?:\s*px)?\s*(?:,\s*-?[0-9.]{1,20}(?:\s*px)?\s*){1,15}[)\]]")
 # "3, not 4"
-_DENIED = re.compile(r"\b(?:not|rather than|instead of)\s+(?:just\s+)?[0-9]{1,9}(?:[.,][0-9]{1,9})?(?![0-9/-])")
+_DENIED = compile_pattern(
+    r"(?:,\s*)?\b(?:not|rather than|instead of)\s+(?:just\s+)?[0-9]{1,9}(?:[.,][0-9]{1,9})?(?![0-9/-])"
+    rf"(?:\s*(?:{units.PATTERN}))?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +100,11 @@ def prepare_text(text: str) -> str:
 
     Those are steps, images and frames, and tuples of coordinates.
     """
-    text = replace_number_words(text.lower())
+    text = replace_number_words(_MIDDLE_DOT.sub(".", _CAMEL.sub("_", text)).lower())
     for pattern in (_TUPLES, _LABELS, _OF_MEDIA):
         text = pattern.sub(" ", text)
-    text = _DENIED.sub(" ", text)
+    if "not " in text or "rather than" in text or "instead of" in text:
+        text = re.sub(" {3,}", " ", _DENIED.sub(" ", text))
     text = re.sub("_(?![0-9])", " ", _UNIT_IN_KEY.sub(r"\g<link>\g<number> \g<unit>", text))
     return _GLUED.sub(r"\1 ", _UNIT_BESIDE.sub(r" \g<unit>", text))
 
@@ -128,6 +136,7 @@ def _read_quantity(match: re.Match[str], text: str) -> Quantity | None:
         unit = None
     before = text[:start].rstrip(" ")
     signed = before.endswith("-") and len(before) == start and not before[:-1].rstrip()[-1:].isalnum()
+    signed = signed and not before[:-1].endswith(("'", '"', ")", "-"))
     end = match.end() if unit or not written else match.start("gap")
     return Quantity(value, unit, start, end, negative=signed)
 
@@ -143,6 +152,8 @@ def _parse_value(match: re.Match[str]) -> float | None:
             value = int(match["whole"]) + int(match["top"]) / int(match["bottom"])
         elif match["over"]:
             value = int(match["over"]) / int(match["under"])
+        elif match["tens"]:
+            value = 10.0 ** int(match["tens"])
         else:
             value = float(_write_decimal(match["digits"])) * 10.0 ** int(match["power"] or match["exponent"] or 0)
     except (ZeroDivisionError, OverflowError, ValueError):
@@ -151,16 +162,24 @@ def _parse_value(match: re.Match[str]) -> float | None:
 
 
 def _write_decimal(digits: str) -> str:
-    """Digits with "." as the decimal point: "1,234" is a thousand, "1,25" and "0,125" are not."""
+    """Digits with "." as the decimal point: "1,234" is a thousand, "1,25" and "0,125" are not, "1.234,5" is again."""
     digits = digits.replace(" ", "").replace("'", "")
-    head, comma, tail = digits.rpartition(",")
-    if comma and "." not in digits and (head == "0" or len(tail) != 3):
+    if "," not in digits:
+        return digits
+    if "." in digits:
+        if digits.rindex(",") > digits.rindex("."):
+            return digits.replace(".", "").replace(",", ".")
+        return digits.replace(",", "")
+    head, _, tail = digits.rpartition(",")
+    if head == "0" or len(tail) != 3:
         return f"{head}.{tail}"
     return digits.replace(",", "")
 
 
 def _merge(first: Quantity, second: Quantity, text: str) -> Quantity | None:
     gap = text[first.end : second.start]
+    if len(gap) > 20:
+        return None
     if _PLUS_MINUS.fullmatch(gap):
         return replace(first, unit=first.unit or second.unit, end=second.end)
     joined = _sum_compound(first, second, gap)
@@ -179,13 +198,15 @@ def _merge(first: Quantity, second: Quantity, text: str) -> Quantity | None:
     low = first.value
     if first.unit and unit and first.unit.kind == unit.kind:
         low = first.value * first.unit.scale / unit.scale
+    if kind == "range" and low > second.value:  # a difference
+        return None
     return Quantity((low + second.value) / 2, unit, first.start, second.end, first.negative, kind)
 
 
 def _sum_compound(first: Quantity, second: Quantity, gap: str) -> float | None:
     """The sum of "5 ft 4 in" in the first unit, None where the two do not belong together."""
     large = first.unit
-    if large is None or large.kind != "length":
+    if large is None or large.kind != "length" or first.kind != "one" or second.negative:
         return None
     if large is units.FOOT:
         gap = gap.removeprefix(".")  # "3 ft. 4 in."
@@ -200,6 +221,8 @@ def _sum_compound(first: Quantity, second: Quantity, gap: str) -> float | None:
 
 def _guess_smaller(large: Unit, value: float, gap: str) -> Unit | None:
     """The unit of a number without one right behind a length: inches after feet, tenths in 1米8."""
+    if gap.strip(" -"):
+        return None
     if large is units.METER:
         if value in range(10, 100):
             return units.SPELLINGS["cm"]
@@ -208,5 +231,6 @@ def _guess_smaller(large: Unit, value: float, gap: str) -> Unit | None:
 
 
 def _is_part(small: Unit, large: Unit, second: Quantity) -> bool:
-    """Whether a quantity in a small unit completes one in a large unit: less than one of it."""
-    return small.kind == "length" and small is not large and second.value * small.scale < large.scale
+    """Whether a quantity in a small unit completes one in a large unit: of the same system, and less than one of it."""
+    same_system = small.kind == "length" and small.metric == large.metric and small.scale < large.scale
+    return same_system and second.value * small.scale < large.scale

@@ -27,26 +27,50 @@ class Unit:
     """One of it in the base unit of its kind: the meter, the square meter, the degree or the pixel."""
     kind: Kind
     """What it measures."""
+    metric: bool = True
+    """Whether it joins with metric units ("1 m 20 cm"), and not with feet and inches."""
 
 
 _LENGTHS: dict[Unit, tuple[str, ...]] = {
     Unit("mm", 0.001, "length"): ("mm", "mms", "millimeter", "millimeters", "millimetre", "millimetres", "毫米"),
-    Unit("cm", 0.01, "length"): ("cm", "cms", "centimeter", "centimeters", "centimetre", "centimetres", "厘米", "公分"),
+    Unit("cm", 0.01, "length"): (
+        "cm",
+        "cms",
+        "centimeter",
+        "centimeters",
+        "centimetre",
+        "centimetres",
+        "centimetrs",
+        "厘米",
+        "公分",
+    ),
     Unit("dm", 0.1, "length"): ("dm", "decimeter", "decimeters", "decimetre", "decimetres", "分米"),
-    Unit("m", 1.0, "length"): ("m", "mtr", "mtrs", "meter", "meters", "metre", "metres", "米", "公尺"),
+    Unit("m", 1.0, "length"): (
+        "m",
+        "mtr",
+        "mtrs",
+        "meter",
+        "meters",
+        "metre",
+        "metres",
+        "metters",
+        "meteres",
+        "米",
+        "公尺",
+    ),
     Unit("km", 1000.0, "length"): ("km", "kms", "kilometer", "kilometers", "kilometre", "kilometres", "千米", "公里"),
-    Unit("in", 0.0254, "length"): ("in", "ins", "inch", "inches", '"', "''", "英寸", "吋"),
-    Unit("ft", 0.3048, "length"): ("ft", "foot", "feet", "'", "英尺", "呎"),
-    Unit("yd", 0.9144, "length"): ("yd", "yds", "yard", "yards", "码"),
-    Unit("mi", 1609.344, "length"): ("mi", "mile", "miles", "英里"),
+    Unit("in", 0.0254, "length", False): ("in", "ins", "inch", "inches", "inchs", '"', "''", "英寸", "吋"),
+    Unit("ft", 0.3048, "length", False): ("ft", "fts", "foot", "feet", "feets", "foots", "'", "英尺", "呎"),
+    Unit("yd", 0.9144, "length", False): ("yd", "yds", "yard", "yards", "码"),
+    Unit("mi", 1609.344, "length", False): ("mi", "mile", "miles", "英里"),
 }
 _AREAS: dict[Unit, tuple[str, ...]] = {
     Unit("mm2", 1e-6, "area"): ("平方毫米",),
     Unit("cm2", 1e-4, "area"): ("平方厘米",),
     Unit("m2", 1.0, "area"): ("sqm", "平方米", "平米"),
-    Unit("in2", 0.0254**2, "area"): ("平方英寸",),
-    Unit("ft2", 0.3048**2, "area"): ("sqft", "平方英尺"),
-    Unit("yd2", 0.9144**2, "area"): ("平方码",),
+    Unit("in2", 0.0254**2, "area", False): ("平方英寸",),
+    Unit("ft2", 0.3048**2, "area", False): ("sqft", "平方英尺"),
+    Unit("yd2", 0.9144**2, "area", False): ("平方码",),
     Unit("km2", 1e6, "area"): ("平方公里", "平方千米"),
 }
 _OTHERS = {

@@ -24,7 +24,7 @@ def _compile_any(*patterns: str) -> re.Pattern[str]:
 _END = r"(?=\s*(?:$|[.,!?;:)\]\"'、。|]|-|—))"
 _YES = (
     rf"(?:{_match_list('yes')}(?!\s+not\b)"
-    rf"|{_match_list('stress')}(?:\s+(?:is|does))?{_END})"
+    rf"|{_match_list('stress')}(?:{_END}|\s+(?:is|are|was|were|does|do|did|has|have){_END}))"
 )
 _PLAIN_NO = r"no(?!\.?\s?\#?[0-9])"  # "No. 1" is a number
 _NO = rf"(?:{_match_list('no')}|{_PLAIN_NO}(?!\s+{_match_list('no_idioms')}\b))"
@@ -38,23 +38,28 @@ _COURTESY = compile_pattern(
 )
 # Both words named, and a word that is asked or denied, are no answer.
 _ECHO = _compile_any(
-    r"\"?\b(?:yes|true)\"?\s*(?:or|/|\|)\s*\"?(?:no|false)\b\"?",
-    r"(?:\bnot|n't)\s+\"?(?:yes|no)\b\"?",
-    rf"\b(?:yes|true){_SHARE}\W+(?:no|false){_SHARE}",
+    r"\"?\byes\"?\s*(?:or|/|\|)\s*\"?no\"?\b",
+    r"\"?\bno\"?\s*(?:or|/|\|)\s*\"?yes\"?\b",
+    r"\btrue\s*(?:or|/)\s*false\b",
+    r"(?:\bnot|n't)\s+(?:a\s+|simply\s+|just\s+)?\"?(?:yes|no)\b\"?",
+    r"\b(?:yes|no)\s*\?(?=\s*\S)",  # "Yes? Let me check."
+    rf"\b(?:yes|true){_SHARE}\W+(?:and\s+)?(?:no|false){_SHARE}",
+    rf"\b(?:no|false){_SHARE}\W+(?:and\s+)?(?:yes|true){_SHARE}",
     _match_list("chinese_echoes"),
 )
-_BOTH = compile_pattern(r"\byes\b\W+and\W+no\b")
+_BOTH = compile_pattern(r"\byes\b\W+(?:and|but also)\W+\bno\b|\bno\b\W+(?:and|but also)\W+\byes\b")
 _LEADING_YES = (
     rf"{_match_list('stress')}\s+(?:{_match_list('stress_goes_on')}\b|{_TRUE})",
     rf"{_YES}\b",
     r"(?:y|t|1)\b(?=\W*\Z)",
-    rf"{_TRUE}\b{_END}",
+    rf"(?:that's\s+|that is\s+)?{_TRUE}\b{_END}",
     _match_list("chinese_yes"),
 )
 _LEADING_NO = (
     rf"{_NO}\b",
     r"(?:n|f|0)\b(?=\W*\Z)",
-    rf"not\s+(?:{_TRUE}\b{_END}|(?:really|quite|exactly)\b)",
+    rf"not\s+(?:quite\s+|really\s+|exactly\s+)?{_TRUE}\b{_END}",
+    r"not\s+(?:really|quite|exactly)\b",
     rf"{_FALSE}\b{_END}",
     _match_list("chinese_no"),
 )
@@ -73,26 +78,34 @@ _PREDICATE = _compile_any(
     rf"\b{_SUBJECT}\s+(?:(?P<fails>does(?:n't| not))\s+hold|(?:still\s+)?holds)\b(?!\s+(?!(?:true|up)\b)[a-z])",
     rf"(?P<unsupported>(?:does|do)(?:n't| not)\s+)?\b{_match_list('supports')}\s+{_SUBJECT}",
     rf"(?P<refuted>\b{_match_list('refutes')})\s+{_SUBJECT}",
-    rf"\bnothing\s+{_FALSE}\b",
-    r"\bi\b[^.,;!?\n]{0,12}?(?P<unable>not\s+)?(?P<dissent>\bdisagree)\b",
-    r"\bi\b[^.,;!?\n]{0,12}?(?P<declines>(?:not|n't)\s+agree)\b",
-    r"\bi\s+(?:\w+ly\s+)?agree\b",
-    rf"{_match_list('chinese_subjects')}(?:是|为)?(?:(?P<wrong>{_match_list('chinese_false')})|{_match_list('chinese_true')})",
+    rf"\bnothing\s+(?:is\s+)?{_FALSE}\b",
+    r"\b(?:i|we)\b[^.,;!?\n]{0,12}?(?P<unable>(?:not|n't)\s+)?(?P<dissent>\bdisagree)\b",
+    r"\b(?:i|we)\b[^.,;!?\n]{0,12}?(?P<declines>(?:not|n't)\s+(?:\w+ly\s+)?agree)\b",
+    r"\b(?:i|we)(?:'d| would| do)?\s+(?:\w+ly\s+)?agree\b|\bagreed\b",
+    rf"{_match_list('chinese_subjects')}(?:显然|因此|所以)?(?:是|为)?(?:(?P<wrong>{_match_list('chinese_false')})|{_match_list('chinese_true')})",
 )
 # Whole replies that are a verb or an adverb alone ("It is."), and "I think so".
 _ELLIPSIS = _compile_any(
-    r"\A\W*(?:(?:sure|indeed)\b\W*)?(?:it|they|that|this|s?he)"
-    r"(?:\s+(?:is|are|does|do|was|were|did|has|have)|'s(?= not))(?P<not>n't|\s+not)?(?:\s+indeed)?\s*(?:[.;!,]|\Z)",
+    r"\A\W*(?:(?:sure|indeed|of course|definitely)\b\W*)?(?:it|they|that|this|he|she)\s+(?:really\s+|indeed\s+)?"
+    r"(?:is|are|does|do|was|were|did|has|have)(?P<not>n't|\s+not)?(?:\s+indeed)?\s*(?:[.;!,]|\Z)",
+    r"\A\W*(?P<isnt>(?:it|that|this)'s not|they're not)\s*(?:[.;!,]|\Z)",
     r"\A\W*(?:(?P<none>not (?:at all|quite))|exactly|indeed|definitely|sure|of course)\W*\Z",
-    r"\bi (?:would )?(?P<doubt>do not |don't )?(?:think|believe|suppose|say) so\b",
-    r"\bi (?P<doubts>doubt (?:it|that|so)\W*\Z)",
+    r"\bi(?:'d| would)? (?P<doubt>do not |don't |not )?(?:think|believe|suppose|say) so\b",
+    r"\bi (?P<doubts>(?:\w+ly )?doubt (?:it|that|so)\W*\Z)",
 )
 _HELPLESS = compile_pattern(
-    r"\A\W*no\b[\s,.]*i (?:can't|cannot|am unable to|don't) (?:help|assist|answer|determine|know)"
+    r"\A\W*no\b[\s,.]*i(?:'m| am)? "
+    r"(?:sorry|(?:can't|cannot|can not|unable to|not able to|don't|do not)\s+"
+    r"(?:help|assist|answer|determine|provide|know|do that))"
 )
-_UNTICKED, _UNTICKED_BEHIND = (re.compile(rf"{form}|\[[xX]\]") for form in (r"(?:\[ ?\]|☐)[ \t]*\w+", r"\w+[ \t]*☐"))
+_UNTICKED = re.compile(r"(?:\[ ?\]|☐)[ \t]*\w+|\[[xX]\]")
+_UNTICKED_BEHIND = re.compile(r"\w+[ \t]*(?:\[ ?\]|☐)|\[[xX]\]")
+_TRUTH_VALUE = re.compile(r"[\"']\w{1,40}[\"']\s*:\s*[\"']?(true|false)\b", re.IGNORECASE)
+_FALSE_KEY = re.compile(
+    r"[\"'](?:(?:is_?)?(?:false|incorrect|wrong|untrue|invalid)|no)[\"']\s*:\s*[\"']?(true|false)\b", re.IGNORECASE
+)
 _SENTENCE = re.compile(r"[.!?。;\n]")
-_TURNS = re.compile(r"\b(?:but|however|so|therefore|thus|hence)\b")
+_TURNS = re.compile(r"\b(?:but|however|actually|in fact|so|therefore|thus|hence)\b")
 _TICKS, _CROSSES = "✓✔✅☑√👍🟢", "✗✘❌✖✕×❎👎🔴"
 
 
@@ -102,10 +115,13 @@ class YesNoReader(AnswerReader):
     keys = re.compile(read_words("keys", "yes_no")[0])
 
     def prepare(self, text: str) -> str:
-        """The text without choices that are not ticked, and with "(Y)es" as "Yes"."""
+        """The text without choices that are not ticked, and with "is_false" as its opposite."""
         if "[x]" in text.lower() or "☐" in text:
             text = (_UNTICKED if re.match(r"\W*?[\[☐☑✓✔✅]", text) else _UNTICKED_BEHIND).sub(" ", text)
-        return re.sub(r"\(([A-Za-z])\)(?=[A-Za-z])", r"\1", text)
+        if len(_TRUTH_VALUE.findall(text)) == 1:
+            text = _TRUTH_VALUE.sub(r'"is_true": \1', _FALSE_KEY.sub(_write_opposite, text))
+        text = re.sub(r"\(([A-Za-z])\)(?=[A-Za-z])", r"\1", text)
+        return _FALSE_KEY.sub(_write_opposite, text)
 
     def read_notation(self, text: str) -> ParsedAnswer:
         """A mark alone; a "no" that declines to help; what follows "wait," unless an answer is announced later."""
@@ -167,6 +183,10 @@ def _read_alone(sentence: str) -> set[bool]:
 
 def _find_marks(text: str) -> set[bool]:
     return {mark in _TICKS for mark in text if mark in _TICKS + _CROSSES}
+
+
+def _write_opposite(match: re.Match[str]) -> str:
+    return f'"is_true": {"false" if match[1].lower() == "true" else "true"}'
 
 
 def _clear(text: str) -> str:

@@ -29,7 +29,7 @@ class LabelKey(AnswerKey):
     """The labels that there are."""
 
     def read(self, response: str | None) -> ParsedAnswer:
-        return extract_answer(response, self.reader, labels.EMPTY)
+        return extract_answer(response, self.reader, none_is_a_value=True, empty=labels.EMPTY)
 
     def read_final_line(self, response: str) -> ParsedAnswer:
         return labels.score_exactly(find_last_line(response), self.vocabulary)
