@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 # Saved scores carry it; scores of another version are made anew from the saved replies.
-SCORER_VERSION = 8
+SCORER_VERSION = 9
 
 QUESTION_TYPES = (
     "multi-choice",

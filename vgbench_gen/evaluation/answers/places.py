@@ -48,7 +48,6 @@ _SEGMENT_END = re.compile(r"[\n。;!?]|\.(?=\s|$)")
 _API_ERROR = compile_pattern(rf"\A\W{{0,3}}{match_any_of(read_words('api_errors'))}")
 _PLACEHOLDER = compile_pattern(rf"\A\W*{match_any_of(read_words('placeholders'))}\W*\Z")
 _REFUSAL = compile_pattern("|".join(read_words("refusals")))
-_ANSWER_SIGNS, _REFUSAL_SIGNS = tuple(read_words("answer_signs")), tuple(read_words("refusal_signs"))
 _HEDGE = compile_pattern("|".join(read_words("hedges")))
 _REVISION = compile_pattern(rf"(?:\A|[.!?;:,\n—(…。-])\s*{match_any_of(read_words('revisions'))}(?![a-z])[\s,:.!—…-]*")
 _NO = re.compile(r"[.!?;:,\n—…-]\s*no,\s*")
@@ -60,7 +59,6 @@ _BEGUN = compile_pattern(
     rf"|\b(?:i|it|we)\s*\Z|\A\W*{match_any_of(read_words('clause_subjects'))}\s*\Z"
 )
 _JOINED = compile_pattern(rf"[\s,.;]*\b{_JOINT}\W*\Z")
-_REVISION_SIGNS = tuple(read_words("revision_signs"))
 _SENTENCE_END = re.compile(r"[.\n。!?;](?=\s|$)|[\n。]")
 
 
@@ -115,7 +113,7 @@ def _read_clean(text: str, reader: AnswerReader) -> ParsedAnswer:
 def _remove_denied(text: str) -> str:
     """The text without clauses such as "I don't think the answer is A" (S8)."""
     low = text.lower()
-    if not any(sign in low for sign in ("answer", "option", "choice")) or len(low) != len(text):
+    if len(low) != len(text):
         return text
     for match in reversed(list(_DENIED.finditer(low))):
         text = f"{text[: match.start()]} … {text[match.end() :]}"
@@ -165,7 +163,7 @@ def is_refusal(text: str) -> bool:
 
 def _find_refusal(text: str) -> re.Match[str] | None:
     low = text.lower()
-    return _REFUSAL.search(low) if any(sign in low for sign in _REFUSAL_SIGNS) else None
+    return _REFUSAL.search(low)
 
 
 def find_containers(text: str, keys: re.Pattern[str] | None = None) -> Iterator[str]:
@@ -188,10 +186,7 @@ def find_containers(text: str, keys: re.Pattern[str] | None = None) -> Iterator[
 
 def find_announced(text: str) -> Iterator[str]:
     """What follows "the answer is" and its like, up to the end of the sentence, the last one first."""
-    low = text.lower()
-    if not any(sign in low for sign in _ANSWER_SIGNS):
-        return
-    starts = [match.end() for match in _PHRASE.finditer(low)]
+    starts = [match.end() for match in _PHRASE.finditer(text.lower())]
     for start in reversed(starts[-_MAX_PLACES:]):
         yield find_segment_at(text, start)
 
@@ -203,7 +198,7 @@ def find_text_after_revision(text: str, says_no: bool = False) -> str:
     says_no: whether "no" is an answer rather than such a word ("It is B. No, C.").
     """
     low = text.lower()
-    starts = [match.end() for match in _REVISION.finditer(low)] if any(s in low for s in _REVISION_SIGNS) else []
+    starts = [match.end() for match in _REVISION.finditer(low)]
     if not says_no:
         starts += [match.end() for match in _NO.finditer(low)]
     tail = text[max(starts) :] if starts else ""
