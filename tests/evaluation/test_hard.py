@@ -250,7 +250,7 @@ def test_the_command_writes_a_dataset(voted: Path, tmp_path: Path, capsys: Captu
     assert main(["vote", str(voted), "--rule", str(rule), "--no-audit"]) == 0
     told = capsys.readouterr().out
     assert "160 questions: 96 hard, 0 undecided" in told
-    assert "4 models counted, with replies of 4 scored now and saved scores of 0." in told
+    assert "4 models counted, 4 scored now, 0 with saved scores." in told
     kept, items = load(out), {item.id: item for item in load(voted)}
     ids = (voted / "votes/chosen.txt").read_text().split()
     assert [item.id for item in kept] == ids == [name for name in items if name in set(ids)]
@@ -265,7 +265,7 @@ def test_the_command_writes_a_dataset(voted: Path, tmp_path: Path, capsys: Captu
     assert [member["model"] for member in manifest["hard"]["panel"]] == sorted(SPECS)
     # Again: the same, in the place of the first; not where somebody's work lies.
     assert main(["vote", str(voted), "--rule", str(rule), "--dry-run"]) == 0
-    assert "4 models counted, with replies of 0 scored now and saved scores of 4." in capsys.readouterr().out
+    assert "4 models counted, 0 scored now, 4 with saved scores." in capsys.readouterr().out
     assert main(["vote", str(voted), "--rule", str(rule), "--no-audit", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["chosen"] == len(kept)
     assert read_manifest(out) == manifest

@@ -22,7 +22,7 @@ from vgbench_gen.core.json_text import parse_json
 if TYPE_CHECKING:
     from vgbench_gen.agent.images import ImageBook
     from vgbench_gen.agent.toolbox import Toolbox
-from vgbench_gen.agent.workers import Observation
+    from vgbench_gen.agent.workers import Observation
 
 _SHOWN = 600  # characters of a step on the terminal
 _SENT = BackendOptions(concurrency=1)
