@@ -1,7 +1,7 @@
 """`docs/constants.md`, generated: `python docs/_ext/constants.py > docs/constants.md`.
 
-Names, origins and sections are those of `constants.toml`. The value of a row and its text (the docstring or comment of
-the constant) are those of the code; where the text lacks the reason, `constants.toml` adds it.
+Names and sections are those of `constants.toml`, values those of the code. The unit is the end of the name, or stands
+before a bar in `constants.toml`; the reason is that of `constants.toml`, or else the code's docstring or comment.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import ast
 import importlib
 import inspect
 import re
-import sys
 import textwrap
 import tomllib
 from functools import cache
@@ -19,21 +18,26 @@ from typing import Any
 
 from pydantic import BaseModel
 
-HEAD = """# Gates and constants
+HEAD = """# Gates and constants: values, units and reasons
 
-Generated from the code and `docs/_ext/constants.toml` by `python docs/_ext/constants.py > docs/constants.md`; do not
-edit by hand. [When a question is valid](validity.md) explains the checks.
+Generated from the code and `docs/_ext/constants.toml`; do not edit by hand.
+[Validity](validity.md) explains the checks.
 
-`pair.overlap_min` is a gate: a recipe sets it as `overlap_min` in the table `[gates.pair]`. `tasks.base.TRUE_CLAIM_MAX`
-is a constant of the package. The last column is the origin of the value: **L** literature or public code, **D**
-measured on published questions, on our builds or by simulation, **J** a judgment that real data should confirm, **O**
-the official code of a dataset. `D%` is per cent of the image diagonal, "at 640" means pixels at an image width of 640.
+`pair.overlap_min` is a gate: a recipe sets it as `overlap_min` in the table `[gates.pair]`. The
+[reference](api/gates.md) says in full what a gate limits. `tasks.base.TRUE_CLAIM_MAX` is a constant of the package. A
+value whose reason names no measurement and no source is a judgment that real data should confirm.
 """
+UNITS = {
+    "px_at_640": "px at 640", "px": "px", "deg": "degrees", "m": "m", "d": "% of diagonal", "share": "share",
+    "iou": "IoU", "ratio": "ratio", "decimals": "digits", "billions": "billions", "bits": "bits", "per_m": "1/m",
+}  # fmt: skip
+"""Last words of a name (without `min` and `max`) -> unit; "at 640" means at an image width of 640."""
 CITATION = re.compile(r"(^| )\(?`?docs/[\w-]+\.md#[\w-]+`?\)?[:;]?")
+NOISE = "noise.{}.{}"
 
 
 def read_table() -> dict[str, dict[str, str]]:
-    """Section of the page -> name -> letter of the origin and reason, of `constants.toml`."""
+    """Section of the page -> name -> unit and reason, of `constants.toml`."""
     return tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
@@ -43,25 +47,48 @@ def render_markdown(stated: dict[str, dict[str, str]]) -> str:
     Raises:
         LookupError: `stated` names what the code lacks, lacks a gate, or has no reason for a row; the message names it.
     """
-    gates, parts, names = read_gates(), [HEAD], set[str]()
+    gates, parts = read_gates(), [HEAD]
+    errors = {name: gates.pop(name)[0] for name in [*gates] if name.startswith("noise.") and name.count(".") == 2}
+    names = set[str]()
     for title, table in stated.items():
-        rows = ["| name | value | meaning and reason | from |", "|---|---|---|---|"]
+        if title == "Noise of the sources":
+            parts += [f"## {title}\n", table["about"] + "\n", render_noise(errors)]
+            continue
+        rows = ["| name | value | unit | reason |", "|---|---|---|---|"]
         for name, entry in table.items():
-            if name == "about":
-                continue
             value, code = gates.get(name) or read_constant(name)
-            origin, _, reason = entry.partition(" ")
-            text = "; ".join(filter(None, (code.rstrip("."), reason)))
-            if not text or name in names:
+            unit, _, reason = entry.rpartition("|")
+            reason = reason.strip() or code.rpartition(";")[2].strip()
+            if not reason or name in names:
                 raise LookupError(f"{name}: needs one row with a reason, in constants.toml or at the value")
             names.add(name)
             printed = f"{value:g}" if isinstance(value, float) else str(value)
-            rows.append(f"| `{name}` | {printed} | {finish(text.replace('|', chr(92) + '|'))} | {origin} |")
-        about = [table["about"] + "\n"] if "about" in table else []
-        parts += [f"## {title}\n", *about, "\n".join(rows) + "\n"]
+            if stated_unit := re.fullmatch(r"(.+ to .+) ([a-z]+)", printed):
+                printed, unit = stated_unit.groups()
+            rows.append(f"| `{name}` | {printed} | {unit.strip() or find_unit(name)} | {finish(reason)} |")
+        parts += [f"## {title}\n", "\n".join(rows) + "\n"]
     if missing := sorted(set(gates) - names):
         raise LookupError(f"constants.toml has no row for the gates {missing}")
     return "\n".join(parts)
+
+
+def render_noise(errors: dict[str, float]) -> str:
+    """The errors of the sources, a source per line. errors: name of the gate -> standard deviation."""
+    sources, kinds = (list(dict.fromkeys(name.split(".")[k] for name in errors)) for k in (1, 2))
+    rows = ["| gate `noise` | " + " | ".join(f"`{kind}`" for kind in kinds) + " |", "|---" * (len(kinds) + 1) + "|"]
+    for source in sources:
+        values = (errors[NOISE.format(source, kind)] for kind in kinds)
+        rows.append(f"| `{source}` | " + " | ".join(f"{value:g}" for value in values) + " |")
+    return "\n".join(rows) + "\n"
+
+
+def find_unit(name: str) -> str:
+    """The unit in which the name of a quantity ends; a dash without one."""
+    words = name.rpartition(".")[2].lower()
+    while words.endswith(("_min", "_max")):
+        words = words[:-4]
+    ends = [end for end in UNITS if words == end or words.endswith(f"_{end}")]
+    return UNITS[max(ends, key=len)] if ends else "-"
 
 
 def read_gates() -> dict[str, tuple[Any, str]]:
@@ -137,34 +164,10 @@ def read_texts(owner: Any) -> dict[str, str]:
     return found
 
 
-def list_bare(names: set[str]) -> list[str]:
-    """The numbers of the modules that `names` are of, which have neither a row nor a comment."""
-    found = list[str]()
-    for module in sorted({name.rpartition(".")[0] for name in names}):
-        try:
-            owner = importlib.import_module(f"vgbench_gen.{module}")
-        except ModuleNotFoundError:
-            continue
-        found += [
-            f"{module}.{name}"
-            for name, text in read_texts(owner).items()
-            if name.isupper() and not text and f"{module}.{name}" not in names and is_number(getattr(owner, name))
-        ]
-    return found
-
-
-def is_number(value: Any) -> bool:
-    """Whether a constant is a number or a tuple of numbers."""
-    return all(type(part) in (int, float) for part in (value if isinstance(value, tuple) and value else (value,)))
-
-
 def finish(text: str) -> str:
-    """A sentence: with a capital and a full stop."""
-    return text[0].upper() + text[1:] + ("" if text.endswith(".") else ".")
+    """A sentence of a cell: with a capital, without a full stop, bars escaped."""
+    return (text[0].upper() + text[1:].rstrip(".")).replace("|", "\\|")
 
 
 if __name__ == "__main__":
-    table = read_table()
-    print(render_markdown(table), end="")
-    named = {name for section in table.values() for name in section}
-    print("Numbers without a row and without a comment:", *list_bare(named), sep="\n  ", file=sys.stderr)
+    print(render_markdown(read_table()), end="")

@@ -35,13 +35,13 @@ def test_the_committed_page_is_current(generator: ModuleType) -> None:
     [
         (
             "tasks.base.NO_SUCH",
-            "J a reason",
+            "a reason",
             "tasks.base.NO_SUCH: .*the code has no such constant",
         ),
-        ("no_gate.at_all", "J a reason", "no_gate.at_all: .*the code has no such constant"),
-        ("text.lint.MAX_DECIMALS", "J", "text.lint.MAX_DECIMALS: needs one row with a reason"),
+        ("no_gate.at_all", "a reason", "no_gate.at_all: .*the code has no such constant"),
+        ("text.lint.MAX_DECIMALS", "", "text.lint.MAX_DECIMALS: needs one row with a reason"),
         ("pair.overlap_min", None, "no row for the gates .'pair.overlap_min'"),
-        ("track.gap_min_d", "L", "track.gap_min_d: needs one row"),  # it stands in its own section
+        ("track.gap_min_d", "twice", "track.gap_min_d: needs one row"),  # it stands in its own section
     ],
 )
 def test_a_row_without_constant_or_reason_is_refused(

@@ -24,15 +24,15 @@ import numpy.typing as npt
 from vgbench_gen.core.rng import hash_stably, rng_for
 from vgbench_gen.core.types import BoolArray, FloatArray, IntArray
 
-ROUNDS = 2
-FOLDS = 5
+ROUNDS = 2  # more rounds change nothing
+FOLDS = 5  # as in the audit; with 3 the audit finds 3 to 4 points more in `object_location`
 STEPS = 31  # of each cue, between as many values in each part
 FEWEST_FACTS, FEWEST_SCENES = 50, 8  # fewer teach a model nothing that holds for other scenes
 TREES = 40  # of a model
 LEFT_OUT_MAX = 0.3  # of the facts
 ALONE_LEFT_OUT_MAX = 0.6  # of facts that have one set each, which leaving out alone can balance
 _SWEEPS = 4  # choices of later facts change what is best for earlier ones
-_PRICE = 0.05  # of the facts: how far a fact may tip the balance before it is left out
+_PRICE = 0.05  # share of the facts by which one may tip the balance; at 0.02 and 0.1 a forest finds 1 to 3 points more
 _CHUNK = 20_000  # sets that are ranked at once
 _SAME = 1e-6  # a cue whose options differ by less tells nothing of them
 _DIGITS = 6  # of a model's belief; sums differ in their last digits

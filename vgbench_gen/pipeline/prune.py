@@ -20,7 +20,7 @@ from vgbench_gen.pipeline.subset import require_new, write_subset
 from vgbench_gen.quality.questions import Question, find_clusters, group_by_cell, read_question
 from vgbench_gen.store.dataset import load
 
-ROUNDS = 5
+ROUNDS = 5  # models are trained again after each round
 REASON = "iterative bias pruning (arXiv 2511.04655): a text-only classifier answers these without the images"
 
 

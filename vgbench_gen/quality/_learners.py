@@ -18,8 +18,8 @@ from vgbench_gen.quality import reading
 from vgbench_gen.quality.description import Description, describe, name_around, rank
 from vgbench_gen.quality.questions import Question
 
-FOLDS = 5
-TREES, SHARE = 40, 0.7  # of the forest, and of the lines that each tree sees
+FOLDS = 5  # the usual number of parts in cross-validation
+TREES, SHARE = 40, 0.7  # of the forest, and of the lines that each tree sees; more trees change no verdict
 _FEATURES = 1 / 3  # of the features, of which each split tries one threshold
 
 

@@ -38,7 +38,7 @@ from vgbench_gen.text.render import fill_word
 
 _CHUNK = 200  # rows per job, at least: a few row groups
 _CAMERA_TOLERANCE_PX = 1e-6  # a stored camera must be the scan's own
-_POSE_TOLERANCE = 1e-9
+_POSE_TOLERANCE = 1e-9  # a stored pose must be that of the scan
 
 
 @dataclass(frozen=True, slots=True)

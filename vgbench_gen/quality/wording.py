@@ -12,9 +12,9 @@ from vgbench_gen.quality import reading
 from vgbench_gen.quality.questions import Question
 from vgbench_gen.text.numbers import count_decimals, keep_digits
 
-_DEBRIS_DECIMALS = 6
-_SIGNIFICANT = 4
-_LENGTH_DIFFERENCE = 2
+_DEBRIS_DECIMALS = 6  # so many decimals are floating-point debris
+_SIGNIFICANT = 4  # most significant digits of a printed number
+_LENGTH_DIFFERENCE = 2  # most characters between the shortest and the longest numeric option
 _DEBRIS = re.compile(r"(?<![\w.])[+-]?[0-9]+\.[0-9]+(?![0-9]*[eE][0-9+-])")
 _NEGATIVE_ZERO = re.compile(r"(?<![\w.])-0(?:\.0*)?(?![0-9.]*[1-9]|[0-9]*\.[0-9])")
 _EXPONENT = re.compile(r"(?<![\w.])[+-]?[0-9]+(?:\.[0-9]*)?[eE][+-]?[0-9]+\b")

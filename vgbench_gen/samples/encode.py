@@ -1,4 +1,4 @@
-"""Bytes of the files that the four layouts are made of. Forms: `docs/formats.md#what-is-on-disk`.
+"""Bytes of the files that the four layouts are made of. Forms: `docs/formats.md`.
 
 Nothing here reads what it wrote, or uses what the loaders use, so tests of the loaders may build files of it, faulty
 ones too. The same input gives the same bytes: no time stamps, no owner, no compressor threads.

@@ -37,7 +37,7 @@ _BUILDING = frozenset(
 _BUILDING_PART = re.compile(r"(^|.*\W)(wall|floor|ceiling)s?$")
 
 _MAX_GROUPS = 20_000
-_BOX_MARGIN_M = 0.05
+_BOX_MARGIN_M = 0.05  # how far outside of its box a vertex may lie
 # Share of an object's vertices that must lie in its box (plus margin); scans leave some strays.
 _MIN_SHARE_INSIDE = 0.95
 _MAX_TILT_COSINE = float(np.cos(np.radians(2.0)))

@@ -18,7 +18,7 @@ from vgbench_gen.scenes.view import ViewFrame
 from vgbench_gen.tasks.presentation import Margins
 
 _BAND = 0.06  # of the rectangle's height and width, just outside of it
-_BAND_MIN_PX = 5.0
+_BAND_MIN_PX = 5.0  # least width of the band
 _GRID = 24  # points along a side; three rows across the band
 
 

@@ -19,9 +19,9 @@ from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.tasks.gates import BoxMargins
 
 _SUPPORT_MIN = 0.6  # of the measured points in the box or in its ray-scaled neighbours
-_POINTS_MIN = 12
-_MESH_INSIDE_MIN = 0.8
-_LIST_IOU_MIN = 0.8
+_POINTS_MIN = 12  # measured points that confirm a box
+_MESH_INSIDE_MIN = 0.8  # share of the annotated surface that lies in the box
+_LIST_IOU_MIN = 0.8  # overlap of a box of the frame with that of the scene (CA-1M)
 # The middle of the annotated surface must lie in this share of the box along each horizontal axis. Surfaces are seen
 # from one side, so it is wide; upwards nothing can be asked of it (of a table only the top may be scanned).
 _CENTRAL = 0.9

@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 from vgbench_gen.core.types import Candidate, Fact, FloatArray
 from vgbench_gen.distractors.base import Proposal
 
-JITTER = 0.03
+JITTER = 0.03  # relative noise, far below margins and far above the last digit
 
 
 class Proposals:

@@ -21,14 +21,14 @@ from vgbench_gen.tasks.solving.epipolar import estimate_motion
 from vgbench_gen.tasks.solving.images import match_descriptors
 
 RATIO_MAX = 0.8  # nearest over second nearest descriptor (Lowe 2004)
-INLIER_PX_AT_640 = 3.0
+INLIER_PX_AT_640 = 3.0  # largest reprojection error of an inlier
 # Real pairs with 15 to 60 inliers came within 1.3 degrees and 4 cm where those were most of the matches; a small
 # share is a repeated pattern.
 _PNP_INLIERS_MIN, _PNP_SHARE_MIN = 15, 0.4
 INLIERS_BELIEVED = 60  # agreeing matches from which their motion is believed whatever their share
 _ITERATIONS = 12
 _CONVERGED = 1e-4  # radians and meters; two hundred times below what the routes may differ by
-_MIN_POINTS = 60
+_MIN_POINTS = 60  # aligned points of depth that determine a motion
 _MIN_CONDITION = 2e-3  # smallest over largest eigenvalue; below, a plane or a corridor leaves a motion free
 
 _MATCHES: WeakKeyDictionary[ViewFrame, WeakKeyDictionary[ViewFrame, IntArray]] = WeakKeyDictionary()

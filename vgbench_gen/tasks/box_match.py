@@ -44,7 +44,7 @@ from vgbench_gen.text.render import fill_word
 FRAMES_MAX, PAIRS_MAX = 32, 60  # looked at in a scene, and weighed together
 USES_MAX = 3  # of an object in a scene
 SETS = 60  # drawn for a fact, some more than once; what is alike in shape is rarely another object
-MORE_MAX = 2  # of the facts of a scene with one rank by a likeness than with another
+MORE_MAX = 2  # of the facts of a scene with one rank by a likeness than with another; fewer leave few facts
 OVERLAP_MAX = 0.5  # of two rectangles, as a share of the smaller one
 INSIDE_MIN, INSIDE_GAP = 0.8, 0.3  # share of the warped object in its rectangle, and by how much it is less in others
 

@@ -38,7 +38,7 @@ from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.solving import NoSolver
 
 ORDERS: IntArray = np.array(list(permutations(range(3))))  # (6, 3) of the marks, the nearest first
-FRAMES_WEIGHED = 32  # together
+FRAMES_WEIGHED = 32  # frames weighed together; more cost memory, fewer have not every order
 STEP_M, STEP_SHARE = 0.15, 0.10  # a step from one depth to the next is counted in the larger one of both
 
 

@@ -27,7 +27,7 @@ from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.seen import LabelledScene
 
 TOWARDS_DEG = np.array([45.0, 135.0, -135.0, -45.0])  # of the labels, from ahead to the right
-LONGEST = 6  # frames in a row
+LONGEST = 6  # frames in a row; more are hard to follow
 PIXELS_MIN = 4  # on an object, of those that the second route looks up
 NEAR_M, FAR_M = 0.5, 5.0  # from an observer to what is asked about
 AHEAD = np.array([0.0, 0.0, 1.0])  # of a camera

