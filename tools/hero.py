@@ -21,7 +21,8 @@ CARD_PX = (500, 430)
 PICTURE_PX = (484, 250)
 COLUMNS = 5
 GAP_PX = 8
-MAX_BYTES = 400_000
+WIDTH_PX = 1800
+MAX_BYTES = 150_000
 INK, QUIET, PAPER, GROUND = "#1b1f24", "#57606a", "#ffffff", "#e6e9ed"
 RIGHT = "#1a7f37"
 
@@ -91,6 +92,7 @@ def main() -> None:
     folder, out, *wanted = sys.argv[1:]
     dataset = load(folder)
     sheet = draw_sheet(dataset, choose_items(dataset, wanted))
+    sheet.thumbnail((WIDTH_PX, WIDTH_PX), Image.Resampling.LANCZOS)
     for quality in range(88, 40, -4):
         data = io.BytesIO()
         sheet.save(data, "JPEG", quality=quality, optimize=True, progressive=True)
