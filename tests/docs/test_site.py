@@ -91,6 +91,19 @@ def test_every_page_is_listed_once() -> None:
     assert sorted(listed) == sorted({*there, "cli/index"} - {"index"})
 
 
+def test_pictures_are_few_small_and_shown() -> None:
+    pages = [ROOT / "README.md", *DOCS.rglob("*.md")]
+    shown = {
+        (page.parent / name).resolve()
+        for page in pages
+        for name in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", page.read_text("utf-8"))
+    }
+    there = set((DOCS / "assets").iterdir())
+    assert shown == there
+    assert len(there) <= 8
+    assert max(path.stat().st_size for path in there) <= 150_000
+
+
 def test_the_citation_file_is_whole() -> None:
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert cited["cff-version"] == "1.2.0"
