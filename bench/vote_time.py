@@ -17,9 +17,10 @@ from bench.table import Row
 from vgbench_gen.core.rng import digest_bytes, rng_for
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.board import ScoreRow
+from vgbench_gen.evaluation.json_lines import encode_line
+from vgbench_gen.evaluation.records import Header, ReplyKey, ReplyLine
 from vgbench_gen.evaluation.replies import FOLDER as REPLIES
 from vgbench_gen.evaluation.replies import name_replies_file
-from vgbench_gen.evaluation.reply_lines import SCHEMA
 from vgbench_gen.evaluation.saved import FOLDER as SCORES
 from vgbench_gen.evaluation.saved import SavedScores, ScoreHeader, write_scores
 from vgbench_gen.evaluation.scoring import SCORER_VERSION
@@ -72,14 +73,15 @@ def _model(folder: Path, ids: list[str], k: int) -> None:
     """Replies of a model, and their scores as `vgbench compare` leaves them."""
     spec = f"openai:model-{k}-{_SIZES_B[k % len(_SIZES_B)]}B"
     fingerprint = json.loads((folder / "manifest.json").read_text("utf-8"))["fingerprint"]
-    header = {"schema": SCHEMA, "dataset": fingerprint, "benchmark": "VGBench", "spec": spec, "model": spec}
+    header = Header(dataset=fingerprint, benchmark="VGBench", spec=spec, model=spec)
     path = name_replies_file(folder / REPLIES, spec)
     path.parent.mkdir(exist_ok=True)
-    with path.open("w", encoding="utf-8") as file:
-        file.write(json.dumps(header) + "\n")
+    with path.open("wb") as file:
+        file.write(encode_line(header))
         for name in ids:
-            line = {"schema": SCHEMA, "id": name, "benchmark": "VGBench", "model": spec, "request_digest": ""}
-            file.write(json.dumps(line | {"response": _REPLY}) + "\n")
+            key = ReplyKey(name, settings=header.digest)
+            line = ReplyLine(key=key, benchmark="VGBench", model=spec, request_digest="", response=_REPLY)
+            file.write(encode_line(line))
     right = (rng_for(0, "bench", "vote", spec).random(len(ids)) < _RIGHT).tolist()
     made = [_row(name, float(good)) for name, good in zip(ids, right, strict=True)]
     digest = digest_bytes(path.read_bytes())
@@ -94,7 +96,7 @@ def _row(name: str, score: float) -> ScoreRow:
     return ScoreRow(
         id=name, rotation=0, epoch=0, stage="", prompt_set="paper", outcome="right" if score else "wrong", status="ok",
         score=score, official=score, strict=score, followed=True, extracted="A", official_extracted="A", delta_2=score,
-        content=name, cost_usd=0.001, latency_s=1.0, tokens=900.0,
+        cost_usd=0.001, latency_s=1.0, tokens=900.0,
     )  # fmt: skip
 
 

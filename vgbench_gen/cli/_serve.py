@@ -31,7 +31,7 @@ def serve_tools(
     token_env: Annotated[str, Flag("Environment variable with the token that callers must send.", "NAME")] = "",
     workers: Annotated[int, Flag("Number of concurrent calls; 0 = all cores.", "N"), Field(ge=0)] = 0,
     stdio: Annotated[bool, Flag("Serve standard input and output instead of HTTP.")] = False,
-    images: Annotated[list[Path] | None, Flag("With --stdio: its images may be named by path.", "FOLDER")] = None,
+    images: Annotated[list[Path] | None, Flag("With --stdio: callers may name images in it.", "FOLDER")] = None,
 ) -> None:
     """Offer geometry tools by the Model Context Protocol.
 

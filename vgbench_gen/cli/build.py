@@ -44,7 +44,7 @@ def build(
     seed: Seed = None,
     items: Annotated[int | None, Flag("Questions per task; total if the recipe has [items].", "N"), Field(ge=1)] = None,
     strategy: Annotated[str, Flag("Strategy for wrong options; overrides the recipe's.", "NAME")] = "",
-    distractor_seed: Annotated[int | None, Flag("Draw other wrong options; answers stay.", "N"), Field(ge=0)] = None,
+    distractor_seed: Annotated[int | None, Flag("Seed for new wrong options; same answers.", "N"), Field(ge=0)] = None,
     bank: Annotated[Path | None, Flag("Also draw wordings from this file (`vgbench paraphrase`).", "FILE")] = None,
     wording: Annotated[str, Flag("Wordings of the bank to use: reviewed, or proposed (all).", "STATUS")] = "",
     allow_short: Annotated[bool, Flag("Write the dataset even if the recipe's totals cannot be met.")] = False,
@@ -53,7 +53,7 @@ def build(
     ] = None,
     stop_after: Annotated[Literal["", "facts"], Flag("facts: measure the scenes, make no questions.", "STEP")] = "",
     dry_run: Annotated[bool, Flag("Only check packages, disk, memory, scenes, cluster; estimate the build.")] = False,
-    check: Annotated[bool, Flag("Then verify every answer and audit the dataset.")] = False,
+    check: Annotated[bool, Flag("After the build, verify every answer and audit the dataset.")] = False,
     as_json: bool = False,
 ) -> None:
     """Build a dataset of questions from raw scenes.

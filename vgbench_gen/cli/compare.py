@@ -42,7 +42,7 @@ def compare(
             "PATH",
         ),
     ] = None,
-    program: Annotated[str, Flag("Program of --replies: lmms-eval, vlmevalkit, …", "NAME", names="--from")] = "",
+    program: Annotated[str, Flag("Format of --replies: lmms-eval, vlmevalkit, …", "NAME", names="--from")] = "",
     spec: Annotated[str, Flag("Name of imported replies; default: PROGRAM:MODEL.", "SPEC", names="--as")] = "",
     cases: Annotated[
         Path | None,
@@ -58,8 +58,8 @@ def compare(
     """Score saved replies and compare models in tables.
 
     Sends no requests. Replies are scored by our rules (sane) and by the published script (official); one line per
-    reply goes to DATASET/scores/MODEL.jsonl, and scores that are still valid are kept. A reply to other words, options
-    or images than the dataset has now is counted, not scored.
+    reply goes to DATASET/scores/MODEL.jsonl, and scores that are still valid are kept. A reply to a question whose
+    wording, options or images have changed since is counted, not scored.
 
     Prints a summary, the gain from tools if agents were asked, and the paper's table. Writes index.html with plots and
     pages of wrong answers, and the tables as JSON, CSV, Markdown and LaTeX. Every number has a 95 % interval over

@@ -42,11 +42,11 @@ def distractors(
     out: Annotated[Path | None, Flag("New dataset; default: DATASET-STRATEGY-SEED.", "FOLDER")] = None,
     build: Annotated[Path | None, Flag("Folder with facts/ and media/, if DATASET has none.", "FOLDER")] = None,
     margins: Annotated[
-        Literal["", "enforced", "recorded"], Flag("enforced, or recorded for a labeled stress set.", "NAME")
+        Literal["", "enforced", "recorded"], Flag("Margins: enforced, or recorded (labeled stress set).", "NAME")
     ] = "",
     refused: Annotated[Literal["keep", "drop"], Flag("keep or drop questions without new options.", "NAME")] = "keep",
     allow_unchanged: Annotated[bool, Flag("Exit 0 even if most questions keep their options.")] = False,
-    prune: Annotated[float | None, Flag("Instead: leave out up to this share, given away by text.", "SHARE")] = None,
+    prune: Annotated[float | None, Flag("Instead: remove up to this share, easiest from text.", "SHARE")] = None,
     rounds: Annotated[int, Flag("With --prune: how often questions are rescored.", "N"), Field(ge=1)] = 5,
     dry_run: Annotated[bool, Flag("With --prune: print the result and write nothing.")] = False,
     model: Annotated[

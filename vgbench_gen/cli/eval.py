@@ -67,7 +67,7 @@ def evaluate(
     options: AskOptions = _OPTIONS,
     judge_repeats: Annotated[int, Flag("For --judge: times each judge grades.", "N", "Sampling"), Field(ge=1)] = 1,
     images: Annotated[Path | None, Flag("Images stored apart from the questions.", "FOLDER", "Images")] = None,
-    visual_cot: Annotated[bool, Flag("First have an image drawn that helps, and show it.", "", "Images")] = False,
+    visual_cot: Annotated[bool, Flag("First have a model draw a helper image, and send it.", "", "Images")] = False,
     generation_prompts: Annotated[
         str, Flag("Prompts for drawing: seed, lmms_unig2u, a file.", "NAME|FILE", "Images")
     ] = "seed",

@@ -41,8 +41,8 @@ def make_app() -> typer.Typer:
     app = typer.Typer(
         name="vgbench",
         cls=GroupedVerbs,
-        help="Make, check and score questions of visual geometry from raw RGB-D scenes.",
-        epilog="If you leave out DATASET, the most recent build below build/ is used (and named).",
+        help="Build and check visual-geometry questions from raw RGB-D scans, and score models on them.",
+        epilog="If you leave out DATASET, the most recent build below build/ is used and its name printed.",
         add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,

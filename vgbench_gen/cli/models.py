@@ -47,7 +47,7 @@ _NO_TEXT = "(no text: "  # begins what is printed in place of an empty reply
 @verb("models", "Score", "vgbench models --check openai:gpt-4o    (without --check: the list)")
 def models(
     check: Annotated[str, Flag("Model to check: openai:gpt-4o, vllm:http://host:8000/v1#NAME, …", "SPEC")] = "",
-    image: Annotated[bool, Flag("Whether to show it a picture.", names="--image/--no-image")] = True,
+    image: Annotated[bool, Flag("Also send the model a test image.", names="--image/--no-image")] = True,
     long_side: Annotated[int, Flag("Shrink the picture before sending; 0 = no change.", "PIXELS"), Field(ge=0)] = 0,
     max_tokens: Annotated[int, Flag("Longest reply in tokens; reasoning models need many.", "N"), Field(ge=1)] = 1024,
     sent: Annotated[BackendOptions, Only("key_file", "base_url", "timeout_s", "retries", "prices", "local")] = _SENT,

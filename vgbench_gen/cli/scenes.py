@@ -37,10 +37,10 @@ def scenes(
 ) -> None:
     """List the scenes in a folder and check their health.
 
-    Prints two lines per scene: usable frames, frames with a valid pose, share of known depth, objects, share of depth
-    that agrees between views, and a verdict; then how poses, unit and gravity were read. For a folder that looks like
-    a recording but has no known layout, prints the posed.toml that it would need. Exits 1 if a scene is bad, 2 if there
-    are no scenes.
+    Prints two lines per scene: usable frames, frames with a valid pose, share of pixels with depth, objects, share of
+    depth that agrees between views, and a verdict; then how poses, depth unit and gravity were read. For a folder that
+    looks like a recording but has no known layout, prints the posed.toml that it would need. Exits 1 if a scene is bad,
+    2 if there are no scenes.
     """
     if not root.exists():
         raise ConfigError(f"{root}: no such folder. Name the folder that holds the scans.")

@@ -42,7 +42,7 @@ def vote(
         ),
     ] = "",
     size: Annotated[
-        list[str] | None, Flag("Billions of parameters, if not in its name; repeatable.", "MODEL=B")
+        list[str] | None, Flag("Size in billions of parameters, if not in the name; repeatable.", "MODEL=B")
     ] = None,
     prompt_set: Annotated[str, Flag("Prompt set whose replies count.", "NAME")] = "paper",
     target: Annotated[int | None, Flag("Number of questions to choose.", "N"), Field(ge=1)] = None,
