@@ -39,7 +39,8 @@ TEST_WORKERS ?= 2
 TESTS ?= tests
 CASES ?= 10000
 # One thread per test process: on few cores more threads only wait for each other.
-TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(if $(CAPTURES),VGBENCH_CAPTURES="$(abspath $(CAPTURES))") \
+# Bytecode is kept even where PYTHONDONTWRITEBYTECODE is set: rewriting all assertions takes each process 10 s.
+TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(if $(CAPTURES),VGBENCH_CAPTURES="$(abspath $(CAPTURES))") \
   $(if $(RECORDINGS),VGBENCH_RECORDINGS="$(abspath $(RECORDINGS))")
 
 .PHONY: help setup dev lock browser servers audit browse review paraphrase distractors eval hard publish harnesses vgbench wide demo samples tours scenes test test-all test-harnesses fuzz check format bench docs clean
@@ -143,7 +144,7 @@ test: dev browser servers ## Run the tests (no network, no GPU)
 	$(if $(filter tests,$(TESTS)),$(TEST_SERVERS))
 
 test-all: dev browser servers ## Run the slow and Ray tests as well
-	$(TEST_ENV) $(PY) -m pytest -n $(TEST_WORKERS) -m "not live and not servers and not harness" $(TESTS)
+	$(TEST_ENV) VGBENCH_KILLS=12 $(PY) -m pytest -n $(TEST_WORKERS) -m "not live and not servers and not harness" $(TESTS)
 	$(if $(filter tests,$(TESTS)),$(TEST_SERVERS))
 
 test-harnesses: dev harnesses ## Run exported tasks in other people's harnesses (minutes)

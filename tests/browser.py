@@ -1,11 +1,11 @@
-"""Debian's Chromium driven from Python. A conftest that needs it says `from tests.browser import browser, open_page`.
+"""Debian's Chromium driven from Python. A conftest that needs it says `from tests.browser import open_page`.
 
-Scope "module", not "session": while Playwright's synchronous interface is open, asyncio believes that a loop runs in
-this thread, so asynchronous tests of later modules would fail. A start takes about 1.5 s.
+One browser for all tests of a process (`browser` of the first conftest): a start takes about 1.5 s.
 """
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -51,8 +51,7 @@ class WatchedPage:
         return int(self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def run_browser() -> Iterator[Browser]:
     """Headless Chromium; the test skips where none is installed."""
     path = next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
@@ -60,7 +59,12 @@ def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         # A sandbox needs user namespaces, which containers often forbid; only our own pages are opened.
         running = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        # While Playwright's synchronous interface is open, asyncio believes that its loop runs in this thread: true
+        # within a test that opens pages, and between them it would make asynchronous tests fail.
+        loop = asyncio.get_running_loop()
+        asyncio._set_running_loop(None)
         yield running
+        asyncio._set_running_loop(loop)
         running.close()
 
 
@@ -73,6 +77,7 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
     """
     opened: list[WatchedPage] = []
     contexts = []
+    asyncio._set_running_loop(browser._loop)
 
     def start(url: str, width: int = 1280, height: int = 800, **context: Any) -> WatchedPage:
         contexts.append(browser.new_context(viewport={"width": width, "height": height}, **context))
@@ -85,6 +90,7 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
     yield start
     for context in contexts:
         context.close()
+    asyncio._set_running_loop(None)
     foreign = [url for watched in opened for url in watched.foreign]
     assert not foreign, foreign
     errors = [error for watched in opened for error in watched.errors]

@@ -6,12 +6,17 @@ from __future__ import annotations
 import gc
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.shared import make_once
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 # Whoever collects thousands of tests makes a million objects that all stay: looking for garbage among them, now and
 # while tests run, costs more than all imports together.
@@ -34,6 +39,14 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
 # What a property says must not depend on how busy the machine is, nor on which examples a run happens to draw.
 settings.register_profile("vgbench", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("vgbench")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Headless Chromium; the test skips where none is installed."""
+    from tests.browser import run_browser
+
+    yield from run_browser()
 
 
 @pytest.fixture(scope="session")

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import fcntl
 import os
+import pickle
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar, cast
 
 import pytest
+
+Made = TypeVar("Made")
 
 
 def make_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
@@ -25,3 +29,13 @@ def make_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
             make(folder)
             done.touch()
     return folder
+
+
+def recall_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], Made]) -> Made:
+    """What `make` returned in the process that asked first, which may name files below its folder."""
+
+    def keep(folder: Path) -> None:
+        (folder / "made").mkdir()
+        (folder / "returned").write_bytes(pickle.dumps(make(folder / "made")))
+
+    return cast("Made", pickle.loads((make_once(factory, name, keep) / "returned").read_bytes()))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.agent.cores import without_processes
-from tests.browser import OpenPage, browser, open_page
+from tests.browser import OpenPage, open_page
 from tests.evaluation.test_saved import built
 from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.cli.main import main
@@ -22,7 +22,7 @@ from vgbench_gen.evaluation.runner import evaluate
 from vgbench_gen.evaluation.tables import Table, compare_models
 from vgbench_gen.report.scores_files import as_json, format_csv, format_markdown
 
-__all__ = ["browser", "open_page", "without_processes"]
+__all__ = ["open_page", "without_processes"]
 
 pytestmark = pytest.mark.usefixtures("without_processes")
 CROP = '{"thought": "look", "actions": [{"name": "Crop", "arguments": {"image": "image-0", "bbox": [0, 0, 0.5, 0.5]}}]}'

@@ -15,7 +15,7 @@ from vgbench_gen import load
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import BoolArray, IntArray
 from vgbench_gen.distractors.balanced import CandidateSets, choose_sets
-from vgbench_gen.executors import Engine
+from vgbench_gen.executors import Engine, begin_work
 from vgbench_gen.pipeline import ask
 from vgbench_gen.pipeline.ask import choose_draws
 from vgbench_gen.pipeline.facts import list_fact_shards, read_facts, read_plans
@@ -50,7 +50,9 @@ def test_workers_ask_alike(reference: tuple[Path, dict[str, str]], monkeypatch: 
     plans = [p for path in list_fact_shards(folder) for p in read_plans(path, list_tasks(some), some)]
     expected = ask.ask_facts(plans, folder, RECIPE, Engine())
     monkeypatch.setattr(ask, "FEW", 0)
-    found = ask.ask_facts(plans[::-1], folder, RECIPE, Engine(workers=2))[::-1]
+    two = Engine(workers=2)
+    with begin_work(two):
+        found = ask.ask_facts(plans[::-1], folder, RECIPE, two)[::-1]
     assert [repr(plan) for plan in found] == [repr(plan) for plan in expected]
     assert {plan.rejection_reason for plan in expected} != {""}
 

@@ -1,4 +1,4 @@
-"""Finished rows of the small room, with their images, made once per test process."""
+"""Finished rows of the small room, with their images."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from tests.facts_at_hand import ask_facts_at_hand
 from tests.quality.invariance_room import Room, measured
+from tests.shared import recall_once
 from tests.small_room import small_view
 from vgbench_gen.core.types import Fact, Item
 from vgbench_gen.pipeline.measure import measure_task, store_pictures
@@ -60,18 +61,20 @@ def write_rows(folder: Path, facts: list[Fact], media: MediaStore, recipe: Recip
 
 @pytest.fixture(scope="session")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
-    return compose_rows(tmp_path_factory.mktemp("rows"))
+    return recall_once(tmp_path_factory, "rows", compose_rows)
 
 
 @pytest.fixture(scope="session")
 def room(tmp_path_factory: pytest.TempPathFactory) -> Room:
-    return measured(tmp_path_factory.mktemp("room"))
+    return recall_once(tmp_path_factory, "room", measured)
 
 
 @pytest.fixture(scope="session")
 def all_rows(room: Room, tmp_path_factory: pytest.TempPathFactory) -> Rows:
     """Rows of every task in every form, some from both of their sides."""
-    facts = [fact for name in sorted(room.facts) for fact in room.facts[name]]
-    return write_rows(
-        tmp_path_factory.mktemp("all_rows"), facts, room.media, Recipe(pairs=0.6, limits=Limits(forms_per_fact=3))
-    )
+
+    def make(folder: Path) -> Rows:
+        facts = [fact for name in sorted(room.facts) for fact in room.facts[name]]
+        return write_rows(folder, facts, room.media, Recipe(pairs=0.6, limits=Limits(forms_per_fact=3)))
+
+    return recall_once(tmp_path_factory, "all_rows", make)

@@ -5,17 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser import browser, open_page
+from tests.browser import open_page
 from tests.report.gallery_data import Looked, write_looked, write_verdicts
+from tests.shared import recall_once
 from vgbench_gen.report.gallery import make_gallery
 
-__all__ = ["browser", "open_page"]
+__all__ = ["open_page"]
 
 
 @pytest.fixture(scope="session")
 def looked(tmp_path_factory: pytest.TempPathFactory) -> Looked:
     """A dataset to look at; never to be written into."""
-    return write_looked(tmp_path_factory.mktemp("looked"))
+    return recall_once(tmp_path_factory, "looked", write_looked)
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.samples.box_world import box_take
+from tests.shared import make_once
 from vgbench_gen.samples.base import Capture, SampleSpec
 from vgbench_gen.samples.make import get_scene_path, list_default_specs, make_samples
 from vgbench_gen.scenes import discover
@@ -19,9 +20,7 @@ Opened = tuple[Scene, SampleSpec, Capture, Path]
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A few samples of every dataset."""
-    out = tmp_path_factory.mktemp("samples")
-    make_samples(specs(), out, film=box_take)
-    return out
+    return make_once(tmp_path_factory, "samples", lambda out: make_samples(specs(), out, film=box_take))
 
 
 @pytest.fixture(scope="session")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import cache
 
 import numpy as np
 import pytest
 
+from tests.samples.made_rooms import plan_kind
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.samples import clutter
 from vgbench_gen.samples.arrange import Placed
@@ -18,9 +18,8 @@ from vgbench_gen.samples.programs import PROGRAMS
 from vgbench_gen.samples.rooms import RoomPlan, plan_room
 
 
-@cache
 def plans() -> list[RoomPlan]:
-    return [plan_room(5, f"room {kind}", kind) for kind in ("kitchen", "office", "bedroom", "workshop")]
+    return [plan_kind(kind) for kind in ("kitchen", "office", "bedroom", "workshop")]
 
 
 def split(plan: RoomPlan) -> tuple[list[Placed], list[Placed]]:

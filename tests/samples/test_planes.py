@@ -7,12 +7,11 @@ import pytest
 import trimesh
 from scipy.spatial.transform import Rotation
 
+from tests.samples.made_rooms import turntable
 from vgbench_gen.core.types import Camera, FloatArray
 from vgbench_gen.geometry.cameras import resize_camera
 from vgbench_gen.geometry.poses import make_pose
-from vgbench_gen.samples.captures import make_capture
 from vgbench_gen.samples.light import Tracer
-from vgbench_gen.samples.make import list_default_specs
 from vgbench_gen.samples.planes import SurfaceViewer, make_rays, spread_cells
 from vgbench_gen.samples.render import RoomWorld
 
@@ -95,7 +94,7 @@ def test_small_and_thin_things_are_not_missed(seed: int) -> None:
 
 
 def test_a_room_looks_as_with_a_ray_for_every_pixel(monkeypatch: pytest.MonkeyPatch) -> None:
-    capture = make_capture(list_default_specs({"wildrgbd": 1})[0])
+    capture = turntable()
     world = capture.world
     assert isinstance(world, RoomWorld)
     surface = world.make_surface(1e3)  # its triangles as they are

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import cv2
@@ -11,6 +10,7 @@ import open3d
 import pytest
 
 from tests.samples.capture_scene import CaptureScene
+from tests.samples.made_rooms import TURNTABLE_SPEC, plan_kind, turntable
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Camera, FloatArray
@@ -19,7 +19,7 @@ from vgbench_gen.geometry import boxes
 from vgbench_gen.geometry.cameras import resize_camera
 from vgbench_gen.pipeline.measure import measure_task
 from vgbench_gen.samples.arrange import Placed
-from vgbench_gen.samples.base import Capture, SampleSpec
+from vgbench_gen.samples.base import SampleSpec
 from vgbench_gen.samples.captures import TURNTABLE, make_capture
 from vgbench_gen.samples.programs import PROGRAMS
 from vgbench_gen.samples.rooms import RoomPlan, plan_room
@@ -27,7 +27,6 @@ from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks.base import tasks
 
 o3d: Any = open3d  # its stubs know no arrays
-TURNTABLE_SPEC = SampleSpec("wildrgbd", "kettle/scenes_001", 4, 1)
 SPECS = {
     "ca1m": SampleSpec("ca1m", "90000000", 3, 0),
     "scannet": SampleSpec("scannet", "scene9000_00", 3, 0),
@@ -40,14 +39,8 @@ HANGING = {"picture", "clock", "wall shelf", "whiteboard", "kitchen cabinet", "c
 DEEP_M = 0.01
 
 
-@cache
 def plans() -> list[RoomPlan]:
-    return [plan_room(5, f"room {kind}", kind, "kettle" if kind == "study" else "") for kind in list(PROGRAMS)[:6]]
-
-
-@cache
-def capture() -> Capture:
-    return make_capture(TURNTABLE_SPEC)
+    return [plan_kind(kind) for kind in list(PROGRAMS)[:6]]
 
 
 def solids(thing: Placed) -> tuple[FloatArray, np.ndarray]:
@@ -104,16 +97,16 @@ def near_pairs(plan: RoomPlan) -> list[tuple[Placed, Placed]]:
 
 def test_the_same_spec_gives_the_same_take() -> None:
     again = make_capture(TURNTABLE_SPEC)
-    assert np.array_equal(again.world_from_camera, capture().world_from_camera)
-    assert again.camera.K.tolist() == capture().camera.K.tolist()
-    a, b = (each.world.look(each.camera, each.world_from_camera[3]) for each in (capture(), again))
+    assert np.array_equal(again.world_from_camera, turntable().world_from_camera)
+    assert again.camera.K.tolist() == turntable().camera.K.tolist()
+    a, b = (each.world.look(each.camera, each.world_from_camera[3]) for each in (turntable(), again))
     assert a.color.tobytes() == b.color.tobytes()
     assert a.depth_m.tobytes() == b.depth_m.tobytes()
     assert a.instance.tobytes() == b.instance.tobytes()
 
 
 def test_views_do_not_depend_on_earlier_views() -> None:
-    camera, poses, world = capture().camera, capture().world_from_camera, capture().world
+    camera, poses, world = turntable().camera, turntable().world_from_camera, turntable().world
     first = world.look(camera, poses[0]).color
     other = world.look(camera, poses[9]).color
     assert world.look(camera, poses[9]).color.tobytes() == other.tobytes()
@@ -127,8 +120,8 @@ def test_depth_is_where_the_triangles_are() -> None:
     )
     corners = np.concatenate([v[f] for v, f in (solids(thing) for thing in plan.placed)])
     owner = np.concatenate([np.full(len(solids(thing)[1]), k) for k, thing in enumerate(plan.placed, start=1)])
-    camera, pose = capture().camera, capture().world_from_camera[5]
-    look = capture().world.look(camera, pose)
+    camera, pose = turntable().camera, turntable().world_from_camera[5]
+    look = turntable().world.look(camera, pose)
     rng = np.random.default_rng(0)
     worst, agree = 0.0, 0
     for u, v in zip(rng.integers(0, camera.width, 40), rng.integers(0, camera.height, 40), strict=True):
@@ -138,7 +131,7 @@ def test_depth_is_where_the_triangles_are() -> None:
         agree += int(owner[face] == look.instance[v, u]) if np.isfinite(z) and face >= 0 else 1
     assert worst < 1e-3
     assert agree >= 39  # where two things touch, float32 may choose the other one
-    depth, instance, cosine = capture().world.render_depth(camera, pose)
+    depth, instance, cosine = turntable().world.render_depth(camera, pose)
     assert np.abs(depth - look.depth_m).max() < 1e-5
     assert np.array_equal(instance, look.instance)
     assert ((cosine >= 0) & (cosine <= 1 + 1e-6)).all()
@@ -220,17 +213,17 @@ def test_rooms_hold_many_kinds_of_things() -> None:
 
 
 def test_typical_views_have_hundreds_of_features_and_match() -> None:
-    camera = resize_camera(capture().camera, 480, 640)
+    camera = resize_camera(turntable().camera, 480, 640)
     sift, matcher = cv2.SIFT.create(nfeatures=1500), cv2.BFMatcher()
     found = []
-    for pose in capture().world_from_camera[:3]:
-        grey = cv2.cvtColor(capture().world.look(camera, pose).color, cv2.COLOR_RGB2GRAY)
+    for pose in turntable().world_from_camera[:3]:
+        grey = cv2.cvtColor(turntable().world.look(camera, pose).color, cv2.COLOR_RGB2GRAY)
         found.append(sift.detectAndCompute(grey, None))
     assert all(len(points) >= 225 for points, _ in found)
     pairs = matcher.knnMatch(found[0][1], found[1][1], k=2)
     good = [m for m, n in pairs if m.distance < 0.75 * n.distance]
-    depth = capture().world.render_depth(camera, capture().world_from_camera[0])[0]
-    second_from_first = np.linalg.inv(capture().world_from_camera[1]) @ capture().world_from_camera[0]
+    depth = turntable().world.render_depth(camera, turntable().world_from_camera[0])[0]
+    second_from_first = np.linalg.inv(turntable().world_from_camera[1]) @ turntable().world_from_camera[0]
     close = 0
     for match in good:
         u, v = found[0][0][match.queryIdx].pt
@@ -253,24 +246,23 @@ def test_the_turntable_thing_stands_on_the_highest_board_of_its_table() -> None:
 
 
 def test_the_focus_is_seen_from_all_around() -> None:
-    item = next(item for item in capture().world.objects if item.instance_id == capture().focus)
+    item = next(item for item in turntable().world.objects if item.instance_id == turntable().focus)
     assert item.label == "kettle"
     center = item.box.center_m
-    angles = np.degrees(np.unwrap(np.arctan2(*(capture().world_from_camera[:, k, 3] - center[k] for k in (1, 0)))))
+    angles = np.degrees(np.unwrap(np.arctan2(*(turntable().world_from_camera[:, k, 3] - center[k] for k in (1, 0)))))
     assert np.ptp(angles) >= 180
-    small = resize_camera(capture().camera, 120, 160)
-    shares = [
-        (capture().world.render_depth(small, pose)[1] == capture().focus).mean() for pose in capture().world_from_camera
-    ]
+    small = resize_camera(turntable().camera, 120, 160)
+    take = turntable()
+    shares = [(take.world.render_depth(small, pose)[1] == take.focus).mean() for pose in take.world_from_camera]
     assert min(shares) > 0.01
 
 
 def test_surface_is_fine_and_named() -> None:
-    surface = capture().world.make_surface(0.25)
+    surface = turntable().world.make_surface(0.25)
     corners = surface.vertices_m[surface.faces]
     longest = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max()
     assert longest <= 0.2500001
-    assert set(surface.instance.tolist()) == {item.instance_id for item in capture().world.objects}
+    assert set(surface.instance.tolist()) == {item.instance_id for item in turntable().world.objects}
     assert surface.color.shape == surface.vertices_m.shape
     assert surface.color.std() > 20
 
@@ -305,7 +297,7 @@ def test_unknown_cameras_are_refused() -> None:
 
 
 def test_cameras_stand_upright_within_the_room() -> None:
-    camera: Camera = capture().camera
+    camera: Camera = turntable().camera
     assert camera.height > camera.width
-    up = capture().world_from_camera[:, :3, 1]
+    up = turntable().world_from_camera[:, :3, 1]
     assert (up[:, 2] < -0.5).all()

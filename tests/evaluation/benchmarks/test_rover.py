@@ -302,15 +302,6 @@ def test_pil_images_and_paths_are_sent(tmp_path: Path) -> None:
     assert cv2.imdecode(np.frombuffer(sent[1], np.uint8), cv2.IMREAD_COLOR).shape == (6, 8, 3)  # type: ignore[union-attr]
 
 
-KILLED = """
-import sys
-from vgbench_gen.cli.main import main
-samples, out, model = sys.argv[1:]
-judge = ["--judge", model, "--scores", out, "--concurrency", "4"]
-sys.exit(main(["eval", "--benchmark", "rover", "--samples", samples, *judge]))
-"""
-
-
 def test_a_killed_run_goes_on_and_asks_nothing_twice(tmp_path: Path) -> None:
     rows = []
     for k in range(40):
@@ -323,15 +314,18 @@ def test_a_killed_run_goes_on_and_asks_nothing_twice(tmp_path: Path) -> None:
         return replace(reply(json.dumps({f"{metric_of(seen)}_score": 3})), delay_s=0.02)
 
     with serving(behave) as server:
-        command = [sys.executable, "-c", KILLED, str(tmp_path / "samples.jsonl"), str(tmp_path / "out.jsonl")]
-        command.append(f"vllm:{server.url}#judge")
+        command = [
+            "eval", "--benchmark", "rover", "--samples", str(tmp_path / "samples.jsonl"),
+            "--judge", f"vllm:{server.url}#judge", "--scores", str(tmp_path / "out.jsonl"), "--concurrency", "4",
+        ]  # fmt: skip
         environment = os.environ | {"OMP_NUM_THREADS": "1"}
-        process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        program = [sys.executable, "-m", "vgbench_gen.cli", *command]
+        process = subprocess.Popen(program, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while server.requests < 30 and process.poll() is None:
             time.sleep(0.02)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        assert subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False).returncode == 0
+        assert main(command) == 0
         counts = server.counts()
     assert counts["different"] == 40 * 3
     assert counts["answered_again"] <= 4  # what was under way when it was killed

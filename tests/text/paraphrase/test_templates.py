@@ -175,17 +175,27 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
         return Play(body=reply(answer(seen.text)).body, delay_s=0.02)
 
     def command(name: str, url: str) -> list[str]:
-        program = [sys.executable, "-m", "vgbench_gen.cli", "paraphrase", "--model", f"vllm:{url}#played"]
-        return [*program, "--bank", str(tmp_path / name), *POSES, "--concurrency", "2", "--n", "4"]
+        return [
+            "paraphrase",
+            "--model",
+            f"vllm:{url}#played",
+            "--bank",
+            str(tmp_path / name),
+            *POSES,
+            "--concurrency",
+            "2",
+            "--n",
+            "4",
+        ]
 
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[3])}
     with serving(behave) as server:
-        process = subprocess.Popen(command("cut.toml", server.url), env=environment, stderr=subprocess.DEVNULL)
+        program = [sys.executable, "-m", "vgbench_gen.cli", *command("cut.toml", server.url)]
+        process = subprocess.Popen(program, env=environment, stderr=subprocess.DEVNULL)
         wait_until(lambda: server.requests >= 9)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        done = subprocess.run(command("cut.toml", server.url), env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
+        assert main(command("cut.toml", server.url)) == 0
         counts = server.counts()
         asked = counts["different"]
         # At most the two requests that were under way.
