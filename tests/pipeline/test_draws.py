@@ -34,13 +34,18 @@ def chosen_plans(folder: Path, backwards: bool = False) -> list[QuestionPlan]:
     return choose_draws(plans[::-1] if backwards else plans, folder, RECIPE, Engine())
 
 
-def test_the_choice_does_not_depend_on_the_order_of_plans(reference: tuple[Path, dict[str, str]]) -> None:
-    folder, _ = reference
-    draws = {plan.key: plan.draw for plan in chosen_plans(folder)}
-    assert {plan.key: plan.draw for plan in chosen_plans(folder, backwards=True)} == draws
-    plans = chosen_plans(folder)
-    assert any(plan.draw for plan in plans if plan.task == "point_tracking")
-    assert not any(plan.draw for plan in plans if tasks[plan.task].candidate_draws == 1)
+@pytest.fixture(scope="module")
+def chosen(reference: tuple[Path, dict[str, str]]) -> list[QuestionPlan]:
+    return chosen_plans(reference[0])
+
+
+def test_the_choice_does_not_depend_on_the_order_of_plans(
+    reference: tuple[Path, dict[str, str]], chosen: list[QuestionPlan]
+) -> None:
+    draws = {plan.key: plan.draw for plan in chosen}
+    assert {plan.key: plan.draw for plan in chosen_plans(reference[0], backwards=True)} == draws
+    assert any(plan.draw for plan in chosen if plan.task == "point_tracking")
+    assert not any(plan.draw for plan in chosen if tasks[plan.task].candidate_draws == 1)
 
 
 def test_workers_ask_alike(reference: tuple[Path, dict[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,10 +62,10 @@ def test_workers_ask_alike(reference: tuple[Path, dict[str, str]], monkeypatch: 
     assert {plan.rejection_reason for plan in expected} != {""}
 
 
-def test_a_build_asks_the_chosen_draw(reference: tuple[Path, dict[str, str]]) -> None:
+def test_a_build_asks_the_chosen_draw(reference: tuple[Path, dict[str, str]], chosen: list[QuestionPlan]) -> None:
     folder, _ = reference
     by_name, asked = name_tasks(RECIPE), 0
-    plans = {plan.group_id: plan for plan in chosen_plans(folder) if plan.question_type == "multi-choice"}
+    plans = {plan.group_id: plan for plan in chosen if plan.question_type == "multi-choice"}
     shards = {path.stem: path for path in list_fact_shards(folder)}
     for item in load(folder):
         if item.question_type != "multi-choice" or by_name[item.task].candidate_draws == 1 or RowEvidence.of(item).side:
@@ -103,12 +108,14 @@ def test_the_choice_sees_the_numbers_of_answers_that_are_several(
     assert all(values is not None and values.shape[2] == 4 for values in regions)  # what is drawn, as depths are unseen
 
 
-def test_a_build_keeps_every_question_with_its_outcome(reference: tuple[Path, dict[str, str]]) -> None:
+def test_a_build_keeps_every_question_with_its_outcome(
+    reference: tuple[Path, dict[str, str]], chosen: list[QuestionPlan]
+) -> None:
     folder, _ = reference
     kept = {plan.key: (plan, outcome) for plan, outcome in read_questions(folder, RECIPE.choosing) or []}
     plans = [p for path in list_fact_shards(folder) for p in read_plans(path, list_tasks(RECIPE), RECIPE)]
     assert kept.keys() == {plan.key for plan in plans}
-    for plan in chosen_plans(folder):
+    for plan in chosen:
         assert kept[plan.key][0].draw == plan.draw
     asked = {(item.group_id, item.question_type) for item in load(folder)}
     assert {key for key, (_, outcome) in kept.items() if outcome == ASKED} == asked

@@ -11,7 +11,6 @@ import pytest
 
 from tests.labelled_room import labelled_room, labelled_view
 from tests.lenient import without_lines
-from tests.scene_factory import RoomScene
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import FloatArray, Rejected
 from vgbench_gen.geometry import boxes, poses
@@ -121,8 +120,8 @@ def test_a_room_with_unlabelled_surface_shows_nothing_for_certain() -> None:
         assert get_task(name).list_rows(view) == []
 
 
-def find_reasons(name: str, scene: RoomScene) -> set[str]:
-    drafts = get_task(name).drafts(SceneView(scene, Gates()), np.random.default_rng(0), 8)
+def find_reasons(name: str, view: SceneView) -> set[str]:
+    drafts = get_task(name).drafts(view, np.random.default_rng(0), 8)
     return {one.reason for one in drafts if isinstance(one, Rejected)}
 
 
@@ -130,9 +129,10 @@ def find_reasons(name: str, scene: RoomScene) -> set[str]:
 def test_surface_whose_label_says_nothing_counts_as_unlabelled(label: str) -> None:
     scene = labelled_room()
     scene.objects = [replace(one, label=label if one.label == "wall" else one.label) for one in scene.objects]
-    assert get_sightings(SceneView(scene, Gates())).labelled.max() < 0.9
+    view = SceneView(scene, Gates())
+    assert get_sightings(view).labelled.max() < 0.9
     for name in ("object_existence", "nearest_object", "map_relation"):
-        assert find_reasons(name, scene) == {"surface_unlabelled"}
+        assert find_reasons(name, view) == {"surface_unlabelled"}
 
 
 def test_a_scene_without_what_a_kind_needs_is_counted() -> None:
@@ -140,10 +140,11 @@ def test_a_scene_without_what_a_kind_needs_is_counted() -> None:
     boxes_alone.objects = [replace(one, points_m=None) for one in boxes_alone.objects]
     tilted = labelled_room()
     tilted.up_world = None
+    bare, leaning = SceneView(boxes_alone, Gates()), SceneView(tilted, Gates())
     for task in (tasks[name] for name in tasks):
         if isinstance(task, LabelledScene):
-            assert find_reasons(task.name, boxes_alone) == {"surface_unlabelled"}
-            assert ("no_gravity" in find_reasons(task.name, tilted)) == task.needs_gravity
+            assert find_reasons(task.name, bare) == {"surface_unlabelled"}
+            assert ("no_gravity" in find_reasons(task.name, leaning)) == task.needs_gravity
 
 
 def test_the_floor_goes_from_wall_to_wall_however_little_of_it_is_free() -> None:
