@@ -133,6 +133,7 @@ def test_the_program_does_not_show_the_key(
     with serving(lambda seen: echo(replace(seen, number=seen.number + first))) as server:
         arguments = [
             "models",
+            "--check",
             "openai:m",
             "--retries",
             "1",

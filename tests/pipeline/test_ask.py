@@ -396,7 +396,7 @@ def test_an_interrupt_keeps_what_is_under_way(built: Path, tmp_path: Path, sent:
             out, err = process.communicate(timeout=300)
         assert process.returncode == 128 + sent
         assert server.counts()["requests"] == _stored(tmp_path) == 4
-    assert f"replies so far are in {tmp_path}; the same command goes on" in err
+    assert f"replies so far are in {tmp_path}; the same command resumes" in err
     assert "interrupted" in out
 
 

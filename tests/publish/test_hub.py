@@ -80,7 +80,7 @@ def test_a_set_goes_there_and_back_and_scores_the_same(small: Path, tmp_path: Pa
         assert main(["eval", str(folder), *(part for spec in specs for part in ("--model", spec))]) == 0
         assert main(["compare", str(folder)]) == 0
         files = sorted((folder / "scores").glob("*.jsonl"))
-        return {file.name: [json.loads(line) for line in file.read_text().splitlines()[1:]] for file in files}
+        return {file.name: [json.loads(line) for line in file.read_text().splitlines()[2:]] for file in files}
 
     with hub_server() as server:
         faults = [Fault("PUT /lfs", 503), Fault("PUT /lfs", "cut"), Fault(COMMIT, 502)]
