@@ -114,7 +114,7 @@ def test_constraints_hold_all_that_pyproject_asks_for() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     lock, header = read_lock(), (ROOT / "constraints.txt").read_text().partition("==")[0]
     extras = [name for name in project["project"]["optional-dependencies"] if re.search(rf"\b{name}\b", header)]
-    assert len(extras) == 8
+    assert len(extras) == 7
     wanted = [("build", text) for text in project["build-system"]["requires"] + project["dependency-groups"]["build"]]
     wanted += [("setup", text) for text in project["project"]["dependencies"]]
     wanted += [("setup", text) for name in extras for text in project["project"]["optional-dependencies"][name]]

@@ -130,5 +130,5 @@ def test_rows_without_pixels(tmp_path: Path, build: Path) -> None:
         for image in row["images"]:
             image["bytes"] = None
     pq.write_table(pa.Table.from_pylist(rows, pq.read_schema(path)), tmp_path / "bare.parquet")
-    with pytest.raises(DatasetError, match=r"image 0 without bytes.*hydrate"):
+    with pytest.raises(DatasetError, match=r"image 0 without bytes.*vgbench pull --scenes"):
         load(tmp_path / "bare.parquet").image_bytes("item0000", 0)
