@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from tests.store.examples import make_item, textured
 from vgbench_gen.evaluation.base import HasTexts, benchmarks
@@ -37,3 +39,23 @@ def test_texts_ask_and_score_as_whole_items_do(tmp_path: Path) -> None:
             assert digest_question(rotate_options(short, rotation)) == digest_question(rotate_options(item, rotation))
     assert [bool(item.evidence) for item in read] == [False, True]
     assert [bool(item.evidence) for item in whole] == [True, True]
+
+
+def test_every_part_that_is_shown_changes_the_digest_of_a_question() -> None:
+    item = make_item(0, ["a" * 64 + ".jpg", "b" * 64 + ".jpg"])
+    turned = (item.options[1], item.options[0], *item.options[2:])
+    foreign = {ASKED: {"text": "Their own words", "options_at": []}}
+    changes: list[dict[str, Any]] = [
+        {},
+        {"question": item.question + "?"},
+        {"context": item.context + "."},
+        {"options": (*item.options[:-1], item.options[-1] + "0")},
+        {"options": turned},
+        {"options": item.options[:-1]},
+        {"images": item.images[:1]},
+        {"images": item.images[::-1]},
+        {"evidence": foreign},
+    ]
+    digests = [digest_question(replace(item, **change)) for change in changes]
+    assert len(set(digests)) == len(changes)
+    assert digest_question(replace(item, id="another", answer="D", category="Another")) == digests[0]

@@ -389,6 +389,8 @@ def test_a_drawing_serves_all_orders_of_the_options(folder: Path) -> None:
         assert ask(server.url, folder, "--circular") == 0
         assert server.requests == 25
     assert len(intermediates(folder)) == 20
+    (log,) = (folder / "replies").glob("*.jsonl")
+    assert len(log.read_text().splitlines()) == 1 + 25  # the header; each drawing once, whoever waits for it
 
 
 def test_what_cannot_be_drawn_is_asked_without_and_told_both_ways(folder: Path, capsys: Capture) -> None:
