@@ -8,6 +8,7 @@ VENV   ?= .venv
 PY      := $(VENV)/bin/python
 VGBENCH := $(VENV)/bin/vgbench
 STAMP   := $(VENV)/.vgbench-setup
+EXTRAS_STAMP := $(VENV)/.vgbench-extras
 DEV_STAMP := $(VENV)/.vgbench-dev
 
 SCENES  ?= raw_scenes
@@ -43,7 +44,7 @@ CASES ?= 10000
 TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(if $(CAPTURES),VGBENCH_CAPTURES="$(abspath $(CAPTURES))") \
   $(if $(RECORDINGS),VGBENCH_RECORDINGS="$(abspath $(RECORDINGS))")
 
-.PHONY: help setup dev lock browser servers audit browse review paraphrase distractors eval hard publish harnesses vgbench wide demo samples tours scenes test test-all test-harnesses fuzz check format bench docs clean
+.PHONY: help setup extras dev lock browser servers audit browse review paraphrase distractors eval hard publish harnesses vgbench wide demo samples tours scenes test test-all test-harnesses fuzz check format bench docs clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +55,7 @@ help: ## Show this list
 	  'Example: make vgbench SCENES=/data/scans RECIPE=default WORKERS=2'
 
 setup: $(STAMP) ## Make .venv from nothing but python3 and install the tested versions (SYSTEM_PACKAGES=1: by apt, too)
+extras: $(EXTRAS_STAMP) ## Add Ray, Croissant metadata for the Hub, MCP, sign-in to Azure and reading Excel files
 dev: $(DEV_STAMP) ## Add what tests, checks and documentation need
 
 INSTALL = PYTHON="$(PYTHON)" VENV="$(VENV)" bash tools/setup.sh
@@ -62,12 +64,18 @@ $(STAMP): pyproject.toml constraints.txt tools/setup.sh tools/packages.sh
 	@$(INSTALL)
 	@touch $@
 
+$(EXTRAS_STAMP): $(STAMP)
+	@PART=extras $(INSTALL)
+	@touch $@
+
 $(DEV_STAMP): $(STAMP)
 	@PART=dev $(INSTALL)
 	@touch $@
 
 lock: $(STAMP) ## Write constraints.txt anew after a change of pyproject.toml; UPGRADE=1 takes the newest versions
 	@VENV="$(VENV)" bash tools/lock.sh $(if $(UPGRADE),--upgrade)
+
+vgbench wide demo: $(if $(filter ray,$(ENGINE)),extras)
 
 # If OUT is not given, the other targets take the most recent build, and print its name.
 vgbench clean: OUT ?= build/vgbench
@@ -105,7 +113,7 @@ hard: setup ## Vote OUT's hard questions: RULE=demo lets scripted models answer 
 	$(VGBENCH) vote $(NAMED) --rule "$(RULE)" $(if $(filter demo,$(RULE)),--ask) $(if $(SEED),--seed $(SEED)) \
 	  $(if $(WORKERS),--workers $(WORKERS))
 
-publish: setup ## Write OUT as the Hub wants it and upload it to REPO; DRY_RUN=1 writes and opens it, and uploads nothing
+publish: extras ## Write OUT as the Hub wants it and upload it to REPO; DRY_RUN=1 writes and opens it, and uploads nothing
 	$(VGBENCH) publish $(NAMED) $(if $(REPO),--repo "$(REPO)") $(if $(DRY_RUN),--dry-run) $(if $(HARD),--hard "$(HARD)") $(if $(TRAIN),--train "$(TRAIN)")
 
 review: setup ## Check questions of OUT in a browser

@@ -5,7 +5,7 @@ set -euo pipefail
 list=$(mktemp)
 trap 'rm -f "$list"' EXIT
 if ! "${PY:-.venv/bin/python}" -c 'import pip_audit' 2>/dev/null; then
-  echo "package audit skipped: pip-audit is not installed (make setup)"; exit 0
+  echo "package audit skipped: pip-audit is not installed (make dev)"; exit 0
 fi
 status=0
 timeout 120 "${PY:-.venv/bin/python}" -m pip_audit --requirement constraints.txt --no-deps --disable-pip \

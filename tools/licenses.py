@@ -1,4 +1,4 @@
-"""Check that Apache-2.0 software may depend on every package that `make setup` installs, by what the packages say.
+"""Check that Apache-2.0 software may depend on every package that `make extras` installs, by what the packages say.
 
 python tools/licenses.py [CONSTRAINTS]
 """
@@ -54,14 +54,14 @@ def read_license(package: str) -> str:
 
 def main(constraints: Path) -> int:
     """Print each package that may not be depended on, or how many may; the exit status."""
-    default = constraints.read_text().partition("## end of setup")[0]
+    default = constraints.read_text().partition("## end of extras")[0]
     packages = re.findall(r"^([a-z0-9-]+)==", default, flags=re.MULTILINE)
     bad = 0
     for package in packages:
         try:
             stated = read_license(package)
         except metadata.PackageNotFoundError:
-            print(f"{package}: not installed, so its license is unknown; run make setup")
+            print(f"{package}: not installed, so its license is unknown; run make extras")
             bad += 1
             continue
         if not is_compatible(stated) and EXCEPTIONS.get(package) != stated:

@@ -12,18 +12,19 @@ resolve() {
     --no-annotate --no-header "$@"
 }
 
-wanted=(pyproject.toml --extra azure --extra excel --extra fast --extra mcp --extra publish --extra ray --extra review
-  --group build)
+wanted=(pyproject.toml --extra fast --extra review --group build)
+extras=(--extra azure --extra excel --extra mcp --extra publish --extra ray)
 cp constraints.txt "$work/all"
-resolve "$@" "${wanted[@]}" --group dev --group docs --output-file "$work/all" >/dev/null
+resolve "$@" "${wanted[@]}" "${extras[@]}" --group dev --group docs --output-file "$work/all" >/dev/null
 # What every line asks for, as all of this is for the machines that pyproject.toml names.
 everywhere=$(sed -n 's/^numpy==[^ ]*\( ; .*\) \\$/\1/p' "$work/all")
 
 grep '^# ' constraints.txt >"$work/new"
-for part in build setup dev docs; do
+for part in build setup extras dev docs; do
   case $part in
     build) now=(--group build) ;;
     setup) now=("${wanted[@]}") ;;
+    extras) now+=("${extras[@]}") ;;
     *) now+=(--group "$part") ;;
   esac
   mapfile -t had < <(sed -n 's/^\([a-z0-9-]*\)==.*/--no-emit-package=\1/p' "$work/new")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Make the virtual environment from nothing but python3. Called by `make setup`; running it again is harmless.
-# Environment: PYTHON (python3), VENV (.venv), PART (setup; dev or docs: as far into constraints.txt as the end of that
-# part), SYSTEM_PACKAGES (1 installs missing Debian packages as root; without it the command is printed).
+# Environment: PYTHON (python3), VENV (.venv), PART (setup; extras, dev or docs: as far into constraints.txt as the end of
+# that part), SYSTEM_PACKAGES (1 installs missing Debian packages as root; without it the command is printed).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 PYTHON=${PYTHON:-python3} VENV=${VENV:-.venv} PART=${PART:-setup}
