@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -134,6 +135,18 @@ def test_nothing_names_a_folder_of_this_machine(build: Path, made: Package) -> N
     assert drop_local_paths("7c9be0a21f/iphone, https://a.b/c/d, ~/a/b.toml, /a/b/c") == (
         "7c9be0a21f/iphone, https://a.b/c/d, b.toml, c"
     )
+
+
+def test_a_missing_package_is_named_before_rows_are_written(
+    build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "mlcroissant", None)
+    assert main(["publish", str(build), "--dry-run", "--out", str(tmp_path / "set")]) == 2
+    told = capsys.readouterr().err
+    assert "no package mlcroissant" in told
+    assert "make extras" in told
+    assert "rows" not in told
+    assert not list(tmp_path.iterdir())
 
 
 def test_croissant_is_what_the_validator_takes(made: Package) -> None:

@@ -41,7 +41,7 @@ def make_croissant(
         ConfigError: the library is not installed.
         CroissantError: the validator refuses it.
     """
-    mlc = _import_library()
+    mlc = import_library()
     make = _Maker(mlc, mlc.Context(conforms_to=_CONFORMS))
     texts = tomllib.loads((find_templates_root() / "cards" / "croissant.toml").read_text("utf-8"))
     real = any(licence != "cc0-1.0" for _, licence in release.counts.scenes)
@@ -81,7 +81,7 @@ def make_croissant(
 
 def check(data: bytes) -> tuple[bytes, list[str]]:
     """Have the validator read a file; returns it with the warnings. Raises CroissantError where it refuses it."""
-    mlc = _import_library()
+    mlc = import_library()
     told = logging.getLogger("absl")
     level = told.level
     told.setLevel(logging.ERROR)  # it prints the warnings that are returned
@@ -97,14 +97,15 @@ def check(data: bytes) -> tuple[bytes, list[str]]:
     return data, [each for each in sorted(issues.warnings) if "datePublished" not in each]
 
 
-def _import_library() -> Any:
+def import_library() -> Any:
+    """The package mlcroissant. Raises ConfigError where it is not installed."""
     handlers = list(logging.root.handlers)
     try:
         import mlcroissant
     except ImportError as error:
         raise ConfigError(
             "found no package mlcroissant, which writes Croissant metadata; expected the extra `publish`. "
-            "Install it from the repository: pip install '.[publish]'."
+            "Install it in the repository: make extras, or pip install '.[publish]'."
         ) from error
     logging.root.handlers = handlers  # one that it adds would print every other library's warnings twice
     return mlcroissant

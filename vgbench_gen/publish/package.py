@@ -13,7 +13,7 @@ from typing import Any
 from vgbench_gen.core.rng import format_canonical_json, hash_stably
 from vgbench_gen.publish.card import format_scores, write_card
 from vgbench_gen.publish.croissant import FILE as CROISSANT
-from vgbench_gen.publish.croissant import make_croissant
+from vgbench_gen.publish.croissant import import_library, make_croissant
 from vgbench_gen.publish.data_files import write_examples, write_parts
 from vgbench_gen.publish.licences import Decision, Gate, count_rows_without_images, make_gate
 from vgbench_gen.publish.release import HARD, TRAIN, Options, Release, RowSet, read_release
@@ -80,6 +80,7 @@ def write_package(
     rows = {each.name: len(each) for each in release.sets}
     if kept is not None:
         return Package(out, kept, rows, decisions, warnings, fresh=False)
+    import_library()  # before minutes of writing
     with fill_folder(out) as filling:
         noticed = _fill(filling, release, doors, decisions, progress)
         found = _list_files(filling)
