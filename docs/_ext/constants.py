@@ -1,7 +1,8 @@
 """`docs/constants.md`, generated: `python docs/_ext/constants.py > docs/constants.md`.
 
-Names and sections are those of `constants.toml`, values those of the code. The unit is the end of the name, or stands
-before a bar in `constants.toml`; the reason is that of `constants.toml`, or else the code's docstring or comment.
+Names and sections are those of `constants.toml`, values those of the code. Names with commas share a row. The unit is
+the end of the name, or stands before a bar in `constants.toml`; the reason is that of `constants.toml`, or else the
+code's docstring or comment.
 """
 
 from __future__ import annotations
@@ -18,18 +19,19 @@ from typing import Any
 
 from pydantic import BaseModel
 
-HEAD = """# Gates and constants: values, units and reasons
+HEAD = """# Gates and constants: values and reasons
 
 Generated from the code and `docs/_ext/constants.toml`; do not edit by hand.
 [Validity](validity.md) explains the checks.
 
 `pair.overlap_min` is a gate: a recipe sets it as `overlap_min` in the table `[gates.pair]`. The
-[reference](api/gates.md) says in full what a gate limits. `tasks.base.TRUE_CLAIM_MAX` is a constant of the package. A
-value whose reason names no measurement and no source is a judgment that real data should confirm.
+[reference](api/gates.md) says what each gate limits. `tasks.base.TRUE_CLAIM_MAX` is a constant of the package. Numbers
+without a unit are shares, ratios or IoU. Values without a measurement or source are judgments that real data should
+confirm.
 """
 UNITS = {
-    "px_at_640": "px at 640", "px": "px", "deg": "degrees", "m": "m", "d": "% of diagonal", "share": "share",
-    "iou": "IoU", "ratio": "ratio", "decimals": "digits", "billions": "billions", "bits": "bits", "per_m": "1/m",
+    "px_at_640": "px at 640", "px": "px", "deg": "degrees", "m": "m", "d": "% of diagonal", "decimals": "digits",
+    "billions": "billions", "bits": "bits", "per_m": "/m",
 }  # fmt: skip
 """Last words of a name (without `min` and `max`) -> unit; "at 640" means at an image width of 640."""
 CITATION = re.compile(r"(^| )\(?`?docs/[\w-]+\.md#[\w-]+`?\)?[:;]?")
@@ -54,18 +56,22 @@ def render_markdown(stated: dict[str, dict[str, str]]) -> str:
         if title == "Noise of the sources":
             parts += [f"## {title}\n", table["about"] + "\n", render_noise(errors)]
             continue
-        rows = ["| name | value | unit | reason |", "|---|---|---|---|"]
-        for name, entry in table.items():
-            value, code = gates.get(name) or read_constant(name)
+        rows = ["| name | value | reason |", "|---|---|---|"]
+        for key, entry in table.items():
+            row = key.split(", ")
+            found = [gates.get(name) or read_constant(name) for name in row]
             unit, _, reason = entry.rpartition("|")
-            reason = reason.strip() or code.rpartition(";")[2].strip()
-            if not reason or name in names:
-                raise LookupError(f"{name}: needs one row with a reason, in constants.toml or at the value")
-            names.add(name)
-            printed = f"{value:g}" if isinstance(value, float) else str(value)
-            if stated_unit := re.fullmatch(r"(.+ to .+) ([a-z]+)", printed):
-                printed, unit = stated_unit.groups()
-            rows.append(f"| `{name}` | {printed} | {unit.strip() or find_unit(name)} | {finish(reason)} |")
+            reason = reason.strip() or found[0][1].rpartition(";")[2].strip()
+            if not reason or names.intersection(row):
+                raise LookupError(f"{key}: needs one row with a reason, in constants.toml or at the value")
+            names.update(row)
+            units = [unit.strip() or find_unit(name) for name in row]
+            values = [f"{value:g}" if isinstance(value, float) else str(value) for value, _ in found]
+            if len(set(units)) > 1:
+                values, units = [" ".join(pair).rstrip() for pair in zip(values, units, strict=True)], [""]
+            printed = ", ".join(values[:1] if len(set(values)) == 1 else values)
+            quoted = ", ".join(f"`{name}`" for name in row)
+            rows.append(f"| {quoted} | {f'{printed} {units[0]}'.rstrip()} | {finish(reason)} |")
         parts += [f"## {title}\n", "\n".join(rows) + "\n"]
     if missing := sorted(set(gates) - names):
         raise LookupError(f"constants.toml has no row for the gates {missing}")
@@ -83,12 +89,12 @@ def render_noise(errors: dict[str, float]) -> str:
 
 
 def find_unit(name: str) -> str:
-    """The unit in which the name of a quantity ends; a dash without one."""
+    """The unit in which the name of a quantity ends; "" without one."""
     words = name.rpartition(".")[2].lower()
     while words.endswith(("_min", "_max")):
         words = words[:-4]
     ends = [end for end in UNITS if words == end or words.endswith(f"_{end}")]
-    return UNITS[max(ends, key=len)] if ends else "-"
+    return UNITS[max(ends, key=len)] if ends else ""
 
 
 def read_gates() -> dict[str, tuple[Any, str]]:
