@@ -23,7 +23,8 @@ Schema version {SCHEMA_VERSION}. Generated from `vgbench_gen/store/columns.py` b
 `python docs/_ext/dictionary.py > docs/data-dictionary.md`; do not edit by hand.
 
 Lengths are meters and angles degrees unless brackets give a unit ([conventions](architecture.md#conventions)). `JSON`
-is canonical: sorted keys, no spaces, no NaN. No column is null.
+is canonical: sorted keys, no spaces, no NaN. No column is null: where it does not apply, a text or list is empty and a
+number is NaN.
 
 `tolerance` makes the claim of a judgment true: a share of the value, pixels for principal points, meters of translation
 for poses, the least IoU for boxes, 0 for tracked points. Of open-ended questions it is recorded only (replies are
@@ -31,7 +32,7 @@ scored by the factors 2 and 1.25), of multi-choice it is 0.
 """
 SECTIONS: tuple[tuple[str, str, Sequence[Column]], ...] = (
     ("Items", "`items/*.parquet`: one row per question, images embedded.", ITEM_COLUMNS),
-    ("Published items", "What `vgbench publish` adds to items, and `vgbench pull --scenes` reads.", (IMAGE_FILES,)),
+    ("Published items", "What `vgbench publish` adds, and `vgbench pull --scenes` reads.", (IMAGE_FILES,)),
     ("Questions", "`questions.parquet`: one row per fact and question type, asked or not.", QUESTION_COLUMNS),
     ("Facts", "`facts/<dataset>/<scene>.parquet`: one row per geometric truth, without words.", FACT_COLUMNS),
     ("Rejects", "`rejects/<dataset>/<scene>.parquet`: one row per draft that failed a gate.", REJECT_COLUMNS),
@@ -52,7 +53,7 @@ def render_markdown() -> str:
     parts, items = [HEAD], {(column.name, column.meaning) for column in ITEM_COLUMNS}
     for title, intro, columns in SECTIONS:
         same = [column for column in columns if columns is not ITEM_COLUMNS and (column.name, column.meaning) in items]
-        rows = ["| column, type | meaning |", "|---|---|", *render_rows([c for c in columns if c not in same])]
+        rows = render_rows([column for column in columns if column not in same])
         if same:
             intro += f" As in items: {', '.join(f'`{column.name}`' for column in same)}."
         parts.append(f"## {title}\n\n{intro}{list_measured(columns)}\n\n" + "\n".join(rows) + "\n")
@@ -70,7 +71,7 @@ def render_rows(columns: Sequence[Column], prefix: str = "") -> Iterator[str]:
     for column in columns:
         unit = f" [{column.unit}]" if column.unit else ""
         kind = TYPES.get(column.type, column.type)
-        yield f"| `{prefix}{column.name}` {kind} | {column.meaning}{unit} |"
+        yield f"- `{prefix}{column.name}` {kind}: {column.meaning}{unit}"
         yield from render_rows(column.fields, f"{prefix}{column.name}[].")
 
 

@@ -28,7 +28,7 @@ def test_every_column_and_field_has_a_line() -> None:
         names = [column.name for column in columns]
         names += [f"{column.name}[].{field.name}" for column in columns for field in column.fields]
         shared = re.findall(r"`(\w+)`", "".join(re.findall(r"As in items: ([^.]*)", text)))
-        assert [name for name in names if f"| `{name}` " not in text] == shared
+        assert [name for name in names if f"- `{name}` " not in text] == shared
 
 
 def test_scans_are_those_of_our_loaders() -> None:
