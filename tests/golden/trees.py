@@ -77,7 +77,8 @@ def _lines(run: Run, path: Path) -> list[dict[str, Any]]:
     text = run.plain(path.read_text())
     if path.suffix == ".csv":
         return [dict(row) for row in csv.DictReader(io.StringIO(text))]
-    return [lasting(json.loads(line)) for line in text.split("\n") if line]
+    lines = [lasting(json.loads(line)) for line in text.split("\n") if line]
+    return [line if isinstance(line, dict) else {"values": line} for line in lines]  # files of scores hold lists
 
 
 def named(name: str, artefacts: Artefacts) -> Artefacts:
