@@ -87,7 +87,7 @@ def _composing_mb(recipe: Recipe, out: Path, reports: list[SceneReport]) -> floa
 
 
 def _rendering_mb(out: Path) -> float:
-    make_samples(list_default_specs({"ca1m": 1, "scannetpp": 2}, frames=4), out)
+    make_samples(list_default_specs({"ca1m": 1, "scannetpp": 2}, frames=12), out)
     return _peak_mb()
 
 

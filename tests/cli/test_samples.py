@@ -13,6 +13,7 @@ from vgbench_gen.cli.main import main
 @pytest.fixture(autouse=True)
 def boxes_instead_of_rooms(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vgbench_gen.samples.make._render_capture", box_take)
+    monkeypatch.setattr("vgbench_gen.samples.make.WALK_FRAMES", 4)
 
 
 def run(out: Path, *options: str) -> int:

@@ -82,7 +82,7 @@ def test_every_rendered_frame_is_counted(tmp_path: Path) -> None:
 def test_a_walk_of_too_few_frames_says_what_to_do() -> None:
     rng, target = np.random.default_rng(0), FilmingTarget(np.array([3.0, 2.0, 0.5]), 1.0)
     camera = Camera(np.array([[500.0, 0, 320], [0, 500, 240], [0, 0, 1]]), 640, 480)
-    with pytest.raises(ConfigError, match="found no way through the room in 4 frames; expected more"):
+    with pytest.raises(ConfigError, match="found no camera path .* Use --frames 24"):
         make_walk(rng, 4, camera, [target], (0.7, 0.7, 2.5), lambda eyes: np.ones(len(eyes)))
 
 
@@ -181,6 +181,25 @@ def test_other_settings_are_not_mixed_in(tmp_path: Path) -> None:
         make_samples(some({"ca1m": 1}), tmp_path, film=box_take)
     marker.write_bytes(before["samples-ca1m/SAMPLES.json"])
     assert files(tmp_path) == before
+
+
+def test_a_walk_of_too_few_frames_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    for dataset in ("ca1m", "scannet", "scannetpp"):
+        with pytest.raises(ConfigError, match=f"--frames 11: too few .* {dataset}; expected 12 or more"):
+            make_samples(some({dataset: 1}, frames=11), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_of_a_run_without_a_finished_scene_takes_other_settings(tmp_path: Path) -> None:
+    def fail(spec: SampleSpec) -> Capture:
+        raise ConfigError("no way")
+
+    with pytest.raises(ConfigError, match="no way"):
+        make_samples(some({"ca1m": 2}, frames=5), tmp_path / "again", film=fail)
+    assert list(files(tmp_path / "again"))
+    for name in ("again", "whole"):
+        make_samples(some({"ca1m": 1}), tmp_path / name, film=box_take)
+    assert files(tmp_path / "again") == files(tmp_path / "whole")
 
 
 def test_what_others_put_there_stays(tmp_path: Path) -> None:

@@ -104,8 +104,7 @@ def make_walk(
         if best is not None:
             return best[1]
     raise ConfigError(
-        f"found no way through the room in {frames} frames; expected more, which take shorter steps. Ask for 24 "
-        "or more frames per scene."
+        f"--frames {frames}: found no camera path through the room in so few frames. Use --frames 24 or more."
     )
 
 
