@@ -89,19 +89,19 @@ vgbench: setup ## Build the benchmark from SCENES (sample scenes where it is emp
 	@$(VGBENCH) build $(RECIPE) --scenes "$(SCENES)" --out "$(OUT)" --check $(HOW) $(if $(SEED),--seed $(SEED)) \
 	  $(if $(ALLOW_SHORT),--allow-short)
 
-wide: samples tours ## Build all kinds of question there are from sample scenes and tours into OUT (build/wide), verify and audit
+wide: samples tours ## Build all question kinds except route_turns and object_size from sample scenes and tours into OUT (build/wide), verify and audit
 	@$(VGBENCH) build wide --scenes "$(SCENES)" --scenes "$(TOURS)" --out "$(or $(OUT),build/wide)" --check --allow-short $(HOW)
 
-audit: setup ## Audit the dataset in OUT: what text alone gives away, duplicates, solvers
+audit: setup ## Audit the dataset in OUT: shortcuts in text, duplicates, classical solvers
 	$(VGBENCH) audit $(NAMED) $(if $(WORKERS),--workers $(WORKERS))
 
-browse: setup ## Write a site with every question of OUT; opens from disk
+browse: setup ## Write a website with every question of OUT; opens from disk
 	$(VGBENCH) browse $(NAMED) $(if $(wildcard $(SCENES)),--scenes "$(SCENES)")
 
-paraphrase: setup ## Ask MODEL for more wordings, checked, into BANK (its key from the environment)
+paraphrase: setup ## Have MODEL reword the templates into BANK, checked (its key from the environment)
 	$(VGBENCH) paraphrase $(if $(MODEL),--model "$(MODEL)") --n $(N) --bank "$(BANK)"
 
-distractors: setup ## Other wrong options for OUT by STRATEGY and SEED, into a new folder beside it
+distractors: setup ## Replace the wrong options of OUT by STRATEGY and SEED, in a new folder next to it
 	$(VGBENCH) distractors $(NAMED) --strategy $(STRATEGY) --seed $(or $(SEED),1) $(if $(MODEL),--model "$(MODEL)") $(if $(WORKERS),--workers $(WORKERS))
 
 eval: setup ## Score the baselines (and MODEL) on OUT: tables, and a page with plots
@@ -109,20 +109,20 @@ eval: setup ## Score the baselines (and MODEL) on OUT: tables, and a page with p
 	  --model baseline:solvers --model baseline:truth $(if $(MODEL),--model "$(MODEL)")
 	$(VGBENCH) compare $(NAMED)
 
-hard: setup ## Vote OUT's hard questions: RULE=demo lets scripted models answer first, RULE=paper takes the replies there are
+hard: setup ## Choose OUT's hard questions: RULE=demo runs scripted models first, RULE=paper uses the saved replies
 	$(VGBENCH) vote $(NAMED) --rule "$(RULE)" $(if $(filter demo,$(RULE)),--ask) $(if $(SEED),--seed $(SEED)) \
 	  $(if $(WORKERS),--workers $(WORKERS))
 
-publish: extras ## Write OUT as the Hub wants it and upload it to REPO; DRY_RUN=1 writes and opens it, and uploads nothing
+publish: extras ## Write OUT in the Hub's format and upload it to REPO; DRY_RUN=1 writes and test-loads it, and uploads nothing
 	$(VGBENCH) publish $(NAMED) $(if $(REPO),--repo "$(REPO)") $(if $(DRY_RUN),--dry-run) $(if $(HARD),--hard "$(HARD)") $(if $(TRAIN),--train "$(TRAIN)")
 
-review: setup ## Check questions of OUT in a browser
+review: setup ## Have people review questions of OUT in a browser
 	$(VGBENCH) review $(NAMED)
 
-samples: setup ## Make the sample scenes in SCENES (minutes; goes on where it stopped)
+samples: setup ## Render the sample scenes into SCENES (minutes; resumes where it stopped)
 	$(VGBENCH) samples --out "$(SCENES)" $(if $(WORKERS),--workers $(WORKERS))
 
-tours: setup ## Make rooms in which the camera looks all around in TOURS, for kinds about labelled objects
+tours: setup ## Render rooms in which the camera turns full circle into TOURS, for question kinds about labeled objects
 	$(VGBENCH) samples --out "$(TOURS)" --frames 30 --count tour=32 $(if $(WORKERS),--workers $(WORKERS))
 
 demo: setup ## See it work in a few minutes: some sample scenes, 240 questions, verified and audited
@@ -130,7 +130,7 @@ demo: setup ## See it work in a few minutes: some sample scenes, 240 questions, 
 	$(VGBENCH) build vgbench-mini --scenes "$(DEMO)-scenes" --out "$(DEMO)" --check $(HOW)
 	@echo 'To use the program in this shell: source $(VENV)/bin/activate'
 
-scenes: setup ## List what is under SCENES, with the health of every scene
+scenes: setup ## List the scenes in SCENES, and check their poses and depth
 	@$(VGBENCH) scenes "$(SCENES)"
 
 browser: ## Install Chromium, in which the pages are tested, and axe-core
@@ -171,7 +171,7 @@ check: dev ## The whole gate: format, lint, strict types over source and tests, 
 	@$(PY) tools/licenses.py
 	@$(MAKE) test
 
-format: dev ## Format the code and mend what the linter can mend
+format: dev ## Format the code and fix what the linter can fix
 	$(PY) -m ruff format .
 	$(PY) -m ruff check --fix .
 

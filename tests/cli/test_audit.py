@@ -10,6 +10,7 @@ import pytest
 
 from tests.pipeline import planted
 from vgbench_gen.cli.main import main
+from vgbench_gen.pipeline.audit import KINDS
 from vgbench_gen.quality.questions import Question
 
 Capture = pytest.CaptureFixture[str]
@@ -91,6 +92,12 @@ def test_what_a_user_can_mend(fair: Path, tmp_path: Path, capsys: Capture) -> No
     assert "found no file" in capsys.readouterr().err
     assert run("distractors", fair.parent, "--prune", "0.1") == 2
     assert "--out" in capsys.readouterr().err
+
+
+def test_the_help_names_every_statistic(capsys: Capture) -> None:
+    assert run("audit", "--help") == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert [kind for kind in KINDS if kind not in told] == []
 
 
 def test_the_help_of_pruning_warns(capsys: Capture) -> None:

@@ -251,7 +251,7 @@ def test_a_place_that_cannot_be_written(dataset: Path, raw_room: Path, tmp_path:
 def test_verify_agrees_with_what_was_built(dataset: Path, raw_room: Path, capsys: Capture) -> None:
     count = len(load(dataset))
     assert run("verify", dataset) == 0
-    assert capsys.readouterr().out == f"{count} of {count} items agree (100.00 %), by evidence\n"
+    assert capsys.readouterr().out == f"{count} of {count} items verified (100%), from the stored evidence\n"
     assert run("verify", dataset, "--scenes", raw_room, "--workers", 1, "--json") == 0
     captured = capsys.readouterr()
     assert json.loads(captured.out) == {"items": count, "from_scenes": count, "problems": []}
@@ -299,7 +299,7 @@ def test_verify_lists_a_row_that_was_changed(
     assert any(line.startswith(f"{item_id} ({task}): {check}: ") for line in listed), listed
     assert {line.partition(" ")[0] for line in listed} == {item_id}
     count = len(load(copied))
-    assert last.startswith(f"{count - 1} of {count} items agree")
+    assert last.startswith(f"{count - 1} of {count} items verified")
     assert run("verify", copied, "--json") == 1
     assert {problem["item_id"] for problem in json.loads(capsys.readouterr().out)["problems"]} == {item_id}
 
@@ -366,7 +366,7 @@ def test_verbs_take_what_was_built_last(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert run("show") == 2
-    assert "none named, and none below build/" in one_line(capsys)
+    assert "none named, and none under build/" in one_line(capsys)
     for name, age_s in (("older", 2000), ("newer", 1000), ("never-composed", 0)):
         copy = Path(shutil.copytree(dataset, tmp_path / "build" / name))
         stamp_s = (dataset / "manifest.json").stat().st_mtime - age_s
@@ -396,6 +396,8 @@ def test_show_filters_and_says_what_there_is(dataset: Path, capsys: Capture) -> 
     told = json.loads(capsys.readouterr().out)
     assert [one["id"] for one in told] == [item.id for item in wanted]
     assert [one["answer"] for one in told] == [item.answer for item in wanted]
+    assert run("show", dataset, "--task", "metric_depth,homography_to_matrix", "--ids") == 0
+    assert capsys.readouterr().out.split() == items.ids()
     assert run("show", dataset, "--limit", 2) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["id", *items.ids()[:2]]
     assert run("show", dataset, "--task", "metric_dept") == 1

@@ -54,7 +54,11 @@ def test_a_build_that_holds_ends_with_status_0_and_says_where_to_look(
     status, lines = check(recipe, raw_room, out, capsys)
     assert status == 0
     begin, look = lines.index("built and verified"), lines.index("Look at:")
-    assert lines[begin + 1].endswith("by evidence and raw scenes (" + lines[begin + 1].split()[0] + " items)")
+    count = lines[begin + 1].split()[0]
+    assert (
+        lines[begin + 1]
+        == f"{count} of {count} items verified (100%), from the stored evidence and from the raw scenes"
+    )
     told = lines[begin + 3 : look - 1]
     assert 2 <= len(told) <= 15
     assert told[0].endswith("none fell")
@@ -115,7 +119,7 @@ def test_whatever_is_wrong_everything_is_told_and_the_status_is_1(
     printed = "\n".join(lines)
     assert re.search(said, printed)
     # Verify and audit ran to their ends, and the places are named all the same.
-    assert " items agree" in printed
+    assert " items verified" in printed
     assert "all figures: " in printed
     assert "Look at:" in lines
 

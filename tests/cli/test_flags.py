@@ -86,6 +86,20 @@ def test_the_help_of_the_program_fits_a_screen(capsys: pytest.CaptureFixture[str
     assert len(program.make_app().registered_commands) + len(program.make_app().registered_groups) == 19
 
 
+@pytest.mark.parametrize("verb", ["eval", "export", "show", "review", "distractors", "paraphrase"])
+def test_every_verb_that_chooses_tasks_takes_the_same_word(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert program.main([verb, "--help"]) == 0
+    assert re.search(r"--task\b", capsys.readouterr().out)
+
+
+def test_tasks_with_commas_are_several(capsys: pytest.CaptureFixture[str]) -> None:
+    told = []
+    for names in (["room_area"], ["metric_depth"], ["room_area,metric_depth"], ["room_area", "metric_depth"]):
+        assert program.main(["paraphrase", "--dry-run", *(word for name in names for word in ("--task", name))]) == 0
+        told.append(int(re.findall(r"--- (\d+) requests", capsys.readouterr().out)[0]))
+    assert told[2] == told[3] == told[0] + told[1]
+
+
 def test_options_of_eval_stand_in_panels(capsys: pytest.CaptureFixture[str]) -> None:
     assert program.main(["eval", "--help"]) == 0
     said = capsys.readouterr().out

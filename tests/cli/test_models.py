@@ -104,7 +104,7 @@ def test_a_model_that_does_not_see(said: str, server: Server, capsys: pytest.Cap
     out = capsys.readouterr().out
     told = f'replied "{said}"' if said else "(no text: the reply holds no words (it ended with stop))"
     assert f'image        wrong    {told}, expected "yellow green"  (' in out
-    assert "fell short: fit for wording" in out
+    assert "failed: image. Fit for rewording" in out
 
 
 def test_a_model_that_takes_no_images(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
@@ -177,12 +177,12 @@ def test_who_can_be_asked(capsys: pytest.CaptureFixture[str], monkeypatch: pytes
     lines = {text.split()[0]: " ".join(text.split()) for text in re.split(r"\n(?! )", out.rstrip())}
     out = " ".join(out.split())
     assert {"azure", "deepseek", "hf", "ollama", "openai", "openrouter", "scripted", "vllm"} <= set(lines)
-    assert "OPENAI_API_KEY set" in lines["openai"]
-    assert "DEEPSEEK_API_KEY not set" in lines["deepseek"]
-    assert "may be left out" in lines["vllm"]
+    assert "OPENAI_API_KEY (set)" in lines["openai"]
+    assert "DEEPSEEK_API_KEY (not set)" in lines["deepseek"]
+    assert "optional: VLLM_API_KEY (not set)" in lines["vllm"]
     assert lines["agent"].endswith("the key of its model")
     assert "extra transformers" in lines["hf"]
-    assert "AZURE_OPENAI_ENDPOINT set, OPENAI_API_VERSION not set" in out
+    assert "AZURE_OPENAI_ENDPOINT (set), OPENAI_API_VERSION (not set)" in out
     assert KEY not in out
     assert "somebody" not in out
     assert main(["models", "--json"]) == 0

@@ -85,7 +85,7 @@ def test_one_aligned_line_per_scene(shelf: Path, capsys: pytest.CaptureFixture[s
         f"boxes: 11 -> {len(tasks.names())} kinds of question",
     ]
     assert told.startswith("frames: ")
-    assert last == "of 20% over both."
+    assert last == "leads both by 20%."
 
 
 def test_a_scene_without_boxes_gravity_and_meters_carries_fewer_kinds() -> None:

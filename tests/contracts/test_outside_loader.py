@@ -22,8 +22,8 @@ def test_every_verb_takes_scenes_of_a_loader_from_outside(outside: Outside) -> N
     found = [scene[name] for name in ("dataset", "frames_usable", "frames_total", "verdict", "issues")]
     assert found == ["tum_rgbd", 13, 14, "ok", {"pose_missing": 1}]
     assert "1 tum_rgbd; about 13 keyframes" in outside.told["build --dry-run"].out
-    assert f"{len(items)} of {len(items)} items agree" in outside.told["verify"].out
-    assert f"by evidence and raw scenes ({len(items)} items)" in outside.told["verify"].out
+    assert f"{len(items)} of {len(items)} items verified" in outside.told["verify"].out
+    assert "from the stored evidence and from the raw scenes" in outside.told["verify"].out
     assert (outside.home / "why.png").stat().st_size > 10_000
 
 

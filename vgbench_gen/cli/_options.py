@@ -32,7 +32,7 @@ def find_current_dataset() -> Path:
     built = [path for path in BUILDS.glob("*/manifest.json") if any(path.parent.glob("items/*.parquet"))]
     if not built:
         raise ConfigError(
-            f"DATASET: none named, and none below {BUILDS}/. Name one, or make one: `make demo`, or `vgbench samples "
+            f"DATASET: none named, and none under {BUILDS}/. Name one, or build one: `make demo`, or `vgbench samples "
             f"--small --out {BUILDS}/demo-scenes`, then `vgbench build vgbench-mini --scenes {BUILDS}/demo-scenes "
             f"--out {BUILDS}/demo`."
         )
@@ -82,7 +82,7 @@ RecipeName = Annotated[str, typer.Argument(metavar="RECIPE", help="Name of a shi
 ModelNames = Annotated[list[str] | None, Flag("Spec, name or reply file of a model; repeatable; default: all.", "NAME")]
 ModelSpec = Annotated[str, Flag("Model: deepseek:deepseek-flash, openai:gpt-4o, …", "SPEC", names="--model")]
 BenchmarkName = Annotated[str, Flag("Benchmark that DATASET belongs to.", "NAME", "Questions")]
-ImagesFolder = Annotated[Path | None, Flag("Images stored apart from the questions.", "FOLDER")]
+ImagesFolder = Annotated[Path | None, Flag("Folder of the images, if DATASET does not contain them.", "FOLDER")]
 
 
 def count_workers(workers: int) -> int:

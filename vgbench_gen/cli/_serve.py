@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 
 def serve_tools(
-    tools: Annotated[str, Flag("Tiers: classical, weights or both; utility is always there.", "TIERS")] = "classical",
+    tools: Annotated[str, Flag("Groups: classical, weights; utility tools are always included.", "A,B")] = "classical",
     setup: Annotated[Path | None, Flag("TOML file with a table per tool: weights, devices.", "FILE")] = None,
     host: Annotated[str, Flag("Address to listen on; a public one needs --token-env.", "HOST")] = "127.0.0.1",
     port: Annotated[int, Flag("Port; 0 = any free one.", "PORT"), Field(ge=0, le=65535)] = 8400,
     token_env: Annotated[str, Flag("Environment variable with the token that callers must send.", "NAME")] = "",
     workers: Annotated[int, Flag("Number of concurrent calls; 0 = all cores.", "N"), Field(ge=0)] = 0,
     stdio: Annotated[bool, Flag("Serve standard input and output instead of HTTP.")] = False,
-    images: Annotated[list[Path] | None, Flag("With --stdio: callers may name images in it.", "FOLDER")] = None,
+    images: Annotated[list[Path] | None, Flag("With --stdio: folder whose images callers may name.", "FOLDER")] = None,
 ) -> None:
-    """Offer geometry tools by the Model Context Protocol.
+    """Serve geometry tools over the Model Context Protocol.
 
-    Prints its address and the setup file with which an agent uses the tools (tools=remote). Needs the extra mcp. Stop
+    Prints its address, and a setup file with which an agent uses the tools (tools=remote). Needs the extra mcp. Stop
     with Ctrl-C.
     """
     if images and not stdio:
@@ -95,7 +95,7 @@ def _serve_http(server: Any, toolbox: Toolbox, host: str, port: int, token: str,
     try:
         url = f"{make_address(sock, host)}/mcp"
         print(f"{len(toolbox.tools)} tools at {url}: {', '.join(toolbox.tools)}.")
-        print("An agent takes them with tools=remote&setup=FILE.toml, where FILE.toml holds:\n")
+        print("An agent uses them with tools=remote&setup=FILE.toml, where FILE.toml contains:\n")
         print(f'[remote.tools]\nurl = "{url}"' + (f'\ntoken_env = "{token_env}"' if token else "") + "\n")
         print("Stop with Ctrl-C.", flush=True)
         serve(guarded, sock, lifespan=True)

@@ -1,4 +1,4 @@
-"""Ask a model with geometry tools; list, run and serve the tools."""
+"""Ask a model that can call geometry tools; list, run and serve the tools."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 _SHOWN = 600  # characters of a step on the terminal
 _SENT = BackendOptions(concurrency=1)
 
-ImageFiles = Annotated[list[Path] | None, Flag("JPEG or PNG; repeatable; first: image-0.", "FILE", names="--image")]
-ModeName = Annotated[Literal["sane", "official"], Flag("sane, or official: as published.", "MODE")]
+ImageFiles = Annotated[list[Path] | None, Flag("JPEG/PNG; repeatable; the first is image-0.", "FILE", names="--image")]
+ModeName = Annotated[Literal["sane", "official"], Flag("sane (corrected) or official (as published).", "MODE")]
 SetupFile = Annotated[Path | None, Flag("TOML file with a table of options per tool.", "FILE")]
 
 
@@ -40,9 +40,7 @@ def ask(
     model: ModelSpec,
     image: ImageFiles = None,
     kind: Annotated[str, Flag("Loop of the agent: react or plan-execute.", "KIND")] = "react",
-    tools: Annotated[str, Flag("Tiers of tools: classical, weights, remote (comma-separated), or none.", "TIERS")] = (
-        "classical"
-    ),
+    tools: Annotated[str, Flag("Tool groups: classical, weights, remote, or none.", "A,B")] = "classical",
     mode: ModeName = "sane",
     setup: SetupFile = None,
     out: Annotated[Path | None, Flag("Write the trace as an HTML page.", "FILE")] = None,
@@ -51,8 +49,8 @@ def ask(
 ) -> None:
     """Ask an agent one question and watch it work.
 
-    Prints each thought, tool call and result as it happens, then the answer. --model is the model that thinks, or a
-    whole agent (agent:...) with options of its own. Exits 1 if there is no answer, 2 if the model cannot be asked.
+    Prints each thought, tool call and result as it happens, then the answer. --model is the core model, or a full agent
+    spec (agent:…), which has options of its own. Exits 1 if there is no answer, 2 if the model cannot be reached.
     """
     import asyncio
     from urllib.parse import urlencode
@@ -103,7 +101,7 @@ def list_tools(
     mode: ModeName = "sane",
     as_json: bool = False,
 ) -> None:
-    """List the tools by tier, or print the description of one that a model reads."""
+    """List the tools by group (tier), or print the description that a model sees for one tool."""
     from vgbench_gen.agent.tool import TIERS
     from vgbench_gen.agent.tool import tools as known
     from vgbench_gen.agent.toolbox import describe_tool
@@ -136,16 +134,16 @@ def list_tools(
 def call(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name or alias of the tool.")],
     image: ImageFiles = None,
-    arguments: Annotated[str, Flag("Arguments, as a model writes them.", "JSON")] = "{}",
+    arguments: Annotated[str, Flag("Arguments of the tool, a JSON object.", "JSON")] = "{}",
     mode: ModeName = "sane",
     setup: SetupFile = None,
-    out: Annotated[Path | None, Flag("Folder for images that the tool makes: image-N.jpg.", "FOLDER")] = None,
+    out: Annotated[Path | None, Flag("Folder for images that the tool creates: image-N.jpg.", "FOLDER")] = None,
     as_json: bool = False,
 ) -> None:
     """Run one tool and print its result as JSON.
 
-    --json prints it over several lines. If --arguments names no `image`, the tool gets the given ones. Exits 1 if the
-    tool fails.
+    --json prints it over several lines. If --arguments has no `image`, the tool receives the images given with --image.
+    Exits 1 if the tool fails.
     """
     import asyncio
 

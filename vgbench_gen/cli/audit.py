@@ -34,20 +34,21 @@ def audit(
             "schema.",
         ),
     ],
-    out: Annotated[Path | None, Flag("Folder to write to; default: DATASET/audit, or NAME-audit.", "FOLDER")] = None,
-    only: Annotated[str, Flag("Compute only these kinds of figures, such as text,rule.", "A,B")] = "",
-    against: Annotated[list[Path] | None, Flag("Dataset that must share no question; repeatable.", "OTHER")] = None,
-    pool: Annotated[int | None, Flag("Maximum questions per task and type to use (1200).", "N"), Field(ge=1)] = None,
+    out: Annotated[Path | None, Flag("Folder; default: DATASET/audit, or NAME-audit for NAME.json.", "FOLDER")] = None,
+    only: Annotated[str, Flag("Compute only these statistics, by the names above.", "A,B")] = "",
+    against: Annotated[list[Path] | None, Flag("Fail if OTHER has a question of DATASET; repeatable.", "OTHER")] = None,
+    pool: Annotated[int | None, Flag("Maximum questions per task and type, for text (1200).", "N"), Field(ge=1)] = None,
     workers: Workers = 0,
-    everything: Annotated[bool, Flag("Print every figure, not only those that failed.", names="--all")] = False,
+    everything: Annotated[bool, Flag("Print every statistic, not only those that failed.", names="--all")] = False,
     as_json: bool = False,
 ) -> None:
-    """Test what text, letters and simple rules give away.
+    """Measure how much the text, option letters and simple heuristics reveal.
 
-    Computes at most eight figures per task and question type, each with its limit: text-only learners, fixed rules,
-    solvers on the right and on the wrong images, distribution of answers, duplicates, wording, and scenes. Prints a
-    line per task and type, the worst first, and the failures; writes index.html, audit.json, audit.csv and bias.csv.
-    Exits 1 if a figure failed.
+    Statistics per task and question type: accuracy of text-only classifiers (text), of fixed rules (rule, image rule)
+    and of classical solvers on correct and mismatched images (solver, wrong image); distribution of answers (answers);
+    duplicates (repeats); wording; scene share. For all questions: answers without support (evidence), classifiers on
+    shuffled answers (control). A statistic fails if it is beyond its limit by more than chance explains. Prints the
+    worst first; writes index.html, audit.json, audit.csv and bias.csv. Exits 1 if a statistic failed.
     """
     from vgbench_gen.report.audit_table import as_json as in_json
     from vgbench_gen.report.audit_table import format_lines

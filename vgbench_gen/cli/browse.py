@@ -20,15 +20,15 @@ def browse(
     standalone: Annotated[bool, Flag("Copy all images into the site, so that it can be moved (0.2 MB each).")] = False,
     max_items: Annotated[int, Flag("Maximum number of questions, evenly spread; 0 = all.", "N"), Field(ge=0)] = 0,
     scenes: Annotated[
-        list[Path] | None, Flag("Raw scans for points in 3D views; also DATASET-scenes, if there.", "FOLDER")
+        list[Path] | None, Flag("Raw scans for points in 3D views, besides DATASET-scenes.", "FOLDER")
     ] = None,
     as_json: bool = False,
 ) -> None:
     """Write a static website of all questions, scenes and plots.
 
-    It opens from disk and from any web server, and loads nothing from other machines. Pages and data take about 10 kB a
-    question. Images are shown from DATASET/media; if they are only inside the parquet files, each is copied to
-    gallery/images (about 0.2 MB). Running it again changes only what changed.
+    It opens from disk and from any web server, and loads nothing from other machines. Pages and data take about 10 kB
+    per question. Images are shown from DATASET/media; if they are only inside the parquet files, each is copied to
+    gallery/images (about 0.2 MB). A second run rewrites only pages whose content changed.
     """
     from vgbench_gen.report.gallery import make_gallery
     from vgbench_gen.report.header import find_home
@@ -47,4 +47,4 @@ def browse(
         print(f"{made.images_missing} images are neither under media/ nor in the parquet files: shown as missing")
     print(f"Open {made.index} in a browser.")
     if made.images_referenced:
-        print("It shows images of DATASET/media: keep the two together, or make it with --standalone.")
+        print("It shows images of DATASET/media: keep the two together, or use --standalone.")

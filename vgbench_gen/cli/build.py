@@ -37,34 +37,34 @@ _EXAMPLE = "example.png"
 def build(
     recipe: RecipeName = "",
     scenes: ScenesFolders = _SCENES,
-    out: Annotated[Path | None, Flag("Build folder; default: build/vgbench. Running again resumes.", "FOLDER")] = None,
+    out: Annotated[Path | None, Flag("Build folder; default: build/vgbench. A second run resumes.", "FOLDER")] = None,
     workers: Workers = 0,
     engine: EngineName = "",
     address: Address = "",
     seed: Seed = None,
     items: Annotated[int | None, Flag("Questions per task; total if the recipe has [items].", "N"), Field(ge=1)] = None,
     strategy: Annotated[str, Flag("Strategy for wrong options; overrides the recipe's.", "NAME")] = "",
-    distractor_seed: Annotated[int | None, Flag("Seed for new wrong options; same answers.", "N"), Field(ge=0)] = None,
+    distractor_seed: Annotated[int | None, Flag("Seed for wrong options; answers are kept.", "N"), Field(ge=0)] = None,
     bank: Annotated[Path | None, Flag("Also draw wordings from this file (`vgbench paraphrase`).", "FILE")] = None,
     wording: Annotated[str, Flag("Wordings of the bank to use: reviewed, or proposed (all).", "STATUS")] = "",
     allow_short: Annotated[bool, Flag("Write the dataset even if the recipe's totals cannot be met.")] = False,
     facts: Annotated[
-        Path | None, Flag("Make new questions from facts of this build, without scenes.", "FOLDER")
+        Path | None, Flag("Replace the questions of this build folder, from its facts; needs no scenes.", "FOLDER")
     ] = None,
-    stop_after: Annotated[Literal["", "facts"], Flag("facts: measure the scenes, make no questions.", "STEP")] = "",
-    dry_run: Annotated[bool, Flag("Only check packages, disk, memory, scenes, cluster; estimate the build.")] = False,
+    stop_after: Annotated[Literal["", "facts"], Flag("Stop after this step: facts (no questions then).", "STEP")] = "",
+    dry_run: Annotated[bool, Flag("Only check packages, disk, memory, scenes, cluster; estimate the cost.")] = False,
     check: Annotated[bool, Flag("After the build, verify every answer and audit the dataset.")] = False,
     as_json: bool = False,
 ) -> None:
     """Build a dataset of questions from raw scenes.
 
     Measures every scene, then composes the questions. Measurements that are still valid are reused, so an interrupted
-    build resumes where it stopped. The recipe is `default`; with --facts it is the one that the folder was built with.
+    build resumes where it stopped. The recipe is `default`; with --facts, the one that the folder was built with.
 
     Prints totals per task; build.log has the yield of each source and the reasons for empty cells. If the facts cannot
-    fill the recipe's totals, prints what is short and what would help, writes no questions and exits 1. Also exits 1
-    if there are no questions, a scene could not be read, a task failed on one, a worker died twice, --check finds a
-    wrong answer or a failed audit figure, or --dry-run finds a problem that would stop the build.
+    fill the recipe's totals, prints which totals are not met and what would help, writes no questions and exits 1. Also
+    exits 1 if there are no questions, a scene could not be read, a task failed on a scene, a worker died twice, --check
+    finds a wrong answer or a failed audit statistic, or --dry-run finds a problem that would stop the build.
     """
     _refuse(("--check", check), ("--json", as_json))
     _refuse(("--stop-after", stop_after), ("--facts", facts), ("--check", check))
@@ -245,7 +245,7 @@ def _check_dataset(dataset: Path, scenes: list[Path], workers: int) -> bool:
 
     items = load(dataset)
     draw_item(items, choose_example(items), dataset / _EXAMPLE)
-    print(f"a question, drawn: {dataset / _EXAMPLE}", flush=True)
+    print(f"one question, drawn: {dataset / _EXAMPLE}", flush=True)
     verified = verify_dataset(dataset, scenes, workers)
     holds = not verified.problems
     print("\n".join(["", "built and verified" if holds else "built, but not verified", *verified.format_lines(), ""]))

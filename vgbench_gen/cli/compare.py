@@ -28,7 +28,7 @@ def compare(
         list[Path] | None,
         typer.Argument(
             metavar="DATASET",
-            help="Folders with replies; default: the most recent build. Several are pooled, as SpatialScore is.",
+            help="Folders with replies; default: the most recent build. Several are pooled, like SpatialScore's.",
         ),
     ] = None,
     model: ModelNames = None,
@@ -47,8 +47,8 @@ def compare(
     cases: Annotated[
         Path | None,
         Flag(
-            "Score single cases instead: JSON lines with id, benchmark, question_type, response, ground_truth, "
-            "options and question.",
+            "Score individual replies from this JSON-lines file instead, with the fields id, benchmark, question_type, "
+            "response, ground_truth, options and question.",
             "FILE",
         ),
     ] = None,
@@ -57,17 +57,17 @@ def compare(
 ) -> None:
     """Score saved replies and compare models in tables.
 
-    Sends no requests. Replies are scored by our rules (sane) and by the published script (official); one line per
-    reply goes to DATASET/scores/MODEL.jsonl, and scores that are still valid are kept. A reply to a question whose
-    wording, options or images have changed since is counted, not scored.
+    Sends no requests. Replies are scored with our parser ("sane") and with the published script ("official"); one line
+    per reply goes to DATASET/scores/MODEL.jsonl, and scores that are still valid are kept. A reply to a question whose
+    wording, options or images have changed since is reported as stale and not scored.
 
-    Prints a summary, the gain from tools if agents were asked, and the paper's table. Writes index.html with plots and
-    pages of wrong answers, and the tables as JSON, CSV, Markdown and LaTeX. Every number has a 95 % interval over
-    scenes; best and second best are marked if the paired difference is significant.
+    Prints a summary, the gain from tools if there are agents, and a table in the layout of the paper. Writes
+    index.html with plots and pages of wrong answers, and the tables as JSON, CSV, Markdown and LaTeX. Every number has
+    a 95% confidence interval over scenes; best and second best are marked if the paired difference is significant.
 
-    Exits 1 if some replies of a model failed, so that its numbers are incomplete, if all of a model that --model
-    names failed, or if a line of --cases could not be scored. With --cases, lengths are in meters, and --json prints a
-    line per case.
+    Exits 1 if some replies of a model failed, so that its numbers are incomplete; if all replies of a model named by
+    --model failed; or if a line of --cases could not be scored. With --cases, lengths are in meters, and --json prints
+    one line per reply.
     """
     if (program or spec) and replies is None:
         raise typer.BadParameter("--from and --as describe --replies FILE; give that too")

@@ -14,6 +14,7 @@ import typer
 from pydantic import Field
 
 from vgbench_gen.backends.spec import BackendOptions
+from vgbench_gen.cli._flags import split_names
 from vgbench_gen.cli._options import DEFAULT_MODEL, DatasetFolder, DrawSeed, Workers, count_workers
 from vgbench_gen.cli._screen import print_json, progress_bar, progress_bars
 from vgbench_gen.cli._verbs import verb
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from vgbench_gen.pipeline.redraw import RedrawReport
 
 _PRUNING = (
-    "Pruning hides a faulty sampler: it removes the evidence of the fault, and the questions that stay were made the "
-    "same way. Fix the sampler where `vgbench audit` is red; prune only what is green."
+    "Pruning hides a faulty sampler: it removes the evidence of the fault, and the questions that remain were made the "
+    "same way. If `vgbench audit` fails, fix the sampler; prune only a dataset that passes."
 )
 
 
@@ -37,16 +38,16 @@ def distractors(
         str, Flag("default (each task's own), set-first, factorial, sampled, perturbed, published or llm.", "NAME")
     ] = "default",
     seed: DrawSeed = 1,
-    task: Annotated[list[str] | None, Flag("Change only this task; repeatable.", "TASK")] = None,
-    mix: Annotated[str, Flag("Several strategies with their shares, such as set-first=0.7,llm=0.3.", "SHARES")] = "",
+    task: Annotated[list[str] | None, Flag("Change only these tasks.", "A,B")] = None,
+    mix: Annotated[str, Flag("Several strategies with shares, such as set-first=0.7,llm=0.3.", "SHARES")] = "",
     out: Annotated[Path | None, Flag("New dataset; default: DATASET-STRATEGY-SEED.", "FOLDER")] = None,
     build: Annotated[Path | None, Flag("Folder with facts/ and media/, if DATASET has none.", "FOLDER")] = None,
     margins: Annotated[
-        Literal["", "enforced", "recorded"], Flag("Margins: enforced, or recorded (labeled stress set).", "NAME")
+        Literal["", "enforced", "recorded"], Flag("enforced, or recorded (may be violated; labeled stress).", "NAME")
     ] = "",
     refused: Annotated[Literal["keep", "drop"], Flag("keep or drop questions without new options.", "NAME")] = "keep",
     allow_unchanged: Annotated[bool, Flag("Exit 0 even if most questions keep their options.")] = False,
-    prune: Annotated[float | None, Flag("Instead: remove up to this share, easiest from text.", "SHARE")] = None,
+    prune: Annotated[float | None, Flag("Remove up to this share of questions; replace no options.", "SHARE")] = None,
     rounds: Annotated[int, Flag("With --prune: how often questions are rescored.", "N"), Field(ge=1)] = 5,
     dry_run: Annotated[bool, Flag("With --prune: print the result and write nothing.")] = False,
     model: Annotated[
@@ -62,15 +63,15 @@ def distractors(
     workers: Workers = 0,
     as_json: bool = False,
 ) -> None:
-    """Give questions other wrong options, as a new dataset.
+    """Replace the wrong options of a dataset (writes a new dataset).
 
-    Needs no raw scenes. The options, their letters and their pictures change, and with them the ids of multiple-choice
-    questions. Truths, groups, wording, judgments and open-ended questions stay. A question for which the strategy has
-    no options keeps its own; their number and the first reason are printed by task. Exits 1 if no question got new
-    options (nothing is written then), or if most did not and --allow-unchanged is not given.
+    Needs no raw scenes. The wrong options, the letters and images of options, and the ids of multiple-choice questions
+    change. Correct answers, other images, groups, wordings, judgments and open-ended questions do not. A question for
+    which the strategy finds no options keeps its own; their number and the main reason are printed per task. Exits 1 if
+    no question got new options (nothing is written then), or if most did not and --allow-unchanged is not given.
 
-    With --prune, leaves out the questions that a text-only classifier answers best (iterative bias pruning), whole
-    groups, twins and pairs together. Pruning hides a faulty sampler: fix the sampler where the audit is red.
+    With --prune, removes the questions that a text-only classifier answers best (iterative bias pruning), with their
+    groups, twins and pairs. Pruning hides a faulty sampler: if the audit fails, fix the sampler instead.
     """
     if prune is not None:
         _prune(dataset, out, prune, rounds, workers, dry_run, as_json)
@@ -80,7 +81,7 @@ def distractors(
     from vgbench_gen.pipeline.redraw import RedrawSettings, redraw
 
     shares = _read_shares(mix, strategy)
-    settings = RedrawSettings(shares, seed, tuple(task or ()), margins, refused)
+    settings = RedrawSettings(shares, seed, split_names(task), margins, refused)
     open_models = partial(_open_backends, model or [DEFAULT_MODEL], sent) if "llm" in shares else None
     with progress_bars("question") as progress:
         how: dict[str, Any] = {"workers": count_workers(workers), "progress": progress, "open_models": open_models}
@@ -117,7 +118,7 @@ def _prune(
     for (task, form), count in sorted(Counter((p.task, p.form) for p in report.removed).items()):
         print(f"{task} {form}: {count}")
     means = ", ".join(f"{mean:.3f}" for mean in report.means)
-    print(f"mean share of the right answer before each round: {means}")
+    print(f"mean share of the correct answer before each round: {means}")
     verb = "would go" if dry_run else "left out"
     print(f"{len(report.removed)} questions {verb}, {report.kept} stay{'' if dry_run else f' in {out}'}")
 

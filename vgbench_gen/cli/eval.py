@@ -39,7 +39,7 @@ def evaluate(
     model: Annotated[
         list[str] | None,
         Flag(
-            "Model to ask; repeatable: openai:gpt-4o, vllm:URL#NAME, hf:NAME, baseline:random, baseline:constant, "
+            "Model to run; repeatable: openai:gpt-4o, vllm:URL#NAME, hf:NAME, baseline:random, baseline:constant, "
             "baseline:blind, baseline:solvers, baseline:truth, …",
             "SPEC",
             "Model",
@@ -49,27 +49,27 @@ def evaluate(
         Path | None,
         typer.Argument(metavar="DATASET", help="Folder of a build (default: the most recent), or data of --benchmark."),
     ] = None,
-    image_model: Annotated[str, Flag("Model that draws for --visual-cot; default: --model.", "SPEC", "Model")] = "",
+    image_model: Annotated[str, Flag("Image generator for --visual-cot; default: --model.", "SPEC", "Model")] = "",
     judge: Annotated[
-        list[str] | None, Flag("Model that grades replies (rover); several: prints their agreement.", "SPEC", "Model")
+        list[str] | None, Flag("Model that grades replies (rover); if repeated, prints agreement.", "SPEC", "Model")
     ] = None,
-    data: Annotated[Path | None, Flag("Same as DATASET, for a file.", "FILE", "Questions")] = (None),
+    data: Annotated[Path | None, Flag("Data of --benchmark; another way to give DATASET.", "PATH", "Questions")] = None,
     benchmark: BenchmarkName = "vgbench",
     generated: Annotated[
         Path | None, Flag("For --judge: grade the images gen_ID.png in this folder.", "FOLDER", "Questions")
     ] = None,
     samples: Annotated[
-        Path | None, Flag("For --judge: grade samples of this JSON-lines file.", "FILE", "Questions")
+        Path | None, Flag("For --judge: grade the records of this JSON-lines file.", "FILE", "Questions")
     ] = None,
     metrics: Annotated[
         str, Flag("For --judge: reasoning_process, reasoning_visual, reasoning_alignment, …", "A,B", "Questions")
     ] = "",
     options: AskOptions = _OPTIONS,
-    judge_repeats: Annotated[int, Flag("For --judge: times each judge grades.", "N", "Sampling"), Field(ge=1)] = 1,
-    images: Annotated[Path | None, Flag("Images stored apart from the questions.", "FOLDER", "Images")] = None,
-    visual_cot: Annotated[bool, Flag("First have a model draw a helper image, and send it.", "", "Images")] = False,
+    judge_repeats: Annotated[int, Flag("For --judge: gradings by each judge.", "N", "Sampling"), Field(ge=1)] = 1,
+    images: Annotated[Path | None, Flag("Folder of the images, if DATASET lacks them.", "FOLDER", "Images")] = None,
+    visual_cot: Annotated[bool, Flag("First have a model generate an image, and send it.", "", "Images")] = False,
     generation_prompts: Annotated[
-        str, Flag("Prompts for drawing: seed, lmms_unig2u, a file.", "NAME|FILE", "Images")
+        str, Flag("Prompts for --visual-cot: seed, lmms_unig2u or a file.", "NAME|FILE", "Images")
     ] = "seed",
     *,
     sent: BackendOptions,
@@ -83,21 +83,21 @@ def evaluate(
         ),
     ] = None,
     scores: Annotated[
-        Path | None, Flag("Scores of --judge; default: scores.jsonl with the replies.", "FILE", "Output")
+        Path | None, Flag("File for judge scores; default: scores.jsonl in the replies folder.", "FILE", "Output")
     ] = None,
     show: Annotated[str, Flag("Print the exact requests for one question and exit.", "ID", "Output")] = "",
     estimate: Annotated[bool, Flag("Print the number of requests, tokens and cost, and exit.", "", "Output")] = False,
     as_json: bool = False,
 ) -> None:
-    """Ask models the questions of a dataset.
+    """Run models on a dataset and save their replies.
 
-    Every reply is saved to DATASET/replies as it arrives, one file per model; baselines count as models. Running it
-    again sends only requests that failed or were never sent. For a hard set, replies to the same request on the parent
+    Every reply is saved to DATASET/replies as it arrives, one file per model; baselines count as models. A second run
+    sends only requests that failed or were never sent. For a hard set, replies to the same request on the parent
     dataset are reused. Ctrl-C stops sending and waits for pending requests; a second Ctrl-C stops at once. Either way
     the same command resumes.
 
-    --judge lets a model grade reasoning and generated images by ROVER's rubric, 1 to 5. A metric without a valid score
-    is missing, not zero, and the next run asks for it again.
+    --judge has a model grade reasoning and generated images by ROVER's rubric, 1 to 5. A metric for which the judge
+    gave no valid score is treated as missing, not as zero, and the next run asks for it again.
 
     Exits 1 if a request failed or was not sent (because of the budget, for example), if all replies are empty, or if a
     judge's score is missing.
@@ -222,7 +222,7 @@ def _format_shown_lines(one: dict[str, Any]) -> Iterator[str]:
             yield image["tag"]
         yield f"[{image['name']}: {image['size_px'][0]} x {image['size_px'][1]} px, {image['bytes']} bytes]"
     yield one["text"]
-    yield f"--- right answer, not sent: {one['answer']}"
+    yield f"--- correct answer, not sent: {one['answer']}"
 
 
 def _print_estimates(
@@ -261,7 +261,7 @@ def _print_estimates(
         print(
             f"{one.spec}: {one.requests} requests with {one.images} images ({one.kept} answered before); about "
             f"{one.prompt_tokens} tokens sent and at most {one.most_completion} received; {cost}"
-            + (f"; and {one.drawings} drawings, not counted in these" if one.drawings else "")
+            + (f"; and {one.drawings} generated images, not counted in these" if one.drawings else "")
         )
 
 

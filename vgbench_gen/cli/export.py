@@ -21,24 +21,24 @@ def export(
     to: Annotated[
         str,
         Flag(
-            "Format: lmms-eval, vlmevalkit, inspect, spatialscore-json, chat-jsonl, trajectories, or a plug-in's.",
+            "lmms-eval, vlmevalkit, inspect, inspect-log, spatialscore-json, chat-jsonl, trajectories or a plug-in.",
             "NAME",
         ),
     ],
-    out: Annotated[Path | None, Flag("New folder, or an older export; default: DATASET-NAME.", "FOLDER")] = None,
+    out: Annotated[Path | None, Flag("New folder, or an export to overwrite; default: DATASET-NAME.", "FOLDER")] = None,
     benchmark: BenchmarkName = "vgbench",
     images: ImagesFolder = None,
     options: Annotated[AskOptions, Only("limit", "tasks", "types", "sources", "prompt_set")] = _OPTIONS,
-    answers: Annotated[bool, Flag("Include the right answers as replies, for training (chat-jsonl).")] = False,
+    answers: Annotated[bool, Flag("Include the correct answers as replies, for training (chat-jsonl).")] = False,
     oracle: Annotated[bool, Flag("Include traces of agents with oracle tools (trajectories).")] = False,
     as_json: bool = False,
 ) -> None:
     """Write a dataset for another harness, or for training.
 
-    lmms-eval, vlmevalkit and inspect get a task with questions, images and our scorer that needs nothing of ours
-    installed; `vgbench compare DATASET --replies LOG` reads the replies. spatialscore-json is the schema in which
-    SpatialScore is published, chat-jsonl has OpenAI-style messages, and trajectories has the steps of agents that
-    answered correctly.
+    lmms-eval, vlmevalkit and inspect get a task with questions, images and a copy of our scorer that works without
+    vgbench-gen; `vgbench compare DATASET --replies LOG` reads the replies. inspect-log has saved replies, scored.
+    spatialscore-json is the schema in which SpatialScore is published. For training, chat-jsonl has OpenAI-style
+    messages (use --answers), and trajectories has the steps of agents that answered correctly.
     """
     from vgbench_gen.evaluation.base import benchmarks
     from vgbench_gen.publish.export import export as write
@@ -56,4 +56,4 @@ def export(
         print_json({"to": to, "path": str(made.path), **counts, "run": made.run})
         return
     print(f"{made.questions} questions with {made.images} images: {made.path}")
-    print(f"next, in that folder: {made.run}")
+    print(f"in that folder: {made.run}")

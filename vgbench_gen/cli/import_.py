@@ -29,7 +29,7 @@ def import_(
         typer.Argument(
             metavar="SOURCE",
             help="mmvp, realworldqa, spatialsense, spatialbench, qspatialbench, cvbench, vsr, vsr-random, 3dsrbench, "
-            "vsi-bench, blink or mmiu; or spatialscore for all of them together with a VGBench build.",
+            "vsi-bench, blink or mmiu; or spatialscore: all except vsr-random, together with a VGBench build.",
         ),
     ],
     out: Annotated[Path, Flag("Dataset folder to write.", "FOLDER")],
@@ -37,21 +37,21 @@ def import_(
         Path | None,
         Flag("Local copy (spatialscore: a subfolder per source); default: the Hub.", "FOLDER", names="--from"),
     ] = None,
-    images: Annotated[Path | None, Flag("Folder of images stored apart (COCO, ScanNet).", "FOLDER")] = None,
+    images: Annotated[Path | None, Flag("Images that are distributed separately (COCO, ScanNet).", "FOLDER")] = None,
     vgbench: Annotated[Path | None, Flag("For spatialscore: the VGBench build to include.", "DATASET")] = None,
     train_scenes: Annotated[
-        Path | None, Flag("Training scenes, one per line, or a dataset; questions about them are left out.", "FILE")
+        Path | None, Flag("For spatialscore: training scenes, one per line, or a dataset; see above.", "FILE")
     ] = None,
-    visits: Annotated[Path | None, Flag("metadata.csv of ARKitScenes: groups videos of one visit.", "FILE")] = None,
-    keep_leaked: Annotated[bool, Flag("Keep questions about training scenes and only count them.")] = False,
+    visits: Annotated[Path | None, Flag("ARKitScenes metadata.csv; a visit counts as one scene.", "FILE")] = None,
+    keep_leaked: Annotated[bool, Flag("Report questions about training scenes, but keep them.")] = False,
     as_json: bool = False,
 ) -> None:
     """Convert another benchmark into a dataset.
 
-    Every other command takes the result; images are inside. Invalid rows are counted with reasons, and sizes are
-    compared with the published ones. For spatialscore, also prints totals next to the published 28,093, duplicates
-    (also of images that look alike), contradictions, and questions about training scenes. Running it again takes
-    images from FOLDER/media.
+    The result works with every other command; images are embedded. Invalid rows are counted with reasons, and sizes
+    are compared with the published ones. For spatialscore, also prints totals next to the published 28,093, duplicates
+    (also of images that look alike) and contradictions. With --train-scenes, questions about training scenes are
+    reported and left out; --keep-leaked keeps them. A second run reuses the images in FOLDER/media.
     """
     from vgbench_gen.importers._dataset import assemble, find_place, find_places, import_source
     from vgbench_gen.importers._report import read_training_scenes

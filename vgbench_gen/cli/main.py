@@ -42,7 +42,7 @@ def make_app() -> typer.Typer:
         name="vgbench",
         cls=GroupedVerbs,
         help="Build and check visual-geometry questions from raw RGB-D scans, and score models on them.",
-        epilog="If you leave out DATASET, the most recent build below build/ is used and its name printed.",
+        epilog="If you omit DATASET, the most recent build under build/ is used, and its name is printed.",
         add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,

@@ -48,7 +48,7 @@ _NO_TEXT = "(no text: "  # begins what is printed in place of an empty reply
 def models(
     check: Annotated[str, Flag("Model to check: openai:gpt-4o, vllm:http://host:8000/v1#NAME, …", "SPEC")] = "",
     image: Annotated[bool, Flag("Also send the model a test image.", names="--image/--no-image")] = True,
-    long_side: Annotated[int, Flag("Shrink the picture before sending; 0 = no change.", "PIXELS"), Field(ge=0)] = 0,
+    long_side: Annotated[int, Flag("Downscale the image to this side; 0 = never.", "PIXELS"), Field(ge=0)] = 0,
     max_tokens: Annotated[int, Flag("Longest reply in tokens; reasoning models need many.", "N"), Field(ge=1)] = 1024,
     sent: Annotated[BackendOptions, Only("key_file", "base_url", "timeout_s", "retries", "prices", "local")] = _SENT,
     as_json: bool = False,
@@ -56,8 +56,8 @@ def models(
     """List the providers of models, or check one model.
 
     The list has the environment variables that each provider reads (set or not, never the value) and the extras it
-    needs. The check sends five short requests: words, a picture, JSON, and two at temperature 0. It exits 1 if the
-    model answers but fails a check, 2 if it cannot be asked.
+    needs. The check sends five short requests: text, an image, JSON, and two identical ones at temperature 0, to see
+    whether the replies agree. It exits 1 if the model answers but fails a check, 2 if it does not answer.
     """
     if not check:
         _list_providers(as_json)
@@ -197,9 +197,9 @@ def _list_checks(spec: str, images: tuple[bool, bool], found: Mapping[str, Any])
     yield "used         {} requests, {} + {} tokens; cost: {}".format(found["requests"], *found["tokens"], cost)
     failed = [check["name"] for check in found["checks"] if check["verdict"] != "ok"]
     if failed == ["image"]:
-        yield "fell short: fit for wording, not for questions with pictures (--no-image checks the rest alone)"
+        yield "failed: image. Fit for rewording, not for questions with images (--no-image checks only the rest)"
     else:
-        yield f"fell short: {', '.join(failed)}" if failed else "good"
+        yield f"failed: {', '.join(failed)}" if failed else "good"
 
 
 def _list_providers(as_json: bool) -> None:
@@ -225,8 +225,8 @@ def _list_providers(as_json: bool) -> None:
         return
     lines = []
     for row in rows:
-        optional = "" if row["needs_key"] or not row["keys"] else " (may be left out)"
-        parts = [" or ".join(_describe(row["keys"])) + optional or row["without_key"]]
+        optional = "" if row["needs_key"] or not row["keys"] else "optional: "
+        parts = [optional + " or ".join(_describe(row["keys"])) or row["without_key"]]
         if row["extra"]:
             remedy = "installed" if row["extra_installed"] else f"missing: pip install 'vgbench-gen[{row['extra']}]'"
             parts.append(f"extra {row['extra']} {remedy}")
@@ -242,7 +242,7 @@ def _list_set(variables: tuple[str, ...]) -> dict[str, bool]:
 
 
 def _describe(variables: Any) -> list[str]:
-    return [f"{name} {'set' if is_set else 'not set'}" for name, is_set in variables.items()]
+    return [f"{name} ({'set' if is_set else 'not set'})" for name, is_set in variables.items()]
 
 
 def _is_installed(package: str) -> bool:

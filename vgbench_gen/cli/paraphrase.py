@@ -12,6 +12,7 @@ import typer
 from pydantic import Field
 
 from vgbench_gen.backends.spec import BackendOptions
+from vgbench_gen.cli._flags import split_names
 from vgbench_gen.cli._options import DEFAULT_MODEL, MAX_SEED, ModelSpec
 from vgbench_gen.cli._screen import find_width, print_json, progress_bar
 from vgbench_gen.cli._verbs import verb
@@ -32,12 +33,12 @@ _SHOWN_REQUESTS = 2
 def paraphrase(
     model: ModelSpec = DEFAULT_MODEL,
     n: Annotated[int, Flag("Rewordings per request.", "N"), Field(ge=1, le=32)] = 8,
-    bank: Annotated[Path, Flag("File that collects accepted wordings.", "FILE")] = _BANK,
-    task: Annotated[list[str] | None, Flag("Reword only this task; repeatable.", "TASK")] = None,
-    kind: Annotated[list[str] | None, Flag("Reword only this type; repeatable.", "TYPE", names="--type")] = None,
+    bank: Annotated[Path, Flag("File that collects the wordings, proposed and reviewed.", "FILE")] = _BANK,
+    task: Annotated[list[str] | None, Flag("Reword only these tasks.", "A,B")] = None,
+    kind: Annotated[list[str] | None, Flag("Reword only these question types.", "A,B", names="--type")] = None,
     language: Annotated[str, Flag("Language of the rewordings.", "CODE")] = "en",
-    judge_model: Annotated[str, Flag("Model that checks for equal meaning; default: --model.", "SPEC")] = "",
-    no_judge: Annotated[bool, Flag("Do not let a model check for equal meaning.")] = False,
+    judge_model: Annotated[str, Flag("Model that checks the meaning; default: --model.", "SPEC")] = "",
+    no_judge: Annotated[bool, Flag("Do not have a model check the meaning.")] = False,
     temperature: Annotated[float, Flag("Temperature; below 0 = send none.", "T")] = 0.8,
     seed: Annotated[int | None, Flag("Seed to send with requests.", "N"), Field(le=MAX_SEED)] = None,
     accept: Annotated[list[str] | None, Flag("Mark this entry as reviewed; sends no request.", "ID")] = None,
@@ -53,10 +54,10 @@ def paraphrase(
 
     Every wording is checked by rules (same placeholders, numbers, units, axes and polarity), then a model judges
     whether the meaning is the same. Rejected wordings are requested again, up to three times. A bank holds at most 8
-    wordings per task and question type, as proposals. Read and edit them, then set status = "reviewed" in the file or
-    use --accept ID or --accept-all. `vgbench build RECIPE --bank FILE` draws from them and from the shipped wordings.
+    wordings per task and question type, with status "proposed". Read and edit them, then set status = "reviewed" in the
+    file or use --accept ID or --accept-all. `vgbench build RECIPE --bank FILE` draws from reviewed and shipped ones.
 
-    Running it again resumes: replies are cached in FILE.replies.sqlite unless --cache names another file. Exits 1 if
+    A second run resumes: replies are cached in FILE.replies.sqlite unless --cache names another file. Exits 1 if
     nothing could be reworded, requests failed, or the budget was spent.
     """
     from vgbench_gen.tasks.base import tasks
@@ -72,8 +73,8 @@ def paraphrase(
     if out is not None and per_item is None:
         raise ConfigError(f"--out {out}: found no --per-item; expected the dataset to reword, or --bank for templates.")
     find_language(language)
-    cells = choose_cells(task or [], kind or [])
-    chosen = task or [], kind or [], language
+    chosen = [*split_names(task)], [*split_names(kind)], language
+    cells = choose_cells(*chosen[:2])
     target = bank
     if per_item is not None:
         target = out or per_item.resolve().with_name(f"{per_item.resolve().name}-reworded")

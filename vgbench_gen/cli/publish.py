@@ -21,31 +21,31 @@ if TYPE_CHECKING:
 def publish(
     dataset: DatasetFolder,
     repo: Annotated[str, Flag("Repository on the Hub, created if needed; optional with --dry-run.", "OWNER/NAME")] = "",
-    dry_run: Annotated[bool, Flag("Write and open the files, but upload nothing.")] = False,
+    dry_run: Annotated[bool, Flag("Write and test-load the files, but upload nothing.")] = False,
     out: Annotated[Path | None, Flag("Folder for the files; default: DATASET/publish.", "FOLDER")] = None,
     hard: Annotated[Path | None, Flag("Hard subset: a dataset, or ids (JSON or one per line).", "PATH")] = None,
     train: Annotated[Path | None, Flag("Build with training data from other scenes.", "FOLDER")] = None,
     candidates: Annotated[bool, Flag("Upload hard questions even if reviewers have not accepted all.")] = False,
     with_pixels: Annotated[
-        list[str] | None, Flag("Publish withheld images of a source under this license.", "NAME=LICENSE")
+        list[str] | None, Flag("Publish withheld images of source NAME under this license.", "NAME=LICENSE")
     ] = None,
-    scores: Annotated[list[str] | None, Flag("Script or baseline whose scores also go on the card.", "MODEL")] = None,
-    title: Annotated[str, Flag("Title of the card; default: the repository's name.", "TITLE")] = "",
+    scores: Annotated[list[str] | None, Flag("Script or baseline whose scores the card shows, too.", "MODEL")] = None,
+    title: Annotated[str, Flag("Title of the dataset card; default: the repository's name.", "TITLE")] = "",
     version: Annotated[str, Flag("Version of the data.", "X.Y.Z")] = "1.0.0",
     date: Annotated[str, Flag("Date of publication, for the metadata.", "YYYY-MM-DD")] = "",
     revision: Annotated[str, Flag("Branch, created if needed.", "BRANCH")] = "main",
     pull_request: Annotated[bool, Flag("Open a pull request instead of committing.")] = False,
     public: Annotated[bool, Flag("Make the repository public; default: private.")] = False,
     message: Annotated[str, Flag("Message of the commit.", "TEXT")] = "Publish with vgbench-gen",
-    check: Annotated[bool, Flag("Open the files with `datasets`.", names="--check/--no-check")] = True,
+    check: Annotated[bool, Flag("Test-load the files with `datasets`.", names="--check/--no-check")] = True,
     as_json: bool = False,
 ) -> None:
     """Publish a dataset on the Hugging Face Hub.
 
-    Writes parquet files with images, a card with example pictures, Croissant metadata, the audit, the recipe and the
-    manifest, opens them as a user would, and uploads them as one commit. Images whose license forbids it are left out;
-    `vgbench pull --scenes` makes them again from one's own scans. The token comes from HF_TOKEN or `hf auth login`.
-    Running it again resumes and repeats no finished step.
+    Writes parquet files with images, a dataset card with example images, Croissant metadata, the audit, the recipe and
+    the manifest, test-loads them with `datasets`, and uploads them as one commit. Images whose license forbids it are
+    left out; `vgbench pull --scenes` re-creates them from the user's own scans. The token comes from HF_TOKEN or `hf
+    auth login`. A second run resumes and repeats no finished step.
     """
     from vgbench_gen.publish.baselines import find_unpublished
     from vgbench_gen.publish.hard import require_reviewed
@@ -121,7 +121,5 @@ def _print_package(made: Package, written: dict[str, Any]) -> None:
     if written["opened"] is not None:
         opened = written["opened"]
         streamed, decoded = opened["streamed"], opened["images_decoded"]
-        told = (
-            f"{len(opened['configurations'])} configurations, {streamed:,} questions streamed, {decoded} images decoded"
-        )
-        print(f"opened with datasets: {told}")
+        counts = f"{streamed:,} questions streamed, {decoded} images decoded"
+        print(f"opened with datasets: {len(opened['configurations'])} configurations, {counts}")

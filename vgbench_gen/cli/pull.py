@@ -36,24 +36,24 @@ def pull(
         str,
         typer.Argument(
             metavar="NAME",
-            help="OWNER/NAME on the Hub, a folder that `vgbench publish` wrote, or, with --scenes, any dataset.",
+            help="OWNER/NAME on the Hub, a folder from `vgbench publish`, or (with --scenes) a dataset without images.",
         ),
     ],
     out: Annotated[
-        Path | None, Flag("New or empty folder, or the same dataset; optional for a local one.", "FOLDER")
+        Path | None, Flag("New or empty folder, or an earlier copy; optional for a local dataset.", "FOLDER")
     ] = None,
     revision: Annotated[str, Flag("Branch, tag or commit.", "REF")] = "main",
     part: Annotated[str, Flag("Part of the dataset: vgbench, hard or train.", "NAME")] = "vgbench",
-    scenes: Annotated[list[Path] | None, Flag("Your own scans, to make missing images; repeatable.", "FOLDER")] = None,
+    scenes: Annotated[list[Path] | None, Flag("Your scans, to re-create missing images; repeatable.", "FOLDER")] = None,
     exact: Annotated[bool, Flag("With --scenes: exit 1 unless every image has the published bytes.")] = False,
     workers: Workers = 0,
     as_json: bool = False,
 ) -> None:
     """Download a published dataset as a build folder.
 
-    Every file is checked against its digest, every image against its name, and the questions against the fingerprint
-    and the schema. With --scenes, missing images are made and compared with their published checksums; differences are
-    listed. Running it again resumes. Exits 1 while a question is without its images after --scenes.
+    Every file is checked against its checksum, every image against the checksum in its file name, and the questions
+    against the fingerprint and the schema. A second run resumes. With --scenes, missing images are re-created and
+    compared with their published checksums; differences are listed, and it exits 1 if a question still lacks images.
     """
     from vgbench_gen.publish.pull import pull as fetch
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from pydantic import Field
 
+from vgbench_gen.cli._flags import split_names
 from vgbench_gen.cli._options import DatasetFolder
 from vgbench_gen.cli._screen import find_width, print_json
 from vgbench_gen.cli._verbs import verb
@@ -31,25 +32,27 @@ _EXTRA = "pip install 'vgbench-gen[review]'"
 def review(
     dataset: DatasetFolder,
     reviewer: Annotated[str, Flag("Reviewer's name, prefilled on the start page.", "NAME")] = "",
-    task: Annotated[list[str] | None, Flag("Review only this task; repeatable.", "NAME")] = None,
-    form: Annotated[list[str] | None, Flag("Review only this type; repeatable.", "TYPE", names="--type")] = None,
-    source: Annotated[list[str] | None, Flag("Review only this scan dataset; repeatable.", "NAME")] = None,
+    task: Annotated[list[str] | None, Flag("Review only these tasks.", "A,B")] = None,
+    form: Annotated[list[str] | None, Flag("Review only these question types.", "A,B", names="--type")] = None,
+    source: Annotated[list[str] | None, Flag("Review only questions from these scan datasets.", "A,B")] = None,
     ids: Annotated[Path | None, Flag("Review only the ids in this file, one per line.", "FILE")] = None,
     sample: Annotated[int | None, Flag("Maximum number of questions per task and source.", "N"), Field(ge=1)] = None,
     batch: Annotated[int, Flag("Questions per batch.", "N"), Field(ge=1, le=1000)] = 50,
     host: Annotated[str, Flag("Address to listen on; a public one needs the printed token.", "HOST")] = "127.0.0.1",
     port: Annotated[int, Flag("Port; 0 = any free one.", "PORT"), Field(ge=0, le=65535)] = 8377,
-    report: Annotated[bool, Flag("Print agreement and counts, and start no server.")] = False,
+    report: Annotated[bool, Flag("Print agreement and counts; start no server.")] = False,
     as_json: bool = False,
-    export: Annotated[Path | None, Flag("Write the accepted ids, and start no server.", "FILE")] = None,
+    export: Annotated[Path | None, Flag("Write the accepted ids; start no server.", "FILE")] = None,
     purpose: Annotated[
-        Literal["release", "hard"], Flag("Purpose of --export: release or hard.", "WHAT", names="--for")
+        Literal["release", "hard"], Flag("What --export is for: release or hard.", "WHAT", names="--for")
     ] = "release",
 ) -> None:
-    """Let people check questions in a browser.
+    """Have people review questions in a browser.
 
-    A reviewer first answers blind, then sees the truth and gives a verdict. Verdicts are appended to
-    DATASET/review/NAME.jsonl; stop with Ctrl-C and continue later. --report exits 1 if a limit is not met.
+    A reviewer first answers without seeing the correct answer, then sees it and gives a verdict. Verdicts are kept in
+    DATASET/review/NAME.jsonl: stop with Ctrl-C, continue later. --report prints its limits; it exits 1 if agreement is
+    too low, an answer is confirmed wrong, or too many questions are ambiguous. A question is accepted if two
+    reviewers call it valid; for hard, also nobody may have objected, and someone must have answered it correctly.
     """
     from vgbench_gen.quality.review.log import FOLDER, read_logs
     from vgbench_gen.quality.review.queue import ReviewFilter, list_items, select_items
@@ -62,7 +65,7 @@ def review(
     items = load(dataset)
     entries = list_items(items)
     only = tuple(read_names(ids, "ids, one per line", config_error)) if ids else None
-    wanted = ReviewFilter(tuple(task or ()), tuple(form or ()), tuple(source or ()), only, sample)
+    wanted = ReviewFilter(split_names(task), split_names(form), split_names(source), only, sample)
     selected = select_items(entries, wanted)
     root = find_home(dataset)
     if report or export:

@@ -21,12 +21,10 @@ if TYPE_CHECKING:
 
 @verb("samples", "Build", "vgbench samples --out raw_scenes --count ca1m=4 --count scannet=2")
 def samples(
-    out: Annotated[Path, Flag("Folder to write to; running again makes only what is missing.", "FOLDER")] = Path(
-        "raw_scenes"
-    ),
-    small: Annotated[bool, Flag("Make a few scenes of each dataset, to try things out.")] = False,
-    count: Annotated[list[str] | None, Flag("Number of scenes of a dataset; repeatable.", "DATASET=N")] = None,
-    frames: Annotated[int, Flag("Frames per scene.", "N")] = FRAMES,
+    out: Annotated[Path, Flag("Output folder; a second run adds what is missing.", "FOLDER")] = Path("raw_scenes"),
+    small: Annotated[bool, Flag("Render only one or two scenes in each layout, for a quick test.")] = False,
+    count: Annotated[list[str] | None, Flag("Number of scenes, such as ca1m=4; repeatable.", "DATASET=N")] = None,
+    frames: Annotated[int, Flag("Frames per scene, 12 to 1000 (wildrgbd, tour: 4 to 1000).", "N")] = FRAMES,
     seed: DrawSeed = 0,
     workers: Workers = 0,
     as_json: bool = False,
@@ -35,8 +33,8 @@ def samples(
 
     They are written in the layouts of ScanNet, ScanNet++, CA-1M and WildRGB-D to folders `samples-DATASET` and are in
     the public domain (CC0). Default: 36 scenes of CA-1M, 14 of ScanNet, 10 of ScanNet++ and 8 of WildRGB-D.
-    `--count tour=N` makes rooms in ScanNet's layout in which the camera looks all around, for kinds of question about
-    labeled objects. An interrupted run resumes where it stopped.
+    `--count tour=N` renders rooms in ScanNet's layout in which the camera turns full circle at three places, for
+    question kinds about labeled objects. An interrupted run resumes where it stopped.
     """
     from vgbench_gen.samples import make as makers
 

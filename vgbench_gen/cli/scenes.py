@@ -24,23 +24,23 @@ _HEADINGS = ("dataset", "scene", "frames", "poses", "depth", "objects", "agree",
 _RIGHT = _HEADINGS[2:-1]
 _EXPLAINED = """frames: those that can be used; poses: valid ones of all; depth: share of pixels
 with a known depth; agree: share of points that another view, by the poses,
-shows at the same depth. next and still: that share under the best other
-reading of the poses, and without any motion; a reading is decided by a lead
-of {:.0%} over both."""
+shows at the same depth. next and still: that share under the second-best
+pose convention, and if the camera did not move; a convention is chosen if it
+leads both by {:.0%}."""
 
 
 @verb("scenes", "Build", "vgbench scenes raw_scenes --json")
 def scenes(
     root: Annotated[Path, typer.Argument(metavar="ROOT", help="Folder with raw scenes at any depth, or one file.")],
-    pictures: Annotated[Path | None, Flag("Write a picture per scene: depth edges over colors.", "FOLDER")] = None,
+    pictures: Annotated[Path | None, Flag("Write an image per scene: depth edges drawn on colors.", "FOLDER")] = None,
     as_json: bool = False,
 ) -> None:
-    """List the scenes in a folder and check their health.
+    """List the scenes in a folder and check their poses and depth.
 
     Prints two lines per scene: usable frames, frames with a valid pose, share of pixels with depth, objects, share of
-    depth that agrees between views, and a verdict; then how poses, depth unit and gravity were read. For a folder that
-    looks like a recording but has no known layout, prints the posed.toml that it would need. Exits 1 if a scene is bad,
-    2 if there are no scenes.
+    depth that agrees between views, and a verdict; then the pose convention, depth unit and gravity direction that were
+    used. For a folder that contains a recording in an unknown layout, prints the posed.toml that it would need. Exits 1
+    if a scene is unusable, 2 if there are no scenes.
     """
     if not root.exists():
         raise ConfigError(f"{root}: no such folder. Name the folder that holds the scans.")
@@ -139,7 +139,7 @@ def _print_guesses(root: Path, refs: Sequence[SceneRef]) -> None:
     from vgbench_gen.scenes.posed.guess import find_candidates, guess_layout
 
     for folder in find_candidates(root, refs):
-        print(f"\n{folder}: in no known layout. With this posed.toml in it, completed, it would be read:\n")
+        print(f"\n{folder}: unknown layout. Complete this posed.toml and put it in the folder to have it read:\n")
         print(guess_layout(folder))
 
 

@@ -31,9 +31,9 @@ def show(
         ),
     ] = None,
     out: Annotated[Path | None, Flag("PNG file to write; default: DATASET/shown/ID.png.", "FILE")] = None,
-    task: Annotated[str, Flag("List only this task.", "NAME")] = "",
-    question_type: Annotated[str, Flag("List only judgment, multi-choice, open-ended.", "NAME", names="--type")] = "",
-    source: Annotated[str, Flag("List only questions from scans of this dataset.", "NAME")] = "",
+    task: Annotated[str, Flag("List only these tasks.", "A,B")] = "",
+    question_type: Annotated[str, Flag("List only judgment, multi-choice or open-ended.", "A,B", names="--type")] = "",
+    source: Annotated[str, Flag("List only questions from these scan datasets.", "A,B")] = "",
     limit: Annotated[int, Flag("List the first N; 0 = all.", "N"), Field(ge=0)] = 0,
     ids: Annotated[bool, Flag("List only the ids, one per line.")] = False,
     as_json: bool = False,
@@ -41,8 +41,8 @@ def show(
     """Draw one question with its evidence; without an id, list them all.
 
     The drawing has the images, points, boxes, reprojections, the numbers of both routes to the answer, and the
-    margins. It opens in a viewer where there is a screen and no --out. The list has id, task, type, source, scene and
-    answer; it exits 1 if no question matches, and names the tasks, types and sources of the dataset.
+    margins. Without --out, it opens in an image viewer if a display is available. The list has id, task, type, source,
+    scene and answer. If no question matches, the command lists the available tasks, types and sources and exits 1.
     """
     if dataset is None and item_id and Path(item_id).exists():
         item_id, dataset = "", Path(item_id)
@@ -86,7 +86,7 @@ def _list_items(items: Dataset, wanted: dict[str, str], limit: int, ids: bool, a
         values = {"task": item.task, "question_type": item.question_type, "source": item.source}
         for name, value in values.items():
             known[name].add(value)
-        if any(asked not in ("", values[name]) for name, asked in wanted.items()):
+        if any(asked and values[name] not in asked.split(",") for name, asked in wanted.items()):
             continue
         if limit and len(rows) == limit:
             break

@@ -59,8 +59,8 @@ class VerifyReport:
             lines.append(f"… and {len(self.problems) - _LISTED} more (all of them with `vgbench verify --json`)")
         agreeing = self.items - len({problem.item_id for problem in self.problems})
         share = 100 * agreeing / self.items if self.items else 0.0
-        how = "evidence" if self.from_scenes is None else f"evidence and raw scenes ({self.from_scenes} items)"
-        return [*lines, f"{agreeing} of {self.items} items agree ({share:.2f} %), by {how}"]
+        how = "" if self.from_scenes is None else " and from the raw scenes"
+        return [*lines, f"{agreeing} of {self.items} items verified ({share:.4g}%), from the stored evidence{how}"]
 
 
 def verify_dataset(dataset: Path, scenes: list[Path], workers: int) -> VerifyReport:

@@ -36,20 +36,20 @@ def vote(
     policy: Annotated[
         str,
         Flag(
-            "paper: unreadable and refused replies count as wrong, failed requests do not vote. robust: none of the "
-            "three votes.",
+            "paper: unreadable replies and refusals count as wrong, failed requests do not count. robust: none of the "
+            "three counts.",
             "NAME",
         ),
     ] = "",
     size: Annotated[
-        list[str] | None, Flag("Size in billions of parameters, if not in the name; repeatable.", "MODEL=B")
+        list[str] | None, Flag("Billions of parameters (large: 32 or more), if not in the name; repeatable.", "MODEL=B")
     ] = None,
     prompt_set: Annotated[str, Flag("Prompt set whose replies count.", "NAME")] = "paper",
     target: Annotated[int | None, Flag("Number of questions to choose.", "N"), Field(ge=1)] = None,
     seed: DrawSeed = 0,
     reviewed: Annotated[bool, Flag("Choose only questions accepted in `vgbench review`.")] = False,
-    ask: Annotated[bool, Flag("First let the baselines in the rule's panel answer; asks no other model.")] = False,
-    dry_run: Annotated[bool, Flag("Count and report, but write no subset and no list of candidates.")] = False,
+    ask: Annotated[bool, Flag("First run the baselines of the voting rule (no other model).")] = False,
+    dry_run: Annotated[bool, Flag("Count and report, but write no subset and no candidates.")] = False,
     audit: Annotated[bool, Flag("Audit the text of the subset.", names="--audit/--no-audit")] = True,
     workers: Workers = 0,
     as_json: bool = False,
@@ -57,9 +57,9 @@ def vote(
     """Choose a balanced hard subset that many models fail.
 
     Every model with replies votes, unless all its requests failed; baselines vote only if --model or the rule names
-    them. Candidates with all votes are written to DATASET/votes; only new replies are scored. Questions that reviewers
-    refused are left out: review the choice with `vgbench review DATASET --ids DATASET/votes/chosen.txt`, then vote
-    again. Exits 1 if a constant answer is too frequent in the subset.
+    them. All candidates, with each model's vote, are written to DATASET/votes; only new replies are scored. Questions
+    that reviewers rejected are excluded. To use this, run `vgbench review DATASET --ids DATASET/votes/chosen.txt`, then
+    vote again. Exits 1 if a constant answer scores more than 3 points above chance on the subset.
     """
     from vgbench_gen.evaluation import hard
     from vgbench_gen.evaluation.base import benchmarks
@@ -100,7 +100,7 @@ def vote(
             lines.append(f"{report['chosen']} questions named in {votes / hard.CHOSEN}; only builds get a subset")
             if parted := hard.count_parted(result, choice):
                 why = "the other half is not hard, or one answer would be too frequent"
-                lines.append(f"{parted} pairs are chosen by half: {why}")
+                lines.append(f"{parted} pairs are only half chosen: {why}")
         if audit and kind.builds_datasets:
             record, audited = _audit(folder, workers)
             report, lines = report | {"audit": record}, lines + audited

@@ -20,6 +20,7 @@ VISUAL_COT_TASK = "_visual_cot"  # how names of tasks end that are asked in two 
 SHOTS, MAX_SHOTS = "-shot", 16  # "3-shot" is the stage of a reply to a question after three examples
 MAX_TOKENS, MAX_TOKENS_REASONING = 512, 2048  # docs/protocols.md#vgbench-prompts, the paper's settings
 VIDEO_FRAMES = 8  # as above
+Names = tuple[str, ...]
 # Names by which models that think before they answer go; only the room for their answer depends on it.
 _REASONING = re.compile(
     r"(?:^|[/:_.-])(?:o[1-9]|gpt-5|r1|qwq|qvq|reasoner|thinking|reasoning)(?:$|[/:_.-])", re.IGNORECASE
@@ -46,7 +47,7 @@ class AskOptions(Config):
 
     reasoning: Annotated[
         bool | None,
-        Flag("Whether the models reason; default: by their names.", "", "Sampling", "--reasoning/--no-reasoning"),
+        Flag("Room for reasoning (2048 tokens); default: by model name.", "", "Sampling", "--reasoning/--no-reasoning"),
     ] = None
 
     reasoning_effort: Annotated[str, Flag("Reasoning effort to request: low, high, …", "WORD", "Sampling")] = ""
@@ -61,19 +62,19 @@ class AskOptions(Config):
 
     wrong_images: Annotated[bool, Flag("Send the images of another question (control).", "", "Images")] = False
 
-    first_image: Annotated[bool, Flag("Send only the first image, for models that take one.", "", "Images")] = False
+    first_image: Annotated[bool, Flag("Send only the first image (for single-image models).", "", "Images")] = False
 
     video_frames: Annotated[int, Flag("Number of frames sent per video, evenly spaced; 0 = all.", "N", "Images")] = (
         Field(default=VIDEO_FRAMES, ge=0)
     )
 
-    max_images: Annotated[int, Flag("Mark questions with more images as failed; 0 = no limit.", "N", "Images")] = Field(
-        default=0, ge=0
-    )
+    max_images: Annotated[
+        int, Flag("Skip questions with more images, and count them as failed; 0 = no limit.", "N", "Images")
+    ] = Field(default=0, ge=0)
 
-    long_side_px: Annotated[int, Flag("Shrink images to this long side; 0 = never.", "PX", "Images", "--long-side")] = (
-        Field(default=0, ge=0)
-    )
+    long_side_px: Annotated[
+        int, Flag("Downscale images to at most PX pixels on the longer side; 0 = never.", "PX", "Images", "--long-side")
+    ] = Field(default=0, ge=0)
 
     visual_cot: str = ""
     """The prompts by which an image is made first (`visual_cot`); empty where none is."""
@@ -84,20 +85,16 @@ class AskOptions(Config):
 
     seed: Annotated[int, Flag("Seed of random choices.", "N", "Questions")] = Field(default=0, ge=0, lt=1 << 63)
 
-    tasks: Annotated[tuple[str, ...], Flag("Ask only these tasks.", "A,B", "Questions", is_list=True)] = ()
+    tasks: Annotated[Names, Flag("Only these tasks.", "A,B", "Questions", "--tasks --task", is_list=True)] = ()
 
     types: Annotated[
-        tuple[str, ...], Flag("Ask only judgment, multi-choice or open-ended.", "A,B", "Questions", is_list=True)
+        Names, Flag("Only judgment, multi-choice or open-ended.", "A,B", "Questions", "--types --type", is_list=True)
     ] = ()
 
     sources: Annotated[
-        tuple[str, ...],
+        Names,
         Flag(
-            "Ask only these sources: scannet, …; SalBench: synthetic, natural.",
-            "A,B",
-            "Questions",
-            "--splits",
-            is_list=True,
+            "Only these sources (scannet, …) or SalBench splits.", "A,B", "Questions", "--splits --source", is_list=True
         ),
     ] = ()
 

@@ -60,7 +60,7 @@ def total_lines(report: BuildReport, names: tuple[str, ...] = (), width: int = W
         rows.append((task, facts, *(counts.get(form, "-") for form in QUESTION_TYPES), rejects[task].total(), reason))
     lost = sum(count for reasons in rejects.values() for count in reasons.values())
     rows.append(("all", report.facts, *(totals[form] for form in QUESTION_TYPES), lost, ""))
-    heads = ("task", "facts", *QUESTION_TYPES, "rejects", "most often")
+    heads = ("task", "facts", *QUESTION_TYPES, "rejects", "most frequent reason")
     return format_columns(rows, heads=heads, right=heads[1:-1], width=width)
 
 
@@ -107,7 +107,7 @@ def plan_lines(report: BuildReport, recipe: Recipe) -> list[str]:
     for cell, counts in report.composed.difficulty.items():
         total = sum(counts.values())
         off = [
-            f"{level} {100 * counts.get(level, 0) / total:.0f} % for {100 * share:.0f} %"
+            f"{level} {100 * counts.get(level, 0) / total:.0f}% instead of {100 * share:.0f}%"
             for level, share in recipe.difficulty.shares.items()
             if abs(counts.get(level, 0) / total - share) > recipe.difficulty.tolerance
         ]
@@ -133,7 +133,7 @@ def loss_lines(report: BuildReport) -> list[str]:
         more = f" (the worst of {len(scenes)} scenes)" if len(scenes) > 1 else ""
         lines.append(
             f"note    {task}, {source} {name}: {round(share * drafts)} of {drafts} drafts lost{more}, "
-            f"mostly by {_name_commonest(counts)}; what these mean: docs/howto/reasons.md"
+            f"mostly because of {_name_commonest(counts)}; what these mean: docs/howto/reasons.md"
         )
     return lines
 
@@ -145,8 +145,8 @@ def fallback_lines(report: BuildReport) -> list[str]:
         task, _, reason = cell.split("/")
         per_task[task][reason] += count
     return [
-        f"note    {task}: {reasons.total()} sets of options by set_first, as {tasks[task].strategy} has none for them: "
-        f"{_name_commonest(reasons)}"
+        f"note    {task}: {reasons.total()} option set{'s use' if reasons.total() > 1 else ' uses'} set_first because "
+        f"{tasks[task].strategy} found none ({_name_commonest(reasons)})"
         for task, reasons in sorted(per_task.items())
     ]
 
@@ -161,7 +161,7 @@ def pair_lines(report: BuildReport) -> list[str]:
     items = 2 * per_task.total()
     share = 100 * items / max(report.composed.total, 1)
     named = ", ".join(f"{task} {count}" for task, count in sorted(per_task.items()))
-    return [f"pairs   {items} of {report.composed.total} items ({share:.1f} %) stand in consistency pairs: {named}"]
+    return [f"pairs   {items} of {report.composed.total} items ({share:.1f}%) belong to consistency pairs: {named}"]
 
 
 def scene_lines(report: BuildReport) -> list[str]:

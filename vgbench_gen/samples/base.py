@@ -118,8 +118,3 @@ class SampleSpec:
     """"iphone" or "dslr" for scannetpp; empty for the others."""
     split: str = "train"
     """The official split that the scene stands for."""
-
-    @property
-    def is_walk(self) -> bool:
-        """Whether the camera walks through the room (`samples.paths.make_walk`); else it orbits or tours."""
-        return self.dataset != "wildrgbd" and self.number < FIRST_TOUR

@@ -45,8 +45,7 @@ from vgbench_gen.store.provenance import BuildLock
 SAMPLES_VERSION = 10
 """Raised whenever the same spec gives other bytes than before; folders of another version are not added to."""
 LICENCE = "cc0-1.0"
-WALK_FRAMES = 12
-"""The fewest frames of a walk: with 8, steps are too long in four of five rooms, with 12 in none of 48."""
+WALK_FRAMES = 12  # of a walk, at least: with 8, steps are too long in four of five rooms, with 12 in none of 48
 FULL = {"ca1m": 36, "scannet": 14, "scannetpp": 10, "wildrgbd": 8}
 """Scenes per dataset of the whole set: object questions come from CA-1M alone, hence the many."""
 TOUR = "tour"
@@ -145,18 +144,15 @@ def make_samples(
         on_frame: called each second at least with the frames that this run has rendered, and is to render.
 
     Raises:
-        ConfigError: too few frames for a walk, the folder of a dataset is not ours or holds scenes of other settings,
-            or videos cannot be written.
+        ConfigError: too few frames, a dataset's folder is not ours or was made otherwise, or videos cannot be written.
         BuildLocked: another process makes samples there.
         VGBenchError: a scene's worker died twice, or workers cannot be started.
     """
     of_dataset: dict[str, list[SampleSpec]] = {}
     for spec in specs:
-        if film is None and spec.is_walk and spec.frames < WALK_FRAMES:
-            raise ConfigError(
-                f"--frames {spec.frames}: too few for a walk through a room of {spec.dataset}; expected {WALK_FRAMES} "
-                "or more (WildRGB-D and tours: 4 or more)."
-            )
+        walks = film is None and spec.dataset != "wildrgbd" and spec.number < FIRST_TOUR
+        if walks and spec.frames < WALK_FRAMES:
+            raise ConfigError(f"--frames {spec.frames}: too few for {spec.dataset}; expected {WALK_FRAMES} or more.")
         of_dataset.setdefault(spec.dataset, []).append(spec)
     done: dict[SampleSpec, MadeScene] = {}
     with ExitStack() as locks:

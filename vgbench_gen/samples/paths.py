@@ -17,13 +17,8 @@ _CANDIDATES = 400
 _CLEAR_M = 0.32
 _STEP_M = (0.21, 0.36)  # between frames: past the keyframe gate, short enough for a walk
 _NEAR_M, _FAR_M = 0.5, 5.0  # distances at which a thing is seen well
-_BANDS_M = (
-    _NEAR_M,
-    1.1,
-    2.0,
-    3.2,
-    _FAR_M,
-)  # seeing a thing from near and far counts more than twice from the same distance
+# Seeing a thing from near and far counts more than twice from the same distance.
+_BANDS_M = (_NEAR_M, 1.1, 2.0, 3.2, _FAR_M)
 
 _STATIONS = 3  # of a tour
 _FROM_WALL_M = 0.7

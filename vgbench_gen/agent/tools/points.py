@@ -138,7 +138,7 @@ def back_project_pixels(
     depths: Depths,
     camera: Annotated[Intrinsics, CAMERA],
 ) -> Values:
-    """Gives the point in space of each pixel whose depth is known."""
+    """Back-projects pixels with known depth to 3D points."""
     z = read_depths(depths, len(pixels))
     points = back_project(camera, np.array(pixels), z)
     return {"points": round_all(points, 6), "ranges": round_all(np.linalg.norm(points, axis=1), 6)}
@@ -259,7 +259,7 @@ def fit_plane(
     depths: Depths,
     camera: Annotated[Intrinsics, CAMERA],
 ) -> Values:
-    """Fits a plane to pixels whose depths are known; single wrong depths count little."""
+    """Fits a plane to pixels whose depths are known; robust to outliers."""
     z = read_depths(depths, len(pixels))
     points = back_project(camera, np.array(pixels), z)
     extent = float(np.linalg.norm(points - points.mean(axis=0), axis=1).max())

@@ -154,7 +154,7 @@ def estimate_relative_pose(image: ImagePair, cameras: Cameras = ()) -> Values:
     example={"image": ["image-0", "image-1"]},
 )
 def estimate_rotation(image: ImagePair, cameras: Cameras = ()) -> Values:
-    """Estimates by how much the camera turned between two images taken from one place. Says where they are not."""
+    """Estimates how the camera turned between two images taken from one place; nothing if it also moved."""
     (K1, K2), assumed = find_cameras(image, cameras)
     uv1, uv2 = match_pair(image)
     told: dict[str, Any] = {"cameras": "assumed" if assumed else "given", "total_matches": len(uv1)}

@@ -27,7 +27,7 @@ class ChatJsonl(Export):
         job.json_lines(f"{job.name}.jsonl", records())
         answers = "The last message is the right answer." if job.answers else "The messages do not hold the answer."
         job.template("chat-jsonl/README.md", "README.md", answers=answers)
-        return f"{job.name}.jsonl holds one conversation per line; paths are relative to its folder"
+        return f"{job.name}.jsonl has one conversation per line; image paths are relative to its folder"
 
 
 def _make_messages(row: ExportRow, system: str, answers: bool) -> list[dict[str, Any]]:

@@ -51,7 +51,7 @@ class Trajectories(Export):
         )
         job.template("trajectories/README.md", "README.md", rows=str(rows), oracle=oracle)
         told = f"; {len(left_out)} right answers have no whole trace and are left out" if left_out else ""
-        return f"{file} holds one conversation per line; paths are relative to its folder{told}"
+        return f"{file} has one conversation per line; image paths are relative to its folder{told}"
 
 
 def _make_rows(job: Job, left_out: list[ReplyKey]) -> Iterator[dict[str, Any]]:
