@@ -15,9 +15,9 @@ from tests.evaluation.test_saved import built
 from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.cli.main import main
 from vgbench_gen.evaluation.agent_tables import make_agent_tables, read_published
+from vgbench_gen.evaluation.agent_traces import NO_TOOL, NO_TRACE, NOT_JUDGED, count_use
 from vgbench_gen.evaluation.cells import Cell
 from vgbench_gen.evaluation.compare import load_board
-from vgbench_gen.evaluation.failures import NO_TOOL, NOT_JUDGED
 from vgbench_gen.evaluation.runner import evaluate
 from vgbench_gen.evaluation.tables import Table, compare_models
 from vgbench_gen.report.scores_files import as_json, format_csv, format_markdown
@@ -102,6 +102,14 @@ def test_agents_stand_beside_their_core_on_the_same_questions(asked: Path) -> No
     assert mine["Crop"][5].value == 330
     assert cell(published, "InternVL3-8B, Plan-Execute", "Score").value == 0.4608
     assert read_published().constant == 0.3979
+
+
+def test_an_answer_whose_trace_is_gone_is_counted_as_such(asked: Path) -> None:
+    saved = next(one for one in load_board({"set": built(asked)}).saved["set"] if "tools=none" in one.header.spec)
+    lost = replace(saved.rows[0], epoch=7)
+    use = count_use([(replace(saved, rows=(*saved.rows, lost)), lambda name: None)], ("", lost.prompt_set))
+    assert use.answers[NO_TRACE].tolist() == [0] * len(saved.rows) + [1]
+    assert set(use.calls["answer"]) == set(range(len(saved.rows)))
 
 
 def test_the_agent_tables_are_in_every_file_and_on_the_terminal(

@@ -20,11 +20,10 @@ from vgbench_gen.backends.spec import BackendOptions, Needs, Provider, providers
 from vgbench_gen.cli.main import main
 from vgbench_gen.core.types import ALPHABET, Item
 from vgbench_gen.evaluation.agent_tables import make_agent_tables
-from vgbench_gen.evaluation.agent_traces import count_use
+from vgbench_gen.evaluation.agent_traces import BELIEVED, FAILURES, IGNORED, NO_TOOL, NOT_JUDGED, count_use
 from vgbench_gen.evaluation.base import Source, benchmarks
 from vgbench_gen.evaluation.board import ORACLE
 from vgbench_gen.evaluation.compare import load_board
-from vgbench_gen.evaluation.failures import BELIEVED, IGNORED, NO_TOOL
 from vgbench_gen.evaluation.runner import evaluate
 from vgbench_gen.evaluation.saved import score_source
 from vgbench_gen.evaluation.trace_log import TraceLog
@@ -136,11 +135,12 @@ def count(source: Source, items: list[Item]) -> dict[str, int]:
     (saved,) = score_source(source)
     assert saved.replies is not None
     by_id = {item.id: item for item in items}
-    table = count_use([(saved, by_id.get)], ("", saved.rows[0].prompt_set)).failures
-    assert table.answers == len(items), "no row is lost"
-    judged = sum(line.wrong for line in table.lines if line.kind in (IGNORED, BELIEVED, NO_TOOL, "not judged"))
-    assert judged == table.wrong, "every wrong answer is explained"
-    return {line.kind: line.answers for line in table.lines} | {"wrong": table.wrong}
+    answers = count_use([(saved, by_id.get)], ("", saved.rows[0].prompt_set)).answers
+    assert len(answers) == len(items), "no row is lost"
+    wrong = answers[~answers["right"]]
+    judged = wrong[[IGNORED, BELIEVED, NO_TOOL, NOT_JUDGED]].to_numpy()
+    assert (judged.sum(axis=1) == 1).all(), "every wrong answer is explained"
+    return (answers[[*FAILURES]] > 0).sum().to_dict() | {"wrong": len(wrong)}
 
 
 def test_what_right_tools_said_and_nobody_heeded_is_counted_for_every_task(
@@ -169,10 +169,10 @@ def test_wrong_tools_that_were_believed_are_counted(
     (saved,) = score_source(source)
     assert saved.replies is not None
     by_id = {item.id: item for item in items}
-    table = count_use([(saved, by_id.get)], ("", saved.rows[0].prompt_set)).failures
-    found = {line.kind: line.wrong for line in table.lines}
-    assert table.wrong > 0
-    assert found[BELIEVED] == table.wrong
+    answers = count_use([(saved, by_id.get)], ("", saved.rows[0].prompt_set)).answers
+    wrong = answers[~answers["right"]]
+    assert len(wrong) > 0
+    assert (wrong[BELIEVED] == 1).all()
 
 
 @pytest.mark.parametrize(

@@ -13,17 +13,16 @@ from tests.agent.planner import WITHOUT_TOOL
 from tests.quality.conftest import Rows
 from tests.quality.test_revealed import ask, call, rects
 from vgbench_gen.core.types import Item
-from vgbench_gen.evaluation.background import reveal_shown
-from vgbench_gen.evaluation.failures import (
+from vgbench_gen.evaluation.agent_traces import (
     BELIEVED,
     IGNORED,
     NO_TOOL,
-    NO_TRACE,
     NOT_JUDGED,
     TRACED,
-    count_failures,
     find_failures,
+    judge_calls,
 )
+from vgbench_gen.evaluation.background import reveal_shown
 from vgbench_gen.evaluation.tool_verdicts import judge_step, reveal_traced
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.row_evidence import RowEvidence
@@ -95,6 +94,10 @@ def make_trace(item: Item, *steps: dict[str, Any], **failures: int) -> dict[str,
     return {"images": images, "steps": list(steps), "failures": failures}
 
 
+def explain(trace: dict[str, Any], is_right: bool, item: Item | None) -> dict[str, int]:
+    return find_failures(trace, is_right, judge_calls(trace, item))
+
+
 @pytest.mark.parametrize("task", [name for name in tasks.names() if name not in WITHOUT_TOOL])
 def test_results_are_right_within_half_the_margin_and_wrong_beyond_it(all_rows: Rows, task: str) -> None:
     items = [item for item in all_rows.items if item.task == task][:6]
@@ -108,9 +111,9 @@ def test_results_are_right_within_half_the_margin_and_wrong_beyond_it(all_rows: 
         wrong = copy.deepcopy(step)
         spoil(wrong["values"], 2.5)
         assert judge_step(wrong, revealed) is False, item.id
-        assert find_failures(make_trace(item, step), False, item) == {IGNORED: 1}
-        assert find_failures(make_trace(item, step, wrong), False, item) == {BELIEVED: 1}  # the last one counts
-        assert find_failures(make_trace(item, wrong), True, item) == {}
+        assert explain(make_trace(item, step), False, item) == {IGNORED: 1}
+        assert explain(make_trace(item, step, wrong), False, item) == {BELIEVED: 1}  # the last one counts
+        assert explain(make_trace(item, wrong), True, item) == {}
         nearly = copy.deepcopy(step)
         spoil(nearly["values"], 0.2)
         assert judge_step(nearly, revealed) is True, item.id
@@ -144,7 +147,7 @@ def test_what_cannot_be_judged_is_said_so(all_rows: Rows, step: dict[str, Any]) 
     revealed = reveal_traced(item, make_trace(item))
     assert revealed is not None
     assert judge_step(step, revealed) is None
-    explained = find_failures(make_trace(item, step), False, item)
+    explained = explain(make_trace(item, step), False, item)
     assert explained == {NOT_JUDGED if step["step"] == "tool" else NO_TOOL: 1}
 
 
@@ -160,12 +163,8 @@ def test_every_kind_is_counted_and_no_wrong_answer_is_lost(all_rows: Rows) -> No
         make_trace(item, {**step, "values": {"x": 1}}),
     ]
     traces += [make_trace(item, step, **{kind: 2}) for kind in TRACED]
-    answers = [(k >= 4, find_failures(trace, k >= 4, item)) for k, trace in enumerate(traces)]
-    found = count_failures([*answers, (True, {NO_TRACE: 1})])
-    told = {line.kind: (line.answers, line.wrong, line.times) for line in found.lines}
-    assert (found.answers, found.wrong) == (15, 4)
-    assert {kind: told[kind] for kind in TRACED} == dict.fromkeys(TRACED, (1, 0, 2))
-    assert all(told[kind] == (1, 1, 1) for kind in (IGNORED, BELIEVED, NO_TOOL, NOT_JUDGED))
-    assert told[NO_TRACE] == (1, 0, 1)
-    unknown = count_failures((k >= 4, find_failures(trace, k >= 4, None)) for k, trace in enumerate(traces))
-    assert {line.kind: line.answers for line in unknown.lines}[NOT_JUDGED] == 3
+    found = [explain(trace, k >= 4, item) for k, trace in enumerate(traces)]
+    assert found[:4] == [{IGNORED: 1}, {BELIEVED: 1}, {NO_TOOL: 1}, {NOT_JUDGED: 1}]
+    assert found[4:] == [{kind: 2} for kind in TRACED]
+    unknown = [explain(trace, k >= 4, None) for k, trace in enumerate(traces)]
+    assert unknown == [{NOT_JUDGED: 1}, {NOT_JUDGED: 1}, {NO_TOOL: 1}, {NOT_JUDGED: 1}, *found[4:]]

@@ -20,12 +20,11 @@ from vgbench_gen.agent.backend import AgentSpec, read_agent_spec
 from vgbench_gen.core.config import Config, load_toml
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation import reference_scores
-from vgbench_gen.evaluation.agent_traces import AgentUse, count_use
+from vgbench_gen.evaluation.agent_traces import FAILURES, NO_TRACE, TRACED, AgentUse, count_use
 from vgbench_gen.evaluation.base import Source
 from vgbench_gen.evaluation.board import Board, BoardRun, ScoreRow
 from vgbench_gen.evaluation.cells import NONE, Cell, compare_answers, mean
 from vgbench_gen.evaluation.compare import group_by_model
-from vgbench_gen.evaluation.failures import TRACED
 from vgbench_gen.evaluation.options import BLIND
 from vgbench_gen.evaluation.saved import SavedScores
 from vgbench_gen.evaluation.tables import ColumnHead, Row, Table, find_floors
@@ -222,25 +221,23 @@ def _average(values: Sequence[float]) -> Cell:
 
 
 def _average_calls(member: _Member) -> Cell:
-    if member.use is None or not member.use.traces:
-        return NONE
-    return _make_share(int(member.use.tools["calls"].sum()), member.use.traces)
+    traced = 0 if member.use is None else int((member.use.answers[NO_TRACE] == 0).sum())
+    return NONE if member.use is None or not traced else _make_share(len(member.use.calls), traced)
 
 
 def _list_failures(agents: Sequence[_Member]) -> Table:
-    tables = {agent.run.name: agent.use.failures for agent in agents if agent.use is not None}
-    happened = {line.kind for table in tables.values() for line in table.lines if line.answers}
-    kinds = [line.kind for line in next(iter(tables.values())).lines]
-    kinds = [kind for kind in kinds if kind not in TRACED or kind in happened]
-    lines = []
-    for agent in agents:
-        table = tables[agent.run.name]
-        counts = {line.kind: line.answers for line in table.lines}
-        total = table.answers
-        shares = [_make_share(counts[kind], total) for kind in kinds]
-        lines.append(Row(agent.run.name, "floor" if agent.run.oracle else "model", tuple(shares)))
+    happened = [(agent, agent.use.answers[[*FAILURES]] > 0) for agent in agents if agent.use is not None]
+    kinds = [kind for kind in FAILURES if kind not in TRACED or any(found[kind].any() for _, found in happened)]
+    rows = [
+        Row(
+            agent.run.name,
+            "floor" if agent.run.oracle else "model",
+            tuple(_make_share(int(found[kind].sum()), len(found)) for kind in kinds),
+        )
+        for agent, found in happened
+    ]
     heads = tuple(ColumnHead(kind.replace("_", " ").capitalize()) for kind in kinds)
-    return Table("agent-failures", "Agents: failures by kind", _FAILURES, heads, tuple(lines))
+    return Table("agent-failures", "Agents: failures by kind", _FAILURES, heads, tuple(rows))
 
 
 def _list_tools(agents: Sequence[_Member]) -> Table:
@@ -256,17 +253,16 @@ def _list_tools(agents: Sequence[_Member]) -> Table:
     lines = []
     for agent in agents:
         if agent.use is not None:
-            used = [(name, rows, int(rows["calls"].sum())) for name, rows in agent.use.tools.groupby("tool")]
-            for name, rows, calls in sorted(used, key=lambda one: (-one[2], str(one[0]))):
-                right = int(rows["right"].sum())
+            for name, calls in sorted(agent.use.calls.groupby("tool"), key=lambda one: (-len(one[1]), str(one[0]))):
+                answers = agent.use.answers.loc[calls["answer"].unique()]
                 cells = (
-                    Cell(calls, n=calls, asked=calls),
-                    _make_share(int(rows["failed"].sum()), calls),
-                    _make_share(right, right + int(rows["wrong"].sum())),
-                    Cell(len(rows), n=len(rows), asked=len(rows)),
-                    _make_share(int(rows["score"].sum()), len(rows)),
-                    _average(rows["tokens"].tolist()),
-                    _average(rows["seconds"].tolist()),
+                    Cell(len(calls), n=len(calls), asked=len(calls)),
+                    _make_share(int(calls["failed"].sum()), len(calls)),
+                    _make_share(int(calls["right"].sum()), int(calls["right"].count())),
+                    Cell(len(answers), n=len(answers), asked=len(answers)),
+                    _make_share(int(answers["right"].sum()), len(answers)),
+                    _average(answers["tokens"].tolist()),
+                    _average(answers["seconds"].tolist()),
                 )
                 lines.append(Row(str(name), "floor" if agent.run.oracle else "model", cells, group=agent.run.name))
     return Table("agent-tools", "Agents: what tools gave and took", _TOOLS, heads, tuple(lines))

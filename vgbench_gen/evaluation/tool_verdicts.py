@@ -55,15 +55,6 @@ def judge_step(step: Mapping[str, Any], revealed: Revealed) -> bool | None:
     return all(found) if found else None
 
 
-def judge_trace(trace: Mapping[str, Any], revealed: Revealed) -> bool | None:
-    """Whether the last result that can be judged is right; None where none can be."""
-    steps = trace.get("steps")
-    for step in reversed(steps if isinstance(steps, list) else []):
-        if isinstance(step, Mapping) and (verdict := judge_step(step, revealed)) is not None:
-            return verdict
-    return None
-
-
 def _judge_motion(arguments: Mapping[str, Any], values: Mapping[str, Any], revealed: Revealed) -> list[bool]:
     pair, R = _read_images(arguments)[:2], _read_numbers(values["rotation"], (3, 3))
     found = []
