@@ -177,7 +177,9 @@ def _sane(extracted: object, outcome: str, score: float) -> dict[str, object]:
 def test_copies_of_a_question_count_once() -> None:
     def average(rows: list[ScoreRow], **contents: str) -> list[Any]:
         questions = {name: entry(name, content=content) for name, content in contents.items()}
-        saved = SavedScores(Path("m.jsonl"), ScoreHeader(1, "", "", "m", "m"), tuple(rows), questions)
+        saved = SavedScores(
+            Path("m.jsonl"), ScoreHeader(1, "", "", "m", "m"), tuple(rows), questions, replies=Path("m.jsonl")
+        )
         figures = ModelScores(saved).figures
         return [figures[name] for name in ("distinct", "sane_distinct", "official_distinct")]
 

@@ -87,7 +87,7 @@ def list_compared(compared: ComparedModels, folder: Path) -> dict[str, Any]:
     page = compared.page.parent
     files = {path.name: path.read_text() for path in sorted(page.iterdir()) if path.is_file()}
     more = {name: text for name, text in files.items() if name not in known and path_is_table(name)}
-    found = list_figures(compared.report.comparison)
+    found = list_figures(compared.comparison)
     found["digests"]["lines"] = digest(said)
     return found | {"files": more}
 

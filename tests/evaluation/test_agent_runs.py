@@ -268,7 +268,7 @@ def test_agents_with_oracle_tools_are_told_what_rows_reveal_and_say_so_in_tables
     ask(tmp_path / "d", core, "?tools=classical,oracle", limit=1)
     ask(tmp_path / "d", core, "?tools=classical", limit=1)
     assert [background.evidence for background in told] == [{"regions": []}, {}]
-    names = list(load_board({"set": source}).board.runs)
+    names = list(load_board({"set": source}).runs)
     assert sum(name.endswith("(oracle)") for name in names) == 1
     assert len(names) == 2
 

@@ -65,9 +65,9 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_agents_stand_beside_their_core_on_the_same_questions(asked: Path) -> None:
     source = built(asked)
-    loaded = load_board({"set": source})
-    worth, failures, tools, published = make_agent_tables(loaded.board, loaded.saved, {"set": source})
-    assert {line.group for line in worth.rows} == {loaded.saved["set"][0].header.spec.rpartition("+")[2].split("?")[0]}
+    board = load_board({"set": source})
+    worth, failures, tools, published = make_agent_tables(board, {"set": source})
+    assert {line.group for line in worth.rows} == {board.saved["set"][0].header.spec.rpartition("+")[2].split("?")[0]}
     told = [line.note.split(", ")[0] for line in worth.rows]
     assert told == ["no tools", "no tools", "react", "react", "react", "", ""]
     alone, blind, *agents = worth.rows[:5]
@@ -91,7 +91,7 @@ def test_agents_stand_beside_their_core_on_the_same_questions(asked: Path) -> No
     assert cell(failures, name, "Unknown tool").value == pytest.approx(1 / 6)
     shares = {head.name: one.value for head, one in zip(failures.columns, failures.rows[0].cells, strict=True)}
     explained = shares[NOT_JUDGED.capitalize()] + shares[NO_TOOL.capitalize()]
-    agent_rows = next(one.rows for one in loaded.saved["set"] if one.header.model == name)
+    agent_rows = next(one.rows for one in board.saved["set"] if one.header.model == name)
     assert explained == pytest.approx(sum(row.outcome != "right" for row in agent_rows) / 6)
     assert explained > 0
     assert "Timeout" not in shares, "what never happened has no column"
@@ -116,9 +116,9 @@ def test_the_agent_tables_are_in_every_file_and_on_the_terminal(
     asked: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = built(asked)
-    loaded = load_board({"set": source})
-    found = compare_models(loaded.board)
-    whole = replace(found, agents=make_agent_tables(loaded.board, loaded.saved, {"set": source}))
+    board = load_board({"set": source})
+    found = compare_models(board)
+    whole = replace(found, agents=make_agent_tables(board, {"set": source}))
     assert not found.agents
     keys = [table["key"] for table in as_json(whole)["tables"]]
     assert keys[:5] == ["summary", "agents", "agent-failures", "agent-tools", "agents-published"]

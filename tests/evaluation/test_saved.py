@@ -171,9 +171,9 @@ def test_scores_are_read_as_they_were_written(tmp_path: Path) -> None:
     )
     asked = (entry(rows[0].id, error_parts=("", "depth")), depth("b", 2.4000000000000004, twin="ü"))
     header = ScoreHeader(1, "f", "r", "s", "m", {"unknown_id": 2})
-    made = SavedScores(tmp_path / "s.jsonl", header, rows, {one.id: one for one in asked})
+    made = SavedScores(tmp_path / "s.jsonl", header, rows, {one.id: one for one in asked}, replies=tmp_path / "m.jsonl")
     write_scores(made)
-    found = read_scores(made.path)
+    found = read_scores(made.path, made.replies)
     assert repr(found.rows) == repr(rows)
     assert (found.header, found.questions) == (made.header, made.questions)
     lines = made.path.read_bytes().splitlines(keepends=True)
@@ -186,7 +186,7 @@ def test_scores_are_read_as_they_were_written(tmp_path: Path) -> None:
     ):
         made.path.write_bytes(b"".join(damage))
         with pytest.raises(DatasetError, match="no scores"):
-            read_scores(made.path)
+            read_scores(made.path, made.replies)
 
 
 def test_tables_need_no_question_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,7 +200,7 @@ def test_tables_need_no_question_again(tmp_path: Path, monkeypatch: pytest.Monke
     found = score_source(source)[0].questions
     assert {one.id: one for one in map(make_entry, items)} == found
     assert found[items[1].id].origin_id == "AB-flip"
-    assert [entry.dataset for entry in load_board({"x": source}).board.questions] == ["x", "x"]
+    assert [entry.dataset for entry in load_board({"x": source}).questions] == ["x", "x"]
 
     def refuse(*given: object) -> None:
         raise AssertionError("a question was opened, or its key made")
@@ -208,7 +208,7 @@ def test_tables_need_no_question_again(tmp_path: Path, monkeypatch: pytest.Monke
     for place in (f"{saved.__name__}.make_entry", f"{saved.__name__}.read_questions"):
         monkeypatch.setattr(place, refuse)
     monkeypatch.setattr(type(source), "item", refuse)
-    again = load_board({"x": source}).board
+    again = load_board({"x": source})
     assert {replace(entry, dataset=""): "x" for entry in again.questions} == dict.fromkeys(found.values(), "x")
 
 

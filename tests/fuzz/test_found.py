@@ -86,7 +86,7 @@ def test_an_index_of_thousands_of_digits_costs_its_row(tmp_path: Path) -> None:
         ("manifest.json", read_manifest),
         ("ann.jsonl", read_logs),
         ("ann.jsonl", lambda folder: VerdictLog(folder, "ann")),
-        ("m.jsonl", lambda folder: read_scores(folder / "m.jsonl")),
+        ("m.jsonl", lambda folder: read_scores(folder / "m.jsonl", folder / "replies")),
         (f"ab/ab{'0' * 30}.png", lambda folder: MediaStore(folder).get(f"ab{'0' * 30}.png")),
     ],
 )

@@ -133,14 +133,13 @@ def _never_end(planner: Planner, text: str) -> str:
 def count(source: Source, items: list[Item]) -> dict[str, int]:
     """Kind -> in how many answers, of the only agent."""
     (saved,) = score_source(source)
-    assert saved.replies is not None
     by_id = {item.id: item for item in items}
     answers = count_use([(saved, by_id.get)], ("", saved.rows[0].prompt_set)).answers
     assert len(answers) == len(items), "no row is lost"
     wrong = answers[~answers["right"]]
     judged = wrong[[IGNORED, BELIEVED, NO_TOOL, NOT_JUDGED]].to_numpy()
     assert (judged.sum(axis=1) == 1).all(), "every wrong answer is explained"
-    return (answers[[*FAILURES]] > 0).sum().to_dict() | {"wrong": len(wrong)}
+    return {kind: int((answers[kind] > 0).sum()) for kind in FAILURES} | {"wrong": len(wrong)}
 
 
 def test_what_right_tools_said_and_nobody_heeded_is_counted_for_every_task(
@@ -167,7 +166,6 @@ def test_wrong_tools_that_were_believed_are_counted(
     monkeypatch.setattr(tool, "run", turn_round)
     evaluate(source.folder, "agent:react+planner:misled?tools=oracle", tasks=("metric_depth", "relative_depth"))
     (saved,) = score_source(source)
-    assert saved.replies is not None
     by_id = {item.id: item for item in items}
     answers = count_use([(saved, by_id.get)], ("", saved.rows[0].prompt_set)).answers
     wrong = answers[~answers["right"]]
@@ -209,13 +207,13 @@ def test_tools_are_worth_what_they_add_from_questions_to_tables_pages_and_traini
     for more in ("planner:core", "agent:react+planner:core?tools=none", "agent:react+planner:core?tools=oracle"):
         assert evaluate(source.folder, more).complete
     evaluate(source.folder, "planner:core", blind=True)
-    loaded = load_board({"set": source})
-    worth, failures, *_ = make_agent_tables(loaded.board, loaded.saved, {"set": source})
+    board = load_board({"set": source})
+    worth, failures, *_ = make_agent_tables(board, {"set": source})
     by_note = {line.note: line for line in worth.rows}
     alone, bare = by_note["no tools"], by_note["react, sane, no tools, same limits"]
     (oracle,) = (line for line in worth.rows if line.name.endswith(ORACLE))
     heads = [head.name for head in worth.columns]
-    share = sum(row.outcome == "right" for one in loaded.saved["set"] for row in one.rows if not row.stage) / len(items)
+    share = sum(row.outcome == "right" for one in board.saved["set"] for row in one.rows if not row.stage) / len(items)
     assert oracle.cells[0].value >= 0.95
     # Without tools it guesses: at chance, well within three standard deviations.
     chance = next(line for line in worth.rows if line.name == "uniform guess").cells[0].value

@@ -33,7 +33,7 @@ def pages(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("pages") / "set"
     shutil.copytree(site, home)
     write_audit(report(), home / "audit", home)
-    write_scores_report(dataset(home, 30), home / "scores" / "report")
+    write_scores_report(dataset(home, 30))
     return home
 
 

@@ -13,8 +13,8 @@ from tests.report.gallery_data import Looked
 from tests.report.review_site import desk_of
 from vgbench_gen.evaluation.board import Board
 from vgbench_gen.evaluation.tables import compare_models
-from vgbench_gen.report.scores_files import NONE, ScoresReport
-from vgbench_gen.report.scores_page import render_page
+from vgbench_gen.report.scores_files import NONE
+from vgbench_gen.report.scores_page import ComparedModels, render_page
 from vgbench_gen.report.scores_plots import choose_bars, plot_costs, plot_panels, read_human_scores
 
 NEAR, FAR = "near_task", "far_task"
@@ -62,7 +62,7 @@ def test_bars_and_lines_stand_where_the_numbers_are() -> None:
 
 def test_fewer_than_twenty_questions_have_no_panel(tmp_path: Path) -> None:
     assert chart_of(made(), {})["few"] == [("rare task", 3)]
-    html = render_page(ScoresReport("set", made(), compare_models(made())), tmp_path)
+    html = render_page(ComparedModels("set", made(), compare_models(made()), tmp_path))
     assert "Not drawn, with fewer than 20 questions: rare task (3)." in html
     assert html.count('<figure class="panel">') == 2
 
@@ -90,7 +90,7 @@ def test_requests_that_failed_and_questions_not_asked_are_told_apart_from_refusi
 
 def test_the_page_opens_on_it_and_tells_what_was_tried(tmp_path: Path) -> None:
     found = made()
-    html = render_page(ScoresReport("set", found, compare_models(found)), tmp_path)
+    html = render_page(ComparedModels("set", found, compare_models(found), tmp_path))
     assert html.index('id="chart"') < html.index("<table")
     assert "attempted 20 of 40; the others count as wrong" in html
     assert "No human baseline" in html
@@ -99,7 +99,7 @@ def test_the_page_opens_on_it_and_tells_what_was_tried(tmp_path: Path) -> None:
 
 def test_questions_of_one_task_are_drawn_as_one_panel(tmp_path: Path) -> None:
     found = board([entry(f"q{k}", scene=f"s{k}") for k in range(25)], a=[row(f"q{k}", float(k < 5)) for k in range(25)])
-    html = render_page(ScoresReport("set", found, compare_models(found)), tmp_path)
+    html = render_page(ComparedModels("set", found, compare_models(found), tmp_path))
     assert re.findall(r"<figcaption>(.*?) <span", html) == ["all questions"]
     assert re.findall(r'<li title="[^"]*">([^<]*)</li>', html) == ["20.0"]
 

@@ -18,7 +18,6 @@ from tests.report.gallery_data import HOSTILE
 from vgbench_gen.evaluation.board import Board, ScoreRow
 from vgbench_gen.evaluation.tables import compare_models
 from vgbench_gen.report.scores_files import (
-    ScoresReport,
     as_json,
     escape_latex,
     format_csv,
@@ -26,7 +25,7 @@ from vgbench_gen.report.scores_files import (
     format_markdown,
     format_text_lines,
 )
-from vgbench_gen.report.scores_page import list_warnings, render_page, write_scores_report
+from vgbench_gen.report.scores_page import ComparedModels, list_warnings, render_page, write_scores_report
 from vgbench_gen.report.scores_plots import choose_bars
 
 EVIL = f"=cmd | {HOSTILE} \\input{{x}} 100% _a_ **b** end{{tabular}}"
@@ -107,14 +106,15 @@ def test_all_formats_say_the_same(tmp_path: Path) -> None:
     assert in_json["tables"][0]["lines"][0]["cells"]["delta = 2"]["value"] == good.value
     json.dumps(in_json, allow_nan=False)
     parsed = Cells()
-    parsed.feed(render_page(ScoresReport("set", made(), found), tmp_path))
+    parsed.feed(render_page(ComparedModels("set", made(), found, tmp_path)))
     first = next(one for one in parsed.rows if one and one[0].strip() == "good")
     assert first[1].split() == [text, *interval.split()]
 
 
 def test_doubts_are_told() -> None:
     found = made()
-    told = list_warnings(ScoresReport("set", found, compare_models(found), notes=["set, m: 3 replies are not scored."]))
+    found.notes = ("set, m: 3 replies are not scored.",)
+    told = list_warnings(ComparedModels("set", found, compare_models(found), Path()))
     assert told[0] == "set, m: 3 replies are not scored."
     assert "weak: incomplete: 1 of 40 failed." in told
     assert any(line.startswith("weak: 2.6 % of replies could not be read") for line in told)
@@ -124,7 +124,7 @@ def test_doubts_are_told() -> None:
 
 def test_names_do_no_harm(tmp_path: Path) -> None:
     found = made()
-    html = render_page(ScoresReport(HOSTILE, found, compare_models(found)), tmp_path)
+    html = render_page(ComparedModels(HOSTILE, found, compare_models(found), tmp_path))
     assert "<script" not in html
     assert "<img" not in html
     # In Markdown no pipe of a name ends a cell, in LaTeX no command of a name runs, in CSV it is no formula.
@@ -142,7 +142,7 @@ def test_names_do_no_harm(tmp_path: Path) -> None:
 @pytest.mark.parametrize("width", [1400, 390])
 def test_the_page_in_a_browser(open_page: OpenPage, tmp_path: Path, width: int) -> None:
     found = made()
-    path = write_scores_report(ScoresReport("set", found, compare_models(found)), tmp_path)
+    path = write_scores_report(ComparedModels("set", found, compare_models(found), tmp_path))
     watched = open_page(path.as_uri(), width=width)
     page = watched.page
     assert watched.overflow_px() == 0
@@ -179,7 +179,7 @@ def test_the_page_in_a_browser(open_page: OpenPage, tmp_path: Path, width: int) 
 def test_numbers_of_the_chart_stand_beside_its_bars(open_page: OpenPage, tmp_path: Path, width: int) -> None:
     entries = [entry(f"q{k}", task=f"task{k % 3}", scene=f"s{k}") for k in range(90)]
     found = board(entries, right=[row(f"q{k}") for k in range(90)], wrong=[row(f"q{k}", 0.0) for k in range(90)])
-    path = write_scores_report(ScoresReport("set", found, compare_models(found)), tmp_path)
+    path = write_scores_report(ComparedModels("set", found, compare_models(found), tmp_path))
     page = open_page(path.as_uri(), width=width).page
     assert page.locator(".panel").count() == 3
     for panel in page.locator(".panel").all():
@@ -207,7 +207,7 @@ def test_groups_of_size_stand_above_their_models_in_every_format(tmp_path: Path)
         text,
         format_markdown(found, "x"),
         format_latex(found),
-        render_page(ScoresReport("x", sized, found), tmp_path),
+        render_page(ComparedModels("x", sized, found, tmp_path)),
     ):
         table = told[told.index(order[0]) :]
         places = [table.index(name) for name in order]
@@ -240,14 +240,14 @@ def test_runs_without_a_bar_are_named(tmp_path: Path) -> None:
     assert [style.name for style in styles] == ["m0", "m1", "m2", "m3"]
     assert undrawn == ["m4", "m5", "m6", "m7", "few"]
     assert len({style.color for style in styles}) == len(styles)
-    assert "Only in the tables: m4, m5, m6, m7, few." in render_page(ScoresReport("set", found, tables), tmp_path)
+    assert "Only in the tables: m4, m5, m6, m7, few." in render_page(ComparedModels("set", found, tables, tmp_path))
     found.add("baseline:solvers", {"set": [row(f"q{k}") for k in range(12)]})
     assert choose_bars(compare_models(found).summary)[0][-1].color == "floor-0"
 
 
 def test_models_asked_a_part_are_marked_and_judged_by_their_own_questions(tmp_path: Path) -> None:
     found = crowd()
-    told = list_warnings(ScoresReport("set", found, compare_models(found)))
+    told = list_warnings(ComparedModels("set", found, compare_models(found), Path()))
     # One letter is right for both of its questions, for 4 of all 12.
     line = "few: not significantly above the best constant on the 2 questions that it answered (100.0 %)."
     assert line in told
@@ -256,7 +256,7 @@ def test_models_asked_a_part_are_marked_and_judged_by_their_own_questions(tmp_pa
     found = crowd(3)
     styles, _ = choose_bars(compare_models(found).summary)
     assert [(style.name, style.note) for style in styles if style.note] == [("few", "asked 2 of 12")]
-    html = render_page(ScoresReport("set", found, compare_models(found)), tmp_path)
+    html = render_page(ComparedModels("set", found, compare_models(found), tmp_path))
     assert '<svg class="k-3 part"' in html
     assert "few* (asked 2 of 12)</li>" in html
 

@@ -18,8 +18,7 @@ from vgbench_gen.evaluation.records import Header, ReplyKey, ReplyLine
 from vgbench_gen.evaluation.replies import ReplyWriter
 from vgbench_gen.evaluation.saved import SavedScores, ScoreHeader
 from vgbench_gen.evaluation.tables import compare_models
-from vgbench_gen.report.scores_files import ScoresReport
-from vgbench_gen.report.scores_page import write_scores_report
+from vgbench_gen.report.scores_page import ComparedModels, write_scores_report
 from vgbench_gen.report.scores_wrong import CHARS, PER_PAGE
 from vgbench_gen.report.site import clean
 
@@ -27,8 +26,9 @@ HOSTILE = "</pre><script>alert(1)</script><img src=x onerror=alert(2)>\u202e {{ 
 PICTURE = "0123456789abcdef0123456789abcdef.jpg"
 
 
-def dataset(home: Path, questions: int, **replies: str) -> ScoresReport:
+def dataset(home: Path, questions: int, **replies: str) -> ComparedModels:
     """Questions to one model: every fifth is right, every fifth failed, of the others one refused and one unreadable.
+    The report goes to `scores/report` of `home`; the questions are not known to the data set.
 
     replies: by id, others say "B".
     """
@@ -45,7 +45,8 @@ def dataset(home: Path, questions: int, **replies: str) -> ScoresReport:
     rows.append(row("q4", 0.0, rotation=1))
     header = Header(dataset="fingerprint", benchmark="VGBench", spec="api:Some-Model", model="Some-Model")
     rows = [replace(one, settings=header.digest) for one in rows]
-    with ReplyWriter(home / "replies" / "api_Some-Model.jsonl", header) as writer:
+    log = home / "replies" / "api_Some-Model.jsonl"
+    with ReplyWriter(log, header) as writer:
         for k in range(questions):
             images = ({"name": PICTURE}, {"name": "../secret.jpg"}, {"name": "f" * 32 + ".jpg"})
             text = None if rows[k].outcome == "failed" else replies.get(f"q{k}", f"B of q{k}")
@@ -60,12 +61,13 @@ def dataset(home: Path, questions: int, **replies: str) -> ScoresReport:
                     error="" if text else "x",
                 )
             )
-    saved = SavedScores(
-        home / "scores" / "api_Some-Model.jsonl", ScoreHeader(1, "", "", header.spec, header.model), tuple(rows)
-    )
+    scored = ScoreHeader(1, "", "", header.spec, header.model)
+    saved = SavedScores(home / "scores" / "api_Some-Model.jsonl", scored, tuple(rows), replies=log)
     found = Board(board(entries).questions)
     found.add("Some-Model", {"set": rows})
-    return ScoresReport("set", found, compare_models(found), {"set": home}, saved={"set": (saved,)})
+    found.saved = {"set": (saved,)}
+    source = ItemSource("VGBench", home, ())
+    return ComparedModels("set", found, compare_models(found), home / "scores" / "report", {"set": source})
 
 
 def articles(text: str) -> dict[str, str]:
@@ -80,7 +82,7 @@ def test_every_wrong_answer_is_there_with_what_was_said(tmp_path: Path) -> None:
     folder = tmp_path / "scores" / "report"
     folder.mkdir(parents=True)
     (folder / "wrong-notes.html").write_text("somebody's own")
-    index = write_scores_report(report, folder).read_text()
+    index = write_scores_report(report).read_text()
     pages = sorted(folder.glob("wrong-some-model-*.html"), key=lambda path: ("page" in path.name, path.name))
     assert len(pages) == 2
     shown = [articles(path.read_text()) for path in pages]
@@ -106,14 +108,14 @@ def test_every_wrong_answer_is_there_with_what_was_said(tmp_path: Path) -> None:
     for address, anchor in re.findall(r'href="(wrong-[^"#]+)#(t\d)"', pages[0].read_text()):
         assert f'<h2 id="{anchor}">' in (folder / address).read_text()
     # A later run with fewer of them leaves none of the old pages behind, and files of others alone.
-    write_scores_report(dataset(tmp_path / "small", 10), folder)
+    write_scores_report(replace(dataset(tmp_path / "small", 10), folder=folder))
     assert [path.name for path in folder.glob("wrong-*page*.html")] == []
     assert (folder / "wrong-notes.html").exists()
 
 
 def test_replies_are_text_and_nothing_else(open_page: OpenPage, tmp_path: Path) -> None:
     folder = tmp_path / "scores" / "report"
-    write_scores_report(dataset(tmp_path, 10, q4=HOSTILE * 40, q7=f"{HOSTILE}\n  last"), folder)
+    write_scores_report(dataset(tmp_path, 10, q4=HOSTILE * 40, q7=f"{HOSTILE}\n  last"))
     (path,) = folder.glob("wrong-*.html")
     text = path.read_text()
     assert "<script" not in text
@@ -138,7 +140,7 @@ def test_images_and_questions_are_those_of_the_gallery(tmp_path: Path) -> None:
     stored.write_bytes(b"")
     (tmp_path / "secret.jpg").write_bytes(b"")  # where the second name would lead from the folder of images
     folder = home / "scores" / "report"
-    write_scores_report(report, folder)
+    write_scores_report(report)
     (path,) = folder.glob("wrong-*.html")
     bare = articles(path.read_text())["q4"]
     assert re.findall(r"<figcaption>([^<]+)<", bare) == ["image 1"]
@@ -146,7 +148,7 @@ def test_images_and_questions_are_those_of_the_gallery(tmp_path: Path) -> None:
     assert "#item=" not in bare
     (home / "gallery").mkdir()
     (home / "gallery" / "index.html").write_text("gallery")
-    write_scores_report(report, folder)
+    write_scores_report(report)
     found = articles(path.read_text())["q4"]
     assert re.findall(r'<img src="([^"]+)"', found) == [f"../../media/01/{PICTURE}"]
     assert (folder / f"../../media/01/{PICTURE}").resolve() == stored
@@ -162,7 +164,7 @@ def test_a_wrong_answer_stands_beside_its_question(tmp_path: Path) -> None:
         for k in range(9)
     ]
     source = ItemSource("VGBench", tmp_path, asked)
-    write_scores_report(replace(report, sources={"set": source}), tmp_path / "report")
+    write_scores_report(replace(report, sources={"set": source}, folder=tmp_path / "report"))
     (path,) = (tmp_path / "report").glob("wrong-*.html")
     found = articles(path.read_text())
     assert "Which of 4?" in found["q4"]

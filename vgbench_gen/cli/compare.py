@@ -93,22 +93,22 @@ def compare(
         found = scores_page.compare(
             datasets, model or (), benchmark=kinds, out=out, replies=replies, seed=seed, progress=progress
         )
-    report = found.report
-    scored = [ModelScores(one).figures | {"dataset": name} for name, files in report.saved.items() for one in files]
+    saved = found.board.saved.items()
+    scored = [ModelScores(one).figures | {"dataset": name} for name, files in saved for one in files]
     if as_json:
-        record: dict[str, Any] = {"title": report.title, "notes": scores_page.list_warnings(report), "models": scored}
+        record: dict[str, Any] = {"title": found.title, "notes": scores_page.list_warnings(found), "models": scored}
         if imported is not None:
             record["imported"] = asdict(imported) | {"path": str(imported.path)}
-        print_json(in_json(report.comparison) | record)
+        print_json(in_json(found.comparison) | record)
     else:
         _print_imported(imported)
         print("\n".join(found.lines(find_width())))
         print(f"Written: {found.page}, which explains every column, tables.json, tables.csv, tables.md, tables.tex")
-        bare = [home for home in report.homes.values() if not (home / "gallery" / "index.html").is_file()]
+        bare = [home for home in found.homes.values() if not (home / "gallery" / "index.html").is_file()]
         if bare and all(benchmarks[kind].builds_datasets for kind in kinds):
             browse = " and ".join(f"`{format_command('vgbench', 'browse', home)}`" for home in bare)
             print(f"Ids on the pages become links after {browse} and another compare.")
-    notes = [line.note for line in report.comparison.summary.rows if "incomplete" in line.note]
+    notes = [line.note for line in found.comparison.summary.rows if "incomplete" in line.note]
     if any(model or "incomplete: all" not in note for note in notes):
         raise typer.Exit(1)
 

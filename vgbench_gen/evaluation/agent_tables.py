@@ -22,11 +22,10 @@ from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation import reference_scores
 from vgbench_gen.evaluation.agent_traces import FAILURES, NO_TRACE, TRACED, AgentUse, count_use
 from vgbench_gen.evaluation.base import Source
-from vgbench_gen.evaluation.board import Board, BoardRun, ScoreRow
+from vgbench_gen.evaluation.board import Board, BoardRun
 from vgbench_gen.evaluation.cells import NONE, Cell, compare_answers, mean
 from vgbench_gen.evaluation.compare import group_by_model
 from vgbench_gen.evaluation.options import BLIND
-from vgbench_gen.evaluation.saved import SavedScores
 from vgbench_gen.evaluation.tables import ColumnHead, Row, Table, find_floors
 
 if TYPE_CHECKING:
@@ -84,8 +83,6 @@ class _Member:
 
     run: BoardRun
     """Of the board."""
-    rows: tuple[ScoreRow, ...]
-    """Its scored replies to options in the built order."""
     agent: AgentSpec | None
     """None for the core model itself."""
     use: AgentUse | None
@@ -97,29 +94,24 @@ class _Member:
         return self.agent is not None and self.agent.tools == ("none",)
 
 
-def make_agent_tables(
-    board: Board, saved: Mapping[str, Sequence[SavedScores]], sources: Mapping[str, Source], seed: int = 0
-) -> tuple[Table, ...]:
+def make_agent_tables(board: Board, sources: Mapping[str, Source], seed: int = 0) -> tuple[Table, ...]:
     """The tables of agents: what tools are worth, failures, tools, and published scores; none where nobody is an agent.
 
     Args:
-        board: of all runs.
-        saved: scores by data set, beside whose replies traces lie.
+        board: of all runs; traces lie beside the logs of its files of scores.
         sources: the questions by data set.
         seed: of the bootstrap.
     """
-    groups = _group_members(board, saved, sources)
+    groups = _group_members(board, sources)
     if not groups:
         return ()
     agents = [member for members in groups.values() for member in members if member.use is not None]
     return (_compare(board, groups, seed), _list_failures(agents), _list_tools(agents), _list_published())
 
 
-def _group_members(
-    board: Board, saved: Mapping[str, Sequence[SavedScores]], sources: Mapping[str, Source]
-) -> dict[str, list[_Member]]:
+def _group_members(board: Board, sources: Mapping[str, Source]) -> dict[str, list[_Member]]:
     """Core model -> itself, itself blind, its agents; oracle last."""
-    files = group_by_model(saved)
+    files = group_by_model(board.saved)
     specs = {name: listed[0][1].header.spec for name, listed in files.items()}
     finders = {name: _make_finder(source) for name, source in sources.items()}
     agents = {run.name: read_agent_spec(specs.get(run.model, "")) for run in board.runs.values() if not run.stage}
@@ -131,13 +123,8 @@ def _group_members(
             alone = specs.get(run.model) == core and run.stage in ("", BLIND)
             if not alone and (agent is None or agent.core != core):
                 continue
-            own = files[run.model]
-            key = (run.stage, run.prompt_set)
-            rows = tuple(
-                row for _, one in own for row in one.rows if (row.stage, row.prompt_set) == key and not row.rotation
-            )
-            use = None if agent is None else count_use([(one, finders[name]) for name, one in own], key)
-            members.append(_Member(run, rows, agent, use))
+            own, key = [(one, finders[name]) for name, one in files[run.model]], (run.stage, run.prompt_set)
+            members.append(_Member(run, agent, None if agent is None else count_use(own, key)))
         groups[core] = sorted(members, key=_sort_member)
     return groups
 
@@ -170,6 +157,7 @@ def _compare(board: Board, groups: Mapping[str, Sequence[_Member]], seed: int) -
             answers = {name: one[asked] for name, one in answers.items()}
         for member in members:
             run = member.run
+            replies = [row for _, row in board.rows[run.name] if not row.rotation]
             alone = next((one for one in members if one.agent is None and not one.run.stage), None)
             bare = next((one for one in members if one.is_bare and _is_alike(one, member)), None)
             found = (
@@ -177,8 +165,8 @@ def _compare(board: Board, groups: Mapping[str, Sequence[_Member]], seed: int) -
                 _subtract(answers, member, alone, seed),
                 _subtract(answers, member, None if member.is_bare else bare, seed),
                 _average_calls(member),
-                _average([row.tokens for row in member.rows]),
-                _average([row.latency_s for row in member.rows]),
+                _average([row.tokens for row in replies]),
+                _average([row.latency_s for row in replies]),
                 Cell(run.cost_usd, n=run.cost_known, asked=run.cost_known),
             )
             kind = "floor" if run.stage or member.run.oracle else "model"

@@ -76,8 +76,6 @@ def count_use(files: Sequence[tuple[SavedScores, Callable[[str], Item | None]]],
     answers: list[tuple[Any, ...]] = []
     calls: list[tuple[Any, ...]] = []
     for saved, find_item in files:
-        if saved.replies is None:
-            continue
         rows = {row.key: row for row in saved.rows if (row.stage, row.prompt_set) == run and not row.rotation}
         find = _make_finder(find_item)
         traces = ((line.key, line.trace) for line in TraceLog(saved.replies).walk() if line.key in rows)

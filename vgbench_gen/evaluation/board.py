@@ -21,6 +21,8 @@ from vgbench_gen.importers.base import read_origin_index
 if TYPE_CHECKING:
     import pandas as pd  # it loads when used: 40 MB
 
+    from vgbench_gen.evaluation.saved import SavedScores
+
 PAPER = "paper"
 BASELINE = "baseline:"  # how names of models begin that are no models
 ORACLE = " (oracle)"  # how names of models end whose tools answer from the rows; no table ranks them
@@ -196,12 +198,19 @@ class Board:
 
     Args:
         questions: all of them, in the order of every mask (n,) and of the answers of a run.
+
+    Attributes:
+        runs: by name. rows: the scored replies of each run, each with the place of its question. saved: the files of
+            scores by data set, where replies were read from files. notes: what is not as a reader may expect, in
+            sentences.
     """
 
     def __init__(self, questions: Sequence[Entry]) -> None:
         self.questions = tuple(questions)
         self.runs: dict[str, BoardRun] = {}
-        self._rows: dict[str, list[tuple[int, ScoreRow]]] = {}
+        self.rows: dict[str, list[tuple[int, ScoreRow]]] = {}
+        self.saved: Mapping[str, Sequence[SavedScores]] = {}
+        self.notes: tuple[str, ...] = ()
 
     @cached_property
     def scenes(self) -> list[str]:
@@ -242,7 +251,7 @@ class Board:
             costs = [row.cost_usd for _, row in own if not math.isnan(row.cost_usd)]
             spent = math.fsum(costs) if costs else math.nan
             kind = model.startswith(BASELINE), model.endswith(ORACLE)
-            self._rows[name] = own
+            self.rows[name] = own
             self.runs[name] = BoardRun(name, model, stage, prompt_set, *kind, spent, len(costs))
         self.__dict__.pop("answers", None)  # they are made anew
 
@@ -257,7 +266,7 @@ class Board:
         import pandas as pd
 
         columns = ("rotation", "outcome", "score", "official", "strict", "followed", "made", "extracted", *_GRADED)
-        found = [(run, place, row) for run, name in enumerate(self.runs) for place, row in self._rows[name]]
+        found = [(run, place, row) for run, name in enumerate(self.runs) for place, row in self.rows[name]]
         rows = [row for _, _, row in found]
         frame = pd.DataFrame([(run, place) for run, place, _ in found], columns=["run", "place"], dtype=np.int64)
         for name in columns:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from vgbench_gen.agent.backend import uses_oracle
@@ -24,24 +24,12 @@ _TOLD = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedBoard:
-    """A board, and what a reader must know of it."""
-
-    board: Board
-    """The questions and the runs of all models."""
-    notes: tuple[str, ...]
-    """What is not as a reader may expect, in sentences."""
-    saved: Mapping[str, tuple[SavedScores, ...]]
-    """The files of scores by data set."""
-
-
 def load_board(
     sources: Mapping[str, Source],
     names: Sequence[str] = (),
     progress: Callable[[str, int, int], None] = lambda name, done, total: None,
     replies: Path | None = None,
-) -> LoadedBoard:
+) -> Board:
     """Score what is not scored yet and gather everything; the board holds the questions that anybody was asked.
 
     Args:
@@ -66,19 +54,20 @@ def load_board(
         notes += _make_notes(name, saved[name], len(asked), len(ids))
     if not entries:
         raise DatasetError(f"{', '.join(sources)}: found no reply that belongs to a question; {'; '.join(notes)}")
-    board = Board(tuple(entries))
+    board = Board(entries)
+    board.saved = saved
     for name, files in group_by_model(saved).items():
         board.add(name, _collect_rows(files))
         replied = {(row.stage, row.prompt_set) for _, one in files for row in one.rows if _is_answer(row)}
         for run in board.runs.values():
             if run.model == name and (run.stage, run.prompt_set) not in replied:
-                logs = (one.replies for _, one in files if one.replies is not None)
-                reasons = (find_first_failure(log, run.stage, run.prompt_set) for log in logs)
+                reasons = (find_first_failure(one.replies, run.stage, run.prompt_set) for _, one in files)
                 board.runs[run.name] = run._replace(failure=next(filter(None, reasons), ""))
         if not replied:
             paths = ", ".join(str(one.replies) for _, one in files)
             notes.append(f"{name}: delete {paths} to drop its row, or run its `vgbench eval` again.")
-    return LoadedBoard(board, tuple(notes), saved)
+    board.notes = tuple(notes)
+    return board
 
 
 def _is_answer(row: ScoreRow) -> bool:

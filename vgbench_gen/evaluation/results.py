@@ -57,7 +57,7 @@ class ModelScores:
             "scored": len(saved.rows),
             "averaged": len(rows),
             "outcomes": {outcome: counts[outcome] for outcome in OUTCOMES},
-            "failure": find_first_failure(saved.replies) if all_failed and saved.replies else "",
+            "failure": find_first_failure(saved.replies) if all_failed else "",
             "ignored": dict(saved.header.ignored),
             "sane": average_micro(row.score for row in rows) if rows else None,
             "official": average_micro(row.official for row in rows) if rows else None,

@@ -75,7 +75,7 @@ class SavedScores:
     """Their questions by id."""
     fresh: bool = False
     """Whether they were scored now rather than found."""
-    replies: Path | None = None
+    replies: Path = field(kw_only=True)
     """The log that they are of."""
 
 
@@ -140,7 +140,7 @@ def score_files(
         taken = of_others if path.parent == others else ""
         ours = bool(taken) or path.resolve().parent == (source.folder / REPLIES).resolve()
         target = (source.folder if ours else path.parent) / FOLDER / path.name
-        known = None if again else _find_current(target, source.fingerprint, digest, read)
+        known = None if again else _find_current(target, source.fingerprint, path, digest, read)
         if known is None:
             if not items:
                 items = {item.id: item for item in read_questions(source)}
@@ -151,21 +151,21 @@ def score_files(
                     raise
                 notes.append(f"Left out: {error}")
                 continue
-        yield replace(known, replies=path)
+        yield known
 
 
 def _find_current(
-    path: Path, fingerprint: str, replies: str, known: dict[str, Mapping[str, Entry]]
+    path: Path, fingerprint: str, replies: Path, digest: str, known: dict[str, Mapping[str, Entry]]
 ) -> SavedScores | None:
-    """Saved scores that still hold."""
+    """Saved scores that still hold, of a log of replies with this digest."""
     if not path.is_file():
         return None
     try:
-        found = read_scores(path, known)
+        found = read_scores(path, replies, known)
     except DatasetError:
         return None  # torn or of another schema: they are made from the replies
     header = found.header
-    same = (header.scorer_version, header.dataset, header.replies) == (SCORER_VERSION, fingerprint, replies)
+    same = (header.scorer_version, header.dataset, header.replies) == (SCORER_VERSION, fingerprint, digest)
     return found if same else None
 
 
@@ -196,6 +196,7 @@ def _score_file(
         tuple(rows),
         {row.id: questions[row.id] for row in rows},
         fresh=True,
+        replies=path,
     )
     write_scores(saved)
     return saved
@@ -336,11 +337,12 @@ def write_scores(saved: SavedScores) -> None:
             file.write(to_json(known, inf_nan_mode="strings") + b"\n")
 
 
-def read_scores(path: Path, known: dict[str, Mapping[str, Entry]] | None = None) -> SavedScores:
+def read_scores(path: Path, replies: Path, known: dict[str, Mapping[str, Entry]] | None = None) -> SavedScores:
     """A file that `write_scores` made.
 
     Args:
         path: of the file.
+        replies: the log that they are of.
         known: the questions of other files by the digest of their line, which are then in memory once; others are
             added.
 
@@ -359,6 +361,6 @@ def read_scores(path: Path, known: dict[str, Mapping[str, Entry]] | None = None)
             rows, questions = tuple(map(_ROW.validate_json, file)), known[digest]
         if lost := next((row.id for row in rows if row.id not in questions), None):
             raise ValueError(f"nothing on the question {lost!r}")
-        return SavedScores(path, ScoreHeader(**header), rows, questions)
+        return SavedScores(path, ScoreHeader(**header), rows, questions, replies=replies)
     except (ValueError, TypeError, AttributeError) as error:
         raise dataset_error(path, f"no scores ({str(error)[:100]})", "saved scores", remedy) from error

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
-from itertools import compress
+from itertools import combinations, compress
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -131,19 +131,7 @@ class Table:
     """The rows, each with as many cells as there are columns."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelPair:
-    """Two models on the questions that both answered."""
-
-    first: str
-    second: str
-    n: int
-    """How many questions both answered."""
-    difference: stats.Difference
-    """By how much the first is ahead, with p values that are adjusted by Holm's method over all pairs."""
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
     """Everything that `vgbench compare` prints."""
 
@@ -157,7 +145,8 @@ class Comparison:
     """Numbers by every metric in use; None where no answer is a number."""
     parts: tuple[Table, ...]
     """Scores by task, form, difficulty and source."""
-    pairs: tuple[ModelPair, ...]
+    pairs: pd.DataFrame
+    """A row per pair of models, see `TableMaker.pairs`."""
     wrong_parts: Table | None = None
     """Which part of an answer wrong letters get wrong; None where no question tells."""
     agents: tuple[Table, ...] = ()
@@ -408,21 +397,22 @@ class TableMaker:
             columns.append(TableColumn(head, wanted, share_missing(part), floors={reference_scores.CHANCE: guess}))
         return self.table("wrong-parts", "Which part is wrong", CAPTIONS["wrong-parts"], columns) if columns else None
 
-    def pairs(self) -> tuple[ModelPair, ...]:
-        """Every pair of models on the questions that both answered."""
-        found = []
-        answers = {run.name: self.board.answers_of(run.name) for run in self.models}
-        for k, a in enumerate(self.models):
-            for b in self.models[k + 1 :]:
-                compared = compare_answers(answers[a.name], answers[b.name], "score", self.seed)
-                if compared is not None:
-                    found.append(ModelPair(a.name, b.name, *compared))
-        p = adjust_by_holm([x.difference.p for x in found])
-        exact = adjust_by_holm([x.difference.p_mcnemar for x in found])
-        return tuple(
-            replace(pair, difference=replace(pair.difference, p=p[k], p_mcnemar=exact[k]))
-            for k, pair in enumerate(found)
-        )
+    def pairs(self) -> pd.DataFrame:
+        """Every pair of models on the questions that both answered: their names (first, second), how many questions
+        these are (n), and the fields of `stats.Difference`, with p values adjusted by Holm's method over all pairs."""
+        import pandas as pd
+
+        answers = [(run.name, self.board.answers_of(run.name)) for run in self.models]
+        found = [
+            {"first": first, "second": second, "n": compared[0], **asdict(compared[1])}
+            for (first, a), (second, b) in combinations(answers, 2)
+            if (compared := compare_answers(a, b, "score", self.seed)) is not None
+        ]
+        names = [one.name for one in fields(stats.Difference)]
+        frame = pd.DataFrame(found, columns=["first", "second", "n", *names])
+        for name in ("p", "p_mcnemar"):
+            frame[name] = adjust_by_holm(frame[name].tolist())
+        return frame
 
 
 def _pool(entry: Entry) -> str:

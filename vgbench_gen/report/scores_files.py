@@ -7,18 +7,14 @@ import io
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from vgbench_gen.core.columns import WIDTH, format_columns
 from vgbench_gen.core.lines import guard_formula
-from vgbench_gen.evaluation.base import Source
-from vgbench_gen.evaluation.board import Board
 from vgbench_gen.evaluation.cells import Cell
-from vgbench_gen.evaluation.saved import SavedScores
-from vgbench_gen.evaluation.tables import ColumnHead, Comparison, ModelPair, Row, Table
+from vgbench_gen.evaluation.tables import ColumnHead, Comparison, Row, Table
 from vgbench_gen.report.site import replace_non_finite
 
 _ANY = ColumnHead("")
@@ -57,25 +53,6 @@ _LATEX = {
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", NONE: "--",
     "[": "{[}",
 }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class ScoresReport:
-    """What a page of scores is made of."""
-
-    title: str
-    board: Board
-    """The questions and what every run scored on them."""
-    comparison: Comparison
-    """The tables made from the board."""
-    homes: Mapping[str, Path] = field(default_factory=dict)
-    """The folder of each data set by its name, where the gallery stands."""
-    notes: Sequence[str] = ()
-    """What else a reader must know, such as replies that were not scored."""
-    saved: Mapping[str, Sequence[SavedScores]] = field(default_factory=dict)
-    """The scores by data set, from which pages of wrong answers are made; where empty there are none."""
-    sources: Mapping[str, Source] = field(default_factory=dict)
-    """The questions by data set, for images of traces that stand elsewhere."""
 
 
 def format_value(cell: Cell, head: ColumnHead) -> str:
@@ -158,9 +135,7 @@ def as_json(found: Comparison) -> dict[str, Any]:
         }
         for table in found.tables
     ]
-    pairs = [
-        {"first": pair.first, "second": pair.second, "n": pair.n, **asdict(pair.difference)} for pair in found.pairs
-    ]
+    pairs = found.pairs.to_dict("records")
     plain: dict[str, Any] = replace_non_finite({"schema": 1, "tables": tables, "pairs": pairs})
     return plain
 
@@ -205,8 +180,9 @@ def format_markdown(found: Comparison, title: str) -> str:
     """All tables as Markdown."""
     parts = [f"# {_escape_markdown(title)}", MARKED]
     parts += [_format_markdown_table(table) for table in found.tables]
-    if found.pairs:
-        parts.append(_format_markdown_pairs(found.pairs))
+    if len(found.pairs):
+        rows = [[_escape_markdown(text) for text in texts] for texts in list_pair_texts(found)]
+        parts.append(_lay_out_markdown("Pairs of models", PAIRS_TOLD, [list(PAIR_HEADS), *rows]))
     return "\n\n".join(parts) + "\n"
 
 
@@ -233,11 +209,6 @@ def _format_markdown_cell(cell: Cell, head: ColumnHead) -> str:
     return " ".join(filter(None, parts))
 
 
-def _format_markdown_pairs(pairs: tuple[ModelPair, ...]) -> str:
-    rows = [[_escape_markdown(text) for text in pair_texts(pair)] for pair in pairs]
-    return _lay_out_markdown("Pairs of models", PAIRS_TOLD, [list(PAIR_HEADS), *rows])
-
-
 PAIR_HEADS = ("first", "second", "n", "difference", "p (scenes)", "only first", "only second", "p (McNemar)", "needed")
 PAIRS_TOLD = (
     "Differences in points, first less second, on the questions that both answered; p values by Holm over all pairs; "
@@ -245,21 +216,22 @@ PAIRS_TOLD = (
 )
 
 
-def pair_texts(pair: ModelPair) -> tuple[str, ...]:
-    """One pair as it is printed: names, n, difference, p, items only one got right, McNemar's p, items needed."""
-    found = pair.difference
-    interval = "" if math.isnan(found.low) else f" [{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
-    return (
-        pair.first,
-        pair.second,
-        f"{pair.n:,}",
-        f"{100 * found.value:+.1f}{interval}",
-        _format_p(found.p),
-        str(found.only_a),
-        str(found.only_b),
-        _format_p(found.p_mcnemar),
-        NONE if math.isinf(found.needed) else f"{found.needed:,.0f}",
-    )
+def list_pair_texts(found: Comparison) -> Iterator[tuple[str, ...]]:
+    """Pairs of models as they are printed, under `PAIR_HEADS`."""
+    pairs: Iterable[Any] = found.pairs.itertuples()
+    for pair in pairs:
+        interval = "" if math.isnan(pair.low) else f" [{100 * pair.low:+.1f}, {100 * pair.high:+.1f}]"
+        yield (
+            pair.first,
+            pair.second,
+            f"{pair.n:,}",
+            f"{100 * pair.value:+.1f}{interval}",
+            _format_p(pair.p),
+            str(pair.only_a),
+            str(pair.only_b),
+            _format_p(pair.p_mcnemar),
+            NONE if math.isinf(pair.needed) else f"{pair.needed:,.0f}",
+        )
 
 
 def _format_p(value: float) -> str:

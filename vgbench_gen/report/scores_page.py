@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import compress
 from os import PathLike
 from pathlib import Path
@@ -12,21 +12,20 @@ from typing import Any
 from vgbench_gen.core.columns import WIDTH
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.evaluation import reference_scores
-from vgbench_gen.evaluation.base import benchmarks
+from vgbench_gen.evaluation.base import Source, benchmarks
 from vgbench_gen.evaluation.board import BASELINE, Board
 from vgbench_gen.evaluation.compare import load_board
 from vgbench_gen.evaluation.loaded import LoadedDataset
 from vgbench_gen.evaluation.options import BLIND
 from vgbench_gen.evaluation.pooled import UNREADABLE
 from vgbench_gen.evaluation.results import get_path
-from vgbench_gen.evaluation.tables import ColumnHead, Comparison, ModelPair, Table, compare_models, split_runs
+from vgbench_gen.evaluation.tables import ColumnHead, Comparison, Table, compare_models, split_runs
 from vgbench_gen.report import scores_plots
 from vgbench_gen.report.header import SCORES, PageHeader, refresh_headers
 from vgbench_gen.report.scores_files import (
     MARKED,
     PAIR_HEADS,
     PAIRS_TOLD,
-    ScoresReport,
     as_json,
     explain_columns,
     format_csv,
@@ -39,7 +38,7 @@ from vgbench_gen.report.scores_files import (
     format_value,
     group_rows,
     list_numbers,
-    pair_texts,
+    list_pair_texts,
 )
 from vgbench_gen.report.scores_wrong import write_wrong
 from vgbench_gen.report.site import make_environment, make_inline_style
@@ -54,20 +53,35 @@ _CHARTED = ("task", "source")  # tables that the chart shows; of questions of on
 class ComparedModels:
     """The tables of several models, as `vgbench compare` prints them."""
 
-    report: ScoresReport
-    """What the tables and the page are made of."""
-    page: Path
-    """The page with plots and wrong answers; the tables stand beside it as CSV, Markdown, LaTeX and JSON."""
+    title: str
+    board: Board
+    """The questions and what every run scored on them."""
+    comparison: Comparison
+    """The tables made from the board."""
+    folder: Path
+    """The folder of the page and of the tables as CSV, Markdown, LaTeX and JSON."""
+    sources: Mapping[str, Source] = field(default_factory=dict)
+    """The questions by data set."""
+
+    @property
+    def page(self) -> Path:
+        """The page with plots and wrong answers."""
+        return self.folder / "index.html"
+
+    @property
+    def homes(self) -> dict[str, Path]:
+        """The folder of each data set by its name, where the gallery stands."""
+        return {name: source.folder for name, source in self.sources.items()}
 
     @property
     def tables(self) -> tuple[Table, ...]:
         """All tables, the summary first."""
-        return self.report.comparison.tables
+        return self.comparison.tables
 
     def to_records(self) -> list[dict[str, Any]]:
         """A record per number: table, name of the run, column, value, the ends of its interval and so on. Shares are
         from 0 to 1."""
-        return list_numbers(self.report.comparison)
+        return list_numbers(self.comparison)
 
     def to_pandas(self, table: str = "") -> Any:
         """A `pandas.DataFrame`: the records, or a row per run with the numbers of the table of this key."""
@@ -84,12 +98,12 @@ class ComparedModels:
 
     def lines(self, width: int = WIDTH) -> list[str]:
         """The summary, what tools are worth where agents were asked, the paper's table, and warnings."""
-        found = self.report.comparison
+        found = self.comparison
         told: list[str] = []
         for table in (found.summary, *found.agents[:1], *found.papers[:1]):
             told += [*format_text_lines(table, width), ""]
-        told += [f"{name}: {how}." for name, how in describe_attempts(self.report.board).items()]
-        return [*told, *list_warnings(self.report)]
+        told += [f"{name}: {how}." for name, how in describe_attempts(self.board).items()]
+        return [*told, *list_warnings(self)]
 
     def __repr__(self) -> str:
         return "\n".join(self.lines())
@@ -143,20 +157,21 @@ def compare(
     home = next(iter(sources.values())).folder
     if logs is not None:
         home = logs if logs.is_dir() else logs.parent
-    loaded = load_board(sources, [models] if isinstance(models, str) else models, progress, logs)
-    tables = compare_models(loaded.board, seed)
-    tables = replace(tables, agents=make_agent_tables(loaded.board, loaded.saved, sources, seed))
-    homes = {name: source.folder for name, source in sources.items()}
-    report = ScoresReport(", ".join(sources), loaded.board, tables, homes, loaded.notes, loaded.saved, sources)
-    return ComparedModels(report, write_scores_report(report, home / "scores" / "report" if out is None else Path(out)))
+    board = load_board(sources, [models] if isinstance(models, str) else models, progress, logs)
+    tables = replace(compare_models(board, seed), agents=make_agent_tables(board, sources, seed))
+    folder = home / "scores" / "report" if out is None else Path(out)
+    found = ComparedModels(", ".join(sources), board, tables, folder, sources)
+    write_scores_report(found)
+    return found
 
 
-def write_scores_report(report: ScoresReport, folder: Path) -> Path:
-    """Write tables and page into a folder, which is made; returns the page.
+def write_scores_report(report: ComparedModels) -> Path:
+    """Write tables and page into the folder, which is made; returns the page.
 
     Raises:
         DatasetError: something that is no file stands in the place of one, or replies cannot be read.
     """
+    folder = report.folder
     found = as_json(report.comparison) | {"title": report.title, "notes": list_warnings(report)}
     write_bytes(folder / "tables.json", format_json(found).encode())
     write_bytes(folder / "tables.csv", format_csv(report.comparison).encode())
@@ -168,16 +183,16 @@ def write_scores_report(report: ScoresReport, folder: Path) -> Path:
             write_bytes(folder / name, text.encode())
     models, _ = split_runs(report.board)
     # A baseline gives no reasons that somebody could read.
-    wrong = write_wrong(report, [run for run in models if not run.model.startswith(BASELINE)], folder)
-    write_bytes(folder / "index.html", render_page(report, folder, wrong).encode())
+    wrong = write_wrong(report, [run for run in models if not run.model.startswith(BASELINE)])
+    write_bytes(report.page, render_page(report, wrong).encode())
     for home in report.homes.values():
         refresh_headers(home)
-    return folder / "index.html"
+    return report.page
 
 
-def list_warnings(report: ScoresReport) -> list[str]:
+def list_warnings(report: ComparedModels) -> list[str]:
     """What makes a number doubtful, one line each."""
-    found = list(report.notes)
+    found = list(report.board.notes)
     summary = report.comparison.summary
     places = {head.name: k for k, head in enumerate(summary.columns)}
     for line in summary.rows:
@@ -199,7 +214,7 @@ def list_warnings(report: ScoresReport) -> list[str]:
     return found
 
 
-def render_page(report: ScoresReport, folder: Path, wrong: Mapping[str, tuple[str, int]] | None = None) -> str:
+def render_page(report: ComparedModels, wrong: Mapping[str, tuple[str, int]] | None = None) -> str:
     """The page, whole: no script, styles inside, every text of the data escaped.
 
     wrong: by name of the run, the address of its wrong answers and how many they are.
@@ -222,7 +237,7 @@ def render_page(report: ScoresReport, folder: Path, wrong: Mapping[str, tuple[st
         .render(
             csp=csp,
             style=style,
-            header=PageHeader(SCORES, folder, report.homes).render("index.html"),
+            header=PageHeader(SCORES, report.folder, report.homes).render("index.html"),
             title=report.title,
             board=f"{_count(len(models), 'model')} on {_count(len(board.questions), 'question')} of "
             f"{_count(len(set(board.scenes)), 'scene')}.",
@@ -236,7 +251,7 @@ def render_page(report: ScoresReport, folder: Path, wrong: Mapping[str, tuple[st
             cost=scores_plots.plot_costs(list(board.runs.values()), found.summary),
             confusions=scores_plots.plot_confusions(board, models[:_CONFUSED]),
             confused=(min(len(models), _CONFUSED), len(models)),
-            pairs=_make_pairs(found.pairs),
+            pairs=_make_pairs(found),
             pairs_told=PAIRS_TOLD,
             wrong=wrong or {},
         )
@@ -299,8 +314,8 @@ def _make_table(table: Table, tried: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _make_pairs(pairs: Sequence[ModelPair]) -> dict[str, Any]:
-    lines = [(first, [{"value": text} for text in texts]) for first, *texts in map(pair_texts, pairs)]
+def _make_pairs(found: Comparison) -> dict[str, Any]:
+    lines = [(first, [{"value": text} for text in texts]) for first, *texts in list_pair_texts(found)]
     return {
         "key": "pairs",
         "first": PAIR_HEADS[0],

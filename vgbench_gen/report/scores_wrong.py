@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from vgbench_gen.core.rng import hash_stably
@@ -22,18 +22,19 @@ from vgbench_gen.evaluation.board import BoardRun
 from vgbench_gen.evaluation.compare import group_by_model
 from vgbench_gen.evaluation.pooled import get_part
 from vgbench_gen.evaluation.records import ReplyKey
-from vgbench_gen.evaluation.replies import FOLDER as REPLIES
 from vgbench_gen.evaluation.replies import ReplyExcerpt, read_excerpts
 from vgbench_gen.report.gallery_images import OWN, make_relative_address
 from vgbench_gen.report.header import SCORES, PageHeader
 from vgbench_gen.report.matrices import split_matrices
-from vgbench_gen.report.scores_files import ScoresReport
 from vgbench_gen.report.scores_traces import FOLDER as TRACES
 from vgbench_gen.report.scores_traces import WrongAnswer, format_answer, write_traces
 from vgbench_gen.report.site import clean, make_environment, make_inline_style
 from vgbench_gen.report.trace_page import OURS as TRACE_PAGE
 from vgbench_gen.store.files import sync_all_to_disk, write_bytes
 from vgbench_gen.store.media import NAME
+
+if TYPE_CHECKING:
+    from vgbench_gen.report.scores_page import ComparedModels
 
 PER_PAGE = 50  # replies on one page: each comes with its question and images
 CHARS = 600  # of each reply
@@ -43,7 +44,7 @@ _THUMBNAILS = 8  # of one question
 _OURS = "vgbench compare: wrong answers"  # by which pages of an earlier run are known
 
 
-def write_wrong(report: ScoresReport, runs: Sequence[BoardRun], folder: Path) -> dict[str, tuple[str, int]]:
+def write_wrong(report: ComparedModels, runs: Sequence[BoardRun]) -> dict[str, tuple[str, int]]:
     """Write the wrong answers of these runs, `PER_PAGE` to a file, pages of traces behind those of agents, and remove
     pages of earlier runs.
 
@@ -52,16 +53,16 @@ def write_wrong(report: ScoresReport, runs: Sequence[BoardRun], folder: Path) ->
         are; runs without a wrong answer have none.
 
     Replies to the options in another order are left out, as in the tables. Memory holds the beginnings of one run's
-    wrong replies at a time. Where a data set is not among the sources, replies stand without their questions.
+    wrong replies at a time.
 
     Args:
         report: whose questions, scores and folders count.
         runs: of its board.
-        folder: where the page of scores stands.
 
     Raises:
         DatasetError: a file of replies cannot be read.
     """
+    folder = report.folder
     missed = {run.name: _join_misses(run, report) for run in runs}
     wanted = {miss.row.id for misses in missed.values() for miss in misses}
     items = {
@@ -75,7 +76,7 @@ def write_wrong(report: ScoresReport, runs: Sequence[BoardRun], folder: Path) ->
     written: list[Path] = []
     for name, misses in missed.items():
         if misses:
-            paths = _write(report, name, misses, links, items, folder)
+            paths = _write(report, name, misses, links, items)
             found[name] = quote(paths[-1].name), len(misses)
             written += paths
     sync_all_to_disk(written)
@@ -88,32 +89,30 @@ def write_wrong(report: ScoresReport, runs: Sequence[BoardRun], folder: Path) ->
     return found
 
 
-def _join_misses(run: BoardRun, report: ScoresReport) -> list[WrongAnswer]:
+def _join_misses(run: BoardRun, report: ComparedModels) -> list[WrongAnswer]:
     """The scored replies of a run that are not right, joined with their questions, in the order of the pages."""
     entries = {(entry.dataset, entry.id): (k, entry) for k, entry in enumerate(report.board.questions)}
     wrong = OUTCOMES.index("wrong")  # with what is right in part
     found = []
-    for dataset, one in group_by_model(report.saved).get(run.model, ()):
-        if dataset in report.homes:
-            path = one.replies or report.homes[dataset] / REPLIES / one.path.name
-            for row in one.rows:
-                place, entry = entries.get((dataset, row.id), (0, None))
-                missed = row.outcome != "failed" and row.score < 1 and not row.rotation
-                if missed and entry is not None and (row.stage, row.prompt_set) == (run.stage, run.prompt_set):
-                    order = max(wrong, OUTCOMES.index(row.outcome)), dataset, get_part(entry), place, row.epoch
-                    found.append(WrongAnswer(order, entry, row, path, report.homes[dataset]))
+    for dataset, one in group_by_model(report.board.saved).get(run.model, ()):
+        for row in one.rows:
+            place, entry = entries.get((dataset, row.id), (0, None))
+            missed = row.outcome != "failed" and row.score < 1 and not row.rotation
+            if missed and entry is not None and (row.stage, row.prompt_set) == (run.stage, run.prompt_set):
+                order = max(wrong, OUTCOMES.index(row.outcome)), dataset, get_part(entry), place, row.epoch
+                found.append(WrongAnswer(order, entry, row, one.replies, report.homes[dataset]))
     return sorted(found, key=lambda miss: miss.order)
 
 
 def _write(
-    report: ScoresReport,
+    report: ComparedModels,
     name: str,
     misses: Sequence[WrongAnswer],
     links: Mapping[str, _Links],
     items: Mapping[tuple[str, str], Item],
-    folder: Path,
 ) -> list[Path]:
     """Write the pages of one run; returns the files, the first page last."""
+    folder = report.folder
     count = -(-len(misses) // PER_PAGE)
     files = [f"{_name_file(name)}{f'-page-{k + 1}' if k else ''}.html" for k in range(count)]
     pages = {miss: quote(files[k // PER_PAGE]) for k, miss in enumerate(misses)}

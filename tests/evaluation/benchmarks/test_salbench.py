@@ -190,7 +190,7 @@ def test_asked_scored_and_compared_over_http(tmp_path: Path, capsys: Capture) ->
     )
     assert report[0]["Referring_NAT"] == ""
     assert report[1]["Referring_SYN"] == ""
-    board = load_board({"sal": opened(folder)}).board
+    board = load_board({"sal": opened(folder)})
     run = next(run for run in board.runs.values() if not run.stage)
     assert {entry.scans: entry.chance for entry in board.questions} == {"synthetic": 1 / 7, "natural": 1 / 127}
     answers = board.answers_of(run.name)[label_tables.mask_task(board, "synthetic", "detection")]
@@ -255,7 +255,7 @@ def test_difficulty_counts_what_failed_as_missed(tmp_path: Path, capsys: Capture
         spec = f"vllm:{server.url}#m"
         assert main(["eval", str(tmp_path), "--benchmark", "salbench", "--model", spec, "--retries", "0"]) == 1
     capsys.readouterr()
-    board = load_board({"sal": opened(tmp_path)}).board
+    board = load_board({"sal": opened(tmp_path)})
     assert not any(layout.key == "difficulty" for layout in make_breakdowns(board))
     found = {table.key: table for table in compare_models(board).papers}["salbench-synthetic-difficulty"]
     assert [head.name for head in found.columns] == ["EM easy", "EM hard", "macro F1 easy", "macro F1 hard"]
