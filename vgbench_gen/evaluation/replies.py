@@ -21,16 +21,10 @@ from typing import NamedTuple, TypeVar
 from vgbench_gen.core.lines import make_one_line
 from vgbench_gen.core.paths import close_if_raised
 from vgbench_gen.core.rng import hash_stably
-from vgbench_gen.evaluation.json_lines import (
-    MAX_LINE_BYTES,
-    REMEDY,
-    LineWriter,
-    encode_line,
-    read_line_at,
-    read_lines,
-)
+from vgbench_gen.evaluation.json_lines import REMEDY, encode_line, read_line_at, read_lines
 from vgbench_gen.evaluation.records import DRAWING, Header, ReplyKey, ReplyLine, parse_record
 from vgbench_gen.store.files import clean_temporary, dataset_error, make_temporary_name, sync_to_disk
+from vgbench_gen.store.line_writer import MAX_LINE_BYTES, LineWriter
 
 FOLDER = "replies"
 _MAX_NAME = 80

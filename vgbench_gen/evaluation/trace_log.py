@@ -20,16 +20,10 @@ from vgbench_gen.core.config import Config
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.paths import inside
 from vgbench_gen.core.rng import digest_bytes
-from vgbench_gen.evaluation.json_lines import (
-    MAX_LINE_BYTES,
-    LineWriter,
-    drop_schema,
-    encode_line,
-    read_line_at,
-    read_lines,
-)
+from vgbench_gen.evaluation.json_lines import drop_schema, encode_line, read_line_at, read_lines
 from vgbench_gen.evaluation.records import KeyField, ReplyKey
 from vgbench_gen.store.files import dataset_error, write_bytes
+from vgbench_gen.store.line_writer import MAX_LINE_BYTES, LineWriter
 
 FILE, IMAGES = "traces.jsonl", "traces"
 _DIGEST = re.compile(r"[0-9a-f]{16,128}")

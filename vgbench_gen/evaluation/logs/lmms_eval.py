@@ -13,9 +13,9 @@ from typing import Any
 from vgbench_gen.core.json_text import read_json
 from vgbench_gen.core.text_files import check_text, iterate_lines, open_text
 from vgbench_gen.evaluation.imported import Log, LoggedReply, LogReader, find_only, logs
-from vgbench_gen.evaluation.json_lines import MAX_LINE_BYTES
 from vgbench_gen.evaluation.records import ReplyKey, ReplyLine
 from vgbench_gen.store.files import dataset_error, parse_object
+from vgbench_gen.store.line_writer import MAX_LINE_BYTES
 
 _METRIC = "sane"  # of the exported task
 # What its API models return in place of a reply (`models/chat/openai.py`).

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from vgbench_gen.core.paths import close_if_raised
 from vgbench_gen.quality.review.lines import ReviewError, ReviewLine, normalise_name
-from vgbench_gen.store.files import dataset_error, name_place, open_data, sync_to_disk
+from vgbench_gen.store.files import dataset_error, open_data
+from vgbench_gen.store.line_writer import LineWriter
 
 FOLDER = "review"  # beside items/, in the folder of the dataset
 _SUFFIX = ".jsonl"
 
 
-class VerdictLog:
+class VerdictLog(LineWriter):
     """The file of one reviewer, held open by one process.
-
-    Opening cuts a torn last line, so that the next one starts on a line of its own. `append` returns when the line is
-    on the disk. `close` gives the file free for another process.
 
     Args:
         folder: `DATASET/review`; made if need be.
@@ -35,19 +29,10 @@ class VerdictLog:
 
     def __init__(self, folder: Path, reviewer: str) -> None:
         self.reviewer = normalise_name(reviewer)
-        self.path = folder / f"{self.reviewer}{_SUFFIX}"
-        folder.mkdir(parents=True, exist_ok=True)
-        # No symbolic link: the folder may have been unpacked from somewhere, and this file is written to.
-        self._handle = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-        with close_if_raised(partial(os.close, self._handle)):
-            self._lock()
-            data = _read(self.path)
-            self._size = data.rfind(b"\n") + 1
-            self.lines = _parse(data[: self._size], self.path)
-            if self._size < len(data):
-                os.ftruncate(self._handle, self._size)
-                os.fsync(self._handle)
-            sync_to_disk(folder)
+        # The folder may have been unpacked from somewhere, and this file is written to.
+        super().__init__(folder / f"{self.reviewer}{_SUFFIX}", follow=False)
+        with close_if_raised(self.close):
+            self.lines = _parse(_read(self.path), self.path)
 
     def append(self, line: ReviewLine) -> None:
         """Write one line durably; where that fails, the file stays as it was.
@@ -55,35 +40,14 @@ class VerdictLog:
         Raises:
             OSError: the disk is full or gone.
         """
-        data = line.to_bytes()
-        try:
-            written = 0
-            while written < len(data):
-                written += os.write(self._handle, data[written:])
-            os.fsync(self._handle)
-        except BaseException as error:
-            with suppress(OSError):
-                os.ftruncate(self._handle, self._size)
-            name_place(error, self.path)
-            raise
-        self._size += len(data)
+        self.write(line.to_bytes(), durable=True)
         self.lines.append(line)
 
-    def close(self) -> None:
-        """Close the file and with it the lock."""
-        if self._handle >= 0:
-            os.close(self._handle)
-            self._handle = -1
-
-    def _lock(self) -> None:
-        try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ReviewError(
-                f"{self.path}: another `vgbench review` has it open. Use that one, stop it, or take another name."
-            ) from None
-        except OSError:
-            pass  # a file system without flock
+    def make_busy_error(self) -> ReviewError:
+        """As `LineWriter.make_busy_error`, with another name as a way out."""
+        return ReviewError(
+            f"{self.path}: another `vgbench review` has it open. Use that one, stop it, or take another name."
+        )
 
 
 def read_logs(folder: Path) -> dict[str, list[ReviewLine]]:
