@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from vgbench_gen.core.types import FloatArray
+from vgbench_gen.core.types import ALPHABET, FloatArray
 from vgbench_gen.evaluation import metrics, reference_scores, stats
 from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
 from vgbench_gen.evaluation.board import Entry
@@ -174,6 +174,19 @@ def median(rows: pd.DataFrame, value: str, seed: int) -> Cell:
     return Cell(middle, found.low, found.high, len(used), asked)
 
 
+def share_missing(part: str) -> Statistic:
+    """Of the wrong letters that tell their parts, the share that gets exactly these wrong; no number where a run
+    answered and none was wrong."""
+
+    def average_wrong(rows: pd.DataFrame, value: str, seed: int) -> Cell:
+        found = zip(rows["question"], rows["extracted"], strict=True)
+        missed = [dict(zip(ALPHABET, entry.error_parts, strict=False)).get(str(said), "") for entry, said in found]
+        marked = rows.assign(mark=[float(one == part) if one else math.nan for one in missed])
+        return mean(marked[marked["mark"].notna()] if rows["answered"].any() else marked, "mark", seed)
+
+    return average_wrong
+
+
 def rate(rows: pd.DataFrame, value: str, seed: int) -> Cell:
     """The share of replies with the outcome `value`; of those that did not fail, where it is not "failed"."""
     used = rows[rows["asked" if value == "failed" else "answered"]]
@@ -213,6 +226,11 @@ def compare_answers(
         return None
     a, b = (one[value].to_numpy()[both] for one in (first, second))
     return int(both.sum()), stats.compare_paired(a, b, first["scene"].to_numpy()[both], seed)
+
+
+def get_part(entry: Entry) -> str:
+    """What `Macro` averages over: the task, or the source where there is none."""
+    return entry.task or entry.source
 
 
 def pair_name(entry: Entry) -> str:

@@ -19,39 +19,64 @@ from vgbench_gen.evaluation.cells import (
     NONE,
     Cell,
     Statistic,
+    circular,
     compare_answers,
+    copies_once,
     flip_name,
+    get_part,
     grouped,
     macro,
     mean,
+    median,
     p_better,
     pair_name,
     rate,
+    share_missing,
+    skill,
     summarise,
 )
 from vgbench_gen.evaluation.layouts import LayoutColumn, TableLayout, find_paper_layouts, make_breakdowns
 from vgbench_gen.evaluation.options import SHOTS, VISUAL_COT
-from vgbench_gen.evaluation.pooled import (
-    OFFICIAL,
-    ONCE,
-    OPEN,
-    POOLED,
-    REPLIES,
-    SCORE,
-    SUMMARY,
-    SUMMARY_WITHOUT_LENGTHS,
-    UNREADABLE,
-    Unit,
-    get_part,
-)
 from vgbench_gen.evaluation.sizes import read_sizes
-from vgbench_gen.evaluation.wrong_parts import list_wrong_parts, share_missing
 from vgbench_gen.quality.intervals import adjust_by_holm
 
 if TYPE_CHECKING:
     import pandas as pd
 
 LEVEL = 0.05
+Unit = Literal["%", "points", "error", "count", "usd"]
+UNREADABLE, ONCE, SCORE, OFFICIAL = "Unreadable", "Copies once", "Score", "Official script"
+POOLED = 5  # columns of the summary that are over all questions
+# Each the head, the unit, the statistic and the column of its values.
+PooledColumn = tuple[str, Unit, Statistic, str]
+SUMMARY: tuple[PooledColumn, ...] = (
+    ("delta = 2", "%", mean, "score"),
+    ("delta = 1.25", "%", mean, "headline"),
+    ("Macro", "%", macro(get_part), "score"),
+    (ONCE, "%", copies_once, "score"),
+    ("Skill", "%", skill, "score"),
+    ("Twins", "%", grouped(lambda entry: entry.twin), "score"),
+    ("Pairs", "%", grouped(lambda entry: entry.pair), "score"),
+    ("Circular", "%", circular, "circular"),
+    (UNREADABLE, "%", rate, "unreadable"),
+)
+# Where nothing is a length, both tolerances say the same, and no tolerance is anything to speak of.
+SUMMARY_WITHOUT_LENGTHS = ((SCORE, *SUMMARY[0][1:]), *SUMMARY[2:])
+REPLIES: tuple[PooledColumn, ...] = (
+    ("As we read them", "%", mean, "score"),
+    (OFFICIAL, "%", mean, "official"),
+    ("Final line", "%", mean, "strict"),
+    ("Follows form", "%", mean, "followed"),
+    (UNREADABLE, "%", rate, "unreadable"),
+    ("Refused", "%", rate, "refused"),
+    ("Failed", "%", rate, "failed"),
+)
+OPEN: tuple[PooledColumn, ...] = (
+    ("delta = 2", "%", mean, "delta_2"),
+    ("delta = 1.25", "%", mean, "delta_125"),
+    ("MRA", "%", mean, "mra"),
+    ("median error", "error", median, "relative_error"),
+)
 CAPTIONS = {
     "summary": (
         "Macro: mean over tasks. Copies once: questions that are the same in words, options, pictures and answer "
@@ -211,14 +236,10 @@ def find_floors(
         part: of the means of which they are the mean, where it is given.
     """
     found: dict[str, Cell] = {}
-    for name, credit in (
-        ()
-        if not entries
-        else (
-            (reference_scores.CONSTANT, reference_scores.score_constant(entries, measure)),
-            (reference_scores.CHANCE, reference_scores.score_chance(entries)),
-        )
-    ):
+    if not entries:
+        return found
+    constant, chance = reference_scores.score_constant(entries, measure), reference_scores.score_chance(entries)
+    for name, credit in ((reference_scores.CONSTANT, constant), (reference_scores.CHANCE, chance)):
         groups: dict[str, list[float]] = defaultdict(list)
         for entry, one in zip(entries, credit.tolist(), strict=True):
             groups[part(entry) if part else ""].append(one)
@@ -389,7 +410,8 @@ class TableMaker:
     def wrong_parts(self) -> Table | None:
         """Per task the share of wrong letters by the parts that they get wrong; None where no question tells parts."""
         columns = []
-        for task, part in list_wrong_parts(self.board.questions):
+        kinds = {(entry.task, part) for entry in self.board.questions for part in entry.error_parts if part}
+        for task, part in sorted(kinds, key=lambda kind: (kind[0], kind[1].count("+"), kind[1])):
             wanted = self.board.mask(lambda entry, task=task: bool(entry.error_parts) and entry.task == task)  # type: ignore[misc]
             told = [entry.error_parts for entry in compress(self.board.questions, wanted)]
             guess = Cell(float(np.mean([parts.count(part) / sum(map(bool, parts)) for parts in told])))

@@ -17,9 +17,8 @@ from vgbench_gen.evaluation.board import BASELINE, Board
 from vgbench_gen.evaluation.compare import load_board
 from vgbench_gen.evaluation.loaded import LoadedDataset
 from vgbench_gen.evaluation.options import BLIND
-from vgbench_gen.evaluation.pooled import UNREADABLE
 from vgbench_gen.evaluation.results import get_path
-from vgbench_gen.evaluation.tables import ColumnHead, Comparison, Table, compare_models, split_runs
+from vgbench_gen.evaluation.tables import UNREADABLE, ColumnHead, Comparison, Table, compare_models, split_runs
 from vgbench_gen.report import scores_plots
 from vgbench_gen.report.header import SCORES, PageHeader, refresh_headers
 from vgbench_gen.report.scores_files import (

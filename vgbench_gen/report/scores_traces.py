@@ -12,7 +12,7 @@ from vgbench_gen.core.rng import digest_bytes, hash_stably
 from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
 from vgbench_gen.evaluation.base import Source
 from vgbench_gen.evaluation.board import Entry, ScoreRow
-from vgbench_gen.evaluation.pooled import get_part
+from vgbench_gen.evaluation.cells import get_part
 from vgbench_gen.evaluation.records import ReplyKey
 from vgbench_gen.evaluation.replies import ReplyExcerpt
 from vgbench_gen.evaluation.trace_log import TraceLog

@@ -19,8 +19,8 @@ from vgbench_gen.core.types import ALPHABET, Item
 from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
 from vgbench_gen.evaluation.base import read_questions
 from vgbench_gen.evaluation.board import BoardRun
+from vgbench_gen.evaluation.cells import get_part
 from vgbench_gen.evaluation.compare import group_by_model
-from vgbench_gen.evaluation.pooled import get_part
 from vgbench_gen.evaluation.records import ReplyKey
 from vgbench_gen.evaluation.replies import ReplyExcerpt, read_excerpts
 from vgbench_gen.report.gallery_images import OWN, make_relative_address
