@@ -2,8 +2,9 @@
 
 random draws among the options, the sets of labels, or another question's number; constant knows the one best answer of
 each kind of question; blind has learnt on other scenes and sees the text alone; solvers is classical computer vision;
-truth is the key itself, which must score 100 %; noisy errs as often as it is told to. Answers are in the form in which
-the key is written, as rotated. `baseline:NAME?seed=N` has a seed of its own.
+truth is the key itself, which must score 100 %; noisy knows the key and errs as often as it is told to
+(`baseline:noisy?accuracy=0.4&seed=3`). Answers are in the form in which the key is written, as rotated.
+`baseline:NAME?seed=N` has a seed of its own.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any
+from statistics import NormalDist
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -30,9 +32,34 @@ from vgbench_gen.quality.questions import Question, read_question
 
 PREFIX = "baseline:"
 DECLINED = "I cannot answer this question: no solver is made for it."
-_NOISY = "noisy"  # in a module of its own, which needs this one
+_REFUSAL = "I'm sorry, but I can't help with that."
+_FARTHEST, _NEAREST = 6.0, 2.5  # factors by which a wrong number of a noisy baseline is off
 _CLOSED = ("multi-choice", "judgment")
 _Cell = tuple[str, str, str, str]
+
+
+class Seeded(Config):
+    """Settings of a baseline."""
+
+    seed: int = Field(ge=0, lt=1 << 63)
+    """Seed of the random draws, from 0 to 2**63 - 1."""
+
+
+class Noise(Seeded):
+    """What the spec of a noisy baseline says."""
+
+    accuracy: float = Field(default=0.5, ge=0, le=1)
+    """The share of right answers."""
+    tasks: dict[str, float] = Field(default_factory=dict)
+    """The same for single tasks, `accuracy.TASK` in the spec."""
+    shared: float = Field(default=0.5, ge=0, le=1)
+    """How much of the draw is the question's own, so that models fail alike, from 0 to 1."""
+    unreadable: float = Field(default=0.0, ge=0, le=1)
+    """The share of replies without an answer."""
+    refused: float = Field(default=0.0, ge=0, le=1)
+    """The share of refusals."""
+    size: str = ""
+    """The size of model that it stands for ("72B"); it changes no answer."""
 
 
 class Baseline(abc.ABC):
@@ -40,11 +67,13 @@ class Baseline(abc.ABC):
 
     Args:
         source: the questions; a baseline may look at all of them, whichever it is asked.
-        seed: of draws and learners.
+        settings: what its spec says.
     """
 
-    def __init__(self, source: Source, seed: int) -> None:
-        self.source, self.seed = source, seed
+    Settings: ClassVar[type[Seeded]] = Seeded
+
+    def __init__(self, source: Source, settings: Seeded) -> None:
+        self.source, self.settings, self.seed = source, settings, settings.seed
 
     @abc.abstractmethod
     def answer(self, item: Item, asked: Asked) -> str:
@@ -58,11 +87,11 @@ class Baseline(abc.ABC):
 
 def list_baselines() -> list[str]:
     """All specs, sorted, without settings."""
-    return sorted(PREFIX + name for name in (*_NAMES, _NOISY))
+    return sorted(PREFIX + name for name in _NAMES)
 
 
 def open_baseline(spec: str, source: Source, seed: int) -> Baseline:
-    """The baseline of `baseline:NAME` or `baseline:NAME?seed=3`; `noisy` takes more settings (`noisy.Noise`).
+    """The baseline of `baseline:NAME` or `baseline:NAME?seed=3`; `noisy` takes more settings (`Noise`).
 
     Raises:
         UnknownNameError: there is none of this name.
@@ -75,20 +104,8 @@ def open_baseline(spec: str, source: Source, seed: int) -> Baseline:
     name, _, query = spec.removeprefix(PREFIX).partition("?")
     if PREFIX + name not in list_baselines():
         raise UnknownNameError(f"no baseline is called {name!r}. Known: {', '.join(list_baselines())}")
-    settings = _parse_settings(query, spec)
-    if name == _NOISY:
-        from vgbench_gen.evaluation.noisy import Noise, Noisy
-
-        noise = parse_config({"seed": seed} | settings, Noise, spec)
-        return Noisy(source, noise.seed, noise)
-    return _NAMES[name](source, parse_config({"seed": seed} | settings, _Seeded, spec).seed)
-
-
-class _Seeded(Config):
-    """Settings of a baseline that draws at random."""
-
-    seed: int = Field(ge=0, lt=1 << 63)
-    """Seed of the random draws, from 0 to 2**63 - 1."""
+    kind = _NAMES[name]
+    return kind(source, parse_config({"seed": seed} | _parse_settings(query, spec), kind.Settings, spec))
 
 
 def _parse_settings(query: str, spec: str) -> dict[str, Any]:
@@ -185,7 +202,7 @@ class Blind(Baseline):
 
     @cached_property
     def _fallback(self) -> Uniform:
-        return Uniform(self.source, self.seed)
+        return Uniform(self.source, self.settings)
 
     def answer(self, item: Item, asked: Asked) -> str:
         """As `Baseline.answer`; what cannot be learnt, for want of questions or scenes, is drawn."""
@@ -201,8 +218,8 @@ class Solvers(Baseline):
     """The first solver that a task declares. Where a task has none, or it finds nothing to go by, it declines:
     what was not attempted counts as refused, not as unreadable."""
 
-    def __init__(self, source: Source, seed: int) -> None:
-        super().__init__(source, seed)
+    def __init__(self, source: Source, settings: Seeded) -> None:
+        super().__init__(source, settings)
         self._latest = ("", "")  # rotations of one question come after each other
 
     def answer(self, item: Item, asked: Asked) -> str:
@@ -228,6 +245,57 @@ class Solvers(Baseline):
             return DECLINED
         place = int(np.nan_to_num(scores, nan=-np.inf).argmax())
         return question.options[place] if item.question_type == "judgment" else ALPHABET[place]
+
+
+class Noisy(Baseline):
+    """A scripted model of a given strength, for demonstrations and tests of what needs many models.
+
+    Whether it is right is a draw of two normal numbers, one of the question, which all such models share, and one of
+    its own: what is hard for one is hard for others.
+    """
+
+    Settings: ClassVar[type[Seeded]] = Noise
+
+    def __init__(self, source: Source, settings: Seeded) -> None:
+        super().__init__(source, settings)
+        assert isinstance(settings, Noise)
+        self.noise = settings
+        self._hardness = ("", 0.0)  # questions about one truth come after each other
+
+    def answer(self, item: Item, asked: Asked) -> str:
+        """As `Baseline.answer`; a question whose truth is a text is always answered by the key."""
+        rng = rng_for(self.seed, "baseline", "noisy", *(str(part) for part in asked.key))
+        kept = float(rng.random())
+        if kept < self.noise.unreadable:
+            return ""
+        if kept < self.noise.unreadable + self.noise.refused:
+            return _REFUSAL
+        own, share = float(rng.standard_normal()), self.noise.shared
+        drawn = math.sqrt(share) * self._of(item) + math.sqrt(1 - share) * own
+        if NormalDist().cdf(drawn) < self.noise.tasks.get(item.task, self.noise.accuracy):
+            return asked.item.answer
+        return _wrong(asked.item, rng)
+
+    def _of(self, item: Item) -> float:
+        name = item.group_id or item.id
+        if self._hardness[0] != name:
+            self._hardness = name, float(rng_for(0, "baseline", "hardness", name).standard_normal())
+        return self._hardness[1]
+
+
+def _wrong(item: Item, rng: np.random.Generator) -> str:
+    if item.question_type == "multi-choice":
+        others = [letter for letter in ALPHABET[: len(item.options)] if letter != item.answer]
+        return others[int(rng.integers(len(others)))]
+    if item.question_type == "judgment":
+        return "No" if item.answer == "Yes" else "Yes"
+    drawn = find_rules(item.benchmark).draw_answer(item, rng, other_than=item.answer)
+    if drawn is not None:
+        return drawn
+    if not item.answer_value:
+        return item.answer
+    factor = math.exp(float(rng.uniform(math.log(_NEAREST), math.log(_FARTHEST))))
+    return write_number_like(item.answer_value[0] * (factor if rng.random() < 0.5 else 1 / factor), item.answer)
 
 
 def write_number_like(value: float, like: str) -> str:
@@ -258,4 +326,5 @@ _NAMES: dict[str, type[Baseline]] = {
     "constant": Constant,
     "blind": Blind,
     "solvers": Solvers,
+    "noisy": Noisy,
 }

@@ -229,7 +229,7 @@ def compare_answers(
 
 
 def get_part(entry: Entry) -> str:
-    """What `Macro` averages over: the task, or the source where there is none."""
+    """Return what the column "Macro" averages over: the task, or the source where there is none."""
     return entry.task or entry.source
 
 
