@@ -24,7 +24,6 @@ from vgbench_gen.evaluation.json_lines import encode_line
 from vgbench_gen.evaluation.records import Header, ReplyKey, ReplyLine
 from vgbench_gen.evaluation.replies import ReplyWriter, name_replies_file, read_header
 from vgbench_gen.evaluation.saved import score_source
-from vgbench_gen.evaluation.votes import vote_of
 from vgbench_gen.quality.review.lines import ReviewLine, digest_item
 from vgbench_gen.quality.voting.choice import choose_balanced
 from vgbench_gen.quality.voting.rule import VOTES, Balance, Rule
@@ -186,11 +185,11 @@ def test_what_is_no_answer_is_kept_as_what_it_is(voted: Path) -> None:
 
 
 def test_graded_scores_vote_by_a_factor_of_two() -> None:
-    assert vote_of(row("a", 0.4, delta_2=1.0), "mra") == "right"
-    assert vote_of(row("a", 0.1, delta_2=0.0), "mra") == "wrong"
-    assert vote_of(row("a", 0.0, delta_2=1.0), "exact") == "wrong"
-    assert vote_of(row("a", 1.0), "delta") == "right"
-    assert vote_of(failed("a"), "mra") == "failed"
+    assert hard.vote_of(row("a", 0.4, delta_2=1.0), "mra") == "right"
+    assert hard.vote_of(row("a", 0.1, delta_2=0.0), "mra") == "wrong"
+    assert hard.vote_of(row("a", 0.0, delta_2=1.0), "exact") == "wrong"
+    assert hard.vote_of(row("a", 1.0), "delta") == "right"
+    assert hard.vote_of(failed("a"), "mra") == "failed"
 
 
 def review(folder: Path, item: Item, verdicts: str, flags: tuple[str, ...] = ()) -> None:

@@ -63,7 +63,6 @@ def vote(
     """
     from vgbench_gen.evaluation import hard
     from vgbench_gen.evaluation.base import benchmarks
-    from vgbench_gen.evaluation.votes import FOLDER
     from vgbench_gen.report.vote_lines import format_votes
 
     chosen_rule = _load_rule(rule, policy, target)
@@ -88,7 +87,7 @@ def vote(
         result = hard.count_votes(source, chosen_rule, model or (), **limits, progress=progress)
     choice = hard.choose_hard(result, seed, reviewed)
     report = hard.make_report(result, choice, seed)
-    votes = source.folder / FOLDER
+    votes = source.folder / hard.FOLDER
     lines = format_votes(report, find_width())
     if not dry_run:
         hard.write_votes(source.folder, result, choice, report)

@@ -16,7 +16,7 @@ from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.types import ALPHABET, Item
 from vgbench_gen.evaluation.base import Source, read_questions
 from vgbench_gen.evaluation.baselines import PREFIX
-from vgbench_gen.evaluation.board import Entry, make_entry
+from vgbench_gen.evaluation.board import Entry, ScoreRow, make_entry
 from vgbench_gen.evaluation.replies import FOLDER as REPLIES
 from vgbench_gen.evaluation.replies import read_header
 from vgbench_gen.evaluation.reply_files import reply_files
@@ -25,7 +25,6 @@ from vgbench_gen.evaluation.saved import SavedScores, score_files
 from vgbench_gen.evaluation.scoring import CaseError
 from vgbench_gen.evaluation.scoring import Rule as Grading
 from vgbench_gen.evaluation.sizes import find_size_billions
-from vgbench_gen.evaluation.votes import FOLDER, count_model_votes
 from vgbench_gen.pipeline.subset import HARD, require_new, write_subset
 from vgbench_gen.quality.balance import rank_of
 from vgbench_gen.quality.review.export import sort_judged
@@ -47,6 +46,7 @@ from vgbench_gen.store.files import (
 )
 from vgbench_gen.store.provenance import MANIFEST, read_manifest
 
+FOLDER = "votes"
 CANDIDATES, UNDECIDED, CHOSEN, REPORT = "candidates.jsonl", "undecided.jsonl", "chosen.txt", "report.json"
 _MADE_AGAIN = frozenset({"items", "audit", SCORES, MANIFEST})  # what `vgbench vote` may throw away of an older result
 ReviewStatus = Literal["accepted", "refused", "open"]
@@ -131,6 +131,42 @@ def count_votes(
     status = _read_review_status(source.folder, people) if people else {}
     tally = count_by_question(matrix, panel, fit)
     return VoteResult(fit, tuple(panel), tuple(subjects), matrix, tally, tuple(digests), status, tuple(fresh), notes)
+
+
+def count_model_votes(saved: SavedScores, prompt_set: str, rules: Mapping[str, Grading]) -> dict[str, Vote]:
+    """Return what one model votes, by question; questions that it was not asked are not in.
+
+    Args:
+        saved: the model's scored replies.
+        prompt_set: whose replies count; those of controls, of other orders of options and of later repeats do not.
+        rules: how each question is graded.
+
+    Raises:
+        ConfigError: the model has no replies to this prompt set.
+    """
+    rows = [row for row in saved.rows if not row.stage and not row.rotation]
+    sets = sorted({row.prompt_set for row in rows})
+    if sets and prompt_set not in sets:
+        raise ConfigError(
+            f"{saved.header.spec}: found no reply to prompt set {prompt_set!r}; there are: {', '.join(sets)}. Say "
+            "which with --prompt-set."
+        )
+    found: dict[str, Vote] = {}
+    # The first repeat that got a reply; repeats in a file come in any order.
+    for row in sorted(rows, key=lambda row: (row.outcome == "failed", row.epoch)):
+        if row.prompt_set == prompt_set and row.id in rules:
+            found.setdefault(row.id, vote_of(row, rules[row.id]))
+    return found
+
+
+def vote_of(row: ScoreRow, rule: Grading) -> Vote:
+    """Return what a scored reply votes.
+
+    Graded scores, which are seldom 1, vote by the factor of 2 that lengths are held to.
+    """
+    if row.outcome in ("unreadable", "refused", "failed"):
+        return row.outcome  # type: ignore[return-value]
+    return "right" if (row.delta_2 if rule == "mra" else row.score) >= 1 else "wrong"
 
 
 def _read_subjects(source: Source, notes: list[str]) -> tuple[list[Subject], dict[str, Grading], list[Reviewed]]:
