@@ -131,7 +131,6 @@ class Truth(Baseline):
     """The key."""
 
     def answer(self, item: Item, asked: Asked) -> str:
-        """As `Baseline.answer`."""
         return asked.item.answer
 
 
@@ -147,7 +146,6 @@ class Uniform(Baseline):
         return found
 
     def answer(self, item: Item, asked: Asked) -> str:
-        """As `Baseline.answer`."""
         rng = rng_for(self.seed, "baseline", "random", *(str(part) for part in asked.key))
         if item.question_type == "multi-choice":
             return ALPHABET[int(rng.integers(len(item.options)))]
@@ -186,7 +184,6 @@ class Constant(Baseline):
         return best
 
     def answer(self, item: Item, asked: Asked) -> str:
-        """As `Baseline.answer`."""
         return self._best[_cell(item)]
 
 
@@ -223,7 +220,6 @@ class Solvers(Baseline):
         self._latest = ("", "")  # rotations of one question come after each other
 
     def answer(self, item: Item, asked: Asked) -> str:
-        """As `Baseline.answer`."""
         if self._latest[0] != item.id:
             self._latest = item.id, self._solved(item)
         return _turn_letter(self._latest[1], item, asked)

@@ -44,21 +44,17 @@ class ItemSource:
         )
 
     def rows(self) -> Iterator[QuestionRow]:
-        """As `Source.rows`."""
         for place, item in enumerate(self.items):
             scene = f"{item.source}/{item.scene_id}"
             yield QuestionRow(place, item.id, item.task, item.question_type, len(item.options), scene, item.group_id)
 
     def item(self, row: int) -> Item:
-        """As `Source.item`."""
         return self.items[row]
 
     def image(self, item: Item, k: int) -> bytes | Path:
-        """As `Source.image`."""
         return self._files[item.images[k]]
 
     def missing_images(self, rows: Sequence[QuestionRow]) -> list[str]:
-        """As `NamesImages.missing_images`."""
         names = dict.fromkeys(name for row in rows for name in self.item(row.row).images)
         return [name for name in names if not self._files[name].is_file()]
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.evaluation import stats
 from vgbench_gen.evaluation.benchmarks.rover.judge import EXTRAS, METRICS, name_score, scale_to_hundred
+from vgbench_gen.evaluation.metrics import average_micro
 from vgbench_gen.quality.review.agreement import krippendorff_alpha
+
+if TYPE_CHECKING:
+    import pandas as pd  # it loads when used: 40 MB
 
 Results = Sequence[Mapping[str, Any]]
 
@@ -24,38 +27,31 @@ def average_scores(results: Results, metrics: Sequence[str]) -> dict[str, Any]:
     `avg_<metric>_100` and `interval_<metric>` (95 %, 1 to 5), `missing_<metric>`, and `average_100` over all scores
     together. `by_dimension` and `by_reasoning_type` hold {name: {metric: {mean, mean_100, low, high, n}}}.
     """
+    import pandas as pd
+
+    scores = pd.DataFrame({metric: [_number(one.get(name_score(metric))) for one in results] for metric in metrics})
     found: dict[str, Any] = {}
-    pooled: list[float] = []
     for metric in metrics:
-        scores = _collect_scores(results, metric)
-        pooled += scores
-        told = _summarize_scores(scores)
+        told = _summarize_scores(scores[metric])
         found[f"avg_{metric}"], found[f"count_{metric}"] = told["mean"], told["n"]
         found[f"avg_{metric}_100"] = told["mean_100"]
         found[f"interval_{metric}"] = [told["low"], told["high"]]
         found[f"missing_{metric}"] = len(results) - told["n"]
-    found["average_100"] = scale_to_hundred(math.fsum(pooled) / len(pooled)) if pooled else None
+    pooled = average_micro(value for metric in metrics for value in scores[metric].dropna())
+    found["average_100"] = None if math.isnan(pooled) else scale_to_hundred(pooled)
     for name in ("dimension", "reasoning_type"):
-        groups: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-        for result in results:
-            groups[str(result.get(name) or "unknown")].append(result)
+        groups = scores.groupby(np.array([str(one.get(name) or "unknown") for one in results], dtype=object))
         found[f"by_{name}"] = {
-            group: {metric: _summarize_scores(_collect_scores(members, metric)) for metric in metrics}
-            for group, members in sorted(groups.items())
+            group: {metric: _summarize_scores(members[metric]) for metric in metrics} for group, members in groups
         }
     return found
 
 
-def _collect_scores(results: Iterable[Mapping[str, Any]], metric: str) -> list[float]:
-    values = (result.get(name_score(metric)) for result in results)
-    return [float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
-
-
-def _summarize_scores(scores: Sequence[float]) -> dict[str, Any]:
-    if not scores:
+def _summarize_scores(column: pd.Series[float]) -> dict[str, Any]:
+    scores = column.dropna().to_numpy()
+    if not len(scores):
         return {"mean": None, "mean_100": None, "low": None, "high": None, "n": 0}
-    shares = (np.asarray(scores) - 1) / 4
-    found = stats.estimate_mean(shares, [str(k) for k in range(len(scores))])
+    found = stats.estimate_mean((scores - 1) / 4, [str(k) for k in range(len(scores))])
     mean, low, high = (1 + 4 * value for value in (found.value, found.low, found.high))
     return {"mean": mean, "mean_100": scale_to_hundred(mean), "low": low, "high": high, "n": len(scores)}
 

@@ -140,8 +140,7 @@ def make_leaderboards(maker: TableMaker) -> list[Table]:
     """Make SalBench's leaderboards, one per split of the board; a column per figure and task."""
     found = []
     for split in list_splits(maker.board):
-        masks = {task: mask_task(maker.board, split, task) for task in TASKS}
-        masks = {task: mask for task, mask in masks.items() if mask.any()}
+        masks = {task: mask for task in TASKS if (mask := mask_task(maker.board, split, task)).any()}
         kinds = [
             (f"{head} {TASKS[task]}", masks[task], figure) for head, figure in list_columns(split) for task in masks
         ]
