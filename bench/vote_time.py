@@ -85,11 +85,8 @@ def _model(folder: Path, ids: list[str], k: int) -> None:
     right = (rng_for(0, "bench", "vote", spec).random(len(ids)) < _RIGHT).tolist()
     made = [_row(name, float(good)) for name, good in zip(ids, right, strict=True)]
     digest = digest_bytes(path.read_bytes())
-    write_scores(
-        SavedScores(
-            folder / SCORES / path.name, ScoreHeader(SCORER_VERSION, fingerprint, digest, spec, spec), tuple(made)
-        )
-    )
+    scored = ScoreHeader(SCORER_VERSION, fingerprint, digest, spec, spec)
+    write_scores(SavedScores(folder / SCORES / path.name, scored, tuple(made), replies=path))
 
 
 def _row(name: str, score: float) -> ScoreRow:
