@@ -15,24 +15,24 @@ SLACK = 60
 
 MOST_LINES = {
     # room: (today, to go to; 85 more for each kind of question that is added to the ten)
-    "core": (2049, 1300),  # how values are printed
+    "core": (2048, 1300),  # how values are printed
     "geometry": (1709, 1300),  # turns one after the other; motions in five components, plans, gaps of boxes
     "scenes": (10020, 6000),  # parts of buildings; recordings in 20 layouts, and which reading of them is right
-    "store": (2689, 2490),  # crops and warps of one sharpness; drawings
+    "store": (2794, 2490),  # crops and warps of one sharpness; drawings; the writer of logs stood in evaluation and quality
     "tasks": (14625, 10315),  # motions, warps, boxes and lenses in words; nineteen more kinds
     "distractors": (929, 700),  # distances by printed numbers; published rules
     "text": (1983, 1700),  # wordings of both notations
     "pipeline": (5102, 4600),  # facts shared out among the forms; totals of any size
-    "quality": (4941, 4304),  # the lead under noise; several splits; damaged rows; names of objects
+    "quality": (4896, 4304),  # the lead under noise; several splits; damaged rows; names of objects
     "samples": (7550, 7000),  # tours
-    "evaluation": (14760, 11000),  # published categories beside our kinds
+    "evaluation": (14475, 11000),  # published categories beside our kinds
     "agent": (6686, 6300),
     "executors": (607, 450),  # its pool and Ray stood in pipeline, samples and agent; memory that is given back
-    "backends": (3698, 3300),
+    "backends": (3678, 3300),
     "importers": (2855, 2750),
-    "report": (4225, 4000),  # answers in words
-    "publish": (4155, 3900),
-    "cli": (4128, 3900),
+    "report": (4208, 4000),  # answers in words
+    "publish": (4152, 3900),
+    "cli": (4127, 3900),
 }
 
 
