@@ -48,7 +48,7 @@ def fair(tmp_path: Path) -> Path:
 def test_a_fair_file_holds_and_leaves_a_report_beside_it(fair: Path, capsys: Capture) -> None:
     assert run("audit", fair, *QUICK) == 0
     printed = capsys.readouterr().out
-    assert "none fell" in printed
+    assert "none failed" in printed
     assert "Only the text is judged" in printed
     folder = fair.with_name("fair-audit")
     assert {path.name for path in folder.iterdir()} == {"audit.json", "audit.csv", "bias.csv", "index.html"}
@@ -59,9 +59,9 @@ def test_a_leaking_file_exits_1_and_says_what_fell(tmp_path: Path, capsys: Captu
     path = published(planted.letter_bias(planted.choices(400)), tmp_path / "biased.json")
     assert run("audit", path, *QUICK, "--out", tmp_path / "out") == 1
     printed = capsys.readouterr().out
-    assert " 1 fell" in " ".join(printed.split())
-    (fell,) = [line for line in printed.splitlines() if line.startswith("fell: ")]
-    assert "right answers (most frequent letter)" in fell
+    assert " 1 failed" in " ".join(printed.split())
+    (failed,) = [line for line in printed.splitlines() if line.startswith("failed: ")]
+    assert "right answers (most frequent letter)" in failed
     assert (tmp_path / "out/audit.json").is_file()
 
 
@@ -81,7 +81,7 @@ def test_a_question_of_another_set_is_found(fair: Path, tmp_path: Path, capsys: 
     other = published(planted.choices(8)[3:5], tmp_path / "other.json")
     arguments = ("audit", fair, "--only", "repeats", "--workers", "1", "--all")
     assert run(*arguments, "--against", other) == 1
-    assert [line for line in capsys.readouterr().out.splitlines() if line.startswith("fell: ") and "repeat" in line]
+    assert [line for line in capsys.readouterr().out.splitlines() if line.startswith("failed: ") and "repeat" in line]
     assert run(*arguments) == 0
 
 

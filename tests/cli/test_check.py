@@ -61,20 +61,20 @@ def test_a_build_that_holds_ends_with_status_0_and_says_where_to_look(
     )
     told = lines[begin + 3 : look - 1]
     assert 2 <= len(told) <= 15
-    assert told[0].endswith("none fell")
-    assert "No cell has enough questions to judge its text" in told[1]
-    assert told[-1] == f"all figures: {out}/audit/index.html"
+    assert told[0].endswith("none failed")
+    assert "Too few questions to judge the text of any cell" in told[1]
+    assert told[-1] == f"all statistics: {out}/audit/index.html"
     named = [line.split()[0] for line in lines[look + 1 :] if line.startswith("  ")]
     assert len(named) == 4
     assert all(Path(name).exists() for name in named)
 
 
-def with_a_figure_that_fell(monkeypatch: pytest.MonkeyPatch) -> None:
+def with_a_statistic_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     judge = audits.audit
 
     def audit(*args: Any, **settings: Any) -> AuditReport:
         report = judge(*args, **settings)
-        report.findings.append(Finding("repeats", value=2.0, limit=0.0, unit="count", verdict="fell"))
+        report.findings.append(Finding("repeats", value=2.0, limit=0.0, unit="count", verdict="failed"))
         return report
 
     monkeypatch.setattr(audits, "audit", audit)
@@ -99,7 +99,7 @@ def with_a_lost_scene(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (with_a_figure_that_fell, r"fell: all questions: 2 questions that repeat another, at most 0"),
+        (with_a_statistic_that_failed, r"failed: all questions: 2 questions that repeat another, at most 0"),
         (with_a_wrong_answer, r"built, but not verified"),
         (with_a_lost_scene, r"1 of 2 scenes failed, in whole or for one task \(ca1m [^)]+\): run again"),
     ],
@@ -120,7 +120,7 @@ def test_whatever_is_wrong_everything_is_told_and_the_status_is_1(
     assert re.search(said, printed)
     # Verify and audit ran to their ends, and the places are named all the same.
     assert " items verified" in printed
-    assert "all figures: " in printed
+    assert "all statistics: " in printed
     assert "Look at:" in lines
 
 

@@ -183,5 +183,5 @@ def usual_sizes(questions: list[Question]) -> list[Question]:
 
 
 def fallen(report: AuditReport) -> set[str]:
-    """Kinds of the figures that fell."""
-    return {finding.kind for finding in report.fell}
+    """Kinds of the statistics that failed."""
+    return {finding.kind for finding in report.failed}

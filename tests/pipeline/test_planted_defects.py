@@ -27,8 +27,8 @@ def fair() -> AuditReport:
 
 
 def test_a_fair_set_holds(fair: AuditReport) -> None:
-    assert fair.fell == []
-    assert {finding.verdict for finding in fair.findings} == {"holds"}
+    assert fair.failed == []
+    assert {finding.verdict for finding in fair.findings} == {"passed"}
     assert {finding.kind for finding in fair.findings} == set(TEXT)
     cells = [finding for finding in fair.findings if finding.kind in CELL_KINDS]
     assert max(Counter((finding.task, finding.form) for finding in cells).values()) <= 8
@@ -60,7 +60,7 @@ def test_planted_in_judgments(plant: Callable[[list[Question]], list[Question]],
 def test_a_learner_finds_perturbed_truths_and_gives_them_their_scores() -> None:
     questions = planted.choices(160)
     leaking, even = (audit(asked, only=("text",)) for asked in (planted.perturbed(questions), questions))
-    assert [finding.verdict for finding in leaking.findings] == ["fell"]  # few questions, but so plain a leak
+    assert [finding.verdict for finding in leaking.findings] == ["failed"]  # few questions, but so plain a leak
     assert [finding.verdict for finding in even.findings] == ["not judged"]
     assert leaking.findings[0].value > 60
     assert sum(leaking.bias.values()) / len(questions) > sum(even.bias.values()) / len(questions) + 0.2
@@ -110,7 +110,7 @@ def _deep(value: Any) -> Any:
 def test_a_real_build_is_green_on_its_items(audited: Path) -> None:
     report = audit(audited, only=("evidence", "answers", "wording"))
     assert fallen(report) == set()
-    assert {finding.verdict for finding in report.findings if finding.kind == "evidence"} == {"holds"}
+    assert {finding.verdict for finding in report.findings if finding.kind == "evidence"} == {"passed"}
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_row_that_says_something_false(
     item = built(audited, task)
     folder = rewritten(audited, tmp_path, {item.id: plant(item)})
     report = audit(folder, only=("evidence",))
-    behind = {name for finding in report.fell for name in finding.items}
+    behind = {name for finding in report.failed for name in finding.items}
     assert behind == {item.id}
     assert report.texts[item.id].startswith(item.question[:10])
 
@@ -138,6 +138,6 @@ def test_swapped_images(audited: Path, tmp_path: Path) -> None:
         second.id: replace(second, images=(second.images[0], first.images[1])),
     }
     report = audit(rewritten(audited, tmp_path, swapped), only=("evidence",))
-    (found,) = report.fell
+    (found,) = report.failed
     assert found.name == "homography_to_matrix pixels 2"
     assert set(found.items) == set(swapped)

@@ -51,8 +51,8 @@ def write_build(
     }
     write_manifest(folder, manifest)
     lines = [
-        finding("rule", "medoid", "fell", [items[0].id], task="metric_depth", form="multi-choice"),
-        finding("answers", "yes", "holds", [], task="relative_depth", form="judgment"),
+        finding("rule", "medoid", "failed", [items[0].id], task="metric_depth", form="multi-choice"),
+        finding("answers", "yes", "passed", [], task="relative_depth", form="judgment"),
     ]
     plain = [{**line, "high": None} for line in lines]
     (folder / "audit").mkdir()

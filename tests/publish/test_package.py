@@ -116,8 +116,8 @@ def test_the_card_tells_what_is_in_it(made: Package) -> None:
             assert list(made.folder.glob(pattern))
     for told in (
         "8 visual-geometry questions with 12 images in 2 tasks", "**4 of the questions (50 %) come without",
-        "| **all** |  |  | 8 |  | 8 |", "**1 of 2 figures hold, 1 fell**",
-        "| metric_depth/multi-choice | 41 fell |  |", "| relative_depth/judgment |  | 41 |",
+        "| **all** |  |  | 8 |  | 8 |", "**1 of 2 statistics passed, 1 failed**",
+        "| metric_depth/multi-choice | 41 failed |  |", "| relative_depth/judgment |  | 41 |",
         "- metric\\_depth/multi-choice: accuracy of the best fixed rule (medoid) 41.2 %, chance 25, at most 28\n",
         "Copyright (c) 2024 rowdataset", "12 of 20 drafts were rejected", "@inproceedings{xia2024rgbd",
         "vgbench pull lab/small --out build/small", "vgbench pull build/small --scenes", "(assets/examples/",

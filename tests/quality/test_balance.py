@@ -21,20 +21,20 @@ def lettered(counts: list[int]) -> list[Question]:
 @pytest.mark.parametrize(
     ("counts", "verdict"),
     [
-        ([50, 50, 50, 50], "holds"),
-        ([54, 50, 46, 50], "holds"),
-        ([56, 48, 48, 48], "fell"),  # 3 points
-        ([560, 450, 480, 510], "fell"),
-        ([5, 5, 4, 4], "holds"),
-        ([6, 5, 5, 5], "holds"),
-        ([7, 4, 5, 5], "fell"),
+        ([50, 50, 50, 50], "passed"),
+        ([54, 50, 46, 50], "passed"),
+        ([56, 48, 48, 48], "failed"),  # 3 points
+        ([560, 450, 480, 510], "failed"),
+        ([5, 5, 4, 4], "passed"),
+        ([6, 5, 5, 5], "passed"),
+        ([7, 4, 5, 5], "failed"),
     ],
 )
 def test_letters(counts: list[int], verdict: str) -> None:
     line = audit_answers(lettered(counts))
     assert (line.verdict, line.n, line.chance) == (verdict, sum(counts), 25)
     assert line.value == pytest.approx(100 * max(counts) / sum(counts))
-    assert len(line.items) == (min(counts[0], 200) if verdict == "fell" else 0)
+    assert len(line.items) == (min(counts[0], 200) if verdict == "failed" else 0)
 
 
 def judged(truths: list[int], twins: bool = True) -> list[Question]:
@@ -45,13 +45,13 @@ def judged(truths: list[int], twins: bool = True) -> list[Question]:
 
 
 def test_yes_and_no_are_even_and_twins_differ() -> None:
-    assert audit_answers(judged([0, 1, 1, 0])).verdict == "holds"
+    assert audit_answers(judged([0, 1, 1, 0])).verdict == "passed"
     alike = audit_answers(judged([0, 0, 1, 1]))
-    assert (alike.verdict, set(alike.items)) == ("fell", {"j0", "j1", "j2", "j3"})
+    assert (alike.verdict, set(alike.items)) == ("failed", {"j0", "j1", "j2", "j3"})
     more = audit_answers(judged([0, 1, 0], twins=False))
-    assert (more.verdict, more.items) == ("fell", ("j0", "j2"))
+    assert (more.verdict, more.items) == ("failed", ("j0", "j2"))
     assert more.value == pytest.approx(200 / 3)
-    assert audit_answers(judged([0, 1], twins=False)).verdict == "holds"
+    assert audit_answers(judged([0, 1], twins=False)).verdict == "passed"
 
 
 def test_best_constant_within_a_factor_is_exact() -> None:
@@ -72,7 +72,7 @@ def test_constants_are_chosen_per_quantity() -> None:
     b = [question(f"b{i}", value=20.0, ask="y") for i in range(10)]
     few, many = audit_answers(a + b), audit_answers([replace(q, id=f"{q.id}.{n}") for q in a + b for n in range(5)])
     assert (few.value, few.verdict) == (100, "not judged")  # its constant was chosen with all answers in hand
-    assert (many.value, many.verdict, many.detail) == (100, "fell", "constant 2, 20")
+    assert (many.value, many.verdict, many.detail) == (100, "failed", "constant 2, 20")
     spread = [replace(q, id=f"{q.id}.{n}", value=1.3**n) for q in a for n in range(20)]
-    assert audit_answers(spread).verdict == "holds"
+    assert audit_answers(spread).verdict == "passed"
     assert audit_answers([question("n", value=-1.0)]).verdict == "reported"

@@ -38,7 +38,7 @@ def test_published_rules_leak_as_published(maker: Maker, rule: str, published: f
     # Two draws of n questions, theirs and ours: within three standard errors of the difference.
     share = published / 100
     assert found.value == pytest.approx(published, abs=300 * np.sqrt(2 * share * (1 - share) / N) + 0.5)
-    assert (found.name, found.fell) == (rule, True) or (published < 40 and found.name == "middle number 1")
+    assert (found.name, found.failed) == (rule, True) or (published < 40 and found.name == "middle number 1")
     assert found.low < found.value < found.high or found.value > 99
     assert found.items
 
@@ -46,14 +46,14 @@ def test_published_rules_leak_as_published(maker: Maker, rule: str, published: f
 @pytest.mark.parametrize("maker", [around_hidden(1), around_hidden(6), kept_apart(2, True, 0.2), ladder])
 def test_exchangeable_options_stay_at_chance(maker: Maker) -> None:
     found = audit_rules(choices(maker, N, 3, seed=5), 0)
-    assert (found.verdict, found.chance, found.n) == ("holds", 25, N)
+    assert (found.verdict, found.chance, found.n) == ("passed", 25, N)
     assert found.value < 31
     assert found.p > 0.01
 
 
 def test_a_small_cell_is_not_judged_unless_it_plainly_leaks() -> None:
     assert audit_rules(choices(around_hidden(1), 100), 0).verdict == "not judged"
-    assert audit_rules(choices(around_truth(6), 100), 0).verdict == "fell"
+    assert audit_rules(choices(around_truth(6), 100), 0).verdict == "failed"
 
 
 def _guessed(count: int) -> list[Question]:
@@ -81,9 +81,9 @@ def test_what_repeats_within_a_scene_is_one_observation() -> None:
     asked, scenes = _guessed(600), [k % 60 for k in range(600)]
     lucky = np.array([float(k % 60 < 3) or 0.2 for k in range(600)])
     line = judge_best(Finding("rule"), {"x": lucky}, asked, scenes, 0, 0)
-    assert (line.fell, line.p > 0.01) == (False, True)
+    assert (line.failed, line.p > 0.01) == (False, True)
     even = np.array([1.0 if k // 60 < 4 else 0.0 for k in range(600)])
-    assert judge_best(Finding("rule"), {"x": even}, asked, scenes, 0, 0).fell
+    assert judge_best(Finding("rule"), {"x": even}, asked, scenes, 0, 0).failed
 
 
 def test_ties_share_the_credit() -> None:
@@ -130,7 +130,7 @@ def _marked(right: str, count: int) -> list[Question]:
 )
 def test_rules_of_place(right: str, rule: str) -> None:
     found = audit_rules(_marked(right, 300), 0)
-    assert found.fell
+    assert found.failed
     assert found.name in (rule, "most frequent text")  # the point on the query is always point 1
     assert found.value > 99
 
@@ -145,7 +145,7 @@ def test_numbers_of_other_scenes_are_a_prior() -> None:
         options = [f"{values[i]:.1f}" for i in order]
         asked.append(question(f"f{number}", options, int(np.flatnonzero(order == 0)[0]), scene=f"s/{number % 40}"))
     found = audit_rules(asked, 0)
-    assert found.fell
+    assert found.failed
     assert found.value > 95
     # What only this scene knows is no prior: with one scene for all, nothing can be learnt elsewhere.
     alone = [question(q.id, q.options, q.truth, scene="s/1") for q in asked]
@@ -171,7 +171,7 @@ def test_claims_that_are_too_large_are_seen() -> None:
                 )
             )
     found = audit_rules(asked, 0)
-    assert (found.name, found.fell, found.chance) == ("yes if number 1 is small", True, 50)
+    assert (found.name, found.failed, found.chance) == ("yes if number 1 is small", True, 50)
     assert found.value > 65
 
 

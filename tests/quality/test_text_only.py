@@ -63,7 +63,7 @@ def test_the_published_camera_rule_is_broken() -> None:
     asked = choices(times_noise(0.05, 0.15), 800, 0)
     result = audit_text_only(asked, 0)
     found = result[0]
-    assert (found.name, found.fell) == ("forest", True)
+    assert (found.name, found.failed) == ("forest", True)
     assert found.value > 88  # 93.7 by the rule that made them
     assert found.low > 80
     assert "leans on" in found.detail
@@ -72,22 +72,22 @@ def test_the_published_camera_rule_is_broken() -> None:
     assert np.mean(list(result[1].values())) > 0.6
     assert result[1][found.items[0]] >= result[1][found.items[-1]]
     assert result[1][found.items[0]] > 0.9
-    assert audit_control(asked, 0).verdict == "holds"
+    assert audit_control(asked, 0).verdict == "passed"
 
 
 def test_the_published_distance_rule_leaks_as_published() -> None:
     found = audit_text_only(choices(times_uniform(0.5), 500, 1), 0)[0]
     assert found.value == pytest.approx(57.4, abs=8)
-    assert found.fell  # so plain a leak is one in a small cell too
+    assert found.failed  # so plain a leak is one in a small cell too
 
 
 def test_exchangeable_options_stay_at_chance() -> None:
     asked = choices(around_hidden(1), 800, seed=2)
     result = audit_text_only(asked, 0)
-    assert not result[0].fell
+    assert not result[0].failed
     assert result[0].value < 31
     control = audit_control(asked, 0)
-    assert control.verdict == "holds"
+    assert control.verdict == "passed"
     assert control.value == pytest.approx(25, abs=2)
     assert np.mean(list(result[1].values())) == pytest.approx(0.25, abs=0.02)
     assert audit_text_only(asked[:200], 0)[0].verdict == "not judged"
@@ -102,20 +102,20 @@ def test_words_of_the_right_option_are_seen() -> None:
         options[truth] = f"the {rng.choice(['red', 'large'])} chair"
         asked.append(question(f"w{number}", options, truth, scene=f"s/{number % 30}"))
     found = audit_text_only(asked, 0)[0]
-    assert (found.name, found.fell) == ("linear", True)
+    assert (found.name, found.failed) == ("linear", True)
     assert found.value > 45
 
 
 def test_fair_claims_hold() -> None:
     found = audit_text_only(_claims(400, 1.0), 0)[0]
-    assert not found.fell
+    assert not found.failed
     assert (found.chance, found.value < 56) == (50, True)
 
 
 def test_claims_that_end_in_a_telling_digit() -> None:
     found = audit_text_only(_claims(60, 1.0, debris=True), 0)[0]
     assert found.value > 95
-    assert found.fell
+    assert found.failed
 
 
 def test_twins_that_only_tell_by_each_other() -> None:
@@ -128,7 +128,7 @@ def test_twins_that_only_tell_by_each_other() -> None:
             one = question(f"j{number}{answer}", ["Yes", "No"], answer, form="judgment", question=text)
             asked.append(replace(one, scene=f"s/{number % 40}", twin=f"w{number}"))
     found = audit_text_only(asked, 0)[0]
-    assert (found.name, found.fell) == ("forest on both claims of twins", True)
+    assert (found.name, found.failed) == ("forest on both claims of twins", True)
     assert found.value > 95
 
 

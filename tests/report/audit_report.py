@@ -25,7 +25,7 @@ def accuracy(
 
 def count(kind: Kind, cell: tuple[str, str], value: float = 0.0, **more: Any) -> Finding:
     """A number of questions of which none is allowed."""
-    verdict: Verdict = "fell" if value else "holds"
+    verdict: Verdict = "failed" if value else "passed"
     task, form = cell
     return Finding(kind, task=task, form=form, n=400, value=value, limit=0.0, unit="count", verdict=verdict, **more)
 
@@ -33,22 +33,22 @@ def count(kind: Kind, cell: tuple[str, str], value: float = 0.0, **more: Any) ->
 def report() -> AuditReport:
     leaks: dict[str, Any] = {"p": 0.0001, "items": (OUTSIDE, INSIDE), "detail": "leans on depth, size 0, x"}
     findings = [
-        accuracy("text", HOLDS, 51.2, 53.0, "holds", name="linear"),
-        accuracy("rule", HOLDS, 50.8, 53.0, "holds", name="longest"),
-        accuracy("solver", HOLDS, 91.0, 85.0, "holds", n=100, needed=50, name="features"),
-        accuracy("wrong image", HOLDS, 51.0, 53.0, "holds", n=400, needed=100, name="features"),
+        accuracy("text", HOLDS, 51.2, 53.0, "passed", name="linear"),
+        accuracy("rule", HOLDS, 50.8, 53.0, "passed", name="longest"),
+        accuracy("solver", HOLDS, 91.0, 85.0, "passed", n=100, needed=50, name="features"),
+        accuracy("wrong image", HOLDS, 51.0, 53.0, "passed", n=400, needed=100, name="features"),
         count("repeats", HOLDS),
         count("wording", HOLDS),
         accuracy("text", SMALL, 31.0, 28.0, "not judged", n=155, name="forest"),
         accuracy("rule", SMALL, 30.0, 28.0, "not judged", n=155, name="medoid"),
-        accuracy("image rule", SMALL, 26.0, 31.0, "holds", needed=100, name="top-most"),
+        accuracy("image rule", SMALL, 26.0, 31.0, "passed", needed=100, name="top-most"),
         count("repeats", SMALL),
-        accuracy("text", LEAKS, 34.0, 28.0, "fell", name="forest", **leaks),
-        accuracy("rule", LEAKS, 26.0, 28.0, "holds", name="medoid"),
-        accuracy("answers", LEAKS, 26.4, 27.0, "holds", name="most frequent letter"),
+        accuracy("text", LEAKS, 34.0, 28.0, "failed", name="forest", **leaks),
+        accuracy("rule", LEAKS, 26.0, 28.0, "passed", name="medoid"),
+        accuracy("answers", LEAKS, 26.4, 27.0, "passed", name="most frequent letter"),
         count("repeats", LEAKS, 2.0, detail=EVIL, items=(INSIDE,)),
         accuracy("text", OPEN, 31.0, float("nan"), "reported", name="forest, number"),
-        Finding("scene share", task=OPEN[0], form=OPEN[1], n=400, value=2.45, limit=3.0, verdict="holds"),
+        Finding("scene share", task=OPEN[0], form=OPEN[1], n=400, value=2.45, limit=3.0, verdict="passed"),
         Finding("control", "answers drawn at random", n=60, needed=800, verdict="not judged"),
     ]
     return AuditReport(

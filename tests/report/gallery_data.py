@@ -88,13 +88,13 @@ def finding(kind: str, name: str, verdict: str, items: list[str], **cell: str) -
 
 
 def write_verdicts(folder: Path, looked: Looked) -> None:
-    """An audit with figures that fell and others, and two reviewers, beside the dataset (or a copy) in `folder`."""
+    """An audit with statistics that failed and others, and two reviewers, beside the dataset in `folder`."""
     ids = [item.id for item in looked.items]
     lines = [
-        finding("rule", "medoid/odd name", "fell", [*ids[:3], "not here"], task="metric_depth", form="multi-choice"),
-        finding("text", HOSTILE, "holds", [ids[2], ids[5], ids[-1]]),
+        finding("rule", "medoid/odd name", "failed", [*ids[:3], "not here"], task="metric_depth", form="multi-choice"),
+        finding("text", HOSTILE, "passed", [ids[2], ids[5], ids[-1]]),
         finding("rule", "longest", "reported", [ids[7]], task="metric_depth", form="multi-choice"),
-        finding("answers", "none named", "fell", []),
+        finding("answers", "none named", "failed", []),
     ]
     (folder / "audit").mkdir(exist_ok=True)
     (folder / "audit" / "audit.json").write_text(json.dumps({"findings": lines}))

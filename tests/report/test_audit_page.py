@@ -28,7 +28,7 @@ from vgbench_gen.report.audit_table import (
 )
 from vgbench_gen.report.scores_files import NONE
 
-SENTENCE = "1258 questions in 4 cells: 11 of 16 figures hold, 3 not judged, 2 fell"
+SENTENCE = "1258 questions in 4 cells: 11 of 16 statistics passed, 3 not judged, 2 failed"
 
 
 @pytest.fixture
@@ -40,17 +40,27 @@ def test_a_sentence_a_line_for_each_cell_and_what_fell() -> None:
     lines = format_lines(replace(report(), dataset="set"), "audit/index.html", 160)
     assert lines[0] == f"set: {SENTENCE}"
     begin = next(k for k, line in enumerate(lines) if line.startswith("metric_depth/multi-choice"))
-    assert lines[begin].split() == ["metric_depth/multi-choice", "34", "[32,", "36]", "fell", "26", "26", "2", "fell"]
+    assert lines[begin].split() == [
+        "metric_depth/multi-choice",
+        "34",
+        "[32,",
+        "36]",
+        "failed",
+        "26",
+        "26",
+        "2",
+        "failed",
+    ]
     cells = ["metric_depth/multi-choice", "point_tracking/judgment", "metric_depth/open-ended"]
     assert [line.split()[0] for line in lines[begin : begin + 3]] == cells
     assert lines[begin + 3].split(maxsplit=1) == ["object_location/multi-choice", "not judged: 155 of 800 questions"]
     repeats, text, *end = lines[begin + 4 :]
-    assert repeats.startswith("fell: metric_depth/multi-choice: 2 questions that repeat another, at most 0: <script>")
+    assert repeats.startswith("failed: metric_depth/multi-choice: 2 questions that repeat another, at most 0: <script>")
     assert text == (
-        "fell: metric_depth/multi-choice: text-and-marks accuracy (forest) 34.0 % [31.5, 36.5], chance 25, at most 28: "
-        "leans on depth, size 0, x"
+        "failed: metric_depth/multi-choice: text-and-marks accuracy (forest) 34.0 % [31.5, 36.5], chance 25, at most "
+        "28: leans on depth, size 0, x"
     )
-    assert end == ["A note.", "all figures: audit/index.html"]
+    assert end == ["A note.", "all statistics: audit/index.html"]
     assert not any(INSIDE in line or OUTSIDE in line for line in lines)  # 200 ids would hide what a line says
 
 
@@ -67,18 +77,18 @@ def test_a_narrow_screen_lacks_the_last_columns_first() -> None:
 
 def test_of_what_fell_at_most_fifteen_lines_and_with_all_every_figure() -> None:
     whole = report()
-    fell = next(found for found in whole.findings if found.fell)
-    whole.findings = [replace(fell, task=f"task{k}", detail="x " * 40 * (k % 2)) for k in range(40)]
+    failed = next(found for found in whole.findings if found.failed)
+    whole.findings = [replace(failed, task=f"task{k}", detail="x " * 40 * (k % 2)) for k in range(40)]
     for width in (80, 140):
         lines = format_lines(whole, "page", width)
-        begin = next(k for k, line in enumerate(lines) if line.startswith("fell: "))
+        begin = next(k for k, line in enumerate(lines) if line.startswith("failed: "))
         told = lines[begin : lines.index("A note.")]
         assert len(told) <= 15
-        assert sum(line.startswith("fell: ") for line in told) + int(told[-1].split()[2]) == 40
-        assert sum(line.startswith("fell: ") for line in format_lines(whole, "page", width, everything=True)) == 40
+        assert sum(line.startswith("failed: ") for line in told) + int(told[-1].split()[2]) == 40
+        assert sum(line.startswith("failed: ") for line in format_lines(whole, "page", width, everything=True)) == 40
     lines = format_lines(report(), "page", 160, everything=True)
     words = [line.partition(":")[0] for line in lines]
-    assert [words.count(word) for word in ("fell", "not judged", "holds", "no limit")] == [2, 3, 11, 1]
+    assert [words.count(word) for word in ("failed", "not judged", "passed", "no limit")] == [2, 3, 11, 1]
     assert "not judged: object_location/multi-choice: text-and-marks accuracy (forest), 155 of 800 questions" in (lines)
 
 
@@ -89,25 +99,25 @@ def test_a_set_in_which_no_cell_can_be_judged_says_what_it_takes() -> None:
     demo.cells = {"/".join(LEAKS): {"questions": 20, "judged": 40, "scenes": 5},
                   "/".join(SMALL): {"questions": 3, "judged": 9, "scenes": 5},
                   "/".join(HOLDS): {"questions": 0, "judged": 0, "scenes": 0}}  # fmt: skip
-    need = "No cell has enough questions to judge its text: that takes 800 of a task and question type"
-    assert describe_need(demo) == f"{need}, as about 100 to 440 scenes like these give."
+    need = "Too few questions to judge the text of any cell: it takes 800 per task and question type"
+    assert describe_need(demo) == f"{need}, from about 100 to 440 scenes like these."
     lines = format_lines(demo, "page", 200)
-    assert [lines[1], lines[-1]] == [describe_need(demo), "page".join(["all figures: ", ""])]
-    assert lines[2].startswith("fell: ")
+    assert [lines[1], lines[-1]] == [describe_need(demo), "page".join(["all statistics: ", ""])]
+    assert lines[2].startswith("failed: ")
     assert len(lines) == 4
     assert describe_need(replace(demo, cells={})) == f"{need}."
-    text = make_page(replace(demo, findings=[found for found in demo.findings if not found.fell]))
+    text = make_page(replace(demo, findings=[found for found in demo.findings if not found.failed]))
     assert '<p class="verdict few">' in text
     assert need in text
     assert describe_need(report()) == describe_need(AuditReport()) == ""
 
 
 def test_what_luck_cannot_move_comes_first_then_what_is_most_surely_beyond_its_limit() -> None:
-    sure = accuracy("rule", LEAKS, 29.0, 28.0, "fell", p=1e-6)
-    far = accuracy("rule", HOLDS, 60.0, 53.0, "fell", p=5e-4)
-    weak = accuracy("solver", HOLDS, 60.0, 85.0, "fell", p=1e-6)
+    sure = accuracy("rule", LEAKS, 29.0, 28.0, "failed", p=1e-6)
+    far = accuracy("rule", HOLDS, 60.0, 53.0, "failed", p=5e-4)
+    weak = accuracy("solver", HOLDS, 60.0, 85.0, "failed", p=1e-6)
     counted, small = count("repeats", LEAKS, 1.0), accuracy("text", SMALL, 40.0, 28.0, "not judged")
-    holds = [accuracy("rule", SMALL, 25.0, 28.0, "holds", p=p) for p in (0.01, 0.9)]
+    holds = [accuracy("rule", SMALL, 25.0, 28.0, "passed", p=p) for p in (0.01, 0.9)]
     ranked = [counted, weak, sure, far, small, *holds]
     assert sort_findings(reversed(ranked)) == ranked
     # Of several figures of a kind the worst stands in the table.
@@ -118,9 +128,9 @@ def test_what_luck_cannot_move_comes_first_then_what_is_most_surely_beyond_its_l
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (accuracy("solver", HOLDS, 91.0, 85.0, "holds", name="a_b"),
+        (accuracy("solver", HOLDS, 91.0, 85.0, "passed", name="a_b"),
          "accuracy of the solver (a b) 91.0 % [88.5, 93.5], chance 50, at least 85"),
-        (Finding("wording", "", n=9, value=0.0, limit=0.0, unit="count", verdict="holds"),
+        (Finding("wording", "", n=9, value=0.0, limit=0.0, unit="count", verdict="passed"),
          "0 defects of wording, at most 0"),
         (Finding("text", n=9, detail="no numbers"), "text-and-marks accuracy: no numbers"),
         (Finding("control", "random", n=900, needed=800, verdict="not judged"),
@@ -134,15 +144,15 @@ def test_a_figure_in_words(found: Finding, said: str) -> None:
 def test_the_files_hold_every_figure(page: Path) -> None:
     assert sorted(path.name for path in page.parent.iterdir()) == ["audit.csv", "audit.json", "bias.csv", "index.html"]
     found = json.loads((page.parent / "audit.json").read_text("utf-8"))
-    assert found["verdicts"] == {"fell": 2, "not judged": 3, "holds": 11, "reported": 1}
+    assert found["verdicts"] == {"failed": 2, "not judged": 3, "passed": 11, "reported": 1}
     assert found["cells"] == report().cells
     assert found["findings"][-1]["value"] is None  # NaN is no JSON
     # What is read back is what was written, also where it is no number.
     assert repr([read_record(record) for record in found["findings"]]) == repr(report().findings)
     lines = list(csv.DictReader(io.StringIO((page.parent / "audit.csv").read_text("utf-8"))))
     assert len(lines) == len(found["findings"])
-    fell = next(line for line in lines if line["verdict"] == "fell")
-    assert (fell["kind"], fell["value"], fell["limit"], fell["items"]) == (
+    failed = next(line for line in lines if line["verdict"] == "failed")
+    assert (failed["kind"], failed["value"], failed["limit"], failed["items"]) == (
         "text",
         "34.0",
         "28.0",
@@ -173,10 +183,10 @@ def test_the_page_is_inert_and_asks_for_nothing(page: Path) -> None:
 
 def test_a_page_of_nothing_and_of_what_holds() -> None:
     assert '<p class="verdict green">' in make_page(AuditReport("set"))
-    green = replace(report(), findings=[found for found in report().findings if not found.fell])
+    green = replace(report(), findings=[found for found in report().findings if not found.failed])
     text = make_page(green)
     assert '<p class="verdict green">' in text
-    assert "What fell" not in text
+    assert "What failed" not in text
 
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
@@ -184,7 +194,7 @@ def test_in_a_browser(page: Path, open_page: OpenPage, width: int, height: int) 
     watched = open_page(page.as_uri(), width=width, height=height)
     shown = watched.page
     assert shown.locator(".verdict.red").inner_text() == (
-        "2 of 16 checks fell: 11 hold and 3 cannot be judged yet, on 1,258 questions."
+        "2 of 16 checks failed: 11 passed and 3 cannot be judged yet, on 1,258 questions."
     )
     table = shown.locator("table")
     meanings = shown.locator("dl.columns > div").all_inner_texts()
@@ -195,7 +205,7 @@ def test_in_a_browser(page: Path, open_page: OpenPage, width: int, height: int) 
         "metric depth, open-ended",
     ]
     leak = rows.first.locator("td").first
-    assert leak.inner_text().split() == ["34.0", "%", "fell", "chance", "25", "·", "at", "most", "28"]
+    assert leak.inner_text().split() == ["34.0", "%", "failed", "chance", "25", "·", "at", "most", "28"]
     assert "[31.5, 36.5]" in (leak.locator("[title]").get_attribute("title") or "")
     assert rows.nth(1).locator("td").first.inner_text() == "155 of 800"  # no number where nothing is judged
     assert shown.locator(".tag.red").count() == 4  # both, in the table and in the list
@@ -203,7 +213,7 @@ def test_in_a_browser(page: Path, open_page: OpenPage, width: int, height: int) 
     assert NONE in texts
     assert "" not in texts
     # Questions of the dataset lead to the gallery; others stand here in words.
-    behind = shown.locator("#fallen + ul > li").nth(1).locator("details")
+    behind = shown.locator("#failed + ul > li").nth(1).locator("details")
     behind.locator("summary").click()
     assert behind.locator("li a").count() == 1
     assert behind.locator("li a").first.get_attribute("href") == f"../gallery/index.html#item={INSIDE}"
@@ -216,10 +226,10 @@ def test_in_a_browser(page: Path, open_page: OpenPage, width: int, height: int) 
 
 
 def test_a_figure_of_a_task_stands_in_all_its_cells() -> None:
-    share = Finding("scene share", task="a", n=60, value=5.0, limit=3.0, verdict="fell")
+    share = Finding("scene share", task="a", n=60, value=5.0, limit=3.0, verdict="failed")
     texts = [Finding("text", task=task, form="judgment", n=5, value=50.0) for task in ("b", "a")]
-    assert make_table([*texts, share])[1] == [["a/judgment", "50", "5.0 fell"], ["b/judgment", "50", ""]]
-    assert make_table([share])[1] == [["a", "5.0 fell"]]
+    assert make_table([*texts, share])[1] == [["a/judgment", "50", "5.0 failed"], ["b/judgment", "50", ""]]
+    assert make_table([share])[1] == [["a", "5.0 failed"]]
 
 
 def test_a_figure_has_no_number_where_it_has_none() -> None:

@@ -183,7 +183,7 @@ def test_verdicts(looked: Looked, site: Path, tmp_path: Path) -> None:
     said = [(r["row"], r["reviewer"], r["verdict"], r["flags"], r["note"]) for r in verdicts["reviews"]]
     assert said == [(0, "ann", "invalid", ["occluded"], HOSTILE), (1, "ann", "valid", [], "")]
     (tmp_path / "audit").mkdir()
-    (tmp_path / "audit" / "audit.json").write_text(json.dumps([finding("a", "b", "fell", [])]))
+    (tmp_path / "audit" / "audit.json").write_text(json.dumps([finding("a", "b", "failed", [])]))
     shutil.copytree(looked.folder / "items", tmp_path / "items")
     with pytest.raises(DatasetError, match=r"audit\.json.*vgbench audit"):
         make_gallery(tmp_path)

@@ -173,8 +173,8 @@ def test_from_the_audit_to_questions_and_back(site: Path, looked: Looked, open_p
     assert shown_ids(page) == [ids[0]]
     page.locator("#cards .card").click()
     said = page.locator("#said")
-    fell = "accuracy of the best fixed rule (medoid/odd name) 41.2 %, chance 25, at most 28"
-    expect(said.get_by_role("listitem").first).to_have_text(f"fell {fell}")
+    failed = "accuracy of the best fixed rule (medoid/odd name) 41.2 %, chance 25, at most 28"
+    expect(said.get_by_role("listitem").first).to_have_text(f"failed {failed}")
     expect(said).to_contain_text(f"invalid by ann (occluded): {HOSTILE[:60]}")
     said.get_by_role("link").first.click()
     count(page, 3, len(ids))

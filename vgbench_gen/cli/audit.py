@@ -64,7 +64,7 @@ def audit(
         print("\n".join(format_lines(report, page, find_width(), everything)))
         spent = ", ".join(f"{part} {seconds:.0f}" for part, seconds in report.seconds.items())
         print(f"CPU seconds: {spent}. Written: {page}, audit.json, audit.csv, bias.csv")
-    if report.fell:
+    if report.failed:
         raise typer.Exit(1)
 
 

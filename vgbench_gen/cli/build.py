@@ -232,7 +232,7 @@ def _print_report(report: BuildReport, recipe: Recipe, out: Path, as_json: bool)
 
 
 def _check_dataset(dataset: Path, scenes: list[Path], workers: int) -> bool:
-    """Verify a dataset that was just built and audit it; whether every answer agrees and no figure of the audit fell.
+    """Verify a dataset that was just built and audit it; whether every answer agrees and no statistic failed.
 
     Prints the result, and first the path of a drawing of one question.
     """
@@ -251,7 +251,7 @@ def _check_dataset(dataset: Path, scenes: list[Path], workers: int) -> bool:
     print("\n".join(["", "built and verified" if holds else "built, but not verified", *verified.format_lines(), ""]))
     report = audit_into(dataset / "audit", dataset, verified=verified.problems, workers=workers)
     print("\n".join(format_lines(report, f"{dataset}/audit/index.html", find_width())))
-    return holds and not report.fell
+    return holds and not report.failed
 
 
 def _list_places(dataset: Path) -> list[str]:

@@ -86,7 +86,7 @@ def _print_report(selected: list[ReviewItem], record: ReviewRecord, as_json: boo
         print_json(found.to_json())
     else:
         print(format_report(found, find_width()))
-    if found.fell:
+    if found.failed:
         raise typer.Exit(1)
 
 

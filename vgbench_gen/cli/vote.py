@@ -164,6 +164,6 @@ def _audit(folder: Path, workers: int) -> tuple[dict[str, Any], list[str]]:
     from vgbench_gen.report import audit_table as table
 
     found = audit_into(folder / "audit", folder, only=_AUDITED, workers=workers)
-    record = {"verdicts": table.count_verdicts(found.findings), "fell": [*map(table.as_record, found.fell)]}
-    fell = [f"  {table.name_cell(one)}: {table.describe(one)}" for one in table.sort_findings(found.fell)]
-    return record, [f"audited again: {table.summarise_figures(found.findings)}; {folder}/audit/index.html", *fell]
+    record = {"verdicts": table.count_verdicts(found.findings), "failed": [*map(table.as_record, found.failed)]}
+    failed = [f"  {table.name_cell(one)}: {table.describe(one)}" for one in table.sort_findings(found.failed)]
+    return record, [f"audited again: {table.summarise_figures(found.findings)}; {folder}/audit/index.html", *failed]

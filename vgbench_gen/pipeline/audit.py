@@ -88,9 +88,9 @@ class AuditReport:
     """"letters", "yes_no", "ranks" -> "task/form" -> how often the right answer stands in each place."""
 
     @property
-    def fell(self) -> list[Finding]:
+    def failed(self) -> list[Finding]:
         """The figures whose limit is passed."""
-        return [finding for finding in self.findings if finding.fell]
+        return [finding for finding in self.findings if finding.failed]
 
 
 @dataclass(frozen=True, slots=True)

@@ -210,10 +210,10 @@ def _format_audit(found: Sequence[Finding] | None) -> str:
     heads, rows = make_table(found)
     blocks = [load_word("audit.intro", cells=f"{len(rows):,}", figures=summarise_figures(found))]
     blocks += [format_table(heads, rows), load_word("audit.legend")] if rows else []
-    fell = [
-        f"- {_escape_markdown(f'{name_cell(each)}: {describe(each)}')}" for each in sort_findings(found) if each.fell
+    failed = [
+        f"- {_escape_markdown(f'{name_cell(each)}: {describe(each)}')}" for each in sort_findings(found) if each.failed
     ]
-    return "\n\n".join([*blocks, *([load_word("audit.fell"), "\n".join(fell)] if fell else [])])
+    return "\n\n".join([*blocks, *([load_word("audit.failed"), "\n".join(failed)] if failed else [])])
 
 
 def _format_columns() -> str:

@@ -22,7 +22,7 @@ CELL_KINDS: tuple[Kind, ...] = (
 )  # fmt: skip
 AT_LEAST: frozenset[Kind] = frozenset({"solver"})
 """Kinds whose limit is the smallest allowed value; of all others it is the largest."""
-Verdict = Literal["fell", "not judged", "holds", "reported"]
+Verdict = Literal["failed", "not judged", "passed", "reported"]
 
 NEEDED = 800  # questions of a task and form from which a leak of five points over a chance of 25 % is seen
 LEVEL = 0.001  # an audit tests some fifty figures; with this, one falls by luck in one of twenty audits
@@ -60,7 +60,7 @@ class Finding:
     """How likely luck alone gives such a value where no more than chance is true (of a solver: no less than its limit);
     NaN where there is no luck."""
     verdict: Verdict = "reported"
-    """"fell" where the limit is passed, "not judged" below `needed` questions or where luck alone may have passed it,
+    """"failed" where the limit is passed, "not judged" below `needed` questions or where luck alone may have passed it,
     "reported" where nothing is required."""
     detail: str = ""
     """What else there is to say, such as the quantities that tell most."""
@@ -68,9 +68,9 @@ class Finding:
     """Ids of the questions behind the figure, the worst first, at most `MAX_ITEMS`."""
 
     @property
-    def fell(self) -> bool:
+    def failed(self) -> bool:
         """Whether the limit is passed."""
-        return self.verdict == "fell"
+        return self.verdict == "failed"
 
     @property
     def is_scarce(self) -> bool:
@@ -81,8 +81,8 @@ class Finding:
         """The same figure with its verdict. Where luck plays a part (`p`), a figure falls only if it is beyond its
         limit by more than luck would be, whatever the number of questions; to hold takes `needed` of them."""
         if not holds:
-            return replace(self, verdict="fell" if math.isnan(self.p) or self.p < LEVEL else "not judged")
-        return replace(self, verdict="not judged" if self.n < self.needed else "holds")
+            return replace(self, verdict="failed" if math.isnan(self.p) or self.p < LEVEL else "not judged")
+        return replace(self, verdict="not judged" if self.n < self.needed else "passed")
 
 
 def measure_accuracy(line: Finding, clusters: Clusters, credit: FloatArray, chance: FloatArray) -> Finding:

@@ -78,7 +78,7 @@ def audit_text_only(
     items = tuple(questions[i].id for i in worst if credit[i] > 0)
     line = replace(line, limit=line.chance + POINTS, p=p, items=items)
     line = line.judge(line.value <= line.limit)
-    if line.fell:
+    if line.failed:
         line = replace(line, detail=f"leans on {name_important_features(rows, folds[0], seed)}")
     return line, {q.id: round(float(s), 6) for q, s in zip(questions, scores, strict=True)}
 

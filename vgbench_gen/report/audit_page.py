@@ -61,7 +61,7 @@ def make_page(report: AuditReport, header: str = "") -> str:
             total=report.items,
             counts=table.count_verdicts(report.findings),
             need=need,
-            tone="red" if report.fell else "few" if need else "green",
+            tone="red" if report.failed else "few" if need else "green",
             heads=[table.NAMES[kind][0] for kind in kinds],
             legend=[(table.NAMES[kind][0], _MEANINGS.get(kind, table.NAMES[kind][1])) for kind in kinds],
             rows=[
@@ -69,7 +69,7 @@ def make_page(report: AuditReport, header: str = "") -> str:
                 for cell, figures in cells.items()
             ],
             others=[_make_figure(found) for found in table.sort_findings(report.findings) if table.is_whole(found)],
-            fallen=[_make_fallen(found, report) for found in table.sort_findings(report.fell)],
+            failed=[_make_failed(found, report) for found in table.sort_findings(report.failed)],
             charts=plot_distributions(report),
             notes=report.notes,
         )
@@ -81,18 +81,18 @@ def _make_figure(found: Finding) -> dict[str, Any]:
     value = "" if found.is_scarce else table.format_number(found.value, found.unit)
     return {
         "verdict": table.VERDICTS[found.verdict],
-        "fell": found.fell,
+        "failed": found.failed,
         "words": table.describe(found),
         "cell": table.name_cell(found),
         "value": f"{value} %" if value and found.unit == "%" else value,
         "told": [text.removesuffix(" questions") for text in table.format_limits(found)]
-        if found.unit == "%" or found.fell or found.is_scarce
+        if found.unit == "%" or found.failed or found.is_scarce
         else [],
     }
 
 
-def _make_fallen(found: Finding, report: AuditReport) -> dict[str, Any]:
-    """A figure with the questions behind it; those of the dataset come first, as they have pictures to look at."""
+def _make_failed(found: Finding, report: AuditReport) -> dict[str, Any]:
+    """A statistic with the questions behind it; those of the dataset come first, as they have pictures to look at."""
     inside = [name for name in found.items if name in report.inside]
     listed = [*inside, *(name for name in found.items if name not in report.inside)][:_LISTED]
     questions = [(name, report.texts.get(name, ""), name in report.inside) for name in listed]

@@ -1,4 +1,4 @@
-"""An audit in words and files: a sentence, a line for each cell, what fell, and every figure as JSON and CSV."""
+"""An audit in words and files: a sentence, a line for each cell, what failed, and every statistic as JSON and CSV."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, get_args
 
 from vgbench_gen.core.columns import WIDTH, format_columns
 from vgbench_gen.core.lines import guard_formula
@@ -32,8 +32,8 @@ NAMES: Mapping[Kind, tuple[str, str]] = {  # the head of a column, and what is m
     "control": ("control", "accuracy of the learners"),
 }
 TEXT: tuple[Kind, ...] = ("text", "rule")  # what only many questions can judge
-VERDICTS: Mapping[Verdict, str] = {"fell": "fell", "not judged": "not judged", "holds": "holds", "reported": "no limit"}
-_FELL_LINES = 15
+VERDICTS: Mapping[Verdict, str] = {verdict: verdict for verdict in get_args(Verdict)} | {"reported": "no limit"}
+_FAILED_LINES = 15
 _NUMBERS = ("value", "low", "high", "chance", "limit", "p")
 
 
@@ -43,7 +43,7 @@ def sort_findings(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _rank(found: Finding) -> tuple[Any, ...]:
-    surely = (0.0 if found.fell else 1.0) if math.isnan(found.p) else found.p
+    surely = (0.0 if found.failed else 1.0) if math.isnan(found.p) else found.p
     beyond = found.value - found.limit
     far = 0.0 if math.isnan(beyond) else beyond if found.kind in AT_LEAST else -beyond
     return [*VERDICTS].index(found.verdict), surely, far, [*NAMES].index(found.kind), name_cell(found), found.name
@@ -103,11 +103,11 @@ def count_verdicts(findings: Iterable[Finding]) -> dict[str, int]:
 
 
 def summarise_figures(findings: Iterable[Finding]) -> str:
-    """How many of the figures that have a limit hold, are not judged, and fell."""
+    """How many of the statistics that have a limit passed, are not judged, and failed."""
     counts = count_verdicts(findings)
     scarce = f", {counts['not judged']} not judged" if counts["not judged"] else ""
     limited = sum(counts.values()) - counts["reported"]
-    return f"{counts['holds']} of {limited} figures hold{scarce}, {counts['fell'] or 'none'} fell"
+    return f"{counts['passed']} of {limited} statistics passed{scarce}, {counts['failed'] or 'none'} failed"
 
 
 def summarise(report: AuditReport) -> str:
@@ -124,8 +124,8 @@ def describe_need(report: AuditReport) -> str:
     needed = max(finding.needed for finding in found)
     scenes = [needed * cell["scenes"] / cell["judged"] for cell in report.cells.values() if cell["judged"]]
     ends = dict.fromkeys(f"{float(f'{end:.2g}'):,.0f}" for end in (min(scenes), max(scenes))) if scenes else ()
-    give = f", as about {' to '.join(ends)} scenes like these give" if ends else ""
-    return f"No cell has enough questions to judge its text: that takes {needed} of a task and question type{give}."
+    source = f", from about {' to '.join(ends)} scenes like these" if ends else ""
+    return f"Too few questions to judge the text of any cell: it takes {needed} per task and question type{source}."
 
 
 def make_table(findings: Iterable[Finding]) -> tuple[list[str], list[list[str]]]:
@@ -148,27 +148,27 @@ def _format_short(found: Finding) -> str:
         f"{end:.{int(found.unit == '%' and end < 10)}f}" for end in (found.value, found.low, found.high)
     )
     interval = f" [{low}, {high}]" if found.kind == "text" and low != "nan" else ""
-    return "" if value == "nan" else value + interval + (" fell" if found.fell else "")
+    return "" if value == "nan" else value + interval + (" failed" if found.failed else "")
 
 
 def format_lines(report: AuditReport, page: str, width: int = WIDTH, everything: bool = False) -> list[str]:
-    """What an audit found: a sentence, a line for each cell, what fell in at most 15 lines, the notes and the page.
+    """What an audit found: a sentence, a line for each cell, what failed in at most 15 lines, the notes and the page.
 
-    everything: tell of every figure, not of the fallen ones alone.
+    everything: list every statistic, not only those that failed.
     """
     wrap = partial(textwrap.wrap, width=width, subsequent_indent="    ", break_on_hyphens=False)
     need = describe_need(report)
     told = [
         f"{VERDICTS[found.verdict]}: {name_cell(found)}: {describe(found)}"
-        for found in sort_findings(report.findings if everything else report.fell)
+        for found in sort_findings(report.findings if everything else report.failed)
     ]
     shown = len(told)
-    while not everything and sum(len(wrap(line)) for line in told[:shown]) + (shown < len(told)) > _FELL_LINES:
+    while not everything and sum(len(wrap(line)) for line in told[:shown]) + (shown < len(told)) > _FAILED_LINES:
         shown -= 1
     table = [need] if need else _format_cells(report.findings, width)
-    more = [f"… and {len(told) - shown} more that fell"] if shown < len(told) else []
+    more = [f"… and {len(told) - shown} more that failed"] if shown < len(told) else []
     lines = [summarise(report), *table, *told[:shown], *more, *report.notes]
-    return [*chain(*map(wrap, lines)), f"all figures: {page}"]
+    return [*chain(*map(wrap, lines)), f"all statistics: {page}"]
 
 
 def _format_cells(findings: Iterable[Finding], width: int) -> list[str]:

@@ -16,7 +16,7 @@ _MAX_BYTES = 256 * 2**20
 
 
 def read_audit(folder: Path, rows: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Figures of `audit/audit.json` that fell, {words, items}, with their items as rows; [] where no audit was made.
+    """Figures of `audit/audit.json` that failed, {words, items}, with their items as rows; [] where no audit was made.
 
     rows: item id -> row. Items that the gallery does not hold are left out.
 
@@ -31,7 +31,9 @@ def read_audit(folder: Path, rows: Mapping[str, int]) -> list[dict[str, Any]]:
     except (KeyError, TypeError, ValueError) as error:
         remedy = "Run `vgbench audit` again, or remove the file."
         raise dataset_error(path, f"no audit ({type(error).__name__})", "what `vgbench audit` writes", remedy) from None
-    kept = [(describe(found), [rows[name] for name in found.items if name in rows]) for found in findings if found.fell]
+    kept = [
+        (describe(found), [rows[name] for name in found.items if name in rows]) for found in findings if found.failed
+    ]
     return [{"words": words, "items": items} for words, items in kept if items]
 
 

@@ -114,7 +114,7 @@ def test_the_report_counts_items_once_and_stops_a_cell_at_a_wrong_answer() -> No
     assert task.raw == pytest.approx(3 / 5)
     assert task.human == pytest.approx(3 / 4)  # d is invalid and left out, b was answered wrong twice
     assert (task.verdict, task.grade) == ("few", "")
-    assert found.fell
+    assert found.failed
     text = format_report(found)
     assert "STOP" in text
     assert max(map(len, text.splitlines())) <= 120
@@ -133,6 +133,6 @@ def test_bars_are_judged_from_thirty_items_and_grade_the_task() -> None:
     assert task.human == pytest.approx((35 - 0.5) / 40)
     assert task.low < task.human < task.high
     assert (task.verdict, task.grade) == ("green", "instrument")
-    assert not found.fell
+    assert not found.failed
     logs["bob"] = [line for e in items for line in lines("bob", e.id, "invalid", e.answer, ["unclear"])]
     assert make_report(items, count_verdicts(logs, items)).tasks[0].verdict == "red"

@@ -43,18 +43,18 @@ def outcomes(kind: Kind, name: str, task: str, credit: list[float], read: bool =
 @pytest.mark.parametrize(
     ("kind", "right", "n", "verdict"),
     [
-        ("solver", 97, 100, "holds"),
-        ("solver", 80, 100, "fell"),
+        ("solver", 97, 100, "passed"),
+        ("solver", 80, 100, "failed"),
         ("solver", 93, 100, "not judged"),  # below its goal by no more than luck
         ("solver", 40, 40, "not judged"),
-        ("wrong image", 26, 100, "holds"),
-        ("wrong image", 60, 100, "fell"),
-        ("wrong image", 2, 100, "fell"),
+        ("wrong image", 26, 100, "passed"),
+        ("wrong image", 60, 100, "failed"),
+        ("wrong image", 2, 100, "failed"),
         ("wrong image", 30, 100, "not judged"),
-        ("image rule", 29, 100, "holds"),
-        ("image rule", 0, 100, "holds"),
+        ("image rule", 29, 100, "passed"),
+        ("image rule", 0, 100, "passed"),
         ("image rule", 34, 100, "not judged"),
-        ("image rule", 60, 100, "fell"),
+        ("image rule", 60, 100, "failed"),
         ("image rule", 12, 40, "not judged"),
     ],
 )
@@ -79,7 +79,7 @@ def test_what_two_scenes_show_each_other_is_one_observation() -> None:
     ]
     apart = [replace(o, shown=f"t{k // 2}") for k, o in enumerate(swapped)]
     (together,), (alone,) = make_findings(swapped), make_findings(apart)
-    assert (round(together.value), together.verdict, alone.verdict) == (56, "not judged", "fell")
+    assert (round(together.value), together.verdict, alone.verdict) == (56, "not judged", "failed")
 
 
 def test_a_solver_without_a_goal_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +92,7 @@ def test_a_solver_without_a_goal_is_reported(monkeypatch: pytest.MonkeyPatch) ->
 def test_what_was_not_read_is_said() -> None:
     (line,) = make_findings(outcomes("solver", FEATURES, "homography_to_image", [0.25] * 60, read=False))
     assert "60 not read" in line.detail
-    assert line.fell
+    assert line.failed
 
 
 def test_credit_is_shared_among_ties() -> None:
@@ -213,7 +213,10 @@ def test_planted_sharpness_is_caught(planted: bool, tmp_path: Path) -> None:
     )
     ruled = [job for job in plan_solvers(questions, folder) if job.kind == "rules"]
     found = {line.task: line for line in make_findings(outcome for job in ruled for outcome in run_solvers(job))}
-    assert {task: line.fell for task, line in found.items()} == {"metric_depth": planted, "view_after_motion": planted}
+    assert {task: line.failed for task, line in found.items()} == {
+        "metric_depth": planted,
+        "view_after_motion": planted,
+    }
     if planted:
         assert found["view_after_motion"].name in {f"largest {name}" for name in PIXELS}
         assert found["view_after_motion"].value > 95
@@ -228,7 +231,7 @@ def test_a_damaged_picture_costs_its_question_alone(tmp_path: Path) -> None:
 
     folder, questions = written(tmp_path, make)
     (line,) = make_findings(outcome for job in plan_solvers(questions, folder) for outcome in run_solvers(job))
-    assert (line.kind, line.n, line.verdict) == ("image rule", 52, "holds")
+    assert (line.kind, line.n, line.verdict) == ("image rule", 52, "passed")
 
 
 @pytest.mark.parametrize("planted", [False, True])
@@ -240,7 +243,7 @@ def test_a_planted_cue_is_caught(planted: bool, tmp_path: Path) -> None:
     ruled = [job for job in plan_solvers(questions, folder) if job.kind == "rules"]
     found = {line.task: line for line in make_findings(outcome for job in ruled for outcome in run_solvers(job))}
     assert {line.kind for line in found.values()} == {"image rule"}
-    assert {task: line.fell for task, line in found.items()} == {
+    assert {task: line.failed for task, line in found.items()} == {
         "relative_depth": planted,
         "view_after_motion": planted,
     }

@@ -94,14 +94,14 @@ class ReviewReport:
     """Ambiguous items, in the same form."""
 
     @property
-    def fell(self) -> bool:
-        """Whether a bar fell."""
+    def failed(self) -> bool:
+        """Whether a limit is not met."""
         rates = "red" in (_judge_rate(self.wrong, WRONG_MAX), _judge_rate(self.ambiguous, AMBIGUOUS_MAX))
         return rates or any(t.verdict == "red" for t in self.tasks) or any(c.stopped for c in self.cells)
 
     def to_json(self) -> dict[str, Any]:
         """JSON-ready; undefined numbers are null."""
-        plain: dict[str, Any] = _replace_nan({**asdict(self), "fell": self.fell})
+        plain: dict[str, Any] = _replace_nan({**asdict(self), "failed": self.failed})
         return plain
 
 

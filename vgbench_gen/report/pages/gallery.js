@@ -6,7 +6,7 @@
   const SVG = "http://www.w3.org/2000/svg";
   const CHOICES = ["task", "type", "source", "scene", "difficulty", "verdict"];
   const KEYS = [...CHOICES, "ids", "q", "page", "item"];
-  const NAMES = new Map([["multi-choice", "multiple choice"], ["flagged", "behind a check that fell"]]);
+  const NAMES = new Map([["multi-choice", "multiple choice"], ["flagged", "behind a check that failed"]]);
   const LINKED = { twin: "Twin", pair: "Pair partner", group: "Same truth" };
   const $ = (id) => document.getElementById(id);
 
@@ -49,12 +49,12 @@
   const field = (key, row) => index.coded[key].names[index.coded[key].codes[row]];
   const address = (text) => (text.startsWith("@") ? index.media + text.slice(1) : text);
 
-  // Rows -> checks of the audit that fell, and people's verdicts.
-  const fallenOf = new Map();
-  for (const line of verdicts.audit) for (const row of line.items) fallenOf.set(row, [...(fallenOf.get(row) || []), line]);
+  // Rows -> checks of the audit that failed, and people's verdicts.
+  const failedOf = new Map();
+  for (const line of verdicts.audit) for (const row of line.items) failedOf.set(row, [...(failedOf.get(row) || []), line]);
   const reviewsOf = new Map();
   for (const review of verdicts.reviews) reviewsOf.set(review.row, [...(reviewsOf.get(review.row) || []), review]);
-  const verdictsOf = (row) => [...(fallenOf.has(row) ? ["flagged"] : []), ...new Set((reviewsOf.get(row) || []).map((review) => `person: ${review.verdict}`))];
+  const verdictsOf = (row) => [...(failedOf.has(row) ? ["flagged"] : []), ...new Set((reviewsOf.get(row) || []).map((review) => `person: ${review.verdict}`))];
   const valuesOf = (key, row) => (key === "verdict" ? verdictsOf(row) : [field(key, row)]);
 
   // --- state in the address, and which items it wants ----------------------------------------------------------------
@@ -262,9 +262,9 @@
     return make("ul", { class: "links" }, ...found);
   }
 
-  // Checks of the audit that fell, and what people said.
+  // Checks of the audit that failed, and what people said.
   function said(row) {
-    return [...(fallenOf.get(row) || []).map((line) => make("li", {}, make("span", { class: "flag bad" }, "fell"), " ",
+    return [...(failedOf.get(row) || []).map((line) => make("li", {}, make("span", { class: "flag bad" }, "failed"), " ",
       make("a", { href: hashOf({ ids: line.items.slice(0, 60).map((one) => ids[one]).join(",") }) }, line.words))),
     ...(reviewsOf.get(row) || []).map((review) => {
       const flags = review.flags.length ? ` (${review.flags.map(pretty).join(", ")})` : "";
