@@ -1,4 +1,4 @@
-"""Which of two framed objects is wider, by the largest horizontal extent of their boxes."""
+"""Which of two outlined objects is wider, by the largest horizontal extent of their boxes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from vgbench_gen.tasks.solving import NoSolver
 class WiderObject(TwoObjects, LabelTask):
     name = "wider_object"
     category, subcategory = "Size", "Relative"
-    asked = "which of two framed objects is wider"
+    asked = "which of two outlined objects is wider"
     convention = {"width": "largest horizontal extent of the 3D bounding box", "regions": "xyxy_inclusive"}
     labels = ("orange", "blue")
     margins = {"ratio_min": 1.2}
-    solvers = NoSolver("Classical vision has no sizes from one image without learning.")
+    solvers = NoSolver("Classical vision cannot recover size from one image.")
     templates = Path(__file__).with_suffix(".toml")
 
     def rate_rect(self, rect: Sequence[int]) -> float:
