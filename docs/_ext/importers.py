@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Iterator
 
 from vgbench_gen.importers.base import importers
+from vgbench_gen.publish.licences import LICENCES
 
-HEAD = """# Sources and where their files lie
+HEAD = """# Source benchmarks and their files
 
 Generated from `vgbench_gen/importers/` by `python docs/_ext/importers.py > docs/howto/import.md`; do not edit by hand.
 
@@ -14,11 +16,11 @@ Generated from `vgbench_gen/importers/` by `python docs/_ext/importers.py > docs
 copy: a snapshot of the repository, a folder of the Hub's cache, or the authors' files unpacked. `vgbench import
 spatialscore --from DOWNLOADS` takes one folder per source, called by its name or its repository.
 
-Tables may lie deeper than the page says. The first kind that is there is read; of BLINK, QSpatialBench and the JSON
-files of SpatialBench all are. An image inside a row is taken from there; one that a row only names is looked for at the
-top and in the folders of the last column, also below `--images`. The archives of MMIU and VSI-Bench and
-`coco_images.zip` of 3DSRBench need not be unpacked. A row that makes no sense is left out and named with its file and
-number; sizes that differ from the known ones are reported.
+Tables may be in subfolders. If several of the listed patterns match, the first is used; for BLINK, QSpatialBench and
+SpatialBench's JSON files, all are. Embedded images are used directly; images that a row only names are searched in the
+top folder and in those of the last column, also under `--images`. The archives of MMIU and VSI-Bench and
+`coco_images.zip` of 3DSRBench need not be unpacked. Invalid rows are skipped and reported with file and row number, and
+so is a number of questions that differs from the published one.
 
 | name | questions | from | tables | columns | folders of images |
 |---|---|---|---|---|---|
@@ -32,6 +34,7 @@ def render_markdown() -> str:
 
 
 def _list_rows() -> Iterator[tuple[str, ...]]:
+    homes = {one["name"]: one["url"] for one in tomllib.loads(LICENCES.read_text("utf-8"))["policy"]}
     for name in importers.names():
         source = importers[name]
         repository = source.repository
@@ -40,7 +43,9 @@ def _list_rows() -> Iterator[tuple[str, ...]]:
         yield (
             f"`{name}`: {source.title}",
             f"{total:,}",
-            f"[{repository}](https://huggingface.co/datasets/{repository})" if repository else "its authors",
+            f"[{repository}](https://huggingface.co/datasets/{repository})"
+            if repository
+            else f"[its authors]({homes[source.title]})",
             _quote(one.removeprefix("**/") for one in source.files),
             ", ".join(columns),
             _quote([one.rstrip("/") for one in source.photos if one][:_SHOWN])
