@@ -105,6 +105,13 @@ def test_the_page_has_every_reason_of_the_code(room: str) -> None:
     assert not sorted(named - read_page())
 
 
+def test_the_page_has_no_reason_that_the_code_lost() -> None:
+    source = "".join(path.read_text() for room in ROOMS for path in (ROOT / "vgbench_gen" / room).rglob("*.py"))
+    named = {word for word in read_page() if re.fullmatch(r"[a-z]+(_[a-z]+)+", word)}
+    assert len(named) > 100
+    assert not sorted(word for word in named if f'"{word}"' not in source)
+
+
 def test_what_counts_as_a_reason() -> None:
     source = """
 def _find_problem(pair):
