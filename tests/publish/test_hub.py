@@ -173,7 +173,7 @@ def test_branches_and_pull_requests(small: Path, hub: Hub) -> None:
 
 
 def test_who_may_and_who_may_see(small: Path, hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(HubError, match=r"found status 403 .*right to write"):
+    with pytest.raises(HubError, match=r"found status 403 .*write access"):
         push(small / "one-set", Target("others/small"))
     push(small / "one-set", Target("lab/open", public=True))
     assert not hub.repos["lab/open"].private

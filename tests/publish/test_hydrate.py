@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -140,9 +140,9 @@ def test_in_place_and_on_from_where_it_stopped(
     opened: list[str] = []
     make = _scene_pixels._make_frame
 
-    def noted(frame: Frame, wants: Sequence[_scene_pixels.Want], *rest: Any) -> None:
+    def noted(frame: Frame, *rest: Any) -> None:
         opened.append(frame.id)
-        make(frame, wants, *rest)
+        make(frame, *rest)
 
     monkeypatch.setattr(_scene_pixels, "_make_frame", noted)
     assert main(["pull", str(pulled), "--scenes", str(home / "raw"), "--workers", "1", "--exact", "--json"]) == 0

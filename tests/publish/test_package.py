@@ -196,7 +196,7 @@ def test_the_same_inputs_are_not_written_again(build: Path, tmp_path: Path) -> N
 def test_what_does_not_belong_together_is_refused(build: Path, tmp_path: Path) -> None:
     strange = tmp_path / "ids.json"
     strange.write_text('["scene001", "nobody"]')
-    with pytest.raises(ConfigError, match="1 ids that are none of the dataset, such as nobody"):
+    with pytest.raises(ConfigError, match="1 ids that are not in the dataset, such as nobody"):
         publish(build, tmp_path / "set", hard=strange)
     with pytest.raises(ConfigError, match="2 scenes that the benchmark asks about"):
         publish(build, tmp_path / "set", train=write_build(tmp_path / "train"))

@@ -15,10 +15,10 @@ from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.pipeline.subset import write_subset
 from vgbench_gen.publish import package as packaging
-from vgbench_gen.publish.baselines import find_unpublished, format_baselines
+from vgbench_gen.publish.baselines import find_unpublished, format_scores
 from vgbench_gen.publish.hydrate import hydrate
 from vgbench_gen.publish.pull import pull
-from vgbench_gen.publish.release import Options, make_configuration_names
+from vgbench_gen.publish.release import Options, Release, make_configuration_names
 from vgbench_gen.publish.smoke_test import open_with_datasets
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.provenance import read_manifest, write_manifest
@@ -124,7 +124,7 @@ def test_the_day_is_one_of_the_calendar(tmp_path: Path, capsys: Capture) -> None
     build = write_build(tmp_path / "small", [TRAVELS])
     for day in ("2026-13-40", "2026-02-30", "20260101", "soon"):
         assert main(["publish", str(build), "--dry-run", "--date", day, "--out", str(tmp_path / "set")]) == 2
-        assert "no day of the calendar" in capsys.readouterr().err
+        assert "no valid date" in capsys.readouterr().err
     assert not (tmp_path / "set").exists()
     manifest = read_manifest(build)
     write_manifest(build, {**manifest, "date": "2026-03-01"})
@@ -194,6 +194,10 @@ def test_tasks_of_other_benchmarks_are_published_and_opened(tmp_path: Path, caps
     assert set(hydrate(back, []).not_from_scans) >= {"CV-Bench", "SpatialScore/QSpatialBench-Plus"}
 
 
+def card_scores(build: Path, *named: str) -> str:
+    return format_scores(Release(build, {"fingerprint": "d"}, (), Options("me/set", scores=named), None))
+
+
 @pytest.mark.usefixtures("without_metadata")
 def test_the_card_installs_what_there_is_and_tells_constants_apart(tmp_path: Path) -> None:
     build = write_build(tmp_path / "small", [TRAVELS])
@@ -207,10 +211,10 @@ def test_the_card_installs_what_there_is_and_tells_constants_apart(tmp_path: Pat
     table = {"key": "vgbench", "columns": [{"name": "Overall", "total": 8}], "lines": lines}
     (report / "tables.json").write_text(json.dumps({"tables": [table]}))
     (build / "scores" / "x.jsonl").write_text('{"dataset": "d", "spec": "baseline:constant"}\n')
-    named = format_baselines(build, "d", ["baseline:constant"])
+    named = card_scores(build, "baseline:constant")
     assert "`baseline:constant` has its best letter per task" in named
     (report / "tables.json").write_text(json.dumps({"tables": [{**table, "lines": lines[1:]}]}))
-    found = format_baselines(build, "d")
+    found = card_scores(build)
     assert "one letter and one of yes and no for a whole column" in found
     assert "best letter per task" not in found
 
@@ -234,7 +238,7 @@ def test_the_card_has_models_and_programs_that_are_named_with_what_their_scores_
     ]
     tables = [{"key": "vgbench", "columns": [{"name": "Overall", "total": 503}], "lines": lines}]
     (report / "tables.json").write_text(json.dumps({"tables": tables}))
-    card = " ".join(format_baselines(tmp_path, "d").split())
+    card = " ".join(card_scores(tmp_path).split())
     assert "| gpt | 40.0 [30.0, 50.0] |" in card
     assert "| some | 40.0 [30.0, 50.0] (1 of 503) |" in card
     assert "| best constant per column |" in card
@@ -245,7 +249,7 @@ def test_the_card_has_models_and_programs_that_are_named_with_what_their_scores_
         "no model (--scores NAME puts it there)": ["baseline:blind", "baseline:solvers"],
         f"not in the last comparison ({again} puts it there)": ["vllm:later"],
     }
-    assert "| mine |" in format_baselines(tmp_path, "d", ["scripted:mine.py"])
+    assert "| mine |" in card_scores(tmp_path, "scripted:mine.py")
     with pytest.raises(ConfigError, match=r"--scores other: found no scores of it"):
         find_unpublished(tmp_path, ["other"])
     with pytest.raises(ConfigError, match=rf"baseline:blind: .*not in the last comparison.*Run `{again}` first"):

@@ -195,7 +195,7 @@ def test_a_damaged_trace_costs_its_row_and_is_counted(asked: Path, tmp_path: Pat
     done = export(built(data), "trajectories", tmp_path / "out", AskOptions())
     rows = read(done.path)
     assert {row["kind"] for row in rows} == {"plan-execute"}
-    assert "2 right answers have no whole trace and are left out" in done.run
+    assert "2 right answers have no complete trace and are left out" in done.run
     assert not any(SECRET in path.read_bytes().decode("latin-1") for path in done.path.rglob("*") if path.is_file())
 
 

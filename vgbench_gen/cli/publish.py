@@ -48,9 +48,8 @@ def publish(
     auth login`. A second run resumes and repeats no finished step.
     """
     from vgbench_gen.publish.baselines import find_unpublished
-    from vgbench_gen.publish.hard import require_reviewed
     from vgbench_gen.publish.hub import Target, push
-    from vgbench_gen.publish.release import Options, find_published_vote, name_repository
+    from vgbench_gen.publish.release import Options, name_repository, read_vote, require_reviewed
 
     if not repo and not dry_run:
         raise ConfigError("--repo: found none; expected OWNER/NAME on the Hub, or --dry-run.")
@@ -59,7 +58,7 @@ def publish(
         tuple(scores or ()),
     )  # fmt: skip
     if not dry_run:
-        require_reviewed(find_published_vote(dataset, hard), candidates)
+        require_reviewed(read_vote(dataset, hard), candidates)
     folder = out or dataset / "publish"
     left_out = find_unpublished(dataset, options.scores)
     written = _write_package(dataset, folder, options, check, as_json) | {"scores_left_out": left_out}

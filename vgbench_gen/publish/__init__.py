@@ -1,1 +1,1 @@
-"""From a dataset on disk to one that others can load, and back."""
+"""Publishing a build on the Hub, fetching a published set, and exports for other programs."""

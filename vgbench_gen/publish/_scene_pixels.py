@@ -1,10 +1,11 @@
-"""Images of one scan made again, and each compared with the checksums that were published for it."""
+"""Makes the images of one scan again and compares each with its published checksums."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -23,37 +24,37 @@ from vgbench_gen.store.pictures import Picture, decode, list_codec_versions, ren
 
 Outcome = Literal["exact", "same_pixels", "close", "unchecked", "different", "missing"]
 USABLE: tuple[Outcome, ...] = ("exact", "same_pixels", "close", "unchecked")
-# Of 64 bits. On 628 images of real captures another encoder at another quality, or noise of three grey levels, turned
-# at most 2; from one keyframe to the next at least 4 turned.
+# The most bits of a 64-bit perceptual hash that may differ between two copies of one picture. On 628 images of real
+# captures, another encoder and quality or noise of three grey levels changed at most 2 bits; two neighboring keyframes
+# differed in at least 4.
 LOOK_BITS = 2
 _MAX_RECORD_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """An image that is to be made from a frame of a scan."""
+    """A published image that has to be made from a frame of a scan."""
 
     name: str
-    """Media name under which the image was published; it holds the checksum of its bytes."""
+    """Published media name; it holds the checksum of the encoded bytes."""
     frame_id: str
-    """Frame of the scan from which the image is made."""
     picture: Picture
-    """How the image is made from that frame."""
+    """How the image is made from the frame."""
     base_size: tuple[int, int]
-    """(width, height) in pixels of the frame at the size from which the image is made."""
+    """(width, height) in pixels to which the frame is scaled before the image is made."""
     pixels: str
-    """Checksum of the published image's pixels; "" where it is unknown."""
+    """Checksum of the published pixels; "" if unknown."""
     look: str
-    """Perceptual hash of the published image, 16 hexadecimal digits; "" where it is unknown."""
+    """Perceptual hash of the published image, 16 hexadecimal digits; "" if unknown."""
     base_pixels: str
-    """Checksum of the frame's pixels at that size; "" where it is unknown."""
+    """Checksum of the scaled frame's pixels; "" if unknown."""
 
     @classmethod
     def of(cls, file: Mapping[str, Any]) -> Want:
-        """The image that an entry of `image_files` describes.
+        """Read an entry of `image_files`.
 
         Raises:
-            DatasetError, KeyError, TypeError, ValueError: it is damaged.
+            DatasetError, KeyError, TypeError, ValueError: the entry is damaged.
         """
         if not NAME.fullmatch(file["name"]):
             raise ValueError(f"{str(file['name'])[:80]!r} is no media name")
@@ -66,47 +67,44 @@ class Want:
 
 @dataclass(frozen=True, slots=True)
 class HydratedImage:
-    """What became of a wanted image."""
+    """The result of making one image again."""
 
     outcome: Outcome
-    """How the image compares with the published one: "exact" (the published bytes), "same_pixels" (other bytes that
-    decode to the same), "close" (the same picture by its perceptual hash), "unchecked" (other bytes, and nothing was
-    published to compare them by), "different" (another picture, which is not used) or "missing"."""
+    """How the image compares with the published one: "exact" (same bytes), "same_pixels" (other bytes that decode to
+    the same pixels), "close" (same picture by its perceptual hash), "unchecked" (other bytes, and no published checksum
+    to compare), "different" (another picture, which is not used) or "missing"."""
     name: str = ""
-    """Media name of the image that was made; "" where nothing can be used."""
+    """Media name of the new image; "" if the image cannot be used."""
     why: str = ""
-    """Why the image is "different" or "missing"; "" for other outcomes."""
+    """Reason for "different" or "missing"; "" otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class SceneJob:
-    """One scan and the images wanted of it. It can be sent to another process."""
+    """One scan and the images to make from it; can be sent to another process."""
 
     ref: SceneRef
     wants: tuple[Want, ...]
     media: Path
     record: Path
-    """File that remembers which images were made with other bytes than the published ones."""
+    """JSON file that lists the images whose bytes differ from the published ones."""
 
 
 @dataclass(slots=True)
 class SceneResult:
-    """What one scan gave."""
+    """The images made from one scan."""
 
     made: dict[str, HydratedImage] = field(default_factory=dict)
-    """Published name of an image -> what became of it."""
+    """Published name of an image -> result."""
     bases: dict[str, bool] = field(default_factory=dict)
-    """Name of a frame's image at one size -> whether its pixels are the published ones, for those whose checksum was
-    published."""
-    problem: str = ""
-    """What was wrong with the scan as a whole; "" where nothing was."""
+    """Name of a scaled frame with a published checksum -> whether its pixels have that checksum."""
 
 
 def make_scene(job: SceneJob) -> SceneResult:
-    """Make all wanted images of one scan that are not there yet; never raises for what is wrong with the scan."""
+    """Make the images of one scan that are not in the media store yet; errors of the scan are returned, not raised."""
     result = SceneResult()
     media, known = MediaStore(job.media), _read_record(job.record)
-    todo: dict[str, list[Want]] = defaultdict(list)
+    todo: dict[str, dict[tuple[int, int], list[Want]]] = defaultdict(lambda: defaultdict(list))
     for want in job.wants:
         before = known.get(want.name)
         if media.has(want.name):
@@ -114,39 +112,32 @@ def make_scene(job: SceneJob) -> SceneResult:
         elif before is not None and media.has(before.name):
             result.made[want.name] = before
         else:
-            todo[want.frame_id].append(want)
+            todo[want.frame_id][want.base_size].append(want)
     if todo:
+        problem = ""
         try:
             with lay_to_scene(job.ref), open_scene(job.ref) as scene, media.batch():
-                # In the scan's own order: going back in a video decodes it from its start.
+                # Frames go in the scan's order, because going back in a video decodes it from its start. A frame is
+                # decoded once per size.
                 for frame in scene.frames:
-                    if frame.id in todo:
-                        _make_frame(frame, todo.pop(frame.id), media, result)
+                    for base_size, wants in todo.pop(frame.id, {}).items():
+                        _make_frame(frame, base_size, wants, media, result)
         except VGBenchError as error:
-            result.problem = str(error)
-        for frame_id, wants in todo.items():
-            why = result.problem or f"frame {frame_id} is not among the usable frames of this copy of the scan"
-            result.made |= {want.name: HydratedImage("missing", why=why) for want in wants}
+            problem = str(error)
+        for frame_id, by_size in todo.items():
+            why = problem or f"frame {frame_id} is not among the usable frames of this copy of the scan"
+            result.made |= {want.name: HydratedImage("missing", why=why) for want in chain(*by_size.values())}
     _write_record(job.record, result)
     return result
 
 
 def make_lost_scene(job: SceneJob, error: WorkerDied) -> SceneResult:
-    """The result of a scan whose worker died twice."""
+    """The result of a scan whose worker process died twice."""
     made = {want.name: HydratedImage("missing", why=f"tried twice: {error}") for want in job.wants}
-    return SceneResult(made, problem=str(error))
+    return SceneResult(made)
 
 
-def _make_frame(frame: Frame, wants: Sequence[Want], media: MediaStore, result: SceneResult) -> None:
-    """All wanted images of one frame, which is decoded once for each size that they start from."""
-    by_size: dict[tuple[int, int], list[Want]] = defaultdict(list)
-    for want in wants:
-        by_size[want.base_size].append(want)
-    for base_size, alike in by_size.items():
-        _make_alike(frame, base_size, alike, media, result)
-
-
-def _make_alike(
+def _make_frame(
     frame: Frame, base_size: tuple[int, int], wants: Sequence[Want], media: MediaStore, result: SceneResult
 ) -> None:
     try:
@@ -168,7 +159,7 @@ def _make_alike(
 def _make(want: Want, color: ColorArray, original: bytes, media: MediaStore) -> HydratedImage:
     try:
         data = render_from(want.picture, color, original)
-    except VGBenchError as error:  # an operation outside the image: not the frame it was written for
+    except VGBenchError as error:  # a crop outside the image, so this is another frame
         return HydratedImage("different", why=str(error))
     outcome, bits = _compare_pixels(want, data)
     if outcome == "different":
@@ -179,20 +170,20 @@ def _make(want: Want, color: ColorArray, original: bytes, media: MediaStore) -> 
 
 
 def _compare_pixels(want: Want, data: bytes) -> tuple[Outcome, int]:
-    """How an image compares with what was published, and by how many bits it looks different."""
+    """(outcome, differing bits of the perceptual hash) of a new image and the published one."""
     if digest_bytes(data) == want.name.partition(".")[0]:
         return "exact", 0
     if want.pixels and compute_pixels_digest(decode(data)) == want.pixels:
         return "same_pixels", 0
-    here = look(data)
-    if not (want.look and here):
+    new_look = look(data)
+    if not (want.look and new_look):
         return "unchecked", 0
-    bits = (int(want.look, 16) ^ int(here, 16)).bit_count()
+    bits = (int(want.look, 16) ^ int(new_look, 16)).bit_count()
     return ("close" if bits <= LOOK_BITS else "different"), bits
 
 
 def _read_record(path: Path) -> dict[str, HydratedImage]:
-    """Images made before with these codecs under other names than the published; a record is only a memory."""
+    """Images of an earlier run with the same codecs, by published name; empty if the record cannot be read."""
     try:
         stored = read_json(path, most_bytes=_MAX_RECORD_BYTES)
         if stored["made_with"] != list_codec_versions():
@@ -201,9 +192,9 @@ def _read_record(path: Path) -> dict[str, HydratedImage]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
     return {
-        name: one
-        for name, one in made.items()
-        if one.outcome in get_args(Outcome) and isinstance(one.name, str) and NAME.fullmatch(one.name)
+        name: image
+        for name, image in made.items()
+        if image.outcome in get_args(Outcome) and isinstance(image.name, str) and NAME.fullmatch(image.name)
     }
 
 

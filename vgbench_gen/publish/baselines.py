@@ -1,4 +1,4 @@
-"""Scores for the card: what programs and models reach on the set, where these very questions were scored."""
+"""The card's table of scores of models and programs, if they were scored on exactly these questions."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.json_text import parse_json, read_json
 from vgbench_gen.core.lines import format_command
+from vgbench_gen.core.stand_ins import config_error
+from vgbench_gen.publish.release import Release
 from vgbench_gen.publish.words import format_table, load_word
 
-_LAYOUTS = ("vgbench", "summary")  # tables that say most, the first one that is there
+_LAYOUTS = ("vgbench", "summary")  # keys of tables; the first one in the report is shown
 _PER_TASK = "baseline:constant"
-# Programs of somebody's own and ours: they are nobody's result, so they go out only where somebody names them.
+# Specs of programs that are not models: their scores are published only if --scores names them.
 _NO_MODELS = ("scripted:", "baseline:")
 
 
 def find_unpublished(folder: Path, named: Sequence[str]) -> dict[str, list[str]]:
-    """Whose scores stay off the card: reason -> specs.
+    """Reason -> specs of models and programs whose scores are not put on the card.
 
     Args:
         folder: of the build.
-        named: models or specs that go out also where they are programs.
+        named: models or specs from --scores; programs need to be named here.
 
     Raises:
         ConfigError: one of the names has no scores, or is not in the last comparison.
@@ -33,8 +34,9 @@ def find_unpublished(folder: Path, named: Sequence[str]) -> dict[str, list[str]]
     for name in named:
         if name not in known:
             listed = ", ".join(sorted(str(head.get("spec", "")) for head in heads)) or "nobody"
-            raise ConfigError(f"--scores {name}: found no scores of it below {folder}; expected one of {listed}.")
-    again = format_command("vgbench", "compare", folder)
+            where = f"--scores {name}"
+            raise config_error(where, f"no scores of it below {folder}", f"one of {listed}", "Score it first.")
+    compare = format_command("vgbench", "compare", folder)
     table = _read_table(folder)
     found: dict[str, list[str]] = {}
     for head in heads:
@@ -43,12 +45,10 @@ def find_unpublished(folder: Path, named: Sequence[str]) -> dict[str, list[str]]
         if str(head.get("spec", "")).startswith(_NO_MODELS) and not asked_for:
             reason = "no model (--scores NAME puts it there)"
         elif asked_for and not lines:
-            raise ConfigError(
-                f"--scores {asked_for.pop()}: found it scored, but not in the last comparison; expected it there. "
-                f"Run `{again}` first."
-            )
+            where, found_it = f"--scores {asked_for.pop()}", "it scored, but not in the last comparison"
+            raise config_error(where, found_it, "it there", f"Run `{compare}` first.")
         elif not lines:
-            reason = f"not in the last comparison ({again} puts it there)"
+            reason = f"not in the last comparison ({compare} puts it there)"
         elif all(map(_has_failed, lines)):
             reason = "all of its requests failed"
         else:
@@ -57,22 +57,17 @@ def find_unpublished(folder: Path, named: Sequence[str]) -> dict[str, list[str]]
     return {reason: sorted(specs) for reason, specs in sorted(found.items())}
 
 
-def format_baselines(folder: Path, fingerprint: str, named: Sequence[str] = ()) -> str:
-    """A section of the card, "" where the build has no scores, or scores of other questions.
-
-    Args:
-        folder: of the build; `vgbench eval` and `compare` wrote below it.
-        fingerprint: of its questions.
-        named: programs whose scores go out although they are no models (`find_unpublished`).
-    """
-    specs = {spec for each in find_unpublished(folder, named).values() for spec in each}
+def format_scores(release: Release) -> str:
+    """The card's section on scores; "" if the build has no scores, or scores of other questions."""
+    folder, fingerprint = release.folder, str(release.manifest.get("fingerprint", ""))
+    specs = {spec for group in find_unpublished(folder, release.options.scores).values() for spec in group}
     heads, table = _read_headers(folder), _read_table(folder)
     if table is None or not heads or any(head.get("dataset") != fingerprint for head in heads):
         return ""
     try:
         shown = _format_table(table, [head for head in heads if head.get("spec") in specs])
     except (ValueError, KeyError, TypeError, AttributeError):
-        shown = None  # scores are made again from the replies; the card does without
+        shown = None  # a damaged report is no error: `vgbench compare` makes it again from the replies
     if shown is None:
         return ""
     per_task = [load_word("baselines.per_task")] if f"| {_PER_TASK} |" in shown else []
@@ -80,7 +75,7 @@ def format_baselines(folder: Path, fingerprint: str, named: Sequence[str] = ()) 
 
 
 def _read_headers(folder: Path) -> list[dict[str, Any]]:
-    """The first lines of the files of scores; one that cannot be read is made again from the replies."""
+    """The headers of the score files; a damaged file is skipped, since scores can be made again from the replies."""
     found = []
     for path in sorted((folder / "scores").glob("*.jsonl")):
         with suppress(OSError, ValueError, TypeError), path.open(encoding="utf-8") as file:
@@ -89,7 +84,7 @@ def _read_headers(folder: Path) -> list[dict[str, Any]]:
 
 
 def _read_table(folder: Path) -> dict[str, Any] | None:
-    """The table of the last comparison that says most; None where there is none."""
+    """The most detailed table of the last comparison; None if there is no comparison."""
     try:
         found = read_json(folder / "scores" / "report" / "tables.json")
         tables = {each["key"]: dict(each) for each in found["tables"]}
@@ -103,12 +98,12 @@ def _list_names(head: Mapping[str, Any]) -> set[str]:
 
 
 def _is_of(line: Mapping[str, Any], head: Mapping[str, Any]) -> bool:
-    """Whether a row is of a model; another stage or prompt set stands behind its name, as in "gpt-4o (blind)"."""
+    """Whether a table line is of a model: its name, or the name and a stage or prompt set, as in "gpt-4o (blind)"."""
     return any(f"{line['name']} ".startswith(f"{name} ") for name in _list_names(head))
 
 
 def _has_failed(line: Mapping[str, Any]) -> bool:
-    """Whether every request failed (`Cell.failed`)."""
+    """Whether every request of a table line failed."""
     first = next(iter(line["cells"].values()))
     return first["value"] is None and first["value_all"] == 0
 

@@ -1,4 +1,4 @@
-"""The dataset card: front matter that the Hub reads, and a text for people, both from what was measured."""
+"""The dataset card: YAML front matter for the Hub and Markdown for people."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from vgbench_gen.core.types import ALPHABET, QUESTION_TYPES
-from vgbench_gen.publish.baselines import format_baselines
+from vgbench_gen.publish.baselines import format_scores
 from vgbench_gen.publish.data_files import CANARY, DataPart, Example
-from vgbench_gen.publish.hard import vote_section
 from vgbench_gen.publish.licences import Decision, RowsWithoutImages
-from vgbench_gen.publish.release import ALL, HARD, TRAIN, Release, list_tasks_in_order
+from vgbench_gen.publish.release import ALL, HARD, TRAIN, Counts, Release, Vote
 from vgbench_gen.publish.words import fill_page, format_table, info_of, load_word, name_of, share, title_of
 from vgbench_gen.quality.findings import Finding
 from vgbench_gen.report.audit_table import describe, make_table, name_cell, sort_findings, summarise_figures
+from vgbench_gen.scenes.base import DatasetInfo
 from vgbench_gen.store.schema import PUBLISHED
 from vgbench_gen.tasks.base import tasks as registered
 from vgbench_gen.text.render import find_templates_root
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 _CC0 = "cc0-1.0"
-_HUB_LICENCES = {_CC0: "cc0-1.0", "mit": "mit"}  # ids of rows -> the Hub's own ids
+_HUB_LICENCES = {_CC0: "cc0-1.0", "mit": "mit"}  # `Item.licence` -> license id of the Hub
 
 
 def write_card(
@@ -34,15 +34,13 @@ def write_card(
     """`README.md` of the published set.
 
     Args:
-        decisions: of the licence gate, over the benchmark and the training data.
-        missing: questions of the benchmark without their images.
-        examples: to show.
+        decisions: of the license gate on the benchmark and the training data.
+        missing: questions of the benchmark that are published without images.
 
     Raises:
-        ConfigError: a template lacks a slot, or has one too many.
+        ConfigError: a template has a slot too few or too many.
     """
     counts, options = release.counts, release.options
-    tasks = list_tasks_in_order(counts)
     folder = options.repo.partition("/")[2]
     slots = {
         "front": format_front_matter(release, parts),
@@ -52,16 +50,16 @@ def write_card(
         "summary": _format_summary(release),
         "contents": _format_contents(release, missing),
         "canary": release.canary,
-        "first_task": release.main.configurations[tasks[0]],
+        "first_task": release.main.configurations[counts.tasks[0]],
         "configurations": _format_configurations(release, parts),
         "hydrate": f"vgbench pull build/{folder} --scenes /data/scans\n" if missing.scans else "",
         "examples": _format_examples(examples),
-        "tasks": _format_tasks(release, tasks),
+        "tasks": _format_tasks(counts),
         "origins": _format_origins(release),
-        "hard": vote_section(release.vote, release.options.hard is None),
+        "hard": _format_vote(release.vote, release.options.hard is None),
         "columns": _format_columns(),
         "made": _format_provenance(release),
-        "rebuild": _rebuild(release, folder),
+        "rebuild": load_word("made.rebuild") if isinstance(release.manifest.get("recipe"), dict) else "",
         "audit": _format_audit(release.audit),
         "baselines": format_scores(release),
         "licences": _format_licences(decisions, missing, options.repo, folder),
@@ -72,13 +70,12 @@ def write_card(
 
 
 def format_front_matter(release: Release, parts: Sequence[DataPart]) -> str:
-    """The YAML block at the top: licence, tags, size, and where each configuration finds its files."""
+    """The YAML block at the top: license, tags, size, and the data files of each configuration."""
     from huggingface_hub import DatasetCardData
 
-    tasks = [part for part in parts if part.task]
     configs = [_format_config(ALL, [part for part in parts if part.config == ALL]) | {"default": True}]
     configs += [_format_config(part.config, [part]) for part in parts if part.config in (HARD, TRAIN)]
-    configs += [_format_config(part.name, [part]) for part in tasks]
+    configs += [_format_config(part.name, [part]) for part in parts if part.task]
     total = sum(map(len, release.sets))
     block: dict[str, Any] = {
         "pretty_name": release.options.name,
@@ -95,10 +92,8 @@ def format_front_matter(release: Release, parts: Sequence[DataPart]) -> str:
 
 def _format_config(name: str, parts: Sequence[DataPart]) -> dict[str, Any]:
     paths = [part.pattern for part in parts]
-    return {
-        "config_name": name,
-        "data_files": [{"split": parts[0].split, "path": paths[0] if len(paths) == 1 else paths}],
-    }
+    files = {"split": parts[0].split, "path": paths[0] if len(paths) == 1 else paths}
+    return {"config_name": name, "data_files": [files]}
 
 
 def _format_licence_lines(release: Release) -> dict[str, str]:
@@ -114,7 +109,7 @@ def _format_summary(release: Release) -> str:
     numbers = {
         "items": f"{counts.total:,}",
         "images": f"{counts.images:,}",
-        "tasks": str(len(list_tasks_in_order(counts))),
+        "tasks": str(len(counts.tasks)),
         "version": version or "of unknown version",
     }
     ours = any(info_of(source) for source, _ in counts.scenes)
@@ -138,54 +133,46 @@ def _format_contents(release: Release, missing: RowsWithoutImages) -> str:
     line = " · ".join(lines)
     if missing.total:
         ways = [load_word("licences.scans", count=f"{missing.scans:,}")] if missing.scans else []
-        ways += [
-            load_word("licences.import" if name else "licences.from_authors", count=f"{rows:,}", **_load_names(name))
-            for name, rows in missing.imports.items()
-        ]
+        ways += _list_imports(missing, "licences.import", "licences.from_authors")
         numbers = {"count": f"{missing.total:,}", "share": share(missing.total, release.counts.total)}
         line += "\n\n" + load_word("licences.short", **numbers, how="; ".join(ways))
     return line
 
 
 def _format_configurations(release: Release, parts: Sequence[DataPart]) -> str:
-    rows: list[tuple[object, ...]] = []
     whole = [part for part in parts if part.config == ALL]
-    rows.append(
-        (f"`{ALL}` (default)", f"`{whole[0].split}`", sum(p.rows for p in whole), load_word("configurations.all"))
-    )
+    total = sum(part.rows for part in whole)
+    rows: list[tuple[object, ...]] = [
+        (f"`{ALL}` (default)", f"`{whole[0].split}`", total, load_word("configurations.all"))
+    ]
     for part in parts:
         if part.config != ALL:
-            key = release.vote.key if part.config == HARD and release.vote is not None else part.config
+            vote = release.vote if part.config == HARD else None
+            key = part.config if vote is None else f"hard_{vote.status}"
             rows.append((f"`{part.config}`", f"`{part.split}`", part.rows, load_word(f"configurations.{key}")))
     names = ", ".join(f"`{part.name}`" + (f" ({part.title})" if part.title else "") for part in whole)
     rows.append((names, f"`{whole[0].split}`", "see below", load_word("configurations.task")))
     return format_table(("configuration", "split", "questions", "what"), rows, right=[2])
 
 
-def format_scores(release: Release) -> str:
-    """The section of the card with scores."""
-    return format_baselines(release.folder, str(release.manifest.get("fingerprint", "")), release.options.scores)
-
-
-def _format_tasks(release: Release, tasks: Sequence[str]) -> str:
-    cells = release.counts.cells
+def _format_tasks(counts: Counts) -> str:
+    cells, tasks = counts.cells, counts.tasks
     rows = [
-        (f"`{task}`", name_of("tasks", task, _asked(task)), *(cells[task, form] or "" for form in QUESTION_TYPES),
+        (f"`{task}`", name_of("tasks", task, _name_task(task)), *(cells[task, form] or "" for form in QUESTION_TYPES),
          sum(cells[task, form] for form in QUESTION_TYPES))
         for task in tasks
     ]  # fmt: skip
     sums = [sum(cells[task, form] for task in tasks) or "" for form in QUESTION_TYPES]
-    total = ("**all**", "", *sums, release.counts.total)
+    total = ("**all**", "", *sums, counts.total)
     return format_table(("task", "asked", *QUESTION_TYPES, "all"), [*rows, total], right=[2, 3, 4, 5])
 
 
-def _asked(task: str) -> str:
+def _name_task(task: str) -> str:
     return (registered[task].asked if task in registered.names() else "") or " "
 
 
 def _format_origins(release: Release) -> str:
     counts = release.counts
-    total = counts.total
     by_source: dict[tuple[str, str], dict[str, int]] = {}
     for (source, licence, split), number in counts.origins.items():
         by_source.setdefault((source, licence), {})[split] = number
@@ -194,7 +181,7 @@ def _format_origins(release: Release) -> str:
             title_of(source) + (" (sample scenes)" if licence == _CC0 else ""),
             counts.scenes[source, licence],
             sum(splits.values()),
-            share(sum(splits.values()), total),
+            share(sum(splits.values()), counts.total),
             ", ".join(f"{split} {number:,}" for split, number in sorted(splits.items())),
         )
         for (source, licence), splits in sorted(by_source.items())
@@ -204,16 +191,39 @@ def _format_origins(release: Release) -> str:
 
 
 def _format_audit(found: Sequence[Finding] | None) -> str:
-    """The section on the audit, from its figures; None where none was made."""
+    """The section on the audit; found: its figures, None if there is no audit."""
     if found is None:
         return load_word("audit.none")
     heads, rows = make_table(found)
     blocks = [load_word("audit.intro", cells=f"{len(rows):,}", figures=summarise_figures(found))]
     blocks += [format_table(heads, rows), load_word("audit.legend")] if rows else []
-    failed = [
-        f"- {_escape_markdown(f'{name_cell(each)}: {describe(each)}')}" for each in sort_findings(found) if each.failed
-    ]
-    return "\n\n".join([*blocks, *([load_word("audit.failed"), "\n".join(failed)] if failed else [])])
+    failed = [f"{name_cell(finding)}: {describe(finding)}" for finding in sort_findings(found) if finding.failed]
+    if failed:
+        blocks += [load_word("audit.failed"), "\n".join(f"- {_escape_markdown(text)}" for text in failed)]
+    return "\n\n".join(blocks)
+
+
+def _format_vote(vote: Vote | None, whole: bool) -> str:
+    """The card's section on the vote; "" without a vote. whole: whether the vote chose the whole set."""
+    if vote is None:
+        return ""
+    blocks = ["### The hard questions"]
+    if whole:
+        blocks.append(load_word("hard.whole"))
+    if vote.rule:
+        slots = {"wrong": str(vote.rule["wrong"]), "models": str(vote.rule["models"])}
+        if vote.rule["large"]:
+            billions = f"{float(vote.rule['large_from_billions']):g}"
+            sentences = [load_word("hard.rule", **slots, large=str(vote.rule["large"]), billions=billions)]
+        else:
+            sentences = [load_word("hard.rule_any", **slots)]
+        policy = str(vote.rule["policy"])
+        sentences += [load_word(f"hard.policy_{policy}"), load_word("hard.panel", panel=str(vote.panel))]
+        sentences += [load_word("hard.programs", programs=str(vote.programs))] if vote.programs else []
+        blocks.append(" ".join(sentences))
+    counts = {"chosen": f"{vote.chosen:,}", "accepted": f"{vote.accepted:,}"} if vote.status == "candidate" else {}
+    blocks.append(load_word(f"hard.{vote.status}", **counts))
+    return "\n\n".join(blocks)
 
 
 def _format_columns() -> str:
@@ -226,39 +236,27 @@ def _format_provenance(release: Release) -> str:
     counts, code = manifest.get("counts", {}), manifest.get("code", {})
     facts, rejects = int(counts.get("facts", 0)), int(counts.get("rejects", 0))
     lines = [load_word("made.text", rejects=f"{rejects:,}", drafts=f"{facts + rejects:,}")] if facts else []
-    lines.append(
-        load_word(
-            "made.fingerprint",
-            fingerprint=release.main.fingerprint,
-            version=str(code.get("version", "unknown")),
-            source=str(code.get("source", "unknown")),
-        )
-    )
-    return "\n\n".join(lines)
-
-
-def _rebuild(release: Release, folder: str) -> str:
-    if isinstance(release.manifest.get("recipe"), dict):
-        return load_word("made.rebuild")
-    return ""
+    program = {key: str(code.get(key, "unknown")) for key in ("version", "source")}
+    return "\n\n".join([*lines, load_word("made.fingerprint", fingerprint=release.main.fingerprint, **program)])
 
 
 def _format_examples(examples: Sequence[Example]) -> str:
     if not examples:
         return load_word("examples.none")
     blocks = [load_word("examples.text")]
-    for each in examples:
-        item = each.item
+    for example in examples:
+        item = example.item
         place = load_word("examples.sample") if item.licence == _CC0 else title_of(item.source)
-        lines = [f"**`{item.task}`** ({place}) — {_escape_markdown(item.question)}", f"![{item.task}]({each.picture})"]
+        question = f"**`{item.task}`** ({place}) — {_escape_markdown(item.question)}"
         options = zip(ALPHABET, item.options, strict=False)
-        choices = [f"- ({letter}) {_escape_markdown(text)}" for letter, text in options]
-        blocks += [*lines, "\n".join([*choices, "", f"Answer: **{_escape_markdown(item.answer)}**"])]
+        lines = [f"- ({letter}) {_escape_markdown(text)}" for letter, text in options]
+        lines += ["", f"Answer: **{_escape_markdown(item.answer)}**"]
+        blocks += [question, f"![{item.task}]({example.picture})", "\n".join(lines)]
     return "\n\n".join(blocks)
 
 
 def _escape_markdown(text: str) -> str:
-    """A text of a row in one line of Markdown, with nothing in it that means something there."""
+    """The text of a row on one line, with Markdown's special characters escaped."""
     for mark in "\\`*_[]<>|":
         text = text.replace(mark, f"\\{mark}")
     return " ".join(text.split())
@@ -278,39 +276,40 @@ def _format_licences(decisions: Sequence[Decision], missing: RowsWithoutImages, 
     blocks = [intro, format_table(("images from", "terms", "questions", "images", "why"), rows, right=[2])]
     if missing.scans:
         blocks.append(load_word("licences.hydrate", count=f"{missing.scans:,}", repo=repo, folder=folder))
-    for name, number in missing.imports.items():
-        blocks.append(
-            load_word("licences.again" if name else "licences.nowhere", count=f"{number:,}", **_load_names(name))
-        )
+    blocks += _list_imports(missing, "licences.again", "licences.nowhere")
     notices = [decision.policy.notice for decision in decisions if decision.pixels and decision.policy.notice]
     if notices:
         blocks.append("\n".join([load_word("licences.notices"), "", *(f"- {notice}" for notice in notices)]))
     return "\n\n".join(blocks)
 
 
-def _load_names(name: str) -> dict[str, str]:
-    return {"name": name} if name else {}
+def _list_imports(missing: RowsWithoutImages, by_import: str, by_none: str) -> list[str]:
+    """A phrase for each import that brings missing images; the two keys are those of the phrases."""
+    return [
+        load_word(by_import, count=f"{rows:,}", name=name) if name else load_word(by_none, count=f"{rows:,}")
+        for name, rows in missing.imports.items()
+    ]
 
 
 def _format_limits(release: Release) -> str:
     lines = [load_word(f"limits.{key}") for key in ("scans", "instrument", "indoor")]
-    real = _scanned(release)
-    lines += [info.caution for info in map(info_of, real) if info is not None and info.caution]
-    lines += [load_word("limits.people")] if real else []
+    infos = _list_scan_datasets(release)
+    lines += [info.caution for info in infos if info is not None and info.caution]
+    lines += [load_word("limits.people")] if infos else []
     return "\n".join(f"- {line}" for line in lines)
 
 
 def _format_citation(release: Release) -> str:
-    infos = [info for info in map(info_of, _scanned(release)) if info is not None]
-    entries = [load_citations()["benchmark"], *(info.citation for info in infos if info.citation)]
+    infos = _list_scan_datasets(release)
+    entries = [load_citations()["benchmark"], *(info.citation for info in infos if info is not None and info.citation)]
     return "```bibtex\n" + "\n\n".join(entry.strip() for entry in entries) + "\n```"
 
 
-def _scanned(release: Release) -> list[str]:
-    """Names of the sources that hold real scans, sorted."""
-    return sorted({source for source, licence in release.counts.scenes if licence != _CC0})
+def _list_scan_datasets(release: Release) -> list[DatasetInfo | None]:
+    """The sources with real scans by name; None for one that has no loader."""
+    return list(map(info_of, sorted({source for source, licence in release.counts.scenes if licence != _CC0})))
 
 
 def load_citations() -> dict[str, Any]:
-    """`templates/cards/citations.toml`."""
+    """BibTeX entries from `templates/cards/citations.toml`."""
     return tomllib.loads((find_templates_root() / "cards" / "citations.toml").read_text("utf-8"))

@@ -22,24 +22,24 @@ from vgbench_gen.text.render import find_templates_root
 
 FILE = "croissant.json"
 _HUB = "https://huggingface.co/datasets"
-# A git repository has no digest of its own; the library takes this address in its place, and so does the Hub.
+# A git repository has no digest; the library and the Hub write this address instead.
 _NO_DIGEST = "https://github.com/mlcommons/croissant/issues/80"
 _CONFORMS = "http://mlcommons.org/croissant/1.1"
 _REPO = "repo"
 
 
 class CroissantError(VGBenchError):
-    """The validator refuses what was made."""
+    """The validator refuses the metadata."""
 
 
 def make_croissant(
     release: Release, parts: Sequence[DataPart], decisions: Sequence[Decision]
 ) -> tuple[bytes, list[str]]:
-    """The file's bytes, and what the validator warns of.
+    """(bytes of the file, warnings of the validator).
 
     Raises:
         ConfigError: the library is not installed.
-        CroissantError: the validator refuses it.
+        CroissantError: the validator refuses the metadata.
     """
     mlc = import_library()
     make = _Maker(mlc, mlc.Context(conforms_to=_CONFORMS))
@@ -80,25 +80,25 @@ def make_croissant(
 
 
 def check(data: bytes) -> tuple[bytes, list[str]]:
-    """Have the validator read a file; returns it with the warnings. Raises CroissantError where it refuses it."""
+    """Validate the bytes of a file; returns them with the warnings. Raises CroissantError if they are refused."""
     mlc = import_library()
-    told = logging.getLogger("absl")
-    level = told.level
-    told.setLevel(logging.ERROR)  # it prints the warnings that are returned
+    logger = logging.getLogger("absl")
+    level = logger.level
+    logger.setLevel(logging.ERROR)  # otherwise the warnings, which are returned, are also printed
     try:
         issues = mlc.Dataset(jsonld=json.loads(data)).metadata.ctx.issues
     except mlc.ValidationError as error:
         raise CroissantError(f"{FILE}: found metadata that the validator refuses: {error}") from error
     finally:
-        told.setLevel(level)
+        logger.setLevel(level)
     if issues.errors:
         raise CroissantError(f"{FILE}: found metadata that the validator refuses: {'; '.join(sorted(issues.errors))}")
-    # A set without a day says nothing false, and one of today would make every upload another commit.
-    return data, [each for each in sorted(issues.warnings) if "datePublished" not in each]
+    # The date is optional: today's date would make every upload a new commit.
+    return data, [warning for warning in sorted(issues.warnings) if "datePublished" not in warning]
 
 
 def import_library() -> Any:
-    """The package mlcroissant. Raises ConfigError where it is not installed."""
+    """The package mlcroissant. Raises ConfigError if it is not installed."""
     handlers = list(logging.root.handlers)
     try:
         import mlcroissant
@@ -107,23 +107,21 @@ def import_library() -> Any:
             "found no package mlcroissant, which writes Croissant metadata; expected the extra `publish`. "
             "Install it in the repository: make extras, or pip install '.[publish]'."
         ) from error
-    logging.root.handlers = handlers  # one that it adds would print every other library's warnings twice
+    logging.root.handlers = handlers  # the library adds a handler that prints all warnings a second time
     return mlcroissant
 
 
 def _format_description(release: Release) -> str:
     counts = release.counts
-    tasks = ", ".join(dict.fromkeys(task for task, _ in counts.cells))
-    sources = ", ".join(sorted({title_of(source) for source, _ in counts.scenes}))
+    slots = {"items": f"{counts.total:,}", "tasks": ", ".join(counts.tasks), "canary": release.canary}
     if not any(info_of(source) for source, _ in counts.scenes):
-        return load_word("croissant.of_others", items=f"{counts.total:,}", tasks=tasks, canary=release.canary)
-    return load_word(
-        "croissant.description", items=f"{counts.total:,}", tasks=tasks, sources=sources, canary=release.canary
-    )
+        return load_word("croissant.of_others", **slots)
+    sources = ", ".join(sorted({title_of(source) for source, _ in counts.scenes}))
+    return load_word("croissant.description", **slots, sources=sources)
 
 
 def _list_configurations(parts: Sequence[DataPart]) -> Iterator[tuple[str, list[DataPart]]]:
-    """Configurations with their parts: the whole, what stands beside it, single tasks."""
+    """(name, parts) of the whole benchmark, of hard and training questions, and of single tasks."""
     for name in (ALL, HARD, TRAIN):
         if members := [part for part in parts if part.config == name]:
             yield name, members
@@ -134,7 +132,7 @@ def _list_configurations(parts: Sequence[DataPart]) -> Iterator[tuple[str, list[
 
 @dataclass(frozen=True, slots=True)
 class _Maker:
-    """Makes the library's objects."""
+    """Makes objects of mlcroissant."""
 
     mlc: Any
     ctx: Any
@@ -161,14 +159,14 @@ class _Maker:
         )
 
     def _field(self, name: str, column: Column, of: str = "") -> Any:
-        """The field of a column, or of a member of the column `of`, which is one of structs."""
+        """The field of a column, or of a member of the struct column named `of`."""
         images, many = column.type == "images", column.type in ("strings", "int64s", "float64s")
         own: dict[str, Any] = {"id": "/".join(filter(None, (name, of, column.name))), "name": column.name}
         own["description"] = column.meaning + (f" ({column.unit})" if column.unit and not of else "")
         if column.type == "structs":
             inner = [self._field(name, member, column.name) for member in column.fields]
             return self.mlc.Field(ctx=self.ctx, **own, repeated=True, sub_fields=inner)
-        # A sub-field takes its member out of every struct of the list.
+        # The JSON path of a sub-field selects the member in every struct of the list.
         member = column.name if of else "bytes" if images else ""
         source = self.mlc.Source(
             ctx=self.ctx,
@@ -176,7 +174,7 @@ class _Maker:
             extract=self.mlc.Extract(ctx=self.ctx, column=of or column.name),
             transforms=[self.mlc.Transform(ctx=self.ctx, json_path=member)] if member else [],
         )
-        # The library casts pictures one by one only where a field is marked as repeated.
+        # The library decodes each image of a list only if the field is marked as repeated.
         forms = {"repeated": images or None, "is_array": many or None, "array_shape": "-1" if many else None}
         types = self.mlc.DataType
         kinds = {"int64": types.INTEGER, "float64": types.FLOAT, "images": types.IMAGE_OBJECT}

@@ -1,9 +1,8 @@
 """The parquet files of a published set, `data/<configuration>/…`, and the example pictures of its card.
 
-Images lie inside the parquet files, which stand in one folder per task of the benchmark.
-
-The writer is the one of a build: files below 500 MB, row groups of at most 100 rows or 8 MB, a page index, images
-that many rows of a group show stored once. That is what the Hub's viewer asks for.
+Images are embedded in the parquet files; each task of the benchmark has its own folder. Files are written as in a
+build, within the limits of the Hub's viewer: below 500 MB, row groups of at most 100 rows or 8 MB, a page index, and an
+image that several rows of a group show is stored once.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from vgbench_gen.store.schema import PUBLISHED, RecordSchema, Row
 
 FOLDER = "data"
 _EXAMPLES = "assets/examples"
-_STRIP_WIDTH_PX = 1000  # of a strip of images; a card is about so wide
+_STRIP_WIDTH_PX = 1000  # the width of a card on the Hub
 _STRIP_HEIGHT_PX = 360
 _GAP_PX = 8
 CANARY = Column("canary", "string", "the same in every row, to find out what was trained on; empty in training data")
-_AT_ONCE = 32  # rows whose images are looked at together
+_BATCH_ROWS = 32  # images of this many rows are decoded in parallel
 TABLE: RecordSchema[Item] = RecordSchema(
     PUBLISHED.kind, (*PUBLISHED.columns, CANARY), PUBLISHED.to_row, PUBLISHED.read_row
 )
@@ -40,35 +39,32 @@ TABLE: RecordSchema[Item] = RecordSchema(
 
 @dataclass(frozen=True, slots=True)
 class DataPart:
-    """Data files that belong together."""
+    """The data files of one task, of the hard questions or of the training data."""
 
     config: str
-    """The configuration under which `datasets` finds them."""
+    """Configuration of `datasets`."""
     split: str
-    """The split under which `datasets` finds them."""
     task: str
-    """The task whose questions they hold, "" outside the benchmark."""
+    """Name of the task; "" for hard questions and training data."""
     pattern: str
-    """What their names in the published set match."""
+    """Glob pattern of the files in the published set."""
     rows: int
-    """How many questions all of them hold."""
     name: str = ""
-    """The name of the task's own configuration."""
+    """Configuration of the task alone."""
 
     @property
     def title(self) -> str:
-        """The task, named beside the configuration where the two differ; else ""."""
+        """The task if its configuration has another name; else ""."""
         return self.task if self.task != self.name else ""
 
 
 def write_parts(
     folder: Path, release: Release, gate: Gate, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> list[DataPart]:
-    """Write all data files and say what they are.
+    """Write all data files below `folder` and describe them.
 
     Args:
-        folder: gets `data/`.
-        gate: whose pixels travel; other rows carry how to make their images instead.
+        gate: decides which rows have their images embedded; the others say how their images are made.
         progress: called with (rows written, rows in all).
 
     Raises:
@@ -91,13 +87,13 @@ def write_parts(
 
 
 def _make_rows(rows: RowSet, places: Sequence[int], gate: Gate, memory: FileFacts) -> Iterator[Row]:
-    """Some rows of a set as they are published."""
+    """The rows at some places of a set, in the published form."""
     media = MediaStore(rows.home / "media") if (rows.home / "media").is_dir() else None
     columns = None if media is None else shards.list_light_columns
     found = shards.iterate_rows(rows.dataset.paths, columns, only=set(places))
-    # Decoding and digests let go of the interpreter; their order does not matter.
+    # Decoding and hashing release the interpreter lock.
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        while batch := [{**row, **rows.apart.get(row["id"], {})} for row in islice(found, _AT_ONCE)]:
+        while batch := [{**row, **rows.apart.get(row["id"], {})} for row in islice(found, _BATCH_ROWS)]:
             if media is not None:
                 new = [row for row in batch if not row.get("image_files")]
                 names = dict.fromkeys(image["path"] for row in new for image in row["images"])
@@ -114,24 +110,27 @@ def _report_rows(rows: Iterator[Row], progress: Callable[[int, int], None], befo
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A question that the card shows."""
+    """A question shown on the card."""
 
     item: Item
     picture: str
-    """Its images in one file, relative to the card."""
+    """Path of the file with all its images, relative to the card."""
 
 
 def write_examples(folder: Path, rows: RowSet, gate: Gate) -> list[Example]:
-    """Write one picture per task below `folder`; tasks without a question whose pixels travel are left out.
+    """Write one picture per task below `folder`, of its first multiple-choice question, or of its first question.
+
+    Tasks whose images may not be published are left out.
 
     Raises:
         DatasetError: an image is missing or damaged.
     """
     examples = []
     for task, places in rows.by_task.items():
-        item = _find_example([rows.dataset[k] for k in places], gate)
-        if item is None:
+        shown = [item for item in map(rows.dataset.__getitem__, places) if item.images and gate.travels(item)]
+        if not shown:
             continue
+        item = min(shown, key=lambda item: (item.question_type != "multi-choice", item.index))
         images = [decode(rows.dataset.image_bytes(item, k), item.images[k]) for k in range(len(item.images))]
         name = rows.configurations[task]
         picture = f"{_EXAMPLES}/{name}.jpg"
@@ -140,14 +139,8 @@ def write_examples(folder: Path, rows: RowSet, gate: Gate) -> list[Example]:
     return examples
 
 
-def _find_example(items: list[Item], gate: Gate) -> Item | None:
-    """The first one that may be shown, a choice where there is one: it says most about its task."""
-    free = [item for item in items if item.images and gate.travels(item)]
-    return min(free, key=lambda item: (item.question_type != "multi-choice", item.index), default=None)
-
-
 def strip_of(images: list[ColorArray]) -> ColorArray:
-    """Images (each (h, w, 3) uint8 RGB) side by side on white, all of one height, at most `_STRIP_WIDTH_PX` wide."""
+    """Images ((h, w, 3) uint8 RGB) side by side on white at one height, at most `_STRIP_WIDTH_PX` wide."""
     import cv2
     import numpy as np
 

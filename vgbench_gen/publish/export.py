@@ -1,8 +1,7 @@
-"""A dataset as the files that another program asks and scores it from.
+"""Exports: a dataset written as files from which another program asks and scores it.
 
-A target is a plug-in in `exports/`. It gets a `Job`, which yields every question exactly as `vgbench eval` would ask it
-and lays its images down in the folder before the question comes; what the target makes of them is its own. A folder
-appears whole or not at all.
+A target is a plug-in in `exports/`. It gets a `Job`, which yields every question exactly as `vgbench eval` asks it,
+after writing its images to the folder. An export folder appears complete or not at all.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen import __version__
-from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.registry import Registry
 from vgbench_gen.core.rng import digest_bytes
+from vgbench_gen.core.stand_ins import config_error
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import Keeps, NamesImages, Source
 from vgbench_gen.evaluation.options import AskOptions
@@ -33,7 +32,7 @@ from vgbench_gen.store.pictures import find_image_kind
 from vgbench_gen.text.render import find_templates_root
 
 SCHEMA = 1
-MANIFEST = "export.json"  # says that a folder is an export, which may be replaced by the next one
+MANIFEST = "export.json"  # marks a folder as an export, which the next export may replace
 IMAGES = "images"
 _SLOT = re.compile(r"\{\{ ([a-z_]+) \}\}")
 
@@ -47,10 +46,10 @@ class ExportRow:
     asked: Asked
     """The question as `vgbench eval` asks it."""
     images: tuple[str, ...]
-    """The paths of its images in the export, in the order in which they are shown."""
+    """Paths in the export, in the order shown."""
 
     def parts(self) -> list[dict[str, str]]:
-        """What the model reads, in order: `{"type": "text", "text"}` and `{"type": "image", "path"}`."""
+        """The prompt in order: `{"type": "text", "text"}` and `{"type": "image", "path"}`."""
         found: list[dict[str, str]] = []
         for shown, path in zip(self.asked.images, self.images, strict=True):
             if shown.tag:
@@ -59,13 +58,13 @@ class ExportRow:
         return [*found, {"type": "text", "text": self.asked.text}]
 
     def case(self) -> dict[str, Any]:
-        """What scoring needs to know: the arguments of `evaluation.scoring.Case`."""
+        """The arguments of `evaluation.scoring.Case`, from which a reply is scored."""
         return asdict(make_case(self.asked.item))
 
     def record(self) -> dict[str, Any]:
-        """What a log must carry so that a reply finds its question again, and what one groups by.
+        """The columns that identify the question in a log, and those that scores are grouped by.
 
-        request_digest: of the question alone; how another program asks it is that program's.
+        `request_digest` covers the question alone, not the settings of the other program.
         """
         item = self.asked.item
         return {
@@ -82,53 +81,44 @@ class ExportRow:
 
 @dataclass
 class Job:
-    """One export under way."""
+    """One export in progress: arguments of `export`, and methods that write its files."""
 
     source: Source
-    """Where questions come from."""
     options: AskOptions
-    """Which questions, and how they are asked."""
     folder: Path
-    """To fill; takes its final place when the target is done."""
+    """Temporary folder, which is moved to its final place when the target has filled it."""
     answers: bool = False
-    """Whether the right answers are wanted as replies."""
     progress: Callable[[int, int], None] = lambda done, total: None
-    """Called with (questions done, in all)."""
     oracle: bool = False
-    """Whether traces of agents with oracle tools are wanted."""
 
     def __post_init__(self) -> None:
         self.settings = self.options.settings("")
         self._questions = Questions(self.source, self.options)
-        self.total = self._questions.total  # or the rows that a target made of them
+        self.total = self._questions.total  # a target may set the number of rows that it wrote
         self._laid: dict[str, str] = {}
-        self._benchmarks: set[str] = set()  # of the rows so far
+        self._benchmarks: set[str] = set()
 
     @property
     def images(self) -> int:
-        """Images laid down so far."""
+        """Number of images written so far."""
         return len(set(self._laid.values()))
 
     @property
     def name(self) -> str:
-        """A name for the task in other programs: of the dataset's folder, in letters, digits and `_`."""
+        """Name of the task in other programs: the dataset folder's name in letters, digits and `_`."""
         folder = self.source.folder.resolve().name.removesuffix(".vgbench")
         plain = re.sub(r"\W+", "_", folder, flags=re.ASCII).strip("_").lower()
         return plain if plain.startswith("vgbench") else f"vgbench_{plain}" if plain else "vgbench"
 
     def check_images(self) -> None:
-        """Look for all images before any is copied.
-
-        Raises:
-            DatasetError: some are missing.
-        """
+        """Raise DatasetError if an image is missing, before any is copied."""
         missing = self.source.missing_images(self._questions.rows) if isinstance(self.source, NamesImages) else ()
         if missing:
             found = f"{len(missing)} images missing ({', '.join(missing[:3])})"
             raise dataset_error(self.source.folder, found, "all of them", "Name their folder with --images.")
 
     def rows(self) -> Iterator[ExportRow]:
-        """Every question in the order of the dataset; its images are in the folder when it comes."""
+        """Yield every question in the order of the dataset, after its images are written to the folder."""
         for done, (item, asked) in enumerate(self._questions.walk(self.settings), start=1):
             images = tuple(self.lay(shown.item, shown.k) for shown in asked.images)
             self._benchmarks.add(item.benchmark)
@@ -136,17 +126,15 @@ class Job:
             self.progress(done, self.total)
 
     def items(self) -> dict[str, Item]:
-        """The questions by their ids; no image is laid down."""
+        """The questions by their ids; writes no images."""
         return {item.id: item for item, _ in self._questions.walk(self.settings)}
 
     def text(self, name: str, words: str) -> None:
-        """Write one file."""
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(words, encoding="utf-8")
+        """Write a text file."""
+        (self.folder / name).write_text(words, encoding="utf-8")
 
     def json_lines(self, name: str, records: Iterable[Mapping[str, Any]]) -> int:
-        """Write one JSON object per line; returns how many."""
+        """Write one JSON object per line; returns the number of lines."""
         count = 0
         with (self.folder / name).open("w", encoding="utf-8") as file:
             for record in records:
@@ -155,7 +143,7 @@ class Job:
         return count
 
     def template(self, file: str, target: str, **slots: str) -> None:
-        """Write a file of `templates/exports/`; in Markdown `name`, `questions`, `prompts` and the slots are filled."""
+        """Write a file of `templates/exports/`; in Markdown, `name`, `questions`, `prompts` and `slots` are filled."""
         words = (find_templates_root() / "exports" / file).read_text("utf-8")
         if target.endswith(".md"):
             slots |= {"name": self.name, "questions": str(self.total), "prompts": self.options.prompt_set}
@@ -163,26 +151,26 @@ class Job:
         self.text(target, words)
 
     def scorer(self) -> None:
-        """Lay down the package `vgbench_scorer`: our scoring as it is now, for a Python that lacks ours.
+        """Write the package `vgbench_scorer`, which scores replies without this package.
 
-        To be called when all rows have come, for it holds the rules of their benchmarks.
+        Call it after all `rows`, because it contains the rules of their benchmarks.
         """
         copy_scorer(self.folder, self._benchmarks)
 
     def lay(self, item: Item, k: int) -> str:
-        """Lay down an image of a question, once. Returns its path in the export."""
+        """Write an image of a question once; returns its path in the export."""
         name = item.images[k]
         if NAME.fullmatch(name) and name in self._laid:
             return self._laid[name]
         data = self.source.image(item, k)
         if not NAME.fullmatch(name):
-            # Names of other benchmarks may repeat between rows or climb out of the folder.
+            # Names in other benchmarks may repeat between rows or lead out of the folder.
             data = data if isinstance(data, bytes) else data.read_bytes()
             name = f"{digest_bytes(data)}.{find_image_kind(data) or 'bin'}"
         return self.lay_file(name, data)
 
     def lay_file(self, name: str, data: bytes | Path) -> str:
-        """Lay down an image under a name that is its digest, once. Returns its path in the export."""
+        """Write an image once under a name that is its digest; returns its path in the export."""
         place = f"{IMAGES}/{name[:2]}/{name}"
         if name not in self._laid:
             (self.folder / place).parent.mkdir(parents=True, exist_ok=True)
@@ -198,17 +186,17 @@ class Export(abc.ABC):
     """A target of exports: a plug-in without state."""
 
     takes_answers: bool = False
-    """Whether `Job.answers` means something to it."""
+    """Whether it can write the right answers as replies."""
     takes_oracle: bool = False
-    """Whether `Job.oracle` means something to it."""
+    """Whether it can write traces of agents with oracle tools."""
 
     @abc.abstractmethod
     def write(self, job: Job) -> str:
-        """Fill `job.folder`; returns what to run there, for the terminal.
+        """Fill `job.folder`; returns the command to run there, for the terminal.
 
         Raises:
-            ConfigError: a package that it needs is not installed, or the rows cannot be written in its form.
-            DatasetError: replies or traces that it needs are not there.
+            ConfigError: a package is not installed, or the rows cannot be written in this format.
+            DatasetError: replies or traces are missing.
         """
 
 
@@ -217,7 +205,7 @@ exports: Registry[Export] = Registry("export", "vgbench_gen.publish.exports")
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What an export wrote."""
+    """The result of an export."""
 
     to: str
     """The target's name."""
@@ -225,7 +213,7 @@ class Exported:
     questions: int
     images: int
     run: str
-    """What to run with it."""
+    """The command to run in the folder."""
 
 
 def export(
@@ -243,16 +231,16 @@ def export(
     Args:
         source: the questions.
         to: name of a target.
-        out: folder; one that an export made before is replaced.
-        options: which questions, and the words they are asked in; controls and orders of options are not exported.
-        answers: the right answers as replies, for training, where the target takes them.
-        oracle: with traces of agents with oracle tools, where the target takes traces.
-        progress: called with (questions done, in all).
+        out: folder; an older export in it is replaced.
+        options: selects questions and prompts; controls and rotated options are not exported.
+        answers: whether to add the right answers as replies, for training.
+        oracle: whether to include traces of agents with oracle tools.
+        progress: called with (questions done, questions in all).
 
     Raises:
         UnknownNameError: no such target.
-        ConfigError: options that the target cannot keep.
-        DatasetError: `out` holds something that is no export, or the dataset cannot be read.
+        ConfigError: the target does not support an option.
+        DatasetError: `out` holds other files, or the dataset cannot be read.
     """
     target = exports[to]
     _check(source, to, out, options, answers, oracle)
@@ -266,23 +254,23 @@ def export(
 
 
 def _check(source: Source, to: str, out: Path, options: AskOptions, answers: bool, oracle: bool) -> None:
-    """Refuse what a target cannot keep, and a folder that holds something else. Raises as `export`."""
+    """Refuse options that the target does not support, and a folder with other files. Raises as `export`."""
     for flag, wanted, taken in (("answers", answers, "takes_answers"), ("oracle", oracle, "takes_oracle")):
         if wanted and not getattr(exports[to], taken):
             fit = ", ".join(name for name in exports if getattr(exports[name], taken))
-            raise ConfigError(f"--{flag}: found it with --to {to}; expected one of {fit}. Leave it out.")
+            raise config_error(f"--{flag}", f"it with --to {to}", f"one of {fit}", "Leave it out.")
     if options.circular or options.epochs > 1 or options.wrong_images or options.shots or options.long_side_px:
-        raise ConfigError(
-            "export: found repeats, rotations, examples, wrong images or resizing; expected each question once."
-        )
+        found = "repeats, rotations, examples, wrong images or resizing"
+        raise config_error("export", found, "each question once", "Leave these options out.")
     if isinstance(source, Keeps):
-        raise ConfigError(f"export: found {source.benchmark}, whose replies are images; expected answers in words.")
+        found = f"{source.benchmark}, whose replies are images"
+        raise config_error("export", found, "answers in words", "Export another benchmark.")
     if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or (out / MANIFEST).is_file())):
         raise dataset_error(out, "files that no export wrote", "a new folder or an older export", "Give another --out.")
 
 
 def _describe(job: Job, to: str) -> dict[str, Any]:
-    """The manifest of a finished export."""
+    """The manifest of an export."""
     return {
         "schema": SCHEMA,
         "to": to,

@@ -1,8 +1,8 @@
-"""To the Hugging Face Hub and back, through its own client.
+"""Upload to and download from the Hugging Face Hub through its own client.
 
-Large files go up first and show nowhere; one commit then names all of them, so that a reader sees the old set or the
-new one. What was uploaded before a cut is not sent again. Tokens come from where the client looks for them
-(`HF_TOKEN`, or what `hf auth login` saved) and stand in no message of ours.
+Large files are uploaded first, where nobody sees them; a single commit then adds all files, so that readers see either
+the old set or the new one. Files uploaded before an interruption are not sent again. The token is the client's
+(`HF_TOKEN`, or the one saved by `hf auth login`) and appears in no message.
 """
 
 from __future__ import annotations
@@ -19,58 +19,58 @@ from vgbench_gen.importers.hub import find_status, iterate_causes
 from vgbench_gen.publish.package import compute_sha256
 from vgbench_gen.store.provenance import MANIFEST
 
-ATTEMPTS = 4  # around the client's own five
+ATTEMPTS = 4  # per call; the client itself tries each attempt five times
 _FIRST_WAIT_S = 1.0
 _LONGEST_WAIT_S = 60.0
 _TYPE = "dataset"
-_OURS = ("data/", "audit/", "assets/")  # folders of a published set: what is no longer in it leaves them
-_PASSING = {408, 409, 425, 429, 500, 502, 503, 504}
+_OURS = ("data/", "audit/", "assets/")  # folders from which files that are not in the set are deleted
+_TRANSIENT = {408, 409, 425, 429, 500, 502, 503, 504}
 
 T = TypeVar("T")
 
 
 class HubError(VGBenchError):
-    """The Hub said no, or cannot be reached."""
+    """The Hub refuses a request, or cannot be reached."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where to publish."""
+    """The repository to publish to."""
 
     repo: str
     """"owner/name"."""
     revision: str = "main"
-    """The branch, which is made where it is missing."""
+    """The branch; a missing one is created."""
     pull_request: bool = False
-    """Whether to propose the change instead of committing it."""
+    """Whether to open a pull request instead of committing."""
     public: bool = False
-    """Whether everybody may see the repository."""
+    """Whether the repository may be public."""
     message: str = "Publish with vgbench-gen"
-    """The commit's message."""
+    """The commit message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """What was uploaded."""
+    """The result of an upload."""
 
     commit: str
-    """The commit's digest."""
+    """Hash of the commit."""
     url: str
-    """The address of the commit or pull request."""
+    """Address of the commit or pull request."""
     changed: bool
-    """Whether anything had to be uploaded."""
+    """Whether the upload made a new commit."""
 
 
 def push(folder: Path, target: Target, say: Callable[[str], None] = lambda text: None) -> Pushed:
-    """Upload a folder as one commit that holds exactly its files in our folders; others of the repository stay.
+    """Upload a package as one commit that also deletes old files in its folders; other files in the repository stay.
 
     Args:
-        folder: what `package` wrote.
+        folder: the package.
         say: called with a line of progress.
 
     Raises:
         ConfigError: no token, or the repository is public and `target.public` is not set.
-        HubError: the Hub refuses or cannot be reached, or somebody else committed meanwhile.
+        HubError: the Hub refuses or cannot be reached, or somebody else committed at the same time.
     """
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, get_token
 
@@ -82,18 +82,18 @@ def push(folder: Path, target: Target, say: Callable[[str], None] = lambda text:
     paths = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
     there = _retry(lambda: api.list_repo_files(target.repo, repo_type=_TYPE, revision=head), target)
     stale = [name for name in sorted(there) if name.startswith(_OURS) and name not in paths]
-    # Tells our commit from others: the manifest names the digest of every other file.
+    # Identifies our commit: the manifest holds the digest of every other file.
     digest = compute_sha256(paths[MANIFEST])
     where: dict[str, Any] = {"repo_id": target.repo, "repo_type": _TYPE, "revision": target.revision}
     where["create_pr"] = target.pull_request
     adding = [CommitOperationAdd(path_in_repo=name, path_or_fileobj=str(path)) for name, path in paths.items()]
-    say(f"uploading to {target.repo} what it does not hold of {len(paths)} files")
+    say(f"uploading to {target.repo} those of {len(paths)} files that it lacks")
     _retry(lambda: api.preupload_lfs_files(additions=adding, free_memory=False, num_threads=4, **where), target, say)
     say("committing")
 
     def commit() -> Pushed:
         try:
-            # The client leaves out files that are there with the same bytes, and a commit that would change nothing.
+            # The client skips files that are unchanged, and skips the commit if nothing changes.
             info = api.create_commit(
                 operations=[*adding, *(CommitOperationDelete(path_in_repo=name) for name in stale)],
                 commit_message=target.message,
@@ -111,14 +111,14 @@ def push(folder: Path, target: Target, say: Callable[[str], None] = lambda text:
 
 
 def fetch(repo: str, revision: str, folder: Path, patterns: Sequence[str] | None = None) -> str:
-    """Download files of a repository into a folder, going on where an earlier call stopped; returns the commit.
+    """Download files of a repository into a folder, resuming an interrupted call; returns the commit.
 
     Args:
         revision: branch, tag or commit.
-        patterns: of names; all files where None.
+        patterns: glob patterns of the files; None for all.
 
     Raises:
-        HubError: no such repository, revision or file, no right to it, or the Hub cannot be reached.
+        HubError: no such repository, revision or file, no access to it, or the Hub cannot be reached.
     """
     from huggingface_hub import HfApi
 
@@ -149,14 +149,14 @@ def _read_head(api: Any, target: Target) -> str:
 
 
 def _find_landed_commit(api: Any, target: Target, head: str, digest: str, error: Exception) -> Pushed:
-    """Our commit, if it is there although its answer was not; else the error is raised again.
+    """Our commit if it was made although the Hub's answer was lost; else `error` is raised again.
 
     Args:
-        head: the commit that ours was to follow.
-        digest: of our manifest, which the description of our commit names.
+        head: the parent of our commit.
+        digest: of our manifest, which our commit's description contains.
 
     Raises:
-        HubError: somebody else committed; or whether a pull request was opened cannot be known.
+        HubError: somebody else committed, or it is unknown whether a pull request was opened.
     """
     refused = find_status(error) == 412
     if not refused and not _is_transient(error):
@@ -170,7 +170,7 @@ def _find_landed_commit(api: Any, target: Target, head: str, digest: str, error:
     if now == head:
         raise error
     commits = _retry(lambda: api.list_repo_commits(target.repo, repo_type=_TYPE, revision=now), target)
-    for commit in itertools.takewhile(lambda each: each.commit_id != head, commits):
+    for commit in itertools.takewhile(lambda commit: commit.commit_id != head, commits):
         if digest in commit.message:
             url = f"{api.endpoint}/datasets/{target.repo}/commit/{commit.commit_id}"
             return Pushed(commit.commit_id, url, changed=True)
@@ -179,18 +179,14 @@ def _find_landed_commit(api: Any, target: Target, head: str, digest: str, error:
 
 
 def _retry(call: Callable[[], T], target: Target, say: Callable[[str], None] = lambda text: None) -> T:
-    """Call what may be called again, until it succeeds, is refused, or has failed often enough.
-
-    Raises:
-        HubError: refused, or failed too often.
-    """
+    """Call, and call again after transient errors. Raises HubError if the Hub refuses or all attempts fail."""
     from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
 
     retrying = Retrying(
         retry=retry_if_exception(_is_transient),
         stop=stop_after_attempt(ATTEMPTS),
         wait=wait_exponential(_FIRST_WAIT_S, max=_LONGEST_WAIT_S),
-        before_sleep=lambda state: say(f"the Hub did not answer well, attempt {state.attempt_number + 1} follows"),
+        before_sleep=lambda state: say(f"transient error of the Hub, attempt {state.attempt_number + 1} follows"),
         reraise=True,
     )
     try:
@@ -204,34 +200,34 @@ def _retry(call: Callable[[], T], target: Target, say: Callable[[str], None] = l
 def _get_client_error() -> type[Exception]:
     from huggingface_hub.errors import HfHubHTTPError
 
-    return HfHubHTTPError.__mro__[1]  # the base of its HTTP library's errors as well, whichever library it is built on
+    return HfHubHTTPError.__mro__[1]  # base class of the errors of the HTTP library that the client is built on
 
 
 def _is_transient(error: BaseException) -> bool:
-    """Whether an error may pass by itself: a cut or refused connection, a server in trouble."""
+    """Whether a call may succeed later: a lost or refused connection, or a temporary error of the server."""
     if isinstance(error, VGBenchError):
         return False
     status = find_status(error)
     if status is not None:
-        return status in _PASSING
-    lost = (ConnectionError, TimeoutError, _get_client_error())
-    return any(isinstance(each, lost) for each in iterate_causes(error))
+        return status in _TRANSIENT
+    connection_errors = (ConnectionError, TimeoutError, _get_client_error())
+    return any(isinstance(cause, connection_errors) for cause in iterate_causes(error))
 
 
 def _describe_error(error: BaseException, target: Target) -> HubError:
-    """The error in our words: one line, without addresses that were signed for us."""
+    """The error in one line, without the token or the signed parts of addresses."""
     from huggingface_hub import get_token
 
     status = find_status(error)
-    said = next((s for each in iterate_causes(error) if (s := getattr(each, "server_message", None))), None)
-    text = str(said or (str(error).strip().splitlines() or [type(error).__name__])[0])
+    messages = (getattr(cause, "server_message", None) for cause in iterate_causes(error))
+    text = str(next(filter(None, messages), None) or (str(error).strip().splitlines() or [type(error).__name__])[0])
     text = re.sub(r"(https?://[^\s?]+)\?\S*", r"\1", text)
     if token := get_token():
         text = text.replace(token, "(token)")
-    what = f"status {status} ({text})" if status else f"no answer ({text})"
+    found = f"status {status} ({text})" if status else f"no answer ({text})"
     remedy = {
-        401: "The token is missing, wrong or has run out: `hf auth login`, or HF_TOKEN.",
-        403: "The token may not do this: make one with the right to write to this repository.",
+        401: "The token is missing, wrong or expired: `hf auth login`, or HF_TOKEN.",
+        403: "The token does not permit this: create one with write access to this repository.",
         404: "There is no such repository, revision or file, or the token may not see it.",
-    }.get(status or 0, "Run it again: what was transferred is not sent again.")
-    return HubError(f"{target.repo}: found {what}. {remedy}")
+    }.get(status or 0, "Run it again: files that arrived are not sent again.")
+    return HubError(f"{target.repo}: found {found}. {remedy}")

@@ -1,4 +1,4 @@
-"""Images of a published set that came without them, made again from one's own copy of the scans."""
+"""Makes images that a published set lacks from the user's own copy of the scans."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from vgbench_gen.publish._scene_pixels import (
     USABLE,
     HydratedImage,
     SceneJob,
-    SceneResult,
     Want,
     make_lost_scene,
     make_scene,
@@ -48,43 +47,39 @@ _REMEDY = "Pull the dataset again (`vgbench pull`)."
 
 @dataclass(slots=True)
 class HydrateReport:
-    """What making a set's images again gave."""
+    """Counts and problems of a run of `hydrate`."""
 
     rows: int = 0
-    """Number of rows of the set."""
     complete: int = 0
-    """Number of them that have all their images."""
+    """Number of rows that have all their images."""
     images: Counter[str] = field(default_factory=Counter)
-    """Outcome (see `HydratedImage`) -> number of images, with "embedded" for those that came with the set. An image
-    counts once however many rows show it."""
+    """Outcome (see `HydratedImage`) -> number of distinct images; "embedded" counts those that came with the set."""
     bases: Counter[str] = field(default_factory=Counter)
-    """Number of decoded frames whose pixels are the published ones, under "equal", and of those whose pixels are not,
-    under "other"."""
+    """Number of decoded frames whose pixels have the published checksum ("equal") or another one ("other")."""
     missing_scenes: dict[str, int] = field(default_factory=dict)
-    """Scan that is not there, as "dataset/scene" -> number of rows that lack its images."""
+    """Missing scan, as "dataset/scene" -> number of rows that lack its images."""
     missing_frames: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Scan -> frame id -> why no image could be made of it."""
+    """Scan -> frame id -> why no image could be made from it."""
     different: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Scan -> published name of an image -> why what was made is another picture."""
+    """Scan -> published name of an image -> how the new image differs."""
     not_from_scans: dict[str, int] = field(default_factory=dict)
-    """Benchmark -> number of rows whose images no scan gives."""
+    """Benchmark -> number of rows whose images do not come from scans."""
     published: dict[str, str] = field(default_factory=dict)
-    """Name of a program or library -> version with which the published images were made; empty where the manifest does
-    not say."""
+    """Program or library -> version that made the published images; empty if the manifest does not say."""
     here: dict[str, str] = field(default_factory=dict)
-    """Name of a program or library -> version with which the images are made here."""
+    """Program or library -> version on this machine."""
     fingerprint: str = ""
     """Digest of all rows of the result with the names of their images, which hold checksums."""
     expected: str = ""
-    """The same digest of the set as it was published."""
+    """The same digest of the published set."""
     said: str = ""
-    """Digest of what the rows of the result say, without the names of their images."""
+    """Digest of the texts of all rows of the result, without the names of their images."""
     expected_said: str = ""
-    """The same digest of the set as it was published."""
+    """The same digest of the published set."""
 
     @property
     def short(self) -> bool:
-        """Whether a row is without its images, or says anything else than was published."""
+        """Whether a row lacks images, or its text differs from the published one."""
         return self.complete < self.rows or self.said != self.expected_said
 
     @property
@@ -94,11 +89,11 @@ class HydrateReport:
 
     @property
     def other_versions(self) -> dict[str, tuple[str, str]]:
-        """Name of a program or library -> (published version, version here), for those that differ."""
+        """Program or library -> (published version, version on this machine), if they differ."""
         return {k: (v, self.here[k]) for k, v in self.published.items() if self.here.get(k, v) != v}
 
     def to_json(self) -> dict[str, Any]:
-        """The report as it stands in `hydrate.json`."""
+        """The content of `hydrate.json`."""
         fields = {name: getattr(self, name) for name in self.__slots__}
         return fields | {"short": self.short, "exact": self.exact, "other_versions": self.other_versions}
 
@@ -110,31 +105,30 @@ def hydrate(
     workers: int | Engine = 1,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> HydrateReport:
-    """Make the missing images of a dataset and write it whole: `items/`, `media/`, `manifest.json`, `hydrate.json`.
+    """Make the missing images of a dataset and write `items/`, `media/`, `manifest.json` and `hydrate.json`.
 
-    The manifest gets the fingerprint of what is there now and keeps the published one beside it. `hydrated/` remembers
-    which images have other bytes here.
-
-    Images that are in `media/` already are not made again, so a second run goes on where the first was stopped, and
-    with more scans adds what these show. A row of which an image is missing stays as it was published.
+    The manifest gets the fingerprint of the result and keeps the published one. `hydrated/` lists the images whose
+    bytes differ from the published ones. Images in `media/` are not made again, so a second run resumes an interrupted
+    one and adds the images of further scans. A row that lacks an image stays as published.
 
     Args:
-        dataset: what `vgbench pull` wrote, or whatever `load` takes.
+        dataset: a folder written by `vgbench pull`, or any path that `load` takes.
         scenes: folders with raw scans.
         out: folder of the result; by default the dataset's own.
-        workers: processes.
-        progress: called with (images done, images wanted).
+        workers: number of processes.
+        progress: called with (images done, images in all).
 
     Raises:
-        ConfigError: no scan is found, or `out` is needed and not given.
+        ConfigError: no scan is found, or `out` is missing and the dataset is a file.
         DatasetError: the dataset cannot be read, or is damaged.
         BuildLocked: another process writes to `out`.
     """
     source = Path(dataset)
     home = source.parent if source.name == "items" or source.is_file() else source
     if out is None and source.is_file():
-        raise ConfigError(f"{source}: found a file; expected --out, the folder to write to. Give one.")
+        raise ConfigError(f"{source}: found a file and no --out; expected the folder to write to. Give --out.")
     target = Path(out) if out is not None else home
+    roots = [Path(scenes)] if isinstance(scenes, str | PathLike) else [Path(root) for root in scenes]
     report = HydrateReport(here=list_codec_versions())
     items = load(source)
     manifest = read_manifest(home) if (home / MANIFEST).is_file() else None
@@ -143,12 +137,12 @@ def hydrate(
     with BuildLock(target):
         clean_temporary(target)
         media = MediaStore(target / "media")
-        wanted = _Wanted(media)
+        needed = _NeededImages(media)
         with media.batch():
-            report.expected = rows_fingerprint(wanted.gathered(iterate_rows(items.paths)))
+            report.expected = rows_fingerprint(needed.collect(iterate_rows(items.paths)))
         report.expected_said = text_fingerprint(items)
-        made = _make_images(wanted, _list_roots(scenes), target, workers, progress, report)
-        rows = _fill_rows(iterate_rows(items.paths, list_light_columns), made, wanted, media, report)
+        made = _make_images(needed, roots, target, workers, progress, report)
+        rows = _fill_rows(iterate_rows(items.paths, list_light_columns), made, needed, media, report)
         write_embedded_rows(target / "items", rows, _make_table(items.paths), "items")
         result = load(target)
         report.fingerprint, report.said = dataset_fingerprint(result), text_fingerprint(result)
@@ -159,10 +153,10 @@ def hydrate(
     return report
 
 
-class _Wanted:
-    """What a dataset's rows need; filled while they are read once.
+class _NeededImages:
+    """The images of a dataset's rows, collected in one pass.
 
-    scans: (dataset, scene) -> published name -> how to make it. embedded: names of images that came along.
+    scans: (dataset, scene) -> published name -> the image to make. embedded: names of images that came with the set.
     """
 
     def __init__(self, media: MediaStore) -> None:
@@ -170,25 +164,21 @@ class _Wanted:
         self.embedded: set[str] = set()
         self._media = media
 
-    def gathered(self, rows: Iterator[Row]) -> Iterator[Row]:
-        """The item rows as published, one by one.
+    def collect(self, rows: Iterator[Row]) -> Iterator[Row]:
+        """Collect the images of all rows; yields the rows as they were published.
 
         Raises:
-            DatasetError: a row is damaged, or an image's bytes do not give its name.
+            DatasetError: a row is damaged, or the name of an image is not the digest of its bytes.
         """
         for row in rows:
-            if self._complete(row):
-                self._keep(row)
+            if len(row["images"]) == len(find_image_files(row)) and all(image["bytes"] for image in row["images"]):
+                self._store_embedded(row)
             else:
-                self._want(row)
+                self._add_missing(row)
             names = [file["name"] for file in row.get("image_files") or ()] or list_images(row)
             yield {c.name: row[c.name] for c in ITEM_COLUMNS} | {"images": [{"path": name} for name in names]}
 
-    @staticmethod
-    def _complete(row: Row) -> bool:
-        return len(row["images"]) == len(find_image_files(row)) and all(image["bytes"] for image in row["images"])
-
-    def _keep(self, row: Row) -> None:
+    def _store_embedded(self, row: Row) -> None:
         for image in row["images"]:
             name = image["path"]
             if name in self.embedded:
@@ -199,7 +189,7 @@ class _Wanted:
                 raise dataset_error(f"item {row['id']}", f"an image with digest {found}", f"{name[:80]!r}", _REMEDY)
             self.embedded.add(self._media.put(image["bytes"], suffix))
 
-    def _want(self, row: Row) -> None:
+    def _add_missing(self, row: Row) -> None:
         images = self.scans[row["source"], row["scene_id"]]
         try:
             for file in find_image_files(row):
@@ -211,21 +201,21 @@ class _Wanted:
 
 
 def find_image_files(row: Row) -> list[dict[str, Any]]:
-    """The `image_files` of a row, or what its evidence tells of them where it has none: no checksums but the names."""
+    """The `image_files` of a row; without that column they come from its evidence and have no checksums."""
     files: list[dict[str, Any]] = list(row.get("image_files") or ()) or list_image_files(row, None, FileFacts())
     return files
 
 
 def _make_images(
-    wanted: _Wanted,
+    needed: _NeededImages,
     roots: Sequence[Path],
     target: Path,
     workers: int | Engine,
     progress: Callable[[int, int], None],
     report: HydrateReport,
 ) -> dict[str, HydratedImage]:
-    """published name -> what became of it, for all that is wanted of scans that are there."""
-    scans = {scan: images for scan, images in wanted.scans.items() if images}
+    """Published name -> result, for all missing images of the scans that are found."""
+    scans = {scan: images for scan, images in needed.scans.items() if images}
     refs = {(ref.dataset, ref.scene_id): ref for ref in find_scenes(roots)} if scans else {}
     jobs = []
     for (dataset, scene_id), images in sorted(scans.items(), key=lambda scan: (-len(scan[1]), scan[0])):
@@ -240,43 +230,38 @@ def _make_images(
     engine = workers if isinstance(workers, Engine) else Engine(workers=workers)
     for index, result in run(make_scene, jobs, engine, [target, *roots], make_lost_scene):
         made |= result.made
-        _tell(result, jobs[index], report)
+        report.images.update(image.outcome for image in result.made.values())
+        report.bases.update("equal" if equal else "other" for equal in result.bases.values())
         done += len(jobs[index].wants)
         progress(done, total)
-    report.images["embedded"] = len(wanted.embedded)
+    report.images["embedded"] = len(needed.embedded)
     report.images = +report.images
-    for name in ("missing_frames", "different"):  # in an order that knows no workers
-        setattr(
-            report, name, {scan: dict(sorted(found.items())) for scan, found in sorted(getattr(report, name).items())}
-        )
+    # Sorted, so that the report does not depend on the order in which workers finish.
+    for scan, job in sorted((f"{job.ref.dataset}/{job.ref.scene_id}", job) for job in jobs):
+        missing = {want.frame_id: made[want.name].why for want in job.wants if made[want.name].outcome == "missing"}
+        different = {want.name: made[want.name].why for want in job.wants if made[want.name].outcome == "different"}
+        report.missing_frames |= {scan: dict(sorted(missing.items()))} if missing else {}
+        report.different |= {scan: dict(sorted(different.items()))} if different else {}
     return made
 
 
-def _tell(result: SceneResult, job: SceneJob, report: HydrateReport) -> None:
-    scan = f"{job.ref.dataset}/{job.ref.scene_id}"
-    report.images.update(made.outcome for made in result.made.values())
-    report.bases.update("equal" if equal else "other" for equal in result.bases.values())
-    for want in job.wants:
-        made = result.made[want.name]
-        if made.outcome == "missing":
-            report.missing_frames.setdefault(scan, {})[want.frame_id] = made.why
-        elif made.outcome == "different":
-            report.different.setdefault(scan, {})[want.name] = made.why
-
-
 def _fill_rows(
-    rows: Iterator[Row], made: dict[str, HydratedImage], wanted: _Wanted, media: MediaStore, report: HydrateReport
+    rows: Iterator[Row],
+    made: dict[str, HydratedImage],
+    needed: _NeededImages,
+    media: MediaStore,
+    report: HydrateReport,
 ) -> Iterator[Row]:
-    """Rows with their images; one that lacks an image has none, and keeps saying how to make them."""
+    """Embed the images of complete rows; a row that lacks an image gets none and keeps its `image_files`."""
     missing: Counter[str] = Counter()
     elsewhere: Counter[str] = Counter()
     for row in rows:
         report.rows += 1
         files = find_image_files(row)
         names = list_images(row)
-        if not (names and all(name in wanted.embedded for name in names)):
+        if not (names and all(name in needed.embedded for name in names)):
             found = [made.get(file["name"]) for file in files]
-            names = [one.name for one in found if one is not None and one.outcome in USABLE]
+            names = [image.name for image in found if image is not None and image.outcome in USABLE]
             if len(names) < len(files):
                 if not all(file["frame_id"] for file in files):
                     elsewhere[row["benchmark"]] += 1
@@ -285,26 +270,20 @@ def _fill_rows(
                 yield {**row, "images": [], "image_files": files}
                 continue
         report.complete += 1
-        yield {
-            **row,
-            "images": [{"bytes": media.get(name), "path": name} for name in names],
-            "image_files": files,
-        }
+        images = [{"bytes": media.get(name), "path": name} for name in names]
+        yield {**row, "images": images, "image_files": files}
     report.missing_scenes, report.not_from_scans = dict(sorted(missing.items())), dict(sorted(elsewhere.items()))
 
 
 def _make_table(paths: Sequence[Path]) -> RecordSchema[Any]:
-    """Published items, with what other text columns the files have."""
+    """The columns of published items and any further text columns of the files."""
     with open_parquet(paths[0]) as file:
         schema = file.schema_arrow
     known = {column.name for column in PUBLISHED_COLUMNS}
-    names = [name for name in schema.names if name not in known and not name.startswith("__index_level_")]  # of pandas
+    # pandas adds columns whose names begin with "__index_level_".
+    names = [name for name in schema.names if name not in known and not name.startswith("__index_level_")]
     more = [Column(name, "string", "as published", "publish") for name in names]
     odd = [c.name for c in more if str(schema.field(c.name).type) not in {"string", "large_string"}]
     if odd:
         raise dataset_error(paths[0], f"columns {', '.join(odd)}", "columns of published items, or text", _REMEDY)
     return RecordSchema(PUBLISHED.kind, (*PUBLISHED_COLUMNS, *more), PUBLISHED.to_row, PUBLISHED.read_row)
-
-
-def _list_roots(scenes: str | PathLike[str] | Sequence[str | PathLike[str]]) -> list[Path]:
-    return [Path(scenes)] if isinstance(scenes, str | PathLike) else [Path(root) for root in scenes]

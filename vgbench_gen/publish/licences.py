@@ -1,7 +1,7 @@
-"""The licence gate: which rows may be published with their pixels, and where the images of the others come from.
+"""The license gate: which rows may be published with their images, and where users get the images of the others.
 
-What is known about the images of other benchmarks stands in `licences.toml`; what is known about scans is said by their
-loaders (`scenes.base.DatasetInfo`). What neither knows may not travel.
+`licences.toml` holds the terms of the images of other benchmarks; loaders state those of their scans
+(`scenes.base.DatasetInfo`). Images of any other source are not published.
 """
 
 from __future__ import annotations
@@ -17,53 +17,53 @@ from pydantic import ValidationError, model_validator
 
 from vgbench_gen.core.config import Config, load_toml
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.stand_ins import config_error
 from vgbench_gen.core.types import Item
 from vgbench_gen.scenes.base import Loader, loaders
 from vgbench_gen.tasks.row_evidence import ShownEvidence
 
 LICENCES = Path(__file__).with_name("licences.toml")
 FLAG = "--with-pixels"
-_SPATIALSCORE = "SpatialScore"  # family of `Item.benchmark`; imported whole
+_SPATIALSCORE = "SpatialScore"  # `vgbench import spatialscore` imports all its sources together
 OWN = "VGBench"  # `Item.benchmark` of questions that this program made from scans
 
 
 class Policy(Config):
-    """What is known about the pixels of one source."""
+    """The terms of the images of one source."""
 
     name: str
-    """Name of the scan dataset or the benchmark, or the licence id of scenes that were made."""
+    """Name of the scan dataset or the benchmark, or the license id of synthetic scenes."""
     kind: Literal["scans", "benchmark", "made", "unknown"]
-    """Kind of source: "scans" for a scan dataset, "benchmark" for a benchmark, "made" for scenes that were made and not
-    scanned, "unknown" where nothing is known."""
+    """"scans" for a scan dataset, "benchmark" for a benchmark, "made" for synthetic scenes, "unknown" if the source is
+    not known."""
     also: tuple[str, ...] = ()
     """Other names of the source."""
     licence: str
-    """Word that a flag must repeat for the pixels to be published; "" where the licence is not established."""
+    """License that `--with-pixels` must name; "" if the license is not established."""
     terms: str
-    """What the terms are called under which the pixels stand."""
+    """Name of the terms of the images."""
     url: str
-    """Where the terms can be read; "" where this is not known."""
+    """Address of the terms; "" if unknown."""
     pixels: bool
-    """Whether the pixels may be published without a flag."""
+    """Whether the images may be published without a flag."""
     reason: str
-    """Why they may be published or not, in one clause without a full stop."""
+    """Why they may or may not be published, in one clause without a full stop."""
     notice: str = ""
-    """What must be printed wherever the pixels are published; "" for nothing."""
+    """Notice that must accompany published images; "" for none."""
 
 
 class Licences(Config):
-    """The file `licences.toml`, and with it the policies of scans.
+    """The policies of `licences.toml` and of the loaders.
 
     Raises:
-        ValueError: a name stands for two policies.
+        ValueError: two policies have the same name.
     """
 
     policy: tuple[Policy, ...]
-    """Policies of scan datasets, as their loaders state them, and of benchmarks and made scenes, as the file does."""
 
     @model_validator(mode="after")
-    def _names_differ(self) -> Self:
-        # Flags name a policy alone, so a scan dataset and a benchmark may not share a name either.
+    def _check_names(self) -> Self:
+        # --with-pixels names a policy without its kind, so a scan dataset and a benchmark may not share a name.
         names = Counter(_normalise_name(name) for policy in self.policy for name in (policy.name, *policy.also))
         twice = [name for name, count in names.items() if count > 1]
         if twice:
@@ -73,27 +73,27 @@ class Licences(Config):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What the gate decided about the rows of one policy."""
+    """The decision about all rows of one policy."""
 
     policy: Policy
     rows: int
-    """How many rows fall under it."""
+    """Number of rows under the policy."""
     pixels: bool
     """Whether their images are published."""
     by_flag: bool
-    """Whether that is so because a flag says it."""
+    """Whether they are published only because of `--with-pixels`."""
 
 
 class Gate:
-    """The policies, and the flags given by whoever publishes.
+    """Decides by policies and flags whether images may be published.
 
     Args:
         licences: the policies.
-        allowed: policies (by name) whose pixels travel by flag, and the licence that the flag names.
+        allowed: name of a policy -> license that `--with-pixels` gives for it.
     """
 
-    def __init__(self, licences: Licences, allowed: Mapping[str, str] | None = None) -> None:
-        self._allowed = dict(allowed or {})
+    def __init__(self, licences: Licences, allowed: Mapping[str, str]) -> None:
+        self._allowed = dict(allowed)
         self._made = {policy.name: policy for policy in licences.policy if policy.kind == "made"}
         self._by_name: dict[tuple[str, str], Policy] = {
             (policy.kind, _normalise_name(name)): policy.model_copy(update=self._stated(policy))
@@ -102,33 +102,33 @@ class Gate:
         }
 
     def policy(self, row: Mapping[str, Any] | Item) -> Policy:
-        """The policy of a row, by its `benchmark`, `source` and `licence`; one that forbids where none is known."""
+        """The policy of a row, by its `benchmark`, `source` and `licence`; for an unknown source one that forbids."""
         benchmark, source, licence = (_read_text(row, name) for name in ("benchmark", "source", "licence"))
         benchmark = benchmark.rpartition("/")[2]  # `SpatialScore/MMVP` shows MMVP's images
-        if benchmark == OWN and licence in self._made and source != "posed":  # whose owners state it themselves
+        if benchmark == OWN and licence in self._made and source != "posed":  # users state the license of posed scenes
             return self._made[licence]
         kind, name = ("scans", source) if benchmark == OWN else ("benchmark", benchmark)
         return self._by_name.get((kind, _normalise_name(name))) or _make_unknown_policy(name or "(no name)")
 
     def travels(self, row: Mapping[str, Any] | Item) -> bool:
-        """Whether the row may be published with its pixels."""
+        """Whether the row may be published with its images."""
         return self._pass(self.policy(row))
 
     def decisions(self, rows: Iterable[Mapping[str, Any] | Item]) -> list[Decision]:
-        """One decision per policy met, sorted by name."""
-        met: dict[str, Policy] = {}
+        """One decision per policy of the rows, sorted by name."""
+        policies: dict[str, Policy] = {}
         counts: Counter[str] = Counter()
         for row in rows:
             policy = self.policy(row)
-            met[policy.name] = policy
+            policies[policy.name] = policy
             counts[policy.name] += 1
         return [
             Decision(policy, counts[name], self._pass(policy), self._pass(policy) and not policy.pixels)
-            for name, policy in sorted(met.items())
+            for name, policy in sorted(policies.items())
         ]
 
     def _stated(self, policy: Policy) -> dict[str, str]:
-        """What a flag adds to a policy whose licence is not established."""
+        """The license that a flag states for a policy without an established one."""
         if policy.licence or policy.name not in self._allowed:
             return {}
         licence = self._allowed[policy.name]
@@ -139,12 +139,12 @@ class Gate:
 
 
 def make_gate(flags: Iterable[str] = (), path: Path = LICENCES) -> Gate:
-    """The gate under some flags `NAME=LICENCE`, each of which lets the pixels of one source travel.
+    """The gate with the flags `NAME=LICENCE` of `--with-pixels`, each of which allows the images of one source.
 
-    Naming the licence is the point: who publishes says under which terms they have the right to.
+    With the license the publisher states the terms that permit publication.
 
     Raises:
-        ConfigError: a flag of another form, a name without a policy, or another licence than the policy's.
+        ConfigError: a malformed flag, a name without a policy, or another license than the policy's.
     """
     licences = _read(path)
     by_name = {_normalise_name(name): policy for policy in licences.policy for name in (policy.name, *policy.also)}
@@ -154,27 +154,24 @@ def make_gate(flags: Iterable[str] = (), path: Path = LICENCES) -> Gate:
         policy = by_name.get(_normalise_name(name))
         if policy is None:
             known = ", ".join(policy.name for policy in licences.policy)
-            raise ConfigError(
-                f"{FLAG} {flag}: found no policy for {name!r}; expected NAME=LICENCE with one of {known}."
-            )
+            found = f"no policy for {name!r}"
+            raise config_error(f"{FLAG} {flag}", found, f"NAME=LICENCE with one of {known}", "Check the name.")
         if not licence or licence.lower() == "unknown" or licence != (policy.licence or licence):
             expected = f"{policy.name}={policy.licence or 'LICENCE'} ({policy.terms}, {policy.url})"
-            raise ConfigError(
-                f"{FLAG} {flag}: found {licence or 'no licence'!r}; expected {expected}. "
-                f"Give it only if you may publish these pixels: {policy.reason}."
-            )
+            remedy = f"Give it only if you may publish these images: {policy.reason}."
+            raise config_error(f"{FLAG} {flag}", f"{licence or 'no licence'!r}", expected, remedy)
         allowed[policy.name] = licence
     return Gate(licences, allowed)
 
 
 @dataclass(frozen=True, slots=True)
 class RowsWithoutImages:
-    """How many rows are published without their images."""
+    """Numbers of rows that are published without their images."""
 
     scans: int = 0
     """Rows whose images `vgbench pull --scenes` makes."""
     imports: Mapping[str, int] = field(default_factory=dict)
-    """Rows by the NAME of `vgbench import NAME` that brings their images, "" where no import does."""
+    """NAME of `vgbench import NAME` -> rows whose images it brings; "" counts rows that no import covers."""
 
     @property
     def total(self) -> int:
@@ -183,21 +180,20 @@ class RowsWithoutImages:
 
 
 def count_rows_without_images(items: Iterable[Item], gate: Gate) -> RowsWithoutImages:
-    """Questions that the licence gate keeps without their images."""
-    held = [item for item in items if not gate.travels(item)]
-    told = Counter(import_name(item.benchmark) for item in held if not is_from_scans(item.benchmark, item.evidence))
-    return RowsWithoutImages(len(held) - told.total(), dict(sorted(told.items())))
+    """Count the questions whose images the license gate keeps back."""
+    bare = [item for item in items if not gate.travels(item)]
+    others = Counter(import_name(item.benchmark) for item in bare if not is_from_scans(item.benchmark, item.evidence))
+    return RowsWithoutImages(len(bare) - others.total(), dict(sorted(others.items())))
 
 
 def is_from_scans(benchmark: str, evidence: Mapping[str, Any]) -> bool:
-    """Whether the images of a row are made from scans: it is ours, or says from which frames."""
-    ours = benchmark.rpartition("/")[2] == OWN
-    return ours or ShownEvidence.is_in(evidence)
+    """Whether the images of a row are made from scans: the question is ours, or its evidence names frames."""
+    return benchmark.rpartition("/")[2] == OWN or ShownEvidence.is_in(evidence)
 
 
 def import_name(benchmark: str) -> str:
-    """NAME of `vgbench import NAME` for rows of a benchmark (`Item.benchmark`); "" where no import gives them."""
-    # Knows all importers, which a set of our own questions does without.
+    """NAME of `vgbench import NAME` for a benchmark (`Item.benchmark`); "" if no importer reads it."""
+    # Imported here because this loads all importers, which our own questions do not need.
     from vgbench_gen.importers.base import importers
 
     if benchmark.startswith(f"{_SPATIALSCORE}/"):
@@ -205,7 +201,7 @@ def import_name(benchmark: str) -> str:
     for name in importers.names():
         if benchmark and benchmark in (importers[name].own, importers[name].benchmark):
             return str(name)
-    # Some sources hold parts under names of their own, such as QSpatialBench-ScanNet.
+    # Parts of a source may have their own benchmark names, such as QSpatialBench-ScanNet.
     return next((str(n) for n in importers.names() if benchmark.startswith(f"{importers[n].title}-")), "")
 
 
@@ -213,12 +209,12 @@ def import_name(benchmark: str) -> str:
 def _read(path: Path) -> Licences:
     stated = load_toml(path, Licences)
     try:
-        return Licences(policy=(*map(_of_loader, loaders.values()), *stated.policy))
+        return Licences(policy=(*map(_make_scan_policy, loaders.values()), *stated.policy))
     except ValidationError as error:
         raise ConfigError(f"{path}, with the loaders: {error.errors()[0]['msg']}. Rename one of the two.") from error
 
 
-def _of_loader(loader: Loader) -> Policy:
+def _make_scan_policy(loader: Loader) -> Policy:
     info = loader.info
     return Policy(
         name=loader.dataset,
@@ -250,5 +246,5 @@ def _read_text(row: Mapping[str, Any] | Item, name: str) -> str:
 
 
 def _normalise_name(name: str) -> str:
-    """Names that differ in case and punctuation alone are one: `CV-Bench` is `cvbench`, `ScanNet++` is `scannetpp`."""
+    """The name without case and punctuation, so that `CV-Bench` is `cvbench` and `ScanNet++` is `scannetpp`."""
     return "".join(c for c in name.lower().replace("+", "p") if c.isalnum())

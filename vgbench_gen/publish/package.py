@@ -1,4 +1,4 @@
-"""The folder that is uploaded, whole or not at all: data files, card, metadata, audit, recipe, manifest."""
+"""Writes the folder that is uploaded: data files, card, metadata, audit, recipe and manifest."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.rng import format_canonical_json, hash_stably
-from vgbench_gen.publish.card import format_scores, write_card
+from vgbench_gen.publish.baselines import format_scores
+from vgbench_gen.publish.card import write_card
 from vgbench_gen.publish.croissant import FILE as CROISSANT
 from vgbench_gen.publish.croissant import import_library, make_croissant
 from vgbench_gen.publish.data_files import write_examples, write_parts
@@ -28,7 +29,7 @@ RECIPE = "recipe.toml"
 TRAIN_MANIFEST = "train-manifest.json"
 AUDIT = ("audit.json", "index.html")
 SECTION = "published"
-# A folder of this machine in a text such as a scene's error; what follows the last slash says enough.
+# The folders of an absolute path, as in the error of a scene; only the file name is published.
 _LOCAL = re.compile(r"(?<![\w.:/~-])~?/(?:[^\s/:,;'\"]+/)+")
 
 
@@ -38,78 +39,77 @@ class Package:
 
     folder: Path
     files: Mapping[str, Mapping[str, Any]]
-    """Size and SHA-256 of every file but the manifest, by its path below `folder`."""
+    """Path below `folder` -> size and SHA-256, of every file but the manifest."""
     rows: Mapping[str, int]
-    """How many rows every configuration has that is no single task."""
+    """Configuration -> number of rows, without the configurations of single tasks."""
     decisions: tuple[Decision, ...]
-    """What the licence gate decided."""
+    """Decisions of the license gate."""
     warnings: tuple[str, ...]
-    """What the validator of metadata says, and what is missing."""
+    """Warnings of the metadata's validator, and about a missing audit."""
     fresh: bool
-    """Whether it was made now, and not found as an earlier run left it."""
+    """Whether this run wrote the folder; False if an earlier run did."""
 
     @property
     def size_bytes(self) -> int:
-        """Of all files but the manifest."""
+        """Total size of all files but the manifest."""
         return sum(int(entry["bytes"]) for entry in self.files.values())
 
 
 def write_package(
     dataset: Path, out: Path, options: Options, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> Package:
-    """Write everything that is to be uploaded into the folder `out`, which is replaced whole.
+    """Write everything that is uploaded into the folder `out`, replacing it as a whole.
 
-    A folder that an earlier run made from the same inputs stays as it is, so that an upload can be taken up again.
+    A folder that an earlier run made from the same inputs is kept, so that an interrupted upload can be resumed.
 
     Args:
-        dataset: a build.
+        dataset: folder of a build.
         progress: called with (rows written, rows in all).
 
     Raises:
-        DatasetError: no build, a damaged one, or `out` holds something else.
-        ConfigError: options that do not fit the build, an unknown licence flag, no library for the metadata.
+        DatasetError: no build, a damaged one, or `out` holds other files.
+        ConfigError: options that do not match the build, an unknown license flag, or a missing library.
     """
     release = read_release(dataset, options)
-    doors = make_gate(options.with_pixels)
-    # The hard questions are some of the benchmark's.
-    asked = (item for rows in release.sets if rows.name != HARD for item in rows.items())
-    decisions = tuple(doors.decisions(asked))
+    gate = make_gate(options.with_pixels)
+    # The hard questions are a subset of the benchmark.
+    items = (item for rows in release.sets if rows.name != HARD for item in rows.items())
+    decisions = tuple(gate.decisions(items))
     inputs = _compute_inputs_digest(release, decisions)
     kept = _read_kept(out, inputs)
     warnings = () if release.audit is not None else (f"{dataset}: no audit; the card says so (`vgbench audit`)",)
     rows = {each.name: len(each) for each in release.sets}
     if kept is not None:
         return Package(out, kept, rows, decisions, warnings, fresh=False)
-    import_library()  # before minutes of writing
-    with fill_folder(out) as filling:
-        noticed = _fill(filling, release, doors, decisions, progress)
-        found = _list_files(filling)
-        sync_all_to_disk([filling / name for name in found])
-        _finish(filling, release, inputs, found)
-    return Package(out, found, rows, decisions, (*warnings, *noticed), fresh=True)
+    import_library()  # fails before minutes of writing
+    with fill_folder(out) as folder:
+        more_warnings = _write_files(folder, release, gate, decisions, progress)
+        files = _list_files(folder)
+        sync_all_to_disk([folder / name for name in files])
+        _write_manifest(folder, release, inputs, files)
+    return Package(out, files, rows, decisions, (*warnings, *more_warnings), fresh=True)
 
 
-def _fill(
+def _write_files(
     folder: Path,
     release: Release,
-    doors: Gate,
+    gate: Gate,
     decisions: Sequence[Decision],
     progress: Callable[[int, int], None],
 ) -> list[str]:
-    """Write all but the manifest; returns what the metadata's validator warns of."""
-    parts = write_parts(folder, release, doors, progress)
-    examples = write_examples(folder, release.main, doors)
-    missing = count_rows_without_images(release.main.items(), doors)
+    """Write all files but the manifest; returns the warnings of the metadata's validator."""
+    parts = write_parts(folder, release, gate, progress)
+    examples = write_examples(folder, release.main, gate)
+    missing = count_rows_without_images(release.main.items(), gate)
     write_bytes(folder / CARD, write_card(release, parts, decisions, missing, examples).encode(), durable=False)
     metadata, warnings = make_croissant(release, parts, decisions)
     write_bytes(folder / CROISSANT, metadata, durable=False)
     for name in AUDIT:
-        if release.audit is not None and (release.folder / "audit" / name).is_file():
+        source = release.folder / "audit" / name
+        if release.audit is not None and source.is_file():
             (folder / "audit").mkdir(exist_ok=True)
-            # Neither the gallery nor the scores travel, so no link to them does.
-            write_bytes(
-                folder / "audit" / name, cut_links((release.folder / "audit" / name).read_bytes()), durable=False
-            )
+            # The gallery and the scores are not published, so links to them are removed.
+            write_bytes(folder / "audit" / name, cut_links(source.read_bytes()), durable=False)
     recipe = drop_local_paths(release.manifest.get("recipe"))
     if isinstance(recipe, dict):
         write_bytes(folder / RECIPE, format_toml(recipe).encode(), durable=False)
@@ -120,9 +120,9 @@ def _fill(
     return warnings
 
 
-def _finish(folder: Path, release: Release, inputs: str, files: Mapping[str, Any]) -> None:
+def _write_manifest(folder: Path, release: Release, inputs: str, files: Mapping[str, Any]) -> None:
     options = release.options
-    sets = {rows.name: _set_record(rows, files) for rows in release.sets}
+    sets = {rows.name: _describe_rows(rows, files) for rows in release.sets}
     section = {
         "format": FORMAT,
         "schema_version": SCHEMA_VERSION,
@@ -137,8 +137,8 @@ def _finish(folder: Path, release: Release, inputs: str, files: Mapping[str, Any
         **({"date": release.date} if release.date else {}),
         **({"hard": release.vote.record()} if release.vote is not None else {}),
     }
-    made = {key: value for key, value in release.manifest.items() if key != "pulled"}
-    manifest = drop_local_paths(made) | {
+    build = {key: value for key, value in release.manifest.items() if key != "pulled"}
+    manifest = drop_local_paths(build) | {
         "fingerprint": release.main.fingerprint,
         "said_fingerprint": sets[release.main.name]["said_fingerprint"],
         SECTION: section,
@@ -146,21 +146,21 @@ def _finish(folder: Path, release: Release, inputs: str, files: Mapping[str, Any
     write_manifest(folder, manifest)
 
 
-def _set_record(rows: RowSet, files: Mapping[str, Any]) -> dict[str, Any]:
-    folders = [f"data/{rows.name}/{name}/" for name in rows.configurations.values()]
-    place = {folder: k for k, folder in enumerate(folders)}
-    mine = [name for name in files if name.startswith(f"data/{rows.name}/")]
+def _describe_rows(rows: RowSet, files: Mapping[str, Any]) -> dict[str, Any]:
+    """A row set in the manifest; its files are in the order of the published rows."""
+    place = {f"data/{rows.name}/{name}": k for k, name in enumerate(rows.configurations.values())}
+    names = [name for name in files if name.startswith(f"data/{rows.name}/")]
     return {
         "split": rows.split,
         "rows": len(rows),
         "fingerprint": rows.fingerprint,
         "said_fingerprint": text_fingerprint(rows.published()),
-        "files": sorted(mine, key=lambda name: (place.get(name.rpartition("/")[0] + "/", 0), name)),
+        "files": sorted(names, key=lambda name: (place.get(name.rpartition("/")[0], 0), name)),
     }
 
 
 def _compute_inputs_digest(release: Release, decisions: Sequence[Decision]) -> str:
-    """Digest of all that the files are made from; the code counts, because it decides how."""
+    """Digest of everything that determines the files, the version of this program included."""
     audit = release.folder / "audit" / AUDIT[0]
     parts = [
         *(rows.fingerprint for rows in release.sets),
@@ -177,24 +177,22 @@ def _compute_inputs_digest(release: Release, decisions: Sequence[Decision]) -> s
 
 
 def _read_kept(out: Path, inputs: str) -> dict[str, Any] | None:
-    """The files of a folder that an earlier run made from the same inputs, None where there is none.
+    """The files of a folder that an earlier run made from the same inputs; None if they must be made.
 
     Raises:
-        DatasetError: the folder holds something else, which is not ours to replace.
+        DatasetError: the folder holds other files, which must not be replaced.
     """
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return None
-    section: Any = None
-    if (out / MANIFEST).is_file():
-        section = read_manifest(out).get(SECTION)
+    section: Any = read_manifest(out).get(SECTION) if (out / MANIFEST).is_file() else None
     if not isinstance(section, dict):
         remedy = "Give another folder with --out."
         raise dataset_error(out, "files that are no published set", "an empty folder, or one of an earlier run", remedy)
     if section.get("inputs") != inputs:
         return None
     files = dict(section["files"])
-    same = {name: (out / name).is_file() and (out / name).stat().st_size == files[name]["bytes"] for name in files}
-    return files if all(same.values()) else None
+    same = ((out / name).is_file() and (out / name).stat().st_size == files[name]["bytes"] for name in files)
+    return files if all(same) else None
 
 
 def _list_files(folder: Path) -> dict[str, dict[str, Any]]:
@@ -203,13 +201,13 @@ def _list_files(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def compute_sha256(path: Path) -> str:
-    """Hexadecimal SHA-256 of a file's bytes: the name under which the Hub stores large files."""
+    """Hexadecimal SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def drop_local_paths(value: Any) -> Any:
-    """JSON-ready values in which no text names a folder of this machine."""
+    """JSON-ready values, with the folders of absolute paths removed from their texts."""
     if isinstance(value, str):
         return _LOCAL.sub("", value)
     if isinstance(value, Mapping):
@@ -220,10 +218,10 @@ def drop_local_paths(value: Any) -> Any:
 
 
 def format_toml(table: Mapping[str, Any], path: tuple[str, ...] = ()) -> str:
-    """A recipe as TOML that `load_recipe` reads: tables of plain values and lists; None is left out."""
+    """A recipe as TOML for `load_recipe`: tables of plain values and lists, without values that are None."""
     plain = {key: value for key, value in table.items() if value is not None and not isinstance(value, Mapping)}
     inner = {key: value for key, value in table.items() if isinstance(value, Mapping)}
-    # JSON's strings, numbers, booleans and lists of them are TOML's as well.
+    # Strings, numbers, booleans and lists of them are written the same in JSON and TOML.
     lines = [f"{json.dumps(key)} = {json.dumps(value, ensure_ascii=False)}" for key, value in plain.items()]
     if path and (lines or not inner):
         lines.insert(0, "[" + ".".join(json.dumps(part) for part in path) + "]")

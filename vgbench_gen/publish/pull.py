@@ -1,4 +1,4 @@
-"""A published set brought back as a build folder, checked file by file and row by row."""
+"""Downloads a published set as a build folder and checks every file, row and image."""
 
 from __future__ import annotations
 
@@ -25,42 +25,40 @@ from vgbench_gen.store.provenance import MANIFEST, dataset_fingerprint, read_man
 from vgbench_gen.store.schema import SCHEMA_VERSION
 
 _AUDIT = "audit/*"
-_AT_ONCE = 16  # rows with their images
+_BATCH_ROWS = 16  # rows whose images are in memory at a time
 
 
 @dataclass(frozen=True, slots=True)
 class Pulled:
-    """A published set that was fetched."""
+    """A published set as a build folder."""
 
     folder: Path
     rows: int
-    """How many questions it has."""
+    """Number of questions."""
     bare: int
-    """How many of them have no images."""
+    """Number of questions without images."""
     imports: Mapping[str, int]
-    """Those of the bare ones whose images no scan gives, by the NAME of `vgbench import NAME`, "" where no import does.
-    """
+    """NAME of `vgbench import NAME` -> questions without images that it imports; "" counts those without an import."""
     fingerprint: str
-    """The digest of its contents."""
     commit: str
-    """The commit on the Hub, "" where it came from a folder."""
+    """Commit on the Hub; "" if the set came from a folder."""
     fresh: bool
-    """Whether it was fetched now, and not held by the folder already."""
+    """Whether this call wrote the folder; False if it held the set already."""
 
 
 def pull(name: str, out: Path, revision: str = "main", part: str = ALL) -> Pulled:
-    """Fetch a published set and write it as a build folder: `items/`, `manifest.json`, `audit/`.
+    """Download a published set and write it as a build folder: `items/`, `manifest.json`, `audit/`.
 
-    An interrupted call goes on where it stopped. `out` appears whole or not at all; where it holds the same set
-    already, nothing is fetched, and replies and scores in it stay.
+    An interrupted call is resumed. `out` appears complete or not at all. If it holds the same set already, nothing is
+    downloaded, and replies and scores in it stay.
 
     Args:
         name: OWNER/NAME on the Hub, or a folder that `vgbench publish` wrote.
         part: "vgbench", "hard" or "train".
 
     Raises:
-        ConfigError: no name of either kind, or no such part.
-        DatasetError: not a set of this program, another schema, damaged files, or `out` holds something else.
+        ConfigError: neither a folder nor a Hub name, or no such part.
+        DatasetError: not a set of this program, another schema, damaged files, or `out` holds other files.
         HubError: the Hub refuses or cannot be reached.
     """
     source, commit, staging = Path(name), "", out.parent / f".{out.name}.pull"
@@ -70,48 +68,52 @@ def pull(name: str, out: Path, revision: str = "main", part: str = ALL) -> Pulle
         raise ConfigError(f"{name}: found neither a folder nor a Hub name; expected OWNER/NAME, such as lab/vgbench.")
     else:
         source, commit = staging, hub.fetch(name, revision, staging, [MANIFEST])
-    manifest, record = _record(source, part)
-    held = _find_held(out, record)
-    if held is None and commit:
+    manifest, record = _read_part(source, part)
+    existing = _find_existing(out, record)
+    if existing is None and commit:
         names = [MANIFEST, *record["files"], *([TRAIN_MANIFEST] if part == TRAIN else [])]
         hub.fetch(name, commit, staging, [*map(glob.escape, names), _AUDIT])
-    dataset = _take(source, out, commit, part, manifest, record) if held is None else held
+    dataset = _write_build(source, out, commit, part, manifest, record) if existing is None else existing
     if commit:
         shutil.rmtree(staging)
     counts = _count_rows_without_images(dataset.paths)
-    return Pulled(out, len(dataset), *counts, str(record["fingerprint"]), commit, fresh=held is None)
+    return Pulled(out, len(dataset), *counts, str(record["fingerprint"]), commit, fresh=existing is None)
 
 
-def _take(
+def _write_build(
     source: Path, out: Path, commit: str, part: str, manifest: Mapping[str, Any], record: Mapping[str, Any]
 ) -> Dataset:
-    """Check a set that lies in a folder and write it to `out`."""
+    """Check the files of a published set and write them to `out` as a build."""
     files: Mapping[str, Any] = manifest[SECTION]["files"]
     audit = [name for name in files if fnmatch.fnmatch(name, _AUDIT) and part == ALL]
-    with fill_folder(out) as filling:
+    with fill_folder(out) as folder:
         names = list(record["files"])
         targets = {name: f"items/items-{k:05d}-of-{len(names):05d}.parquet" for k, name in enumerate(names)}
         for name, target in (targets | {name: name for name in audit}).items():
-            path, written = inside(source, name, dataset_error), inside(filling, target, dataset_error)
+            path, copy = inside(source, name, dataset_error), inside(folder, target, dataset_error)
             _check_file(path, files.get(name), name)
-            written.parent.mkdir(parents=True, exist_ok=True)
-            link_file(path, written)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            link_file(path, copy)
         own = read_manifest(source, TRAIN_MANIFEST if part == TRAIN else MANIFEST)
         if part == HARD and "hard" in manifest[SECTION]:
             own["hard"] = manifest[SECTION]["hard"]
         stated = {"fingerprint": str(record["fingerprint"]), "said_fingerprint": record["said_fingerprint"]}
         pulled = {"part": part, "repo": manifest[SECTION]["repo"], "commit": commit}
         counts = {**own.get("counts", {}), "items": record["rows"]}
-        write_manifest(filling, {**own, **stated, "counts": counts, "pulled": pulled})
-        dataset = load(filling)
-        _check_rows(filling, dataset, record)
+        write_manifest(folder, {**own, **stated, "counts": counts, "pulled": pulled})
+        dataset = load(folder)
+        found = dataset_fingerprint(dataset)
+        if (len(dataset), found) != (record["rows"], record["fingerprint"]):
+            expected = f"{record['rows']} and {record['fingerprint']}"
+            found = f"{len(dataset)} questions with fingerprint {found}"
+            raise dataset_error(folder, found, expected, "The published set is damaged.")
         _check_images(dataset.paths)
-        sync_all_to_disk([path for path in sorted(filling.rglob("*")) if path.is_file()])
+        sync_all_to_disk([path for path in sorted(folder.rglob("*")) if path.is_file()])
     return load(out)
 
 
-def _record(source: Path, part: str) -> tuple[dict[str, Any], Mapping[str, Any]]:
-    """The manifest, and what it says of one part of the set."""
+def _read_part(source: Path, part: str) -> tuple[dict[str, Any], Mapping[str, Any]]:
+    """(manifest, its record of one part of the set)."""
     manifest = read_manifest(source)
     section = manifest.get(SECTION)
     where = source / MANIFEST
@@ -121,11 +123,11 @@ def _record(source: Path, part: str) -> tuple[dict[str, Any], Mapping[str, Any]]
         raise dataset_error(where, found, f"a published set of format {FORMAT}", remedy)
     if section.get("schema_version") != SCHEMA_VERSION:
         found = f"schema version {section.get('schema_version')}"
-        raise dataset_error(where, found, f"{SCHEMA_VERSION}", "Take the release of vgbench-gen that made the set.")
+        raise dataset_error(where, found, f"{SCHEMA_VERSION}", "Use the release of vgbench-gen that made the set.")
     sets = section["sets"]
     if part not in sets:
         raise ConfigError(f"--part {part}: found no such part in the set; expected one of {', '.join(sets)}.")
-    # Whatever is written takes its name from these two lists.
+    # All paths that are read come from these two lists.
     for name in (*sets[part]["files"], *section["files"]):
         inside(source, name, dataset_error)
     if not all(name.startswith("data/") for name in sets[part]["files"]):
@@ -133,20 +135,20 @@ def _record(source: Path, part: str) -> tuple[dict[str, Any], Mapping[str, Any]]
     return manifest, sets[part]
 
 
-def _find_held(out: Path, record: Mapping[str, Any]) -> Dataset | None:
-    """The dataset in `out` if it is this one; None where there is nothing. Raises DatasetError for anything else."""
+def _find_existing(out: Path, record: Mapping[str, Any]) -> Dataset | None:
+    """The dataset in `out` if it is this set; None if `out` is empty. Raises DatasetError for other files."""
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return None
-    held = read_manifest(out).get("fingerprint") if (out / MANIFEST).is_file() else "none"
-    if held == record["fingerprint"]:
+    fingerprint = read_manifest(out).get("fingerprint") if (out / MANIFEST).is_file() else "none"
+    if fingerprint == record["fingerprint"]:
         dataset = load(out)
-        if dataset_fingerprint(dataset) == held:
+        if dataset_fingerprint(dataset) == fingerprint:
             return dataset
     raise dataset_error(out, "other files", "no folder, or this very set", "Give another folder with --out.")
 
 
 def _check_file(path: Path, stated: Mapping[str, Any] | None, name: str) -> None:
-    remedy = "Delete it and pull again; if it stays so, the published set is damaged."
+    remedy = "Delete it and pull again; if that does not help, the published set is damaged."
     if stated is None or not path.is_file():
         raise dataset_error(path, "no such file", f"{name}, which the manifest lists", remedy)
     size, digest = path.stat().st_size, compute_sha256(path)
@@ -155,17 +157,9 @@ def _check_file(path: Path, stated: Mapping[str, Any] | None, name: str) -> None
         raise dataset_error(path, found, f"{stated['bytes']} bytes, SHA-256 {stated['sha256'][:16]}…", remedy)
 
 
-def _check_rows(folder: Path, dataset: Dataset, record: Mapping[str, Any]) -> None:
-    found = dataset_fingerprint(dataset)
-    if (len(dataset), found) != (record["rows"], record["fingerprint"]):
-        expected = f"{record['rows']} and {record['fingerprint']}"
-        remedy = "The published set is damaged."
-        raise dataset_error(folder, f"{len(dataset)} questions with fingerprint {found}", expected, remedy)
-
-
 def _check_images(paths: Sequence[Path]) -> None:
-    """Make sure that every image is the one that its name, a digest, says."""
-    for row in shards.iterate_rows(paths, ["id", "images"], _AT_ONCE):
+    """Check that the name of every image is the digest of its bytes."""
+    for row in shards.iterate_rows(paths, ["id", "images"], _BATCH_ROWS):
         for image in row["images"]:
             if digest_bytes(image["bytes"]) != str(image["path"]).partition(".")[0]:
                 found = f"an image with other bytes than its name {image['path']} says"
@@ -173,16 +167,16 @@ def _check_images(paths: Sequence[Path]) -> None:
 
 
 def _count_rows_without_images(paths: Sequence[Path]) -> tuple[int, dict[str, int]]:
-    """Questions without images, and of them those that no scan gives the images of, by import."""
+    """(questions without images, NAME of `vgbench import` -> those of them whose images do not come from scans)."""
     columns = ["benchmark", "images.list.element.path", "image_files.list.element.frame_id"]
-    bare, imports = 0, Counter[str]()
+    bare, benchmarks = 0, Counter[str]()
     for row in shards.iterate_rows(paths, columns, 4096):
         if not row["images"] and row["image_files"]:
             bare += 1
-            made = all(file["frame_id"] for file in row["image_files"])
-            if not (made or is_from_scans(row["benchmark"], {})):
-                imports[row["benchmark"]] += 1
-    told: Counter[str] = Counter()
-    for benchmark, rows in imports.items():
-        told[import_name(benchmark)] += rows
-    return bare, dict(sorted(told.items()))
+            has_frames = all(file["frame_id"] for file in row["image_files"])
+            if not (has_frames or is_from_scans(row["benchmark"], {})):
+                benchmarks[row["benchmark"]] += 1
+    imports: Counter[str] = Counter()
+    for benchmark, rows in benchmarks.items():
+        imports[import_name(benchmark)] += rows
+    return bare, dict(sorted(imports.items()))

@@ -1,4 +1,4 @@
-"""What is to be published: a build, the questions of it that are hard, training data beside it, and its counts."""
+"""The content of a release: a build, its hard questions, training data, and counts."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import unicodedata
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.json_text import read_json
@@ -20,7 +20,6 @@ from vgbench_gen.core.stand_ins import config_error
 from vgbench_gen.core.text_files import read_names
 from vgbench_gen.core.types import Item
 from vgbench_gen.pipeline.subset import find_absent_partners
-from vgbench_gen.publish.hard import Vote, read_own_vote, vote_of
 from vgbench_gen.quality.findings import Finding
 from vgbench_gen.report.audit_table import read_record
 from vgbench_gen.store.dataset import Dataset, load
@@ -30,11 +29,13 @@ from vgbench_gen.store.provenance import MANIFEST, dataset_fingerprint, read_man
 REPO = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
 VERSION = re.compile(r"\d+\.\d+\.\d+")
 ALL, HARD, TRAIN = "vgbench", "hard", "train"
+Status = Literal["reviewed", "candidate", "listed"]
+_PROGRAM = "baseline:"  # prefix of the model names of baselines
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to publish."""
+    """Options of `vgbench publish`."""
 
     repo: str
     """"owner/name"."""
@@ -43,15 +44,15 @@ class Options:
     train: Path | None = None
     """A build with training data."""
     with_pixels: tuple[str, ...] = ()
-    """`NAME=LICENCE` for every source whose images are published although its policy says no."""
+    """`NAME=LICENCE` for every source whose images are published against its policy."""
     title: str = ""
     """The set's name on its card."""
     version: str = "1.0.0"
     """The version of the data, three numbers."""
     date: str = ""
-    """The ISO day that the metadata carry, "" for none."""
+    """ISO date for the metadata; "" for none."""
     scores: tuple[str, ...] = ()
-    """Programs whose scores go onto the card although they are no models."""
+    """Programs whose scores are put on the card although they are not models."""
 
     def __post_init__(self) -> None:
         if not REPO.fullmatch(self.repo) or ".." in self.repo or "--" in self.repo:
@@ -59,11 +60,11 @@ class Options:
         if not VERSION.fullmatch(self.version):
             raise ConfigError(f"--version {self.version}: found no version; expected three numbers, such as 1.0.0.")
         if self.date and not is_day(self.date):
-            raise ConfigError(f"--date {self.date}: found no day of the calendar; expected YYYY-MM-DD.")
+            raise ConfigError(f"--date {self.date}: found no valid date; expected YYYY-MM-DD.")
 
     @property
     def name(self) -> str:
-        """Title, else the repository's own name."""
+        """The title, or the name of the repository."""
         return self.title or self.repo.partition("/")[2]
 
 
@@ -72,20 +73,19 @@ class RowSet:
     """Rows of one dataset that are published as one configuration."""
 
     name: str
-    """The configuration's name."""
     split: str
     """"test" or "train"."""
     home: Path
     """The dataset's folder."""
     dataset: Dataset
     keep: tuple[int, ...] | None = None
-    """The places of the rows, in order; None for all."""
+    """Indices of the rows, in order; None for all."""
     apart: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """The columns to be emptied by id, of rows whose twin or partner is not among them."""
+    """Id -> columns to be emptied, for rows whose twin or partner is not in the set."""
 
     @property
     def places(self) -> Sequence[int]:
-        """Where its rows stand in the dataset, in order."""
+        """Indices of the rows in the dataset, in order."""
         return range(len(self.dataset)) if self.keep is None else self.keep
 
     def __len__(self) -> int:
@@ -99,7 +99,7 @@ class RowSet:
 
     @cached_property
     def by_task(self) -> dict[str, list[int]]:
-        """Task -> its rows of the dataset; tasks by first appearance."""
+        """Task -> indices of its rows in the dataset; tasks by first appearance."""
         found: dict[str, list[int]] = {}
         for place, item in zip(self.places, self.items(), strict=True):
             found.setdefault(item.task, []).append(place)
@@ -107,38 +107,65 @@ class RowSet:
 
     @cached_property
     def configurations(self) -> dict[str, str]:
-        """Task -> the name of its configuration, folder and example."""
+        """Task -> name of its configuration, folder and example picture."""
         return make_configuration_names(self.by_task)
 
     def published(self) -> Iterator[Item]:
-        """The questions in the order in which they are published: those of the benchmark task by task."""
+        """The questions in published order, in which the benchmark is sorted by task."""
         if self.name != ALL:
             return self.items()
         return (self.dataset[k] for rows in self.by_task.values() for k in rows)
 
     @cached_property
     def fingerprint(self) -> str:
-        """`dataset_fingerprint` of the rows as published."""
+        """`dataset_fingerprint` of the rows in published order."""
         return dataset_fingerprint(self.published())
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """The vote that chose hard questions, as a manifest records it."""
+
+    status: Status
+    """"reviewed" if people accepted every question, "candidate" if they did not, "listed" if the ids come from a plain
+    list."""
+    rule: Mapping[str, Any]
+    """Rule of the vote, as `quality.voting.rule` writes it; empty if the status is "listed"."""
+    panel: int = 0
+    """Number of models that voted."""
+    programs: int = 0
+    """Number of baselines among them."""
+    chosen: int = 0
+    """Number of chosen questions."""
+    accepted: int = 0
+    """Number of chosen questions that people accepted."""
+
+    def record(self) -> dict[str, Any]:
+        """The vote for the published manifest."""
+        return asdict(self) | {"rule": dict(self.rule)}
 
 
 @dataclass(frozen=True)
 class Counts:
-    """How many questions there are of what kind."""
+    """Numbers of questions, scenes and images."""
 
     cells: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """By (task, question type)."""
+    """(task, question type) -> questions."""
     origins: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """By (source, licence, split)."""
+    """(source, license, split) -> questions."""
     scenes: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """How many scenes each (source, licence) has."""
+    """(source, license) -> scenes."""
     images: int = 0
-    """How many images there are."""
 
     @property
     def total(self) -> int:
-        """All questions."""
-        return sum(self.cells.values())
+        """Number of all questions."""
+        return self.cells.total()
+
+    @property
+    def tasks(self) -> list[str]:
+        """Tasks by first appearance."""
+        return list(dict.fromkeys(task for task, _ in self.cells))
 
 
 @dataclass(frozen=True)
@@ -150,16 +177,16 @@ class Release:
     manifest: Mapping[str, Any]
     """The build's manifest."""
     sets: tuple[RowSet, ...]
-    """What is published, the benchmark first."""
+    """The published row sets, the benchmark first."""
     options: Options
     audit: Sequence[Finding] | None
-    """The figures of the audit, None where none was made."""
+    """The figures of the audit; None without an audit."""
     vote: Vote | None = None
-    """The vote by which the hard questions among them were chosen, or all of them; None where there was none."""
+    """The vote that chose the hard questions, or the whole build; None without a vote."""
 
     @property
     def date(self) -> str:
-        """ISO day of publication: the one asked for, else the one that the build names, "" where neither is."""
+        """ISO date of publication from the options or the build's manifest; "" if neither has one."""
         published = self.manifest.get("published")
         stated = [self.manifest.get("date"), published.get("date") if isinstance(published, Mapping) else None]
         return self.options.date or next((day for day in stated if isinstance(day, str) and is_day(day)), "")
@@ -171,21 +198,21 @@ class Release:
 
     @property
     def canary(self) -> str:
-        """Tells a text that quotes the questions apart from others; the same for the same questions."""
+        """A UUID that identifies texts copied from the set; it depends only on the questions."""
         return str(uuid.UUID(hex=hash_stably("canary", self.main.fingerprint, size=16)))
 
     @cached_property
     def counts(self) -> Counts:
-        """Of the benchmark."""
+        """Counts of the benchmark."""
         return count(self.main.items())
 
 
 def read_release(folder: Path, options: Options) -> Release:
-    """Look at what is to be published; no image is read.
+    """Read everything but images of a build that is to be published.
 
     Raises:
-        DatasetError: no build there, it is empty, or its rows are not those of its manifest.
-        ConfigError: an id of the hard questions is not one of it.
+        DatasetError: no build, an empty one, or its rows differ from its manifest.
+        ConfigError: a hard question is not in the build, or training data shows its scenes.
     """
     manifest = read_manifest(folder)
     dataset = load(folder)
@@ -202,22 +229,61 @@ def read_release(folder: Path, options: Options) -> Release:
         sets.append(RowSet(HARD, "test", folder, dataset, rows, apart))
     if options.train is not None:
         sets.append(RowSet(TRAIN, "train", options.train, load(options.train)))
-        _check_apart(sets[0], sets[-1])
-    vote = find_published_vote(folder, options.hard)
-    return Release(folder, manifest, tuple(sets), options, _audit(folder, len(dataset)), vote)
+        _check_no_shared_scenes(sets[0], sets[-1])
+    audit, vote = _read_audit(folder, len(dataset)), read_vote(folder, options.hard)
+    return Release(folder, manifest, tuple(sets), options, audit, vote)
 
 
-def find_published_vote(folder: Path, hard: Path | None) -> Vote | None:
-    """The vote behind the hard questions that stand beside a dataset, else the one by which it was chosen itself.
+def read_vote(dataset: Path, hard: Path | None) -> Vote | None:
+    """The vote that chose the hard questions; without them the one that chose the dataset itself, None without a vote.
+
+    Args:
+        dataset: folder of the build.
+        hard: the hard questions: a dataset with a manifest, or a list of ids, whose vote is "listed".
 
     Raises:
-        DatasetError: no manifest, or a damaged record of a vote.
+        DatasetError: a manifest is missing, or its record of the vote is damaged.
     """
-    return read_own_vote(read_manifest(folder), folder) if hard is None else vote_of(hard)
+    if hard is None:
+        return _parse_vote(dataset)
+    is_list = hard.suffix in (".json", ".txt")
+    folder = next((f for f in (hard, hard.parent) if not is_list and (f / MANIFEST).is_file()), None)
+    return (None if folder is None else _parse_vote(folder)) or Vote("listed", {})
+
+
+def _parse_vote(folder: Path) -> Vote | None:
+    record = read_manifest(folder).get("hard")
+    if record is None:
+        return None
+    try:
+        status, rule, panel = record["status"], dict(record["rule"]), record["panel"]
+        if status not in get_args(Status):
+            raise ValueError(f"status {status!r}")
+        if isinstance(panel, int):  # a pulled set, whose manifest was written from `record`
+            return Vote(**{name: record[name] for name in Vote.__slots__})
+        programs = sum(str(member["model"]).startswith(_PROGRAM) for member in panel)
+        accepted = sum(item["review"] == "accepted" for item in record["items"])
+        return Vote(status, rule, len(panel), programs, len(record["items"]), accepted)
+    except (KeyError, TypeError, ValueError) as error:
+        remedy = "Vote again (`vgbench vote`)."
+        raise dataset_error(folder / MANIFEST, f"a damaged record of a vote ({error})", "a vote", remedy) from error
+
+
+def require_reviewed(vote: Vote | None, allowed: bool) -> None:
+    """Raise ConfigError for hard questions that people did not accept, unless `--candidates` allows them."""
+    if vote is None or vote.status == "reviewed" or allowed:
+        return
+    found = (
+        f"candidates: {vote.accepted} of {vote.chosen} hard questions were accepted by people"
+        if vote.status == "candidate"
+        else "hard questions from a list, which does not say who accepted them"
+    )
+    remedy = "Review them and vote again (`vgbench review`, `vgbench vote --reviewed`), or publish them as candidates"
+    raise ConfigError(f"found {found}; expected reviewed ones. {remedy} with --candidates.")
 
 
 def is_day(text: str) -> bool:
-    """Whether a text is a day of the calendar as YYYY-MM-DD."""
+    """Whether a text is a valid date as YYYY-MM-DD."""
     try:
         return date.fromisoformat(text).isoformat() == text
     except ValueError:
@@ -225,9 +291,10 @@ def is_day(text: str) -> bool:
 
 
 def make_configuration_names(tasks: Iterable[str]) -> dict[str, str]:
-    """Task -> a name that the Hub, metadata and any file system take: letters, digits, dots, dashes and underscores.
+    """Task -> configuration name of letters, digits, dots, dashes and underscores, valid on the Hub and as a file name.
 
-    Names differ in more than case, and none is that of another configuration; a task that is such a name keeps it.
+    Names are unique, case ignored, and differ from those of the other configurations. A task with a valid name keeps
+    it.
     """
     plain = {task: _make_plain(task) for task in tasks}
     taken = {ALL, HARD, TRAIN, "default"}
@@ -247,12 +314,12 @@ def _make_plain(task: str) -> str:
 
 
 def name_repository(folder: Path) -> str:
-    """The name that stands in a set for one on the Hub, where none is given."""
+    """The placeholder for OWNER/NAME in a set that is written without --repo."""
     return f"your-name/{re.sub('--+|[.][.]+', '-', _make_plain(folder.resolve().name))}"
 
 
 def count(items: Iterable[Item]) -> Counts:
-    """Count questions by task and type, source, split and licence; their scenes; their images."""
+    """Count questions, scenes and images."""
     cells: Counter[tuple[str, str]] = Counter()
     origins: Counter[tuple[str, str, str]] = Counter()
     scenes: dict[tuple[str, str], set[str]] = {}
@@ -268,10 +335,10 @@ def count(items: Iterable[Item]) -> Counts:
 def _read_hard_rows(dataset: Dataset, path: Path) -> tuple[int, ...]:
     wanted = _read_hard_ids(path)
     rows = {item_id: row for row, item_id in enumerate(dataset.ids())}
-    strange = [item_id for item_id in wanted if item_id not in rows]
-    if strange or not wanted:
-        found = f"{len(strange)} ids that are none of the dataset, such as {strange[0]}" if strange else "no ids"
-        raise ConfigError(f"--hard {path}: found {found}; expected ids of its questions. Vote on this dataset again.")
+    unknown = [item_id for item_id in wanted if item_id not in rows]
+    if unknown or not wanted:
+        found = f"{len(unknown)} ids that are not in the dataset, such as {unknown[0]}" if unknown else "no ids"
+        raise config_error(f"--hard {path}", found, "ids of its questions", "Vote on this dataset again.")
     return tuple(sorted({rows[item_id] for item_id in wanted}))
 
 
@@ -286,21 +353,21 @@ def _read_hard_ids(path: Path) -> list[str]:
     except (OSError, ValueError) as error:
         raise config_error(f"--hard {path}", f"no readable file ({error})", expected, "Check the path.") from error
     ids = found.get("ids") if isinstance(found, dict) else found
-    if not isinstance(ids, list) or not all(isinstance(each, str) for each in ids):
+    if not isinstance(ids, list) or not all(isinstance(item_id, str) for item_id in ids):
         raise config_error(f"--hard {path}", "other JSON", expected, "Name the file of ids.")
-    return [each for each in ids if each]
+    return list(filter(None, ids))
 
 
-def _check_apart(test: RowSet, train: RowSet) -> None:
-    """Refuse training data from scenes that are tested on: that is leakage. Raises ConfigError."""
+def _check_no_shared_scenes(test: RowSet, train: RowSet) -> None:
+    """Raise ConfigError if training data shows scenes of the benchmark, which would be leakage."""
     tested = {(item.source, item.scene_id) for item in test.items()}
     shared = sorted({(item.source, item.scene_id) for item in train.items()} & tested)
     if shared:
         found = f"{len(shared)} scenes that the benchmark asks about, such as {'/'.join(shared[0])}"
-        raise ConfigError(f"--train {train.home}: found {found}; expected other scenes. Build it from other scans.")
+        raise config_error(f"--train {train.home}", found, "other scenes", "Build it from other scans.")
 
 
-def _audit(folder: Path, questions: int) -> Sequence[Finding] | None:
+def _read_audit(folder: Path, questions: int) -> Sequence[Finding] | None:
     path = folder / "audit" / "audit.json"
     if not path.is_file():
         return None
@@ -313,8 +380,3 @@ def _audit(folder: Path, questions: int) -> Sequence[Finding] | None:
     if items != questions:
         raise dataset_error(path, f"an audit of {items} questions", f"{questions}", "Audit it again.")
     return figures
-
-
-def list_tasks_in_order(counts: Counts) -> Sequence[str]:
-    """Tasks by first appearance."""
-    return list(dict.fromkeys(task for task, _ in counts.cells))

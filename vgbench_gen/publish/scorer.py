@@ -1,7 +1,7 @@
 """A copy of our scoring that runs without the rest of this package.
 
-Other harnesses pin other versions of what we need (numpy aside), so an exported task carries the modules that score and
-nothing else. It also freezes them: an export scores as it did on the day it was made.
+Other harnesses pin other versions of our requirements, so an exported task contains only the modules that score, which
+need nothing but numpy. The copy also freezes the rules: an export keeps scoring as on the day it was made.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NAME = "vgbench_scorer"
 _PACKAGE = "vgbench_gen"
 _ENTRY = f"{_PACKAGE}.evaluation.portable"
 _RULES = Path("evaluation", "benchmarks", "__init__.py")
-_CARRIED = frozenset({*sys.stdlib_module_names, "numpy"})  # what an export may import besides ours
+_ALLOWED = frozenset({*sys.stdlib_module_names, "numpy"})  # packages that the copied modules may import
 _INIT = f'''"""Scoring of VGBench replies, copied out of vgbench-gen (Apache-2.0)."""
 
 from {NAME}.evaluation.portable import FAILED, grade, mean, share, version
@@ -31,24 +31,24 @@ __all__ = ["FAILED", "grade", "mean", "share", "version"]
 def copy_scorer(folder: Path, benchmarks: Iterable[str] = ()) -> None:
     """Write the package `vgbench_scorer` into a folder.
 
-    It holds `evaluation.portable`, the scoring rules of the benchmarks, what these import of ours, and data files in
-    the folders of those modules. Python 3.11 and numpy are all that it needs.
+    It contains `evaluation.portable`, the scoring rules of the benchmarks, the modules of this package that these
+    import, and their TOML files. It needs only Python 3.11 and numpy.
 
     Args:
-        folder: to fill.
-        benchmarks: names in `Item.benchmark` of the questions that are exported.
+        folder: the export's folder.
+        benchmarks: `Item.benchmark` of the exported questions.
 
     Raises:
-        ConfigError: the module of some rules imports what an export cannot carry.
+        ConfigError: the module of some rules imports another package.
     """
-    rules = sorted({(type(one).__module__, type(one).__name__) for one in map(find_rules, benchmarks)})
+    rules = sorted({(type(rule).__module__, type(rule).__name__) for rule in map(find_rules, benchmarks)})
     texts = {Path("__init__.py"): _INIT, _RULES: _format_rules(rules)}
     for entry in dict.fromkeys([_ENTRY, *(module for module, _ in rules)]):
         for module, path in _collect_modules(entry).items():
             place, text = _find_place(module), path.read_text("utf-8")
             texts[place] = text.replace(_PACKAGE, NAME)
-            data = [each for each in path.parent.glob("*.toml") if each.name in text]
-            texts |= {place.with_name(each.name): each.read_text("utf-8") for each in data}
+            data = [file for file in path.parent.glob("*.toml") if file.name in text]
+            texts |= {place.with_name(file.name): file.read_text("utf-8") for file in data}
     for parent in {parent for place in texts for parent in place.parents}:
         texts.setdefault(parent / "__init__.py", "")
     for place, text in texts.items():
@@ -57,12 +57,12 @@ def copy_scorer(folder: Path, benchmarks: Iterable[str] = ()) -> None:
 
 
 def _find_place(module: str) -> Path:
-    """Where a module goes in the copy; one of another package lies in the folder of that package's name."""
+    """Path of a module in the copy; a module of another package gets a folder with that package's name."""
     return Path(*module.removeprefix(f"{_PACKAGE}.").split(".")).with_suffix(".py")
 
 
 def _format_rules(rules: Iterable[tuple[str, str]]) -> str:
-    """The module that takes the place of the registered benchmarks."""
+    """Text of the module that replaces `evaluation.benchmarks` in the copy."""
     lines = ['"""The scoring rules of the questions that were exported."""', ""]
     places = [(".".join((NAME, *_find_place(module).with_suffix("").parts)), name) for module, name in rules]
     lines += [f"from {place} import {name}" for place, name in places]
@@ -71,10 +71,10 @@ def _format_rules(rules: Iterable[tuple[str, str]]) -> str:
 
 
 def _collect_modules(entry: str) -> dict[str, Path]:
-    """A module and those of ours that it needs, by name. Packages count only for what they hold.
+    """Name -> file of a module and the modules of this package that it imports, without packages' `__init__`.
 
     Raises:
-        ConfigError: one of them would not run where nothing but Python and numpy is installed.
+        ConfigError: one of them imports a package other than numpy when it is loaded.
     """
     found: dict[str, Path] = {}
     waiting = [entry]
@@ -87,7 +87,7 @@ def _collect_modules(entry: str) -> dict[str, Path]:
         for name, loading in _list_imports(ast.parse(found[module].read_text("utf-8"))):
             if name.startswith(f"{_PACKAGE}.") and importlib.util.find_spec(name) is not None:
                 waiting.append(name)
-            elif loading and name.partition(".")[0] not in _CARRIED:
+            elif loading and name.partition(".")[0] not in _ALLOWED:
                 by = f"{module}, which {entry} imports" if module != entry else module
                 raise ConfigError(
                     f"export: found {name} imported by {by}; expected rules that need numpy and "
@@ -98,7 +98,7 @@ def _collect_modules(entry: str) -> dict[str, Path]:
 
 
 def _list_imports(node: ast.AST, loading: bool = True) -> Iterator[tuple[str, bool]]:
-    """The modules that code imports, and whether it does so when it is loaded and not for types alone."""
+    """(module, whether it is imported at load time) of all imports; imports for type checking are not at load time."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Import):
             yield from ((alias.name, loading) for alias in child.names)

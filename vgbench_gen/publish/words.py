@@ -1,4 +1,4 @@
-"""Words and Markdown of the dataset card; the sentences stand in `templates/cards/`."""
+"""Phrases and Markdown of the dataset card; the phrases are in `templates/cards/`."""
 
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ def load_word(key: str, **slots: str) -> str:
 
 
 def name_of(table: str, key: str, default: str = "") -> str:
-    """A name that the words may lack, such as that of a task of another benchmark."""
+    """The phrase `<table>.<key>`; `default` or the key if there is none, as for tasks of other benchmarks."""
     return load_words(_find_path("words.toml")).get(f"{table}.{key.replace(' ', '_')}", default or key)
 
 
 def fill_page(name: str, slots: Mapping[str, str]) -> str:
-    """The template `cards/<name>` with its slots filled, which are exactly these.
+    """The template `cards/<name>` with its slots filled.
 
     Raises:
-        ConfigError: a slot without a value, or a value without a slot.
+        ConfigError: a slot has no value, or a value has no slot.
     """
     text = _find_path(name).read_text("utf-8")
     wanted = set(_SLOT.findall(text))
     if wanted != set(slots):
         odd = ", ".join(sorted(wanted ^ set(slots)))
-        raise ConfigError(f"{_find_path(name)}: found other slots than have values: {odd}; expected the same.")
+        raise ConfigError(f"{_find_path(name)}: found slots without values, or values without slots: {odd}.")
     return re.sub(r"\n{3,}", "\n\n", _SLOT.sub(lambda match: slots[match[1]], text)).strip() + "\n"
 
 
 def format_table(heads: Sequence[str], rows: Iterable[Sequence[object]], right: Iterable[int] = ()) -> str:
-    """A Markdown table; text that could end a cell or a line is made harmless. right: columns of numbers."""
+    """A Markdown table with escaped texts. right: columns that are aligned to the right."""
     right = set(right)
     lines = [heads, ["--:" if k in right else "---" for k in range(len(heads))], *rows]
     return "\n".join("| " + " | ".join(map(format_cell, line)) + " |" for line in lines)
 
 
 def format_cell(value: object) -> str:
-    """Text for one cell: one line, without bars and markup of its own."""
+    """Text of a table cell: one line, with bars and markup escaped."""
     text = f"{value:,}" if isinstance(value, int) else str(value)
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
 
 
 def share(part: int, whole: int) -> str:
-    """Per cent, for people."""
+    """A share as text, such as "12 %"; "" of nothing."""
     return f"{100 * part / whole:.0f} %" if whole else ""
 
 
@@ -62,11 +62,11 @@ def _find_path(name: str) -> Path:
 
 
 def info_of(source: str) -> DatasetInfo | None:
-    """What the loader of a source says about it; None where no installed loader has that name."""
+    """The description of a source by its loader; None if no installed loader has that name."""
     return loaders[source].info if source in loaders.names() else None
 
 
 def title_of(source: str) -> str:
-    """The name of a source for people; the source itself where no loader knows it."""
+    """The title of a source by its loader, or its own name without a loader."""
     info = info_of(source)
     return source if info is None else info.title

@@ -1,1 +1,1 @@
-"""Targets of `vgbench export`, one file each, found by scanning this folder."""
+"""Targets of `vgbench export`, one module each; the folder is scanned for them."""

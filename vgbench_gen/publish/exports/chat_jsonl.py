@@ -1,4 +1,4 @@
-"""OpenAI-style messages, one question per line, with images as paths: for evaluation, or with answers for training."""
+"""`chat-jsonl`: OpenAI-style messages with images as paths, for evaluation or, with answers, for training."""
 
 from __future__ import annotations
 
@@ -10,24 +10,21 @@ from vgbench_gen.publish.export import Export, ExportRow, Job, exports
 
 @exports.register("chat-jsonl")
 class ChatJsonl(Export):
-    """`NAME.jsonl` and `images/`; the messages hold the answer only where it was asked for."""
+    """Writes `NAME.jsonl` and `images/`; the messages end with the right answer if answers are requested."""
 
     takes_answers = True
 
     def write(self, job: Job) -> str:
-
-        def records() -> Iterator[dict[str, Any]]:
-            for row in job.rows():
-                yield {
-                    **row.record(),
-                    "messages": _make_messages(row, job.settings.system, job.answers),
-                    "images": list(row.images),
-                }
-
-        job.json_lines(f"{job.name}.jsonl", records())
+        job.json_lines(f"{job.name}.jsonl", _make_records(job))
         answers = "The last message is the right answer." if job.answers else "The messages do not hold the answer."
         job.template("chat-jsonl/README.md", "README.md", answers=answers)
         return f"{job.name}.jsonl has one conversation per line; image paths are relative to its folder"
+
+
+def _make_records(job: Job) -> Iterator[dict[str, Any]]:
+    for row in job.rows():
+        messages = _make_messages(row, job.settings.system, job.answers)
+        yield {**row.record(), "messages": messages, "images": list(row.images)}
 
 
 def _make_messages(row: ExportRow, system: str, answers: bool) -> list[dict[str, Any]]:
@@ -37,8 +34,8 @@ def _make_messages(row: ExportRow, system: str, answers: bool) -> list[dict[str,
         else {"type": "image_url", "image_url": {"url": part["path"]}}
         for part in row.parts()
     ]
-    found: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
-    found.append({"role": "user", "content": content})
+    messages: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
+    messages.append({"role": "user", "content": content})
     if answers:
-        found.append({"role": "assistant", "content": row.asked.item.answer})
-    return found
+        messages.append({"role": "assistant", "content": row.asked.item.answer})
+    return messages

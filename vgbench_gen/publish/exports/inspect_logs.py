@@ -1,4 +1,4 @@
-"""`inspect-log`: saved replies with their scores as logs of inspect_ai, for `inspect view`; extra `inspect`."""
+"""`inspect-log`: saved replies and scores as logs for `inspect view`; needs the extra `inspect`."""
 
 from __future__ import annotations
 
@@ -29,14 +29,13 @@ if TYPE_CHECKING:
     from inspect_ai.model import ChatMessageUser
     from inspect_ai.scorer import Score
 
-_MAX_IMAGE_BYTES = 64 << 20  # of one log; it is made in memory, and the viewer loads a sample whole
-_SCORES = ("sane", "official", "strict")
+_MAX_IMAGE_BYTES = 64 << 20  # limit for all images of a log together, because a log is built in memory
 _STOPS = {"length": "max_tokens", "content_filter": "content_filter", "tool_calls": "tool_calls", "other": "unknown"}
 
 
 @exports.register("inspect-log")
 class InspectLogs(Export):
-    """One `.eval` file for each file of replies, and one more for each control (blind, wrong images)."""
+    """Writes a `.eval` file per file of replies and control (blind, wrong images)."""
 
     def write(self, job: Job) -> str:
         if importlib.util.find_spec("inspect_ai") is None:
@@ -48,53 +47,53 @@ class InspectLogs(Export):
 
         files = reply_files(job.source.folder)
         items = job.items()
-        image = _make_image_reader(job, items.values())
+        read_image = _make_image_reader(job, items.values())
         for path in files:
             header, lines, _ = read_replies(path)
             by_stage: dict[str, dict[ReplyKey, ReplyLine]] = defaultdict(dict)
             for key, line in lines.items():
                 if key.id in items:
                     by_stage[key.stage][key] = line
-            for stage, of_stage in by_stage.items():
-                scored, _ = score_lines(header, of_stage, items, job.source.fingerprint)
-                log = _Log(job, header, stage, image).build_log(of_stage, scored, items)
+            for stage, stage_lines in by_stage.items():
+                scored, _ = score_lines(header, stage_lines, items, job.source.fingerprint)
+                log = _Log(job, header, stage, read_image).build(stage_lines, scored, items)
                 if log is not None:
                     write_eval_log(log, str(job.folder / f"{path.stem}{f'-{stage}' if stage else ''}.eval"))
         return "inspect view --log-dir ."
 
 
 def _make_image_reader(job: Job, items: Any) -> Callable[[Item, int], bytes] | None:
-    """What reads an image for a log; None where all of them are too many."""
+    """A function that reads an image for a log; None if all images together are too large."""
 
     def read(item: Item, k: int) -> bytes:
-        found = job.source.image(item, k)
-        return found.read_bytes() if isinstance(found, Path) else found
+        image = job.source.image(item, k)
+        return image.read_bytes() if isinstance(image, Path) else image
 
-    room = _MAX_IMAGE_BYTES
+    total_bytes = 0
     for item in items:
         for k in range(len(item.images)):
-            found = job.source.image(item, k)
-            room -= found.stat().st_size if isinstance(found, Path) else len(found)
-            if room < 0:
+            image = job.source.image(item, k)
+            total_bytes += image.stat().st_size if isinstance(image, Path) else len(image)
+            if total_bytes > _MAX_IMAGE_BYTES:
                 return None
     return read
 
 
 @dataclass(frozen=True, slots=True)
 class _Log:
-    """One log under way."""
+    """Builds the log of one stage of a file of replies."""
 
     job: Job
     header: Header
-    """Of the saved replies."""
+    """Header of the file of replies."""
     stage: str
-    image: Callable[[Item, int], bytes] | None
-    """A function that gives the bytes of an image; None where images are only named."""
+    read_image: Callable[[Item, int], bytes] | None
+    """Returns the bytes of an image; None if logs only name images."""
 
-    def build_log(
+    def build(
         self, lines: Mapping[ReplyKey, ReplyLine], scored: Sequence[ScoreRow], items: Mapping[str, Item]
     ) -> EvalLog | None:
-        """The log of these replies; None where none of them belongs to the dataset."""
+        """The log of some replies; None if none of them was scored."""
         from inspect_ai.log import EvalLog, EvalMetric, EvalPlan, EvalResults, EvalScore
         from inspect_ai.model import GenerateConfig
 
@@ -103,12 +102,12 @@ class _Log:
         if not kept:
             return None
         answered = [row for _, row in kept if row.outcome != "failed"]
-        means = {"sane": [row.score for row in answered], "official": [row.official for row in answered]}
-        means["strict"] = [row.strict for row in answered]
-        told = self.header.settings.get("settings") or {}
-        config = GenerateConfig(
-            **{one: told[one] for one in ("temperature", "max_tokens") if told.get(one) is not None}
-        )
+        values = {"sane": [row.score for row in answered], "official": [row.official for row in answered]}
+        values["strict"] = [row.strict for row in answered]
+        means = {name: EvalMetric(name="mean", value=average_micro(values[name])) for name in values if answered}
+        settings = self.header.settings.get("settings") or {}
+        names = [name for name in ("temperature", "max_tokens") if settings.get(name) is not None]
+        config = GenerateConfig(**{name: settings[name] for name in names})
         return EvalLog(
             eval=self._describe([line for line, _ in kept]),
             plan=EvalPlan(config=config),
@@ -116,19 +115,13 @@ class _Log:
             results=EvalResults(
                 total_samples=len(kept),
                 completed_samples=len(answered),
-                scores=[
-                    EvalScore(
-                        name=one, scorer=one, metrics={"mean": EvalMetric(name="mean", value=average_micro(means[one]))}
-                    )
-                    for one in _SCORES
-                    if answered
-                ],
+                scores=[EvalScore(name=name, scorer=name, metrics={"mean": mean}) for name, mean in means.items()],
             ),
-            samples=[self._sample(line, row, items[line.key.id]) for line, row in kept],
+            samples=[self._make_sample(line, row, items[line.key.id]) for line, row in kept],
         )
 
     def _describe(self, lines: Sequence[ReplyLine]) -> EvalSpec:
-        """What was evaluated on what, by digests that are the same for the same replies."""
+        """Model, dataset and task; the ids are digests, so that the same replies give the same log."""
         from inspect_ai.log import EvalConfig, EvalDataset, EvalSpec
 
         name = f"{self.job.name}_{self.stage.replace('-', '_')}" if self.stage else self.job.name
@@ -146,13 +139,13 @@ class _Log:
             metadata={"dataset": self.header.dataset, "benchmark": self.header.benchmark, "spec": self.header.spec},
         )
 
-    def _sample(self, line: ReplyLine, row: ScoreRow, item: Item) -> EvalSample:
-        from inspect_ai.log import EvalSample
+    def _make_sample(self, line: ReplyLine, row: ScoreRow, item: Item) -> EvalSample:
+        from inspect_ai.log import EvalError, EvalSample
         from inspect_ai.model import ChatMessageAssistant, ModelOutput, ModelUsage
 
-        asked_message = self._message(line, item)
+        question = self._make_message(line, item)
         output = ModelOutput()
-        messages: list[Any] = [asked_message]
+        messages: list[Any] = [question]
         if line.response is not None:
             stop: Any = _STOPS.get(line.finish_reason, "stop")
             output = ModelOutput.from_content(line.model, line.response, stop_reason=stop)
@@ -162,15 +155,16 @@ class _Log:
             output.usage = ModelUsage(input_tokens=read, output_tokens=written, total_tokens=read + written)
             output.usage.total_cost = line.cost_usd
         output.time = line.latency_s
+        error = EvalError(message=line.error or "no reply", traceback="", traceback_ansi="") if line.failed else None
         return EvalSample(
             id=_sample_id(line),
             epoch=line.key.epoch + 1,
-            input=[asked_message],
+            input=[question],
             target=item.answer,
             messages=messages,
             output=output,
             scores=_make_scores(row),
-            error=_make_error(line.error) if line.failed else None,
+            error=error,
             completed_at=_format_time(line.time),
             metadata={
                 "id": line.key.id,
@@ -186,25 +180,25 @@ class _Log:
             },
         )
 
-    def _message(self, line: ReplyLine, item: Item) -> ChatMessageUser:
-        """The question as it was asked; images by name where they are not embedded, or not the question's own."""
+    def _make_message(self, line: ReplyLine, item: Item) -> ChatMessageUser:
+        """The question as it was asked; images of other questions, or that are not embedded, are named."""
         from inspect_ai.model import ChatMessageUser, Content, ContentImage, ContentText
 
         options = AskOptions(prompt_set=line.key.prompt_set, blind=line.key.stage == BLIND)
-        made = make_asked(item, options.settings(""), options, line.key.rotation)
-        own = {shown.name: shown for shown in made.images}
+        asked = make_asked(item, options.settings(""), options, line.key.rotation)
+        own = {shown.name: shown for shown in asked.images}
         parts: list[Content] = []
         for shown in line.images:
             name, tag = str(shown.get("name", "")), str(shown.get("tag", ""))
             if tag:
                 parts.append(ContentText(text=tag))
-            if self.image is None or name not in own:
+            if self.read_image is None or name not in own:
                 parts.append(ContentText(text=f"[{name}]"))
                 continue
-            data = self.image(own[name].item, own[name].k)
+            data = self.read_image(own[name].item, own[name].k)
             kind = "png" if data.startswith(b"\x89PNG") else "jpeg"
             parts.append(ContentImage(image=f"data:image/{kind};base64,{base64.b64encode(data).decode('ascii')}"))
-        return ChatMessageUser(content=[*parts, ContentText(text=made.text)])
+        return ChatMessageUser(content=[*parts, ContentText(text=asked.text)])
 
 
 def _sample_id(line: ReplyLine) -> str:
@@ -217,18 +211,12 @@ def _make_scores(row: ScoreRow) -> dict[str, Score] | None:
     if row.outcome == "failed":
         return None
     why = row.outcome if row.outcome == row.status or row.status == "ok" else f"{row.outcome} ({row.status})"
-    read = {"sane": row.extracted, "official": row.official_extracted, "strict": None}
-    value = {"sane": row.score, "official": row.official, "strict": row.strict}
+    answers = {"sane": row.extracted, "official": row.official_extracted, "strict": None}
+    values = {"sane": row.score, "official": row.official, "strict": row.strict}
     return {
-        name: Score(value=value[name], answer=None if read[name] is None else str(read[name]), explanation=why)
-        for name in _SCORES
+        name: Score(value=value, answer=None if answers[name] is None else str(answers[name]), explanation=why)
+        for name, value in values.items()
     }
-
-
-def _make_error(said: str) -> Any:
-    from inspect_ai.log import EvalError
-
-    return EvalError(message=said or "no reply", traceback="", traceback_ansi="")
 
 
 def _format_time(seconds: float) -> str:

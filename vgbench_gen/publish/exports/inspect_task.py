@@ -1,4 +1,4 @@
-"""`inspect`: a task file for inspect_ai with questions, images and scorer beside it; needs nothing of this package."""
+"""`inspect`: a task for inspect_ai with questions, images and scorer; it does not import this package."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from vgbench_gen.text.render import find_templates_root
 
 @exports.register("inspect")
 class InspectTask(Export):
-    """NAME.py, samples.jsonl, images/ and vgbench_scorer/."""
+    """Writes the task `NAME.py`, its samples as JSON lines, `images/` and the scorer."""
 
     def write(self, job: Job) -> str:
         job.json_lines("samples.jsonl", _make_samples(job))
         job.scorer()
-        # inspect_ai reads the task's name off the file without running it, so it stands there as a literal.
+        # inspect_ai reads the task's name from the file without running it, so the name must be a literal.
         words = (find_templates_root() / "exports" / "inspect" / "task.py").read_text("utf-8")
         job.text(f"{job.name}.py", words.replace("{{ name }}", job.name))
         job.template("inspect/README.md", "README.md")

@@ -13,7 +13,7 @@ _MEANS, _SHARES = ("sane", "official"), ("unreadable", "refused", "failed")
 
 @exports.register("lmms-eval")
 class LmmsEval(Export):
-    """`NAME.yaml`, `vgbench_task.py`, `NAME.jsonl`, `images/` and the scorer; runs with `--include_path`."""
+    """Writes `NAME.yaml`, `vgbench_task.py`, `NAME.jsonl`, `images/` and the scorer, for `--include_path`."""
 
     def write(self, job: Job) -> str:
         import yaml
@@ -24,13 +24,10 @@ class LmmsEval(Export):
             for row in job.rows():
                 record = row.record()
                 tasks.add(record["task"])
-                # One column of text: Arrow would give every row the options and tags of all others.
-                told = {"record": record, "case": row.case(), "parts": row.parts(), "system": job.settings.system}
-                columns = ("id", "task", "category", "question_type", "answer")
-                yield {name: record[name] for name in columns} | {
-                    "question": row.asked.text,
-                    "vgbench": json.dumps(told, ensure_ascii=False),
-                }
+                # Nested data are one text column, because Arrow would give every row the keys of all rows.
+                data = {"record": record, "case": row.case(), "parts": row.parts(), "system": job.settings.system}
+                columns = {name: record[name] for name in ("id", "task", "category", "question_type", "answer")}
+                yield columns | {"question": row.asked.text, "vgbench": json.dumps(data, ensure_ascii=False)}
 
         job.json_lines(f"{job.name}.jsonl", records())
         job.text(f"{job.name}.yaml", _HEAD + yaml.dump(_make_task(job, tasks), Dumper=_make_dumper(), sort_keys=False))
@@ -44,7 +41,7 @@ _HEAD = "# Written by `vgbench export`; README.md beside it says how to run it.\
 
 
 class _Function(str):
-    """A name that the YAML file marks as a function."""
+    """The name of a function, which YAML marks with the tag `!function`."""
 
 
 def _make_dumper() -> Any:
@@ -59,13 +56,10 @@ def _make_dumper() -> Any:
 
 def _make_task(job: Job, tasks: set[str]) -> dict[str, Any]:
     means = [*_MEANS, *(f"task_{task}" for task in sorted(tasks))]
+    aggregation = dict.fromkeys(means, "mean") | dict.fromkeys(_SHARES, "share")
     metrics = [
-        {
-            "metric": name,
-            "aggregation": _Function("mean" if name in means else "share"),
-            "higher_is_better": name in means,
-        }
-        for name in (*means, *_SHARES)
+        {"metric": name, "aggregation": _Function(function), "higher_is_better": function == "mean"}
+        for name, function in aggregation.items()
     ]
     return {
         "task": job.name,
@@ -82,9 +76,9 @@ def _make_task(job: Job, tasks: set[str]) -> dict[str, Any]:
             "max_new_tokens": job.settings.max_tokens,
             "temperature": job.settings.temperature,
             "do_sample": False,
-            "until": [],  # left out, it would be a blank line, and cut reasoning off
+            "until": [],  # the default, a blank line, would cut off reasoning
         },
-        "reasoning_tags": "none",  # our reader knows what to do with them
+        "reasoning_tags": "none",  # our reader removes the tags
         "metric_list": metrics,
         "metadata": {"version": SCORER_VERSION, "dataset": job.source.fingerprint, "prompts": job.options.prompt_set},
     }

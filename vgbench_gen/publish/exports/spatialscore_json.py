@@ -1,7 +1,7 @@
 """The schema in which SpatialScore is published (`haoningwu3639/SpatialScore: version_0/dataset/`).
 
-Its eleven keys, and for audits `group_id` and `pair_id`, which questions about one truth share; the options stand in
-the question's text, one per line, and the prompt is the reader's own.
+Besides its eleven keys, rows have `group_id` and `pair_id` for audits. The options are in the question's text, one per
+line; the prompt is left to the program that reads the file.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from vgbench_gen.publish.export import Export, ExportRow, Job, exports
 
 @exports.register("spatialscore-json")
 class SpatialScoreJson(Export):
-    """`NAME.json` and `images/`."""
+    """Writes `NAME.json` and `images/`."""
 
     def write(self, job: Job) -> str:
         rows = [_make_row(row, job.source.benchmark) for row in job.rows()]
-        places: dict[int, int] = {}
-        for place, row in enumerate(rows):
-            if (first := places.setdefault(row["index"], place)) != place:
-                raise ConfigError(f"spatialscore-json: found index {row['index']} in rows {first} and {place}.")
+        numbers: dict[int, int] = {}
+        for number, row in enumerate(rows):
+            if (first := numbers.setdefault(row["index"], number)) != number:
+                raise ConfigError(f"spatialscore-json: found index {row['index']} in rows {first} and {number}.")
         job.text(f"{job.name}.json", json.dumps(rows, ensure_ascii=False, indent=1) + "\n")
         job.template("spatialscore-json/README.md", "README.md")
         return f"vgbench eval {job.name}.json --benchmark spatialscore --model …"

@@ -1,6 +1,6 @@
-"""`trajectories`: what agents did for answers that are right, as conversations with calls of tools, for training.
+"""`trajectories`: traces of agents that ended at the right answer, as conversations with tool calls for training.
 
-Source: `docs/agent.md#traces-as-training-rows`.
+Format: `docs/agent.md#traces-as-training-rows`.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from vgbench_gen.evaluation.trace_log import TraceLog
 from vgbench_gen.publish.export import Export, Job, exports
 from vgbench_gen.store.files import dataset_error
 
-_TURNS = ("planner", "react", "executor", "summariser", "fallback", "last")  # other roles speak within a call
-_LEFT_OUT = re.compile(r"\d+ bytes left out")  # what a line that was too long says in the place of a text
+_TURNS = ("planner", "react", "executor", "summariser", "fallback", "last")  # roles that become assistant messages
+_LEFT_OUT = re.compile(r"\d+ bytes left out")  # the trace log writes this instead of a text that is too long
 
 
 @exports.register("trajectories")
 class Trajectories(Export):
-    """`NAME.jsonl` and `images/`."""
+    """Writes `NAME.jsonl` and `images/`."""
 
     takes_oracle = True
 
@@ -50,8 +50,8 @@ class Trajectories(Export):
             "among them." if job.oracle else "left out."
         )
         job.template("trajectories/README.md", "README.md", rows=str(rows), oracle=oracle)
-        told = f"; {len(left_out)} right answers have no whole trace and are left out" if left_out else ""
-        return f"{file} has one conversation per line; image paths are relative to its folder{told}"
+        note = f"; {len(left_out)} right answers have no complete trace and are left out" if left_out else ""
+        return f"{file} has one conversation per line; image paths are relative to its folder{note}"
 
 
 def _make_rows(job: Job, left_out: list[ReplyKey]) -> Iterator[dict[str, Any]]:
@@ -64,32 +64,28 @@ def _make_rows(job: Job, left_out: list[ReplyKey]) -> Iterator[dict[str, Any]]:
         asked = {key: line for key, line in lines.items() if not key.stage and key.id in items}
         scored, _ = score_lines(header, asked, items, job.source.fingerprint)
         by_item: dict[str, list[ReplyKey]] = defaultdict(list)
-        for row in scored:
-            if row.outcome == "right":
-                by_item[row.id].append(row.key)
+        for score in scored:
+            if score.outcome == "right":
+                by_item[score.id].append(score.key)
         log = TraceLog(path)
         for item in items.values():
             for key in sorted(by_item.get(item.id, ())):
                 trace = log.read(key, lines[key].request_digest)
-                made = None if trace is None else _make_row(job, item, lines[key], header, trace, log)
-                if made is None:
+                row = None if trace is None else _make_row(job, item, lines[key], header, trace, log)
+                if row is None:
                     left_out.append(key)
                 else:
-                    yield made | {"kind": agent.kind, "mode": agent.mode, "tiers": list(agent.tools)}
+                    yield row | {"kind": agent.kind, "mode": agent.mode, "tiers": list(agent.tools)}
 
 
 def _make_row(
     job: Job, item: Item, line: ReplyLine, header: Header, trace: Mapping[str, Any], log: TraceLog
 ) -> dict[str, Any] | None:
-    """The row of a trace; None where not all of it is there."""
-    if not _is_whole(trace):
+    """The row of a trace; None if parts of the trace are missing."""
+    images = _lay_images(job, item, trace, log) if _is_complete(trace) else None
+    if images is None:
         return None
-    laid = _lay_images(job, item, trace, log)
-    if laid is None:
-        return None
-    steps = replay(trace)
-    answer = trace.get("answer")
-    failures = trace.get("failures")
+    answer, failures = trace.get("answer"), trace.get("failures")
     counts = failures.values() if isinstance(failures, Mapping) else ()
     return {
         "id": item.id,
@@ -105,29 +101,26 @@ def _make_row(
         "answer": rotate_options(item, line.key.rotation).answer,
         "agent": header.model,
         "failures": sum(count for count in counts if type(count) is int),
-        "messages": make_messages(steps, laid, answer if isinstance(answer, str) else ""),
-        "images": list(laid.values()),
+        "messages": make_messages(replay(trace), images, answer if isinstance(answer, str) else ""),
+        "images": list(images.values()),
         "tools": json.dumps(_list_tools(header), ensure_ascii=False),
     }
 
 
-def _is_whole(trace: Mapping[str, Any]) -> bool:
+def _is_complete(trace: Mapping[str, Any]) -> bool:
     steps, images = trace.get("steps"), trace.get("images")
     if trace.get("left_out") or not trace.get("question") or not isinstance(steps, list):
         return False
     if not isinstance(images, list) or len(read_images(images)) < len(images):
         return False
-    for step in steps:
-        told = step.values() if isinstance(step, Mapping) else ()
-        if any(isinstance(value, Mapping) and set(value) == {"left_out"} for value in told):
-            return False
-        if any(isinstance(value, str) and _LEFT_OUT.fullmatch(value) for value in told):
-            return False
-    return True
+    values = [value for step in steps if isinstance(step, Mapping) for value in step.values()]
+    if any(isinstance(value, Mapping) and set(value) == {"left_out"} for value in values):
+        return False
+    return not any(isinstance(value, str) and _LEFT_OUT.fullmatch(value) for value in values)
 
 
 def _lay_images(job: Job, item: Item, trace: Mapping[str, Any], log: TraceLog) -> dict[str, str] | None:
-    """Name in the trace -> path in the export; None where one is missing."""
+    """Name in the trace -> path in the export; None if an image is missing."""
     own = {PurePath(path).stem: path for path in (job.lay(item, k) for k in range(len(item.images)))}
     found: dict[str, str] = {}
     for image in read_images(trace.get("images")):
@@ -141,19 +134,19 @@ def _lay_images(job: Job, item: Item, trace: Mapping[str, Any], log: TraceLog) -
 
 
 def _list_tools(header: Header) -> list[dict[str, Any]]:
-    """The tools that the agent had, those of servers by their names alone, as OpenAI's `tools` takes them."""
+    """The agent's tools in the form of OpenAI's `tools`; tools of servers have only a name."""
     setup = header.settings.get("setup")
     used = setup.get("tools_used") if isinstance(setup, Mapping) else None
     found = []
     for key in sorted(used) if isinstance(used, Mapping) else ():
-        told: dict[str, Any] = {"name": key.partition(":")[2], "parameters": {"type": "object"}}
+        function: dict[str, Any] = {"name": key.partition(":")[2], "parameters": {"type": "object"}}
         if key in tools.names():
             tool = tools[key]
             if tool.name == "Terminate":
                 continue
             schema = {key: value for key, value in write_schema(tool).items() if key != "additionalProperties"}
-            told = {"name": tool.name, "description": tool.does, "parameters": schema}
-        found.append({"type": "function", "function": told})
+            function = {"name": tool.name, "description": tool.does, "parameters": schema}
+        found.append({"type": "function", "function": function})
     return found
 
 
@@ -161,14 +154,14 @@ def make_messages(steps: Sequence[DialogueStep], images: Mapping[str, str], answ
     """The conversation of a trace; all messages have the same keys.
 
     Args:
-        steps: as `replay` gives them.
+        steps: from `replay`.
         images: name in the trace -> path.
-        answer: of the agent.
+        answer: the agent's answer.
     """
-    question, *others = steps
-    messages = [_make_message("user", [*_show(question.images, images), _say(question.text)])]
+    question, *later_steps = steps
+    messages = [_make_message("user", [*_show_images(question.images, images), _make_text(question.text)])]
     turns: list[tuple[DialogueStep, list[DialogueStep]]] = []
-    for step in others:
+    for step in later_steps:
         if step.speaker == "tool" and turns:
             turns[-1][1].append(step)
         elif step.role in _TURNS:
@@ -177,30 +170,34 @@ def make_messages(steps: Sequence[DialogueStep], images: Mapping[str, str], answ
     for turn, calls in turns:
         text = turn.thought if turn.calls or turn.thought else turn.text
         if turn.role in ("planner", "react") and not calls and not turn.calls and not has_answer(turn.text):
-            continue  # could not be read, or called nothing
-        made = [_make_call(number + k, call) for k, call in enumerate(calls)]
-        number += len(made)
+            continue  # an unreadable reply, or one without calls
+        tool_calls = [_make_call(number + k, call) for k, call in enumerate(calls)]
+        number += len(tool_calls)
         text = "" if turn.role == "planner" else text
         last = messages[-1]
-        if last["role"] == "assistant" and not last["tool_calls"]:  # models expect turns to take turns
-            last["content"].append(_say(text))
-            last["tool_calls"] = made
-        elif text or made:
-            messages.append(_make_message("assistant", [_say(text)] if text else [], made))
-        for told, call in zip(made, calls, strict=True):
-            messages.append(_make_result(told["id"], call, images))
+        if last["role"] == "assistant" and not last["tool_calls"]:  # chat models reject two assistant messages in a row
+            last["content"].append(_make_text(text))
+            last["tool_calls"] = tool_calls
+        elif text or tool_calls:
+            messages.append(_make_message("assistant", [_make_text(text)] if text else [], tool_calls))
+        for tool_call, call in zip(tool_calls, calls, strict=True):
+            messages.append(_make_result(tool_call["id"], call, images))
     if messages[-1]["role"] != "assistant":
         messages.append(_make_message("assistant", []))
     if not any(has_answer(part["text"] or "") for part in messages[-1]["content"]):
-        messages[-1]["content"].append(_say(f"<answer>{answer}</answer>"))
+        messages[-1]["content"].append(_make_text(f"<answer>{answer}</answer>"))
     return messages
 
 
 def _make_message(
-    role: str, content: list[dict[str, Any]], calls: Sequence[Mapping[str, Any]] = (), **named: str
+    role: str,
+    content: list[dict[str, Any]],
+    calls: Sequence[Mapping[str, Any]] = (),
+    tool_call_id: str | None = None,
+    name: str | None = None,
 ) -> dict[str, Any]:
-    told = {"tool_call_id": None, "name": None} | named
-    return {"role": role, "content": content, "tool_calls": list(calls), **told}
+    calls = list(calls)
+    return {"role": role, "content": content, "tool_calls": calls, "tool_call_id": tool_call_id, "name": name}
 
 
 def _make_call(number: int, step: DialogueStep) -> dict[str, Any]:
@@ -211,20 +208,20 @@ def _make_call(number: int, step: DialogueStep) -> dict[str, Any]:
 
 def _make_result(call_id: str, step: DialogueStep, images: Mapping[str, str]) -> dict[str, Any]:
     assert step.call is not None
-    seen = Observation(step.call.name, step.call.arguments, step.values, failure=step.failure, message=step.message)
-    content = [_say(write_observation(seen)), *_show(step.images, images)]
+    result = Observation(step.call.name, step.call.arguments, step.values, failure=step.failure, message=step.message)
+    content = [_make_text(write_observation(result)), *_show_images(step.images, images)]
     return _make_message("tool", content, tool_call_id=call_id, name=step.call.name)
 
 
-def _say(text: str) -> dict[str, Any]:
+def _make_text(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text, "image": None}
 
 
-def _show(shown: Sequence[TracedImage], images: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Each image after its name and size."""
+def _show_images(shown: Sequence[TracedImage], images: Mapping[str, str]) -> list[dict[str, Any]]:
+    """A text with name and size before each image."""
     parts = []
     for image in shown:
         width, height = image.size_px
-        parts += [_say(f"{image.name} ({width} x {height} pixels):")]
+        parts += [_make_text(f"{image.name} ({width} x {height} pixels):")]
         parts += [{"type": "image", "text": None, "image": images[image.name]}]
     return parts

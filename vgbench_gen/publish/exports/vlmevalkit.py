@@ -1,7 +1,7 @@
 """A dataset for VLMEvalKit (`open-compass/VLMEvalKit: docs/en/Development.md`): a table, its class and a start script.
 
-VLMEvalKit finds datasets in a list of its own and has no place for those of others, so the start script adds ours to
-that list and hands over to VLMEvalKit's own script.
+VLMEvalKit has a fixed list of datasets. The start script adds the exported dataset to it and calls VLMEvalKit's own
+script.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _COLUMNS = ("index", "question", "answer", "category", "task", "question_type", 
 
 @exports.register("vlmevalkit")
 class VLMEvalKit(Export):
-    """`NAME.tsv`, `vgbench_dataset.py`, `run_vgbench.py`, `images/` and the scorer."""
+    """Writes `NAME.tsv`, `vgbench_dataset.py`, `run_vgbench.py`, `images/` and the scorer."""
 
     def write(self, job: Job) -> str:
         with (job.folder / f"{job.name}.tsv").open("w", encoding="utf-8", newline="") as file:
@@ -24,26 +24,14 @@ class VLMEvalKit(Export):
             table.writeheader()
             for row in job.rows():
                 record = row.record()
-                told = {
-                    "name": job.name,
-                    "record": record,
-                    "case": row.case(),
-                    "parts": row.parts(),
-                    "system": job.settings.system,
-                }
-                columns = ("answer", "category", "task", "question_type")
-                table.writerow(
-                    {name: record[name] for name in columns}
-                    | {
-                        "index": record["id"],
-                        "question": row.asked.text,
-                        # Read by tools of VLMEvalKit that show rows; the class takes the paths from `vgbench`.
-                        "image_path": json.dumps(list(row.images)),
-                        "vgbench": json.dumps(told, ensure_ascii=False),
-                    }
-                )
-        first = "The system prompt goes out as the first words of the user's turn."
-        system = f" {first}" if job.settings.system else ""
+                data = {"name": job.name, "record": record, "case": row.case(), "parts": row.parts()}
+                data["system"] = job.settings.system
+                columns = {name: record[name] for name in ("answer", "category", "task", "question_type")}
+                columns |= {"index": record["id"], "question": row.asked.text}
+                # `image_path` is for the tools of VLMEvalKit that show rows; the class reads the paths in `vgbench`.
+                columns["image_path"] = json.dumps(list(row.images))
+                table.writerow(columns | {"vgbench": json.dumps(data, ensure_ascii=False)})
+        system = " The system prompt goes out as the first words of the user's turn." if job.settings.system else ""
         job.template("vlmevalkit/vgbench_dataset.py", "vgbench_dataset.py")
         job.template("vlmevalkit/run_vgbench.py", "run_vgbench.py")
         job.template("vlmevalkit/README.md", "README.md", system=system)
