@@ -21,8 +21,8 @@ FILE = re.compile(r".*\.(?!py$)(bin|csv|h|jpg|js|json|md|parquet|ply|toml|tsv|tx
 FOREIGN = {
     "JSON.parse", "Model.generate", "POINTS2D", "ValidationError.errors", "__cause__", "__proto__", "_box_img",
     "azure_trapi_visual_cot", "base_metric.py", "bbox", "boxes.py", "by_dimension", "by_reasoning_type", "cap_applied",
-    "delta_1.25", "huggingface_hub", "image_id",
-    "image_with_box", "images.list.element.path", "max_completion_tokens", "metrics.py", "msr_", "nan", "nohup",
+    "delta_1.25", "image_id", "image_with_box", "images.list.element.path", "max_completion_tokens", "metrics.py",
+    "msr_", "nan", "nohup",
     "num_distractors", "object_category", "phi", "raw_alignment", "rho",
     "save_pretrained", "scene0000_00", "tarfile", "transform_matrix", "transformers", "vgbench",
     "wildrgbd_generate_point_cloud.py",

@@ -1,4 +1,4 @@
-"""Files inside the archives that a repository of the Hub holds, so that nothing needs to be unpacked."""
+"""Reads images and videos inside a source's zip archives, which need not be unpacked."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ import zlib
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
+from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.stand_ins import describe_file
 from vgbench_gen.importers._files import Place, RowError
 
 MAX_MEMBER_BYTES = 512 * 2**20
-"""The longest videos that are asked about have a third of it."""
+"""Largest size of a file in an archive, three times that of the longest video in VSI-Bench."""
 
 
 def read_member(path: Path, name: str) -> bytes:
-    """A file of an archive; `name` may leave out folders before it.
+    """The bytes of a file in an archive; `name` may omit leading folders.
 
     Raises:
-        RowError: it is not there, too large or damaged.
+        RowError: the file is missing, too large or damaged.
     """
     inner = _find_inner(path, name)
     if not inner:
@@ -33,10 +34,10 @@ def read_member(path: Path, name: str) -> bytes:
 
 
 def find_file(place: Place, name: str, archive: str, inner: str, *folders: str) -> tuple[Path, str]:
-    """(file of this name as of `Place.picture`, "") or (archive of that name, anywhere below the folder; `inner`).
+    """Where a file is: (path, "") as in `Place.picture`, or (path of the archive, name in the archive).
 
     Raises:
-        RowError: neither is there, or the archive is damaged.
+        RowError: the file does not exist, or the archive is damaged.
     """
     try:
         return place.picture(name, *folders), ""
@@ -56,17 +57,20 @@ def find_picture(place: Place, name: str, archive: str, inner: str, *folders: st
 def _find_inner(path: Path, name: str) -> str:
     _, members = _open(path)
     found = members.get(PurePosixPath(name).name, ())
-    return next((one for one in found if f"/{one}".endswith(f"/{name}")), "")
+    return next((member for member in found if f"/{member}".endswith(f"/{name}")), "")
 
 
 @lru_cache(maxsize=64)
 def _find_archive_file(place: Place, archive: str) -> Path | None:
-    return place.find(f"**/{archive}")[0] if place.has(f"**/{archive}") else None
+    try:
+        return place.find(f"**/{archive}")[0]
+    except DatasetError:
+        return None
 
 
 @lru_cache(maxsize=16)
 def _open(path: Path) -> tuple[zipfile.ZipFile, dict[str, list[str]]]:
-    """An archive and its files by their last names; it stays open, for its list is long."""
+    """(open archive, file name -> paths in the archive); archives stay open, because reading their lists is slow."""
     try:
         archive = zipfile.ZipFile(path)
     except (OSError, ValueError, zipfile.BadZipFile) as error:

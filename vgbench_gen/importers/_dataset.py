@@ -1,7 +1,7 @@
-"""Imported questions as a dataset folder of our layout: `items/`, `media/`, `manifest.json`.
+"""Writes imported questions as a dataset folder: `items/`, `media/`, `manifest.json`.
 
-Images go to the media store first, where a second run finds them again; `items/` and the manifest appear whole. The
-same sources give the same files.
+Images are written to the media store first, where a second run finds them; `items/` and the manifest appear complete or
+not at all. The same sources give the same files.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ from vgbench_gen.store.provenance import (
 from vgbench_gen.store.shards import write_items
 
 Progress = Callable[[str, int, int], None]
-_SECTION = "imported"  # of the manifest
+_SECTION = "imported"  # key of the manifest
 
 
 @dataclass(slots=True)
 class Imported:
-    """What an import wrote."""
+    """The result of an import."""
 
     folder: Path
     items: int = 0
     fingerprint: str = ""
     reports: list[ImportReport] = field(default_factory=list)
     absent: dict[str, str] = field(default_factory=dict)
-    """Why a source is not among them, by its title."""
+    """Title of a missing source -> why it is missing."""
     notes: dict[str, Any] = field(default_factory=dict)
-    """What is to be known of the set as a whole. It goes into the manifest and into `--json`."""
+    """Facts about the whole set, for the manifest and `--json`."""
 
     def as_json(self) -> dict[str, Any]:
-        """For `--json`."""
+        """The result for `--json`."""
         return {
             "folder": str(self.folder),
             "items": self.items,
@@ -63,15 +63,15 @@ class Imported:
 
 
 def find_place(importer: Importer[Any], folder: Path | None, images: Path | None = None) -> Place:
-    """Where a source lies.
+    """The local copy of a source, or a download from the Hub.
 
     Args:
         importer: of the source.
-        folder: a local copy; None for the Hub.
-        images: folder of images that lie apart.
+        folder: a local copy; None to download.
+        images: separate folder of images.
 
     Raises:
-        DatasetError: no such folder; one of several revisions; no repository; the Hub does not give it.
+        DatasetError: no such folder, one with several revisions, no repository, or the download fails.
     """
     if folder is not None:
         if not folder.is_dir():
@@ -81,11 +81,11 @@ def find_place(importer: Importer[Any], folder: Path | None, images: Path | None
 
 
 def find_places(folder: Path | None, images: Path | None = None) -> dict[str, Place | DatasetError]:
-    """Where every source lies, by registered name, or why it is not there.
+    """Registered name -> place of the source, or why it is missing; sources without a folder are left out.
 
     Args:
-        folder: holds one folder per source, called by its registered name, title, benchmark or repository (case and
-            punctuation do not count); None for the Hub.
+        folder: has one folder per source, named after its registered name, title, benchmark or repository (case and
+            punctuation are ignored); None to download.
         images: as in `find_place`.
 
     Raises:
@@ -94,53 +94,50 @@ def find_places(folder: Path | None, images: Path | None = None) -> dict[str, Pl
     if folder is not None and not folder.is_dir():
         raise dataset_error(folder, "no folder", "one with a folder per source", "Give it with --from.")
     folders = sorted(path for path in folder.iterdir() if path.is_dir()) if folder else []
-    there = {_make_plain(path.name.rpartition("--")[2]): path for path in folders}  # the Hub's cache has the owner too
+    # Folders in the Hub's cache are named "datasets--OWNER--NAME".
+    by_name = {_normalize_name(path.name.rpartition("--")[2]): path for path in folders}
     found: dict[str, Place | DatasetError] = {}
     for name in importers.names():
         importer = importers[name]
-        called = (name, importer.title, importer.benchmark, importer.own, importer.repository.rpartition("/")[2])
-        here = next((there[_make_plain(one)] for one in called if _make_plain(one) in there), None)
-        if folder is None or here is not None:
+        names = (name, importer.title, importer.benchmark, importer.own, importer.repository.rpartition("/")[2])
+        copy = next((by_name[key] for key in map(_normalize_name, names) if key in by_name), None)
+        if folder is None or copy is not None:
             try:
-                found[name] = find_place(importer, here, images)
+                found[name] = find_place(importer, copy, images)
             except DatasetError as problem:
                 found[name] = problem
     return found
 
 
-def _make_plain(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return "".join(sign for sign in name.casefold() if sign.isalnum())
 
 
-def check_out(out: Path, source: str) -> None:
-    """Refuse a folder that holds anything but an earlier import of the same source, or the images of one cut short.
-
-    Raises:
-        DatasetError: it does.
-    """
-    remedy = "Give a new folder with --out."
+def _check_out(out: Path, source: str) -> None:
+    """Raise DatasetError unless the folder is empty or holds an earlier, perhaps interrupted, import of the source."""
+    expected, remedy = f"nothing, or an earlier import of {source}", "Give a new folder with --out."
     if not out.exists():
         return
     if not out.is_dir():
         raise dataset_error(out, "a file", "a folder", remedy)
     if (out / MANIFEST).is_file():
-        imported = read_manifest(out).get(_SECTION)
-        held = str(imported.get("source")) if isinstance(imported, dict) else ""
-        if held != source:
-            found = f"an import of {held}" if held else "a dataset that was not imported"
-            raise dataset_error(out, found, f"nothing, or an earlier import of {source}", remedy)
+        section = read_manifest(out).get(_SECTION)
+        earlier = str(section.get("source")) if isinstance(section, dict) else ""
+        if earlier != source:
+            found = f"an import of {earlier}" if earlier else "a dataset that was not imported"
+            raise dataset_error(out, found, expected, remedy)
         return
-    strange = sorted(path.name for path in out.iterdir() if path.name != "media" and not path.name.startswith("."))
-    if strange:
-        some = ", ".join(strange[:3]) + (" and more" if len(strange) > 3 else "")
-        raise dataset_error(out, f"other files ({some})", f"nothing, or an earlier import of {source}", remedy)
+    names = sorted(path.name for path in out.iterdir() if path.name != "media" and not path.name.startswith("."))
+    if names:
+        some = ", ".join(names[:3]) + (" and more" if len(names) > 3 else "")
+        raise dataset_error(out, f"other files ({some})", expected, remedy)
 
 
 def import_source(name: str, place: Place, out: Path, progress: Progress = lambda name, done, total: None) -> Imported:
-    """One source, all of it, scored by its own rules.
+    """Import all of one source, to be scored by its own rules.
 
     Raises:
-        DatasetError: files or columns are missing, no row can be taken over, or `out` holds something else.
+        DatasetError: files or columns are missing, no row can be imported, or `out` holds other files.
         UnknownNameError: no such source.
     """
     importer = importers[name]
@@ -150,7 +147,7 @@ def import_source(name: str, place: Place, out: Path, progress: Progress = lambd
         if not items:
             (report,) = result.reports
             first = f"the first one: {report.bad[0]}" if report.bad else "no row"
-            found = f"{report.rows} rows of which none can be taken over ({first})"
+            found = f"{report.rows} rows of which none can be imported ({first})"
             remedy = "Give the folder that the source was downloaded to."
             raise dataset_error(place.folder, found, report.source, remedy)
         result.notes = describe_set(items)
@@ -166,23 +163,23 @@ def assemble(
     keep_leaked: bool = False,
     progress: Progress = lambda name, done, total: None,
 ) -> Imported:
-    """SpatialScore from its sources.
+    """Assemble SpatialScore from its sources.
 
     Args:
-        places: where each source lies, by registered name, or why it is not there.
+        places: from `find_places`.
         out: dataset folder.
-        vgbench: our build, the twelfth source.
+        vgbench: a build of ours, the twelfth source.
         training: scenes whose questions are left out.
-        keep_leaked: keep them, and only say which they are.
-        progress: called with (what, done, total).
+        keep_leaked: whether to keep these questions and only list them.
+        progress: called with (name of the source or step, done, total).
 
     Raises:
-        DatasetError: nothing of any source can be taken over, `vgbench` is no dataset, or `out` holds something else.
+        DatasetError: no source can be imported, `vgbench` is no dataset, or `out` holds other files.
     """
     with _open_out(out, FAMILY) as media:
         result = Imported(out)
         items: list[Item] = []
-        for name in (one for one in importers.names() if importers[one].published):
+        for name in filter(lambda name: importers[name].published, importers.names()):
             place = places.get(name, "no folder")
             try:
                 if not isinstance(place, Place):
@@ -202,15 +199,16 @@ def assemble(
         if training is not None:
             result.notes["leaked"] = describe_leaked(items, training, keep_leaked)
             if not keep_leaked:
-                items = [replace(item, index=k) for k, item in enumerate(one for one in items if not training.has(one))]
+                kept = [item for item in items if not training.has(item)]
+                items = [replace(item, index=k) for k, item in enumerate(kept)]
         result.notes |= {"totals": compare_totals(items), "totals_note": DISAGREEING}
         return _write(items, result, {"source": FAMILY})
 
 
 @contextmanager
 def _open_out(out: Path, source: str) -> Iterator[MediaStore]:
-    """The images of a dataset folder that may be written."""
-    check_out(out, source)
+    """Check and lock a dataset folder; yields its media store."""
+    _check_out(out, source)
     with BuildLock(out):
         clean_temporary(out)
         yield MediaStore(out / "media")
@@ -236,7 +234,7 @@ def _read(
 
 
 def _read_build(path: Path, media: MediaStore, result: Imported, start: int, progress: Progress) -> list[Item]:
-    """Questions of our build, to be counted as SpatialScore's VGBench."""
+    """The questions of a build of ours, as SpatialScore's source VGBench."""
     dataset = load(path)
     report = ImportReport("VGBench", rows=len(dataset), items=len(dataset))
     items: list[Item] = []
@@ -255,18 +253,11 @@ def _read_build(path: Path, media: MediaStore, result: Imported, start: int, pro
 
 def _write(items: list[Item], result: Imported, manifest: Mapping[str, Any]) -> Imported:
     result.items, result.fingerprint = len(items), dataset_fingerprint(items)
-    # A reader takes the manifest's fingerprint for that of the items beside it, so it has none while these change; what
-    # it still says is whose items they are, for an import that is cut short here.
+    # While the items are written the manifest has no fingerprint, because it would be wrong after an interruption; it
+    # only says which source is imported.
     write_manifest(result.folder, {_SECTION: dict(manifest)})
     write_items(result.folder / "items", items, MediaStore(result.folder / "media"))
-    told = {name: value for name, value in result.as_json().items() if name not in ("folder", "items", "fingerprint")}
-    write_manifest(
-        result.folder,
-        {
-            "code": code_version(),
-            "counts": {"items": len(items)},
-            "fingerprint": result.fingerprint,
-            _SECTION: {**told, **manifest},
-        },
-    )
+    facts = {name: value for name, value in result.as_json().items() if name not in ("folder", "items", "fingerprint")}
+    whole = {"code": code_version(), "counts": {"items": len(items)}, "fingerprint": result.fingerprint}
+    write_manifest(result.folder, {**whole, _SECTION: {**facts, **manifest}})
     return result

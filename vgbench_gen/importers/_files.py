@@ -1,7 +1,7 @@
-"""Where a source lies on the disk: a folder that the user names, or what `huggingface_hub` fetched; and how it is read.
+"""Finds and reads the files of a source in a folder of the user or a download from the Hub.
 
-Files are found by patterns, because people keep copies in more shapes than one: a snapshot of the Hub's repository, or
-its unpacked archives. Columns are checked when a file is opened, and the message says which ones it has.
+Files are found by patterns, because copies differ in layout: a snapshot of the Hub's repository, or unpacked archives.
+Columns are checked when a file is opened, and the error lists the existing ones.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from vgbench_gen.store.files import dataset_error
 
 MAX_TEXT_FILE = 2**30
 Fields = Mapping[str, Any]
-_BATCH = 16
-_MOST_DIGITS = 18  # of a number that a column of 64 bits holds
+_BATCH_ROWS = 16
+_MAX_DIGITS = 18  # any number with this many digits fits into 64 bits
 
 
 class RowError(ValueError):
-    """A row that cannot be taken over.
+    """A row that cannot be imported.
 
-    field: the column that is to blame. found: what it holds, short. reason: one word for the kind of fault, by which
-    rows are counted. where: the file, and the row in it.
+    field: the bad column. found: its content, shortened. reason: one word for the kind of error, under which rows are
+    counted. where: file and row.
     """
 
     def __init__(self, field: str, found: str, reason: str = "", where: str = "") -> None:
@@ -44,57 +44,53 @@ class RowError(ValueError):
         self.reason = reason or field.lower().replace(" ", "_")
 
     def at(self, where: str) -> RowError:
-        """The same, to be kept: with its row, and without the frames that it came through and all that these hold."""
+        """A copy with `where`, and without the traceback, whose frames would keep images in memory."""
         return RowError(self.field, self.found, self.reason, where)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the files of a source lie."""
+    """The folder with the files of a source, and perhaps a separate folder of images."""
 
     folder: Path
-    """The folder with all of them."""
     images: Path | None = None
-    """The folder of images that lie apart, None where they do not."""
+
+    def glob(self, pattern: str) -> list[Path]:
+        """Sorted files of a `Path.glob` pattern such as "**/*.csv"; hidden ones are left out.
+
+        Raises:
+            DatasetError: a link leads out of the folder.
+        """
+        found = []
+        for path in sorted(filter(Path.is_file, self.folder.glob(pattern))):
+            if not any(part.startswith(".") for part in path.relative_to(self.folder).parts):
+                inside(self.folder, path, dataset_error)
+                found.append(path)
+        return found
 
     def find(self, *patterns: str) -> list[Path]:
-        """Files of the first pattern that has any, sorted; patterns are as `Path.glob` takes them ("**/*.csv").
+        """The files of the first pattern that matches any.
 
         Raises:
-            DatasetError: no pattern has any.
+            DatasetError: no pattern matches a file.
         """
         for pattern in patterns:
-            found = sorted(
-                path
-                for path in self.folder.glob(pattern)
-                if path.is_file() and not any(part.startswith(".") for part in path.relative_to(self.folder).parts)
-            )
-            for path in found:
-                inside(self.folder, path, dataset_error)
-            if found:
+            if found := self.glob(pattern):
                 return found
-        here = (
-            ", ".join(sorted(path.name for path in self.folder.iterdir())[:12]) if self.folder.is_dir() else "nothing"
-        )
+        names = sorted(path.name for path in self.folder.iterdir())[:12] if self.folder.is_dir() else ["nothing"]
         remedy = "Name the folder into which the source was downloaded and unpacked (--from)."
-        raise dataset_error(self.folder, f"{here or 'an empty folder'}", f"files like {' or '.join(patterns)}", remedy)
-
-    def has(self, *patterns: str) -> bool:
-        """Whether any pattern has a file."""
-        try:
-            return bool(self.find(*patterns))
-        except DatasetError:
-            return False
+        expected = f"files like {' or '.join(patterns)}"
+        raise dataset_error(self.folder, ", ".join(names) or "an empty folder", expected, remedy)
 
     def picture(self, name: str, *folders: str) -> Path:
-        """The image file of this name, below the folder of images or the top.
+        """The image file with a name, in the folder of images or of the source; never outside them.
 
         Args:
-            name: as the row names it, see `list_names`; nothing outside is ever read.
-            folders: subfolders that are tried too.
+            name: as in the row, see `list_names`.
+            folders: subfolders to try.
 
         Raises:
-            RowError: there is none.
+            RowError: no such file.
         """
         for top in filter(None, (self.images, self.folder)):
             for inner in list_names(top, name):
@@ -104,15 +100,15 @@ class Place:
         raise RowError("image", f"no file {name[:120]!r}; --images names a folder of images", "image_missing")
 
     def image(self, picture: bytes | str, *folders: str) -> bytes | Path:
-        """The image of a cell: its bytes, or the file that it names, as `picture`."""
+        """The image of a cell: its bytes, or the file that the cell names."""
         return picture if isinstance(picture, bytes) else self.picture(picture, *folders)
 
 
 def list_names(top: Path, name: str) -> Iterator[str]:
-    """Names below a folder under which a file may lie that a row calls so.
+    """Paths below a folder at which the file named by a row may be.
 
-    Rows come from other machines: folders may be divided by backslashes, and of a path from the top of a disk every
-    tail counts, the longest first; of any other the path without the folder's own name.
+    Rows come from other machines: separators may be backslashes, and of an absolute path every tail is tried, the
+    longest first. From a relative path the name of the folder itself may be removed.
     """
     parts = [part for part in re.split(r"[\\/]+", name) if part not in ("", ".")]
     yield "/".join(parts)
@@ -124,7 +120,7 @@ def list_names(top: Path, name: str) -> Iterator[str]:
 
 
 def find_inside(top: Path, name: str) -> Path:
-    """The file of this name below a folder that the user gave; it need not be there.
+    """The path of a file below a folder of the user, whether or not it exists.
 
     Raises:
         RowError: the name or a link leaves the folder.
@@ -139,18 +135,18 @@ def _is_empty(cell: Any) -> bool:
     return cell is None or cell != cell or (isinstance(cell, str) and cell.strip().casefold() in ("", "nan"))
 
 
-def _write_out(cell: Any) -> Any:
+def _format_number(cell: Any) -> Any:
     if isinstance(cell, float) and cell.is_integer():
         cell = int(cell)
     return str(cell) if isinstance(cell, int | float) and not isinstance(cell, bool) else cell
 
 
 def _parse_index(cell: Any) -> Any:
-    cell = _write_out(cell)
-    return int(cell) if isinstance(cell, str) and cell.isdecimal() and len(cell) <= _MOST_DIGITS else cell
+    cell = _format_number(cell)
+    return int(cell) if isinstance(cell, str) and cell.isdecimal() and len(cell) <= _MAX_DIGITS else cell
 
 
-def _take_picture(cell: Any) -> bytes | str:
+def _read_picture(cell: Any) -> bytes | str:
     if isinstance(cell, Mapping):
         cell = cell.get("bytes") or cell.get("path")
     if isinstance(cell, bytes | str) and cell.strip():
@@ -158,22 +154,22 @@ def _take_picture(cell: Any) -> bytes | str:
     raise RowError("image", "no image", "image_missing")
 
 
-Text = Annotated[str, BeforeValidator(_write_out)]
-"""A text; numbers are written out, whole ones without a point."""
+Text = Annotated[str, BeforeValidator(_format_number)]
+"""A text; a number becomes text, a whole number without a decimal point."""
 Number = Annotated[int, BeforeValidator(_parse_index)]
-"""A whole number, also in digits."""
+"""A whole number, or a text of digits."""
 Index = Annotated[int | str, BeforeValidator(_parse_index)]
-"""A name or number; digits are a number."""
-Picture = Annotated[bytes | str, BeforeValidator(_take_picture)]
-"""The bytes of an image or the name of its file, of {"bytes", "path"} as the Hub's parquet files have it, or alone."""
+"""A name or a number; a text of digits becomes a number."""
+Picture = Annotated[bytes | str, BeforeValidator(_read_picture)]
+"""The bytes of an image or the name of its file; a cell may be {"bytes", "path"} as in the Hub's parquet files."""
 
 
 class RawRow(BaseModel):
-    """The columns of a row that are read, with their types; others are passed over.
+    """The columns that are read from a row, with their types; other columns are ignored.
 
-    An empty cell (null, NaN, blanks, or "nan" as pandas writes it) counts as none. A field without a default is a
-    column that every table must have; where a field has several names (`AliasChoices`), one of them, and in a row the
-    first with something in it counts.
+    An empty cell (null, NaN, blanks, or "nan" as pandas writes it) counts as missing. A field without a default is a
+    required column. Of a field with several names (`AliasChoices`) a table needs one, and a row uses the first that is
+    not empty.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, allow_inf_nan=False)
@@ -185,7 +181,7 @@ class RawRow(BaseModel):
 
     @classmethod
     def list_columns(cls) -> list[tuple[str, ...]]:
-        """The names that each column may have of those that must be there."""
+        """For each required column, the names that it may have."""
         found = []
         for name, field in cls.model_fields.items():
             if field.is_required():
@@ -196,7 +192,7 @@ class RawRow(BaseModel):
 
     @classmethod
     def read(cls, cells: Any) -> Self:
-        """The row of these cells.
+        """Read a row from its cells.
 
         Raises:
             RowError: no mapping, or a cell is missing, empty or of another type.
@@ -218,11 +214,11 @@ class RawRow(BaseModel):
 
 
 def read_csv_rows(path: Path, needed: Sequence[Sequence[str]]) -> Iterator[Fields]:
-    """Rows of a table with a heading line, all cells text. As `table_rows`.
+    """Rows of a CSV or TSV file with a header, all cells text; see `table_rows`.
 
-    Cells are divided by tabs in a TSV file, else by what the heading has most of: commas, semicolons or tabs.
+    The delimiter of a CSV file is the most frequent of comma, semicolon and tab in the header.
     """
-    csv.field_size_limit(2**27)  # some TSV files hold images as base64
+    csv.field_size_limit(2**27)  # some TSV files contain images as base64
     try:
         if (size := path.stat().st_size) > MAX_TEXT_FILE:
             raise dataset_error(path, f"{size} bytes", f"at most {MAX_TEXT_FILE}", "Split the file.")
@@ -239,7 +235,7 @@ def read_csv_rows(path: Path, needed: Sequence[Sequence[str]]) -> Iterator[Field
 
 
 def read_json_rows(path: Path) -> Iterator[Any]:
-    """Members of a JSON list, or lines of a JSONL file; what a row is must be checked by whoever takes it.
+    """Members of a JSON list, or lines of a JSONL file, of any JSON type.
 
     Raises:
         DatasetError: neither.
@@ -266,22 +262,22 @@ def read_json_rows(path: Path) -> Iterator[Any]:
 
 
 def table_rows(path: Path, needed: Sequence[Sequence[str]] = ()) -> Iterator[Fields]:
-    """Rows of a parquet, CSV, TSV or JSON file, whichever it is by its name.
+    """Rows of a parquet, CSV, TSV or JSON file.
 
     Args:
-        path: the file.
-        needed: names of columns, of each of which one must be there, as `RawRow.list_columns` gives them. In JSON a
-            column is there where any row has it, and a row that is no object has none.
+        path: the file; its suffix tells the format.
+        needed: required columns, as from `RawRow.list_columns`. A JSON file has a column if any row has it; a row that
+            is no object has no columns.
 
     Raises:
-        DatasetError: another kind of file, damaged, or a column is missing.
+        DatasetError: another format, a damaged file, or a column is missing.
     """
     if path.suffix in (".csv", ".tsv"):
         yield from read_csv_rows(path, needed)
     elif path.suffix == ".parquet":
         with shards.open_parquet(path) as file:
             check_columns(path, file.schema_arrow.names, needed)
-        yield from shards.iterate_rows([path], batch=_BATCH)
+        yield from shards.iterate_rows([path], batch=_BATCH_ROWS)
     else:
         rows: Iterable[Fields] = (row if isinstance(row, Mapping) else {} for row in read_json_rows(path))
         if needed:
@@ -291,7 +287,7 @@ def table_rows(path: Path, needed: Sequence[Sequence[str]] = ()) -> Iterator[Fie
 
 
 def check_columns(path: Path, names: Sequence[str], needed: Sequence[Sequence[str]]) -> None:
-    """Raise DatasetError, naming the columns a file has, where one of those needed is missing."""
+    """Raise DatasetError, which lists the columns of the file, if a required column is missing."""
     if missing := [" or ".join(group) for group in needed if not set(group) & set(names)]:
         found = f"the columns {', '.join(names) or 'none'}"
         remedy = "The source changed its columns, or this is another file."

@@ -1,4 +1,4 @@
-"""From the rows of a source to items of our schema: images into the media store, bad rows counted, sizes compared."""
+"""Makes items from the rows of a source: stores images, counts bad rows, compares numbers of rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.pictures import MAX_PIXELS, find_image_kind
 from vgbench_gen.store.schema import SCHEMA_VERSION
 
-FAMILY = "SpatialScore"  # prefix of `Item.benchmark` for rows that count by its rules
+FAMILY = "SpatialScore"  # prefix of `Item.benchmark` for rows that are scored by its rules
 MAX_IMAGE_BYTES = 100 * 2**20
 MAX_IMAGES = 1024
 MAX_TEXT = 100_000
@@ -30,22 +30,22 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 @dataclass(slots=True)
 class ImportReport:
-    """What became of the rows of a source."""
+    """Counts and problems of a source."""
 
     source: str
     rows: int = 0
     items: int = 0
     left_out: int = 0
-    """How many belong to parts that SpatialScore does not hold."""
+    """Number of rows in parts that SpatialScore does not have."""
     parts: Counter[str] = field(default_factory=Counter)
     bad: list[RowError] = field(default_factory=list)
     notes: Counter[str] = field(default_factory=Counter)
-    """How often each note was given to a row."""
+    """`SourceRow.note` -> number of rows."""
     differences: list[str] = field(default_factory=list)
-    """Where the numbers differ from those expected."""
+    """Differences from the known numbers of rows."""
 
     def as_json(self) -> dict[str, Any]:
-        """For `--json` and the manifest; all bad rows are counted, twenty of them named."""
+        """The report for `--json` and the manifest, with counts of all bad rows and the first twenty of them."""
         return {
             "rows": self.rows,
             "items": self.items,
@@ -61,14 +61,15 @@ class ImportReport:
 def read_source(
     importer: Importer[Any], place: Place, media: MediaStore, report: ImportReport, published: bool, start: int = 0
 ) -> Iterator[Item]:
-    """The items of a source, made one by one.
+    """Yield the items of a source.
 
     Args:
         importer: of the source.
-        place: where its files are.
-        media: where images go, byte for byte where they are JPEG or PNG, else as PNG.
-        report: is filled, and complete when the items are used up.
-        published: only what SpatialScore holds, to be scored by its rules; else all of it, by its own.
+        place: the source's files.
+        media: store for images; JPEG and PNG are stored unchanged, others as PNG.
+        report: filled in; complete after the last item.
+        published: whether to take only the rows in SpatialScore, to be scored by its rules; else all rows are taken, to
+            be scored by the source's own rules.
         start: index of the first item.
 
     Raises:
@@ -87,7 +88,7 @@ def read_source(
                 found = f"{record.part[:40]!r}, which is none of {', '.join(importer.parts)}"
                 raise RowError(importer.part_column or "part", found)
             row = importer.row(importer.columns.read(record.fields), record, place)
-            answer_of(row)  # before any image is read
+            answer_of(row)  # raises before any image is read
             if not row.images or len(row.images) > MAX_IMAGES:
                 raise RowError("images", f"{len(row.images)} of them", "image_missing")
             source = row.benchmark or importer.benchmark
@@ -102,11 +103,9 @@ def read_source(
                 repository=importer.repository,
                 licence=importer.licence,
             )
-        except RowError as problem:
-            report.bad.append(problem.at(record.where))
-            continue
-        except ValueError as problem:  # such as a number of thousands of digits
-            report.bad.append(RowError("row", str(problem)[:100], "unreadable", record.where))
+        except ValueError as problem:  # also raised for a number of thousands of digits
+            bad = problem if isinstance(problem, RowError) else RowError("row", str(problem)[:100], "unreadable")
+            report.bad.append(bad.at(record.where))
             continue
         if row.note:
             report.notes[row.note] += 1
@@ -116,7 +115,7 @@ def read_source(
 
 
 def name_once(item: Item, ids: Counter[str]) -> Item:
-    """The item under an id that no earlier one has. ids: of the items so far, to which it is added."""
+    """The item with a unique id. ids: counts of all ids so far, updated here."""
     ids[item.id] += 1
     if ids[item.id] == 1:
         return item
@@ -128,7 +127,7 @@ NOT_OURS: dict[str, Any] = {
     "twin_id": "", "ask": "", "tolerance": 0.0, "distractors": (), "template_id": "", "paraphrase": "", "strategy": "",
     "distractor_seed": 0, "error_parts": (), "difficulty": "", "convention": {}, "schema_version": SCHEMA_VERSION,
 }  # fmt: skip
-"""What only our own questions have, as others have it."""
+"""Values in questions of other benchmarks of the columns that only our own questions use."""
 
 
 def make_item(
@@ -145,25 +144,25 @@ def make_item(
     """The item of a row.
 
     Args:
-        row: what is asked; its images are not looked at.
-        name: begins the ids.
-        benchmark: as `Item.benchmark`.
-        source: begins the task's name.
-        images: names.
-        index: place in the dataset.
+        row: the question; its images are ignored.
+        name: prefix of the ids.
+        benchmark: `Item.benchmark`.
+        source: prefix of the task's name.
+        images: names of the images.
+        index: index in the dataset.
         repository, licence: of the source.
 
     Raises:
-        RowError: options, answer or question make no sense.
+        RowError: options, answer or question are invalid.
     """
     answer, value, unit = answer_of(row)
     is_word = math.isnan(value)
     category, subcategory = row.category or ("", "")
-    made = make_slug(name, row.key or str(row.index))
+    item_id = make_slug(name, row.key or str(row.index))
     return Item(
-        id=made,
+        id=item_id,
         index=index,
-        group_id=make_slug(name, row.group) if row.group else made,
+        group_id=make_slug(name, row.group) if row.group else item_id,
         pair_id=make_slug(name, row.pair) if row.pair else "",
         benchmark=benchmark,
         task=source if row.origin == UNKNOWN else f"{source}/{row.origin}",
@@ -185,23 +184,23 @@ def make_item(
         answer_shape=() if is_word else (1,),
         unit=unit,
         images=images,
-        evidence=_evidence_of(row, repository),
+        evidence=_make_evidence(row, repository),
         licence=row.licence or licence,
         **NOT_OURS,
     )
 
 
-def _evidence_of(row: SourceRow, repository: str) -> dict[str, Any]:
-    own: dict[str, Any] = {"text": row.words.text, "options_at": [list(span) for span in row.words.options_at]}
-    evidence = {ORIGIN: {"index": row.index, "repository": repository}, ASKED: own}
+def _make_evidence(row: SourceRow, repository: str) -> dict[str, Any]:
+    asked: dict[str, Any] = {"text": row.words.text, "options_at": [list(span) for span in row.words.options_at]}
+    evidence = {ORIGIN: {"index": row.index, "repository": repository}, ASKED: asked}
     return evidence | ({"note": row.note} if row.note else {})
 
 
 def answer_of(row: SourceRow) -> tuple[str, float, str]:
-    """(answer as the schema has it, its number or NaN, the number's unit).
+    """(`Item.answer`, its number or NaN, the number's unit).
 
     Raises:
-        RowError: options, answer or question make no sense.
+        RowError: options, answer or question are invalid.
     """
     words: QuestionWords = row.words
     if not words.text.strip() or len(words.text) > MAX_TEXT:
@@ -219,7 +218,7 @@ def answer_of(row: SourceRow) -> tuple[str, float, str]:
 
 
 def _store_image(image: bytes | Path, media: MediaStore) -> str:
-    """The media name of an image, which is decoded once to be sure that it can be."""
+    """Store an image and return its media name; a new image is decoded to check it."""
     try:
         data = image if isinstance(image, bytes) else _read_start(image)
     except OSError as error:
@@ -238,6 +237,7 @@ def _read_start(path: Path) -> bytes:
 
 
 def _check_image(data: bytes, suffix: str) -> tuple[bytes, str]:
+    """(bytes, suffix) to store: unchanged with a suffix, else converted to PNG."""
     from PIL import Image
 
     try:
@@ -247,13 +247,13 @@ def _check_image(data: bytes, suffix: str) -> tuple[bytes, str]:
             picture.load()
             if suffix:
                 return data, suffix
-            kept = io.BytesIO()
-            picture.convert("RGBA" if "A" in picture.getbands() else "RGB").save(kept, "PNG")
-    # Pillow raises what its codecs raise; a hostile size is a DecompressionBombError.
+            png = io.BytesIO()
+            picture.convert("RGBA" if "A" in picture.getbands() else "RGB").save(png, "PNG")
+    # Pillow passes on the errors of its codecs; a huge size is a DecompressionBombError.
     except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
         found = describe_stand_in(data[:HEAD_BYTES]) or (f"{len(data)} bytes that are no image ({str(error)[:80]})",)
         raise RowError("image", ". ".join(found), "image_broken") from error
-    return kept.getvalue(), "png"
+    return png.getvalue(), "png"
 
 
 def make_slug(*parts: str) -> str:
@@ -267,6 +267,6 @@ def _find_differences(importer: Importer[Any], report: ImportReport) -> Iterator
             yield f"{name}: {report.parts[name]} rows where {part.expected} are known"
     for name in sorted(set(report.parts) - set(importer.parts)):
         yield f"{name}: {report.parts[name]} rows of a part that is not known"
-    taken = sum(report.parts[name] for name, part in importer.parts.items() if part.published)
-    if taken != importer.published:
-        yield f"SpatialScore holds {importer.published} of its questions; {taken} rows are here"
+    published = sum(report.parts[name] for name, part in importer.parts.items() if part.published)
+    if published != importer.published:
+        yield f"SpatialScore holds {importer.published} of its questions; {published} rows are here"

@@ -1,13 +1,13 @@
-"""What is to be known of a set made of many sources: its sizes, questions asked twice, shared images, training scenes.
+"""Facts about a set of several sources: sizes, repeated questions, shared images, training scenes.
 
-The tables of SpatialScore do not agree with each other, so no set of all twelve sources meets them all. Judgments:
-SpatialSense 3,622, VSR 1,222 and VGBench's 1,132 are 69 more than the 5,907 of the whole, before any of RealWorldQA and
-SpatialBench. Single images: the sources that only have such questions, four tasks of BLINK (509) and VGBench's 2,800
-are 17,458, 400 more than published, and several images 5,505, 400 fewer.
+The tables of SpatialScore contradict each other, so no set of all twelve sources matches them all. Judgments:
+SpatialSense 3,622, VSR 1,222 and VGBench's 1,132 are 69 more than the published total of 5,907, without any of
+RealWorldQA and SpatialBench. Single images: the sources with only such questions, four tasks of BLINK (509) and
+VGBench's 2,800 are 17,458, 400 more than published; several images are 5,505, 400 fewer.
 
-Of training scenes, one place is: scans of ScanNet whose names differ only after the underscore; a scene of ScanNet++,
-whatever camera took it; a video of ARKitScenes, whose ids CA-1M shares; with `visits`, all videos of one visit.
-Everything else goes by data set and name.
+Two training scenes show the same place if they are scans of ScanNet whose names differ only after the underscore; one
+scene of ScanNet++ by any camera; one video of ARKitScenes, whose ids CA-1M shares; or, with `visits`, videos of one
+visit. Other scenes are compared by data set and name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +31,14 @@ from vgbench_gen.store.dataset import load
 from vgbench_gen.store.files import dataset_error
 from vgbench_gen.store.media import MediaStore
 
-NEAR_BITS = 6  # of 64; copies of a photo in another size or quality mostly differ in 0 to 4
+NEAR_BITS = 6  # of 64 may differ in similar images; copies at another size or quality usually differ in 0 to 4
 _DRAFT_PX = 128
-_NAMED = 20  # of groups of ids that are written out; all are counted
+_LISTED = 20  # the report lists this many groups of ids and counts all
 _SCANNET = re.compile(r"(scene\d{4})_\d{2}")
 _VIDEO = re.compile(r"\d{8}")
 _SAME_SCANS = {"ca1m": "arkitscenes", "ca-1m": "arkitscenes"}
 
-# Tables 2, 4 and 5 of the paper; the categories' sizes follow from every printed percentage being k/N.
+# Tables 2, 4 and 5 of the paper; the sizes of categories are computed from the printed percentages, which are k/N.
 PUBLISHED: Mapping[str, Mapping[str, int]] = {
     "all": {"questions": 28093},
     "source": {
@@ -68,7 +68,7 @@ PUBLISHED: Mapping[str, Mapping[str, int]] = {
         "Others": 1877,
     },
 }
-# What a complete set differs in all the same.
+# Note for the report: even a complete set differs from the published tables.
 DISAGREEING = (
     "The paper's tables do not agree with each other: by source there are at least 5,976 judgments (published 5,907), "
     "17,458 questions on single images (17,058) and 5,505 on several (5,905)."
@@ -91,12 +91,12 @@ class TrainingScenes:
     """Scenes that a model was trained on."""
 
     places: frozenset[tuple[str, str]]
-    """(data set, place) pairs; the data set is "" where none was given, and then any counts."""
+    """(data set, place) pairs; the data set "" stands for any."""
     visits: Mapping[str, str]
-    """The visit of a video by its id. Videos of one visit show one place."""
+    """Id of a video -> its visit. Videos of one visit show one place."""
 
     def has(self, item: Item) -> bool:
-        """Whether an item's scene is one of these places."""
+        """Whether an item shows one of these places."""
         scans, place = place_of(item.source, item.scene_id, self.visits)
         return not self.places.isdisjoint({(scans, place), ("", place)})
 
@@ -104,8 +104,7 @@ class TrainingScenes:
 def describe_set(
     items: Sequence[Item], media: MediaStore | None = None, progress: Callable[[str, int, int], None] | None = None
 ) -> dict[str, Any]:
-    """Questions that are asked twice, ready for JSON; with `media` also about images that look alike, and how many
-    images benchmarks share."""
+    """Repeated questions, ready for JSON; with `media` also those with similar images, and counts of shared images."""
     groups = dict(zip(("repeated", "contradicting"), find_repeats(items), strict=True))
     notes: dict[str, Any] = {}
     if media is not None:
@@ -113,19 +112,15 @@ def describe_set(
         hashes = hash_images(names, media, lambda done: progress and progress("image hashes", done, len(names)))
         groups |= zip(("near_repeated", "near_other_answer"), find_near_repeats(items, hashes), strict=True)
         notes["shared_images"] = find_shared_images(items, hashes)
-    described = {
-        kind: {
-            "groups": len(found),
-            "questions": len({name for group in found for name in group}),
-            "first": found[:_NAMED],
-        }
+    duplicates = {
+        kind: {"groups": len(found), "questions": len({*chain(*found)}), "first": found[:_LISTED]}
         for kind, found in groups.items()
     }
-    return {"duplicates": described, **notes}
+    return {"duplicates": duplicates, **notes}
 
 
 def describe_leaked(items: Iterable[Item], training: TrainingScenes, kept: bool) -> dict[str, Any]:
-    """The questions on training scenes, ready for JSON; kept: whether they stay in the set."""
+    """The questions about training scenes, ready for JSON. kept: whether they stay in the set."""
     leaked = [item for item in items if training.has(item)]
     benchmarks = Counter(item.benchmark.rpartition("/")[2] for item in leaked)
     return {
@@ -137,10 +132,10 @@ def describe_leaked(items: Iterable[Item], training: TrainingScenes, kept: bool)
 
 
 def compare_totals(items: Iterable[Item]) -> list[dict[str, Any]]:
-    """The set's sizes beside the published ones, by source, question type, modality and category, ready for JSON.
+    """The set's sizes and the published ones, by source, question type, modality and category, ready for JSON.
 
-    Each: the `table` and the `name` of its line, how many are `here`, how many are `published` and the `difference`,
-    both None where the paper does not say.
+    A row holds `table` and `name` of a line, the number `here`, the `published` number and the `difference`; the last
+    two are None if the paper does not have the line.
     """
     counts: dict[str, Counter[str]] = {table: Counter() for table in PUBLISHED}
     for item in items:
@@ -152,13 +147,13 @@ def compare_totals(items: Iterable[Item]) -> list[dict[str, Any]]:
     for table, sizes in PUBLISHED.items():
         for name in (*sizes, *sorted(set(counts[table]) - set(sizes))):
             here, size = counts[table][name], sizes.get(name)
-            apart = None if size is None else here - size
-            rows.append({"table": table, "name": name, "here": here, "published": size, "difference": apart})
+            difference = None if size is None else here - size
+            rows.append({"table": table, "name": name, "here": here, "published": size, "difference": difference})
     return rows
 
 
 def find_repeats(items: Iterable[Item]) -> tuple[Groups, Groups]:
-    """(ids that ask the same about the same images with the same answer, ids that do with different answers)."""
+    """(groups of equal questions with equal images and answers, groups that differ only in their answers), as ids."""
     asked: dict[tuple[object, ...], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for item in items:
         asked[(*_normalize_words(item), item.images)][_answer(item)].append(item.id)
@@ -168,10 +163,10 @@ def find_repeats(items: Iterable[Item]) -> tuple[Groups, Groups]:
 
 
 def find_near_repeats(items: Iterable[Item], hashes: Mapping[str, int]) -> tuple[Groups, Groups]:
-    """(pairs that ask the same about images that look alike with the same answer, pairs that do with other answers).
+    """(pairs of equal questions about similar images with equal answers, such pairs with different answers), as ids.
 
-    The images are not all the same files. Marks drawn into one photo hardly change its hash, so a pair with another
-    answer may be right.
+    At least one image differs in a pair. Marks drawn into a photo hardly change its hash, so a pair with different
+    answers may be correct.
     """
     asked: dict[tuple[object, ...], list[Item]] = defaultdict(list)
     for item in items:
@@ -182,8 +177,8 @@ def find_near_repeats(items: Iterable[Item], hashes: Mapping[str, int]) -> tuple
         known = [item for item in members if item.images and all(name in hashes for name in item.images)]
         looks = np.array([[hashes[name] for name in item.images] for item in known], dtype=np.uint64)
         for k, item in enumerate(known[:-1]):
-            apart = np.bitwise_count(looks[k + 1 :] ^ looks[k]).max(axis=1)
-            for place in np.flatnonzero(apart <= NEAR_BITS):
+            bits = np.bitwise_count(looks[k + 1 :] ^ looks[k]).max(axis=1)
+            for place in np.flatnonzero(bits <= NEAR_BITS):
                 twin = known[k + 1 + int(place)]
                 if twin.images != item.images:
                     (same if _answer(twin) == _answer(item) else other).append((item.id, twin.id))
@@ -191,11 +186,11 @@ def find_near_repeats(items: Iterable[Item], hashes: Mapping[str, int]) -> tuple
 
 
 def find_shared_images(items: Iterable[Item], hashes: Mapping[str, int]) -> dict[str, int]:
-    """ "SOURCE and SOURCE" -> images of the first that look like one of the second, for benchmarks that share any."""
+    """Sources "A and B" -> number of images of A that look like an image of B; pairs without any are left out."""
     names: dict[str, set[str]] = defaultdict(set)
     for item in items:
         names[item.benchmark.rpartition("/")[2]].update(name for name in item.images if name in hashes)
-    looks = {one: np.array([hashes[name] for name in sorted(shown)], np.uint64) for one, shown in names.items()}
+    looks = {source: np.array([hashes[k] for k in sorted(shown)], np.uint64) for source, shown in names.items()}
     found = {}
     for a, b in combinations(sorted(looks), 2):
         count = sum(bool((np.bitwise_count(looks[b] ^ look) <= NEAR_BITS).any()) for look in looks[a])
@@ -207,10 +202,7 @@ def find_shared_images(items: Iterable[Item], hashes: Mapping[str, int]) -> dict
 def hash_images(
     names: Sequence[str], media: MediaStore, progress: Callable[[int], None] = lambda done: None
 ) -> dict[str, int]:
-    """Name -> perceptual hash (`imagehash.phash`, 64 bits) of images in the store.
-
-    JPEG files are decoded at a small size, which takes a fraction of the time.
-    """
+    """Name -> perceptual hash (`imagehash.phash`, 64 bits) of images; JPEG files are decoded at a reduced size."""
     import imagehash
     from PIL import Image
 
@@ -224,7 +216,7 @@ def hash_images(
 
 
 def place_of(scans: str, scene: str, visits: Mapping[str, str]) -> tuple[str, str]:
-    """(data set, place) of a scene, the same for scans of one place."""
+    """(data set, place) of a scene; scans of one place have the same."""
     data_set = _SAME_SCANS.get(scans.casefold(), scans.casefold())
     if match := _SCANNET.fullmatch(scene):
         return data_set, match[1]
@@ -236,15 +228,15 @@ def place_of(scans: str, scene: str, visits: Mapping[str, str]) -> tuple[str, st
 
 
 def read_training_scenes(path: Path, visits: Path | None = None) -> TrainingScenes:
-    """What was trained on.
+    """Read the scenes that a model was trained on.
 
     Args:
-        path: a text file with a scene per line, alone ("scene0011_00") or after its data set ("scannetpp/7c9be0a21f"),
-            "#" begins a remark; or a dataset of ours.
-        visits: the `metadata.csv` of ARKitScenes, whose columns `video_id` and `visit_id` tell videos of one visit.
+        path: a dataset of ours, or a text file with one scene per line, with or without its data set ("scene0011_00",
+            "scannetpp/7c9be0a21f"); "#" begins a comment.
+        visits: the `metadata.csv` of ARKitScenes with the columns `video_id` and `visit_id`.
 
     Raises:
-        DatasetError: nothing there, no text, or the columns are missing.
+        DatasetError: no such file, no text, or a column is missing.
     """
     rows = read_csv_rows(visits, [["video_id"], ["visit_id"]]) if visits else ()
     visit_of = {row["video_id"]: f"visit {row['visit_id']}" for row in rows if row["visit_id"] not in ("", "NA", None)}

@@ -1,4 +1,4 @@
-"""Frames of a video, evenly spread, as JPEG."""
+"""Evenly spaced frames of a video as JPEG."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from vgbench_gen.core.types import ColorArray
 from vgbench_gen.importers._archives import read_member
 from vgbench_gen.importers._files import RowError
 from vgbench_gen.scenes.video import OPTIONS, is_video
+from vgbench_gen.store.pictures import encode_jpeg
 
-JPEG_QUALITY = 95
-_KEPT = 512  # videos whose frames stay in memory (about 0.7 MB each): questions about one video do not stand together
+_CACHED = 512  # videos whose frames stay in memory (about 0.7 MB each), as questions about a video are scattered
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_CACHED)
 def read_uniform_frames(path: Path, wanted: int, inner: str = "") -> tuple[bytes, ...]:
-    """`wanted` frames from the first to the last one as JPEG (quality 95, upright), all where there are fewer.
+    """Evenly spaced frames as JPEG (quality 95, upright); all frames of a shorter video.
 
-    Which ones: `core.spread.choose_evenly` over the frames in the order shown, which are counted and not computed from
-    the duration.
+    `core.spread.choose_evenly` selects them from the frames in display order, which are counted rather than computed
+    from the duration.
 
     Args:
         path: of the video, or of an archive.
-        wanted: how many frames, 0 for all.
+        wanted: number of frames, 0 for all.
         inner: name of the video in the archive.
 
     Raises:
-        RowError: no video, or nothing in it can be decoded.
+        RowError: no video, or no frame can be decoded.
     """
     name, data = inner or path.name, read_member(path, inner) if inner else path
     total = sum(1 for _ in _walk(name, data, decode=False))
@@ -43,13 +43,13 @@ def read_uniform_frames(path: Path, wanted: int, inner: str = "") -> tuple[bytes
     if not seen:
         raise RowError("video", f"{name}, of which no frame can be decoded", "video_broken")
     if len(chosen) < min(total, wanted or total):
-        # Its container promises more frames than can be decoded; what can be is spread anew.
+        # The container lists more frames than can be decoded, so the decodable ones are spaced again.
         chosen, _ = _take(_walk(name, data, decode=True), choose_evenly(seen, wanted))
-    return tuple(_encode_jpeg(frame) for frame in chosen)
+    return tuple(map(encode_jpeg, chosen))
 
 
 def _take(frames: Iterator[Any], places: Sequence[int]) -> tuple[list[ColorArray], int]:
-    """(frames at these places, how many were decoded); nothing behind the last place is."""
+    """(frames at some indices, number of decoded frames); decoding stops at the last index."""
     wanted, found, seen = set(places), [], 0
     for frame in frames:
         if seen in wanted:
@@ -61,7 +61,7 @@ def _take(frames: Iterator[Any], places: Sequence[int]) -> tuple[list[ColorArray
 
 
 def _walk(name: str, data: Path | bytes, decode: bool) -> Iterator[Any]:
-    """Decoded frames in the order shown, or the packets that hold one frame each, which takes no decoding."""
+    """Decoded frames in display order, or, without decoding, the packets with one frame each."""
     import av
 
     try:
@@ -76,7 +76,7 @@ def _walk(name: str, data: Path | bytes, decode: bool) -> Iterator[Any]:
             stream.thread_type = "AUTO"
             for packet in container.demux(stream):
                 if decode:
-                    with suppress(av.error.InvalidDataError):  # one damaged frame does not cost the others
+                    with suppress(av.error.InvalidDataError):  # skips a damaged frame
                         yield from packet.decode()
                 elif packet.size and not packet.is_discard:
                     yield packet
@@ -85,14 +85,7 @@ def _walk(name: str, data: Path | bytes, decode: bool) -> Iterator[Any]:
 
 
 def _turn_upright(frame: Any) -> ColorArray:
+    """(H, W, 3) uint8 RGB pixels of a frame."""
     pixels = frame.to_ndarray(format="bgr24")
-    quarters = round(frame.rotation / 90) % 4  # counter-clockwise, from the container's display matrix
-    return np.ascontiguousarray(np.rot90(pixels, quarters))
-
-
-def _encode_jpeg(pixels: ColorArray) -> bytes:
-    import cv2
-
-    done, data = cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])
-    assert done
-    return bytes(data.tobytes())
+    quarters = round(frame.rotation / 90) % 4  # counterclockwise, from the container's display matrix
+    return np.ascontiguousarray(np.rot90(pixels, quarters)[:, :, ::-1])

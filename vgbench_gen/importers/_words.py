@@ -1,4 +1,4 @@
-"""The text of a foreign question, word for word, with the places of its options, so that these can change places."""
+"""The exact text of another benchmark's question with the positions of its options, so that they can be permuted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from vgbench_gen.core.types import ALPHABET
 
-# "A: …", "A. …", "A) …", "(A) …"; at the beginning of a line, or, where options are glued to a sentence, after a space.
+# The letter before an option: "A: …", "A. …", "A) …", "(A) …". It is at the start of a line or, if options follow a
+# sentence on the same line, after a space.
 _MARK = r"(?:\((?P<in>[A-Ja-j])\)|(?P<out>[A-J])[.:)])(?=\s|$)"
 _MEASURE = re.compile(r"([-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*(\D*)")
 _AT_LINE = re.compile(r"^[ \t]*" + _MARK, re.MULTILINE)
@@ -22,18 +23,18 @@ _EDGES = " \t\r\n,;"
 
 @dataclass(frozen=True, slots=True)
 class QuestionWords:
-    """A question as its benchmark asks it."""
+    """The wording of a question in its benchmark."""
 
     text: str
-    """The whole text, with the options inside."""
+    """The whole text with the options."""
     lead: str
-    """What stands before the options, without a heading such as "Options:"."""
+    """The text before the options, without a heading such as "Options:"."""
     tail: str = ""
-    """What stands behind the options."""
+    """The text after the options."""
     options: tuple[str, ...] = ()
     """The texts of the options, without letters."""
     options_at: tuple[tuple[int, int], ...] = ()
-    """Where each option stands in `text`, as (start, end)."""
+    """(start, end) of each option in `text`."""
 
 
 def plain_words(text: str) -> QuestionWords:
@@ -44,13 +45,13 @@ def plain_words(text: str) -> QuestionWords:
 def lettered_words(
     lead: str, options: Sequence[str], mark: str = "({}) ", *, between: str = "\n", before: str = "\n"
 ) -> QuestionWords:
-    """A question put together from its parts: `lead + before + mark option between mark option ...`.
+    """A question composed of its parts: `lead + before + mark option between mark option ...`.
 
     Args:
         lead: the question.
         options: texts without letters.
-        mark: what stands before each, with {} for its letter: "({}) ", "{}: ", "{}. ".
-        between, before: between options, and between `lead` and the first one.
+        mark: text before each option, with {} for its letter: "({}) ", "{}: ", "{}. ".
+        between, before: text between options, and between `lead` and the first option.
 
     Raises:
         ValueError: more options than letters.
@@ -66,13 +67,13 @@ def lettered_words(
 
 
 def find_options(text: str) -> QuestionWords:
-    """A question whose options stand in its text, as far as they can be found; without options where none are.
+    """Split a text into question and options; without options if no lettered list is found.
 
-    Letters must run from A without a gap. An option ends where the next begins, so it may span lines; the last one has
-    at most as many lines as the longest of the others, and what follows is the tail.
+    Letters must run from A without a gap. An option ends where the next begins, so it may span lines. The last one has
+    at most as many lines as the longest of the others; the rest is the tail.
     """
     for pattern in (_AT_LINE, _IN_LINE):
-        marks = _run(list(pattern.finditer(text)))
+        marks = _select_last_run(list(pattern.finditer(text)))
         if len(marks) >= 2:
             ends = [mark.start() for mark in marks[1:]] + [len(text)]
             spans = [_trim(text, mark.end(), end) for mark, end in zip(marks, ends, strict=True)]
@@ -84,8 +85,8 @@ def find_options(text: str) -> QuestionWords:
     return plain_words(text)
 
 
-def _run(marks: Sequence[re.Match[str]]) -> list[re.Match[str]]:
-    """The last A, B, C, … in a row; a question may mention "(A)" before its options begin."""
+def _select_last_run(marks: Sequence[re.Match[str]]) -> list[re.Match[str]]:
+    """The last of the longest runs A, B, C, …; a question may mention "(A)" before its options."""
     best: list[re.Match[str]] = []
     current: list[re.Match[str]] = []
     for mark in marks:
@@ -118,7 +119,7 @@ def _keep_first_lines(text: str, span: tuple[int, int], lines: int) -> tuple[int
 
 
 def parse_measure(answer: str) -> tuple[float, str]:
-    """Return (number, unit) of an answer such as "1.51 meters" or "3"; the number is NaN where the answer is a word."""
+    """(number, unit) of an answer such as "1.51 meters" or "3"; the number of a word is NaN."""
     match = _MEASURE.fullmatch(answer.strip())
     if match is None or not re.search(r"\d", match[1]):
         return math.nan, ""

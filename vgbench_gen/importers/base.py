@@ -1,8 +1,7 @@
-"""What an importer is: it reads one source in the form in which that is distributed and says what each row asks.
+"""The base class of importers. An importer reads one source in its published form and returns the question of each row.
 
-An importer knows files and columns, and nothing of our schema: `records` walks the raw rows of a local copy, whose
-columns a model declares, and `row` makes of one what it asks or raises `RowError`. `_reading` counts, checks the images
-and makes items of them.
+An importer knows files and columns, but not our schema: `records` yields the raw rows of a local copy, and `row` turns
+one into a `SourceRow` or raises `RowError`. `_reading` counts rows, checks images and makes items.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from vgbench_gen.importers._files import Fields, Place, RawRow, RowError, table_
 from vgbench_gen.importers._words import QuestionWords
 
 Modality = Literal["single-image", "multi-images", "video"]
-UNKNOWN = "unknown"  # `category_origin` of sources without categories, as the published rows have it
+UNKNOWN = "unknown"  # `category_origin` of sources without categories, as in the published rows
 ORIGIN = "origin"  # key of `Item.evidence`: {"index": int or str, "repository": str}
 ASKED = "asked"  # key of `Item.evidence`: {"text": str, "options_at": [[start, end], ...]}, see `_words.QuestionWords`
 
@@ -49,70 +48,68 @@ class Record(NamedTuple):
     """A raw row of a source."""
 
     where: str
-    """The file and the number of the row in it, for messages."""
+    """File and row number, for messages."""
     part: str
-    """The part that it counts towards; see `Importer.parts`."""
+    """Name of its part; see `Importer.parts`."""
     fields: Fields
-    """Its cells by column."""
+    """Column -> cell."""
     row: int
-    """Its number in the file."""
+    """Row number in the file."""
     number: int
-    """Its number in the source, from 0."""
+    """Row number in the source, from 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A split or category of a source whose size is known."""
+    """A split or category of a source."""
 
     expected: int | None
-    """How many rows it has, None where that is not known."""
+    """Number of rows; None if unknown."""
     category: tuple[str, str] | None = None
-    """SpatialScore's category and subcategory, one of `ScoreCategory`; None where they depend on the row."""
+    """SpatialScore's category and subcategory, one of `ScoreCategory`; None if they depend on the row."""
     published: bool = True
-    """Whether SpatialScore holds it."""
+    """Whether SpatialScore contains the part."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRow:
-    """What a row asks."""
+    """The question of a row."""
 
     index: int | str
-    """`index_origin` as SpatialScore writes it, a number or a text."""
+    """`index_origin` as in SpatialScore."""
     question_type: QuestionType
     words: QuestionWords
     """The question as SpatialScore asks it."""
     answer: str
-    """A letter (in any case, with or without brackets) or the option's text; Yes or No; a number with its unit; a word.
-    """
+    """A letter (in any case, with or without brackets) or the option's text; Yes or No; a number with its unit; or a
+    word."""
     images: Sequence[bytes | Path]
-    """Encoded bytes or files, in the order in which they are shown."""
+    """Encoded bytes or files, in the order shown."""
     origin: str = UNKNOWN
     """`category_origin`."""
     category: tuple[str, str] | None = None
-    """ScoreCategory and subcategory, one of `ScoreCategory`; None for those of the part."""
+    """Category and subcategory, one of `ScoreCategory`; None for those of the part."""
     modality: Modality | Literal[""] = ""
-    """"" for single-image or multi-images, by their number."""
+    """"" for single-image or multi-images, by the number of images."""
     benchmark: str = ""
-    """The benchmark's name, "" for the importer's own."""
+    """Name of the benchmark; "" for `Importer.benchmark`."""
     key: str = ""
-    """What is unique within the benchmark, where `index` is not."""
+    """A unique key within the benchmark, if `index` is not unique."""
     scans: str = ""
-    """The data set behind the images, "" where nobody knows. Rows that share scans and scene never count as
-    independent.
-    """
+    """Data set of the images; "" if unknown. Rows with the same scans and scene are never treated as independent."""
     scene: str = ""
-    """The scene or photo behind the images. The leakage guard looks it up."""
+    """Scene or photo in the images, by which training scenes are found."""
     frames: tuple[str, ...] = ()
-    """The ids of the images in that scene."""
+    """Ids of the images in that scene."""
     group: str = ""
-    """A name that rows about one truth share."""
+    """A key shared by rows about the same fact."""
     pair: str = ""
-    """A name that two rows share which ask one question from two sides (a flip, a twin)."""
+    """A key shared by the two rows of a pair (a question and its flip or twin)."""
     split: str = "test"
     licence: str = ""
-    """The terms of the row, "" for those of the importer."""
+    """License of the row; "" for `Importer.licence`."""
     note: str = ""
-    """What is known to be wrong with the row. It is kept in the evidence and counted."""
+    """A known error of the row; it is counted and kept in the evidence."""
 
 
 class Importer(abc.ABC, Generic[RowT]):
@@ -120,47 +117,43 @@ class Importer(abc.ABC, Generic[RowT]):
 
     title: ClassVar[str]
     benchmark: ClassVar[str]
-    """`source` of SpatialScore's rows, which selects prompts, scoring and tables."""
+    """`source` in SpatialScore's rows, which selects prompts, scoring and tables."""
     own: ClassVar[str] = ""
-    """The name under which it is scored by its own rules, "" where these are SpatialScore's."""
+    """Benchmark name under which the source's own scoring rules apply; "" if it has none."""
     repository: ClassVar[str] = ""
-    """Where it lies on the Hub, "" where it does not."""
+    """Dataset repository on the Hub; "" if there is none."""
     patterns: ClassVar[tuple[str, ...]] = ()
-    """The files that are fetched from there, all where empty."""
+    """Glob patterns of the files to download; () for all."""
     files: ClassVar[tuple[str, ...]]
-    """The tables in a local copy: all of the first of these patterns that finds any (see `Place.find`)."""
+    """Glob patterns of the tables in a local copy; the first that matches is used (see `Place.find`)."""
     photos: ClassVar[tuple[str, ...]] = ()
-    """Folders in which images are looked for that rows only name, besides the top."""
+    """Folders that are searched for images, besides the top."""
     licence: ClassVar[str] = UNKNOWN
     columns: type[RowT]
     first_row: ClassVar[int] = 0
-    """The number of a file's first row in messages."""
+    """Number of a file's first row in messages."""
     part_column: ClassVar[str] = ""
-    """The column that names the part of a row, "" where there is one part only."""
+    """Column with the part of a row; "" if there is only one part."""
     parts: ClassVar[Mapping[str, Part]]
-    """Its parts by name; see `Record.part`."""
+    """Name -> part."""
     unknown_parts: ClassVar[int] = 0
-    """How many questions SpatialScore holds of parts whose sizes are not known."""
+    """Number of questions in SpatialScore from parts of unknown sizes."""
 
     @property
     def published(self) -> int:
-        """How many of its questions SpatialScore holds."""
+        """Number of the source's questions in SpatialScore."""
         return self.unknown_parts + sum(part.expected or 0 for part in self.parts.values() if part.published)
 
     def find_tables(self, place: Place) -> list[Path]:
-        """Its tables in a local copy, in the order of the source.
-
-        Raises:
-            DatasetError: there are none.
-        """
+        """The tables in a local copy, in the order of the source. Raises DatasetError if there are none."""
         return place.find(*self.files)
 
     def find_part(self, fields: Fields, table: Path) -> str:
-        """The part that a raw row of a table counts towards, "" for a row that is passed over."""
+        """Name of the part of a raw row; "" for a row that is ignored."""
         return str(fields.get(self.part_column)) if self.part_column else next(iter(self.parts))
 
     def records(self, place: Place) -> Iterator[Record]:
-        """All raw rows, in the order of the source; cells are not looked at.
+        """All raw rows in the order of the source, with unchecked cells.
 
         Raises:
             DatasetError: a file or a column is missing.
@@ -175,10 +168,10 @@ class Importer(abc.ABC, Generic[RowT]):
 
     @abc.abstractmethod
     def row(self, fields: RowT, record: Record, place: Place) -> SourceRow:
-        """What a row asks.
+        """The question of a row.
 
         Raises:
-            RowError: it cannot be taken over; it is counted by its reason, and the others go on.
+            RowError: the row cannot be imported; it is counted under its reason and skipped.
         """
 
 
@@ -186,7 +179,7 @@ importers: Registry[Importer[Any]] = Registry("source", "vgbench_gen.importers")
 
 
 def read_origin_index(item: Item) -> int | str:
-    """`index_origin` of the published rows, which is text for some sources; the column holds numbers only."""
+    """`index_origin` as in the published rows, where it may be text, which the column of an item cannot hold."""
     origin = item.evidence.get(ORIGIN)
     index = origin.get("index") if isinstance(origin, Mapping) else None
     return index if isinstance(index, int | str) and item.index_origin < 0 else item.index_origin
@@ -196,7 +189,7 @@ def read_letter(answer: str, options: Sequence[str]) -> str:
     """The capital letter of an answer such as "(b)", "B", "B. 2 m" or the text of an option.
 
     Raises:
-        RowError: it is none of the options.
+        RowError: the answer is none of the options.
     """
     stripped = answer.strip()
     same = [k for k, option in enumerate(options) if option.strip().casefold() == stripped.casefold()]
@@ -210,14 +203,10 @@ def read_letter(answer: str, options: Sequence[str]) -> str:
 
 
 def read_yes_no(answer: str) -> str:
-    """ "Yes" or "No" of an answer such as "yes.", "True", "1".
-
-    Raises:
-        RowError: it is neither.
-    """
-    said = answer.strip().strip(".").casefold()
-    if said in {"yes", "true", "1"}:
+    """ "Yes" or "No" for an answer such as "yes.", "True", "1". Raises RowError for other answers."""
+    word = answer.strip().strip(".").casefold()
+    if word in {"yes", "true", "1"}:
         return "Yes"
-    if said in {"no", "false", "0"}:
+    if word in {"no", "false", "0"}:
         return "No"
     raise RowError("answer", f"{answer[:60]!r}, which is neither yes nor no")

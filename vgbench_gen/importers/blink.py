@@ -1,9 +1,9 @@
-"""BLINK: multiple choice about things that are perceived in a blink; its six spatial tasks, 814 questions.
+"""BLINK: multiple choice about what people perceive within a blink; its six spatial tasks, 814 questions.
 
-Read is the split `val` (answers of `test` are hidden). `prompt` is the text asked, as in all 41 rows of
-SpatialScore-Hard. SpatialScore holds five of these tasks, 681 questions; multi-view reasoning comes to it through MMIU,
-so its category here is that of MMIU's rows. Questions that show one image count as one scene. Columns and names of
-files were seen in the authors' script and other programs that read them, not in the files.
+The split `val` is read, because the answers of `test` are hidden. The question is `prompt`, as in all 41 rows of
+SpatialScore-Hard. SpatialScore has five of these tasks, 681 questions; it takes multi-view reasoning from MMIU, whose
+category is used here. Questions about the same image count as one scene. Columns and file names are taken from the
+authors' script and other programs, not from the files.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class Blink(Importer[_Row]):
     files = tuple(f"**/{task}/**/val*.parquet" for task in parts)
 
     def find_tables(self, place: Place) -> list[Path]:
-        """As `Importer.find_tables`; the task that SpatialScore does not hold may be missing."""
-        wanted = zip(self.files, self.parts.values(), strict=True)
-        return [path for one, part in wanted if part.published or place.has(one) for path in place.find(one)]
+        """As `Importer.find_tables`; the task that is not in SpatialScore may be missing."""
+        tables = zip(self.files, self.parts.values(), strict=True)
+        return [path for files, part in tables for path in (place.find if part.published else place.glob)(files)]
 
     def find_part(self, fields: object, table: Path) -> str:
         return next(task for task in self.parts if task in table.parts)

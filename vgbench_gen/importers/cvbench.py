@@ -1,9 +1,8 @@
 """CV-Bench: counting and relations in ADE20K and COCO (2D), depth and distance in Omni3D (3D), 2,638 questions.
 
-Images lie in parquet, or where the authors' script puts them for `.jsonl`. `prompt` is the text asked; where it is
-missing it is put together the same way. In SpatialScore-Hard the questions on depth and distance end in a line with
-the coordinates of the boxes that are drawn in the image; whether `prompt` has that line was not seen, and it is not
-made up.
+Images are in the parquet files, or for `.jsonl` in the folder of the authors' script. The question is `prompt`; a row
+without it gets the same wording. In SpatialScore-Hard the questions on depth and distance end in a line with the
+coordinates of the boxes drawn in the image. It is unknown whether `prompt` has that line; it is not added here.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class CvBench(Importer[_Row]):
     def row(self, fields: _Row, record: Record, place: Place) -> SourceRow:
         if fields.prompt:
             words = find_options(fields.prompt)
-            if [one.casefold() for one in words.options] != [choice.strip().casefold() for choice in fields.choices]:
+            if [text.casefold() for text in words.options] != [text.strip().casefold() for text in fields.choices]:
                 raise RowError("prompt", f"the options {words.options} where `choices` has {fields.choices}"[:160])
         else:
             words = lettered_words(f"{fields.asked} Select from the following choices.", fields.choices)

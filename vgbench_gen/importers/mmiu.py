@@ -1,13 +1,13 @@
 """MMIU: multiple choice about several images; its ten spatial tasks, 2,133 questions of 11,698 in 60 stored tasks.
 
-Columns are flat, or nested in `input` and `output` as in the authors' metadata. Images lie at
-"./2D-spatial/Homography_estimation/Homography_estimation_1_0.png" and the like as unpacked, or inside `2D-spatial.zip`
-and the like. The text asked is `context`, a line break and `question`; it holds the options, as all 137 rows of
-SpatialScore-Hard do, and `index_origin` is the number in the names of the images, as there.
+Columns are flat, or nested in `input` and `output` as in the authors' metadata. Images are files such as
+"./2D-spatial/Homography_estimation/Homography_estimation_1_0.png", also inside archives such as `2D-spatial.zip`. The
+question is `context`, a line break and `question`, which contains the options, as in all 137 rows of SpatialScore-Hard.
+As there, `index_origin` is the number in the names of the images.
 
-Inferred, not seen: columns and paths (from programs that read them); that visually grounded reasoning (400) is the two
-stored tasks of NLVR2 and MaRVL, 200 each; the subcategories of grounded reasoning, pose estimation and multi-view
-reasoning, of which SpatialScore-Hard has no row (their categories follow from the published sizes).
+Inferred without the files: columns and paths (from programs that read them); that visually grounded reasoning (400) is
+the two stored tasks of NLVR2 and MaRVL, 200 each; the subcategories of grounded reasoning, pose estimation and
+multi-view reasoning, which SpatialScore-Hard does not contain (their categories follow from the published sizes).
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class _Row(RawRow):
     @model_validator(mode="before")
     @classmethod
     def _flatten(cls, cells: Fields) -> dict[str, Any]:
-        asked, key = cells.get("input"), cells.get("output")
-        asked = asked if isinstance(asked, Mapping) else {}
-        return {**cells, **asked, "output": key.get("output_text") if isinstance(key, Mapping) else key}
+        inputs, output = cells.get("input"), cells.get("output")
+        inputs = inputs if isinstance(inputs, Mapping) else {}
+        return {**cells, **inputs, "output": output.get("output_text") if isinstance(output, Mapping) else output}
 
 
 @importers.register("mmiu")
 class Mmiu(Importer[_Row]):
-    """Multiple choice with two to four options and two and more images."""
+    """Multiple choice with two to four options and at least two images."""
 
     title = "MMIU"
     benchmark = "MMIU"

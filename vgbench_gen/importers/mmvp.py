@@ -1,9 +1,9 @@
-"""MMVP: 150 pairs of photos that CLIP cannot tell apart, one question with two options for both.
+"""MMVP: 150 pairs of photos that CLIP cannot tell apart, with one two-option question per pair.
 
-Read are the original repository and the corrected copy `lmms-lab-eval/MMVP`. In the original the answers of questions
-99 and 100, and of 279 and 280, are swapped (lmms-eval#1018); both copies are taken over as they are, and rows with a
-swapped key carry a note. Which of the two keys SpatialScore has is not known; of its rows only two of MMVP's are
-public. Columns of the original were seen in descriptions only.
+The original repository and the corrected copy `lmms-lab-eval/MMVP` can be read. In the original the answers to
+questions 99 and 100, and to 279 and 280, are swapped (lmms-eval#1018). Both copies are imported unchanged, and rows
+with a swapped answer get a note. It is unknown which copy SpatialScore has, as only two of its MMVP rows are public.
+The columns of the original are known only from descriptions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from vgbench_gen.importers._files import Number, Picture, Place, RawRow, Text
 from vgbench_gen.importers._words import find_options
 from vgbench_gen.importers.base import Importer, Part, Record, ScoreCategory, SourceRow, importers, read_letter
 
-# Letters of these questions in the original, which the photos contradict.
+# Question -> its wrong answer in the original.
 _SWAPPED = {99: "A", 100: "B", 279: "A", 280: "B"}
 
 
@@ -31,7 +31,7 @@ class _Row(RawRow):
 
 @importers.register("mmvp")
 class Mmvp(Importer[_Row]):
-    """300 questions; pairs are numbered two and two."""
+    """300 questions; 1 and 2 form a pair, then 3 and 4, and so on."""
 
     title = "MMVP"
     benchmark = "MMVP"

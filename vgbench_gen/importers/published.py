@@ -1,9 +1,9 @@
-"""Rows of the published SpatialScore JSON: as items of our schema, images left where they are, and as texts to audit.
+"""Reads the published SpatialScore JSON, as items whose images stay in place, or as questions for text-only audits.
 
 Row fields (`haoningwu3639/SpatialScore`: `version_0/dataset/SpatialScore-Hard.json`): `index`, `category`,
 `subcategory`, `question_type`, `input_modality`, `question`, `answer`, `img_paths`, `source`, `index_origin`,
-`category_origin`. The question is asked word for word, options inside. Scenes are known only where the path of an image
-names a scan, so questions that share their first image (or, of a video, the folder of its frames) count as one cluster.
+`category_origin`. The question is asked verbatim, with its options. The scene is known only if the path of an image
+names a scan; otherwise questions with the same first image (or, of a video, the same folder of frames) form a cluster.
 Equal questions about the same images share a `group_id`.
 """
 
@@ -42,29 +42,22 @@ _TYPES = {"multiple-choice": "multi-choice", "multichoice": "multi-choice", "jud
 
 @lru_cache(maxsize=100_000)
 def _normalize_path(name: str) -> str:
-    """A path without "./"; kept, because thousands of questions name the same images."""
+    """A path without "./"; cached, because thousands of questions name the same images."""
     name = name.replace("\\", "/")
     if ".." in name.split("/"):
         raise RowError("img_paths", f"{name[:80]!r}, which leaves the folder of images")
     return posixpath.normpath(name)
 
 
-def _normalize_form(cell: Any) -> Any:
+def _normalize_type(cell: Any) -> Any:
     if isinstance(cell, str):
         cell = cell.strip().replace("_", "-").casefold()
         cell = _TYPES.get(cell, cell)
     return cell
 
 
-def _take_word(cell: Any) -> str:
-    return cell.strip()[:80] if isinstance(cell, str) else ""
-
-
-def _take_modality(cell: Any) -> str:
-    return cell if cell in get_args(Modality) else ""
-
-
-_Word = Annotated[str, BeforeValidator(_take_word)]
+_Word = Annotated[str, BeforeValidator(lambda cell: cell.strip()[:80] if isinstance(cell, str) else "")]
+_Modality = Annotated[Modality | Literal[""], BeforeValidator(lambda cell: cell if cell in get_args(Modality) else "")]
 _Number = Annotated[int | str | None, BeforeValidator(lambda cell: cell if type(cell) in (int, str) else None)]
 
 
@@ -72,8 +65,8 @@ class _Row(RawRow):
     index: _Number = Field(None, validation_alias=AliasChoices("index", "id"))
     category: _Word = ""
     subcategory: _Word = ""
-    question_type: Annotated[QuestionType, BeforeValidator(_normalize_form)]
-    input_modality: Annotated[Modality | Literal[""], BeforeValidator(_take_modality)] = ""
+    question_type: Annotated[QuestionType, BeforeValidator(_normalize_type)]
+    input_modality: _Modality = ""
     question: Text
     answer: Text
     img_paths: list[Annotated[str, AfterValidator(_normalize_path)]] = Field([], max_length=MAX_IMAGES)
@@ -85,20 +78,21 @@ class _Row(RawRow):
 
 
 def read_items(path: Path) -> tuple[tuple[Item, ...], list[str]]:
-    """All questions of a file, and what a reader must know of it, one line each: broken, repeated, contradicting rows.
+    """(all questions of a file, notes on broken, repeated and contradicting rows).
 
     Raises:
-        DatasetError: no such file, too large, no JSON list, or no row of it can be asked.
+        DatasetError: no such file, a file that is too large or no JSON list, or no row can be asked.
     """
     ids: Counter[str] = Counter()
     made, bad = _read_all(path, _make_asked_item)
     if not made:
         found = f"no question that can be asked ({bad[0] if bad else 'no row'})"
         raise dataset_error(path, found, "rows as SpatialScore publishes them", "Name its JSON file.")
-    items = [name_once(replace(item, index=place), ids) for place, item in enumerate(made)]
+    items = [name_once(replace(item, index=index), ids) for index, item in enumerate(made)]
     notes = [f"{len(items) + len(bad)} rows, {len(items)} of them questions"]
     if bad:
-        reasons = ", ".join(f"{reason} {count}" for reason, count in sorted(Counter(b.reason for b in bad).items()))
+        counts = Counter(row.reason for row in bad)
+        reasons = ", ".join(f"{reason} {count}" for reason, count in sorted(counts.items()))
         notes.append(f"{len(bad)} rows cannot be asked ({reasons}), such as {'; '.join(map(str, bad[:5]))}")
     repeated, contradicting = find_repeats(items)
     if repeated:
@@ -126,12 +120,12 @@ def _read_rows(path: Path) -> list[Any]:
 
 
 def read_published(path: Path) -> tuple[list[Question], list[RowError]]:
-    """The texts of a file, as text-only audits read them, and the rows without one; images need not be named.
+    """(questions of a file for text-only audits, rows that cannot be read); rows need no images.
 
-    Scenes are not known, so rows that share an image are kept together instead (`quality.questions.group_by_scene`).
+    Scenes are unknown, so rows are grouped by shared images instead (`quality.questions.group_by_scene`).
 
     Raises:
-        DatasetError: no such file, too large, no JSON list, or no row of it can be read.
+        DatasetError: no such file, a file that is too large or no JSON list, or no row can be read.
     """
     questions: list[Question] = []
     ids: set[str] = set()
@@ -147,7 +141,7 @@ def read_published(path: Path) -> tuple[list[Question], list[RowError]]:
 
 
 def _read_all(path: Path, make: Callable[[_Row, int], T]) -> tuple[list[T], list[RowError]]:
-    """What is made of the rows of a file and their numbers, and the rows of which nothing can be made."""
+    """(results of `make` on the rows and row numbers of a file, rows on which it raised RowError)."""
     made: list[T] = []
     bad: list[RowError] = []
     for number, fields in enumerate(_read_rows(path)):
@@ -164,8 +158,8 @@ def _read_question(row: _Row, number: int) -> tuple[Question, int]:
     if question.form == "open-ended" and math.isnan(question.value):
         raise RowError("answer", f"{item.answer[:40]!r}, which is no number with or without a unit")
     source, *kinds, group, pair = (
-        "" if word.casefold() in ("none", UNKNOWN) else word
-        for word in (row.source, row.category_origin, row.subcategory, row.category, row.group_id, row.pair_id)
+        "" if name.casefold() in ("none", UNKNOWN) else name
+        for name in (row.source, row.category_origin, row.subcategory, row.category, row.group_id, row.pair_id)
     )
     question = replace(
         question,
@@ -224,11 +218,11 @@ def _find_scene(images: Sequence[str], modality: str) -> tuple[str, str]:
 
 
 def list_image_files(folders: Sequence[Path], name: str) -> Iterator[Path]:
-    """Where the image of this name may lie: below each folder, with and without the `dataset/` that it begins with."""
+    """Paths at which an image may be: below each folder, with or without the leading `dataset/` of its name."""
     for folder in folders:
         names = list(list_names(folder, name))
-        for each in dict.fromkeys((*names, names[0].removeprefix("dataset/"))):
+        for inner in dict.fromkeys((*names, names[0].removeprefix("dataset/"))):
             try:
-                yield find_inside(folder, each)
+                yield find_inside(folder, inner)
             except RowError as error:
                 raise dataset_error(folder, str(error), "names of images in it", "Copy the images there.") from error

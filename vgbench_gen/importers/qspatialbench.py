@@ -1,9 +1,9 @@
 """Q-Spatial Bench: lengths and distances with a unit, 101 questions on own photos and 170 on frames of ScanNet.
 
-Frames of ScanNet are not in the files: the authors' script renders them from the scans into
-`images/<scan>/color/<frame>.jpg`, for whoever signed ScanNet's terms. Values of `question_type` were not seen; those
-that name a width or height (but no distance) go to size, all others to absolute distance. SpatialScore's own
-`index_origin` for these rows is not known; here it is the row's place in its split.
+Frames of ScanNet are not in the files; the authors' script extracts them from the scans into
+`images/<scan>/color/<frame>.jpg` for users who signed ScanNet's terms. The values of `question_type` are unknown: those
+that contain width, height, size or length (but not distance) become size, all others absolute distance. SpatialScore's
+`index_origin` of these rows is unknown; here it is the row number in the split.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from vgbench_gen.importers.base import Importer, Part, Record, ScoreCategory, So
 
 _SPLITS = {"QSpatial_plus": "QSpatialBench-Plus", "QSpatial_scannet": "QSpatialBench-ScanNet"}
 _SCAN = re.compile(r"scene\d{4}_\d{2}")
-SCANNET_LICENCE = "scannet-tou"  # as the scene loaders name it
+SCANNET_LICENCE = "scannet-tou"  # the license id of ScanNet's scene loader
 
 
 class _Row(RawRow):
@@ -48,9 +48,8 @@ class QSpatialBench(Importer[_Row]):
     parts: ClassVar[Mapping[str, Part]] = {"QSpatial_plus": Part(101), "QSpatial_scannet": Part(170)}
 
     def find_tables(self, place: Place) -> list[Path]:
-        """As `Importer.find_tables`; of one split alone, the count of the other is 0."""
-        there = [path for pattern in self.files if place.has(pattern) for path in place.find(pattern)]
-        return there or super().find_tables(place)
+        """As `Importer.find_tables`; one of the two splits may be missing."""
+        return [path for pattern in self.files for path in place.glob(pattern)] or super().find_tables(place)
 
     def find_part(self, fields: Fields, table: Path) -> str:
         return next(split for split in _SPLITS if table.name.startswith(split))
@@ -59,7 +58,7 @@ class QSpatialBench(Importer[_Row]):
         kind, name = fields.question_type, fields.image_path
         is_size = bool(re.search("width|height|size|length", kind, re.IGNORECASE)) and "distance" not in kind.casefold()
         scan = _SCAN.search(name)
-        # Seven digits are what a float32 holds: 1.51 is stored as 1.5099999904632568.
+        # Seven digits, the precision of float32, in which 1.51 is stored as 1.5099999904632568.
         return SourceRow(
             index=record.row,
             origin=kind,

@@ -1,8 +1,8 @@
-"""RealWorldQA: 765 photos, most from cars, each with a question whose text says how to answer.
+"""RealWorldQA: 765 photos, most of them taken from cars, each with a question that says how to answer.
 
-There is no column for the form of a question, so it follows from the key: a letter of an option in the text is
-multi-choice, Yes or No a judgment, and a number or a word open-ended, as in the nine rows of SpatialScore-Hard.
-`index_origin` is the row's place from 0, as there.
+No column has the question type, so it follows from the answer: the letter of an option is multi-choice, Yes or No a
+judgment, and a number or word open-ended, as in the nine rows of SpatialScore-Hard. As there, `index_origin` is the row
+number from 0.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ _YES_NO = {"yes", "no"}
 
 
 def form_of(question: str, answer: str) -> tuple[QuestionType, QuestionWords]:
-    """The question type that a key means, and the words with their options, of sources that mix types."""
-    words = find_options(question)
-    said = answer.strip()
-    if words.options and (_LETTER.fullmatch(said) or said in words.options):
+    """(question type, wording) of a question in a source with mixed types, by its answer."""
+    words, answer = find_options(question), answer.strip()
+    if words.options and (_LETTER.fullmatch(answer) or answer in words.options):
         return "multi-choice", words
-    return "judgment" if said.strip(".").casefold() in _YES_NO else "open-ended", plain_words(question)
+    return "judgment" if answer.strip(".").casefold() in _YES_NO else "open-ended", plain_words(question)
 
 
 class _Row(RawRow):

@@ -1,11 +1,10 @@
 """SpatialBench (of SpatialBot): 174 questions on position, existence, counting, reaching and size.
 
-Read are the authors' JSON files and the parquet that copies on the Hub have. The repository is behind a form, so its
-files were seen in listings and in the authors' evaluation code only. `grounding.json` asks for boxes and is no part of
-the 174. SpatialScore's tables tell that 20 of its rows are counted under counting and 35 under relations; where the
-other 119 go (existence, reaching and size share "distance" and "properties" with QSpatialBench) is not known. Here
-reaching goes to relative distance, existence and size to properties. `index_origin` is the file's `id`, or the row's
-place from 0.
+The authors' JSON files are read, or parquet files of copies on the Hub. The repository requires a form, so its files
+are known only from listings and the authors' evaluation code. `grounding.json` asks for boxes and is not among the 174.
+According to SpatialScore's tables, 20 rows belong to counting and 35 to relations; the categories of the other 119
+(existence, reaching and size share "distance" and "properties" with QSpatialBench) are unknown. Here reaching is
+relative distance, existence and size are properties. `index_origin` is the file's `id`, or the row number from 0.
 """
 
 from __future__ import annotations
@@ -52,9 +51,9 @@ class SpatialBench(Importer[_Row]):
     files = (*(f"**/{name}.json" for name in parts), "**/*.parquet")
 
     def find_tables(self, place: Place) -> list[Path]:
-        """As `Importer.find_tables`; all five JSON files, or parquet."""
-        wanted = self.files[:-1] if place.has(self.files[0]) else self.files[-1:]
-        return [path for pattern in wanted for path in place.find(pattern)]
+        """As `Importer.find_tables`; either all five JSON files, or parquet files."""
+        patterns = self.files[:-1] if place.glob(self.files[0]) else self.files[-1:]
+        return [path for pattern in patterns for path in place.find(pattern)]
 
     def find_part(self, fields: Fields, table: Path) -> str:
         if table.suffix == ".json":

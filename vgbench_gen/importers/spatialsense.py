@@ -1,8 +1,8 @@
-"""SpatialSense: does a relation between two things of a photo hold? 3,622 questions, its test split.
+"""SpatialSense: does a spatial relation hold between two objects in a photo? The 3,622 questions of the test split.
 
-Read is `annotations.json` as the authors publish it: a list of photos with `url`, `split` and `annotations`; photos lie
-in `images/flickr` (where `url` is an address) and `images/nyu`. The question's wording is that of all 71 rows of
-SpatialScore-Hard. That the 3,622 are the test split is inferred from their number. No licence of the photos was found.
+The authors' `annotations.json` is a list of photos with `url`, `split` and `annotations`; photos are in `images/flickr`
+(if `url` is a web address) and `images/nyu`. The wording is that of all 71 rows of SpatialScore-Hard. That SpatialScore
+uses the test split is inferred from the number of questions. No license of the photos was found.
 """
 
 from __future__ import annotations
@@ -45,14 +45,13 @@ class SpatialSense(Importer[_Row]):
     parts: ClassVar[Mapping[str, Part]] = {SPLIT: Part(3622, ScoreCategory.ORIENTATION)}
 
     def records(self, place: Place) -> Iterator[Record]:
-        """As `Importer.records`; other splits are passed over."""
+        """As `Importer.records`; other splits are ignored."""
         number = 0
         for path in self.find_tables(place):
             for row, photo in enumerate(read_json_rows(path)):
                 if not isinstance(photo, Mapping) or not isinstance(photo.get("annotations"), list):
-                    raise dataset_error(
-                        path, "a photo without annotations", "SpatialSense's format", "Download it again."
-                    )
+                    found = "a photo without annotations"
+                    raise dataset_error(path, found, "SpatialSense's format", "Download it again.")
                 for relation in photo["annotations"] if photo.get("split") == SPLIT else ():
                     cells = {**relation, "url": photo.get("url")} if isinstance(relation, Mapping) else {}
                     yield Record(f"{path.name}:{cells.get('_id')}", SPLIT, cells, row, number)

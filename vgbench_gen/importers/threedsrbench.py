@@ -1,11 +1,11 @@
-"""3DSRBench: multiple choice about the third dimension of photos, 5,157 questions with those on mirrored photos.
+"""3DSRBench: multiple choice about 3D relations in photos, 5,157 questions including those on mirrored photos.
 
-Turned copies of the circular edition ("-1", "-flip-2") are passed over, because circular evaluation turns options
-itself. The repository's own parquet file has 2,772 questions without flips and names its photos by `image_url` only.
-Ids are eight characters, with "-flip" for the question on the mirrored photo. The released rows of SpatialScore name
-the photo as it is for both, so that a flip contradicts its twin there. Here an image inside a row is taken as it is
-(by the authors' description a flip's is mirrored; that was not seen), and where a flip only names its photo it is
-mirrored on import. Columns and files were seen in descriptions and in programs that read them.
+Rotated copies in the circular edition ("-1", "-flip-2") are ignored, because our circular evaluation rotates options.
+The repository's parquet file has 2,772 questions without flips and refers to photos by `image_url`. Ids have eight
+characters, and "-flip" for the question on the mirrored photo. The released rows of SpatialScore name the original
+photo for both, so that a flip contradicts its twin there. Here an embedded image is used unchanged (the authors
+describe it as mirrored for flips), and a photo that a flip names is mirrored on import. Columns and files are known
+only from descriptions and other programs.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class ThreeDSRBench(Importer[_Row]):
     }
 
     def find_part(self, fields: Fields, table: Path) -> str:
-        """As `Importer.find_part`; turned copies are passed over."""
+        """As `Importer.find_part`; rotated copies are ignored."""
         known = _ID.fullmatch(str(fields.get("qid") or fields.get("index")))
         category = super().find_part(fields, table)
         named = (part for part in self.parts if category.startswith(f"{part}_"))
@@ -97,10 +97,10 @@ class ThreeDSRBench(Importer[_Row]):
             pair=known["base"],
         )
 
-    def _find_photo(self, held: bytes | str, place: Place, flip: bool) -> bytes | Path:
-        if isinstance(held, bytes):
-            return held
-        name = PurePosixPath(held).name
+    def _find_photo(self, cell: bytes | str, place: Place, flip: bool) -> bytes | Path:
+        if isinstance(cell, bytes):
+            return cell
+        name = PurePosixPath(cell).name
         found = find_picture(place, name, "coco_images.zip", name, *self.photos)
         return _mirror(found) if flip else found
 

@@ -1,14 +1,13 @@
-"""VSI-Bench: questions about 288 walks through rooms, 5,130 of them, of each 8 frames shown.
+"""VSI-Bench: 5,130 questions about 288 videos of rooms; 8 frames of each video are shown.
 
-The debiased and pruned editions of the repository are passed over. Videos are `<dataset>/<scene_name>.mp4` as unpacked,
-or inside `<dataset>.zip`; 8 frames are taken from the first to the last, at places that `numpy.linspace` rounds down,
-as other harnesses do, and kept as JPEG of quality 95. Where SpatialScore's own frames lie there instead
-(`8_frames/<dataset>/<scene_name>/frame_00.jpg` to `frame_07.jpg`), they are taken as they are; by which rule those were
-chosen is not published. The text asked is the question and its options on one line, as in all 336 rows of
-SpatialScore-Hard. `index_origin` is `id`, or the row's number where there is none: the released rows of
-SpatialScore-Hard lie in the same order of tasks and data sets, though none was seen beside its original. Scored by
-itself (`VSI-Bench`) numbers count by mean relative accuracy, inside SpatialScore (`VSI-Bench_8`) by a factor of two.
-The licence is that of the questions; the videos stand under the terms of ARKitScenes, ScanNet and ScanNet++.
+The debiased and pruned editions of the repository are ignored. Videos are `<dataset>/<scene_name>.mp4`, also inside
+`<dataset>.zip`; the 8 frames are at indices from `numpy.linspace`, rounded down, as in other harnesses, and stored as
+JPEG of quality 95. SpatialScore's own frames (`8_frames/<dataset>/<scene_name>/frame_00.jpg` to `frame_07.jpg`), whose
+sampling rule is not published, are used unchanged if they exist. The question is asked with its options on one line, as
+in all 336 rows of SpatialScore-Hard. `index_origin` is `id`, or the row number without `id`: the rows of
+SpatialScore-Hard have the same order of tasks and data sets, but no row could be compared with its original. As
+`VSI-Bench`, numbers are scored by mean relative accuracy; inside SpatialScore (`VSI-Bench_8`), by a factor of two. The
+license is that of the questions; the videos are subject to the terms of ARKitScenes, ScanNet and ScanNet++.
 """
 
 from __future__ import annotations
@@ -70,16 +69,15 @@ class VsiBench(Importer[_Row]):
     }
 
     def find_tables(self, place: Place) -> list[Path]:
-        """As `Importer.find_tables`; other editions are passed over."""
+        """As `Importer.find_tables`; other editions are ignored."""
         for pattern in self.files:
-            found = place.find(pattern) if place.has(pattern) else []
-            found = [path for path in found if not any(name in str(path) for name in _OTHER_EDITIONS)]
+            found = [path for path in place.glob(pattern) if not any(name in str(path) for name in _OTHER_EDITIONS)]
             if found:
                 return found
         return place.find(*self.files)
 
     def find_part(self, fields: Fields, table: Path) -> str:
-        """As `Importer.find_part`; the three difficulties of directions are one part."""
+        """As `Importer.find_part`; the three difficulties of relative direction are one part."""
         kind = super().find_part(fields, table)
         return _DIRECTION if kind.startswith(_DIRECTION) else kind
 

@@ -1,10 +1,10 @@
-"""VSR: is a statement about two things of a photo true? Test splits: zero-shot 1,222 questions, random 2,195.
+"""VSR: is a statement about two objects in a photo true? Test splits: zero-shot 1,222 questions, random 2,195.
 
-Read is the Hub's file of a split or its folder in the authors' repository (cambridgeltl/visual-spatial-reasoning,
-`data/splits`); the zero-shot split also has `subj`, the random one `reference_frame`, by which a file of the other
-split is refused. No repository holds the photos of COCO 2017: they are looked for by name. The question's wording is
-that of all eight rows of SpatialScore-Hard. The licence is that of the annotations; the photos stand under their
-owners' terms at Flickr.
+Each split is read from its file on the Hub or its folder in the authors' repository
+(cambridgeltl/visual-spatial-reasoning, `data/splits`). The column `subj` is only in the zero-shot split and
+`reference_frame` only in the random one, so a file of the other split is refused. The photos are COCO 2017's, which no
+repository includes; they are found by name. The wording is that of all eight rows of SpatialScore-Hard. The license is
+that of the annotations; the photos are subject to their owners' terms at Flickr.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class _Row(RawRow):
 
 
 class _Split(Importer[_Row]):
-    """What both splits have in common."""
+    """Base class of both splits."""
 
     marks: ClassVar[Mapping[str, str]] = {"zeroshot": "subj", "random": "reference_frame"}
-    """A column of each split that the other has not."""
+    """Split -> a column that the other split does not have."""
     patterns = ("test.jsonl",)
     photos = tuple(f"{outer}/{inner}".strip("/") for outer in _NESTED for inner in _FOLDERS)
     licence = "apache-2.0"
@@ -44,19 +44,19 @@ class _Split(Importer[_Row]):
         (split,) = self.parts
         tables = super().find_tables(place)
         for path in tables:
-            there = {*self.marks.values()} & next(table_rows(path), {}).keys()
-            if there and self.marks[split] not in there:
+            marks = {*self.marks.values()} & next(table_rows(path), {}).keys()
+            if marks and self.marks[split] not in marks:
                 remedy = "Name the folder of that split."
-                raise dataset_error(path, f"the column {', '.join(there)}", f"the {split} split of VSR", remedy)
+                raise dataset_error(path, f"the column {', '.join(marks)}", f"the {split} split of VSR", remedy)
         return tables
 
     def row(self, fields: _Row, record: Record, place: Place) -> SourceRow:
         name = fields.image
-        asked = f"Is this statement true based on the image: '{fields.caption.strip()}'? Answer with Yes or No."
+        question = f"Is this statement true based on the image: '{fields.caption.strip()}'? Answer with Yes or No."
         return SourceRow(
             index=name,
             question_type="judgment",
-            words=plain_words(asked),
+            words=plain_words(question),
             answer="Yes" if fields.label else "No",
             images=[place.picture(name, *self.photos)],
             key=f"{name.rpartition('.')[0]}-{record.row}",
@@ -67,7 +67,7 @@ class _Split(Importer[_Row]):
 
 @importers.register("vsr")
 class VsrZeroShot(_Split):
-    """The split whose concepts do not occur in its training part."""
+    """The split with concepts that its training split does not contain."""
 
     title = "VSR (zero-shot)"
     benchmark = "VSR-ZeroShot"
@@ -78,7 +78,7 @@ class VsrZeroShot(_Split):
 
 @importers.register("vsr-random")
 class VsrRandom(_Split):
-    """The random split, which SpatialScore does not hold."""
+    """The random split, which is not in SpatialScore."""
 
     title = "VSR (random)"
     benchmark = "VSR-Random"
