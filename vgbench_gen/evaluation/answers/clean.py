@@ -1,5 +1,7 @@
-"""What `docs/protocols.md#cleaning-a-reply` asks for: characters, reasoning blocks, Markdown and LaTeX taken off a
-reply."""
+"""Cleans replies: removes reasoning blocks, Markdown, LaTeX and unusual characters.
+
+Rules: `docs/protocols.md#cleaning-a-reply`.
+"""
 
 # ruff: noqa: RUF001 (characters of replies that look like others)
 
@@ -12,8 +14,8 @@ from dataclasses import dataclass
 
 from vgbench_gen.evaluation.answers.vocabulary import match_any_of, read_words
 
-# Of a longer answer only the first line and the end are read; answers stand there, and reading stays quick whatever was
-# sent. 10,000 characters are more than the 2,048 tokens that models are given.
+# Only the beginning and the end of a longer reply are read: answers are found there, and the time to read a reply stays
+# bounded. 10,000 characters are more than the 2,048 tokens that a model may write.
 MAX_HEAD_CHARS, MAX_TAIL_CHARS = 200, 10_000
 _RUN = re.compile(r"(.)\1{80,}", re.DOTALL)
 
@@ -22,7 +24,7 @@ _REASONING = re.compile(
     rf"<(/?)\s*{_TAG_NAMES}\b[^<>]{{0,200}}>|◁(/?)think▷|\[(/?)THINK\]|<\|(?:START|(END))_THINKING\|>", re.IGNORECASE
 )
 _FINAL_CHANNEL = re.compile(r"<\|channel\|>final<\|message\|>|<\|START_RESPONSE\|>")
-# Headers of turns: the tokens of chat templates, and the labels of transcripts at the start of a line.
+# The header of a turn is a token of a chat template, or the label of a transcript at the start of a line.
 _TOKEN_HEAD = (
     r"<[|｜]?(?:(?:im_start|start_header_id)[|｜]>|(?:start_of_turn|turn)>|start_of_turn_token[|｜]><[|｜])?\s*"
 )
@@ -30,7 +32,7 @@ _TOKEN_TAIL = r"(?:(?:_token)?[|｜]?>|[|｜]?<[|｜]end_header_id[|｜]>|\s*\n)
 
 
 def _match_label(*labels: str) -> str:
-    """A label before a colon, or as a heading of its own, at the start of a line."""
+    """A pattern for a label at the start of a line that is followed by a colon or is a heading."""
     some = f"(?:{'|'.join(labels)})"
     number = r"[ \t]*[#(]?[0-9]{1,3}"
     before_colon = rf"^[#>*\[( \t]*{some}(?:{number})?[\])*]*[ \t]*[:：]"
@@ -39,7 +41,7 @@ def _match_label(*labels: str) -> str:
 
 _TURN = re.compile(
     rf"(?P<user>{_TOKEN_HEAD}(?:user|human|system){_TOKEN_TAIL}|\[INST\]|(?-i:(?<![A-Z])(?:USER\b[^:\n]{{0,20}}|Human\s*):|\bQuestion\s*:)"
-    # A question with options of its own, after the answer.
+    # A new question with options, which a model may write after its answer.
     rf"|^[^\n]{{10,300}}\?[ \t]*\n[ \t]*\(?A[.):]|\{{\s*[\"']question[\"']\s*:"
     rf"|{_match_label(*read_words('user_labels'))})"
     rf"|(?P<model>{_TOKEN_HEAD}(?:assistant|model|chatbot){_TOKEN_TAIL}|\[/INST\]|\b(?-i:ASSISTANT|Assistant)\s*:"
@@ -104,19 +106,19 @@ _TIE = re.compile(r"(?<=[0-9}{])~(?=[\\a-zA-Z])")
 
 @dataclass(frozen=True, slots=True)
 class CleanedReply:
-    """What is left of a reply for the readers."""
+    """A reply after cleaning."""
 
     texts: tuple[str, ...]
-    """The parts that can hold the answer, in plain characters; a part is read where those before it say nothing."""
+    """The parts that may contain the answer, in plain characters; a part is read if those before it have no answer."""
     cut: bool
-    """Whether a reasoning block was opened and never closed."""
+    """Whether a reasoning block is not closed."""
 
 
 def clean_reply(reply: str) -> CleanedReply:
-    """The parts of a reply that can hold the answer, in plain characters.
+    """Clean a reply.
 
-    A block of reasoning goes, whatever its length; of what is left the beginning and the end stay. What the model said
-    before it wrote the user's next turn itself is a part of its own, and comes first.
+    Reasoning blocks are removed; of a long rest the beginning and the end are kept. If the model also wrote a next turn
+    of the user, the text before that turn is the first part.
     """
     text, cut = _remove_reasoning(reply)
     own, later = _split_turns(text)
@@ -132,7 +134,7 @@ def _shorten(text: str) -> str:
 
 
 def simplify_text(text: str) -> str:
-    """Characters, Markdown and LaTeX wrappers made plain; also used on option texts, so that both sides look alike."""
+    """A text in plain characters, without Markdown and LaTeX commands. Option texts are simplified in this way too."""
     if not text.isascii():
         text = _VULGAR.sub(_write_vulgar_fraction, text)
         text = _SUPERSCRIPT.sub(lambda match: "^" + unicodedata.normalize("NFKC", match.group()), text)
@@ -149,7 +151,7 @@ def simplify_text(text: str) -> str:
 
 
 def _remove_reasoning(reply: str) -> tuple[str, bool]:
-    """The text outside reasoning blocks, and whether the last one stayed open."""
+    """(text outside reasoning blocks, whether the last block is not closed)."""
     channels = list(_FINAL_CHANNEL.finditer(reply))
     if channels:
         reply = reply[channels[-1].end() :]
@@ -161,7 +163,7 @@ def _remove_reasoning(reply: str) -> tuple[str, bool]:
             if depth == 0:
                 kept.append(reply[start : tag.start()])
             depth += 1
-        elif depth == 0:  # the opening tag was part of the prompt
+        elif depth == 0:  # the prompt contained the opening tag
             kept = []
         else:
             depth -= 1
@@ -172,17 +174,17 @@ def _remove_reasoning(reply: str) -> tuple[str, bool]:
 
 
 def _split_turns(text: str) -> tuple[str, str]:
-    """The model's first turn where another turn follows it, else ""; and what follows the model's last header.
+    """(the model's first turn if another turn follows, else ""; the text after the model's last header).
 
-    A question that the reply begins with is the user's, and what follows its "Answer:" is the model's first turn.
+    A question at the start of the reply is the user's turn; the text after its "Answer:" is the model's first turn.
     """
     turns = list(_TURN.finditer(text))
     last = max((turn.end() for turn in turns if turn["model"]), default=0)
     is_own, start, answered = True, 0, False
     for turn in turns:
-        said = text[start : turn.start()].strip() if is_own else ""
-        if said and (turn["user"] or turn["end"]):
-            return said, text[last:]
+        own_text = text[start : turn.start()].strip() if is_own else ""
+        if own_text and (turn["user"] or turn["end"]):
+            return own_text, text[last:]
         answered |= bool(turn["answer"]) and not is_own
         if turn["model"] or (turn["answer"] and not is_own) or (turn["end"] and is_own):
             is_own, start = True, turn.end()
@@ -195,7 +197,7 @@ def _remove_latex(text: str) -> str:
     text = _TIE.sub(" ", text)
     text = _MATRIX.sub(_write_matrix, text)
     text = re.sub(r"\\([_%#&${}])", r"\1", text).replace("$", "")
-    for _ in range(4):  # wrappers inside wrappers
+    for _ in range(4):  # commands may be nested
         changed = _FRACTION.sub(_write_fraction, _WRAPPER.sub(r"\1", text))
         if changed == text:
             break

@@ -1,4 +1,4 @@
-"""The strict reader of `docs/validity.md#one-last-line`: the last line alone, in a fixed form, or nothing."""
+"""The strict reader: accepts only a last line in a fixed form (`docs/validity.md#one-last-line`)."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _YES_NO = re.compile(r"(yes|no)[.!]?", re.IGNORECASE)
 
 
 def read_final_line(reply: str, kind: str, letters: str = "", unit: Unit | None = None) -> ParsedAnswer:
-    """The value of a reply that ends as it was asked to.
+    """The value of a reply that ends in the requested form.
 
-    The last line that is not empty must be the value and nothing else, with or without "Answer:" before it: a letter
-    (with or without brackets), Yes or No, a number with or without a unit, or the paper's scalar notation. No
-    Markdown, no words, no fallback.
+    The last line that is not empty must contain only the value, with or without "Answer:" before it: a letter (with or
+    without brackets), Yes or No, a number with or without a unit, or the paper's scalar notation. Markdown and further
+    words are not accepted.
 
     Args:
-        reply: as the model sent it.
-        kind: "letter", "yes_no", "count", "number", "text", or what is measured ("length", "angle", ...).
-        letters: the valid ones, for "letter".
-        unit: what the question asks for; a length without a unit is taken in it, and says nothing without it.
+        reply: the model's reply.
+        kind: "letter", "yes_no", "count", "number", "text", or a kind of measure ("length", "angle", ...).
+        letters: the valid letters, for "letter".
+        unit: the unit in the question, used for a length without a unit; None rejects such a length.
     """
     line = find_last_line(reply)
     if not line:
@@ -47,7 +47,7 @@ def read_final_line(reply: str, kind: str, letters: str = "", unit: Unit | None 
 
 
 def find_last_line(reply: str) -> str:
-    """Return the last line that is not empty, without "Answer:" before it; "" where it is too long for an answer."""
+    """The last line that is not empty, without "Answer:" before it; "" if it is too long for an answer."""
     line = reply[-4 * _MAX_LINE :].strip().rsplit("\n", 1)[-1].strip()
     if len(line) > _MAX_LINE:
         return ""

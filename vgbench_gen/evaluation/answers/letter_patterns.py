@@ -1,4 +1,4 @@
-"""Patterns of one set of option letters, for `letters.LetterReader`."""
+"""Regular expressions for the option letters of a question, used by `letters.LetterReader`."""
 
 # ruff: noqa: RUF001 (characters of replies that look like others)
 
@@ -29,7 +29,7 @@ HOW = rf"(?:{match_any_of(read_words('adverbs', 'letters'))}\s+)*"
 
 
 class LetterPatterns:
-    """Patterns for one set of letters.
+    """Compiled patterns for a set of letters.
 
     Args:
         letters: the valid letters, upper case.
@@ -38,7 +38,7 @@ class LetterPatterns:
     def __init__(self, letters: str) -> None:
         self.letters = letters
         some, lower = f"[{letters}]", f"[{letters.lower()}]"
-        # A capital "A" before a word in lower case is the article, unless the word follows letters only.
+        # A capital "A" before a lower-case word is the article, unless that word only occurs after letters.
         article = rf"(?!(?<=[Aa])\s+(?!{_AFTER_LETTER}\b)[a-z])"
         self._compile_places(some, lower, article)
         self._compile_choices(some)
@@ -46,10 +46,11 @@ class LetterPatterns:
         self._compile_lists(some)
 
     def _compile_places(self, some: str, lower: str, article: str) -> None:
-        """Compile what finds a letter on its own, at the start of a text, or as the marker of an option."""
+        """Compile patterns for a letter that stands alone, opens a text, or marks an option."""
         any_case = f"{some[:-1]}{lower[1:]}"
         free = rf"(?<![A-Za-z0-9_'°])(?<![A-Za-z0-9]-)({some})(?![A-Za-z0-9_']|-[A-Za-z0-9]|\.[0-9])"
-        # Group 1: capital, alone. Group 2: lower case, between delimiters. An article is sorted out by `first_letter`.
+        # Group 1 is a capital that stands alone, group 2 a lower-case letter in delimiters. `first_letter` excludes
+        # articles.
         self.standalone = re.compile(rf"{free}|(?:\(|^\s*)({lower})[)](?![A-Za-z0-9])", re.MULTILINE)
         self.first_letter = re.compile(
             rf"(?<![A-Za-z0-9_'°])(?:A|\(a\))(?![A-Za-z0-9_'])(?:(?!\s+[a-z])|(?=\s+{_AFTER_LETTER}\b))"
@@ -66,7 +67,7 @@ class LetterPatterns:
         self.option = re.compile(rf"\s*{_LETTER_NAME}{_OPEN}({some}){_CLOSE}(?![A-Za-z0-9_'])[\s).:、,=(→—-]*")
 
     def _compile_choices(self, some: str) -> None:
-        """Compile what finds the letter that a reply settles on, or calls right."""
+        """Compile patterns for the letter that a reply chooses or calls right."""
         several_more = rf"{_JOIN}{_LETTER_NAME}{_OPEN}{some}{_CLOSE}(?![A-Za-z])"
         self.accepted = re.compile(
             rf"(?<![A-Za-z0-9_'°]){_OPEN}({some}){_CLOSE}(?:\s*(?i:{IS})\s+{HOW}(?i:{ACCEPT})|(?:选?项)?\s*(?:是|最)?{_ACCEPT_CHINESE})"
@@ -74,7 +75,7 @@ class LetterPatterns:
         self.both_accepted = re.compile(
             rf"(?<![A-Za-z0-9_'°]){_OPEN}{some}{_CLOSE}{several_more}\s*(?i:are|were|seem|look|appear)\s+{HOW}(?i:{ACCEPT})"
         )
-        # "All but C can be ruled out", "I can rule out everything except C", "None other than C fits".
+        # The only letter that is not rejected: "All but C can be ruled out", "None other than C fits".
         words = match_any_of(read_words("all_but", "letters"))
         but = rf"[^.;\n]{{0,40}}?\b(?i:{words})\s+{_LETTER_NAME}{_OPEN}({some}){_CLOSE}(?![A-Za-z])"
         every = r"\b(?i:all|every\w*|any\w*|each)\b"
@@ -83,10 +84,10 @@ class LetterPatterns:
             rf"|\b(?i:rul\w+ out|eliminat\w+|exclud\w+|discard\w*|reject\w*)\s+{every}{but}"
             rf"|\b(?i:none|no|nothing)\b{but}"
         )
-        # The first of a ranking: "B > A > D", "B, then D, then A".
+        # The first letter of a ranking: "B > A > D", "B, then D, then A".
         order = rf"\s*(?:>|≻|,?\s*then)\s*{_OPEN}{some}{_CLOSE}(?![A-Za-z0-9_'])"
         self.ranked = re.compile(rf"(?<![A-Za-z0-9_'°>])(?<!> ){_OPEN}({some}){_CLOSE}{order}(?:{order})+")
-        # An option with a mark before it, or with what may be a verdict behind it: "☑ B", "B? Yes.", "| B | correct |".
+        # An option after a mark or before a possible verdict: "☑ B", "B? Yes.", "| B | correct |".
         self.item = re.compile(
             rf"(?:(?P<mark>{MARKS})[ \t]*)?(?<![A-Za-z0-9_'°]){_LETTER_NAME}{_OPEN}(?P<letter>{some}){_CLOSE}"
             r"(?![A-Za-z0-9_'])"
@@ -94,15 +95,15 @@ class LetterPatterns:
         )
 
     def compile_superlatives(self, question: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-        """Compile what finds a letter that a reply says is what the question asks for ("C is the farthest"), and what
-        finds that word alone."""
+        """Compile patterns for a letter called by a superlative of the question ("C is the farthest"), and for the
+        superlative alone."""
         words = sorted(set(re.findall(r"\b(?:most \w+|\w{2,}(?<!inter)est)\b", question.lower()))) or ["(?!)"]
         asked = rf"(?i:{'|'.join(words)})\b"
         said = rf"[)\"']?\s+(?i:is|was|looks|appears|seems)\s+{HOW}(?i:the\s+)?{asked}"
         return re.compile(rf"(?<![A-Za-z0-9_'°])[(\"']?([{self.letters}]){said}"), re.compile(rf"\b{asked}")
 
     def _compile_rejections(self, some: str, article: str) -> None:
-        """Compile what finds letters that a reply calls wrong."""
+        """Compile patterns for letters that a reply calls wrong."""
         several = rf"{_OPEN}{some}{_CLOSE}(?:{_JOIN}{_NAME}{_OPEN}{some}{_CLOSE}){{0,25}}(?![A-Za-z])"
         self.rejected_after = re.compile(
             rf"\s*{_LETTER_NAME}{several}(?:选?项)?(?:\s*(?:[-:—]|(?i:{IS}))?\s*(?i:{HOW}{_REJECT_AFTER})|\s*{_REJECT_AFTER_CHINESE})"
@@ -118,7 +119,7 @@ class LetterPatterns:
                 rf"|(?i:isn't|aren't|wasn't|doesn't|don't|does not|do not|cannot|can't|can not|won't|will not|has no)"
                 rf"\b)"
             ),
-            # An item of a list that is discussed and dismissed on its own line: "A. 3 m - incorrect".
+            # A line that discusses and rejects one option of a list: "A. 3 m - incorrect".
             re.compile(
                 rf"^\s*{_OPEN}{some}[).:][^\n]*?(?:(?<=[).:])|[-—:(→]|\b(?i:is|this is|but|so))\s*"
                 rf"(?i:{HOW}{_REJECT_AFTER})[^\n]*$",
@@ -127,7 +128,7 @@ class LetterPatterns:
         )
 
     def _compile_lists(self, some: str) -> None:
-        """Compile what finds letters that are only listed: rows of a table, "among A, B and C"."""
+        """Compile patterns for letters that are only listed: rows of a table, "among A, B and C"."""
         self.row = re.compile(rf"^[ \t]*\|\s*{_OPEN}({some}){_CLOSE}\s*\|([^\n|]{{1,200}})\|[ \t]*$", re.MULTILINE)
         self.enumerated = re.compile(
             rf"(?i:\b(?:among|amongst|between|from|of|options|choices|considering|consider|compare|comparing|given|选项)\b|选项)"
@@ -136,7 +137,7 @@ class LetterPatterns:
         )
 
 
-# What is said of an option that a reply goes through, at the start of it or behind a separator.
+# A verdict on an option in a list: at the start of the text about the option, or after a separator.
 VERDICT = re.compile(
     rf"(?:\A|(?=[{TICKS}{CROSSES}])|[—–\-(→;:|.]|\b(?:is|was|so|but|looks|seems|it's|that|it|this)\b)[\s\"'|]*{HOW}"
     rf"(?:(?P<reject>{_REJECT_AFTER}|{_REJECT_AFTER_CHINESE}|[{CROSSES}])"
@@ -148,5 +149,5 @@ VERDICT = re.compile(
 
 @lru_cache(maxsize=64)
 def compile_letter_patterns(letters: str) -> LetterPatterns:
-    """Compiled once per set of letters."""
+    """The patterns for a set of letters, which are compiled once."""
     return LetterPatterns(letters)

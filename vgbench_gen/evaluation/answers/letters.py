@@ -1,4 +1,4 @@
-"""Option letters in replies: never guessed, null where two are named or all are listed.
+"""Reads option letters from replies; a reply that names two letters or only lists the options has no answer.
 
 Rules: `docs/protocols.md#option-letters`.
 """
@@ -25,7 +25,7 @@ DEFAULT_LETTERS = "ABCDEF"
 _MAX_VERDICT, _MAX_REVISION, _SHORT_REPLY = 160, 120, 40
 _MARKED = re.compile(rf"\W*?{MARKS}")
 _REJECTS = ("☐", "[]", "[ ]", *CROSSES)
-# Names of places of options, the last one first.
+# Ordinals and numerals by position: the words for the last option come first, then those for option 1, 2, …
 _ORDINALS = [tuple(names.split()) for names in read_words("ordinals", "letters")]
 _WORD = rf"(?<!-)(?:{'|'.join(name for names in _ORDINALS for name in names if name.isascii() and name[1:])})(?!-)"
 _NTH = re.compile(
@@ -49,12 +49,12 @@ _HEDGED = compile_pattern(r"\b(?:could|might|may|possibl[ey]|can be|either)\b|�
 
 
 class LetterReader(AnswerReader):
-    """Reads one letter of a question's options.
+    """Reads the letter of an option.
 
     Args:
-        letters: the valid ones, upper case, in order.
-        options: letter to text, empty where the texts are not known.
-        question: as it was asked, for what "C is the farthest" says.
+        letters: the valid letters, upper case, in order.
+        options: letter -> text; empty if the texts are unknown.
+        question: the question, whose superlatives a reply may use ("C is the farthest").
     """
 
     keys = re.compile(read_words("keys", "letters")[0])
@@ -68,7 +68,7 @@ class LetterReader(AnswerReader):
         self._superlatives, self._asked = self._p.compile_superlatives(question)
 
     def prepare(self, text: str) -> str:
-        """The text with "the second option" as "option B"; "Second." and "#2" too where that is all."""
+        """Replace "the second option" by "option B", and a whole reply such as "Second." or "#2"."""
         alone = _NTH_ALONE.match(text) if len(text) <= _SHORT_REPLY else None
         if alone:
             text = f"{alone[1]} option" if alone[1] else f"option {alone[2]}"
@@ -80,19 +80,19 @@ class LetterReader(AnswerReader):
         return f"option {self.letters[number - 1]}" if number <= len(self.letters) else match.group()
 
     def read_notation(self, text: str) -> ParsedAnswer:
-        """A letter shortly after "wait, actually", unless the answer is announced later."""
+        """A letter shortly after "wait" or "actually", unless an announced answer follows."""
         tail = find_text_after_revision(text)
         found = self._choose_anywhere(tail) if 0 < len(tail) < _MAX_REVISION else NOTHING
         return found if found.found else NOTHING
 
     def read_segment(self, text: str) -> ParsedAnswer:
-        """A letter or an option's text in a container or after a phrase."""
+        """A letter or an option's text in a container or after an announcing phrase."""
         if self._is_list_of_letters(text):
             return AMBIGUOUS
         return self._read_first_letter(text, whole_text=True) or self._choose_anywhere(text)
 
     def read_opening(self, text: str) -> ParsedAnswer:
-        """A line that is an option in full, a first line that is a letter, "B is the correct answer", an option."""
+        """An option with letter and text, a letter as first line, "B is the correct answer", or an option's text."""
         if self._is_list_of_letters(text):
             return AMBIGUOUS
         stated = self._find_stated(text)
@@ -114,12 +114,12 @@ class LetterReader(AnswerReader):
         return opening if opening and not self._p.joined.match(text) else NOTHING
 
     def read_anywhere(self, text: str) -> ParsedAnswer:
-        """Standalone letters, then the texts of options."""
+        """A letter that stands alone, else the text of an option."""
         return self._choose_anywhere(text)
 
     def _read_verdicts(self, text: str) -> ParsedAnswer | None:
-        """The one letter that a text calls right, or the only one that it does not call wrong; else None."""
-        if self.texts.hold_others:  # "Point C" may be the text of option A
+        """The only letter that a text calls right, or the only one that it does not call wrong; else None."""
+        if self.texts.hold_others:  # for example "Point C" is the text of option A
             return None
         one = self._p.all_but.search(text) or self._p.ranked.search(text)
         if one:
@@ -136,7 +136,7 @@ class LetterReader(AnswerReader):
         return make_answer(chosen.pop()) if len(chosen) == 1 else None
 
     def _judge_options(self, text: str) -> tuple[set[str], set[str]]:
-        """The letters that a text goes through and calls right, and those it calls wrong."""
+        """(letters that a text calls right, letters that it calls wrong)."""
         right, wrong = set[str](), set[str]()
         items = list(self._p.item.finditer(text))
         is_before = _MARKED.match(text) is not None
@@ -145,21 +145,21 @@ class LetterReader(AnswerReader):
                 if item["mark"]:
                     (wrong if item["mark"] in _REJECTS else right).add(item["letter"])
                 continue
-            said = text[item.end() : following.start("letter") if following else len(text)]
-            said = said.partition("\n")[0][:_MAX_VERDICT]
-            verdict = VERDICT.match(said) if item["link"].isalpha() or not item["link"] else VERDICT.search(said)
+            comment = text[item.end() : following.start("letter") if following else len(text)]
+            comment = comment.partition("\n")[0][:_MAX_VERDICT]
+            verdict = VERDICT.match(comment) if item["link"].isalpha() or not item["link"] else VERDICT.search(comment)
             if verdict:
                 (wrong if verdict["reject"] else right).add(item["letter"])
         return right - wrong, wrong - right
 
-    def _accept_letter(self, letter: str, said: str = "") -> ParsedAnswer:
-        """The letter, unless what is said behind it is another option in full."""
-        if self.texts.find_equal(said) not in ("", letter.upper()):
+    def _accept_letter(self, letter: str, rest: str = "") -> ParsedAnswer:
+        """The letter, unless the text after it is that of another option."""
+        if self.texts.find_equal(rest) not in ("", letter.upper()):
             return AMBIGUOUS
         return make_answer(letter.upper()) if letter.upper() in self.letters else NOTHING
 
     def _read_first_letter(self, text: str, whole_text: bool) -> ParsedAnswer | None:
-        """A letter that opens the text, None where there is none."""
+        """The letter at the start of a text; None if there is none."""
         bare = self._p.bare.fullmatch(text.strip())
         if bare:
             return self._accept_letter(bare.group(1))
@@ -177,9 +177,9 @@ class LetterReader(AnswerReader):
         return self._accept_letter(opening.group(1) or opening.group(2), text[opening.end() :].partition("\n")[0])
 
     def _find_stated(self, text: str) -> str:
-        """The letter of a first or last line that is one option in full ("B: image 3"); "" where options are listed.
+        """The letter of a first or last line that states an option in full ("B: image 3"); "" if it is part of a list.
 
-        A line stands for a choice where no other line states another option, or where it repeats one of a list.
+        The line is a choice if no other line states another option, or if it repeats an option of a list.
         """
         lines = [line for line in text.split("\n") if line.strip()] if "\n" in text else []
         if len(lines) < 2:
@@ -204,13 +204,13 @@ class LetterReader(AnswerReader):
         match = self._p.option.match(line)
         if match is None:
             return ""
-        letter, said = match.group(1), line[match.end() :]
-        verdict = VERDICT.search(said)
-        names = [said, said[: verdict.start()]] if verdict and verdict["accept"] else [said]
+        letter, rest = match.group(1), line[match.end() :]
+        verdict = VERDICT.search(rest)
+        names = [rest, rest[: verdict.start()]] if verdict and verdict["accept"] else [rest]
         return letter if any(self.texts.is_text(letter, name) for name in names) else ""
 
     def _choose_anywhere(self, text: str) -> ParsedAnswer:
-        if self.texts.hold_letters:  # "Point A" may be the text of option B
+        if self.texts.hold_letters:  # for example "Point A" is the text of option B
             contained = self.texts.find_only_one(self._remove_lists(text))
             if contained:
                 return make_answer(contained)
@@ -239,12 +239,12 @@ class LetterReader(AnswerReader):
         if contained and contained not in wrong:
             return make_answer(contained)
         left = set(self.letters) - self._find_letters(self._remove_lists(text))
-        if len(left) == 1 and len(self.letters) > 2:  # all others are rejected
+        if len(left) == 1 and len(self.letters) > 2:  # all other letters are rejected
             return make_answer(left.pop())
         return AMBIGUOUS if self._is_list_of_options(text) or self.texts.count_in(rest) > 1 else NOTHING
 
     def _find_superlative(self, text: str) -> str:
-        """The letter of the one option that a sentence, the last one first, says is what the question asks for."""
+        """The letter of the option in the last sentence that uses the question's superlative about only one option."""
         sentences = [part for part in reversed(re.split(r"[.!?;\n]\s", text)) if self._asked.search(part)]
         return next(filter(None, map(self.texts.find_only_one, sentences)), "")
 
@@ -255,22 +255,22 @@ class LetterReader(AnswerReader):
         return found
 
     def _is_list_of_letters(self, text: str) -> bool:
-        """Whether a text is two or more letters, each once, and nothing else (S9)."""
+        """Whether a text consists of two or more different letters (rule S9)."""
         named = re.findall(r"[^\s()\[\]{}<>.,;:'\"*`|/&]+", text)
         return len(set(named)) == len(named) > 1 and set(named) <= set(self.letters)
 
     def _is_list_of_options(self, text: str) -> bool:
-        """Whether a text sets out two or more options by their letters, as a question does."""
+        """Whether a text lists two or more options by their letters, as a question does."""
         return len({match.group(1) for match in self._p.listed.finditer(text)}) > 1
 
     def _remove_rejected(self, text: str) -> str:
-        """The text without letters that it calls wrong (S8)."""
+        """The text without letters that it calls wrong (rule S8)."""
         for pattern in self._p.rejected:
             text = pattern.sub(" ", text)
         return text
 
     def _remove_lists(self, text: str) -> str:
-        """The text without options that it only repeats from the question, and without "among A, B, C and D"."""
+        """The text without options repeated from the question, and without phrases like "among A, B, C and D"."""
         text = self._p.enumerated.sub(" ", text)
         if "|" in text:
             text = self._p.row.sub(

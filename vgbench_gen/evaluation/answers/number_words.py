@@ -1,4 +1,4 @@
-"""Number words of English and Chinese written as digits, so that one pattern reads all numbers."""
+"""Replaces English and Chinese number words by digits, so that one pattern reads all numbers."""
 
 # ruff: noqa: RUF001 (characters of replies that look like others)
 
@@ -24,7 +24,7 @@ _ENGLISH = re.compile(
 )
 _PARTS = {"half": 2, "halves": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "eighth": 8, "tenth": 10}
 _UNIT = r"(?:(?:kilo|deci|centi|milli)?met(?:er|re)|foot|feet|yard|mile|inche?)s?\b"
-# "three quarters of a meter", "2 and a half": a part before a unit or behind "and" becomes "3/4", "1/2".
+# A fraction before a unit or after "and" becomes digits: "three quarters of a meter", "2 and a half".
 _PART = re.compile(
     rf"(?:(?P<and>(?<=[0-9]|[a-z])[\s-]*(?:\band\b|&|-)[\s-]*)|\b)(?:(?P<count>an?|one|two|three|four|five|seven|[1-9])[\s-]+)?"
     rf"(?P<part>{'|'.join(_PARTS)})s?\b(?P<unit>[\s-]+(?:of\s+)?(?:an?\s+|one\s+)?(?={_UNIT}))?"
@@ -50,9 +50,9 @@ _UNIT_HALF = re.compile("([零〇一二两三四五六七八九十百千0-9])(�
 
 
 def replace_number_words(text: str) -> str:
-    """A lower-case text with its number words as digits: "twenty-one" to "21", "two and a half" to "2.5", "三" to "3".
+    """Replace the number words of a lower-case text: "twenty-one" by "21", "two and a half" by "2.5", "三" by "3".
 
-    Words that count nothing stay: "the left one", "second", "一共".
+    Words that do not count stay: "the left one", "second", "一共".
     """
     if re.search("[零〇一二两三四五六七八九十百半壹贰叁]", text):
         text = _UNIT_HALF.sub(r"\1个半\2", text.replace("半米", "0.5米"))
@@ -102,7 +102,7 @@ def _write_english(match: re.Match[str]) -> str:
         value = _ONES.get(word, _TENS.get(word, 0))
         size = 10 if word in _TENS else 1
         if size >= last or (last == 10 and not 1 <= value <= 9) or (last == 1):
-            return match.group()  # "one two three" is a list, not a number
+            return match.group()  # a list such as "one two three" is no number
         current, last = current + value, size if size == 10 else 1
     digits = "".join(str(_ONES[word]) for word in re.findall("[a-z]+", match["point"])[1:]) if match["point"] else ""
     return f"{total + current}.{digits}" if digits else str(total + current)

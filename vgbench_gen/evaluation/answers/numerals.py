@@ -1,4 +1,4 @@
-"""Counts, plain numbers and lengths in replies (`docs/protocols.md#reading-a-reply`)."""
+"""Reads counts, plain numbers and lengths from replies (`docs/protocols.md#reading-a-reply`)."""
 
 # ruff: noqa: RUF001 (characters of replies that look like others)
 
@@ -31,13 +31,13 @@ _TOTALS = [
     )
     for pattern in read_words("totals", "counts")
 ]
-# "5 (2 red, 3 blue)", "3 chairs: ...": what follows explains the number.
+# A number that opens a text and is then explained: "5 (2 red, 3 blue)", "3 chairs: ...".
 _OPENING = compile_pattern(rf"\A\W{{0,5}}(?P<n>{UNNAMED_NUMBER})(?:[ \t]+[a-z]+){{0,6}}(?:[ \t]*[(:]|[ \t]+—)(?!\s*\Z)")
-_TIMES = re.compile(r"(?<=[0-9])\s?[x×](?=\s*(?:[A-Za-z]|\Z))")  # "4x chairs"
+_TIMES = re.compile(r"(?<=[0-9])\s?[x×](?=\s*(?:[A-Za-z]|\Z))")  # the multiplication sign in "4x chairs"
 _NONE = compile_pattern(rf"\A\W*{match_any_of(read_words('none', 'counts'))}\b\W*\Z|\A\W*(?:没有|无|零)\W*\Z")
 _NO_THINGS = compile_pattern(rf"(?:^|\b){match_any_of(read_words('no_things', 'counts'))}")
 _BOUNDS = compile_pattern(rf"{match_any_of(read_words('bounds', 'counts'))}\s*\Z")
-# A noun at most stands between a number and the end of its sentence ("make that 5 chairs").
+# The end of a sentence after a number, with at most one noun between them ("make that 5 chairs").
 _NOTHING_BEHIND = re.compile(r"(?:\s+[a-z]+)?\W*")
 _SENTENCES = re.compile(r"[\n。!?;]|\.(?=\s|$)")
 _SCALAR = re.compile(
@@ -48,10 +48,10 @@ _SCALAR = re.compile(
 
 
 class _NumeralReader(AnswerReader, abc.ABC):
-    """What counts, numbers and lengths share."""
+    """Base class of the readers of counts, numbers and lengths."""
 
     def read_notation(self, text: str) -> ParsedAnswer:
-        """The number after "wait" or "actually": at the end of the first sentence there, or stated as the answer."""
+        """The number after "wait" or "actually": at the end of the next sentence, or stated as the answer."""
         tail = find_text_after_revision(text)
         ready = prepare_text(_SENTENCES.split(tail, maxsplit=1)[0])
         found = find_quantities(ready)
@@ -60,7 +60,7 @@ class _NumeralReader(AnswerReader, abc.ABC):
         return self._read_stated(tail) if tail else NOTHING
 
     def _read_stated(self, text: str) -> ParsedAnswer:
-        """The quantity that a text states as the answer, if this type tells statements apart."""
+        """The quantity that a text states as the answer; only lengths are read in this way."""
         return NOTHING
 
     def read_segment(self, text: str) -> ParsedAnswer:
@@ -74,7 +74,7 @@ class _NumeralReader(AnswerReader, abc.ABC):
         return self._pick(text, first=False)
 
     def _read_alone(self, line: str) -> ParsedAnswer:
-        """A line that holds one number and nothing else."""
+        """The number of a line that contains nothing else."""
         line = prepare_text(line.strip())
         found = find_quantities(line)
         if len(found) != 1:
@@ -84,7 +84,7 @@ class _NumeralReader(AnswerReader, abc.ABC):
 
     @abc.abstractmethod
     def _pick(self, text: str, first: bool) -> ParsedAnswer:
-        """The one of several quantities that is the answer: the first, or the last."""
+        """The quantity of a text that is the answer. first: whether to prefer the first of several."""
 
     @abc.abstractmethod
     def value(self, found: Quantity) -> ParsedAnswer:
@@ -92,20 +92,20 @@ class _NumeralReader(AnswerReader, abc.ABC):
 
 
 class CountReader(_NumeralReader):
-    """Reads how many things there are; ranges and alternatives are no counts.
+    """Reads a count, or a real number without a unit; ranges and alternatives are not counts.
 
     Args:
-        real: whether the number may be any real number, where ranges stand for their midpoint and the last number of
-            several counts (`docs/protocols.md#numbers-without-units`) instead of whole things.
-        unit: the unit a question asks for; lengths and areas written in another one are converted.
-        question: as it was asked, for a real number among several.
+        real: whether any real number is an answer. Then a range means its midpoint, and the last of several numbers is
+            read (`docs/protocols.md#numbers-without-units`).
+        unit: the unit in the question; lengths and areas in other units are converted.
+        question: the question, which helps to choose among several real numbers.
     """
 
     def __init__(self, real: bool = False, unit: Unit | None = None, question: str = "") -> None:
         self.real, self.unit, self.question = real, unit, question
 
     def value(self, found: Quantity) -> ParsedAnswer:
-        """The number, in the unit asked for."""
+        """The number, in the unit of the question."""
         if found.kind != "one" and not (self.real and found.kind == "range"):
             return AMBIGUOUS
         if found.unit is not None and found.unit.kind not in ("length", "area"):
@@ -115,7 +115,7 @@ class CountReader(_NumeralReader):
         return make_answer(found.signed)
 
     def read_opening(self, text: str) -> ParsedAnswer:
-        """A stated total, none at all, or a first line that is only a number."""
+        """Zero for "none", a number that is then explained, or a first line with only a number."""
         if _NONE.search(text.lower()) or _NONE.search(text.lower().strip().partition("\n")[0].partition(",")[0]):
             return make_answer(0.0)
         opening = _OPENING.match(prepare_text(text))
@@ -123,7 +123,7 @@ class CountReader(_NumeralReader):
         return self.value(sizes[0]) if sizes else super().read_opening(text)
 
     def read_anywhere(self, text: str) -> ParsedAnswer:
-        """A stated total, then the only number, then the number of the last sentence."""
+        """A stated total, else the only number, else the number in the last sentence."""
         ready = prepare_text(text)
         totals = [match for pattern in _TOTALS for match in pattern.finditer(ready)]
         if totals:
@@ -155,7 +155,7 @@ class CountReader(_NumeralReader):
         return self._choose_last(ready, found, first)
 
     def _choose_last(self, text: str, found: list[Quantity], first: bool) -> ParsedAnswer:
-        """The number of the last sentence that has one, of a prepared text with several different numbers."""
+        """The number in the last sentence with a number, for a prepared text with several numbers."""
         sentences = [part for part in _SENTENCES.split(text) if self._select_usable(find_quantities(part))]
         last = self._select_usable(find_quantities(sentences[-1].rpartition("=")[2])) if sentences else []
         last = last or found
@@ -169,7 +169,7 @@ class CountReader(_NumeralReader):
         return self.value(found)
 
     def _select_usable(self, found: Iterable[Quantity]) -> list[Quantity]:
-        """Without percentages, angles and, for whole things, lengths."""
+        """Leave out percentages, angles and, for counts, lengths."""
         return [one for one in found if one.unit is None or (self.real and one.unit.kind in ("length", "area"))]
 
 
@@ -177,9 +177,9 @@ class MeasureReader(_NumeralReader):
     """Reads a length in meters, or another measure in its base unit.
 
     Args:
-        unit: the unit the question asks for, taken where a reply has none; without it such a reply says nothing.
-        kind: what is measured.
-        question: as it was asked, for one length among several.
+        unit: the unit in the question, used for a reply without a unit; None rejects such a reply.
+        kind: kind of measure.
+        question: the question, which helps to choose among several lengths.
     """
 
     def __init__(self, unit: Unit | None = None, kind: Kind = "length", question: str = "") -> None:

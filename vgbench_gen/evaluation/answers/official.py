@@ -1,7 +1,7 @@
-"""The released SpatialScore script (`docs/protocols.md#the-released-script`), its mistakes included, in linear time.
+"""The released SpatialScore script (`docs/protocols.md#the-released-script`) with its mistakes, in linear time.
 
-Source of the rules: haoningwu3639/SpatialScore, `utils/util.py` and `version_0/test_qwen.py`. What the script would
-answer with an exception scores 0 and keeps the reason.
+Source of the rules: haoningwu3639/SpatialScore, `utils/util.py` and `version_0/test_qwen.py`. A reply on which the
+script raises an exception scores 0, with the reason.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CONCLUDED_NUMBER = re.compile(r"<conclusion>\s*(\d+)\s*</conclusion>", re.IGNOR
 _SAYS_YES = re.compile(r"\b(?:yes|yeah|yep|correct|true|right|agreed?)\b")
 _SAYS_NO = re.compile(r"\b(?:no|nope|not|false|wrong|incorrect|disagreed?)\b")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
-# In the script's order: a word earlier in the list wins, wherever it stands.
+# The order is the script's: the first word of this list that occurs in a reply is used.
 _NUMBER_WORDS = {
     "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
     "ten": 10, "eleven": 11, "twelve": 12, "thirteen": 13, "fourteen": 14, "fifteen": 15, "sixteen": 16,
@@ -40,8 +40,8 @@ _NUMBER_WORDS = {
     "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9, "tenth": 10,
 }  # fmt: skip
 
-# A number in the script's form. Possessive, and never begun inside a run of digits: the first match is the same one,
-# and a reply of a hundred thousand digits takes no longer than its length.
+# A number as the script matches it. Possessive quantifiers and a start outside runs of digits give the same first match
+# in linear time, even for a reply of a hundred thousand digits.
 _DIGITS = r"(?<!\d)\d++(?:\.\d*+)?+"
 _VALUES = (
     re.compile(r"\\scalar\{([^}]+)\}"),
@@ -57,7 +57,7 @@ _UNITS = (
 )
 _TRUTH = re.compile(rf"({_DIGITS})\s*+([a-zA-Z]++)")
 _FIRST_VALUE = re.compile(_DIGITS)
-# What the script looks for anywhere in the truth to take it for a length; the single letter covers most of its list.
+# The script treats a truth that contains any of these as a length; "m" covers most of its own list.
 _LENGTH_SIGNS = ("m", "inch", "ft", "foot", "feet")
 _CENTIMETRES = {
     **dict.fromkeys(("m", "meter", "meters", "metre", "metres"), 100),
@@ -72,24 +72,24 @@ VSI_SOURCE = "VSI-Bench_8"
 
 @dataclass(frozen=True, slots=True)
 class OfficialScore:
-    """What a published function makes of a reply."""
+    """The result of a published scoring function."""
 
     extracted: str | float | None
-    """The answer as the function compares it. None where it finds nothing or fails."""
+    """The extracted answer; None if the function finds none or fails."""
     score: float
-    """What the reply earns there, 0 to 1."""
+    """Between 0 and 1."""
     error: str = ""
-    """Why the function would have raised an exception. Empty where it would not."""
+    """The exception that the function would have raised; "" if none."""
 
 
 def score_spatialscore(response: str | None, truth: str, question_type: str, source: str) -> OfficialScore:
-    """The script's verdict.
+    """Score a reply as the script does.
 
     Args:
         response: the reply; the script strips it when it decodes it.
-        truth: the answer column.
-        question_type: "multi-choice", "judgment"; anything else is open-ended.
-        source: the source column; decides about words (RealWorldQA) and graded numbers (VSI-Bench_8).
+        truth: the column `answer`.
+        question_type: "multi-choice", "judgment"; any other is open-ended.
+        source: the column `source`; RealWorldQA is compared as text, and numbers of VSI-Bench_8 are graded.
     """
     if response is None:
         return OfficialScore(None, 0.0, "the reply is None")
@@ -98,8 +98,8 @@ def score_spatialscore(response: str | None, truth: str, question_type: str, sou
         letter = find_letter(reply)
         return OfficialScore(letter, float(letter.upper() == find_letter(truth).upper()))
     if question_type == "judgment":
-        said = find_yes_no(reply)
-        return OfficialScore(said, float(said.lower() == find_yes_no(truth).lower()))
+        answer = find_yes_no(reply)
+        return OfficialScore(answer, float(answer.lower() == find_yes_no(truth).lower()))
     if any(sign in truth.lower() for sign in _LENGTH_SIGNS):
         return _score_length(reply, truth)
     if source == "RealWorldQA":
@@ -108,44 +108,44 @@ def score_spatialscore(response: str | None, truth: str, question_type: str, sou
 
 
 def find_letter(text: str) -> str:
-    """The letter, upper case; the text without tags where it has no letter from a to f at all."""
+    """The letter in upper case; the text without tags if it contains no letter from a to f."""
     text = text.strip()
     if re.fullmatch(rf"{_LETTER}\.?", text):
         return text[0].upper()
-    said = _ASSISTANT.search(text) or next(_find_concluded(text), None)
+    match = _ASSISTANT.search(text) or next(_find_concluded(text), None)
     for pattern in _OPTION_PATTERNS:
-        said = said or pattern.search(text)
-    said = said or re.search(_LETTER, text)
-    return said.group(1).upper() if said else _TAGS.sub("", text).strip()
+        match = match or pattern.search(text)
+    match = match or re.search(_LETTER, text)
+    return match.group(1).upper() if match else _TAGS.sub("", text).strip()
 
 
 def find_yes_no(text: str) -> str:
-    """ "Yes" or "No", else the text without tags; a letter after "ASSISTANT:" comes before everything."""
+    """ "Yes" or "No", else the text without tags; a letter after "ASSISTANT:" takes precedence."""
     text = text.strip()
     if text.lower() in ("yes", "no"):
         return text.capitalize()
-    said = _ASSISTANT.search(text)
-    if said:
-        return said.group(1).upper()
-    said = _CONCLUDED_YES_NO.search(text)
-    if said:
-        return said.group(1).capitalize()
+    match = _ASSISTANT.search(text)
+    if match:
+        return match.group(1).upper()
+    match = _CONCLUDED_YES_NO.search(text)
+    if match:
+        return match.group(1).capitalize()
     stripped = _TAGS.sub("", text).strip()
     lower = stripped.lower()
     return "Yes" if _SAYS_YES.search(lower) else "No" if _SAYS_NO.search(lower) else stripped
 
 
 def find_number(text: str) -> str:
-    """The first digits of a text, else a number word by the script's order, else the text without tags."""
+    """The first digits of a text, else a number word in the script's order, else the text without tags."""
     text = text.strip()
     if text.isdigit():
         return text
-    said = _ASSISTANT.search(text)
-    if said:
-        return said.group(1).upper()
-    said = _CONCLUDED_NUMBER.search(text)
-    if said:
-        return said.group(1)
+    match = _ASSISTANT.search(text)
+    if match:
+        return match.group(1).upper()
+    match = _CONCLUDED_NUMBER.search(text)
+    if match:
+        return match.group(1)
     stripped = _TAGS.sub("", text).strip()
     lower = stripped.lower()
     digits = _NUMBER.search(lower)
@@ -160,12 +160,12 @@ def find_number(text: str) -> str:
 
 
 def convert_to_centimeters(unit: str) -> float:
-    """How long a unit is by the script's table, which is QSpatialBench's; 1 for one it does not know."""
+    """A unit in centimeters by the script's table, which is QSpatialBench's; 1 for an unknown unit."""
     return _CENTIMETRES.get(unit, 1)
 
 
 def _find_concluded(text: str) -> Iterator[re.Match[str]]:
-    """A letter in conclusion tags: in brackets with anything behind it on the line, else alone."""
+    """Letters in conclusion tags: first those in brackets with other text on the line, then those alone."""
     openings = list(_CONCLUDED.finditer(text))
     for opening in openings:
         match = _BRACKETED.match(text, opening.end())

@@ -1,6 +1,6 @@
-"""What VSI-Bench's, MMSI-Bench's, BLINK's and QSpatialBench's own scripts make of a reply.
+"""The published scoring scripts of VSI-Bench, MMSI-Bench, BLINK and QSpatialBench.
 
-Source: `docs/protocols.md#other-benchmarks`.
+Rules: `docs/protocols.md#other-benchmarks`.
 
 Sources of the rules: vision-x-nyu/thinking-in-space, `lmms_eval/tasks/vsibench/utils.py`; the regular expressions of
 MMSI-Bench's README (OpenRobotLab/MMSI-Bench; EvolvingLMMs-Lab/lmms-eval runs them in
@@ -31,7 +31,7 @@ _MAX_CHARS = 200_000
 
 
 def score_vsi_bench(response: str | None, truth: str, question_type: str) -> OfficialScore:
-    """The first word of the reply, compared as a letter or as a number by mean relative accuracy."""
+    """Compare the first word of the reply as a letter, or as a number by mean relative accuracy."""
     if response is None:
         return OfficialScore(None, 0.0, "the reply is None")
     word = response.split(" ", 1)[0].rstrip(".").strip()
@@ -46,7 +46,7 @@ def score_vsi_bench(response: str | None, truth: str, question_type: str) -> Off
 
 
 def score_mmsi_bench(response: str | None, truth: str) -> OfficialScore:
-    """The first letter in backticks or braces, else the first that stands alone and before no word."""
+    """Compare the first letter in backticks or braces, else the first that stands alone and not before a word."""
     if response is None:
         return OfficialScore(None, 0.0)
     text = response
@@ -56,20 +56,20 @@ def score_mmsi_bench(response: str | None, truth: str) -> OfficialScore:
     letter = _LETTER.search(text)
     if letter is None:
         return OfficialScore(None, 0.0)
-    said = letter.group()
-    return OfficialScore(said, float(said == truth.strip().upper()))
+    answer = letter.group()
+    return OfficialScore(answer, float(answer == truth.strip().upper()))
 
 
 def score_blink(response: str | None, truth: str, options: int) -> OfficialScore:
-    """The only bracketed letter that stands alone in the reply, or in its last paragraph; "(B)" and "B" as a whole.
+    """Compare the only bracketed letter that stands alone in a reply or its last paragraph, or a reply "(B)" or "B".
 
-    Where that finds nothing or several, BLINK's script asks gpt-3.5-turbo. Here, as there without a connection, the
+    If there is none or several, BLINK's script asks gpt-3.5-turbo. Here, as in the script without a connection, the
     answer is then "(Z)", which is never right.
 
     Args:
         response: the reply.
         truth: "(B)" or "B".
-        options: how many the question has; the script knows of five.
+        options: number of options; the script supports five.
     """
     if response is None:
         return OfficialScore(None, 0.0, "the reply is None")
@@ -78,27 +78,27 @@ def score_blink(response: str | None, truth: str, options: int) -> OfficialScore
     reply = response[:_MAX_CHARS]
     everywhere, last = known.intersection(reply.split()), known.intersection(reply.split("\n\n")[-1].split())
     if reply in tuple(_BLINK_LETTERS):
-        said = f"({reply})"
+        answer = f"({reply})"
     elif reply in {f"({letter})" for letter in _BLINK_LETTERS}:
-        said = reply
+        answer = reply
     elif len(last) == 1:
-        (said,) = last
+        (answer,) = last
     elif len(everywhere) == 1:
-        (said,) = everywhere
+        (answer,) = everywhere
     else:
         return OfficialScore("(Z)", 0.0, "the script asks a language model here")
-    return OfficialScore(said, float(said == wanted))
+    return OfficialScore(answer, float(answer == wanted))
 
 
 def score_q_spatial(response: str | None, truth: str) -> OfficialScore:
-    """The mean of the numbers in the last scalar braces with the unit in the last unit braces, within a factor of 2.
+    """Compare the mean of the numbers in the last scalar braces, in the last unit in braces, within a factor of 2.
 
-    An unknown unit is centimeters. Without braces the script ends in an IndexError.
+    An unknown unit means centimeters. Without braces the script raises an IndexError.
     """
     if response is None:
         return OfficialScore(None, 0.0, "the reply is None")
     reply = response[:_MAX_CHARS]
-    # Braces that are never closed match nothing; without them the search takes no longer than the text.
+    # Unclosed braces never match; without them the search takes linear time.
     reply = reply[: reply.rfind("}") + 1]
     scalars, in_units = _SCALAR.findall(reply), _UNIT.findall(reply)
     if not scalars or not in_units:
@@ -109,15 +109,15 @@ def score_q_spatial(response: str | None, truth: str) -> OfficialScore:
     if expected is None or value is None:
         return OfficialScore(None, 0.0, f"the truth is {truth[:60]!r}")
     with np.errstate(over="ignore"):
-        said = float(np.mean(numbers)) if numbers else math.nan
-    extracted = f"{said:g} {in_units[-1]}"[:100]
-    said, wanted = (
-        said * released.convert_to_centimeters(in_units[-1].lower()),
+        mean = float(np.mean(numbers)) if numbers else math.nan
+    extracted = f"{mean:g} {in_units[-1]}"[:100]
+    mean, wanted = (
+        mean * released.convert_to_centimeters(in_units[-1].lower()),
         value * released.convert_to_centimeters(expected[2].lower()),
     )
-    if not said > 0 or not wanted > 0:
+    if not mean > 0 or not wanted > 0:
         return OfficialScore(extracted, 0.0)
-    return OfficialScore(extracted, float(max(said / wanted, wanted / said) < 2))
+    return OfficialScore(extracted, float(max(mean / wanted, wanted / mean) < 2))
 
 
 def _parse_float(text: str) -> float | None:

@@ -1,4 +1,4 @@
-"""Texts of options: parsed from questions, and found again in replies (`docs/protocols.md#option-letters`)."""
+"""Parses option texts from questions and finds them in replies (`docs/protocols.md#option-letters`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vgbench_gen.evaluation.answers.clean import simplify_text
 from vgbench_gen.evaluation.answers.number_words import replace_number_words
 from vgbench_gen.evaluation.answers.vocabulary import match_any_of, read_words
 
-# "a" is the end of a name in "region A", and in "region A is closer".
+# Articles. "a" is no article but part of a name in "region A" and "region A is closer".
 _ARTICLES = re.compile(
     rf"\b(?:the|an)\b(?![.):])|\ba\b(?=[ \t]+(?!{match_any_of(read_words('after_letter', 'letters'))}\b)\w)"
 )
@@ -19,14 +19,14 @@ _NUMBERED = re.compile(r"(?:point|region) ([0-9]{1,2})")
 _MEASURE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)\s?[a-z°%]{1,12}")
 _ZEROS = re.compile(r"(?<![0-9.])([0-9]+)(?:\.0+|(\.[0-9]*[1-9])0+)(?![0-9]|\.[0-9])")
 _WRITTEN_UNIT = re.compile(r"(?<=[0-9])\s?([a-z]{1,11}|[米度])(?![a-z0-9])")
-_ADDED = re.compile(r"(?<=\S)\s*\([^()]*\)\s*$")  # what an option says again in brackets at its end
+_ADDED = re.compile(r"(?<=\S)\s*\([^()]*\)\s*$")  # an explanation in brackets at the end of an option
 _REJECTED = re.compile(r"(?:\bnot|n[' ]t|\brather than|\binstead of|\bneither|\bnor|\bthan|不是)\s*$")
 _TWO_WORDS = re.compile("([a-z]+) ([a-z]+)")
 _MARKERS = re.compile(r"(?:^|(?<=[\s,;]))(?:\(([A-Za-z])\)|([A-Z])[.:)](?=\s))\s*")
 
 
 def split_options(question: str) -> dict[str, str]:
-    """Options inside a question's text, letter to text; empty where there are not two or more, from A on, in order.
+    """Letter -> text of the options in a question; empty unless there are at least two, lettered from A in order.
 
     Reads every notation of `docs/protocols.md#answer-and-option-formats`: `(A) …`, `(a) …`, `A: …`, `A. …`, one per
     line or in one line.
@@ -50,7 +50,7 @@ def split_options(question: str) -> dict[str, str]:
 
 
 def _remove_instruction(text: str, several_lines: bool) -> str:
-    """The last option without the request that follows it on a line of its own."""
+    """The last option without an instruction on a following line."""
     first, _, rest = text.partition("\n")
     if rest and (several_lines or re.match(r"\s*(?:please|answer|respond|select|choose)\b", rest, re.IGNORECASE)):
         lines = [first]
@@ -66,9 +66,9 @@ def _remove_instruction(text: str, several_lines: bool) -> str:
 
 
 def normalize_text(text: str) -> str:
-    """A text for comparison: lower case, without articles, hyphens, punctuation at its ends and extra spaces.
+    """Normalize a text for comparison: lower case, without articles, hyphens, outer punctuation and extra spaces.
 
-    Numbers lose zeros at their end and units have one spelling, so that "2.50 meters" is "2.5 m".
+    Trailing zeros of numbers are removed and units get one spelling: "2.50 meters" becomes "2.5 m".
     """
     text = _NOT_TEXT.sub(" ", _ARTICLES.sub(" ", text.casefold()))
     if re.search("[0-9]", text):
@@ -82,19 +82,19 @@ def _write_unit(match: re.Match[str]) -> str:
 
 
 class OptionTexts:
-    """The texts of one question's options. Texts that two options share are never matched."""
+    """The texts of a question's options. A text that two options share never matches."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._plain = {letter: simplify_text(text) for letter, text in options.items()}
         whole = {letter: normalize_text(text) for letter, text in self._plain.items()}
         bared = {letter: normalize_text(_ADDED.sub("", text)) for letter, text in self._plain.items()}
-        # "chair (left)" is no chair where another one is on the right.
+        # Brackets are kept if they distinguish options: "chair (left)" and "chair (right)".
         bared = bared if len(set(bared.values())) == len(bared) else whole
         shared = list(bared.values())
         self._bare = {letter: text for letter, text in bared.items() if text and shared.count(text) == 1}
-        # A longer text first, so that "left" is not found in "front left".
+        # Longer texts are searched first, so that "left" is not found in "front left".
         self._order = sorted(self._bare, key=lambda letter: len(self._bare[letter]), reverse=True)
-        # "2.95" stands for the option "2.95 m", and "3" for "point 3", where no other one has this number.
+        # A number alone names an option if no other option has it: "2.95" for "2.95 m", "3" for "point 3".
         self._numbers = {
             match.group(1): letter
             for pattern in (_MEASURE, _NUMBERED)
@@ -103,37 +103,37 @@ class OptionTexts:
         of_color, self._words = _shorten_names(self._bare) if len(self._bare) == len(bared) else ({}, {})
         self._names = {whole[letter]: letter for letter in self._order if letter in self._bare}
         self._names |= {self._bare[letter]: letter for letter in self._order} | of_color
-        held = {letter: re.findall(r"\b[A-Z]\b", text) for letter, text in self._plain.items()}
-        self.hold_letters = any(held.values())
-        self.hold_others = any(found not in ([], [letter]) for letter, found in held.items())
+        named_letters = {letter: re.findall(r"\b[A-Z]\b", text) for letter, text in self._plain.items()}
+        self.hold_letters = any(named_letters.values())
+        self.hold_others = any(found not in ([], [letter]) for letter, found in named_letters.items())
 
     def find_equal(self, text: str) -> str:
-        """The letter whose text a reply is, "" where there is none; a reply of one letter is a letter, not a text."""
+        """The letter of the option whose text equals a reply; "" if there is none, or for a single-letter reply."""
         wanted = normalize_text(text)
         if not wanted or (len(wanted) == 1 and wanted.isalpha()):
             return ""
         return next((names[wanted] for names in (self._names, self._words, self._numbers) if wanted in names), "")
 
     def is_text(self, letter: str, text: str) -> bool:
-        """Whether a text is that of one option, with or without its unit where it is a measure."""
+        """Whether a text is that of an option; the unit of a measure may be missing."""
         wanted = normalize_text(text)
         return bool(wanted) and (
             normalize_text(self._plain.get(letter, "")) == wanted or self._numbers.get(wanted) == letter
         )
 
     def find_only_one(self, text: str) -> str:
-        """The letter of the one option whose text stands in a reply, unless it is rejected there; "" otherwise."""
+        """The letter of the only option whose text occurs in a reply and is not rejected there; "" otherwise."""
         found = self._find_all(text)
         return found.pop() if len(found) == 1 else ""
 
     def count_in(self, text: str) -> int:
-        """How many options' texts stand in a reply."""
+        """Number of options whose texts occur in a reply."""
         return len(self._find_all(text))
 
     def find_restatement_end(self, letter: str, text: str, start: int, end: int) -> int | None:
-        """Where an option repeated at `start` ends, None where what stands there is no repetition.
+        """The end of an option that is repeated at `start`; None if the text there is no repetition.
 
-        Without known texts, a repeated option ends with its line, or where the next letter begins.
+        If option texts are unknown, the repetition ends with its line, or at `end`, where the next letter begins.
         """
         if letter not in self._plain:
             stop = re.search(r"[\n;]|(?<![0-9])\.(?=\s|$)", text[start:end])
@@ -143,9 +143,9 @@ class OptionTexts:
         lead = len(rest) - len(rest.lstrip())
         if rest.lstrip().casefold().startswith(own.casefold()):
             after = rest[lead + len(own) :]
-            said = re.match(r"[^\n]{0,200}", after)
-            # A verdict on the same line makes it more than a repetition.
-            return start + lead + len(own) if said is None or not re.search(r"[A-Za-z]", said.group()) else None
+            tail = re.match(r"[^\n]{0,200}", after)
+            # With a verdict on the same line it is more than a repetition.
+            return start + lead + len(own) if tail is None or not re.search(r"[A-Za-z]", tail.group()) else None
         return None
 
     def _find_all(self, text: str) -> set[str]:
@@ -158,28 +158,28 @@ class OptionTexts:
 
 
 def _match_alone(pattern: re.Pattern[str], texts: Mapping[str, str]) -> dict[str, re.Match[str]]:
-    """Matches by letter of the texts that match in full and share their first group with no other."""
+    """Letter -> match, for texts that match in full and whose first group is unique."""
     found = {letter: match for letter, text in texts.items() if (match := pattern.fullmatch(text))}
-    said = [match.group(1) for match in found.values()]
-    return {letter: match for letter, match in found.items() if said.count(match.group(1)) == 1}
+    groups = [match.group(1) for match in found.values()]
+    return {letter: match for letter, match in found.items() if groups.count(match.group(1)) == 1}
 
 
 def _shorten_names(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Shorter names of options of two words each, with their letters: "blue one" for "blue square", and both words.
+    """Shorter names of two-word options -> letter: ("blue one" for "blue square", single words).
 
-    A word that two options share names neither.
+    A word that two options share is left out. Both are empty if an option does not have two words.
     """
     marks = {letter: match.groups() for letter, text in options.items() if (match := _TWO_WORDS.fullmatch(text))}
     if len(marks) < len(options):
         return {}, {}
-    said = [word for words in marks.values() for word in words]
-    alone = {word: letter for letter, words in marks.items() for word in words if said.count(word) == 1}
-    others = [word for word in read_words("others", "marks") if word not in said]
+    all_words = [word for words in marks.values() for word in words]
+    alone = {word: letter for letter, words in marks.items() for word in words if all_words.count(word) == 1}
+    others = [word for word in read_words("others", "marks") if word not in all_words]
     return {f"{c} {other}": letter for letter, (c, _) in marks.items() if c in alone for other in others}, alone
 
 
 def _find_texts(texts: Mapping[str, str], rest: str) -> tuple[set[str], str]:
-    """Letters of texts (text to letter) that a reply holds and does not reject, and the reply without these texts."""
+    """(letters of the texts that a reply contains and does not reject, the reply without these texts)."""
     found = set()
     for own, letter in texts.items():
         place = rest.find(own)
@@ -195,7 +195,7 @@ def _find_texts(texts: Mapping[str, str], rest: str) -> tuple[set[str], str]:
 
 
 def _is_part_of_word(text: str, start: int, end: int) -> bool:
-    """Whether the span continues as a word or a number on either side (Chinese has no spaces and may touch)."""
+    """Whether a span is part of a longer word or number; Chinese text, which has no spaces, may adjoin it."""
     before, after = text[start - 1 : start], text[end : end + 1]
     if (before.isascii() and before.isalnum() and text[start].isascii() and text[start].isalnum()) or (
         before == "." and text[start].isdigit()

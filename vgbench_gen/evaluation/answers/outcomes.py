@@ -1,4 +1,4 @@
-"""What reading a reply can come to: five outcomes and their statuses (`docs/protocols.md#outcomes`)."""
+"""Results of reading a reply: statuses and the five outcomes (`docs/protocols.md#outcomes`)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,11 @@ _OUTCOMES: dict[Status, Outcome] = {
 
 @dataclass(frozen=True, slots=True)
 class ParsedAnswer:
-    """What a reply says."""
+    """The answer read from a reply."""
 
     value: str | float | None
-    """A letter, "Yes" or "No", a number, meters or a text, by the reader. None unless the status is "ok"."""
+    """A letter, "Yes" or "No", a number, a length in meters or a text; None unless the status is "ok"."""
     status: Status
-    """What the reading came to."""
 
     @property
     def found(self) -> bool:
@@ -44,49 +43,48 @@ API_ERROR = ParsedAnswer(None, "api_error")
 
 
 def make_answer(value: str | float) -> ParsedAnswer:
-    """A value that was read."""
+    """A `ParsedAnswer` with a value."""
     return ParsedAnswer(value, "ok")
 
 
 def grade_outcome(reading: ParsedAnswer, score: float) -> Outcome:
-    """A graded score is right only at 1."""
+    """The outcome of a reading; a graded score below 1 is wrong."""
     if reading.status == "ok":
         return "right" if score >= 1 else "wrong"
     return _OUTCOMES[reading.status]
 
 
 class AnswerReader:
-    """Rules of one answer type; every method looks at cleaned text and never raises on it."""
+    """Rules of one answer type; all methods take cleaned text and never raise."""
 
     keys: ClassVar[re.Pattern[str] | None] = None
-    """Keys of JSON, besides "answer" and its like, whose value is the answer."""
+    """JSON keys whose value is the answer, besides "answer" and similar keys."""
 
     def prepare(self, text: str) -> str:
-        """The text in the form in which the other methods look at it."""
+        """Prepare the text for the other methods."""
         return text
 
     def read_notation(self, text: str) -> ParsedAnswer:
-        """Notations that only this type has; they go before everything else."""
+        """The value in a notation of this type; it takes precedence over all others."""
         return NOTHING
 
     def read_segment(self, text: str) -> ParsedAnswer:
-        """What stands in a container or after a phrase such as "the answer is"."""
+        """The value in a container or after a phrase such as "the answer is"."""
         return self.read_opening(text)
 
     def read_opening(self, text: str) -> ParsedAnswer:
-        """A value that opens the reply on its own."""
+        """The value at the start of the reply, if it stands alone."""
         return NOTHING
 
     def read_anywhere(self, text: str) -> ParsedAnswer:
-        """A value anywhere in the text."""
+        """The value anywhere in the text."""
         return NOTHING
 
 
 def convert_to_json_value(value: str | float | None) -> str | float | None:
-    """A value that was read, as it is written: numbers without rounding debris, whole ones without a point; what JSON
-    cannot hold as a text."""
+    """A value for JSON: numbers rounded to 9 decimals, whole numbers as int, infinite numbers as text."""
     if isinstance(value, str):
-        # A broken pair of surrogates cannot be written as UTF-8. Scripts that find nothing return the whole reply.
+        # Scripts that find no answer return the whole reply, which is shortened. Lone surrogates are not valid UTF-8.
         return value[:_MAX_EXTRACTED_CHARS].encode("utf-8", "replace").decode("utf-8")
     if value is None:
         return None

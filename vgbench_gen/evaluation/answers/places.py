@@ -1,4 +1,4 @@
-"""What `docs/protocols.md#where-an-answer-stands` asks for: containers, phrases that announce the answer, refusals."""
+"""Finds containers, announced answers and refusals in replies (`docs/protocols.md#where-an-answer-stands`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vgbench_gen.evaluation.answers.outcomes import (
 )
 from vgbench_gen.evaluation.answers.vocabulary import compile_pattern, match_any_of, read_words
 
-_MAX_PLACES = 50  # the last ones count; a reply that repeats itself thousands of times is read as quickly
+_MAX_PLACES = 50  # only the last places are read, so that a reply with thousands of repetitions takes no longer
 
 _TAGGED = re.compile(
     rf"<\s*({match_any_of(read_words('answer_tags'))})\s*>(.*?)(?:<\s*/\s*\1\s*>|\Z)|<\|begin_of_box\|>(.*?)(?:<\|end_of_box\|>|\Z)",
@@ -65,13 +65,13 @@ _SENTENCE_END = re.compile(r"[.\n。!?;](?=\s|$)|[\n。]")
 def extract_answer(
     reply: str | None, reader: AnswerReader, none_is_a_value: bool = False, empty: ParsedAnswer = NOTHING
 ) -> ParsedAnswer:
-    """Read one reply by the rules of one answer type.
+    """Read a reply by the rules of one answer type.
 
     Args:
-        reply: as the model sent it; None where nothing came.
+        reply: the model's reply; None if there is none.
         reader: the rules of the type.
-        none_is_a_value: whether the whole reply "None" answers the question (counts), rather than stands for nothing.
-        empty: what a reply says in which the rules find no answer and which is no refusal.
+        none_is_a_value: whether the reply "None" is an answer, as for counts, and not an empty reply.
+        empty: the result for a reply without an answer that is no refusal.
     """
     if reply is None or not reply.strip():
         return NOTHING
@@ -111,7 +111,7 @@ def _read_clean(text: str, reader: AnswerReader) -> ParsedAnswer:
 
 
 def _remove_denied(text: str) -> str:
-    """The text without clauses such as "I don't think the answer is A" (S8)."""
+    """The text without clauses such as "I don't think the answer is A" (rule S8)."""
     low = text.lower()
     if len(low) != len(text):
         return text
@@ -121,7 +121,7 @@ def _remove_denied(text: str) -> str:
 
 
 def _read_around_refusal(text: str, refused: re.Match[str], reader: AnswerReader) -> ParsedAnswer:
-    """A value before a refusal ("B, but I'm not sure") or after it ("I can't be certain, but probably B")."""
+    """The value before a refusal ("B, but I'm not sure") or after it ("I can't be certain, but probably B")."""
     before = _remove_begun_clause(text[: refused.start()])
     if before:
         found = reader.read_opening(before)
@@ -144,11 +144,11 @@ def _read_around_refusal(text: str, refused: re.Match[str], reader: AnswerReader
 
 
 def _remove_begun_clause(before: str) -> str:
-    """The text before a refusal without the beginning of the refusal's own clause: "It is" of "It is hard to say"."""
+    """The text before a refusal, without the start of the refusal's clause, such as "It is" in "It is hard to say"."""
     low = before.lower()
     if len(low) != len(before):
         return before
-    aside = _ASIDE.search(low)  # "It is, however, hard to say"
+    aside = _ASIDE.search(low)  # the insertion in "It is, however, hard to say"
     low = (low[: aside.start()] if aside else low).rstrip(" ,;-—(\n")
     starts = [match.end() for match in _CLAUSE_START.finditer(low) if low[match.end() :].strip()]
     start = max(starts, default=0)
@@ -167,7 +167,7 @@ def _find_refusal(text: str) -> re.Match[str] | None:
 
 
 def find_containers(text: str, keys: re.Pattern[str] | None = None) -> Iterator[str]:
-    """Contents of answer tags, boxes and JSON keys, the last one first; those of a reader's own `keys` after these."""
+    """Contents of answer tags, boxes and JSON keys, the last first; then values of the reader's `keys`."""
     found: list[tuple[bool, int, str]] = []
     if "<" in text:
         found += [(True, match.start(), match.group(2) or match.group(3) or "") for match in _TAGGED.finditer(text)]
@@ -185,17 +185,17 @@ def find_containers(text: str, keys: re.Pattern[str] | None = None) -> Iterator[
 
 
 def find_announced(text: str) -> Iterator[str]:
-    """What follows "the answer is" and its like, up to the end of the sentence, the last one first."""
+    """The rests of the sentences after phrases such as "the answer is", the last first."""
     starts = [match.end() for match in _PHRASE.finditer(text.lower())]
     for start in reversed(starts[-_MAX_PLACES:]):
         yield find_segment_at(text, start)
 
 
 def find_text_after_revision(text: str, says_no: bool = False) -> str:
-    """What follows the last "wait", "actually" or "correction" of a reply; "" where it takes nothing back.
+    """The text after the last "wait", "actually" or "correction" in a reply; "" if there is no such word.
 
-    A container decides by itself, and so does an answer that is announced after such a word: "" for these as well.
-    says_no: whether "no" is an answer rather than such a word ("It is B. No, C.").
+    Also "" if the reply has a container, or announces an answer after the word, because these take precedence.
+    says_no: whether "no" is an answer; else "no" counts as such a word, as in "It is B. No, C.".
     """
     low = text.lower()
     starts = [match.end() for match in _REVISION.finditer(low)]
@@ -208,7 +208,7 @@ def find_text_after_revision(text: str, says_no: bool = False) -> str:
 
 
 def find_segment_at(text: str, start: int) -> str:
-    """The rest of the sentence from `start`; the next line where nothing is left on this one."""
+    """The rest of the sentence from `start`; the next line if nothing follows on this one."""
     while start < len(text) and text[start] in " \t\n:":
         start += 1
     end = _SEGMENT_END.search(text, start)
@@ -216,14 +216,14 @@ def find_segment_at(text: str, start: int) -> str:
 
 
 def _read_box(text: str, start: int) -> str:
-    """What a box holds, with the unit right behind it."""
+    """The content of a box, with the unit right after the box."""
     content = _read_braces(text, start)
     unit = _UNIT.match(text[start + len(content) + 1 :][:40].lower()) if content[-1:].isdigit() else None
     return f"{content} {unit['unit']}" if unit else content
 
 
 def _read_braces(text: str, start: int) -> str:
-    """The text up to the brace that closes the one before `start`, or to the end where it was cut off."""
+    """The text up to the brace that closes the one before `start`; up to the end if it is cut off."""
     depth = 1
     for place in range(start, min(len(text), start + 2000)):
         depth += {"{": 1, "}": -1}.get(text[place], 0)

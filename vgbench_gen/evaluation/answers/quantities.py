@@ -1,4 +1,4 @@
-"""Numbers with their units in a text: ranges, compound lengths, fractions, thousands, sums."""
+"""Finds numbers with units in a text: ranges, compound lengths, fractions, thousands separators, sums."""
 
 # ruff: noqa: RUF001 (characters of replies that look like others)
 
@@ -15,7 +15,7 @@ from vgbench_gen.evaluation.answers.vocabulary import compile_pattern, match_any
 
 _LARGEST = 1e15
 
-# One anchored pattern for a number; what a comma, dot, blank or apostrophe means follows from the digits after it.
+# A number. The digits that follow decide whether a comma, dot, blank or apostrophe separates decimals or thousands.
 NUMBER = (
     r"(?:(?P<whole>[0-9]{1,6})(?:\s+(?:and\s+|&\s*)?|\s?-\s?)(?P<top>[0-9]{1,4})/(?P<bottom>[0-9]{1,4})"
     r"|(?P<over>[0-9]{1,6})\s*/\s*(?P<under>[0-9]{1,6})"
@@ -37,7 +37,8 @@ _BETWEEN = re.compile(rf"\b(?:between|from)\s*{_HEDGES}$|在\s*$")
 _AND = re.compile(rf"\s*(?:and|和|与)\s*{_HEDGES}")
 _BY = re.compile(r"\s*(?:[x×*+]|by)\s*")
 _PLUS_MINUS = re.compile(r"\s*[,(]?\s?(?:±|\+/-|\+-|plus or (?:minus|-)|plus/minus|give or take)\s*")
-# A unit in brackets or the next cell behind a number, or in the label or key before it: "2.5 (m)", '"depth_cm": 230'.
+# The unit of a number may be in brackets or in the next table cell, "2.5 (m)", or in the label or key before it,
+# '"depth_cm": 230'.
 _UNIT_BESIDE = re.compile(rf"(?<=[0-9])\s?(?:[(\[]\s?(?:in\s)?|\|\s*)(?P<unit>{units.PATTERN})\s?(?:[)\]]|(?=\|))")
 _UNIT_IN_KEY = re.compile(
     rf"(?:(?<=[a-z])(?:_(?:in_)?|\s+in\s+|\s?[(\[]\s?(?:in\s)?|,\s?)|(?:^|(?<=[\n.;,{{]))[\s\"'-]*(?:in\s+)?)(?P<unit>{units.PATTERN})\s?[)\]]?"
@@ -46,7 +47,7 @@ _UNIT_IN_KEY = re.compile(
 )
 _MIDDLE_DOT = re.compile("(?<=[0-9])·(?=[0-9]{1,2}(?![0-9^]))")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z][A-Za-z]*[\"']\s*:)")
-# "7ft6in", "2m30"
+# Compound lengths without spaces: "7ft6in", "2m30".
 _GLUED = re.compile(
     r"(?<=[0-9])\s?(ft|foot|feet|m|cm|yd)(?=[0-9]{2}(?![0-9])|[0-9]{1,2}(?:\.[0-9]+)?\s?(?:in|cm|mm|\"|'')|(?<=t)[0-9](?![0-9]))"
 )
@@ -59,7 +60,7 @@ _OF_MEDIA = compile_pattern(
     rf"\b[0-9]{{1,3}}\s*(?:{match_any_of(read_words('things_of_media', 'counts'))})(?![A-Za-z])"
 )
 _TUPLES = re.compile(r"[(\[]\s*-?[0-9.]{1,20}(?:\s*px)?\s*(?:,\s*-?[0-9.]{1,20}(?:\s*px)?\s*){1,15}[)\]]")
-# "3, not 4"
+# A number that is denied: "3, not 4".
 _DENIED = compile_pattern(
     r"(?:,\s*)?\b(?:not|rather than|instead of)\s+(?:just\s+)?[0-9]{1,9}(?:[.,][0-9]{1,9})?(?![0-9/-])"
     rf"(?:\s*(?:{units.PATTERN}))?"
@@ -71,15 +72,15 @@ class Quantity:
     """A number in a text."""
 
     value: float
-    """The number as it is written, without its sign. Of a range, its midpoint."""
+    """The number without its sign; the midpoint of a range."""
     unit: Unit | None
-    """The unit behind the number, None where none is written."""
+    """The unit after the number; None if there is none."""
     start: int
-    """Where it begins in the text."""
+    """Index of its first character in the text."""
     end: int
-    """Where it ends in the text, its unit included."""
+    """Index after its last character, the unit included."""
     negative: bool = False
-    """Whether a minus sign stands before it."""
+    """Whether it has a minus sign."""
     kind: str = "one"
     """"one", "range" ("2 to 3"), "either" ("2 or 3") or "product" ("2 x 3", "2 + 3")."""
 
@@ -90,15 +91,15 @@ class Quantity:
 
     @property
     def base(self) -> float:
-        """The value in the base unit of its kind; the bare value without a unit."""
+        """The value in the base unit of its kind; the signed value if it has no unit."""
         return self.signed * self.unit.scale if self.unit else self.signed
 
 
 @lru_cache(maxsize=256)
 def prepare_text(text: str) -> str:
-    """The text in lower case, with number words as digits, without numbers that name or count other things.
+    """The text in lower case, with number words as digits, and without numbers that are never an answer.
 
-    Those are steps, images and frames, and tuples of coordinates.
+    These are the numbers of steps, images and frames, tuples of coordinates, and denied numbers.
     """
     text = replace_number_words(_MIDDLE_DOT.sub(".", _CAMEL.sub("_", text)).lower())
     for pattern in (_TUPLES, _LABELS, _OF_MEDIA):
@@ -111,7 +112,7 @@ def prepare_text(text: str) -> str:
 
 @lru_cache(maxsize=256)
 def find_quantities(text: str) -> tuple[Quantity, ...]:
-    """All numbers of a prepared text in order, with ranges and compound lengths merged."""
+    """All numbers of a prepared text in order; ranges and compound lengths are one quantity each."""
     found: list[Quantity] = []
     for match in _QUANTITY.finditer(text):
         one = _read_quantity(match, text)
@@ -142,7 +143,7 @@ def _read_quantity(match: re.Match[str], text: str) -> Quantity | None:
 
 
 def _is_quoted(text: str, start: int, mark: str, gap: str) -> bool:
-    """Whether the mark behind a number closes a quotation, and is no sign of feet or inches."""
+    """Whether the mark after a number is a closing quotation mark, and not the sign of feet or inches."""
     return text[max(0, start - 1) : start] in ("'", '"') or bool(gap and text.count(mark, 0, start) % 2)
 
 
@@ -162,7 +163,7 @@ def _parse_value(match: re.Match[str]) -> float | None:
 
 
 def _write_decimal(digits: str) -> str:
-    """Digits with "." as the decimal point: "1,234" is a thousand, "1,25" and "0,125" are not, "1.234,5" is again."""
+    """The number with "." as decimal point: "1,234" -> "1234", "1,25" -> "1.25", "1.234,5" -> "1234.5"."""
     digits = digits.replace(" ", "").replace("'", "")
     if "," not in digits:
         return digits
@@ -198,13 +199,13 @@ def _merge(first: Quantity, second: Quantity, text: str) -> Quantity | None:
     low = first.value
     if first.unit and unit and first.unit.kind == unit.kind:
         low = first.value * first.unit.scale / unit.scale
-    if kind == "range" and low > second.value:  # a difference
+    if kind == "range" and low > second.value:  # a subtraction
         return None
     return Quantity((low + second.value) / 2, unit, first.start, second.end, first.negative, kind)
 
 
 def _sum_compound(first: Quantity, second: Quantity, gap: str) -> float | None:
-    """The sum of "5 ft 4 in" in the first unit, None where the two do not belong together."""
+    """The sum of a compound length such as "5 ft 4 in" in the first unit; None if the two are separate quantities."""
     large = first.unit
     if large is None or large.kind != "length" or first.kind != "one" or second.negative:
         return None
@@ -220,7 +221,7 @@ def _sum_compound(first: Quantity, second: Quantity, gap: str) -> float | None:
 
 
 def _guess_smaller(large: Unit, value: float, gap: str) -> Unit | None:
-    """The unit of a number without one right behind a length: inches after feet, tenths in 1米8."""
+    """The unit of a number without a unit that follows a length: inches after feet, tenths in 1米8."""
     if gap.strip(" -"):
         return None
     if large is units.METER:
@@ -231,6 +232,6 @@ def _guess_smaller(large: Unit, value: float, gap: str) -> Unit | None:
 
 
 def _is_part(small: Unit, large: Unit, second: Quantity) -> bool:
-    """Whether a quantity in a small unit completes one in a large unit: of the same system, and less than one of it."""
+    """Whether a quantity can complete one in a larger unit: same system of units, and less than one large unit."""
     same_system = small.kind == "length" and small.metric == large.metric and small.scale < large.scale
     return same_system and second.value * small.scale < large.scale

@@ -1,4 +1,4 @@
-"""Which of several quantities of a reply is its answer (`docs/protocols.md#lengths-with-units`)."""
+"""Chooses the answer among several quantities of a reply (`docs/protocols.md#lengths-with-units`)."""
 
 # ruff: noqa: RUF001 (characters of replies that look like others)
 
@@ -31,50 +31,50 @@ _SUPPOSED = re.compile(r"\b(?:if|unless|had|were)\b|如果|假如")
 _WORD = re.compile("[a-z\u4e00-\u9fff]")
 _WORDS = re.compile("[a-z]{3,}|[\u4e00-\u9fff]+")
 _MAX_QUESTION_CHARS, _MAX_CLAUSE_CHARS, _MAX_LABEL_CHARS = 600, 600, 80
-# Of a reply full of numbers the first and the last ones are looked at, so that reading stays quick.
+# Of many numbers in a reply only this many of the first and the last are considered, which bounds the time.
 _FIRST, _LAST = 8, 40
 
 
 class _Statement(NamedTuple):
-    """What the clause around a quantity says."""
+    """Properties of the clause around a quantity."""
 
     of_asked: bool
-    """Nothing but what the question asks for."""
+    """Whether the clause is only about the measure in the question."""
     named: bool
-    """It names the measure that is asked for."""
+    """Whether it names that measure."""
     words: int
-    """How many different words of the question it uses."""
+    """Number of different words of the question in it."""
     bare: bool
-    """It is the quantity alone, at the start of a sentence."""
+    """Whether it is the quantity alone, at the start of a sentence."""
     concludes: bool
-    """Words such as "so" or an equation lead to it, or the reply ends in it, alone or with the name of the measure."""
+    """Whether words such as "so" or an equation precede it, or it ends the reply, alone or with the measure's name."""
 
 
 def choose_stated(text: str, found: Sequence[Quantity], question: str, only_stated: bool = False) -> Quantity | None:
-    """The one of several quantities that a reply states as its answer.
+    """The quantity that a reply states as its answer.
 
-    A conclusion about what the question asks for, else an answer that opens the reply, else the last clause that names
-    the measure asked for, else the last conclusion, else the last clause about what is asked, else the last quantity.
+    In order of preference: a conclusion about the measure in the question, an answer that opens the reply, the last
+    clause that names the measure, the last conclusion, the last clause about the measure, the last quantity.
 
     Args:
-        text: prepared.
-        found: the quantities that could be the answer, in order; at least one.
-        question: as it was asked, for the words that a statement may use.
-        only_stated: whether nothing is returned where no clause is about what the question asks for.
+        text: the prepared text.
+        found: the candidate quantities in order; at least one.
+        question: the question, whose words a statement may use.
+        only_stated: whether to return None if no clause is about the measure in the question.
     """
     some = found if len(found) <= _FIRST + _LAST else [*found[:_FIRST], *found[-_LAST:]]
-    said = [(one, _read_statement(text, one, question)) for one in some]
-    asked = [(one, what) for one, what in said if what.of_asked]
-    named = [one for one, what in asked if what.named]
-    opening, first = said[0]
-    most = max((what.words for _, what in asked), default=0)
+    statements = [(one, _read_statement(text, one, question)) for one in some]
+    asked = [(one, statement) for one, statement in statements if statement.of_asked]
+    named = [one for one, statement in asked if statement.named]
+    opening, first = statements[0]
+    most = max((statement.words for _, statement in asked), default=0)
     opens = first.of_asked and not _SENTENCE_END.search(text[: opening.start].lstrip())
     ranked = (
-        [one for one, what in asked if what.concludes],
+        [one for one, statement in asked if statement.concludes],
         [opening] if opens and (first.named or first.bare or (not named and first.words == most)) else [],
         named,
-        [one for one, what in said if what.concludes],
-        [one for one, what in asked if what.words == most],
+        [one for one, statement in statements if statement.concludes],
+        [one for one, statement in asked if statement.words == most],
         found,
     )
     if only_stated and not asked:
@@ -83,7 +83,7 @@ def choose_stated(text: str, found: Sequence[Quantity], question: str, only_stat
 
 
 def is_labelled(text: str, one: Quantity, question: str) -> bool:
-    """Whether a number opens a reply, or has the name of the measure that a question asks for as its label."""
+    """Whether a number opens a reply, or follows the name of the measure in the question as its label."""
     before = text[max(0, one.start - _MAX_LABEL_CHARS) : one.start]
     if not re.search(r"\w", before):
         return len(before) == one.start
@@ -103,7 +103,7 @@ def _read_statement(text: str, one: Quantity, question: str) -> _Statement:
     asked, named = _compile_asked(question), _compile_named(question)
     if is_result:
         lead = before.partition(":")[0] if ":" in before else ""
-    elif starts and not named.search(lead + behind):  # an apposition says what the clause before it is about
+    elif starts and not named.search(lead + behind):  # an apposition belongs to the clause before it
         lead = before
     clause = f"{lead} {behind}"
     ends_reply = not re.search(r"\w", text[one.end : far])
@@ -129,7 +129,7 @@ def _list_words(question: str) -> frozenset[str]:
 
 @lru_cache(maxsize=1024)
 def _compile_asked(question: str) -> re.Pattern[str]:
-    """Words that a clause about the question's subject may use."""
+    """A pattern for the words that a clause about the measure in the question may use."""
     own = {re.escape(word) for word in _list_words(question)}
     verbs = rf"\b(?:{'|'.join(sorted(own) or ['(?!)'])})(?:e?[sd]|ing)?\b"
     return re.compile(rf"{verbs}|{_compile_named(question).pattern}|\b{_PLAIN}\b|{_CHINESE_PLAIN}")
@@ -137,11 +137,11 @@ def _compile_asked(question: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=1024)
 def _compile_named(question: str) -> re.Pattern[str]:
-    """Names of the measure that a question asks for: those of depth and distance where it says none."""
+    """A pattern for the names of the measure in a question; names of depth and distance if it mentions no measure."""
     head = _find_head(question)
     return re.compile("|".join([names for asked, names in _MEASURES if asked.search(head)] or [_MEASURES[0][1]]))
 
 
 def _find_head(question: str) -> str:
-    """The first line of a question in lower case, without what stands in brackets."""
+    """The first line of a question in lower case, without text in brackets."""
     return re.sub(r"\([^()]*\)|\[[^\[\]]*\]", " ", question.strip().partition("\n")[0][:_MAX_QUESTION_CHARS].lower())

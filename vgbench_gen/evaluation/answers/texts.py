@@ -1,4 +1,4 @@
-"""Answers in words, such as RealWorldQA's: nothing is looked for, the reply is compared."""
+"""Reads answers in words, such as RealWorldQA's, for comparison as a whole."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LEAD = re.compile(r"\A\W*(?:(?:it|this|that|they|there)(?:'s| is| are) )?(?:(?:
 
 
 class TextReader(AnswerReader):
-    """Reads a short text, without articles and punctuation, in lower case: the first line of a reply or a container."""
+    """Reads the first line of a reply or a container, in lower case, without articles and punctuation."""
 
     def read_opening(self, text: str) -> ParsedAnswer:
         """The first line."""

@@ -1,4 +1,4 @@
-"""Units with the spellings that replies use: lengths, areas, angles, pixels.
+"""Units of lengths, areas, angles and pixels, with their spellings in replies.
 
 Rules: `docs/protocols.md#lengths-with-units`.
 """
@@ -13,22 +13,21 @@ from functools import lru_cache
 from typing import Literal
 
 Kind = Literal["length", "area", "angle", "pixels", "other"]
-# What a question can ask for in a unit; replies in anything else ("3 seconds") answer nothing.
+# Kinds of measures in questions; a reply in another kind of unit ("3 seconds") is no answer.
 MEASURES: tuple[Kind, ...] = ("length", "area", "angle", "pixels")
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A unit that replies use."""
+    """A unit of measurement."""
 
     name: str
-    """Its symbol."""
+    """Symbol of the unit."""
     scale: float
-    """One of it in the base unit of its kind: the meter, the square meter, the degree or the pixel."""
+    """Size of the unit in the base unit of its kind: meter, square meter, degree or pixel."""
     kind: Kind
-    """What it measures."""
     metric: bool = True
-    """Whether it joins with metric units ("1 m 20 cm"), and not with feet and inches."""
+    """Whether compound measures combine it with metric units ("1 m 20 cm") rather than with feet and inches."""
 
 
 _LENGTHS: dict[Unit, tuple[str, ...]] = {
@@ -102,7 +101,7 @@ SPELLINGS = _list_spellings()
 METER = SPELLINGS["m"]
 FOOT, INCH = SPELLINGS["ft"], SPELLINGS["in"]
 
-# "3 in the image" is no length: `in` is a unit only where no word follows that "in" can stand before.
+# "in" means inches only if no noun phrase follows: "3 in the image" is no length.
 _IN = r"in(?=\.?(?:\s+(?:long|wide|tall|high|deep|thick|away|apart|from|or|and|by|x)\b|\s*[^\sa-z]|\s*$))"
 _LONGEST_FIRST = sorted(SPELLINGS, key=len, reverse=True)
 PATTERN = "|".join(
@@ -127,12 +126,12 @@ _SPELLED = re.compile(rf"(?<![0-9A-Za-z.])(?<![0-9]\s)(?P<unit>{_WORDS})(?![A-Za
 
 
 def find_unit(text: str) -> Unit | None:
-    """The unit a spelling stands for, None where it is none."""
+    """The unit with a spelling; None if there is none."""
     return SPELLINGS.get(text.strip().casefold())
 
 
 def find_named_unit(text: str, kinds: tuple[Kind, ...]) -> Unit | None:
-    """The unit of one of these kinds that a reply names apart from its numbers: "Distance (m): 1.5"."""
+    """The only unit of these kinds that a reply names separately from its numbers, as in "Distance (m): 1.5"."""
     found = {SPELLINGS[match["unit"]] for match in _ASKED.finditer(text.lower())}
     found = {unit for unit in found if unit.kind in kinds}
     return found.pop() if len(found) == 1 else None
@@ -140,9 +139,9 @@ def find_named_unit(text: str, kinds: tuple[Kind, ...]) -> Unit | None:
 
 @lru_cache(maxsize=4096)
 def find_asked_unit(question: str, kinds: tuple[Kind, ...] = ("length", "area")) -> Unit | None:
-    """The unit of one of these kinds that a question asks for; None where that is not certain.
+    """The unit of these kinds that a question asks for; None if it is not certain.
 
-    "in metres" comes first, else the only unit that is spelled out without a number before it.
+    It is the unit in a phrase such as "in metres", else the only unit that is spelled out without a number before it.
     """
     question = question[-8000:].lower()
     asked = [SPELLINGS[match["unit"]] for match in _ASKED.finditer(question)]

@@ -1,4 +1,4 @@
-"""Yes and no in replies (`docs/protocols.md#yes-and-no`)."""
+"""Reads yes or no from replies (`docs/protocols.md#yes-and-no`)."""
 
 # ruff: noqa: RUF001 (characters of replies that look like others)
 
@@ -30,13 +30,13 @@ _PLAIN_NO = r"no(?!\.?\s?\#?[0-9])"  # "No. 1" is a number
 _NO = rf"(?:{_match_list('no')}|{_PLAIN_NO}(?!\s+{_match_list('no_idioms')}\b))"
 _TRUE, _FALSE, _SUBJECT = _match_list("true"), _match_list("false"), _match_list("subjects")
 _ADVERBS = rf"(?:{_match_list('adverbs')} )*"
-_SHARE = r"\W{1,4}[0-9.,]{1,6}\s?%?"  # how likely a yes or a no is
+_SHARE = r"\W{1,4}[0-9.,]{1,6}\s?%?"  # the probability of a yes or a no
 
-# What a polite reply begins with before it looks: "Certainly! Let me check." Alone it is a yes.
+# A polite opening, as in "Certainly! Let me check."; alone, "Certainly!" is a yes.
 _COURTESY = compile_pattern(
     rf"\A\W*(?:(?P<yes>{_match_list('stress')})|{_match_list('courtesies')})\s*[.!,:]+\s*(?=\w)"
 )
-# Both words named, and a word that is asked or denied, are no answer.
+# No answer: both words together, or a word in a question or a denial.
 _ECHO = _compile_any(
     r"\"?\byes\"?\s*(?:or|/|\|)\s*\"?no\"?\b",
     r"\"?\bno\"?\s*(?:or|/|\|)\s*\"?yes\"?\b",
@@ -67,7 +67,7 @@ _LEADING = compile_pattern(
     rf"\A\W*(?:{_match_list('hedges')}\s+)?(?:(?P<yes>{'|'.join(_LEADING_YES)})|(?P<no>{'|'.join(_LEADING_NO)}))"
 )
 _TOKEN = compile_pattern(rf"\b(?:(?P<yes>{_YES})\b(?!\s+or\b)|(?P<no>{_match_list('no')}\b|{_PLAIN_NO}\b{_END}))")
-# What a reply says of the claim: each named group that takes part turns it round.
+# A statement about the claim. It affirms the claim unless an odd number of the named groups match.
 _PREDICATE = _compile_any(
     # "I don't think that the claim is not false"
     rf"(?P<doubt>{_match_list('disbelief')}\s+(?:that\s+)?)?(?<!whether )(?<!if )\b{_SUBJECT}"
@@ -84,7 +84,7 @@ _PREDICATE = _compile_any(
     r"\b(?:i|we)(?:'d| would| do)?\s+(?:\w+ly\s+)?agree\b|\bagreed\b",
     rf"{_match_list('chinese_subjects')}(?:显然|因此|所以)?(?:是|为)?(?:(?P<wrong>{_match_list('chinese_false')})|{_match_list('chinese_true')})",
 )
-# Whole replies that are a verb or an adverb alone ("It is."), and "I think so".
+# Elliptic replies: a verb or an adverb alone ("It is."), and "I think so".
 _ELLIPSIS = _compile_any(
     r"\A\W*(?:(?:sure|indeed|of course|definitely)\b\W*)?(?:it|they|that|this|he|she)\s+(?:really\s+|indeed\s+)?"
     r"(?:is|are|does|do|was|were|did|has|have)(?P<not>n't|\s+not)?(?:\s+indeed)?\s*(?:[.;!,]|\Z)",
@@ -115,7 +115,7 @@ class YesNoReader(AnswerReader):
     keys = re.compile(read_words("keys", "yes_no")[0])
 
     def prepare(self, text: str) -> str:
-        """The text without choices that are not ticked, and with "is_false" as its opposite."""
+        """Remove choices that are not ticked, and replace a JSON key "is_false" by "is_true" with the negated value."""
         if "[x]" in text.lower() or "☐" in text:
             text = (_UNTICKED if re.match(r"\W*?[\[☐☑✓✔✅]", text) else _UNTICKED_BEHIND).sub(" ", text)
         if len(_TRUTH_VALUE.findall(text)) == 1:
@@ -124,10 +124,10 @@ class YesNoReader(AnswerReader):
         return _FALSE_KEY.sub(_write_opposite, text)
 
     def read_notation(self, text: str) -> ParsedAnswer:
-        """A mark alone; a "no" that declines to help; what follows "wait," unless an answer is announced later."""
+        """A mark alone, a refusal that begins with "no", or the answer after "wait"."""
         if not re.search(r"\w", text):
-            said = _find_marks(text)
-            return make_answer(YES if said.pop() else NO) if len(said) == 1 else NOTHING
+            marks = _find_marks(text)
+            return make_answer(YES if marks.pop() else NO) if len(marks) == 1 else NOTHING
         if _HELPLESS.search(text.lower()):
             return REFUSAL
         tail = find_text_after_revision(text, says_no=True)
@@ -135,12 +135,12 @@ class YesNoReader(AnswerReader):
         return found if found.found else NOTHING
 
     def read_segment(self, text: str) -> ParsedAnswer:
-        """A yes or no in a container or after a phrase."""
+        """A yes or no in a container or after an announcing phrase."""
         found = self.read_opening(text)
         return self.read_anywhere(text) if found.status == "no_answer" else found
 
     def read_opening(self, text: str) -> ParsedAnswer:
-        """A token that opens the reply, behind courtesy; nothing certain where the same sentence denies it."""
+        """A yes or no at the start, after a polite opening; ambiguous if the same sentence contradicts it."""
         text = _clear(text)
         if _BOTH.search(text):
             return AMBIGUOUS
@@ -154,26 +154,26 @@ class YesNoReader(AnswerReader):
             short = _ELLIPSIS.search(text)
             return NOTHING if short is None else make_answer(NO if any(short.groups()) else YES)
         following = _SENTENCE.split(text[match.end() :].lstrip(" .!"), maxsplit=1)[0]
-        said = {bool(match["yes"]), *_find_predicates(following), *_read_alone(following)}
-        return make_answer(YES if match["yes"] else NO) if len(said) == 1 else AMBIGUOUS
+        meanings = {bool(match["yes"]), *_find_predicates(following), *_read_alone(following)}
+        return make_answer(YES if match["yes"] else NO) if len(meanings) == 1 else AMBIGUOUS
 
     def read_anywhere(self, text: str) -> ParsedAnswer:
-        """The last token of the text, unless "the statement is true" or its like follow; else a mark."""
+        """The last yes or no, unless a phrase such as "the statement is true" follows; else a mark."""
         low = _ECHO.sub(" ", _clear(text))
         tokens = list(_TOKEN.finditer(low))
-        said = _find_predicates(low[tokens[-1].end() if tokens else 0 :])
-        if tokens and len(said) != 1:
+        meanings = _find_predicates(low[tokens[-1].end() if tokens else 0 :])
+        if tokens and len(meanings) != 1:
             sentence = _SENTENCE.split(low[: tokens[-1].end()])[-1]
-            said = {bool(token["yes"]) for token in _TOKEN.finditer(sentence)}
-        if len(said) > 1:
-            said = _find_predicates(_TURNS.split(low)[-1]) or said
+            meanings = {bool(token["yes"]) for token in _TOKEN.finditer(sentence)}
+        if len(meanings) > 1:
+            meanings = _find_predicates(_TURNS.split(low)[-1]) or meanings
         last = next((part for part in reversed(re.split(r"[.!?。;\n→]", low)) if part.strip()), "")
-        said = said or _read_alone(last) or _find_marks(text)
-        return make_answer(YES if said.pop() else NO) if len(said) == 1 else AMBIGUOUS if said else NOTHING
+        meanings = meanings or _read_alone(last) or _find_marks(text)
+        return make_answer(YES if meanings.pop() else NO) if len(meanings) == 1 else AMBIGUOUS if meanings else NOTHING
 
 
 def _read_alone(sentence: str) -> set[bool]:
-    """What a sentence says that is no more than "true" or "it is not"."""
+    """The meaning (true is yes) of a sentence such as "true" or "it is not" that says nothing else."""
     for pattern in (_LEADING, _ELLIPSIS):
         alone = pattern.match(sentence)
         if alone and not re.search(r"\w", sentence[alone.end() :]):
@@ -190,10 +190,10 @@ def _write_opposite(match: re.Match[str]) -> str:
 
 
 def _clear(text: str) -> str:
-    """The text in lower case without ticks and crosses."""
+    """The text in lower case, without ticks and crosses."""
     return re.sub(f"[{_TICKS}{_CROSSES}\ufe0f]", " ", text.lower()).strip()
 
 
 def _find_predicates(text: str) -> set[bool]:
-    """What a text says of the claim: true, false, or both."""
+    """Whether a text calls the claim true: {True}, {False}, both, or empty if it does not say."""
     return {sum(map(bool, match.groups())) % 2 == 0 for match in _PREDICATE.finditer(text)}

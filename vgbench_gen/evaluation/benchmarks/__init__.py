@@ -1,4 +1,4 @@
-"""Benchmarks, one folder each, found by scanning this folder; `evaluation.base` says what each has to provide."""
+"""Benchmarks, one folder each; this folder is scanned for them. `evaluation.base` has their base class."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def list_scoring_rules() -> tuple[ScoringRules, ...]:
-    """Return the scoring rules of every registered benchmark, in the order of their names."""
+    """The scoring rules of all registered benchmarks, sorted by name."""
     from vgbench_gen.evaluation.base import benchmarks
 
     return tuple(benchmark.scoring for benchmark in benchmarks.values())

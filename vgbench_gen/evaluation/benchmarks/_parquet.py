@@ -1,7 +1,4 @@
-"""Questions of other benchmarks from their own parquet files: texts in memory, images left where they are.
-
-Used by the benchmarks that are asked as they are published, without becoming a dataset of ours.
-"""
+"""Reads benchmarks from their published parquet files, without an import: texts in memory, images from the files."""
 
 from __future__ import annotations
 
@@ -29,38 +26,35 @@ MAX_IMAGE_BYTES = 100 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class ImagePlace:
-    """One image of a parquet file."""
+    """The location of an image in a parquet file."""
 
     file: Path
-    """The file."""
     row: int
-    """The row of its cell."""
     column: str
-    """The column of its cell."""
     k: int = 0
-    """Its place in the cell, where that holds a list."""
+    """Index in a cell with a list of images."""
     drawn: tuple[float, float, float, float] | None = None
     """A box (xmin, ymin, xmax, ymax in pixels) to draw in red; None for none."""
 
 
 @dataclass(slots=True)
 class SkippedRows:
-    """Rows that could not be asked about."""
+    """Rows that cannot be asked."""
 
     bad: list[str] = field(default_factory=list)
-    """One line per row, with file, row and reason."""
+    """A line per row with file, row number and reason."""
 
     def add(self, file: Path, row: int, problem: RowError | DatasetError | ValueError) -> None:
-        """Count one."""
+        """Add a row."""
         self.bad.append(f"{file.name}, row {row}: {problem}")
 
 
 class ParquetSource(ItemSource):
-    """The rows of a benchmark as it is published, whose images are read from its files.
+    """A benchmark whose images are read from its published files.
 
     Args:
         benchmark, folder, items, notes: as of `ItemSource`.
-        images: the place of each image by its name in the items.
+        images: name of an image in the items -> its location.
     """
 
     def __init__(
@@ -79,24 +73,24 @@ class ParquetSource(ItemSource):
         return self.image_named(item.images[k])
 
     def image_named(self, name: str) -> bytes:
-        """The encoded image of a name."""
+        """The encoded image with a name."""
         where = self._images[name]
         data = encode_image(self._cells.of(where.file, where.row, where.column), where.k)
         return data if where.drawn is None else draw_box(data, where.drawn)
 
     def missing_images(self, rows: Sequence[QuestionRow]) -> list[str]:
-        """None: the images are in the files of the questions."""
+        """An empty list, because the images are in the files of the questions."""
         return []
 
     def again(self) -> Self:
-        """As `Source.again`, with a reader of cells of its own."""
+        """As `Source.again`, with its own `CellReader`."""
         other = copy.copy(self)
         other._cells = CellReader()
         return other
 
 
 class CellReader:
-    """Single cells of parquet files; the last row group read of one column is in memory."""
+    """Reads single cells of parquet files; one column of the last row group is kept in memory."""
 
     def __init__(self) -> None:
         self._key: tuple[Path, int, str] | None = None
@@ -125,54 +119,42 @@ class CellReader:
 
 
 def count_rows(file: Path) -> int:
-    """Rows of a parquet file."""
+    """Number of rows of a parquet file."""
     with shards.open_parquet(file) as opened:
         return int(opened.metadata.num_rows)
 
 
 def list_image_names(cell: Any) -> list[str]:
-    """Names of the images of a cell; none where it is empty.
-
-    Raises:
-        RowError: something in it is no image.
-    """
+    """Names of the images in a cell. Raises RowError if a part of the cell is no image."""
     return [
         name_image(encode_image(cell, k)) for k in range(len(cell) if isinstance(cell, list) else int(cell is not None))
     ]
 
 
 def encode_image(cell: Any, k: int = 0) -> bytes:
-    """The k-th image of a cell: bytes, {"bytes", "path"} as the Hub writes them, or a list of these.
+    """The k-th image of a cell, which is bytes, {"bytes", "path"} as in files of the Hub, or a list of these.
 
     Raises:
-        RowError: there is none, or it is no image.
+        RowError: there is no image, or it is too large.
     """
-    one = cell[k] if isinstance(cell, list) else cell
-    data = one.get("bytes") if isinstance(one, Mapping) else one
+    image = cell[k] if isinstance(cell, list) else cell
+    data = image.get("bytes") if isinstance(image, Mapping) else image
     if not isinstance(data, bytes) or not data:
-        raise RowError("image", f"no bytes in a {type(one).__name__}", "image_missing")
+        raise RowError("image", f"no bytes in a {type(image).__name__}", "image_missing")
     if len(data) > MAX_IMAGE_BYTES:
         raise RowError("image", f"{len(data)} bytes, more than {MAX_IMAGE_BYTES}", "image_large")
     return data
 
 
 def name_image(data: bytes) -> str:
-    """Name of an image in records: the digest of its bytes and what it is.
-
-    Raises:
-        RowError: the bytes are no image.
-    """
+    """Name of an image: the digest of its bytes and its format. Raises RowError if the bytes are no image."""
     if kind := find_image_kind(data):
         return f"{digest_bytes(data)}.{kind}"
     raise RowError("image", f"{data[:8]!r}, which begins no image", "image_unreadable")
 
 
 def read_size_px(data: bytes) -> tuple[int, int]:
-    """(width, height) of an encoded image.
-
-    Raises:
-        RowError: it cannot be read.
-    """
+    """(width, height) of an encoded image. Raises RowError if it cannot be read."""
     import io
 
     from PIL import Image, UnidentifiedImageError
@@ -185,10 +167,10 @@ def read_size_px(data: bytes) -> tuple[int, int]:
 
 
 def draw_box(data: bytes, box: tuple[float, float, float, float]) -> bytes:
-    """The image with a red rectangle, as PNG; its lines are at least 2 pixels wide.
+    """The image with a red rectangle of lines at least 2 pixels wide, as PNG.
 
     Raises:
-        DatasetError: it cannot be decoded.
+        DatasetError: the image cannot be decoded.
     """
     import cv2
     import numpy as np
@@ -204,10 +186,10 @@ def draw_box(data: bytes, box: tuple[float, float, float, float]) -> bytes:
 
 
 def place_of(path: Path, repository: str, patterns: Sequence[str]) -> Place:
-    """A folder, the folder of a file, or what the Hub has under the name `owner/name` where nothing is at the path.
+    """The folder at a path, the folder of a file, or a download from the Hub if the path is the repository's name.
 
     Raises:
-        DatasetError: neither there nor to be had.
+        DatasetError: nothing at the path, or the download fails.
     """
     if path.is_dir():
         return Place(choose_snapshot(path, dataset_error))

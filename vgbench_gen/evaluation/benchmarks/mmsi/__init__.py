@@ -2,10 +2,10 @@
 
 `RunsenXu/MMSI-Bench` on the Hub, split `test`, 1,000 questions: `id`, `images` (encoded), `question_type` (11 of them,
 with an en dash in newer copies and a hyphen in older ones), `question` (its options inside: "Options: A: …, B: …"),
-`answer` (A to D), `thought` (the authors' reasoning, never shown to a model). Parquet; where it lies in the repository
-has changed, so any parquet file below the folder that has these columns is read.
+`answer` (A to D), `thought` (the authors' reasoning, never shown to a model). The paths of the parquet files in the
+repository have changed, so any parquet file below the folder with these columns is read.
 
-The functions with `msr_` in their names are those that task files of lmms-eval name; the shipped task files do.
+Task files of lmms-eval, including the shipped ones, call the functions with `msr_` in their names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The functions of MMSI-Bench that task files of lmms-eval name; the shipped task files do."""
+"""Functions of MMSI-Bench that task files of lmms-eval call."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 def msr_doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Mapping[str, Any] | None = None) -> str:
     """The question between `pre_prompt` and `post_prompt`."""
-    given = lmms_eval_specific_kwargs or {}
-    return f"{given.get('pre_prompt') or ''}{str(doc['question']).strip()}{given.get('post_prompt') or ''}"
+    prompts = lmms_eval_specific_kwargs or {}
+    return f"{prompts.get('pre_prompt') or ''}{str(doc['question']).strip()}{prompts.get('post_prompt') or ''}"
 
 
 def msr_doc_to_text_with_gen_prompt(
     doc: Mapping[str, Any], lmms_eval_specific_kwargs: Mapping[str, Any] | None = None
 ) -> str:
-    """Both stages in one text where there is a `generation_prompt`, else the question as `msr_doc_to_text`.
+    """Both stages in one text if there is a `generation_prompt`, else the question as `msr_doc_to_text`.
 
-    `visual_cot.split_combined` takes it apart.
+    `visual_cot.split_combined` separates them again.
     """
-    question, given = msr_doc_to_text(doc, lmms_eval_specific_kwargs), lmms_eval_specific_kwargs or {}
-    return combine_stages(given["generation_prompt"], question) if "generation_prompt" in given else question
+    question, prompts = msr_doc_to_text(doc, lmms_eval_specific_kwargs), lmms_eval_specific_kwargs or {}
+    return combine_stages(prompts["generation_prompt"], question) if "generation_prompt" in prompts else question
 
 
 def msr_doc_to_visual(doc: Mapping[str, Any]) -> list[Image]:
@@ -37,26 +37,25 @@ def msr_doc_to_visual(doc: Mapping[str, Any]) -> list[Image]:
     from PIL import Image
 
     found = []
-    for one in doc["images"]:
-        data = one.get("bytes") if isinstance(one, Mapping) else one
+    for cell in doc["images"]:
+        data = cell.get("bytes") if isinstance(cell, Mapping) else cell
         image: Any = Image.open(io.BytesIO(data)) if isinstance(data, bytes | bytearray) else data
         found.append(image.convert("RGB"))
     return found
 
 
 def msr_process_results(doc: Mapping[str, Any], results: Sequence[Any]) -> dict[str, dict[str, Any]]:
-    """The score of one reply under its category and under `average`, by the published reader.
+    """The score of a reply by the published rules, under its category and under `average`.
 
-    A category that the row spells with another dash stands there under both spellings: a task file that names either
-    gets its figure.
+    A category with another dash in the row is present in both spellings, because a task file may name either.
     """
-    given = str(doc["question_type"])
-    kind = normalize_category(given)
-    said = score_mmsi_bench(None if results[0] is None else str(results[0]), str(doc["answer"]))
-    told: dict[str, Any] = {"question_id": doc.get("id"), "l2_category": kind, "score": said.score}
-    if said.extracted is None:
-        told["note"] = "can not find anwser"  # as published, so that logs compare
-    return {name: dict(told) for name in (kind, given, "average")}
+    row_category = str(doc["question_type"])
+    category = normalize_category(row_category)
+    scored = score_mmsi_bench(None if results[0] is None else str(results[0]), str(doc["answer"]))
+    result: dict[str, Any] = {"question_id": doc.get("id"), "l2_category": category, "score": scored.score}
+    if scored.extracted is None:
+        result["note"] = "can not find anwser"  # the published spelling, so that logs can be compared
+    return {name: dict(result) for name in (category, row_category, "average")}
 
 
 def msr_aggregate_results(results: Sequence[Mapping[str, Any]]) -> float:

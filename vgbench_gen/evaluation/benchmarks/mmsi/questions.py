@@ -1,4 +1,4 @@
-"""MMSI-Bench's questions from its parquet files; options and their places are found inside the question."""
+"""Reads MMSI-Bench's questions from its parquet files and finds the options in their texts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REPOSITORY = "RunsenXu/MMSI-Bench"
 NAME = "MMSI-Bench"
 ROWS = 1000
 LETTERS = "ABCDEFGHIJ"
-# Task -> question type, as newer copies write it.
+# Task -> question type in newer copies.
 TYPES = {
     "positional_cam_cam": "Positional Relationship (Cam.–Cam.)",  # noqa: RUF001
     "positional_obj_obj": "Positional Relationship (Obj.–Obj.)",  # noqa: RUF001
@@ -35,7 +35,7 @@ TYPES = {
     "msr": "MSR",
 }
 _HEAD = re.compile(r"options\s*[:：]", re.IGNORECASE)  # noqa: RUF001
-# A letter that begins an option: at the start or after a separator, and, where too few do, after any space.
+# The letter before an option follows the start or a separator; if too few are found, any space.
 _MARK = r"[(（]?([A-J])[)）]?\s*(?:[.)）．、]\s+|[:：]\s*)"  # noqa: RUF001
 _AFTER_SEPARATOR = re.compile(rf"(?:(?<=[,;\n:，；：])|(?<=[,;\n:] )){_MARK}")  # noqa: RUF001
 _AFTER_SPACE = re.compile(rf"(?<=[\s,;:，；：]){_MARK}")  # noqa: RUF001
@@ -50,7 +50,7 @@ class _Row(RawRow):
 
 
 def normalize_category(question_type: str) -> str:
-    """A question type as newer copies write it, whatever dash it came with."""
+    """A question type in the spelling of newer copies, which use another dash."""
     plain = _normalize_name(question_type)
     return next((known for known in TYPES.values() if _normalize_name(known) == plain), question_type.strip())
 
@@ -60,7 +60,7 @@ def _normalize_name(name: str) -> str:
 
 
 def task_of(question_type: str) -> str:
-    """The task of a question type; a name made of it where it is none of the eleven."""
+    """The task of a question type; for an unknown type a name made from it."""
     known = normalize_category(question_type)
     named = re.sub(r"[^a-z0-9]+", "_", known.casefold()).strip("_")
     return next((task for task, name in TYPES.items() if name == known), named)
@@ -85,10 +85,10 @@ def open_questions(path: Path) -> ParquetSource:
             unparsed += not item.options
     if not items:
         raise dataset_error(path, "no question", f"{ROWS} of them", f"Download {REPOSITORY} and name its folder.")
-    told = [f"{len(items)} questions, {ROWS} published"] if len(items) != ROWS else []
+    counts = [f"{len(items)} questions, {ROWS} published"] if len(items) != ROWS else []
     if unparsed:
-        told.append(f"{unparsed} questions whose options cannot be told apart are asked in one order only")
-    return ParquetSource(NAME, place.folder, items, pictures, (*told, *notes.bad))
+        counts.append(f"{unparsed} questions whose options cannot be told apart are asked in one order only")
+    return ParquetSource(NAME, place.folder, items, pictures, (*counts, *notes.bad))
 
 
 def _make_item(file: Path, number: int, index: int, fields: Mapping[str, Any], pictures: dict[str, ImagePlace]) -> Item:
@@ -99,7 +99,7 @@ def _make_item(file: Path, number: int, index: int, fields: Mapping[str, Any], p
         raise RowError("images", "none", "image_missing")
     options, at = split_options_off(question)
     if options and answer in tuple("ABCD"[len(options) :]):
-        options, at = (), ()  # there are more than were found
+        options, at = (), ()  # some options were not found
     letters = LETTERS[: len(options)] if options else "ABCD"
     if answer not in tuple(letters):
         raise RowError("answer", f"{answer[:20]!r}; expected one of {letters}")
@@ -125,9 +125,9 @@ def _make_item(file: Path, number: int, index: int, fields: Mapping[str, Any], p
 
 
 def split_options_off(question: str) -> tuple[tuple[str, ...], tuple[tuple[int, int], ...]]:
-    """(texts, [start, end) in the question) of its options; none where they cannot be told apart.
+    """(texts, [start, end) in the question) of the options; empty if they cannot be separated.
 
-    The published ones stand behind "Options:", on one line or several, with commas between.
+    In the published rows they follow "Options:", on one line or several, separated by commas.
     """
     heads = list(_HEAD.finditer(question))
     if not heads:
@@ -135,7 +135,7 @@ def split_options_off(question: str) -> tuple[tuple[str, ...], tuple[tuple[int, 
         return words.options, words.options_at
     start = heads[-1].end()
     found = (_select_marks_in_order(pattern.finditer(question, start)) for pattern in (_AFTER_SEPARATOR, _AFTER_SPACE))
-    ordered = max(found, key=len)  # the first of equals
+    ordered = max(found, key=len)  # the first pattern if both find as many
     if len(ordered) < 2:
         return (), ()
     spans = []
@@ -151,7 +151,7 @@ def split_options_off(question: str) -> tuple[tuple[str, ...], tuple[tuple[int, 
 
 
 def _select_marks_in_order(marks: Iterable[re.Match[str]]) -> list[re.Match[str]]:
-    """The marks that run A, B, C, …; a letter that comes out of its turn belongs to an option's text."""
+    """The marks A, B, C, … in order; a letter out of order belongs to an option's text."""
     found: list[re.Match[str]] = []
     for mark in marks:
         if mark.group(1) == LETTERS[len(found) : len(found) + 1]:

@@ -1,4 +1,4 @@
-"""How replies to MMSI-Bench's questions are scored (`docs/protocols.md#mmsi-bench`)."""
+"""Scoring rules of MMSI-Bench (`docs/protocols.md#mmsi-bench`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from vgbench_gen.evaluation.scoring import Case, ScoringRules
 
 
 class MMSIRules(ScoringRules):
-    """Letters as everywhere, with the regular expressions that MMSI-Bench published beside."""
+    """The general rules for letters; the official score uses MMSI-Bench's published regular expressions."""
 
     names = ("MMSI-Bench",)
     script = "Official script"

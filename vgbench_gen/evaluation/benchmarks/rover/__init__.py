@@ -1,11 +1,11 @@
-"""ROVER: does a model's reasoning, in words and in the image that it makes, hold (`docs/protocols.md#rover`)?
+"""ROVER: is the reasoning of an image generation model correct, in text and image (`docs/protocols.md#rover`)?
 
 `cheryyunl/ROVER` on the Hub, configuration `ROVER-IG`, split `train` (arXiv 2511.01163): `id`, `dimension` (a class
 label), `reasoning_type`, `prompt`, `target_description`, `keywords`, `image`, `target_image` (may be null).
 
-Two steps. `vgbench eval DATA --benchmark rover --model SPEC` lets a model that can make images answer: `gen_{id}.png`
-and `gen_{id}.txt` in a folder beside its replies. A judge then grades them from 1 to 5: `--judge SPEC`, or from
-Python with the names below, which are those of the benchmark's users.
+There are two steps. `vgbench eval DATA --benchmark rover --model SPEC` asks a model that generates images and writes
+`gen_{id}.png` and `gen_{id}.txt` to a folder next to its replies. A judge then grades them from 1 to 5: `--judge SPEC`,
+or in Python the functions below, which have the names of ROVER's own code.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ class Rover(Benchmark):
         return open_tasks(path)
 
     def next_step(self, dataset: Path, made: Path) -> str:
-        """See `Benchmark.next_step`: a judge grades what was made."""
+        """The command with which a judge grades the generated images."""
         return format_command(
             "vgbench", "eval", dataset, "--benchmark", "rover", "--generated", made, "--judge", "SPEC"
         )
 
     def score_case(self, row: Mapping[str, Any]) -> ScoredCase:
-        """See `Benchmark.score_case`; cases are replies of a judge."""
+        """As `Benchmark.score_case`; the cases are replies of a judge."""
         from vgbench_gen.evaluation.benchmarks.rover.cases import score_case
 
         return score_case(row)

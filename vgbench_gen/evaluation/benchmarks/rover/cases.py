@@ -1,4 +1,4 @@
-"""Single cases of ROVER for `vgbench compare --cases`: a judge's reply, and what the rules make of raw scores."""
+"""Scores single cases for `vgbench compare --cases`: a judge's reply, or raw scores to which the rules are applied."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ _SHORT = {"reasoning_process": "rp", "reasoning_visual": "rv", "reasoning_alignm
 
 
 def score_case(row: Mapping[str, Any]) -> ScoredCase:
-    """Score one case of a judge: its reply to a metric, or raw scores to which the rules are applied.
+    """Score a case: a judge's reply about a metric, or raw scores to which the rules are applied.
 
     Raises:
-        CaseError: the case makes no sense.
+        CaseError: the case is invalid.
     """
     name = get_name(row, ("id", "benchmark", "question_type", "response"))
     response = None if row["response"] is None else get_text(row, "response", MAX_RESPONSE_CHARS)
-    given = row.get("think_output")
-    think_output = "" if given is None else get_text(row, "think_output", MAX_RESPONSE_CHARS)
+    has_reasoning = row.get("think_output") is not None
+    think_output = get_text(row, "think_output", MAX_RESPONSE_CHARS) if has_reasoning else ""
     return ScoredCase(format_case(name, get_text(row, "question_type"), response, think_output))
 
 
 def format_case(name: str | int, question_type: str, response: str | None, think_output: str) -> dict[str, Any]:
-    """One scored case as it is written.
+    """A scored case, JSON-ready.
 
-    A metric: `score` is 1 to 5, null where the reply holds none (then the outcome is failed, because the judge did);
-    right is a 5. Numbers that JSON cannot hold are null. `alignment_cap`: `response` is JSON with the three raw scores,
-    also named RP, RV and RA; `score` holds the values from 0 to 100.
+    For a metric, `score` is 1 to 5, and a 5 has the outcome "right"; a reply without a valid score gets null and the
+    outcome "failed". Infinite numbers are null. For `alignment_cap`, `response` is JSON with the three raw scores, also
+    named RP, RV and RA, and `score` has their values from 0 to 100.
 
     Raises:
-        CaseError: no such question type, or raw scores that are none.
+        CaseError: no such question type, or invalid raw scores.
     """
     if question_type == CAP:
         return {"id": name} | _apply_rules(_read_raw_scores(response), think_output)
@@ -79,13 +79,13 @@ def _read_raw_scores(response: str | None) -> dict[str, int | None]:
         raise CaseError(f"response: found no JSON ({str(error)[:60]}); expected the three raw scores") from None
     if not isinstance(tree, dict):
         raise CaseError("response: found no object; expected the three raw scores")
-    given = {str(key).strip().casefold(): value for key, value in tree.items()}
+    values = {str(key).strip().casefold(): value for key, value in tree.items()}
     found: dict[str, int | None] = {}
     known = 0
     for metric in METRICS:
         names = (name_score(metric), metric, name_score(_SHORT[metric]), _SHORT[metric])
-        value = next((given[name] for name in names if name in given), None)
-        known += any(name in given for name in names)
+        value = next((values[name] for name in names if name in values), None)
+        known += any(name in values for name in names)
         found[metric] = judge_replies.read_whole_score(value)
         if value is not None and found[metric] is None:
             raise CaseError(
@@ -110,7 +110,7 @@ def _apply_rules(raw: Mapping[str, int | None], think_output: str) -> dict[str, 
             "outcome": "right" if right else "wrong" if complete else "failed",
             "score": _scale_scores(scores),
         },
-        # The rules stand in the published prompts alone; no published code applies them.
+        # The rules are only in the published prompts; no published code applies them.
         "official": {"extracted": dict(raw), "score": _scale_scores(raw)},
     }
 

@@ -1,4 +1,4 @@
-"""ROVER's evaluator: samples judged metric by metric, verdicts kept in a file, averages over them."""
+"""ROVER's evaluator: a judge scores samples by metric; verdicts are logged and averaged."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from vgbench_gen.store.files import dataset_error, parse_object, replace_file
 
 _MAX_LINE_BYTES = 1 << 20
 _REMEDY = "Move the file away, or name another one."
-JUDGE_WORKERS = 10  # as upstream
+JUDGE_WORKERS = 10  # the published default
 
 
 def find_default_judge() -> str:
-    """The judge of the benchmark's users: the deployment TRAPI_DEPLOYMENT of the shared Azure instance."""
+    """The published judge: the deployment TRAPI_DEPLOYMENT of the shared Azure instance."""
     from vgbench_gen.backends.azure import TRAPI_DEPLOYMENT
 
     return f"trapi:{os.environ.get('TRAPI_DEPLOYMENT') or TRAPI_DEPLOYMENT}"
 
 
 class ROVEREvaluator:
-    """A judge for samples.
+    """Lets a judge score samples.
 
     Args:
-        metrics: some of `METRICS` and `EXTRAS`, also as one text with commas; the three of `METRICS` by default.
-        max_retries: askings of one metric where a reply holds no valid score.
-        judge: spec such as `openai:gpt-4o`, or an open backend; `find_default_judge` where None.
-        options: how a judge given by its spec is asked.
-        repeat: 0, 1, … for judgements that must be independent of each other.
+        metrics: names from `METRICS` and `EXTRAS`, or a text of them with commas; `METRICS` by default.
+        max_retries: number of requests for a metric until a reply contains a valid score.
+        judge: spec such as `openai:gpt-4o`, or an open backend; `find_default_judge` if None.
+        options: options of the backend if `judge` is a spec.
+        repeat: 0, 1, … for independent judgments of the same samples.
 
     Raises:
         ConfigError, UnknownNameError: an unknown metric, or no such judge.
@@ -75,7 +75,7 @@ class ROVEREvaluator:
         target_description: str = "",
         target_image: Picture | None = None,
     ) -> dict[str, Any]:
-        """The result of one sample; arguments as the fields of `EvaluationSample`, result as `evaluate_batch`."""
+        """The result of one sample, as of `evaluate_batch`; the arguments are the fields of `EvaluationSample`."""
         sample = EvaluationSample(
             sample_id=sample_id,
             original_image=original_image,
@@ -99,33 +99,33 @@ class ROVEREvaluator:
     ) -> list[dict[str, Any]]:
         """Judge samples and return one result each, in their order.
 
-        A result holds `sample_id`, `dimension`, `reasoning_type`, and per metric `<metric>_score` (1 to 5, None where
-        the judge gave none), `<metric>_reasoning`, `<metric>_status` and `<metric>_judge` (the model that answered);
-        with alignment also `raw_alignment` and `cap_applied`.
+        A result has `sample_id`, `dimension`, `reasoning_type`, and per metric `<metric>_score` (1 to 5, None if the
+        judge gave none), `<metric>_reasoning`, `<metric>_status` and `<metric>_judge` (the model that answered); for
+        alignment also `raw_alignment` and `cap_applied`.
 
         Args:
-            samples: with ids that are all different; also as mappings with the names of the fields.
-            num_workers: samples judged at once.
-            output_path: the results as JSON lines. Replies of each judge are kept in a folder of that name with
-                `.replies` as they come; judging again asks only for scores that are missing or about something else.
-            progress: called with (metrics done, all).
+            samples: samples with different ids, or mappings from the names of their fields.
+            num_workers: number of samples that are judged in parallel.
+            output_path: file for the results as JSON lines. The judge's replies are kept in a folder with this name and
+                the suffix `.replies`; judging again requests only missing scores and those of changed samples.
+            progress: called with (metrics done, metrics in all).
 
         Raises:
-            ConfigError: two samples with one id, or something that is no sample.
-            DatasetError: `output_path` holds something else or is no file, or another process writes it.
-            BackendError: the budget is spent or the key is refused; what came is kept.
+            ConfigError: two samples with one id, or an invalid sample.
+            DatasetError: `output_path` is another file or cannot be written, or another process writes it.
+            BackendError: the budget is spent or the key is refused; replies until then are kept.
         """
-        given = [sample_of(sample) for sample in samples]
-        if len({sample.sample_id for sample in given}) < len(given):
+        batch = [sample_of(sample) for sample in samples]
+        if len({sample.sample_id for sample in batch}) < len(batch):
             raise ConfigError("samples: found an id twice; expected ids that are all different.")
         out = None if output_path is None else Path(output_path)
         if out is not None:
             _check_results(out)
         opened = self._judge if isinstance(self._judge, Backend) else open_backend(self._judge, self._sent(num_workers))
         with nullcontext() if out is None else self._open_log(out, opened) as log:
-            verdicts = self._read_verdicts(given, log)
-            work = [(one, tuple(m for m in self.metrics if (one.sample_id, m) not in verdicts)) for one in given]
-            total = len(given) * len(self.metrics)
+            verdicts = self._read_verdicts(batch, log)
+            work = [(one, tuple(m for m in self.metrics if (one.sample_id, m) not in verdicts)) for one in batch]
+            total = len(batch) * len(self.metrics)
 
             def keep(sample: EvaluationSample, inputs: str, verdict: Verdict) -> None:
                 verdicts[sample.sample_id, verdict.metric] = verdict
@@ -147,7 +147,7 @@ class ROVEREvaluator:
             rover_judge.run_here(run)
         results = [
             merge_verdicts(one.sample_id, one.place, {m: verdicts[one.sample_id, m] for m in self.metrics})
-            for one in given
+            for one in batch
         ]
         if out is not None:
             with replace_file(out) as temporary, temporary.open("w", encoding="utf-8", errors="replace") as file:
@@ -157,7 +157,7 @@ class ROVEREvaluator:
     def _read_verdicts(
         self, samples: Sequence[EvaluationSample], log: ReplyWriter | None
     ) -> dict[tuple[str, str], Verdict]:
-        """The scores that the judge gave to these very samples before, by sample and metric."""
+        """(sample id, metric) -> verdict that the judge gave to the same sample in an earlier run."""
         known = {} if log is None else read_replies(log.path, log.header).lines
         found: dict[tuple[str, str], Verdict] = {}
         for sample in samples if known else ():
@@ -187,7 +187,7 @@ class ROVEREvaluator:
         return ReplyKey(sample.sample_id, 0, self.repeat, f"judge-{metric}", words, settings)
 
     def compute_average_scores(self, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """`avg_<metric>` and `count_<metric>`, and more; see `tables.average_scores`."""
+        """Averages of results; see `tables.average_scores`."""
         return tables.average_scores(results, self.metrics)
 
     def _sent(self, num_workers: int) -> BackendOptions:
@@ -205,16 +205,16 @@ def _make_line(key: ReplyKey, inputs: str, verdict: Verdict) -> ReplyLine:
 
 
 def _read_verdict(line: ReplyLine, metric: str) -> Verdict:
-    """The verdict of a judge's reply that was kept."""
+    """The verdict in a logged reply of the judge."""
     found = judge_replies.read(line.response, rover_judge.name_score(metric))
     return Verdict(metric, found.score, found.reasoning, "judge_failed" if found.score is None else "ok", line.model)
 
 
 def _check_results(path: Path) -> None:
-    """See that results can be written to a file, before a judge is asked.
+    """Check that results can be written to a file, before a judge is asked.
 
     Raises:
-        DatasetError: no file can be written there, or it holds something else.
+        DatasetError: the file cannot be written, or holds something other than results.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -234,7 +234,7 @@ def evaluate_single_sample(
     max_retries: int = MAX_RETRIES,
     judge: str | Backend | None = None,
 ) -> dict[str, Any]:
-    """`ROVEREvaluator.evaluate` for a sample."""
+    """Judge one sample; see `ROVEREvaluator.evaluate_batch`."""
     return ROVEREvaluator(metrics, max_retries, judge).evaluate_batch([sample], num_workers=1)[0]
 
 
@@ -246,5 +246,5 @@ def evaluate_batch(
     output_path: str | os.PathLike[str] | None = None,
     judge: str | Backend | None = None,
 ) -> list[dict[str, Any]]:
-    """`ROVEREvaluator.evaluate_batch`."""
+    """Judge samples; see `ROVEREvaluator.evaluate_batch`."""
     return ROVEREvaluator(metrics, max_retries, judge).evaluate_batch(samples, num_workers, output_path)

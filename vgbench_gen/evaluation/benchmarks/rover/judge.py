@@ -1,6 +1,6 @@
-"""ROVER's judge: what it is asked, and the two rules that its prompt cannot enforce (`docs/protocols.md#rover`).
+"""ROVER's judge: its prompts, and the two rules that a prompt cannot enforce (`docs/protocols.md#rover`).
 
-Without written reasoning the process scores 1 and nobody is asked; alignment is at most one above the visual score.
+The rules: without written reasoning the process scores 1 without a request; alignment is at most the visual score + 1.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from vgbench_gen.text.render import find_templates_root
 METRICS = ("reasoning_process", "reasoning_visual", "reasoning_alignment")
 EXTRAS = ("visual_consistency", "image_quality")
 PROCESS, VISUAL, ALIGNMENT = METRICS
-MAX_TOKENS = 3000  # as upstream
-MAX_RETRIES = 3  # askings of one metric, where the judge gives no valid score
-# Images by metric, in the order in which its prompt counts them.
+MAX_TOKENS = 3000  # the published value
+MAX_RETRIES = 3  # requests for a metric until a reply contains a valid score
+# Metric -> images, in the order in which its prompt numbers them.
 SHOWN: Mapping[str, tuple[str, ...]] = {
     PROCESS: ("original_image",),
     VISUAL: ("original_image", "generated_image", "target_image"),
@@ -39,68 +39,67 @@ _SLOT = re.compile(r"\{\{ ([a-z_]+) \}\}")
 
 
 class MetricWords(Config):
-    """How one metric is asked for."""
+    """The wording for a metric."""
 
     shown: str
-    """What is said of the images that are shown."""
+    """Description of the images."""
     ask: str
-    """What is to be judged."""
+    """The question to the judge."""
     target: str = ""
-    """What is said where there is a target image."""
+    """Description of the target image, if there is one."""
 
 
 class JudgeWords(Config):
-    """The file `templates/judge/rover.toml`: what a judge is asked, with slots in double braces."""
+    """The file `templates/judge/rover.toml`: prompts for a judge, with slots in double braces."""
 
     version: int
-    """Version of the words; scores of different versions are kept apart."""
+    """Version of the wording; scores of different versions are separate."""
     system: str
     """The system message."""
     form: str
-    """How the judge has to reply; the slot `key` is the name of the score."""
+    """The required form of the reply; the slot `key` is the name of the score."""
     again: str
-    """What is said after a reply without a valid grade; the slot `form` is the field of that name."""
+    """The message after a reply without a valid grade; the slot `form` is the field of that name."""
     scale: str
-    """What the grades from 1 to 5 mean."""
+    """Meaning of the grades from 1 to 5."""
     metrics: Mapping[str, MetricWords]
-    """Name of a metric -> how it is asked for."""
+    """Name of a metric -> its wording."""
     facts: Mapping[str, str]
-    """Name of a field of the sample -> how its value is told; fields that are empty are left out."""
+    """Name of a field of the sample -> text with its value; empty fields are left out."""
     domains: Mapping[str, str]
-    """Name of a domain -> the words for it; "" for a sample without a domain."""
+    """Name of a domain -> its wording; "" stands for no domain."""
     reasoning_types: Mapping[str, str]
-    """Name of a kind of reasoning -> the words for it; "" for a sample without a kind."""
+    """Name of a kind of reasoning -> its wording; "" stands for no kind."""
 
 
 @cache
 def read_words() -> JudgeWords:
-    """The shipped words."""
+    """The wording in the shipped file."""
     return load_toml(find_templates_root() / "judge" / "rover.toml", JudgeWords)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One metric of one sample."""
+    """The score of a sample for a metric."""
 
     metric: str
-    """The name of the metric."""
     score: int | None
-    """The score as the judge gave it, 1 to 5; None where it is missing."""
+    """The judge's score, 1 to 5; None if it is missing."""
     reasoning: str
-    """The judge's own words, or what went wrong."""
+    """The judge's reasoning, or the error."""
     status: Status
-    """Whether there is a score, or why it is missing."""
+    """"ok", or the reason for a missing or fixed score."""
     judge: str = ""
-    """Who judged."""
+    """Name of the judge's model."""
     reply: Reply | None = None
-    """What the judge said; None where it was not asked, or the request failed."""
+    """The judge's reply; None if it was not asked, or the request failed."""
 
 
 def check_metrics(metrics: str | Sequence[str] | None) -> tuple[str, ...]:
-    """The metrics asked for, as names or one text with commas; the three of the benchmark where None.
+    """The requested metrics, from names or a text with commas; `METRICS` if None.
 
     Raises:
-        ConfigError: an unknown one.
+        ConfigError: an unknown metric.
     """
     if isinstance(metrics, str):
         metrics = [name.strip() for name in metrics.split(",") if name.strip()] or None
@@ -117,30 +116,30 @@ def name_score(metric: str) -> str:
 
 
 def make_text(sample: EvaluationSample, metric: str, has_target: bool) -> str:
-    """What the judge is asked about a sample, without the images."""
-    told, of = read_words(), read_words().metrics[metric]
+    """The judge's prompt for a sample and metric, without the images."""
+    words, of = read_words(), read_words().metrics[metric]
     dimension, reasoning = sample.place
     values = {"prompt": sample.prompt, "target_description": sample.target_description, "keywords": sample.keywords}
-    facts = [_fill(told.facts[name], value=value) for name, value in values.items() if value.strip()]
+    facts = [_fill(words.facts[name], value=value) for name, value in values.items() if value.strip()]
     asked = _fill(
         of.ask,
         facts="\n\n".join(facts),
         prompt=sample.prompt,
         think_output=sample.think_output,
-        domain=told.domains.get(dimension, dimension),
-        reasoning=told.reasoning_types.get(reasoning, reasoning),
+        domain=words.domains.get(dimension, dimension),
+        reasoning=words.reasoning_types.get(reasoning, reasoning),
     )
     shown = f"{of.shown} {of.target}" if has_target and of.target else of.shown
-    return "\n\n".join((asked, shown, told.scale, _fill(told.form, key=name_score(metric))))
+    return "\n\n".join((asked, shown, words.scale, _fill(words.form, key=name_score(metric))))
 
 
 def _fill(template: str, **slots: str) -> str:
-    # One pass: material that holds "{{ key }}" stays as it is.
+    # A single pass leaves "{{ key }}" inside the filled-in texts unchanged.
     return _SLOT.sub(lambda match: slots.get(match.group(1), match.group()), template)
 
 
 def needs_no_judge(sample: EvaluationSample, metric: str) -> bool:
-    """Whether the score follows from there being no written reasoning."""
+    """Whether the score is fixed because the sample has no written reasoning."""
     return metric == PROCESS and rover_samples.is_empty(sample.think_output)
 
 
@@ -152,15 +151,15 @@ async def ask_for_verdict(
     max_retries: int = MAX_RETRIES,
     repeat: int = 0,
 ) -> Verdict:
-    """Ask for one metric, again where the reply holds no valid score.
+    """Ask the judge for a metric, repeatedly if the reply contains no valid score.
 
     Args:
         backend: the judge.
-        sample: what is judged.
+        sample: the sample to judge.
         metric: one of `METRICS` and `EXTRAS`.
-        images: its encoded images by field.
-        max_retries: askings, at least 1.
-        repeat: 0, 1, … for judgements that must be independent of each other.
+        images: field of the sample -> encoded image.
+        max_retries: number of requests, at least 1.
+        repeat: 0, 1, … for independent judgments of the same sample.
 
     Raises:
         BackendError: the budget is spent, the key is refused, or the work was cancelled.
@@ -174,30 +173,30 @@ async def ask_for_verdict(
     parts.append(TextPart(make_text(sample, metric, "target_image" in images and "target_image" in SHOWN[metric])))
     messages = [Message("user", tuple(parts))]
     settings = Settings(temperature=0.0, max_tokens=MAX_TOKENS, system=read_words().system, stage=f"judge-{metric}")
-    who = backend.model
+    judge = backend.model
     for attempt in range(max(1, max_retries)):
         try:
-            # An asking of its own: a reply from the cache would be as useless as it was before.
+            # A separate epoch per request, so that the invalid reply is not taken from the cache.
             epoch = repeat * 1000 + attempt
             reply = await backend.ask(messages, settings.model_copy(update={"epoch": epoch}))
         except BackendError as error:
             if error.kind in ("budget", "cancelled", "refused_key"):
                 raise
-            return Verdict(metric, None, str(error), "api_error", who)
-        who = reply.model or who
+            return Verdict(metric, None, str(error), "api_error", judge)
+        judge = reply.model or judge
         found = judge_replies.read(reply.text, name_score(metric))
         if found.score is not None:
-            return Verdict(metric, found.score, found.reasoning, "ok", who, reply)
+            return Verdict(metric, found.score, found.reasoning, "ok", judge, reply)
         if reply.text.strip():
             again = Message.of("user", _fill(read_words().again, form=_fill(read_words().form, key=name_score(metric))))
             messages = [messages[0], Message.of("assistant", reply.text[:4000]), again]
-    return Verdict(metric, None, f"No valid score in {max(1, max_retries)} replies.", "judge_failed", who, reply)
+    return Verdict(metric, None, f"No valid score in {max(1, max_retries)} replies.", "judge_failed", judge, reply)
 
 
 def merge_verdicts(sample_id: str, place: tuple[str, str], verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
-    """The result of one sample, with the rule between alignment and visual score applied.
+    """The result of a sample, in which alignment is capped by the visual score.
 
-    cap_applied: None where the visual score is not known, so that alignment stands as it was given.
+    `cap_applied` is None if the visual score is unknown; then alignment is the judge's.
     """
     found: dict[str, Any] = {"sample_id": sample_id, "dimension": place[0], "reasoning_type": place[1]}
     for metric, verdict in verdicts.items():
@@ -213,10 +212,7 @@ def merge_verdicts(sample_id: str, place: tuple[str, str], verdicts: Mapping[str
 
 
 def cap_alignment(alignment: int | None, visual: int | None) -> tuple[int | None, bool | None]:
-    """(alignment after the rule, whether it was lowered): at most one above the visual score.
-
-    The second is None where one of the two is not known.
-    """
+    """(alignment, at most one above the visual score; whether it was lowered, None if a score is unknown)."""
     if alignment is None or visual is None:
         return alignment, None
     most = min(visual + 1, judge_replies.HIGH)
@@ -224,7 +220,7 @@ def cap_alignment(alignment: int | None, visual: int | None) -> tuple[int | None
 
 
 def scale_to_hundred(score: float) -> float:
-    """A score from 1 to 5 on the scale from 0 to 100."""
+    """Map a score from 1 to 5 to the scale from 0 to 100."""
     return (score - judge_replies.LOW) * 25.0
 
 
@@ -236,26 +232,26 @@ async def judge_all(
     repeat: int,
     on_verdict: Callable[[EvaluationSample, str, Verdict], None],
 ) -> None:
-    """Judge samples side by side, each metric as it comes; images of a sample are read when its turn comes.
+    """Judge samples in parallel; the images of a sample are read when a worker starts on it.
 
-    on_verdict: called with (sample, digest of what the judge was given, verdict) as each verdict comes.
+    on_verdict: called with (sample, digest of the judge's input, verdict) for each verdict.
 
     Raises:
-        BackendError: as `ask_for_verdict`; verdicts that came were handed on.
+        BackendError: as `ask_for_verdict`, after `on_verdict` got the verdicts until then.
     """
     waiting = iter(work)
 
     async def worker() -> None:
-        for sample, metrics in waiting:  # shared: each sample goes to the worker that is free
+        for sample, metrics in waiting:  # all workers share this iterator
             images, problems = await asyncio.to_thread(encode_images, sample)
-            given = rover_samples.digest(sample, images)
+            inputs = rover_samples.digest(sample, images)
             for metric in metrics:
                 bad = [problems[name] for name in SHOWN[metric] if name in problems]
                 if bad and not needs_no_judge(sample, metric):
                     verdict = Verdict(metric, None, " ".join(bad), "bad_sample")
                 else:
                     verdict = await ask_for_verdict(backend, sample, metric, images, max_retries, repeat)
-                on_verdict(sample, given, verdict)
+                on_verdict(sample, inputs, verdict)
 
     workers = [asyncio.create_task(worker()) for _ in range(max(1, min(num_workers, len(work))))]
     try:
@@ -268,7 +264,7 @@ async def judge_all(
 
 
 def encode_images(sample: EvaluationSample) -> tuple[dict[str, bytes], dict[str, str]]:
-    """(images of a sample, encoded, by field; what is wrong with the others, by field)."""
+    """(field -> encoded image, field -> error), for the images of a sample."""
     images: dict[str, bytes] = {}
     problems: dict[str, str] = {}
     for name in ("original_image", "generated_image", "target_image"):
@@ -283,11 +279,7 @@ def encode_images(sample: EvaluationSample) -> tuple[dict[str, bytes], dict[str,
 
 
 def run_here(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run to the end, also where an event loop already runs in this thread, as in a notebook; then in another thread.
-
-    Raises:
-        Exception: what it raises.
-    """
+    """Run a coroutine to its end, in another thread if this one has a running event loop, as in a notebook."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -295,14 +287,14 @@ def run_here(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
         return
     running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
 
-    async def told() -> None:
+    async def run_registered() -> None:
         task = asyncio.current_task()
         assert task is not None
         running.append((asyncio.get_running_loop(), task))
         await main()
 
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(lambda: asyncio.run(told()))
+        waiting = pool.submit(lambda: asyncio.run(run_registered()))
         try:
             waiting.result()
         except KeyboardInterrupt:

@@ -1,6 +1,6 @@
-"""Scores in a judge's reply (`docs/protocols.md#judge-scores`): whole numbers from 1 to 5, or nothing.
+"""Reads the score in a judge's reply, a whole number from 1 to 5 (`docs/protocols.md#judge-scores`).
 
-Source of `read_as_released`: cheryyunl/ROVER, `base_metric.py`, its mistakes included.
+Source of `read_as_released`: cheryyunl/ROVER, `base_metric.py`, with its mistakes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LOW, HIGH = 1, 5
 MAX_CHARS = 100_000
 _GENERIC = "score"
 _REASON = "reasoning"
-# After a score nothing may go on it: "4.5", "4/10", "1-5" are other things; "4 - good" is a 4.
+# A score is not part of a longer number or a range: "4.5", "4/10" and "1-5" are none; "4 - good" is a 4.
 _WHOLE = (
     r"(?P<n>[0-9]{1,6})(?:\.0+)?"
     r"(?![0-9]|[.,][0-9]|\s*[-–—]+\s*[0-9]|\s*[/%]|\s+(?:to|or|out\s+of|percent)\b)"  # noqa: RUF001
@@ -26,7 +26,7 @@ _WHOLE = (
 _OF_FIVE = re.compile(
     r"(?<![-–—0-9.,/])(?P<n>[0-9]{1,6})(?:\.0+)?\s*(?:/|out\s+of)\s*(?P<of>[0-9]+)(?![0-9]|[.,][0-9]|%)"  # noqa: RUF001
 )
-# The scale said again between a name and its score.
+# The scale in brackets, which a judge may repeat between the name and the score.
 _SCALE = (
     r"(?:\s*[(\[]\s*(?:score|rating|integer|from|on|a|scale|of|:|\s){0,12}"
     r"(?:1\s*(?:-|–|—|to)\s*5|(?:out\s+of|/|max\.?)\s*5)\s*[)\]])?"  # noqa: RUF001
@@ -36,19 +36,19 @@ _SIGN = re.compile(r"(?:[:=]|\b(?:is|of))\W*[-–—]\s*\Z", re.IGNORECASE)  # n
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a judge said."""
+    """The content of a judge's reply."""
 
     score: int | None
-    """The score, 1 to 5; None where it gave no valid one."""
+    """The score, 1 to 5; None if the reply has no valid one."""
     reasoning: str = ""
-    """Its words; "" for none."""
+    """The judge's reasoning; "" if there is none."""
 
 
 def read(reply: str | None, key: str) -> Judged:
-    """The score of one metric in a judge's reply.
+    """Read the score of a metric from a judge's reply.
 
     Args:
-        reply: as the judge sent it.
+        reply: the judge's reply.
         key: name of the score, such as "reasoning_visual_score".
     """
     if reply is None or not reply.strip():
@@ -64,7 +64,7 @@ def read(reply: str | None, key: str) -> Judged:
 
 
 def _find_in_objects(text: str, key: str) -> Judged | None:
-    """The last JSON object with the key, whole or damaged, else the only one with a plain `score`."""
+    """Read the last JSON object with the key, intact or damaged, else the only one with a plain `score`."""
     trees = list(_parse_trees(text))
     for name, only in ((key, False), (_GENERIC, True)):
         found = [
@@ -81,7 +81,7 @@ def _find_in_objects(text: str, key: str) -> Judged | None:
 
 
 def _parse_trees(text: str) -> Iterator[tuple[int, int, Any]]:
-    """(start, end, value) of outermost JSON values that begin with a brace."""
+    """(start, end, value) of the outermost JSON objects."""
     decoder, at = json.JSONDecoder(), 0
     while (at := text.find("{", at)) >= 0:
         start = at
@@ -102,7 +102,7 @@ def _walk_dicts(tree: Any, depth: int = 8) -> Iterator[dict[str, Any]]:
 
 
 def read_whole_score(value: object) -> int | None:
-    """A score from 1 to 5 that was given as a number or as its digits."""
+    """A score from 1 to 5 that is a number or a text of digits; None for other values."""
     return None if isinstance(value, str) and not re.fullmatch(_WHOLE, value.strip()) else _read_valid_score(value)
 
 
@@ -124,7 +124,7 @@ def _check_range(value: int) -> int | None:
 
 
 def _find_score_of_five(text: str) -> int | None:
-    """The one score that a text gives out of five; another scale is no score."""
+    """The only score out of five in a text; None if there is none, several, or one on another scale."""
     found = {(int(match["n"]), int(match["of"])) for match in _OF_FIVE.finditer(text)}
     if len(found) != 1:
         return None
@@ -137,12 +137,12 @@ def _join_words(value: object) -> str:
 
 
 def _find_in_damaged(text: str, name: str, trees: list[tuple[int, int, Any]]) -> Iterator[tuple[int, int | None, str]]:
-    """(start, score, reasons) of JSON that is none: single quotes, a comma too many, an unescaped quote, or cut off
-    after the number."""
+    """(start, score, reasoning) from invalid JSON: single quotes, an extra comma, an unescaped quote, or a truncated
+    object."""
     quoted = re.compile(rf"(?P<q>[\"'])\s*{re.escape(name)}\s*(?P=q)\s*:\s*(?P<value>[^,}}\]\n]*)")
     for match in quoted.finditer(text):
         if any(start < match.start() < end for start, end, _ in trees):
-            continue  # words inside a whole object
+            continue  # a text inside an intact object
         before = max((end for _, end, _ in trees if end <= match.start()), default=0)
         brace = max(text.rfind("{", before, match.start()), before)
         reasons = _find_reasoning(text[brace:]) or _find_reasoning(text[before:])
@@ -150,7 +150,7 @@ def _find_in_damaged(text: str, name: str, trees: list[tuple[int, int, Any]]) ->
 
 
 def _parse_plain_value(value: str) -> object:
-    """What stands after a colon, as JSON would have it; words other than numbers stay words."""
+    """The value after a colon: a number, or a text without its quotation marks."""
     value = value.strip().strip("\"'").strip()
     if re.fullmatch(r"-?[0-9]+(?:\.[0-9]+)?", value):
         return float(value)
@@ -158,7 +158,7 @@ def _parse_plain_value(value: str) -> object:
 
 
 def _find_in_words(text: str, key: str) -> Judged | None:
-    """`key: 4`, with or without Markdown and underscores; else 4/5 or 4 out of 5."""
+    """Read `key: 4`, with or without Markdown and underscores, else "4/5" or "4 out of 5"."""
     spoken = re.escape(key).replace("_", r"[_\s]+")
     between = r"\W{0,6}?\s*(?:is|of|=|:)?\W{0,4}?\s*"
     pattern = re.compile(rf"{spoken}{_SCALE}(?P<between>{between})(?<![-0-9.,]){_WHOLE}", re.IGNORECASE)
@@ -170,7 +170,7 @@ def _find_in_words(text: str, key: str) -> Judged | None:
 
 
 def _is_said_plainly(match: re.Match[str], text: str) -> bool:
-    """Whether the number has no sign and does not begin what stands in brackets, as in "(1 - poor, 5 - perfect)"."""
+    """Whether the number has no sign and is not part of a scale in brackets, as in "(1 - poor, 5 - perfect)"."""
     between = match["between"]
     inside = max(map(between.rfind, "([")) > max(map(between.rfind, ")]"))
     alone = text[match.end() :].lstrip()[:1] in (")", "]", "")
@@ -186,7 +186,7 @@ def _find_reasoning(text: str) -> str:
 
 
 def read_as_released(reply: str | None, key: str) -> OfficialScore:
-    """What the released parser makes of a reply; it may be a number out of range, or a text."""
+    """Read a score as the released parser does; it may be a number out of range, or a text."""
     if reply is None or not reply.strip():
         return OfficialScore(None, 0.0)
     text, state = reply.strip(), _State()
@@ -206,10 +206,10 @@ def read_as_released(reply: str | None, key: str) -> OfficialScore:
 
 
 class _State:
-    """The variable of the published script, which keeps what a failed step put into it."""
+    """A variable of the published script, which keeps the value of a failed step."""
 
     value: Any = None
-    """What the last step read as the score, of whatever type; None where nothing was read."""
+    """The value of any type that the last step read as the score; None if there was none."""
 
 
 def _try_step(step: Callable[[str, str, _State], int | None], text: str, key: str, state: _State) -> int | None:

@@ -1,4 +1,4 @@
-"""What `vgbench eval --judge` does for ROVER: samples from files, a judge for them, averages and agreement."""
+"""ROVER's part in `vgbench eval --judge`: reading samples, judging them, averages and agreement."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vgbench_gen.evaluation.benchmarks.rover.samples import EvaluationSample, re
 
 
 class RoverJudge:
-    """See `evaluation.base.Judge`."""
+    """The judge of ROVER; see `evaluation.base.Judge`."""
 
     def default_spec(self) -> str:
         return find_default_judge()
@@ -23,7 +23,7 @@ class RoverJudge:
         return list(read_samples(path))
 
     def generated_samples(self, data: Path, generated: Path) -> tuple[Sequence[EvaluationSample], int]:
-        """See `Judge.generated_samples`; tasks without an image are left out."""
+        """(samples of the tasks that have a generated image, number of all tasks)."""
         source = open_tasks(data)
         return list(source.samples(generated)), len(source.items)
 

@@ -1,4 +1,4 @@
-"""ROVER's image generation tasks from their parquet files, and what a model made of them."""
+"""Reads ROVER's image generation tasks from parquet files, and stores and reads the images of a model."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class _Row(RawRow):
 
 
 class Tasks(ParquetSource):
-    """ROVER's tasks; a model's images and words are kept as the benchmark wants them."""
+    """ROVER's tasks; generated images and texts are stored in the benchmark's layout."""
 
     def keep(self, item: Item, reply: Reply, folder: Path) -> str:
-        """As `evaluation.base.Keeps`: `gen_{id}.png` and `gen_{id}.txt`, the words also where there is no image."""
+        """Write `gen_{id}.png` and `gen_{id}.txt`, the text also without an image; returns an error or ""."""
         task = item.evidence["id"]
         picture, problem = folder / f"gen_{task}.png", "the reply holds no image"
         write_bytes(folder / f"gen_{task}.txt", reply.text.encode("utf-8", "replace"))
@@ -43,26 +43,26 @@ class Tasks(ParquetSource):
                 return ""
             except DatasetError as error:
                 problem = str(error)
-        picture.unlink(missing_ok=True)  # it came with other words
+        picture.unlink(missing_ok=True)  # an image of an earlier reply
         return f"no_image: {problem}"
 
     def samples(self, folder: Path) -> Iterator[EvaluationSample]:
-        """What a model made of the tasks, from the folder of `keep`; tasks without an image are left out."""
+        """The samples in a folder written by `keep`; tasks without an image are left out."""
         for item in self.items:
-            task, told = item.evidence["id"], item.evidence
+            task, facts = item.evidence["id"], item.evidence
             picture = folder / f"gen_{task}.png"
             if picture.is_file():
-                target = self.image_named(told["target_image"]) if told["target_image"] else None
+                target = self.image_named(facts["target_image"]) if facts["target_image"] else None
                 yield EvaluationSample(
                     sample_id=task,
                     original_image=self.image(item, 0),
                     generated_image=picture,
                     target_image=target,
                     prompt=item.question,
-                    dimension=told["dimension"],
-                    reasoning_type=told["reasoning_type"],
-                    keywords=told["keywords"],
-                    target_description=told["target_description"],
+                    dimension=facts["dimension"],
+                    reasoning_type=facts["reasoning_type"],
+                    keywords=facts["keywords"],
+                    target_description=facts["target_description"],
                     think_output=read_think_output(folder, task),
                 )
 
@@ -105,11 +105,11 @@ def _make_item(
     targets = parquet.list_image_names(row.target_image)
     if isinstance(dimension, int):
         dimension = labels[dimension] if 0 <= dimension < len(labels) else ""
-    told = {
+    texts = {
         name: value if isinstance(value := fields.get(name), str) else ""
         for name in ("reasoning_type", "keywords", "target_description")
     }
-    place = EvaluationSample(task, b"", b"", dimension=dimension, reasoning_type=told["reasoning_type"]).place
+    place = EvaluationSample(task, b"", b"", dimension=dimension, reasoning_type=texts["reasoning_type"]).place
     pictures[names[0]] = ImagePlace(file, number, "image")
     if targets:
         pictures[targets[0]] = ImagePlace(file, number, "target_image")
@@ -127,7 +127,7 @@ def _make_item(
         index=index,
         evidence={
             "id": task,
-            **told,
+            **texts,
             "dimension": place[0],
             "reasoning_type": place[1],
             "target_image": targets[0] if targets else "",
@@ -136,7 +136,7 @@ def _make_item(
 
 
 def _read_class_labels(file: Path) -> list[str]:
-    """Names of the class label `dimension`, which the Hub's files keep in their metadata; empty where it is text."""
+    """Names of the class label `dimension` in the file's metadata; empty if the column is text."""
     with shards.open_parquet(file) as opened:
         metadata = opened.schema_arrow.metadata or {}
     try:

@@ -1,4 +1,4 @@
-"""What ROVER's judge is given: a task, its images, and what a model made of it (`docs/protocols.md#rover`)."""
+"""Samples for ROVER's judge: a task with its images, and a model's reply (`docs/protocols.md#rover`)."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _TAGS = re.compile(
     rf"<\s*/?\s*{match_any_of(read_words('reasoning_tags'))}\b[^<>]{{0,200}}>|◁/?think▷|\[/?THINK\]", re.IGNORECASE
 )
 _WORD = re.compile(r"[^\W_]+")
-_MAX_PLACEHOLDER = 200  # characters
+_MAX_PLACEHOLDER_CHARS = 200
 _NOUN = r"(?:think|thinking|thinkoutput|reasoning|thoughts?|output|text|explanation|process|trace|content)"
 _GIVEN = r"(?:available|provided|applicable|given|generated|produced|returned|found|output)"
-# Of the words of a text, without what stands between them.
+# Texts without reasoning, as words separated by single spaces.
 _PLACEHOLDERS = re.compile(
     rf"(?:{_NOUN} )*(?:none|null|nan|n a|na|nothing|todo|tbd|empty|placeholder)|"
     rf"no {_NOUN}(?: {_NOUN})*(?: (?:was|is|were|has been))?(?: {_GIVEN})?|"
@@ -54,34 +54,34 @@ _PLACEHOLDERS = re.compile(
 
 @dataclass
 class EvaluationSample:
-    """One answer to a task.
+    """A model's answer to a task.
 
-    Texts may be None; other values are written out, several joined by commas.
+    Text fields accept None and other values, which become text; lists are joined by commas.
 
     Raises:
         ConfigError: sample_id is None.
     """
 
     sample_id: str
-    """Its id, `{dimension}_{reasoning_type}_{n}` in the benchmark."""
+    """Id of the task, `{dimension}_{reasoning_type}_{n}` in the benchmark."""
     original_image: Picture
     """The image of the task: a path, encoded bytes or a PIL image."""
     generated_image: Picture
-    """The image that the model made, in the same forms."""
+    """The model's image, in the same forms."""
     target_image: Picture | None = None
-    """The image that was wanted, where there is one."""
+    """A correct image, if the task has one."""
     prompt: str = ""
-    """What the model was asked for."""
+    """The instruction to the model."""
     dimension: str = ""
     """"science", "culture" (also written "humanity"), "common_sense" or "logic"; "" to take it from the id."""
     reasoning_type: str = ""
     """The type of reasoning; "" to take it from the id."""
     keywords: str = ""
-    """What the image should show."""
+    """Required content of the image."""
     target_description: str = ""
-    """The wanted image in words."""
+    """Description of the correct image."""
     think_output: str = ""
-    """The written reasoning of the model."""
+    """The model's written reasoning."""
 
     def __post_init__(self) -> None:
         if self.sample_id is None:
@@ -91,7 +91,7 @@ class EvaluationSample:
 
     @property
     def place(self) -> tuple[str, str]:
-        """(dimension, reasoning type) by one name each, "" where neither fields nor id say."""
+        """(dimension, reasoning type) in one spelling, from the fields or the id; "" if unknown."""
         match = _TASK_ID.fullmatch(self.sample_id.strip().casefold())
         named = (match["dimension"], match["reasoning"]) if match else ("", "")
         return _normalize_name(self.dimension) or _normalize_name(named[0]), _normalize_name(
@@ -105,24 +105,24 @@ def _normalize_name(name: str) -> str:
 
 
 def _read_text(value: object) -> str:
-    if value is None or (isinstance(value, float) and math.isnan(value)):  # what tables hold for a missing value
+    if value is None or (isinstance(value, float) and math.isnan(value)):  # a missing value in a table is NaN
         return ""
     if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
         return ", ".join(map(str, value))
     return str(value)
 
 
-def sample_of(given: object) -> EvaluationSample:
-    """A sample that a user gave as one, or as a mapping with its field names (or `id`); others are left aside.
+def sample_of(value: object) -> EvaluationSample:
+    """Convert a mapping of fields (or `id`) to a sample, ignoring other keys; a sample is returned unchanged.
 
     Raises:
-        ConfigError: it is something else, or has no id or images.
+        ConfigError: another type, or no id or images.
     """
-    if isinstance(given, EvaluationSample):
-        return given
-    if not isinstance(given, Mapping):
-        raise ConfigError(f"samples: found a {type(given).__name__}; expected EvaluationSample or its fields by name.")
-    row = {"sample_id": given.get("id"), **given}
+    if isinstance(value, EvaluationSample):
+        return value
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"samples: found a {type(value).__name__}; expected EvaluationSample or its fields by name.")
+    row = {"sample_id": value.get("id"), **value}
     missing = [name for name in ("sample_id", *_IMAGES[:2]) if name not in row]
     if missing:
         raise ConfigError(f"samples: found no {', '.join(missing)}; expected the fields of EvaluationSample.")
@@ -130,11 +130,11 @@ def sample_of(given: object) -> EvaluationSample:
 
 
 def is_empty(think_output: str | None) -> bool:
-    """Whether there is no reasoning: nothing, blanks, tags around nothing, or words that stand for nothing."""
+    """Whether a text contains no reasoning: empty, blanks, empty tags, or a placeholder such as "none"."""
     text = _TAGS.sub(" ", think_output or "")
     if _WORD.search(text) is None:
         return True
-    return len(text) < _MAX_PLACEHOLDER and _PLACEHOLDERS.fullmatch(" ".join(_WORD.findall(text))) is not None
+    return len(text) < _MAX_PLACEHOLDER_CHARS and _PLACEHOLDERS.fullmatch(" ".join(_WORD.findall(text))) is not None
 
 
 def encode_picture(picture: Picture, name: str = "an image given as bytes") -> bytes:
@@ -142,10 +142,10 @@ def encode_picture(picture: Picture, name: str = "an image given as bytes") -> b
 
     Args:
         picture: path, encoded bytes or a PIL image.
-        name: for errors, where it is no path.
+        name: for errors, if the image is no path.
 
     Raises:
-        DatasetError: there is no such file, it is too large, or it is no image.
+        DatasetError: no such file, a file that is too large, or no image.
     """
     from PIL import Image
 
@@ -170,11 +170,7 @@ def encode_picture(picture: Picture, name: str = "an image given as bytes") -> b
 
 
 def convert_to_png(data: bytes, name: str) -> bytes:
-    """An encoded image as PNG; unchanged where it is one.
-
-    Raises:
-        DatasetError: it is no image.
-    """
+    """An encoded image as PNG; a PNG is unchanged. Raises DatasetError if the bytes are no image."""
     from PIL import Image, UnidentifiedImageError
 
     if data.startswith(_PNG):
@@ -183,7 +179,7 @@ def convert_to_png(data: bytes, name: str) -> bytes:
         with Image.open(io.BytesIO(data)) as image:
             return _encode_png(image)
     except (UnidentifiedImageError, OSError, ValueError, Image.DecompressionBombError) as error:
-        # Of what it does not know, the library tells only the address in memory.
+        # For an unknown format the library's message is only an address in memory.
         why = "" if isinstance(error, UnidentifiedImageError) else f" ({' '.join(str(error).split())[:80]})"
         raise dataset_error(name, f"no image{why}", "JPEG or PNG", "Check the file.") from None
 
@@ -195,7 +191,7 @@ def _encode_png(image: Image) -> bytes:
 
 
 def digest(sample: EvaluationSample, images: Mapping[str, bytes]) -> str:
-    """Of everything the judge is given."""
+    """Digest of all texts and images for the judge."""
     texts = [sample.prompt, *sample.place, sample.keywords, sample.target_description, sample.think_output]
     return hash_stably(
         format_canonical_json([texts, {name: digest_bytes(data) for name, data in sorted(images.items())}])
@@ -208,7 +204,7 @@ _REMEDY = f"Give one object per line with {', '.join((*_TEXTS, *_IMAGES))}."
 
 
 def read_samples(path: Path) -> Iterator[EvaluationSample]:
-    """Samples of a JSON list or of JSON lines; image paths count from the file's folder.
+    """Read samples from a JSON list or JSON lines; image paths are relative to the file's folder.
 
     Raises:
         DatasetError: no such file, no JSON, or a row without an id or images.
@@ -227,10 +223,10 @@ def _find_image(folder: Path, name: str) -> Path:
 
 
 def _check_row(row: Any, where: str, seen: set[str]) -> dict[str, Any]:
-    """Return a row with its `sample_id`, which is added to those that were seen.
+    """The row with its `sample_id`, which is added to `seen`.
 
     Raises:
-        DatasetError: it is no sample, or one that was there before.
+        DatasetError: the row is no sample, or its id was seen before.
     """
     if not isinstance(row, dict):
         raise dataset_error(where, f"a {type(row).__name__}", "an object", _REMEDY)
@@ -247,11 +243,7 @@ def _check_row(row: Any, where: str, seen: set[str]) -> dict[str, Any]:
 
 
 def read_think_output(folder: Path, task_id: str) -> str:
-    """The reasoning in `gen_{id}.txt`, "" where there is none.
-
-    Raises:
-        DatasetError: it is no text.
-    """
+    """The reasoning in `gen_{id}.txt`; "" without such a file. Raises DatasetError if the file is no text."""
     path = folder / f"gen_{task_id}.txt"
     if not path.is_file():
         return ""

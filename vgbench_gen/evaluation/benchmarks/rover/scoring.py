@@ -1,4 +1,4 @@
-"""Single replies to ROVER's tasks have no score by rule: a judge grades what was made (`rover.evaluator`)."""
+"""Scoring rules of ROVER, which score no reply, because a judge grades the generated images (`rover.evaluator`)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from vgbench_gen.evaluation.scoring import ScoringRules
 
 
 class RoverRules(ScoringRules):
-    """The general rules, which no task of ROVER meets."""
+    """The general rules; they apply to none of ROVER's tasks."""
 
     names = ("ROVER",)

@@ -1,11 +1,11 @@
-"""SalBench: in which features does one object of many differ (`docs/protocols.md#salbench`; arXiv 2507.04741).
+"""SalBench: in which features does one object differ from the others (`docs/protocols.md#salbench`; arXiv 2507.04741)?
 
 `salbench-vlm/salbench` on the Hub, split `test`, six configurations: P3 (synthetic images, three features) and O3
 (natural ones, seven), each for detection, referring (`_box`: the object's box in the text) and visual referring
 (`_box_img`: drawn in red). Columns `image`, `question` (the complete prompt), `answer` ("Color, Size"), `image_id`.
 A row without `question` gets one from `bbox`, `num_distractors` and `object_category`, with the answer in `label` or
 `labels`; without `image_with_box` the box is drawn. A box is [xmin, ymin, xmax, ymax] or has these names; values up
-to 1 are shares of the image. That raw form was never published; it follows the plan of the benchmark's authors.
+to 1 are fractions of the image size. This raw form was never published; it follows the plan of the benchmark's authors.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class SalBench(Benchmark):
         return open_questions(path)
 
     def tables(self, maker: TableMaker) -> Sequence[Table]:
-        """See `Benchmark.tables`: its leaderboards."""
+        """SalBench's leaderboards."""
         from vgbench_gen.evaluation.benchmarks.salbench.tables import make_leaderboards
 
         return make_leaderboards(maker)
@@ -50,13 +50,13 @@ class SalBench(Benchmark):
         return make_summary_note(board)
 
     def files(self, board: Board, runs: Sequence[BoardRun]) -> Mapping[str, str]:
-        """See `Benchmark.files`: macro F1 as SalBench's own table has it."""
+        """A CSV file with macro F1 in the form of SalBench's own table."""
         from vgbench_gen.evaluation.benchmarks.salbench.tables import format_macro_csv, list_splits
 
         return {"salbench.csv": format_macro_csv(board, runs)} if list_splits(board) else {}
 
     def score_case(self, row: Mapping[str, Any]) -> ScoredCase:
-        """See `Benchmark.score_case`; the split may stand apart, labels come as lists and scores by name."""
+        """As `Benchmark.score_case`; a case may have a field `split`, labels are lists and scores have names."""
         if row.get("split") is not None and str(row.get("benchmark")).casefold() == "salbench":
             row = {**row, "benchmark": f"{row['benchmark']}-{get_text(row, 'split')}"}
         name, case, response = read_case(row)

@@ -1,9 +1,9 @@
-"""Sets of labels in replies: SalBench asks for all features in which one object differs.
+"""Reads sets of labels from replies: SalBench asks for all features in which one object differs.
 
-Source: `docs/protocols.md#sets-of-labels`.
+Rules: `docs/protocols.md#sets-of-labels`.
 
-A value is the labels in alphabetical order, joined by ", "; "" is the empty set, which is an answer like any other.
-Source of `score_as_released`: MikeWise2718/salbench, `evaluation/response_parser.py` and `metrics.py`.
+A value is the labels in alphabetical order, joined by ", "; "" is the empty set, which is a valid answer. Source of
+`score_as_released`: MikeWise2718/salbench, `evaluation/response_parser.py` and `metrics.py`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SPLITS: Mapping[str, Sequence[str]] = {"synthetic": P3, "natural": O3}
 MEASURES = ("precision", "recall", "f1", "exact_match")
 
 _JOINT = ", "
-EMPTY = make_answer("")  # what a reply says that names no label
+EMPTY = make_answer("")  # the answer of a reply that names no label
 _CHINESE: Mapping[str, str] = read_table("labels")["chinese"]
 _PART = compile_pattern(
     rf"[,:()\u2013\u2014|]|\s-\s|\b(?:{match_any_of(read_words('turns', 'labels'))}|and|so|hence|therefore)\b"
@@ -35,7 +35,7 @@ _SAME, _EXCEPT, _NEGATED = (
     compile_pattern(rf"\b{match_any_of(read_words(key, 'labels'))}\b") for key in ("same", "excepts", "negations")
 )
 _ELIDED = re.compile(r"\b(?:is|are|was|were|does|do|did|has|have)(?:n't|\s+not)?\s*\Z")
-# What one object lacks is how it differs: "the only one without a pattern", "not in focus".
+# A feature that the object lacks is one in which it differs: "the only one without a pattern", "not in focus".
 _LACKED = re.compile(
     r"\b(?:no|without|lacks?|not have)\s+(?:any\s+|an?\s+)?(?=(?:pattern|focus)\b(?! diff))"
     r"|\b(?:not|isn't) in (?=focus\b(?! but))"
@@ -49,7 +49,7 @@ _FILLING = re.compile(r"\b(?:and|the|an?|features?|difference|in|[0-9]{1,2})\b|[
 
 @lru_cache(maxsize=8)
 def _compile_pattern(vocabulary: tuple[str, ...]) -> re.Pattern[str]:
-    """One label as a whole word, with its plural; "colour" is "color", "foci" "focus"."""
+    """A pattern for a label as a whole word, with its plural and other spellings ("colour", "foci")."""
     forms = read_table("labels")["forms"]
     named = "|".join(f"(?P<{label}>{forms[label]})" for label in vocabulary)
     return re.compile(rf"(?<![a-z])(?:{named})(?:e?s)?(?![a-z])")
@@ -59,7 +59,7 @@ class LabelReader(AnswerReader):
     """Reads the labels of one split.
 
     Args:
-        vocabulary: the labels that there are, lower case.
+        vocabulary: all labels of the split, lower case.
     """
 
     def __init__(self, vocabulary: Sequence[str]) -> None:
@@ -73,7 +73,7 @@ class LabelReader(AnswerReader):
         )
 
     def read_notation(self, text: str) -> ParsedAnswer:
-        """What follows "wait" or "actually", else the lines of labels alone after the last "answer:"."""
+        """The labels after "wait" or "actually", else the lines with only labels after the last "answer:"."""
         revised = self.read_anywhere(find_text_after_revision(text))
         starts = list(_ANNOUNCED.finditer(text.lower()))
         if revised.found or not starts:
@@ -84,7 +84,7 @@ class LabelReader(AnswerReader):
         return _make_answer(found if len(found) < len(self.vocabulary) else set(), NOTHING)
 
     def read_segment(self, text: str) -> ParsedAnswer:
-        """The labels in a container or after a phrase."""
+        """The labels in a container or after an announcing phrase."""
         found = set[str]().union(*self._read_sentences(text))
         return _make_answer(found, EMPTY if _EMPTY.match(text.lower()) else NOTHING)
 
@@ -92,7 +92,7 @@ class LabelReader(AnswerReader):
         return self.read_anywhere(text)
 
     def read_anywhere(self, text: str) -> ParsedAnswer:
-        """The labels that the text asserts anywhere, those of a sentence that repeats the whole list aside."""
+        """The labels that the text asserts anywhere, except in a sentence that repeats the whole list."""
         parts = self._read_sentences(text)
         some = [part for part in parts if part and len(part) < len(self.vocabulary)]
         return _make_answer(set[str]().union(*(some or parts)), NOTHING)
@@ -101,13 +101,13 @@ class LabelReader(AnswerReader):
         return {str(match.lastgroup) for match in self._label.finditer(text)}
 
     def _read_sentences(self, text: str) -> list[set[str]]:
-        """The labels that each sentence asserts: those of clauses without a negation and without a word of sameness, or
+        """The labels that each sentence asserts: those in clauses with neither a negation nor a word of sameness, or
         with both."""
         text = text.lower()
         for chinese, english in _CHINESE.items():
             text = text.replace(chinese, english)
         text = self._list.sub(self._join_list, self._no.sub(", ", _GIVEN.sub(" ", text)))
-        same = False  # whether the predicate that was read last is one of sameness
+        same = False  # whether the last predicate expresses sameness
         parts = []
         for sentence in _SENTENCE.split(_LACKED.sub(" ", text)):
             found: set[str] = set()
@@ -122,7 +122,7 @@ class LabelReader(AnswerReader):
         return parts
 
     def _join_list(self, match: re.Match[str]) -> str:
-        """A list of labels without what would end its clause; nothing where it is the whole list of the question."""
+        """A list of labels without separators that would end a clause; " " for the whole list of the question."""
         found = self._find_named(match.group())
         echo = len(found) == len(self.vocabulary) and self._label.search(
             match.string[: match.start()] + " " + match.string[match.end() :]
@@ -135,45 +135,44 @@ def _make_answer(labels: set[str], otherwise: ParsedAnswer = EMPTY) -> ParsedAns
 
 
 def convert_to_set(value: str | float | None) -> frozenset[str]:
-    """The labels of a value as `LabelReader` gives them."""
+    """The labels in a value of `LabelReader`."""
     return frozenset(str(value).split(_JOINT)) if isinstance(value, str) and value else frozenset()
 
 
 def parse_truth(text: str, vocabulary: Sequence[str]) -> str | None:
-    """The value that a published answer ("Color, Size") stands for; None where it holds anything but labels."""
+    """The value of a published answer ("Color, Size"); None if it contains anything but labels."""
     named = {str(match.lastgroup) for match in _compile_pattern(tuple(vocabulary)).finditer(text.lower())}
     rest = _FILLING.sub("", _compile_pattern(tuple(vocabulary)).sub(" ", text.lower()))
     return None if rest or not named else _JOINT.join(sorted(named))
 
 
 def score_exactly(line: str, vocabulary: Sequence[str]) -> ParsedAnswer:
-    """The labels of a line that holds nothing else."""
+    """The labels of a line that contains nothing else."""
     value = parse_truth(line, vocabulary)
     return NOTHING if value is None else make_answer(value)
 
 
 def find_unknown_labels(text: str, vocabulary: Sequence[str]) -> int:
-    """How many labels of the other split a reply names."""
+    """Number of labels in a reply that only the other split has."""
     others = {str(match.lastgroup) for match in _compile_pattern(O3).finditer(text.lower())}
     return len(others - set(vocabulary))
 
 
-def measure_labels(said: frozenset[str], true: frozenset[str]) -> dict[str, float]:
-    """Precision, recall, F1 and exact match of one reply; all 1 where both sets are empty, all 0 where one is."""
-    if not said or not true:
-        return dict.fromkeys(MEASURES, float(said == true))
-    hits = len(said & true)
-    precision, recall = hits / len(said), hits / len(true)
+def measure_labels(named: frozenset[str], true: frozenset[str]) -> dict[str, float]:
+    """Precision, recall, F1 and exact match of a reply; all 1 if both sets are empty, all 0 if only one is."""
+    if not named or not true:
+        return dict.fromkeys(MEASURES, float(named == true))
+    hits = len(named & true)
+    precision, recall = hits / len(named), hits / len(true)
     f1 = 2 * precision * recall / (precision + recall) if hits else 0.0
-    return {"precision": precision, "recall": recall, "f1": f1, "exact_match": float(said == true)}
+    return {"precision": precision, "recall": recall, "f1": f1, "exact_match": float(named == true)}
 
 
 def score_as_released(response: str | None, true: str, vocabulary: Sequence[str]) -> OfficialScore:
-    """What the released parser makes of a reply: per part between separators the first label found in it as a piece of
-    text.
+    """Score a reply as the released parser does: in each part between separators it takes the first label that occurs.
 
-    It looks through a set, so that which label of a part comes first changes from run to run; here they stand in the
-    order in which the prompt names them.
+    It iterates over a set, so that the label of a part with several changes from run to run; here the labels are tried
+    in the order of the prompt.
     """
     if response is None:
         return OfficialScore(None, 0.0)

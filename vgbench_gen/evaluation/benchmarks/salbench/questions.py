@@ -1,4 +1,4 @@
-"""SalBench's questions from its parquet files, one file or folder per configuration."""
+"""Reads SalBench's questions from its parquet files, one file or folder per configuration."""
 
 from __future__ import annotations
 
@@ -48,18 +48,17 @@ class _Row(RawRow):
 
 
 class LabelWords(Config):
-    """The file `templates/benchmarks/salbench.toml`: questions for rows that hold none, in the words of the published
-    benchmark."""
+    """The file `templates/benchmarks/salbench.toml`: the published wording, for rows without a question."""
 
     features: Mapping[str, str]
-    """Name of a split -> its visual features, as one text with commas."""
+    """Name of a split -> its visual features, separated by commas."""
     prompts: Mapping[str, str]
     """Name of a task -> the question, with slots in double braces."""
 
 
 @cache
 def read_words() -> LabelWords:
-    """The shipped words."""
+    """The wording in the shipped file."""
     return load_toml(find_templates_root() / "benchmarks" / "salbench.toml", LabelWords)
 
 
@@ -79,16 +78,16 @@ def open_questions(path: Path) -> ParquetSource:
         start = counts.get(config, 0)
         items += _read_items(file, config, pictures, notes, start)
         counts[config] = start + parquet.count_rows(file)
-    told = [f"{config}: {counts[config]} rows, {ROWS[config]} published" for config in counts
-            if config in ROWS and counts[config] != ROWS[config]]  # fmt: skip
-    return ParquetSource("SalBench", place.folder, items, pictures, (*told, *notes.bad))
+    sizes = [f"{config}: {counts[config]} rows, {ROWS[config]} published" for config in counts
+             if config in ROWS and counts[config] != ROWS[config]]  # fmt: skip
+    return ParquetSource("SalBench", place.folder, items, pictures, (*sizes, *notes.bad))
 
 
 def find_config(file: Path, top: Path) -> str:
-    """The configuration that a file belongs to, by its name or a folder above it.
+    """The configuration of a file, by its name or that of a folder above it.
 
     Raises:
-        DatasetError: none.
+        DatasetError: no name is that of a configuration.
     """
     for name in (file.name, *(parent.name for parent in file.parents if parent != top.parent)):
         stem = re.split(r"[-.](?:test|train|[0-9])|\.", name)[0]
@@ -183,12 +182,12 @@ def _box(value: Any) -> tuple[float, float, float, float]:
 
 
 def _find_boxed_image(row: _Row, name: str, where: ImagePlace) -> tuple[str, ImagePlace]:
-    """(name, place) of the image with the object's box: the row's own, else drawn."""
+    """(name, place) of the image with the object's box, which is drawn if the row has no such image."""
     if row.image_with_box is not None:
         return _name(row.image_with_box, "image_with_box"), replace(where, column="image_with_box")
     box = _box(row.box)
     if max(box) <= 1:
         width, height = parquet.read_size_px(parquet.encode_image(row.image))
         box = (box[0] * width, box[1] * height, box[2] * width, box[3] * height)
-    told = "-".join(f"{value:.1f}" for value in box)
-    return f"{name.partition('.')[0]}-{told}.png", replace(where, drawn=box)
+    corners = "-".join(f"{value:.1f}" for value in box)
+    return f"{name.partition('.')[0]}-{corners}.png", replace(where, drawn=box)

@@ -1,4 +1,4 @@
-"""How replies with several labels are scored (`docs/protocols.md#salbench`)."""
+"""Scoring rules of SalBench, whose replies are sets of labels (`docs/protocols.md#salbench`)."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _SPLITS = {"p3": "synthetic", "synthetic": "synthetic", "o3": "natural", "natura
 
 @dataclass(frozen=True, slots=True)
 class LabelKey(AnswerKey):
-    """The labels that are right, as `labels.LabelReader` gives them. A reply that names none names the empty set."""
+    """The right labels, as a value of `labels.LabelReader`. A reply without labels means the empty set."""
 
     vocabulary: tuple[str, ...] = ()
-    """The labels that there are."""
+    """All labels of the split."""
 
     def read(self, response: str | None) -> ParsedAnswer:
         return extract_answer(response, self.reader, none_is_a_value=True, empty=labels.EMPTY)
@@ -35,17 +35,17 @@ class LabelKey(AnswerKey):
         return labels.score_exactly(find_last_line(response), self.vocabulary)
 
     def measures(self, reading: ParsedAnswer, response: str) -> dict[str, float]:
-        """Return precision, recall, F1 and exact match, and how many labels of the other split the reply names."""
+        """Precision, recall, F1 and exact match, and the number of labels that only the other split has."""
         return self._measures_of(reading.value) | {
             "n_out_of_vocabulary": float(labels.find_unknown_labels(response, self.vocabulary))
         }
 
     def official_measures(self, published: OfficialScore) -> dict[str, float]:
-        """Return the same of what the published parser read."""
+        """Precision, recall, F1 and exact match of the published parser's labels."""
         return self._measures_of(published.extracted)
 
     def chance(self, options: int) -> float:
-        """Return the share of one among all sets but the empty one."""
+        """The probability of a random set that is not empty."""
         return 1 / ((1 << len(self.vocabulary)) - 1)
 
     def _measures_of(self, value: str | float | None) -> dict[str, float]:
@@ -55,7 +55,7 @@ class LabelKey(AnswerKey):
 
 
 class SalBenchRules(ScoringRules):
-    """Sets of labels: exact match is the score, as the released script has it."""
+    """The score of a set of labels is exact match, as in the released script."""
 
     names = ("SalBench-P3", "SalBench-O3")
     script = "Official script"
@@ -63,7 +63,7 @@ class SalBenchRules(ScoringRules):
     own_difficulty = True
 
     def owns(self, benchmark: str) -> bool:
-        """See `ScoringRules.owns`; other splits are owned too, so that they are refused by name."""
+        """As `ScoringRules.owns`; unknown splits are included, so that the error names them."""
         return normalize_name(benchmark).startswith("salbench")
 
     def answer_key(self, case: Case) -> AnswerKey:
@@ -82,7 +82,7 @@ class SalBenchRules(ScoringRules):
         return labels.score_as_released(response, labels.parse_truth(case.truth, known) or "", known)
 
     def draw_answer(self, item: Item, rng: np.random.Generator, other_than: str = "") -> str | None:
-        """Draw a set of labels evenly among those that are not empty and not the given one."""
+        """Draw a random nonempty set of labels other than a given one."""
         if item.question_type != MULTI_LABEL:
             return None
         known = find_vocabulary(item.benchmark)
@@ -93,11 +93,7 @@ class SalBenchRules(ScoringRules):
 
 
 def find_vocabulary(benchmark: str) -> tuple[str, ...]:
-    """Return the labels of a split of SalBench: "SalBench-P3", "SalBench-O3".
-
-    Raises:
-        CaseError: it is none.
-    """
+    """The labels of the split "SalBench-P3" or "SalBench-O3". Raises CaseError for another benchmark."""
     split = _SPLITS.get(normalize_name(benchmark).partition("/")[0].removeprefix("salbench-"))
     if split is None or not normalize_name(benchmark).startswith("salbench-"):
         raise CaseError(f"benchmark: found {benchmark[:60]!r} with labels; expected SalBench-P3 or SalBench-O3")

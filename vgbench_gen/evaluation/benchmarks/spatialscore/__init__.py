@@ -1,4 +1,4 @@
-"""SpatialScore as it is published: one JSON list of rows, and a folder of images that their paths lead to."""
+"""SpatialScore in its published form: a JSON list of rows, and a folder with their images."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @benchmarks.register("spatialscore")
 class SpatialScore(Benchmark):
-    """The published JSON files, the hard subset among them."""
+    """The published JSON files, including the hard subset."""
 
     scoring = SpatialScoreRules()
 

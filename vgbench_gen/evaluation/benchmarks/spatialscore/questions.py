@@ -1,4 +1,4 @@
-"""SpatialScore as it is published: one JSON list of rows, and a folder of images that their paths lead to."""
+"""SpatialScore in its published form: a JSON list of rows, and a folder with their images."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from vgbench_gen.evaluation.base import QuestionRow
 from vgbench_gen.importers.published import list_image_files, read_items
 from vgbench_gen.store.files import dataset_error
 
-_READING = "1"  # another way of reading the rows makes another dataset of the same file
+_READING = "1"  # version of reading the rows; a new version gives the same file another fingerprint
 REMEDY = "Download the images of SpatialScore and name the folder that holds `dataset/` with --images."
 
 
 class Published:
-    """The rows of a file; see `Source`. Replies and scores go into the folder `<file without .json>.vgbench` beside it.
+    """The questions of a file. Replies and scores are written to the folder `<file without .json>.vgbench` next to it.
 
-    Images go by their paths, so replies to an image that was exchanged under its name are not told apart.
+    Images are identified by their paths, so a changed image under the same path is not noticed.
     """
 
     benchmark = "SpatialScore"
@@ -36,7 +36,7 @@ class Published:
 
     @cached_property
     def fingerprint(self) -> str:
-        """As `Source.fingerprint`: of the file's bytes."""
+        """Digest of the file's bytes."""
         return hash_stably(_READING, digest_bytes(self._path.read_bytes()), size=16)
 
     def rows(self) -> Iterator[QuestionRow]:
@@ -48,11 +48,7 @@ class Published:
         return self._items[row]
 
     def image(self, item: Item, k: int) -> Path:
-        """As `Source.image`.
-
-        Raises:
-            DatasetError: there is no such file.
-        """
+        """The file of an image. Raises DatasetError if there is none."""
         name = item.images[k]
         if name not in self._found:
             file = next((path for path in list_image_files(self._folders, name) if path.is_file()), None)
@@ -71,5 +67,5 @@ class Published:
         ]
 
     def again(self) -> Published:
-        """As `Source.again`; all readers share the rows, which are never changed."""
+        """This object, because its rows never change."""
         return self

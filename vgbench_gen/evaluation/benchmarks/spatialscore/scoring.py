@@ -1,7 +1,7 @@
-"""How replies to SpatialScore and the benchmarks that it was assembled from are scored (`docs/protocols.md`).
+"""Scoring rules of SpatialScore and its source benchmarks (`docs/protocols.md`).
 
-Inside SpatialScore its own script judges every source. A source that is asked as a benchmark of its own ("VSI-Bench",
-"BLINK", "QSpatialBench-Plus") is judged by the script that was published with it.
+Inside SpatialScore the official score of every source is that of SpatialScore's script. A source that is evaluated as a
+separate benchmark ("VSI-Bench", "BLINK", "QSpatialBench-Plus") is scored by its own published script.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from vgbench_gen.evaluation.scoring import ScoringRules, normalize_name
 _FAMILY, _VSI, _REAL_WORLD = "SpatialScore", "VSI-Bench", "RealWorldQA"
 _FAMILY_NAMES = ("spatialscore", "spatialscore-hard")
 _SOURCES = {"vsi-bench": _VSI, "vsi-bench-8": _VSI, "vsibench": _VSI, "realworldqa": _REAL_WORLD}
-_Q_SPATIAL = ("qspatial", "q-spatial")  # QSpatialBench, -Plus, -ScanNet, and the name on the Hub
+_Q_SPATIAL = ("qspatial", "q-spatial")  # prefixes of QSpatialBench, -Plus, -ScanNet, and of its name on the Hub
 
 
 class SpatialScoreRules(ScoringRules):
-    """The rules of SpatialScore, and of its sources where they are asked by themselves."""
+    """The rules of SpatialScore, and of its sources as separate benchmarks."""
 
     names = ("SpatialScore", "SpatialScore-Hard", "VSI-Bench", "BLINK", "QSpatialBench", "RealWorldQA")
     script = "Official script"
 
     def owns(self, benchmark: str) -> bool:
-        """See `ScoringRules.owns`; parts of QSpatialBench are known by how their names begin."""
+        """As `ScoringRules.owns`; parts of QSpatialBench are recognized by the prefix of their names."""
         family, _ = split_name(benchmark)
         head = family.casefold()
         return family in (_FAMILY, _VSI, _REAL_WORLD) or head == "blink" or head.startswith(_Q_SPATIAL)
 
     def answer_key(self, case: Case) -> AnswerKey:
-        """See `ScoringRules.answer_key`; numbers of VSI-Bench are judged by how near they are, counts too."""
+        """As `ScoringRules.answer_key`; numbers of VSI-Bench, counts included, are graded by their error."""
         key = super().answer_key(case)
         family, source = split_name(case.benchmark)
         if isinstance(key.truth, str):
@@ -62,9 +62,9 @@ class SpatialScoreRules(ScoringRules):
 
 
 def split_name(benchmark: str) -> tuple[str, str]:
-    """Return (benchmark, source inside SpatialScore): "SpatialScore/VSI-Bench_8" is ("SpatialScore", "VSI-Bench").
+    """(benchmark, source inside SpatialScore): "SpatialScore/VSI-Bench_8" is ("SpatialScore", "VSI-Bench").
 
-    A source that is asked by itself is its own source, but for VSI-Bench ("VSI-Bench", ""), whose own script grades it.
+    A separate benchmark is its own source, except VSI-Bench ("VSI-Bench", ""), which its own script scores.
     """
     head, _, tail = benchmark.strip().partition("/")
     if head.casefold() in _FAMILY_NAMES:

@@ -1,4 +1,4 @@
-"""Datasets of our own: what `vgbench build` made, or its parquet files."""
+"""Our own datasets: folders of `vgbench build`, or their parquet files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class VGBench(Benchmark):
     def open(self, path: Path, images: Path | None = None) -> Built:
         if images is not None:
             raise ConfigError(
-                f"--images {images}: found it with a built dataset, which holds its images. Leave it out."
+                f"--images {images}: found it with a built dataset, which contains its images. Leave it out."
             )
         if path.is_file() and path.suffix.casefold() in _OTHER_FORMATS:
             others = ", ".join(name for name in benchmarks if benchmarks[name] is not self)

@@ -1,4 +1,4 @@
-"""Datasets of our own: what `vgbench build` made, or its parquet files."""
+"""Our own datasets: folders of `vgbench build`, or their parquet files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COLUMNS = ["id", "task", "question_type", "options", "source", "scene_id", "gro
 
 
 class Built:
-    """The rows of a built dataset; see `Source`. One row group of images is in memory at a time."""
+    """The questions of a built dataset. One row group of images is in memory at a time."""
 
     benchmark = "VGBench"
 
@@ -30,13 +30,13 @@ class Built:
 
     @cached_property
     def folder(self) -> Path:
-        """As `Source.folder`: that which holds `items/` or, where there is no such folder, the files."""
+        """The folder with `items/`, or without `items/` the folder with the files."""
         place = self._path.resolve().parent if self._path.is_file() else self._path
         return place.resolve().parent if place.resolve().name == "items" else place
 
     @cached_property
     def fingerprint(self) -> str:
-        """As `Source.fingerprint`: the manifest's, else computed from the rows."""
+        """The fingerprint in the manifest, else computed from the rows."""
         if (self.folder / MANIFEST).is_file() and not self._path.is_file():
             known = read_manifest(self.folder).get("fingerprint")
             if isinstance(known, str) and known:
@@ -53,11 +53,11 @@ class Built:
         return self._dataset[row]
 
     def texts(self) -> Iterator[Item]:
-        """As `HasTexts.texts`: without their evidence, which takes longest to read."""
+        """The questions without most of their evidence, which takes longest to read."""
         return self._dataset.without_evidence(ASKED, ORIGIN)
 
     def image(self, item: Item, k: int) -> bytes | Path:
-        """As `Source.image`; a build has a file of every image besides, which is read by itself."""
+        """The file of an image in the build's media folder, else its bytes from the parquet files."""
         file = self._media / item.images[k][:2] / item.images[k]
         if self._has_media and NAME.fullmatch(item.images[k]) and file.is_file():
             return file

@@ -1,4 +1,4 @@
-"""How replies to our own questions are scored: by their question types, with SpatialScore's script beside."""
+"""Scoring rules of our own questions: those of their question types; the official score is SpatialScore's script."""
 
 from __future__ import annotations
 
