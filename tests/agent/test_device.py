@@ -42,7 +42,7 @@ class Bench:
         self.log.touch()
         names = ("Toy", "Toy2")
         setups = {name: tools[name].Options.model_validate({"log": str(self.log), **options}) for name in names}
-        self.box = Toolbox([tools[name] for name in names], kept=kept, setups=setups)
+        self.box = Toolbox([tools[name] for name in names], cache=kept, setups=setups)
 
     def call(self, *asked: dict[str, Any], name: str = "Toy") -> list[Observation]:
         async def call_all() -> list[Observation]:

@@ -87,7 +87,7 @@ def address(local: list[Tool]) -> Iterator[str]:
 
 def ask(chosen: list[Tool], calls: list[ToolCall], kept: ResultCache | None = None) -> tuple[list[Observation], int]:
     """(what calls give, how many were made)."""
-    box, book = Toolbox(chosen, kept=kept), make_book()
+    box, book = Toolbox(chosen, cache=kept), make_book()
 
     async def go() -> list[Observation]:
         found = []
@@ -297,7 +297,7 @@ def image(data: str) -> dict[str, str]:
         (
             lambda message: make_response(b"\x1f\x8b", message, "200 OK", "content-encoding: gzip"),
             "tool_error",
-            "packs",
+            "compresses",
         ),
         # As where it is killed during a call.
         (lambda message: make_response(give(), message)[:-9], "tool_error", "broke off"),

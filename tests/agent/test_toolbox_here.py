@@ -51,12 +51,12 @@ class Echo(Tool):
     returns: ClassVar = {"size_bytes": "of the image"}
     timeout_s = 0.05
 
-    def run(self, given: ToolInput) -> ToolOutput:
+    def run(self, inputs: ToolInput) -> ToolOutput:
         raise AssertionError("never called")
 
-    async def run_here(self, given: ToolInput) -> ToolOutput:
-        assert isinstance(given.arguments, _Arguments)
-        match given.arguments.how:
+    async def run_here(self, inputs: ToolInput) -> ToolOutput:
+        assert isinstance(inputs.arguments, _Arguments)
+        match inputs.arguments.how:
             case "hangs":
                 await asyncio.sleep(10)
             case "refuses":
@@ -69,13 +69,13 @@ class Echo(Tool):
                 return ToolOutput({"text": "x" * MAX_OUTPUT_BYTES})
             case "counts to infinity":
                 return ToolOutput({"number": float("inf")})
-        return ToolOutput({"size_bytes": len(given.images[0].data)})
+        return ToolOutput({"size_bytes": len(inputs.images[0].data)})
 
 
 def call(how: str, kept: ResultCache | None = None) -> tuple[Observation, int]:
     """(what a call gives, how many calls were made) of a new toolbox."""
     picture = encode_jpeg(np.zeros((8, 8, 3), np.uint8))
-    box, book = Toolbox([Echo()], kept=kept), ImageBook([picture])
+    box, book = Toolbox([Echo()], cache=kept), ImageBook([picture])
     read = box.read(ToolCall("echo", {"image": "image-0", "how": how}), book)
     assert isinstance(read, tuple)
     return asyncio.run(box.call(*read, book)), box.calls

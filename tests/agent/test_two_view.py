@@ -44,7 +44,7 @@ def see(
 @pytest.mark.parametrize("R", [TURN, TURN.T, np.eye(3)])
 def test_pose_of_points_is_found_with_its_sign(R: FloatArray, t: FloatArray) -> None:
     found = see(scatter(), R, t, stray=40)
-    assert found.unclear == found.doubt == ""
+    assert found.why_no_direction == found.why_no_rotation == ""
     assert rotation_angle_deg(found.rotation @ R.T) < 0.5
     assert angle_between_deg(found.direction, t) < 3
     assert found.inliers >= 155
@@ -68,7 +68,7 @@ def test_exchanged_views_give_the_inverse_pose() -> None:
 
 def test_rotation_alone_has_no_direction() -> None:
     found = see(scatter(), t=np.zeros(3))
-    assert "baseline too small" in found.unclear
+    assert "baseline too small" in found.why_no_direction
     assert not found.direction.any()
     assert rotation_angle_deg(found.rotation @ TURN.T) < 0.2
 
@@ -80,11 +80,11 @@ def test_plane_is_told_right_or_not_at_all() -> None:
         t *= 0.4 / np.linalg.norm(t)
         R = Rotation.from_rotvec(rng.normal(0, 0.15, 3)).as_matrix()
         found = see(scatter(150, flat=True), R, t)
-        assert found.unclear or angle_between_deg(found.direction, t) < 10
-        assert found.doubt or found.unclear or rotation_angle_deg(found.rotation @ R.T) < 3
+        assert found.why_no_direction or angle_between_deg(found.direction, t) < 10
+        assert found.why_no_rotation or found.why_no_direction or rotation_angle_deg(found.rotation @ R.T) < 3
 
 
 def test_matches_that_agree_on_nothing_have_no_pose() -> None:
     rng = np.random.default_rng(8)
     found = estimate_two_view(rng.uniform(0, 480, (150, 2)), rng.uniform(0, 480, (150, 2)), K, K)
-    assert found is None or found.doubt
+    assert found is None or found.why_no_rotation

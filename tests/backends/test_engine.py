@@ -205,7 +205,7 @@ def test_a_budget_in_money_counts_by_the_table(tmp_path: Path) -> None:
 
 
 def test_a_budget_in_money_needs_a_price() -> None:
-    with pytest.raises(ConfigError, match="no price is known"):
+    with pytest.raises(ConfigError, match="price is unknown"):
         scripted(lambda call: OK, options=BackendOptions(budget_usd=1.0))
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.backends.fixtures import request
 from tests.backends.server import Play, Seen, Server, refusal, reply, serving
 from vgbench_gen.backends import served
-from vgbench_gen.backends._chat import Demands, Refusal, find_error_words
+from vgbench_gen.backends._chat import Demands, Refusal, find_error_message
 from vgbench_gen.backends.base import BackendError, Reply
 from vgbench_gen.backends.batch import ask_all
 from vgbench_gen.backends.spec import BackendOptions, open_backend
@@ -234,4 +234,4 @@ def test_words_are_found_in_what_is_deep_long_or_odd() -> None:
         "\x00",
     ]
     for odd in odds:
-        assert isinstance(find_error_words(odd), str)
+        assert isinstance(find_error_message(odd), str)

@@ -40,13 +40,13 @@ def batches(model: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     from vgbench_gen.backends._hf_model import LocalModel
 
     sizes: list[int] = []
-    say = LocalModel.say
+    reply = LocalModel.reply
 
     def counted(self: LocalModel, chats: Any, extra: Any) -> Any:
         sizes.append(len(chats))
-        return say(self, chats, extra)
+        return reply(self, chats, extra)
 
-    monkeypatch.setattr(LocalModel, "say", counted)
+    monkeypatch.setattr(LocalModel, "reply", counted)
     return sizes
 
 
@@ -221,15 +221,15 @@ def test_too_little_memory_halves_batches(model: Path, monkeypatch: pytest.Monke
     from vgbench_gen.backends._hf_model import LocalModel
 
     sizes: list[int] = []
-    say: Callable[..., Any] = LocalModel.say
+    reply: Callable[..., Any] = LocalModel.reply
 
     def small(self: LocalModel, chats: Any, extra: Any) -> Any:
         sizes.append(len(chats))
         if len(chats) > 2:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return say(self, chats, extra)
+        return reply(self, chats, extra)
 
-    monkeypatch.setattr(LocalModel, "say", small)
+    monkeypatch.setattr(LocalModel, "reply", small)
     requests = [prompt(f"How far is mug {number}?") for number in range(12)]
     replies = texts(ask(model, *requests, batch_size=8))
     assert sizes == [8, 4, 2, 2, 4, 2, 2, 2, 2], "what did not fit is not tried again"
@@ -283,12 +283,12 @@ def test_cancelling_ends_the_batch_at_work(model: Path, monkeypatch: pytest.Monk
 
     tokens: list[int] = []
     reached = threading.Event()
-    say, grow = LocalModel.say, _Rows.__call__
+    reply, grow = LocalModel.reply, _Rows.__call__
 
     def counted(self: LocalModel, chats: Any, extra: Any) -> Any:
-        said = say(self, chats, extra)
-        tokens.append(said[0].completion_tokens)
-        return said
+        replies = reply(self, chats, extra)
+        tokens.append(replies[0].completion_tokens)
+        return replies
 
     def fifth(self: _Rows, ids: Any, scores: Any, **more: Any) -> Any:
         if ids.shape[1] - self._start == 5 and not reached.is_set():
@@ -296,7 +296,7 @@ def test_cancelling_ends_the_batch_at_work(model: Path, monkeypatch: pytest.Monk
             wait_until(lambda: self._model.halt)
         return grow(self, ids, scores, **more)
 
-    monkeypatch.setattr(LocalModel, "say", counted)
+    monkeypatch.setattr(LocalModel, "reply", counted)
     monkeypatch.setattr(_Rows, "__call__", fifth)
     backend = open_backend(f"hf:{model}", BackendOptions(local=LocalOptions(device="cpu")))
 

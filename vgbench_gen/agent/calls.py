@@ -1,7 +1,7 @@
-"""Tool calls in what models write: fences, prose around, trailing commas, single quotes, Python literals.
+"""Finds tool calls in a model's text, also with code fences, prose, trailing commas, single quotes, Python literals.
 
-Text is read, never run. What cannot be read is said in a sentence that goes back to the model. Brackets of prose and
-of replies that were cut off are looked into, so that calls that are whole are found there.
+Text is parsed, never run. A text without calls gives a sentence that is sent back to the model. Complete calls are
+also found inside brackets of prose and in replies that were cut off.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any
 
 MAX_CHARACTERS = 100_000
 MAX_DEPTH = 40
-MAX_CALLS = 20  # of a plan
-_MAX_READ = 10 * MAX_CHARACTERS  # of parts that may turn out to be no values, all together
-_EACH = 1000  # that each part counts on top, so that there are not too many
+MAX_CALLS = 20  # the most calls in a plan
+_MAX_READ = 10 * MAX_CHARACTERS  # characters that may be parsed in total, because brackets are tried from each opening
+_EACH = 1000  # characters added to the cost of each try, so that their number is bounded too
 _THOUGHT = re.compile(r"</(?:think|thinking|reasoning|analysis|reflection)>", re.IGNORECASE)
-# Strings and escaped signs are passed over; a quote without a second one, such as an apostrophe, begins no string.
+# Strings and escaped characters are skipped; a quote without a second one, such as an apostrophe, begins no string.
 _PARTS = re.compile(
     r"""\\.|"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'|(?P<comma>,)(?=\s*[\]}])|\b(?P<word>true|false|null|NaN)\b""",
     re.DOTALL,
@@ -36,7 +36,7 @@ _ARGUMENTS = ("arguments", "parameters", "args")
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call as a model wrote it; nothing of it is checked yet."""
+    """A call as a model wrote it, unchecked."""
 
     name: str
     arguments: Mapping[str, Any]
@@ -44,17 +44,17 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ParsedCalls:
-    """What was read in a reply."""
+    """The calls in a reply, or why it cannot be parsed."""
 
     calls: tuple[ToolCall, ...] = ()
     thought: str = ""
-    """What the model says it thinks."""
+    """The text of the field "thought", where the reply has one."""
     problem: str = ""
-    """Why there is no reading it; "" where there is."""
+    """Why the reply cannot be parsed; "" if it can."""
 
 
 def parse_plan(text: str) -> ParsedCalls:
-    """The calls of a plan: the last list of calls, or all that stand alone, in order. An empty list calls none."""
+    """The calls of a plan: the last list of calls, or all calls outside lists, in order. An empty list calls none."""
     values = [_open_list(value) for value in _list_values(text)]
     lists = [calls for value in values if isinstance(value, list) and (calls := _read_calls(value)) is not None]
     alone = [call for call in map(_read_call, values) if call is not None]
@@ -67,8 +67,8 @@ def parse_plan(text: str) -> ParsedCalls:
 
 
 def parse_step(text: str) -> ParsedCalls:
-    """The calls of a step of ReAct, {"thought": ..., "actions": [...]}, and of the steps that a model wrote after it
-    without waiting; bare calls are read as well."""
+    """The calls of a step of ReAct, {"thought": ..., "actions": [...]}, and of further steps that a model wrote without
+    waiting for results. Calls outside such objects are read too."""
     calls: list[ToolCall] = []
     thought: str | None = None
     for value in _list_values(text):
@@ -85,8 +85,8 @@ def parse_step(text: str) -> ParsedCalls:
                 continue
             calls += read
         if thought is None:
-            said = value.get("thought") if isinstance(value, Mapping) else None
-            thought = said if isinstance(said, str) else ""
+            written = value.get("thought") if isinstance(value, Mapping) else None
+            thought = written if isinstance(written, str) else ""
     if thought is None:
         return ParsedCalls(problem='found no JSON object {"thought": ..., "actions": [...]}')
     return ParsedCalls(tuple(calls), thought)
@@ -103,7 +103,7 @@ def _open_list(value: Any) -> Any:
 
 
 def _read_calls(values: list[Any]) -> list[ToolCall] | None:
-    """None where one of them is no call."""
+    """The calls in a list; None if one of its members is no call."""
     calls = [_read_call(value) for value in values]
     return None if None in calls else [call for call in calls if call is not None]
 
@@ -111,22 +111,22 @@ def _read_calls(values: list[Any]) -> list[ToolCall] | None:
 def _read_call(value: Any) -> ToolCall | None:
     if not isinstance(value, Mapping):
         return None
-    if isinstance(value.get("function"), Mapping):  # as servers wrap calls
+    if isinstance(value.get("function"), Mapping):  # the form of chat completions
         value = value["function"]
     name = value.get("name", value.get("tool"))
     if not isinstance(name, str) or not name.strip():
         return None
     key = next((key for key in _ARGUMENTS if key in value), None)
-    if key is None:  # a bare name calls without arguments; names with other things are no calls
+    if key is None:  # a name alone is a call without arguments; a name with other fields is no call
         return ToolCall(name.strip(), {}) if set(value) <= {"name", "tool", "thought"} else None
     arguments = value[key]
-    if isinstance(arguments, str):  # some servers' models write the arguments as JSON in a text
+    if isinstance(arguments, str):  # some models write the arguments as JSON in a string
         arguments = next(iter(_list_values(arguments)), {} if not arguments.strip() else None)
     return ToolCall(name.strip(), arguments or {}) if isinstance(arguments, Mapping | None) else None
 
 
 def _list_values(text: str) -> list[Any]:
-    """Lists and objects of a text in order, those after the last block of thoughts where there are any."""
+    """Lists and objects of a text in order: those after the last block of thoughts, or all if none come after it."""
     text = text[-MAX_CHARACTERS:]
     ends = [match.end() for match in _THOUGHT.finditer(text)]
     return (ends and [*_find_values(text[ends[-1] :])]) or [*_find_values(text)]
@@ -147,9 +147,9 @@ def _find_values(text: str) -> Iterator[Any]:
 
 
 def _find_end(text: str, start: int) -> int | None:
-    """Behind the bracket that closes the one at `start`; None where none does. Brackets within strings do not count."""
+    """The index after the bracket that closes the one at `start`, ignoring brackets in strings; None if none does."""
     stack: list[str] = []
-    unclosed: set[str] = set()  # quotes without a second one, such as the apostrophe of a word
+    unclosed: set[str] = set()  # quote characters that have no second one in the rest, such as an apostrophe
     k = start
     while match := _SIGNS.search(text, k):
         sign, k = match[0], match.end()
@@ -172,7 +172,7 @@ def _find_end(text: str, start: int) -> int | None:
 
 
 def _read_value(text: str) -> Any:
-    """A JSON or Python literal as plain JSON has it; None where it is neither."""
+    """The value of a JSON or Python literal, restricted to JSON types; None if it is neither."""
     for attempt in (text, _PARTS.sub(lambda part: "" if part["comma"] else part[0], text)):
         try:
             return _make_plain(json.loads(attempt, parse_constant=lambda name: None))
@@ -180,12 +180,12 @@ def _read_value(text: str) -> Any:
             continue
     python = _PARTS.sub(lambda part: _PYTHON.get(part["word"] or "", part[0]), text)
     try:
-        with warnings.catch_warnings(action="ignore"):  # of escapes that Python does not know
+        with warnings.catch_warnings(action="ignore"):  # Python warns of unknown escapes
             return _make_plain(ast.literal_eval(python))
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return None
 
 
 def _make_plain(value: Any) -> Any:
-    """Without what JSON and UTF-8 cannot say: sets and infinite numbers raise, half a surrogate pair becomes "?"."""
+    """The value as JSON and UTF-8 can represent it: sets and infinite numbers raise, lone surrogates become "?"."""
     return json.loads(json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace"))

@@ -1,7 +1,7 @@
-"""What stands before a server of tools on HTTP.
+"""Protects an HTTP server of tools from its callers.
 
-Callers are foreign: bodies are bounded and must come in time, a Host must be ours on the loopback interface, browsers
-are turned away, and what others can reach asks for a token.
+Request bodies are bounded in size and time, a loopback server accepts only loopback Host names, browsers are refused,
+and a server that other machines can reach requires a token.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from vgbench_gen.agent.schemas import MAX_REQUEST_BYTES, MAX_VALUES, count_value
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.local_server import LOOPBACK, is_same_secret, name_host, read_body
 
-BODY_S = 30.0  # within which the body of a request must come
-MAX_HELD_BYTES = 128 << 20  # of all requests and answers under way; a call takes three times that of both
+BODY_S = 30.0  # the time within which a request body must arrive
+MAX_HELD_BYTES = 128 << 20  # total size of current requests and answers; a call takes three times its own size
 _PIECE_BYTES = 1 << 16
 _BUSY = PlainTextResponse("The server is busy.", 503, {"connection": "close"})
 
 
 class ToolGuard:
-    """ASGI middleware: who may call, how much is held at once, and that work ends with its caller.
+    """ASGI middleware that refuses callers, bounds the memory of requests, and cancels work when its caller hangs up.
 
-    The application gets the body of a request whole, its size and the number of its values checked.
+    The application gets the whole body of a request, after its size and its number of JSON values were checked.
 
     Args:
-        app: what is guarded.
-        token: that callers must know; "" for none.
-        any_host: whether it may be called by any name; sensible with a token alone.
+        app: the guarded application.
+        token: the bearer token that callers must send; "" for none.
+        any_host: whether any Host header is accepted; this needs a token.
 
     Raises:
         ConfigError: any host without a token.
@@ -44,38 +44,37 @@ class ToolGuard:
         self._held_bytes = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Serve one request."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
         elif scope["type"] == "http":
-            with ExitStack() as held:
-                await self._serve(scope, receive, send, held)
+            with ExitStack() as reserved:
+                await self._serve(scope, receive, send, reserved)
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send, held: ExitStack) -> None:
-        headers = Headers(scope=scope)
-        refusal, given = self._find_refusal(headers), list[bytes]()
-        app = refusal or await self._read(headers, receive, given, held) or self.app
+    async def _serve(self, scope: Scope, receive: Receive, send: Send, reserved: ExitStack) -> None:
+        headers, bodies = Headers(scope=scope), list[bytes]()
+        app = self._find_refusal(headers) or await self._read(headers, receive, bodies, reserved) or self.app
         answered = False
 
         async def receive_whole() -> Message:
-            return {"type": "http.request", "body": given.pop()} if given else await receive()
+            return {"type": "http.request", "body": bodies.pop()} if bodies else await receive()
 
         async def send_safe(message: Message) -> None:
             nonlocal answered
-            if answered:  # what there was no room for
+            if answered:  # the rest of an answer that was replaced by "busy"
                 return
             body = message.get("body", b"")
             answered = message["type"] == "http.response.body" and not message.get("more_body")
             if message["type"] == "http.response.start":
-                found = MutableHeaders(scope=message)
-                found["cache-control"] = "no-store"
-                found["x-content-type-options"] = "nosniff"
-                found["connection"] = "close"  # so that an idle connection holds no place
-                if not self._hold(int(found.get("content-length", 0)), held):
+                answer_headers = MutableHeaders(scope=message)
+                answer_headers["cache-control"] = "no-store"
+                answer_headers["x-content-type-options"] = "nosniff"
+                answer_headers["connection"] = "close"  # an idle connection would occupy the server
+                if not self._reserve(int(answer_headers.get("content-length", 0)), reserved):
                     answered = True
                     await _BUSY(scope, receive, send)
                     return
-            # In pieces, each of which waits until most of the last one was taken.
+            # Each piece waits until the caller has taken most of the last one.
             last = max(0, len(body) - 1) // _PIECE_BYTES * _PIECE_BYTES
             for k in range(0, last, _PIECE_BYTES):
                 await send({**message, "body": body[k : k + _PIECE_BYTES], "more_body": True})
@@ -93,19 +92,21 @@ class ToolGuard:
 
     def _find_refusal(self, headers: Headers) -> Response | None:
         if not self._any_host and name_host(headers.get("host", "")) not in LOOPBACK:
-            return PlainTextResponse("This server is not called that.", 421)
+            return PlainTextResponse("This server does not answer to that Host name.", 421)
         if "origin" in headers or "sec-fetch-site" in headers:
             return PlainTextResponse("This server is not for browsers.", 403)
         if self._token:
-            kind, _, given = headers.get("authorization", "").partition(" ")
-            if kind.lower() != "bearer" or not is_same_secret(given.strip(), self._token):
+            scheme, _, token = headers.get("authorization", "").partition(" ")
+            if scheme.lower() != "bearer" or not is_same_secret(token.strip(), self._token):
                 return PlainTextResponse("Expected the server's token: Authorization: Bearer TOKEN", 401)
         return None
 
-    async def _read(self, headers: Headers, receive: Receive, into: list[bytes], held: ExitStack) -> Response | None:
-        """Read the body; returns why it is refused, or None."""
+    async def _read(
+        self, headers: Headers, receive: Receive, bodies: list[bytes], reserved: ExitStack
+    ) -> Response | None:
+        """Read the body into a list; the answer that refuses it, or None."""
         length = int(headers.get("content-length", MAX_REQUEST_BYTES if "transfer-encoding" in headers else 0))
-        if length <= MAX_REQUEST_BYTES and not self._hold(length, held):
+        if length <= MAX_REQUEST_BYTES and not self._reserve(length, reserved):
             return _BUSY
         try:
             body = None if length > MAX_REQUEST_BYTES else await read_body(receive, length, BODY_S)
@@ -115,18 +116,18 @@ class ToolGuard:
             return PlainTextResponse(f"Expected at most {MAX_REQUEST_BYTES} bytes.", 413)
         if count_values(body) > MAX_VALUES:
             return PlainTextResponse(f"Expected at most {MAX_VALUES} values in JSON.", 400)
-        into.append(body)
+        bodies.append(body)
         return None
 
-    def _hold(self, size_bytes: int, held: ExitStack) -> bool:
-        """Whether there is room for so much more, which is held then as long as the exchange lasts."""
+    def _reserve(self, size_bytes: int, reserved: ExitStack) -> bool:
+        """Reserve memory until the exchange ends; False if there is not enough."""
         if self._held_bytes + size_bytes > MAX_HELD_BYTES:
             return False
         self._held_bytes += size_bytes
-        held.callback(self._let_go, size_bytes)
+        reserved.callback(self._release, size_bytes)
         return True
 
-    def _let_go(self, size_bytes: int) -> None:
+    def _release(self, size_bytes: int) -> None:
         self._held_bytes -= size_bytes
 
 

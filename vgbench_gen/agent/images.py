@@ -1,4 +1,4 @@
-"""The images of one run by the names that a model uses: `image-0`, `image-1`, ...; those that tools made come after."""
+"""The images of one run, named `image-0`, `image-1`, ...: first those of the question, then those that tools made."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.rng import digest_bytes
-from vgbench_gen.core.stand_ins import HEAD_BYTES, describe_stand_in
-from vgbench_gen.store import pictures
 from vgbench_gen.store.files import dataset_error, open_data
+from vgbench_gen.store.pictures import read_image_size
 
 MAX_IMAGE_BYTES = 64 << 20
-MAX_IMAGES = 64  # of a run, those that tools made among them
-MAX_MADE_BYTES = 256 << 20  # of all that tools made in a run
+MAX_IMAGES = 64  # the most images in a run, including those made by tools
+MAX_MADE_BYTES = 256 << 20  # total size of the images that tools make in a run
 NAME = re.compile(r"image-(0|[1-9][0-9]?)")
 
 
@@ -24,9 +22,8 @@ class NamedImage:
     """One image of a run."""
 
     name: str
-    """`image-` and a number from 0 on."""
     source: bytes | Path
-    """JPEG or PNG, or the file that holds it: a thousand questions under way hold no images of theirs."""
+    """JPEG or PNG bytes, or a file. Files are read when needed, so that a thousand questions at once fit in memory."""
     digest: str
     size_px: tuple[int, int]
     """(width, height)."""
@@ -35,7 +32,7 @@ class NamedImage:
 
     @property
     def data(self) -> bytes:
-        """The bytes.
+        """The encoded image.
 
         Raises:
             DatasetError: its file is gone.
@@ -44,10 +41,10 @@ class NamedImage:
 
 
 class ImageBook:
-    """Images in the order of their numbers. No name ever stands for another image, and none is a path.
+    """Images in the order of their numbers. A name never changes its image, and is never used as a path.
 
     Args:
-        images: those of the question, encoded, or their files.
+        images: those of the question, as bytes or files.
 
     Raises:
         DatasetError: as `add`.
@@ -60,26 +57,20 @@ class ImageBook:
             self.add(source)
 
     def add(self, source: bytes | Path, made_by: str = "") -> NamedImage:
-        """Give an image the next number.
+        """Add an image under the next number.
 
         Raises:
-            DatasetError: no readable JPEG or PNG, or there are `MAX_IMAGES` or `MAX_MADE_BYTES` already.
+            DatasetError: no readable JPEG or PNG, or more than `MAX_IMAGES` or `MAX_MADE_BYTES`.
         """
         name = f"image-{len(self._images)}"
         if len(self._images) >= MAX_IMAGES:
-            raise dataset_error(name, "one more image", f"at most {MAX_IMAGES} in a run", "Leave some out.")
+            raise dataset_error(name, "one image too many", f"at most {MAX_IMAGES} in a run", "Leave some out.")
         data, where = read_source(source), source if isinstance(source, Path) else name
         if made_by:
             self._made_bytes += len(data)
             if self._made_bytes > MAX_MADE_BYTES:
                 raise dataset_error(name, f"{self._made_bytes} bytes made by tools", "fewer", "Make smaller images.")
-        try:
-            size_px = pictures.read_image_size(data, where)
-        except DatasetError:
-            if (found := describe_stand_in(data[:HEAD_BYTES])) is None:
-                raise
-            raise dataset_error(where, found[0], "a JPEG or PNG", found[1]) from None
-        image = NamedImage(name, source, digest_bytes(data), size_px, made_by)
+        image = NamedImage(name, source, digest_bytes(data), read_image_size(data, where), made_by)
         self._images.append(image)
         return image
 
@@ -87,7 +78,7 @@ class ImageBook:
         """The image of this name.
 
         Raises:
-            KeyError: there is none; the message lists those that there are.
+            KeyError: there is none; the message lists the known names.
         """
         match = NAME.fullmatch(name)
         if match is None or int(match[1]) >= len(self._images):

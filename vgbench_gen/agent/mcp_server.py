@@ -1,7 +1,7 @@
 """Our tools for other programs and agents, by the Model Context Protocol (`docs/agent.md#servers`).
 
-A caller holds no numbered images, so an argument `image` takes the images themselves: base64, or paths below folders
-that the user opened to it.
+A caller has no numbered images, so an argument `image` takes base64 data, or paths below the folders that the user
+allowed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MAGIC = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png"}
 
 
 def choose_served(chosen: Sequence[Tool]) -> list[Tool]:
-    """Those that need neither an agent's own model nor its evidence nor a further server."""
+    """The tools that need no core model, no evidence and no other server."""
     return [tool for tool in chosen if tool.tier in SERVED_TIERS and not tool.by_core and not tool.core_query]
 
 
@@ -44,13 +44,13 @@ def make_mcp_server(toolbox: Toolbox, workers: int, folders: Sequence[Path] = ()
     """A server of the protocol.
 
     Args:
-        toolbox: of tools that `choose_served` lets through.
-        workers: how many calls it runs at once.
-        folders: below which images may be named by path; none: base64 alone.
+        toolbox: with the tools of `choose_served`.
+        workers: the number of calls at once, which is announced.
+        folders: images may be named by a path below one of these; base64 alone if there are none.
     """
     roots = [Path(os.path.realpath(folder)) for folder in folders]
     states = toolbox.describe_state()
-    facts = {tool.name: _tell_facts(tool, states[tool.key], workers) for tool in toolbox.tools.values()}
+    facts = {tool.name: _make_facts(tool, states[tool.key], workers) for tool in toolbox.tools.values()}
     listed = [_describe(tool, facts[tool.name], bool(roots)) for tool in toolbox.tools.values()]
 
     async def list_tools(context: Any, params: Any) -> types.ListToolsResult:
@@ -62,33 +62,34 @@ def make_mcp_server(toolbox: Toolbox, workers: int, folders: Sequence[Path] = ()
             if name not in facts:
                 raise ToolError(f"there is no tool {name[:60]!a}; expected one of {', '.join(facts)}")
             arguments, images = await asyncio.to_thread(take_images, params.arguments or {}, roots)
-            seen = await _call(toolbox, name, arguments, images)
+            observation = await _call(toolbox, name, arguments, images)
         except (ToolError, DatasetError) as error:
-            seen = Observation(name, {}, failure="wrong_arguments", message=str(error))
-        meta: Any = {META: {"state": facts[name].state, "failure": seen.failure}} if name in facts else None
-        if seen.failure:
-            content: list[Any] = [types.TextContent(text=seen.message)]
+            observation = Observation(name, {}, failure="wrong_arguments", message=str(error))
+        meta: Any = {META: {"state": facts[name].state, "failure": observation.failure}} if name in facts else None
+        if observation.failure:
+            content: list[Any] = [types.TextContent(text=observation.message)]
             return types.CallToolResult(content=content, is_error=True, _meta=meta)
-        content = [types.TextContent(text=json.dumps(dict(seen.values)))]
-        for data in seen.images:
-            content.append(types.ImageContent(data=base64.b64encode(data).decode(), mime_type=find_kind(data)))
-        return types.CallToolResult(content=content, structured_content=dict(seen.values), _meta=meta)
+        values = dict(observation.values)
+        content = [types.TextContent(text=json.dumps(values))]
+        for data in observation.images:
+            content.append(types.ImageContent(data=base64.b64encode(data).decode(), mime_type=find_media_type(data)))
+        return types.CallToolResult(content=content, structured_content=values, _meta=meta)
 
     return Server("vgbench", version=__version__, on_list_tools=list_tools, on_call_tool=call_tool)
 
 
 async def _call(toolbox: Toolbox, name: str, arguments: dict[str, Any], images: Sequence[bytes]) -> Observation:
     book = await asyncio.to_thread(ImageBook, images)
-    read = toolbox.read(ToolCall(name, arguments), book)
-    if isinstance(read, Observation):
-        return read
+    checked = toolbox.read(ToolCall(name, arguments), book)
+    if isinstance(checked, Observation):
+        return checked
     try:
-        return await toolbox.call(*read, book)
+        return await toolbox.call(*checked, book)
     except VGBenchError as error:  # its weights cannot be loaded
         return Observation(name, arguments, failure="crash", message=str(error))
 
 
-def _tell_facts(tool: Tool, state: str, workers: int) -> ServedFacts:
+def _make_facts(tool: Tool, state: str, workers: int) -> ServedFacts:
     image = tool.Arguments.model_fields.get("image")
     return ServedFacts(
         does=tool.does,
@@ -98,7 +99,7 @@ def _tell_facts(tool: Tool, state: str, workers: int) -> ServedFacts:
         aliases=tool.aliases,
         argument_aliases=dict(tool.argument_aliases),
         example=json.loads(json.dumps(tool.example)),
-        timeout_s=600.0 if tool.runs == "device" else tool.timeout_s,  # the first call loads weights
+        timeout_s=600.0 if tool.runs == "device" else tool.timeout_s,  # the first call loads the weights
         workers=workers,
     )
 
@@ -107,10 +108,10 @@ def _describe(tool: Tool, facts: ServedFacts, takes_paths: bool) -> types.Tool:
     schema = write_schema(tool)
     if "image" in schema["properties"]:
         how = "JPEG or PNG in base64" + (", or the path of one" if takes_paths else "")
-        told = schema["properties"]["image"]
-        default = {"default": told["default"]} if "default" in told else {}
-        schema["properties"]["image"] = trim_schema(told, {}) | default | {"description": f"the image itself: {how}"}
-    returns = "\n".join(f"{key}: {what}" for key, what in facts.returns.items())
+        image = schema["properties"]["image"]
+        default = {"default": image["default"]} if "default" in image else {}
+        schema["properties"]["image"] = trim_schema(image, {}) | default | {"description": f"the image itself: {how}"}
+    returns = "\n".join(f"{key}: {meaning}" for key, meaning in facts.returns.items())
     return types.Tool(
         name=tool.name,
         description=f"{facts.does}\nReturns:\n{returns}",
@@ -121,7 +122,7 @@ def _describe(tool: Tool, facts: ServedFacts, takes_paths: bool) -> types.Tool:
 
 
 async def serve_stdio(server: Server[Any]) -> None:
-    """Answer what comes on standard input until it ends."""
+    """Answer requests on standard input until it ends."""
     from mcp.server.stdio import stdio_server
 
     async with stdio_server() as (incoming, outgoing):
@@ -129,7 +130,7 @@ async def serve_stdio(server: Server[Any]) -> None:
 
 
 def make_mcp_app(server: Server[Any]) -> Starlette:
-    """An ASGI application that answers at `/mcp`; who may call it is its guard's business (`guard.ToolGuard`)."""
+    """An ASGI application that answers at `/mcp`; put a `guard.ToolGuard` before it."""
     from mcp.server.transport_security import TransportSecuritySettings
 
     app: Starlette = server.streamable_http_app(
@@ -142,24 +143,24 @@ def make_mcp_app(server: Server[Any]) -> Starlette:
 
 
 def take_images(arguments: dict[str, Any], roots: Sequence[Path]) -> tuple[dict[str, Any], list[bytes]]:
-    """(the arguments with images by name, the images).
+    """(the arguments with names in place of images, the images).
 
     Args:
-        arguments: with the images themselves as `image`.
-        roots: folders without links in their paths; none: base64 alone.
+        arguments: with base64 or paths as `image`.
+        roots: folders with links resolved; base64 alone if there are none.
 
     Raises:
-        ToolError: one is neither an image in base64 nor a path to one below the folders.
+        ToolError: an image is neither valid base64 nor a path of an image below the folders.
     """
-    given = arguments.get("image")
-    if given is None:
+    value = arguments.get("image")
+    if value is None:
         return arguments, []
-    texts = given if isinstance(given, list) else [given]
+    texts = value if isinstance(value, list) else [value]
     if len(texts) > MAX_IMAGES or not all(isinstance(text, str) for text in texts):
         raise ToolError(f"image: expected at most {MAX_IMAGES} texts")
     images = [_read_image(text, roots) for text in texts]
     names = [f"image-{k}" for k in range(len(images))]
-    return arguments | {"image": names if isinstance(given, list) else names[0]}, images
+    return arguments | {"image": names if isinstance(value, list) else names[0]}, images
 
 
 def _read_image(text: str, roots: Sequence[Path]) -> bytes:
@@ -168,24 +169,24 @@ def _read_image(text: str, roots: Sequence[Path]) -> bytes:
         data = base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError):
         data = b""
-    if find_kind(data):
+    if find_media_type(data):
         return data
     if not roots:
         raise ToolError("image: found no JPEG or PNG in base64; paths are read where the server has --images FOLDER")
     for root in roots:
-        if (found := _read_below(root, text)) is not None:
-            return found
-    # The same words whether it lies elsewhere or nowhere.
+        if (image := _read_below(root, text)) is not None:
+            return image
+    # The same message for a path outside and for a missing file, so that callers cannot probe for files.
     raise ToolError("image: found neither a JPEG or PNG in base64 nor a path to one below the folders of --images")
 
 
 def _read_below(root: Path, text: str) -> bytes | None:
-    """The image at a path, if that lies below a folder once all links are followed."""
+    """The image at a path, if the path with all links resolved is below the folder."""
     try:
         path = Path(os.path.realpath(root / text))
         if not path.is_relative_to(root):
             return None
-        # What is swapped for a link or a pipe meanwhile is not followed and does not block.
+        # If the file is replaced by a link or a pipe in between, this neither follows nor blocks.
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
         return None
@@ -194,9 +195,9 @@ def _read_below(root: Path, text: str) -> bytes | None:
         return None
     with os.fdopen(handle, "rb") as file:
         data = file.read(MAX_REQUEST_BYTES + 1)
-    return data if len(data) <= MAX_REQUEST_BYTES and find_kind(data) else None
+    return data if len(data) <= MAX_REQUEST_BYTES and find_media_type(data) else None
 
 
-def find_kind(data: bytes) -> str:
-    """The media type of an encoded image; "" where it is neither JPEG nor PNG."""
-    return next((kind for magic, kind in _MAGIC.items() if data.startswith(magic)), "")
+def find_media_type(data: bytes) -> str:
+    """The media type of an encoded image; "" if it is neither JPEG nor PNG."""
+    return next((media_type for magic, media_type in _MAGIC.items() if data.startswith(magic)), "")

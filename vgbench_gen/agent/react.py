@@ -1,14 +1,13 @@
-"""ReAct: the core model thinks and calls one tool a turn, reads what it gives, and ends with its answer.
+"""ReAct: in each turn the core model thinks, calls one tool and reads the observation; `Terminate` gives its answer.
 
-Limits of the paper (SpatialScore, arXiv 2505.17012, sections 3 and D.5): ten turns, one action each. A reply that
-cannot be read, and a call that fails, cost a turn and are told back. In mode `official` a summariser reads all turns
-and answers; in mode `sane` the answer of `Terminate` is the answer (`docs/agent.md#official-and-sane`).
+Limits of the paper (SpatialScore, arXiv 2505.17012, sections 3 and D.5): ten turns, one action each. An unreadable
+reply and a failed call use up a turn, and the model is told why. In mode `official` a summariser reads all turns and
+answers; in mode `sane` the answer of `Terminate` is the answer (`docs/agent.md#official-and-sane`).
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from vgbench_gen.agent.calls import ToolCall, parse_step
 from vgbench_gen.agent.run import AgentRun, find_answer, has_answer, write_observation
@@ -31,7 +30,7 @@ async def run_react(run: AgentRun, turns: int = TURNS) -> str:
         text = await run.ask("react", dialogue)
         dialogue.append(Message.of("assistant", text or "(nothing)"))
         step = parse_step(text)
-        # An answer between tags needs no more form than that, where nothing is called.
+        # An answer between tags counts even outside the JSON form, if nothing is called.
         if run.mode == "sane" and not step.calls and has_answer(text):
             return find_answer(text)
         if step.problem:
@@ -41,16 +40,15 @@ async def run_react(run: AgentRun, turns: int = TURNS) -> str:
         if not step.calls:
             dialogue.append(Message.of("user", "OBSERVATION: no action was called. Go on, or end with Terminate."))
             continue
-        call, left = step.calls[0], len(step.calls) - 1
+        call, unused = step.calls[0], len(step.calls) - 1
         if call.name.casefold() == "terminate" and (answer := _read_terminate(call)):
             return find_answer(answer) if run.mode == "sane" else await _summarise(run, dialogue)
-        before = len(run.book)
-        seen = await run.call(call)
-        told = f"OBSERVATION: {write_observation(seen)}"
-        if left:
+        images_before = len(run.book)
+        message = f"OBSERVATION: {write_observation(await run.call(call))}"
+        if unused:
             run.trace.failures["too_many_actions"] += 1
-            told += f"\nOnly the first action was carried out; {left} more were not. Call one at a time."
-        dialogue.append(run.show(told, first=before))
+            message += f"\nOnly the first action was carried out; {unused} more were not. Call one at a time."
+        dialogue.append(run.show(message, first=images_before))
     run.trace.failures["turns_spent"] += 1
     if run.mode == "official":
         return await _summarise(run, dialogue)
@@ -59,15 +57,15 @@ async def run_react(run: AgentRun, turns: int = TURNS) -> str:
 
 
 def _read_terminate(call: ToolCall) -> str:
-    """The answer of a call of Terminate; "" where it gives none, which is told back as of every call."""
-    answer: Any = call.arguments.get("answer")
+    """The answer of a call of Terminate; "" if it has none, which then fails as any call with wrong arguments."""
+    answer = call.arguments.get("answer")
     if answer is None:
         return ""
     return answer.strip() if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
 
 
 async def _summarise(run: AgentRun, dialogue: list[Message]) -> str:
-    """The answer by the published summariser, which reads all turns after the opening."""
+    """The answer of the published summariser, which reads all turns after the opening."""
     turns = [part.text for message in dialogue[1:] for part in message.parts if isinstance(part, TextPart)]
-    asked = run.words.fill(run.words.summariser, run.source, steps="\n".join(turns))
-    return find_answer(await run.ask("summariser", [run.show(asked, f"Question: {run.question}")]))
+    prompt = run.words.fill(run.words.summariser, run.source, steps="\n".join(turns))
+    return find_answer(await run.ask("summariser", [run.show(prompt, f"Question: {run.question}")]))

@@ -1,4 +1,4 @@
-"""A trace read back as a dialogue, without any model or tool: what pages show and exports write."""
+"""Reads a saved trace as a dialogue, for pages and exports; no model and no tool is run."""
 
 from __future__ import annotations
 
@@ -6,68 +6,66 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from vgbench_gen.agent.calls import ToolCall, parse_plan, parse_step
+from vgbench_gen.agent.calls import ParsedCalls, ToolCall, parse_plan, parse_step
 
-MAX_STEPS = 1000  # of a trace; a file may hold anything
-_MAX_SIDE = 1 << 26  # pixels
+MAX_STEPS = 1000  # further steps of a trace are ignored, because a file may hold anything
+_MAX_SIDE_PX = 1 << 26
 
 
 @dataclass(frozen=True, slots=True)
 class TracedImage:
-    """An image of a trace."""
+    """An image of a trace, as `images.NamedImage` without its bytes."""
 
     name: str
-    """As the model called it: `image-0` and so on."""
     digest: str
     size_px: tuple[int, int]
     """(width, height)."""
     made_by: str = ""
-    """The tool that made it; "" for images of the question."""
 
 
 @dataclass(frozen=True, slots=True)
 class DialogueStep:
-    """One step of a dialogue."""
+    """One step of a dialogue: the question, a reply of the core model, or a tool call with its observation."""
 
     speaker: Literal["question", "core", "tool"]
     text: str = ""
-    """The question, or what the core model wrote; "" for tools."""
+    """The question, or the core model's reply; "" for tools."""
     role: str = ""
-    """Of the core model: react, planner, executor, summariser, fallback, last, self-thinking."""
+    """The prompt that the core model answered: react, planner, executor, summariser, fallback, last, self-thinking."""
     calls: tuple[ToolCall, ...] = ()
-    """Of the core model: the calls that were read in its text."""
+    """The calls in the core model's reply."""
     thought: str = ""
-    """Of the core model, where its form has one."""
+    """The thought in the core model's reply, if its format has one."""
     call: ToolCall | None = None
-    """Of a tool: how it was called."""
+    """The call that this step of a tool answers."""
     values: Mapping[str, Any] = field(default_factory=dict)
-    """Of a tool: what it gave."""
+    """The tool's result."""
     failure: str = ""
-    """Of a tool: why it gave nothing; "" where it did."""
+    """The kind of failure, as in `workers.Observation`."""
     message: str = ""
-    """Of a tool that failed: what the model was told."""
+    """The error message that the model got."""
     images: tuple[TracedImage, ...] = ()
-    """Those of the question, or those that the tool made."""
+    """Images of the question, or those that the tool made."""
 
 
 def replay(trace: Mapping[str, Any]) -> tuple[DialogueStep, ...]:
-    """The steps of a trace in order, the question first; what is damaged is left out.
+    """The steps of a trace in order, the question first; damaged ones are left out.
 
     Args:
-        trace: as `Trace.to_json` wrote it and a log gave it back.
+        trace: from a log, written by `Trace.to_json`.
     """
     images = {image.name: image for image in read_images(trace.get("images"))}
-    shown = tuple(image for image in images.values() if not image.made_by)
-    steps = [DialogueStep("question", _read_text(trace, "question"), images=shown)]
+    of_question = tuple(image for image in images.values() if not image.made_by)
+    steps = [DialogueStep("question", _read_text(trace, "question"), images=of_question)]
     listed = trace.get("steps")
     for step in listed[:MAX_STEPS] if isinstance(listed, Sequence) and not isinstance(listed, str) else ():
         if not isinstance(step, Mapping):
             continue
         if step.get("step") == "core":
             role, text = _read_text(step, "role"), _read_text(step, "text")
-            read = {"planner": parse_plan, "react": parse_step}.get(role)
-            found = None if read is None else read(text)
-            steps.append(DialogueStep("core", text, role, *((found.calls, found.thought) if found else ())))
+            parse = {"planner": parse_plan, "react": parse_step}.get(role)
+            parsed = ParsedCalls() if parse is None else parse(text)
+            steps.append(DialogueStep("core", text, role, parsed.calls, parsed.thought))
         elif step.get("step") == "tool":
             made = step.get("images")
             names = made if isinstance(made, Sequence) else ()
@@ -85,14 +83,18 @@ def replay(trace: Mapping[str, Any]) -> tuple[DialogueStep, ...]:
 
 
 def read_images(listed: object) -> list[TracedImage]:
-    """The images that a trace lists; what is none is left out."""
+    """The images that a trace lists; damaged entries are left out."""
     found = []
     for image in listed if isinstance(listed, Sequence) and not isinstance(listed, str) else ():
         if not isinstance(image, Mapping):
             continue
         size = image.get("size_px")
         pair = tuple(size) if isinstance(size, Sequence) else ()
-        if len(pair) == 2 and all(type(side) is int and 0 < side <= _MAX_SIDE for side in pair) and image.get("name"):
+        if (
+            len(pair) == 2
+            and all(type(side) is int and 0 < side <= _MAX_SIDE_PX for side in pair)
+            and image.get("name")
+        ):
             texts = (_read_text(image, "name"), _read_text(image, "digest"))
             found.append(TracedImage(*texts, (pair[0], pair[1]), _read_text(image, "made_by")))
     return found

@@ -1,4 +1,4 @@
-"""Results of tools on disk, under a digest of everything they hang on."""
+"""Results of tools on disk, under a digest of everything that they depend on."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Any
 
 from vgbench_gen.core.kept import KeptTexts
 
-_OWNER = 0x56475453  # tells our files from other SQLite files
+_OWNER = 0x56475453  # the SQLite application id of these files ("VGTS")
 
 
 class ResultCache(KeptTexts):
     """A file with one row per call of a tool.
 
     Args:
-        path: made, with its folder, when first used.
+        path: created, with its folder, on first use.
     """
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _OWNER, "results of tools")
 
     def get(self, key: str) -> tuple[dict[str, Any], tuple[bytes, ...], str, str] | None:
-        """(values, images, failure, message) of the call with this digest; None where it was not made yet.
+        """(values, images, failure, message) of the call with this digest; None if it was not kept.
 
         Raises:
             ConfigError: as `KeptTexts.read`.
@@ -36,10 +36,10 @@ class ResultCache(KeptTexts):
         return values, tuple(map(base64.b64decode, images)), failure, message
 
     def put(self, key: str, values: Mapping[str, Any], images: Sequence[bytes], failure: str, message: str) -> None:
-        """Keep what a call gave.
+        """Keep the result of a call.
 
         Raises:
             ConfigError: as `KeptTexts.write`.
         """
-        told = [dict(values), [base64.b64encode(data).decode() for data in images], failure, message]
-        self.write(key, json.dumps(told).encode())
+        record = [dict(values), [base64.b64encode(data).decode() for data in images], failure, message]
+        self.write(key, json.dumps(record).encode())

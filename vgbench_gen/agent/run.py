@@ -1,4 +1,4 @@
-"""What both kinds of agent do: ask the core model, call tools, name the images they make."""
+"""The state of one agent run, and what both kinds of agent do: ask the core model, call tools, name new images."""
 
 from __future__ import annotations
 
@@ -10,50 +10,47 @@ from typing import Any
 
 from vgbench_gen.agent.calls import ToolCall
 from vgbench_gen.agent.images import ImageBook
-from vgbench_gen.agent.tool import Mode, Tool, list_image_names
+from vgbench_gen.agent.tool import Mode, list_image_names
 from vgbench_gen.agent.toolbox import Toolbox
 from vgbench_gen.agent.trace import Trace
 from vgbench_gen.agent.words import AgentWords
-from vgbench_gen.agent.workers import Observation
+from vgbench_gen.agent.workers import SHOWN, Observation
 from vgbench_gen.backends.base import Backend, ImagePart, Message, Part, Reply, Settings, TextPart
 from vgbench_gen.core.config import Config
 from vgbench_gen.core.errors import DatasetError
 
-SHOWN_CHARACTERS = 6000  # of one observation; what is longer is cut and says so
+SHOWN_CHARACTERS = 6000  # the most characters of an observation that a model reads; the cut is marked
 _TAG = re.compile(r"<(/?)answer>", re.IGNORECASE)
 
 
 @dataclass(slots=True)
 class AgentRun:
-    """One question on its way."""
+    """An agent's work on one question."""
 
     question: str
-    """Its words, as the benchmark asks them."""
     source: str
-    """Where it comes from, for prompts that depend on it; "" where nobody said."""
+    """The question's source, which selects prompt variables (`AgentWords.fill`); "" if unknown."""
     book: ImageBook
-    """Its images, and those that tools make."""
+    """Images of the question, and those that tools make."""
     long_side_px: int
-    """To which images are made smaller for the core model; 0 for not at all. Tools see them as they are."""
+    """The long side to which images are scaled down for the core model; 0 for none. Tools get the full images."""
     core: Backend
     settings: Settings
     toolbox: Toolbox
-    """What it may call."""
     words: AgentWords
-    """What it is told."""
+    """The prompts."""
     mode: Mode
-    """Correct or as published."""
     trace: Trace
     evidence: Mapping[str, Any] = field(default_factory=dict)
-    """Of the row, for oracle tools."""
+    """The row's evidence, for oracle tools."""
     replies: list[Reply] = field(default_factory=list)
-    """Of the core model."""
+    """All replies of the core model so far."""
 
     async def ask(self, role: str, messages: Sequence[Message]) -> str:
-        """What the core model says.
+        """The text of the core model's reply.
 
         Raises:
-            BackendError: it gives no usable reply.
+            BackendError: there is no usable reply.
         """
         reply = await self.core.ask(messages, self.settings)
         self.replies.append(reply)
@@ -61,7 +58,7 @@ class AgentRun:
         return reply.text
 
     def show(self, *texts: str, first: int = 0) -> Message:
-        """A message of the user's: images from a number on, each after its name, and words."""
+        """A message to the core model: the images from number `first` on, each after its name, then the texts."""
         parts: list[Part] = []
         for image in list(self.book)[first:]:
             width, height = image.size_px
@@ -70,55 +67,50 @@ class AgentRun:
         return Message("user", (*parts, *(TextPart(text) for text in texts)))
 
     async def call(self, call: ToolCall) -> Observation:
-        """What a call gives; a wrong one gives what is wrong with it."""
-        read = self.toolbox.read(call, self.book)
-        if isinstance(read, Observation):
-            self.trace.add_observation(read)
-            return read
-        tool, arguments = read
+        """Run a call and add it to the trace; a wrong call gives an observation that says what is wrong."""
+        checked = self.toolbox.read(call, self.book)
+        if isinstance(checked, Observation):
+            self.trace.add_observation(checked)
+            return checked
+        tool, arguments = checked
         if tool.name == "SelfThinking":
-            seen = await self._think(arguments.model_dump())
+            values = arguments.model_dump()
+            response = await self._ask_about("self-thinking", arguments, values["query"])
+            seen = Observation(tool.name, values, {"response": response})
         else:
             if tool.needs_core(arguments):
-                arguments = tool.hear(arguments, await self._ask_about(tool, arguments))
+                reply = await self._ask_about(tool.name, arguments, tool.core_query)
+                arguments = tool.fill_from_core(arguments, reply)
             seen = await self.toolbox.call(tool, arguments, self.book, self.evidence)
-        made: tuple[str, ...] = ()
+        names: tuple[str, ...] = ()
         try:
-            made = tuple(self._keep(data, tool.name) for data in seen.images)
+            names = tuple(self.book.add(data, tool.name).name for data in seen.images)
         except DatasetError as error:
-            seen = Observation(seen.name, seen.arguments, failure="tool_error", message=f"its image: {error}"[:400])
-        if made:
-            # First, and whatever else a tool calls its image.
-            values = {"image": made[0]} | {key: value for key, value in seen.values.items() if key != "image"}
+            seen = Observation(seen.name, seen.arguments, failure="tool_error", message=f"its image: {error}"[:SHOWN])
+        if names:
+            # The new name comes first and replaces any `image` among the tool's values.
+            values = {"image": names[0]} | {key: value for key, value in seen.values.items() if key != "image"}
             seen = Observation(seen.name, seen.arguments, values, seen.images)
-        self.trace.add_observation(seen, made)
+        self.trace.add_observation(seen, names)
         return seen
 
-    def _keep(self, data: bytes, made_by: str) -> str:
-        return self.book.add(data, made_by).name
-
-    async def _ask_about(self, tool: Tool, arguments: Config) -> str:
+    async def _ask_about(self, role: str, arguments: Config, query: str) -> str:
+        """The core model's reply to a query about the images of a call."""
         images = [self.book.find(name) for name in list_image_names(arguments)]
         parts = [ImagePart(image.source, self.long_side_px) for image in images]
-        return await self.ask(tool.name, [Message("user", (*parts, TextPart(tool.core_query)))])
-
-    async def _think(self, given: dict[str, Any]) -> Observation:
-        image = self.book.find(given["image"])
-        message = Message("user", (ImagePart(image.source, self.long_side_px), TextPart(given["query"])))
-        return Observation("SelfThinking", given, {"response": await self.ask("self-thinking", [message])})
+        return await self.ask(role, [Message("user", (*parts, TextPart(query)))])
 
 
-def write_observation(seen: Observation) -> str:
-    """What a model reads of a call."""
-    told = {"error": seen.message} if seen.failure else dict(seen.values)
-    text = json.dumps(told, ensure_ascii=False)
+def write_observation(observation: Observation) -> str:
+    """The observation as text for a model."""
+    record = {"error": observation.message} if observation.failure else dict(observation.values)
+    text = json.dumps(record, ensure_ascii=False)
     cut = len(text) - SHOWN_CHARACTERS
     return text if cut <= 0 else f"{text[:SHOWN_CHARACTERS]} … ({cut} characters left out)"
 
 
 def find_answer(text: str) -> str:
-    """What stands between the last pair of answer tags, or behind one that is never closed; all of the text where there
-    is none."""
+    """The text between the last pair of answer tags, or after an unclosed one; without tags the whole text."""
     start, answer = None, text
     for tag in _TAG.finditer(text):
         if not tag[1]:
@@ -129,5 +121,5 @@ def find_answer(text: str) -> str:
 
 
 def has_answer(text: str) -> bool:
-    """Whether there is an answer tag."""
+    """Whether a text has an opening answer tag."""
     return any(not tag[1] for tag in _TAG.finditer(text))

@@ -1,7 +1,7 @@
-"""What both ends of MCP share: limits, JSON schemas of tools, and what our servers add to an announcement.
+"""What MCP client and server share: limits, JSON schemas of tools, and `ServedFacts`, added to a tool's announcement.
 
-A foreign schema is bounded and trimmed to what is listed in `docs/agent.md#servers`. Patterns, which may take for ever,
-are left to the server, which checks a call once more; references are followed within the schema alone.
+A schema from a server is bounded and reduced to the keywords in `docs/agent.md#servers`. Patterns, which may never
+finish, are left to the server, which checks each call again; references are followed within the schema only.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from pydantic import AfterValidator, Field, create_model
 from vgbench_gen.agent.tool import Tool
 from vgbench_gen.core.config import Config
 
-MAX_TEXT = 2000  # characters of a description or a default
+MAX_TEXT = 2000  # the most characters of a description or a default
 _MAX_ARGUMENTS = 40
-_MAX_SCHEMA = 8000  # characters of the schema of one argument
+_MAX_SCHEMA = 8000  # the most characters of the schema of one argument
 _MAX_DEPTH = 6
-_MAX_PARTS = 1000  # of one argument, references followed
+_MAX_PARTS = 1000  # the most subschemas of one argument, with references followed
 _KINDS = frozenset({"type", "enum", "const", "anyOf", "oneOf"})
 _KEPT = _KINDS | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "required"}
 _KEPT |= {"minLength", "maxLength", "minItems", "maxItems"}
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}")
 META = "vgbench"
-"""The key of `ServedFacts` in what the protocol calls meta; results repeat `state` there, and say `failure`."""
-MAX_IMAGES = 8  # of one call, and of one reply
+"""The key of `ServedFacts` in the protocol's meta fields; results repeat `state` there, and add `failure`."""
+MAX_IMAGES = 8  # the most images in one call, and in one reply
 MAX_REQUEST_BYTES = 32 << 20
 MAX_REPLY_BYTES = 32 << 20
-MAX_VALUES = 100_000  # of one message; each takes up to 100 times its bytes in memory
+MAX_VALUES = 100_000  # the most JSON values in one message; each may take 100 times its bytes in memory
 
 
 def write_schema(tool: Tool) -> dict[str, Any]:
-    """The JSON schema of a tool's arguments, without references; those without a description are left out."""
+    """The JSON schema of a tool's arguments, without references; arguments without a description are left out."""
     schema = _resolve(tool.Arguments.model_json_schema(), {})
-    told = {name: about for name, about in schema.get("properties", {}).items() if about.get("description")}
-    required = [name for name in schema.get("required", ()) if name in told]
-    return {"type": "object", "properties": told, "required": required, "additionalProperties": False}
+    properties = {name: entry for name, entry in schema.get("properties", {}).items() if entry.get("description")}
+    required = [name for name in schema.get("required", ()) if name in properties]
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
 def _resolve(schema: Any, parts: Mapping[str, Any]) -> Any:
@@ -49,17 +49,17 @@ def _resolve(schema: Any, parts: Mapping[str, Any]) -> Any:
         return schema
     parts = schema.get("$defs", parts)
     if "$ref" in schema:
-        told = parts[schema["$ref"].rpartition("/")[2]]
-        return _resolve({**told, **{key: value for key, value in schema.items() if key != "$ref"}}, parts)
+        part = parts[schema["$ref"].rpartition("/")[2]]
+        return _resolve({**part, **{key: value for key, value in schema.items() if key != "$ref"}}, parts)
     left_out = {"$defs"} | ({"title"} if isinstance(schema.get("title"), str) else set())
     return {key: _resolve(value, parts) for key, value in schema.items() if key not in left_out}
 
 
 def clean_text(text: object) -> str:
-    """A foreign text in one line.
+    """A server's text in one line.
 
     Raises:
-        ValueError: it is too long, or holds what could move a terminal's cursor or hide words from a reader.
+        ValueError: it is too long, or has characters that could move a terminal's cursor or hide words.
     """
     clean = " ".join(text.split()) if isinstance(text, str) else ""
     if len(clean) > MAX_TEXT or not clean.isprintable():
@@ -68,7 +68,7 @@ def clean_text(text: object) -> str:
 
 
 def count_values(data: bytes) -> int:
-    """How many values a JSON text may hold, before it is parsed: brackets that open, and commas."""
+    """An upper bound of the number of values in a JSON text, without parsing it: opening brackets and commas."""
     return sum(data.count(sign) for sign in (b"{", b"[", b","))
 
 
@@ -77,50 +77,47 @@ Text = Annotated[str, AfterValidator(clean_text)]
 
 
 class ServedFacts(Config):
-    """What our servers add to a tool's announcement; without it an agent knows less of the tool."""
+    """Fields of `Tool` that our servers add to a tool's announcement; other servers announce less."""
 
     does: Text
-    """What it does, for a model."""
     returns: dict[ToolName, Text] = Field(max_length=60)
-    """Key of the result -> what it is: frame, unit, axis sign."""
     state: str = Field(min_length=1, max_length=200)
-    """Changed whenever the same call gives something else: version, options, weights."""
+    """Changes whenever the same call would give another result: version, options, weights."""
     image: Text = ""
-    """What models read of the argument `image`."""
+    """The description of the argument `image` for models."""
     aliases: tuple[ToolName, ...] = Field(default=(), max_length=10)
     argument_aliases: dict[ToolName, ToolName] = Field(default_factory=dict, max_length=40)
     example: dict[str, Any] = Field(default_factory=dict, max_length=40)
-    """Arguments of a call."""
     timeout_s: float = Field(default=60.0, gt=0, le=600)
-    """How long a call takes at most on the server, once it began."""
+    """The time limit of a call on the server, after it has started."""
     workers: int = Field(default=1, ge=1, le=1024)
-    """How many calls the server runs at once; more wait."""
+    """The number of calls that the server runs at once."""
 
 
 def make_arguments(name: str, schema: Mapping[str, Any], images: str = "") -> type[Config]:
-    """The class that checks arguments against a server's schema.
+    """The model class that checks arguments against a server's schema.
 
     Args:
         name: of the tool.
-        schema: of an object; its property `image` takes images.
-        images: what models read of that property, whose values here are names.
+        schema: of an object; its property `image` takes images, which arguments here name.
+        images: the description of that property for models.
 
     Raises:
-        ValueError: it uses what is not read, is too large or too deep, or has a default that does not fit.
+        ValueError: it uses unknown keywords, is too large or too deep, or has a default that it does not allow.
     """
-    told, required, parts = schema.get("properties", {}), schema.get("required", []), schema.get("$defs", {})
-    if not isinstance(told, dict) or not isinstance(required, list) or not isinstance(parts, dict):
+    properties, required, parts = schema.get("properties", {}), schema.get("required", []), schema.get("$defs", {})
+    if not isinstance(properties, dict) or not isinstance(required, list) or not isinstance(parts, dict):
         raise ValueError("expected the schema of an object")
-    if len(told) > _MAX_ARGUMENTS:
-        raise ValueError(f"found {len(told)} arguments; expected at most {_MAX_ARGUMENTS}")
-    if unknown := [one for one in required if one not in told]:
+    if len(properties) > _MAX_ARGUMENTS:
+        raise ValueError(f"found {len(properties)} arguments; expected at most {_MAX_ARGUMENTS}")
+    if unknown := [argument for argument in required if argument not in properties]:
         raise ValueError(f"required argument {unknown[0]!s:.60} has no schema")
     fields: dict[str, Any] = {}
-    for one, about in told.items():
+    for argument, entry in properties.items():
         try:
-            fields[one] = _read_field(one, about, one in required, parts, images)
+            fields[argument] = _read_field(argument, entry, argument in required, parts, images)
         except ValueError as error:
-            raise ValueError(f"argument {one!s:.60}: {error}") from None
+            raise ValueError(f"argument {argument!s:.60}: {error}") from None
     return create_model(f"{name}Arguments", __base__=Config, **fields)
 
 
@@ -128,18 +125,20 @@ def _read_field(name: str, schema: Any, required: bool, parts: Mapping[str, Any]
     from jsonschema import Draft202012Validator, SchemaError
 
     if not _NAME.fullmatch(name) or hasattr(Config, name) or name.startswith("model_"):
-        raise ValueError("the name is taken, or none")
-    kept = trim_schema(schema, parts)
-    about, default = clean_text(schema.get("description")), schema.get("default")
-    if len(json.dumps(kept)) > _MAX_SCHEMA or len(json.dumps(default)) > MAX_TEXT:
+        raise ValueError("the name is reserved or invalid")
+    trimmed = trim_schema(schema, parts)
+    description, default = clean_text(schema.get("description")), schema.get("default")
+    if len(json.dumps(trimmed)) > _MAX_SCHEMA or len(json.dumps(default)) > MAX_TEXT:
         raise ValueError(f"expected a schema of at most {_MAX_SCHEMA} characters, and a default of {MAX_TEXT}")
     if name == "image":
-        about = images or ("name of the image" if kept.get("type") == "string" else "names of images, in order")
+        description = images or (
+            "name of the image" if trimmed.get("type") == "string" else "names of images, in order"
+        )
     try:
-        Draft202012Validator.check_schema(kept)
+        Draft202012Validator.check_schema(trimmed)
     except SchemaError as error:
         raise ValueError(f"found no JSON schema: {error.message:.200}") from None
-    validator = Draft202012Validator(kept)
+    validator = Draft202012Validator(trimmed)
     if "default" in schema and not validator.is_valid(default):
         raise ValueError("the default does not fit its own schema")
 
@@ -155,37 +154,37 @@ def _read_field(name: str, schema: Any, required: bool, parts: Mapping[str, Any]
         return value
 
     kind = Annotated[Any, AfterValidator(check)]
-    about = about or json.dumps(kept)[:200]  # an argument that nothing is said of would be hidden from models
-    return kind, Field(description=about) if required else Field(default=default, description=about)
+    description = description or json.dumps(trimmed)[:200]  # models are not shown arguments without a description
+    return kind, Field(description=description) if required else Field(default=default, description=description)
 
 
 def trim_schema(schema: Any, parts: Mapping[str, Any], depth: int = 0, left: list[int] | None = None) -> dict[str, Any]:
-    """A schema without all that is not read: descriptions, defaults, patterns, references.
+    """A schema with references resolved, and without descriptions, defaults, patterns and unknown keywords.
 
     Args:
         schema: of an argument.
-        parts: name -> schema that `#/$defs/NAME` means.
-        depth: of it in the argument's.
-        left: how many more schemas the argument's may hold.
+        parts: name -> schema, for references `#/$defs/NAME`.
+        depth: the nesting depth of this schema in the argument's schema.
+        left: the number of further subschemas that are allowed, counted down in place.
 
     Raises:
-        ValueError: it says no type, refers to something else, or is too deep or large.
+        ValueError: it has no type, an unknown reference, or is too deep or large.
     """
     left = [_MAX_PARTS] if left is None else left
     left[0] -= 1
     if not isinstance(schema, dict) or depth > _MAX_DEPTH or left[0] < 0:
         raise ValueError(f"expected a JSON schema of at most {_MAX_DEPTH} levels and {_MAX_PARTS} parts")
-    if isinstance(named := schema.get("$ref"), str) and not _KINDS & set(schema):
-        return trim_schema(parts.get(named.removeprefix("#/$defs/")), parts, depth + 1, left)
+    if isinstance(reference := schema.get("$ref"), str) and not _KINDS & set(schema):
+        return trim_schema(parts.get(reference.removeprefix("#/$defs/")), parts, depth + 1, left)
     if not _KINDS & set(schema):
         raise ValueError(f"found a schema without {', '.join(sorted(_KINDS))}; expected one of them")
-    kept = {key: schema[key] for key in schema if key in _KEPT}
+    trimmed = {key: schema[key] for key in schema if key in _KEPT}
     for key in {"anyOf", "oneOf", "prefixItems"} & set(schema):
-        listed = schema[key] if isinstance(schema[key], list) else [schema[key]]
-        kept[key] = [trim_schema(one, parts, depth + 1, left) for one in listed]
+        members = schema[key] if isinstance(schema[key], list) else [schema[key]]
+        trimmed[key] = [trim_schema(member, parts, depth + 1, left) for member in members]
     if isinstance(schema.get("items"), dict):
-        kept["items"] = trim_schema(schema["items"], parts, depth + 1, left)
-    if isinstance(named := schema.get("properties"), dict):
-        kept["properties"] = {name: trim_schema(one, parts, depth + 1, left) for name, one in named.items()}
-        kept["additionalProperties"] = False
-    return kept
+        trimmed["items"] = trim_schema(schema["items"], parts, depth + 1, left)
+    if isinstance(properties := schema.get("properties"), dict):
+        trimmed["properties"] = {name: trim_schema(entry, parts, depth + 1, left) for name, entry in properties.items()}
+        trimmed["additionalProperties"] = False
+    return trimmed

@@ -1,7 +1,7 @@
-"""The tools of one agent: which, what a model reads of them, and what a call gives.
+"""Chooses the tools of an agent, describes them to models, and runs calls.
 
-Calls run in processes of their own, so that a tool that crashes or hangs costs its observation and nothing else.
-Results are kept by tool, version, arguments and digests of the images (`results.ResultCache`).
+Calls run in separate processes, so a tool that crashes or hangs loses its own observation only. Results are kept by
+tool, version, arguments and digests of the images (`results.ResultCache`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from vgbench_gen.core.config import Config, describe_problem
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.rng import format_canonical_json, hash_stably
 
-MAX_CALL_BYTES = 96 << 20  # of the images of a call, which a process holds twice while it takes them in
+MAX_CALL_BYTES = 96 << 20  # total size of the images of a call; a process holds them twice while it receives them
 
 
 def choose_tools(
@@ -33,28 +33,28 @@ def choose_tools(
     setups: Mapping[str, ToolOptions] | None = None,
     remote: Sequence[Tool] = (),
 ) -> list[Tool]:
-    """The tools of these tiers and those that need nothing, by their names.
+    """The tools of these tiers and of the tier `utility`, sorted by name.
 
-    Where several tiers have a tool of one name, that of the tier named first is taken; no server's takes the place of
-    one that needs nothing. A tool with options that must be set up is there only where it is.
+    If several tiers have a tool of one name, the tier named first wins; a server never replaces a utility tool. A tool
+    with required options is included only if it is set up.
 
     Args:
-        tiers: of `TIERS`.
+        tiers: some of `TIERS`.
         mode: of the agent.
-        setups: options of tools by the names under which they are registered.
-        remote: tools of servers, for the tier of that name; of several with one name the first is taken.
+        setups: options of tools by the tools' registered keys.
+        remote: tools of servers; if several have one name, the first wins.
 
     Raises:
-        ConfigError: no such tier, or packages that it needs are not installed.
+        ConfigError: an unknown tier, or a tool's packages are not installed.
     """
     if unknown := sorted(set(tiers) - set(TIERS)):
         raise ConfigError(f"tools: found {', '.join(unknown)}; expected some of {', '.join(TIERS)}")
     order = list(dict.fromkeys([*tiers, "utility"]))
-    plain = {tool.name.casefold() for tool in tools.values() if tool.tier == "utility"}
-    remote = [tool for tool in remote[::-1] if tool.name.casefold() not in plain]
-    found = [tool for tool in (*remote, *tools.values()) if tool.tier in order and mode in tool.modes]
-    found = [tool for tool in found if not _must_be_set_up(tool) or tool.key in (setups or {})]
-    chosen = {tool.name.casefold(): tool for tool in sorted(found, key=lambda tool: -order.index(tool.tier))}
+    utilities = {tool.name.casefold() for tool in tools.values() if tool.tier == "utility"}
+    remote = [tool for tool in remote[::-1] if tool.name.casefold() not in utilities]
+    usable = [tool for tool in (*remote, *tools.values()) if tool.tier in order and mode in tool.modes]
+    usable = [tool for tool in usable if not _must_be_set_up(tool) or tool.key in (setups or {})]
+    chosen = {tool.name.casefold(): tool for tool in sorted(usable, key=lambda tool: -order.index(tool.tier))}
     for tool in chosen.values():
         check_packages(f"tools={tool.tier}: {tool.name}", tool.packages, tool.extra)
     return sorted(chosen.values(), key=lambda tool: tool.name)
@@ -65,15 +65,14 @@ def _must_be_set_up(tool: Tool) -> bool:
 
 
 def describe_tool(tool: Tool) -> str:
-    """What a model reads of a tool, generated from its fields; those without a description are not for models."""
-    lines = [f"{tool.name}: {tool.does}", "  Arguments:"]
-    told = {name: about for name, about in tool.Arguments.model_fields.items() if about.description}
-    for name, about in told.items():
-        default = "" if about.is_required() else f" (default {json.dumps(about.default)})"
-        lines.append(f"    {name}: {about.description}{default}")
-    if not told:
-        lines.append("    none")
-    lines += ["  Returns:", *(f"    {name}: {what}" for name, what in tool.returns.items())]
+    """The description of a tool for models; arguments without a description are left out."""
+    arguments = []
+    for name, field in tool.Arguments.model_fields.items():
+        if field.description:
+            default = "" if field.is_required() else f" (default {json.dumps(field.default)})"
+            arguments.append(f"    {name}: {field.description}{default}")
+    lines = [f"{tool.name}: {tool.does}", "  Arguments:", *(arguments or ["    none"])]
+    lines += ["  Returns:", *(f"    {name}: {meaning}" for name, meaning in tool.returns.items())]
     if tool.example:
         lines.append(f"  Example: {json.dumps({'name': tool.name, 'arguments': dict(tool.example)})}")
     return "\n".join(lines)
@@ -84,96 +83,95 @@ class Toolbox:
 
     Args:
         chosen: the tools.
-        workers: how many calls run at once.
-        kept: results of earlier calls; None keeps none.
-        setups: options of tools by the names under which they are registered; the defaults of the others.
+        workers: the number of calls at once.
+        cache: results of earlier calls; None keeps none.
+        setups: options of tools by the tools' registered keys; other tools use their defaults.
     """
 
     def __init__(
         self,
         chosen: Sequence[Tool],
         workers: int = 1,
-        kept: ResultCache | None = None,
+        cache: ResultCache | None = None,
         setups: Mapping[str, ToolOptions] | None = None,
     ) -> None:
         self.tools = {tool.name: tool for tool in chosen}
-        # An alias never hides a name, nor the alias of a tool that needs nothing.
-        self._called: dict[str, Tool] = {}
+        # An alias never hides a name, nor the alias of a utility tool.
+        self._by_name: dict[str, Tool] = {}
         for tool in sorted(chosen, key=lambda tool: tool.tier == "utility"):
-            self._called |= {alias.casefold(): tool for alias in tool.aliases}
-        self._called |= {tool.name.casefold(): tool for tool in chosen}
-        self._kept = kept
+            self._by_name |= {alias.casefold(): tool for alias in tool.aliases}
+        self._by_name |= {tool.name.casefold(): tool for tool in chosen}
+        self._cache = cache
         self._options = {tool.name: (setups or {}).get(tool.key) or tool.Options() for tool in chosen}
         self._workers = Workers(workers)
         self._settling = threading.Lock()
         self.calls = 0
 
     def describe(self) -> str:
-        """All tools, for a prompt."""
+        """The descriptions of all tools, for a prompt."""
         return "\n\n".join(describe_tool(tool) for tool in self.tools.values())
 
     def describe_state(self) -> Mapping[str, str]:
-        """Key of each tool -> its version, and all else that its results hang on."""
-        found = {}
-        for tool in self.tools.values():
-            state = hash_stably(tool.describe_state(self._options[tool.name]), size=4)
-            found[tool.key] = f"{tool.version}/{state}"
-        return found
+        """Key of each tool -> its version, and a digest of everything else that its results depend on."""
+        return {
+            tool.key: f"{tool.version}/{hash_stably(tool.describe_state(self._options[tool.name]), size=4)}"
+            for tool in self.tools.values()
+        }
 
     def read(self, call: ToolCall, book: ImageBook) -> tuple[Tool, Config] | Observation:
-        """The tool with its checked arguments, or what is wrong with the call."""
-        tool = self._called.get(call.name.casefold())
-        given = dict(call.arguments)
+        """The tool with its checked arguments, or an observation that says what is wrong with the call."""
+        tool = self._by_name.get(call.name.casefold())
+        values = dict(call.arguments)
         if tool is None:
             message = f"there is no tool {call.name[:60]!r}; expected one of {', '.join(self.tools)}"
-            return Observation(call.name[:SHOWN], given, failure="unknown_tool", message=message)
-        given = {_name_argument(tool, name): value for name, value in given.items()}
+            return Observation(call.name[:SHOWN], values, failure="unknown_tool", message=message)
+        values = {_rename_argument(tool, name): value for name, value in values.items()}
         try:
-            arguments = tool.Arguments.model_validate_json(json.dumps(given, allow_nan=False))
+            arguments = tool.Arguments.model_validate_json(json.dumps(values, allow_nan=False))
             for name in list_image_names(arguments):
                 book.find(name)
         except (ValidationError, ValueError, TypeError, RecursionError, KeyError) as error:
-            return Observation(tool.name, given, failure="wrong_arguments", message=_say_problem(tool, error))
+            return Observation(tool.name, values, failure="wrong_arguments", message=_explain_error(tool, error))
         return tool, arguments
 
     async def call(
         self, tool: Tool, arguments: Config, book: ImageBook, evidence: Mapping[str, Any] | None = None
     ) -> Observation:
-        """What a checked call gives.
+        """The observation of a checked call, kept or new.
 
         Args:
             tool: of this toolbox.
-            arguments: as `read` gives them.
+            arguments: from `read`.
             book: the images of the run.
             evidence: of the row, for oracle tools.
 
         Raises:
-            ConfigError: what the tool was set up with is not there, or cannot be loaded.
+            ConfigError: a model of the tool's options cannot be found or loaded.
         """
         images = [book.find(name) for name in list_image_names(arguments)]
-        told = arguments.model_dump(mode="json")
-        if tool.runs == "device":  # files are fetched and read
+        values = arguments.model_dump(mode="json")
+        if tool.runs == "device":  # this fetches and reads files
             options, state = await asyncio.to_thread(self._settle, tool, arguments)
         else:
             options, state = self._settle(tool, arguments)
-        known = dict(evidence or {}) if tool.tier == "oracle" else {}
-        hangs_on = [tool.key, tool.version, state, told, known]
-        key = hash_stably(format_canonical_json([*hangs_on, [image.digest for image in images]]), size=16)
-        if self._kept is not None and (kept := self._kept.get(key)) is not None:
-            return Observation(tool.name, told, *kept)
+        evidence = dict(evidence or {}) if tool.tier == "oracle" else {}
+        dependencies = [tool.key, tool.version, state, values, evidence, [image.digest for image in images]]
+        key = hash_stably(format_canonical_json(dependencies), size=16)
+        if self._cache is not None and (result := self._cache.get(key)) is not None:
+            return Observation(tool.name, values, *result)
         self.calls += 1
         data = [image.data for image in images]
         if (size := sum(map(len, data))) > MAX_CALL_BYTES:
             message = f"found images of {size} bytes; expected at most {MAX_CALL_BYTES} in a call"
-            return Observation(tool.name, told, failure="tool_error", message=message)
-        found = await self._workers.call(tool, options, told, data, known)
-        if self._kept is not None and found.failure in ("", "tool_error") and not found.is_passing:
-            self._kept.put(key, found.values, found.images, found.failure, found.message)
-        return found
+            return Observation(tool.name, values, failure="tool_error", message=message)
+        seen = await self._workers.call(tool, options, values, data, evidence)
+        if self._cache is not None and seen.failure in ("", "tool_error") and not seen.is_passing:
+            self._cache.put(key, seen.values, seen.images, seen.failure, seen.message)
+        return seen
 
     def _settle(self, tool: Tool, arguments: Config) -> tuple[ToolOptions, str]:
-        """(options as a call uses them, what results hang on)."""
-        with self._settling:  # so that two calls do not fetch the same weights
+        """(options for one call, what results depend on)."""
+        with self._settling:  # two calls at once must not fetch the same weights twice
             options = self._options[tool.name].settle(tool.name, arguments)
             return options, tool.describe_state(options)
 
@@ -182,14 +180,14 @@ class Toolbox:
         self._workers.close()
 
 
-def _name_argument(tool: Tool, name: str) -> str:
-    known = {"images": "image", **tool.argument_aliases}  # published demonstrations say `images`
-    return name if name in tool.Arguments.model_fields else known.get(name, name)
+def _rename_argument(tool: Tool, name: str) -> str:
+    aliases = {"images": "image", **tool.argument_aliases}  # published examples write `images`
+    return name if name in tool.Arguments.model_fields else aliases.get(name, name)
 
 
-def _say_problem(tool: Tool, error: Exception) -> str:
+def _explain_error(tool: Tool, error: Exception) -> str:
     if isinstance(error, ValidationError):
-        said = "; ".join(describe_problem(tool.Arguments, each) for each in error.errors(include_url=False)[:4])
+        problem = "; ".join(describe_problem(tool.Arguments, each) for each in error.errors(include_url=False)[:4])
     else:
-        said = str(error.args[0]) if error.args else type(error).__name__
-    return f"{tool.name}: {said}"[:SHOWN]
+        problem = str(error.args[0]) if error.args else type(error).__name__
+    return f"{tool.name}: {problem}"[:SHOWN]

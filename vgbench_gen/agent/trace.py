@@ -1,6 +1,6 @@
-"""What an agent did for one question, as data: what its core model said, what tools gave, what failed.
+"""The record of an agent's work on one question: replies of the core model, observations, failures.
 
-A trace holds no time and no price, so that the same replies and results give the same bytes.
+A trace has no times and no prices, so that the same replies and results give the same bytes.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ Watch = Callable[[Mapping[str, Any]], None]
 
 @dataclass(slots=True)
 class Trace:
-    """One question's way to its answer."""
+    """The trace of one question."""
 
     kind: str
     """react or plan-execute."""
     mode: str
     """sane or official."""
     core: str
-    """The core model, by its spec."""
+    """The spec of the core model."""
     tiers: tuple[str, ...]
-    """Of the tools that it had."""
+    """The tiers of the agent's tools."""
     question: str = ""
-    """The words that were asked."""
+    """The text of the question."""
     steps: list[dict[str, Any]] = field(default_factory=list)
     """In order: {"step": "core", "role", "text", ...} or {"step": "tool", "name", "arguments", "values", ...}."""
     failures: Counter[str] = field(default_factory=Counter)
-    """How often what failed: plan_unreadable, step_unreadable, unknown_tool, wrong_arguments, tool_error, timeout,
-    crash, too_many_actions, turns_spent, attempts_spent."""
+    """Number of failures of each kind: plan_unreadable, step_unreadable, unknown_tool, wrong_arguments, tool_error,
+    timeout, crash, too_many_actions, turns_spent, attempts_spent."""
     answer: str = ""
-    """What is handed on as the reply."""
+    """The text of the agent's reply."""
     watch: Watch | None = None
-    """Called with each step as it is added."""
+    """Called with each new step."""
 
     def add_reply(self, role: str, reply: Reply) -> None:
-        """The core model said something."""
+        """Add a reply of the core model to the prompt of a role, such as "planner"."""
         self._add(
             {
                 "step": "core",
@@ -54,15 +54,15 @@ class Trace:
             }
         )
 
-    def add_observation(self, seen: Observation, made: tuple[str, ...] = ()) -> None:
-        """A tool was called; `made` names the images that it made."""
+    def add_observation(self, seen: Observation, images: tuple[str, ...] = ()) -> None:
+        """Add a call of a tool, with the names of the images that it made."""
         step: dict[str, Any] = {"step": "tool", "name": seen.name, "arguments": dict(seen.arguments)}
         if seen.failure:
             self.failures[seen.failure] += 1
             step |= {"failure": seen.failure, "message": seen.message}
         else:
             step |= {"values": dict(seen.values)}
-        self._add(step | ({"images": list(made)} if made else {}))
+        self._add(step | ({"images": list(images)} if images else {}))
 
     def _add(self, step: dict[str, Any]) -> None:
         self.steps.append(step)
@@ -70,7 +70,7 @@ class Trace:
             self.watch(step)
 
     def to_json(self, book: ImageBook) -> dict[str, Any]:
-        """All of it, with the images by name, digest, size and who made them."""
+        """The trace as JSON, with name, digest, size and maker of each image."""
         images = [
             {"name": image.name, "digest": image.digest, "size_px": list(image.size_px)}
             | ({"made_by": image.made_by} if image.made_by else {})
@@ -88,7 +88,3 @@ class Trace:
             "failures": dict(sorted(self.failures.items())),
             "answer": self.answer,
         }
-
-    def count_calls(self) -> Mapping[str, int]:
-        """Calls by tool."""
-        return Counter(step["name"] for step in self.steps if step["step"] == "tool")

@@ -1,7 +1,7 @@
-"""What tools with downloaded weights share: which models they use, where those lie, and one copy of each in a process.
+"""Options of tools with downloaded weights, and loading of their models, once per process.
 
-A model is named by a folder as `save_pretrained` writes it, or by ORGANISATION/NAME[@REVISION] of the Hub. Nothing is
-fetched before a call uses it; no code of a model's own runs, and pickled weights are not read.
+A model is named by a folder as `save_pretrained` writes it, or by ORGANISATION/NAME[@REVISION] of the Hub. Models are
+fetched when a call first uses them; code that comes with a model is not run, and pickled weights are not read.
 """
 
 from __future__ import annotations
@@ -21,100 +21,92 @@ from vgbench_gen.core.errors import ConfigError
 Model = str
 """A folder, or ORGANISATION/NAME[@REVISION] of the Hub."""
 SLOTS = ("detector", "segmenter", "depth_indoor", "depth_outdoor", "matcher", "flow", "orientation")
-"""Options that name a model."""
+"""Names of the options that name a model."""
 
 
 class WeightsOptions(ToolOptions):
-    """How weights are used, whichever they are."""
+    """Options of all tools with weights."""
 
     device: str = Field(default="auto", pattern=r"^(auto|cpu|mps|cuda(:[0-9]+)?)$")
     """Where models run; auto is the first GPU, else the CPU."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
-    """Of the weights."""
 
-    def list_slots(self, arguments: Config) -> tuple[str, ...]:
-        """The options that name models which a call uses: of the two depth models only that of its surroundings."""
-        where = getattr(arguments, "indoor_or_outdoor", "")
-        unused = {"indoor": "depth_outdoor", "outdoor": "depth_indoor"}.get(where)
-        return tuple(slot for slot in SLOTS if slot in type(self).model_fields and slot != unused)
+    def list_slots(self) -> list[str]:
+        """The options of this tool that name a model."""
+        return [slot for slot in SLOTS if slot in type(self).model_fields]
 
     def settle(self, tool_name: str, arguments: Config) -> ToolOptions:
-        """As `ToolOptions.settle`: models that the call uses as folders, the others left empty."""
-        used = self.list_slots(arguments)
-        models = {slot: getattr(self, slot) for slot in SLOTS if slot in type(self).model_fields}
-        found = {
-            slot: str(find_model(model, f"[{tool_name}] {slot} = {model!r}")[0]) if slot in used else ""
-            for slot, model in models.items()
-        }
-        return self.model_copy(update=found)
+        """As `ToolOptions.settle`; a depth model that the call does not use becomes ""."""
+        where = getattr(arguments, "indoor_or_outdoor", "")
+        unused = {"indoor": "depth_outdoor", "outdoor": "depth_indoor"}.get(where)
+        folders = {}
+        for slot in self.list_slots():
+            model = getattr(self, slot)
+            folders[slot] = "" if slot == unused else str(find_model(model, f"[{tool_name}] {slot} = {model!r}")[0])
+        return self.model_copy(update=folders)
 
     def describe_state(self) -> str:
-        """As `ToolOptions.describe_state`: of models that are there the digest of their content, else the name."""
-        told = {slot: _describe_model(model) for slot in SLOTS if (model := getattr(self, slot, None)) is not None}
-        return self.model_copy(update={**told, "device": self.device.partition(":")[0]}).model_dump_json()
+        """As `ToolOptions.describe_state`, with a digest of the content for models that are folders, else the name."""
+        models = {slot: _describe_model(getattr(self, slot)) for slot in self.list_slots()}
+        return self.model_copy(update={**models, "device": self.device.partition(":")[0]}).model_dump_json()
 
     def prepare(self) -> None:
-        for slot in SLOTS:
-            if getattr(self, slot, ""):
+        for slot in self.list_slots():
+            if getattr(self, slot):
                 load_part(self, slot)
 
 
 class DetectorOptions(WeightsOptions):
-    """For tools that look for named objects."""
+    """Options of tools that find named objects."""
 
     detector: Model = "google/owlv2-base-patch16-ensemble"
     """OWLv2 or Grounding DINO."""
     box_score_min: float = Field(default=0.1, ge=0, le=1)
-    """A name whose best box scores less was not found."""
+    """An object whose best box scores less counts as not found."""
 
 
 class MaskOptions(DetectorOptions):
-    """For tools that outline objects."""
+    """Options of tools that outline objects."""
 
     segmenter: Model = "facebook/sam2.1-hiera-small"
     """SAM 2."""
 
 
 class DepthOptions(WeightsOptions):
-    """For tools that measure depth."""
+    """Options of tools that measure depth, by Depth Anything V2 metric, ZoeDepth or Depth Pro."""
 
     depth_indoor: Model = "depth-anything/Depth-Anything-V2-Metric-Indoor-Small-hf"
-    """For rooms: Depth Anything V2 metric, ZoeDepth or Depth Pro."""
     depth_outdoor: Model = "depth-anything/Depth-Anything-V2-Metric-Outdoor-Small-hf"
-    """For streets and land; the same kinds."""
 
 
 class MatcherOptions(WeightsOptions):
-    """For tools that match two images."""
+    """Options of tools that match two images."""
 
     matcher: Model = "ETH-CVG/lightglue_superpoint"
     """LightGlue with its keypoint detector."""
 
 
 class OrientationOptions(DetectorOptions):
-    """For tools that tell how objects face. No default: the published weights are pickled and have to be converted."""
+    """Options of tools that estimate orientations. There is no default, because the published weights are pickled."""
 
     orientation: Model
-    """Folder with Orient-Anything (`models.orientations`) in model.safetensors, config.json as of its DINOv2."""
+    """A folder with Orient-Anything (`models.orientations`) in model.safetensors, and the config.json of its DINOv2."""
 
 
 class FlowOptions(WeightsOptions):
-    """For tools that measure flow. No default: torchvision's weights are pickled and have to be converted."""
+    """Options of tools that measure flow by RAFT. There is no default, because torchvision's weights are pickled."""
 
     flow: Model
-    """Folder with RAFT in model.safetensors and a config.json that says {"model_type": "raft_large"} or raft_small."""
+    """A folder with RAFT in model.safetensors, and {"model_type": "raft_large"} or raft_small in config.json."""
 
 
 weights_tool: Callable[..., Callable[[FunctionT], FunctionT]] = partial(
     tool, tier="weights", runs="device", timeout_s=120.0, extra="transformers", packages=("torch", "transformers")
 )
-"""As `tool`, for those whose models stay loaded in the process of a device."""
+"""As `tool`, for tools whose models stay loaded in the process of a device."""
 
-
-@cache
-def find_model(model: str, where: str) -> tuple[Path, str]:
-    """As `locate_model`; kept for the life of the process."""
-    return locate_model(model, where)
+find_model = cache(locate_model)
+"""As `locate_model`; each model is looked up once in a process."""
 
 
 def _describe_model(model: str) -> str:

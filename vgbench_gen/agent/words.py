@@ -16,40 +16,38 @@ _SLOT = re.compile(r"\{\{ ([a-z_]+) \}\}")
 
 
 class AgentWords(Config):
-    """A file of `templates/agent/`."""
+    """The prompts in a file of `templates/agent/`."""
 
     planner: str
     """Asks for a plan."""
     executor: str
-    """Asks what the results of a plan say."""
+    """Asks what the results of a plan mean."""
     summariser: str
     """Asks for the answer."""
     fallback: str
-    """Asks for the answer where no plan could be carried out."""
+    """Asks for the answer if no plan could be run."""
     react: str
-    """Opens a dialogue of calls and observations."""
+    """Starts a dialogue of calls and observations."""
     examples: str
-    """For the slot of the same name."""
+    """Fills the slot `examples` of other prompts."""
     variables: dict[str, dict[str, str]]
-    """Source of a question -> what fills slots that depend on it; "*" stands for all others."""
+    """Source of a question -> slot -> text; "*" stands for all other sources."""
     same: dict[str, str] = Field(default_factory=dict)
-    """Source -> another one with the same variables."""
+    """Source -> another source with the same variables."""
 
     def fill(self, prompt: str, source: str = "", **slots: str) -> str:
-        """A prompt with its slots filled once: what fills them is foreign text and holds none.
+        """A prompt with its slots filled. Slots inside the filled texts are left as they are.
 
         Args:
-            prompt: one of the above.
+            prompt: one of the fields.
             source: of the question, such as "SpatialScore/BLINK".
-            slots: what is not a variable of the source.
+            slots: slot -> text, besides `examples` and the variables of the source.
         """
-        known_as = {name.casefold(): name for name in self.variables} | {
-            name.casefold(): other for name, other in self.same.items()
-        }
-        tail = known_as.get(source.rpartition("/")[2].casefold(), "*")
-        variables = self.variables.get(tail, {})
-        known: Mapping[str, str] = {**variables, "examples": self.examples, **slots}
-        return _SLOT.sub(lambda match: known.get(match[1], ""), prompt).strip()
+        names = {name: name for name in self.variables} | self.same
+        by_source = {source.casefold(): name for source, name in names.items()}
+        variables = self.variables.get(by_source.get(source.rpartition("/")[2].casefold(), "*"), {})
+        texts: Mapping[str, str] = {**variables, "examples": self.examples, **slots}
+        return _SLOT.sub(lambda match: texts.get(match[1], ""), prompt).strip()
 
 
 @cache
@@ -57,6 +55,6 @@ def load_words(mode: Mode) -> AgentWords:
     """The prompts of a mode.
 
     Raises:
-        ConfigError: the file is not as it must be.
+        ConfigError: the file lacks a prompt or has unknown ones.
     """
     return load_toml(find_templates_root() / "agent" / f"{mode}.toml", AgentWords)

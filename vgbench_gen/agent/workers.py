@@ -1,6 +1,6 @@
-"""Where tools run: in processes for short calls, in one process per device that keeps weights, or in the event loop.
+"""Runs tools: in processes for short calls, in one process per device that keeps weights, or in the event loop.
 
-A tool that crashes or hangs costs its observation and nothing else; the process is started anew.
+A tool that crashes or hangs loses its own observation only; its process is started again.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ from vgbench_gen.executors.local import WorkerPool
 if TYPE_CHECKING:
     from vgbench_gen.tasks.solving import Image
 
-LOAD_S = 900.0  # for weights to be read from a slow disk and put on a device
-MAX_OUTPUT_BYTES = 1 << 20  # of the values of one call
-# Of an image that a tool computes on: SIFT takes 234 bytes for each, and a process shall stay below 1 GB. The images of
-# all our data sets are smaller.
+LOAD_S = 900.0  # the time limit for reading weights from a slow disk and moving them to a device
+MAX_OUTPUT_BYTES = 1 << 20  # the largest size of the values of one call, as JSON
+# Larger images are shrunk before tools compute on them: SIFT takes 234 bytes a pixel, and a process must stay below
+# 1 GB. The images of all our datasets are smaller.
 MAX_PIXELS = 3_000_000
-SHOWN = 400  # characters of a name or problem that is told back
+SHOWN = 400  # the most characters of a name or message that a model reads
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What a call gave."""
+    """The outcome of a call: the tool's result or a failure."""
 
     name: str
-    """The tool, by its own name; as the model wrote it where there is none such."""
+    """The tool's name, or an unknown name as the model wrote it."""
     arguments: Mapping[str, Any]
-    """As the model wrote them, aliases put right."""
+    """The arguments under their proper names."""
     values: Mapping[str, Any] = field(default_factory=dict)
-    """What the tool says."""
+    """As `ToolOutput.values`."""
     images: tuple[bytes, ...] = ()
-    """What it made."""
+    """As `ToolOutput.images`."""
     failure: str = ""
-    """unknown_tool, wrong_arguments, tool_error, timeout or crash; "" where it succeeded."""
+    """unknown_tool, wrong_arguments, tool_error, timeout or crash; "" if the call succeeded."""
     message: str = ""
-    """What a model is told of the failure."""
+    """The error message for the model."""
     is_passing: bool = False
-    """Whether the same call may give something else another time; it is not kept then."""
+    """Whether the same call may have another outcome later; it is not kept then."""
 
 
 class _CrashError(Exception):
@@ -64,7 +64,7 @@ class Turns:
         self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
     def take(self) -> asyncio.Semaphore:
-        """What a task of this loop waits for."""
+        """The semaphore of the running loop."""
         return self._turns.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self._count))
 
 
@@ -76,8 +76,9 @@ class Workers:
         self._pools: dict[str, WorkerPool] = {}
         """By device; "" for short calls."""
         self._turns: dict[str, Turns] = {}
+        """By device."""
         self._loaded: set[tuple[str, str, str]] = set()
-        """(device, tool, options) of what the processes of devices hold."""
+        """(device, tool, options) whose weights are loaded."""
 
     async def call(
         self,
@@ -87,7 +88,7 @@ class Workers:
         images: Sequence[bytes],
         evidence: Mapping[str, Any],
     ) -> Observation:
-        """What a call gives. Where it is cancelled its process is ended, unless that keeps weights.
+        """Run a call. If it is cancelled its process is ended, unless the process keeps weights.
 
         Args:
             tool: registered, unless it runs in the event loop.
@@ -97,22 +98,22 @@ class Workers:
             evidence: of the row, for oracle tools.
 
         Raises:
-            ConfigError: what the tool needs cannot be loaded, or no process starts.
+            ConfigError: the tool's models cannot be loaded, or no process starts.
         """
-        asked = (dict(arguments), tuple(images), dict(evidence))
+        inputs = (dict(arguments), tuple(images), dict(evidence))
         try:
             if tool.runs == "here":
-                return await _run_here(tool, options, *asked)
+                return await _run_here(tool, options, *inputs)
             if tool.runs == "process":
-                return await self._call("", tool, options, asked)
-            # Who no longer waits for a call leaves the process and its weights to the others.
-            running = asyncio.ensure_future(self._call_on_device(tool, options, asked))
+                return await self._call("", tool, options, inputs)
+            # A cancelled call goes on, because ending the process would drop the weights that other calls need.
+            running = asyncio.ensure_future(self._call_on_device(tool, options, inputs))
             running.add_done_callback(lambda done: done.cancelled() or done.exception())
             return await asyncio.shield(running)
         except _CrashError as error:
             return Observation(tool.name, arguments, failure=error.args[0], message=str(error.args[1])[:SHOWN])
 
-    async def _call_on_device(self, tool: Tool, options: ToolOptions, asked: tuple[Any, ...]) -> Observation:
+    async def _call_on_device(self, tool: Tool, options: ToolOptions, inputs: tuple[Any, ...]) -> Observation:
         device = str(getattr(options, "device", "")) or "cpu"
         device = "cuda:0" if device == "cuda" else device
         loaded = (device, tool.key, options.model_dump_json())
@@ -120,30 +121,30 @@ class Workers:
             try:
                 if loaded not in self._loaded:
                     failure = f"{tool.name} was not loaded"
-                    if problem := await self._do(device, failure, LOAD_S, prepare_tool, tool.key, options):
+                    if problem := await self._submit(device, failure, LOAD_S, prepare_tool, tool.key, options):
                         raise ConfigError(problem)
                     self._loaded.add(loaded)
-                return await self._call(device, tool, options, asked)
-            except BaseException:  # the weights went with the process
-                self._loaded = {one for one in self._loaded if one[0] != device}
+                return await self._call(device, tool, options, inputs)
+            except BaseException:  # the process may have ended, and its weights with it
+                self._loaded = {entry for entry in self._loaded if entry[0] != device}
                 raise
 
-    async def _call(self, device: str, tool: Tool, options: ToolOptions, asked: tuple[Any, ...]) -> Observation:
+    async def _call(self, device: str, tool: Tool, options: ToolOptions, inputs: tuple[Any, ...]) -> Observation:
         failure = f"{tool.name} gave nothing"
-        return await self._do(device, failure, tool.timeout_s, run_call, tool.key, options, *asked)
+        return await self._submit(device, failure, tool.timeout_s, run_call, tool.key, options, *inputs)
 
-    async def _do(
+    async def _submit(
         self, device: str, failure: str, limit_s: float, function: Callable[..., Result], *args: Any
     ) -> Result:
-        """The result of a function in a process; `failure` begins what is said of a crash."""
+        """The result of a function in a process; `failure` starts the message of a crash or a timeout."""
         if device not in self._pools:
             self._pools[device] = WorkerPool(1 if device else self._count, load_tools)
         try:
             return await asyncio.wrap_future(self._pools[device].submit(function, *args, limit_s=limit_s))
         except BrokenProcessPool:
             raise ConfigError(
-                "tools: their processes do not start. In a script of your own, put what runs under "
-                '`if __name__ == "__main__":`, for each process reads the script again.'
+                "tools: their processes do not start. In a script of your own, put the calls under "
+                '`if __name__ == "__main__":`, because each process imports the script again.'
             ) from None
         except TookTooLong:
             raise _CrashError("timeout", f"{failure} in {limit_s:g} seconds") from None
@@ -173,12 +174,12 @@ async def _run_here(
 
 
 def load_tools() -> None:
-    """Import all tools; when a process starts, so that no call's time limit pays for it."""
+    """Import all tools; done when a process starts, so that it does not count against a call's time limit."""
     tools.names()
 
 
 def prepare_tool(key: str, options: ToolOptions) -> str:
-    """Why a tool cannot be loaded, or ""; runs in the process of the device."""
+    """Load a tool's models, in the process of the device; an error message, or ""."""
     try:
         options.prepare()
     except ConfigError as error:
@@ -191,7 +192,7 @@ def prepare_tool(key: str, options: ToolOptions) -> str:
 def run_call(
     key: str, options: ToolOptions, arguments: Mapping[str, Any], images: Sequence[bytes], evidence: Mapping[str, Any]
 ) -> Observation:
-    """What a call gives; runs in a process of its own."""
+    """Run a call; this function runs in a process."""
     tool = tools[key]
     outcome: ToolOutput | Exception
     try:
@@ -204,12 +205,11 @@ def run_call(
 def _open_input(
     tool: Tool, options: ToolOptions, arguments: Mapping[str, Any], images: Sequence[bytes], evidence: Mapping[str, Any]
 ) -> ToolInput:
-    read = tool.Arguments.model_validate_json(json.dumps(arguments))
-    return ToolInput(read, open_images(images), options, evidence)
+    return ToolInput(tool.Arguments.model_validate_json(json.dumps(arguments)), open_images(images), options, evidence)
 
 
 def _describe(tool: Tool, arguments: Mapping[str, Any], outcome: ToolOutput | Exception) -> Observation:
-    message, passes = "", False
+    message, is_passing = "", False
     if isinstance(outcome, ToolOutput):
         try:
             text = json.dumps(outcome.values, allow_nan=False)
@@ -220,14 +220,14 @@ def _describe(tool: Tool, arguments: Mapping[str, Any], outcome: ToolOutput | Ex
                 return Observation(tool.name, arguments, json.loads(text), outcome.images)
             message = f"{tool.name}: the result is larger than {MAX_OUTPUT_BYTES} bytes"
     elif isinstance(outcome, VGBenchError):
-        message, passes = str(outcome) or type(outcome).__name__, isinstance(outcome, PassingToolError)
+        message, is_passing = str(outcome) or type(outcome).__name__, isinstance(outcome, PassingToolError)
     else:
-        message, passes = f"{tool.name} failed ({type(outcome).__name__}: {outcome})", True
-    return Observation(tool.name, arguments, failure="tool_error", message=message[:SHOWN], is_passing=passes)
+        message, is_passing = f"{tool.name} failed ({type(outcome).__name__}: {outcome})", True
+    return Observation(tool.name, arguments, failure="tool_error", message=message[:SHOWN], is_passing=is_passing)
 
 
 def open_images(images: Sequence[bytes]) -> list[Image]:
-    """The images of a call, not yet decoded; what is computed is computed on at most `MAX_PIXELS` of each."""
+    """The images of a call, undecoded; tools compute on at most `MAX_PIXELS` of each."""
     from vgbench_gen.tasks.solving import Image
 
     return [Image(data, f"image {k} of the call", MAX_PIXELS) for k, data in enumerate(images, 1)]

@@ -1,1 +1,1 @@
-"""Anything that answers a prompt: hosted models, local ones, and scripts that play one."""
+"""Models that answer prompts: hosted ones, local ones, and scripted replies for tests."""

@@ -1,4 +1,4 @@
-"""Replies on disk, under the digest of everything that was asked."""
+"""Replies on disk, under the digest of the whole request."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from vgbench_gen.backends.base import Reply
 from vgbench_gen.core.kept import KeptTexts
 
 _REPLY = TypeAdapter(Reply)
-_OWNER = 0x56474253  # "VGBS"
+_OWNER = 0x56474253  # the SQLite application id of these files ("VGBS")
 
 
 def reply_to_json(reply: Reply) -> bytes:
-    """All of a reply as one line of JSON."""
+    """A reply as one line of JSON."""
     return _REPLY.dump_json(reply)
 
 
 def reply_from_json(text: bytes) -> Reply:
-    """The reply behind `reply_to_json`.
+    """The reply of a line that `reply_to_json` wrote.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is no such line.
     """
     return _REPLY.validate_json(text)
 
@@ -31,14 +31,14 @@ class ReplyCache(KeptTexts):
     """A file of replies.
 
     Args:
-        path: made when first used, with its folder.
+        path: created on first use, with its folder.
     """
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _OWNER, "replies")
 
     def get(self, digest: str) -> Reply | None:
-        """The reply kept under this digest; None where there is none or the row is damaged.
+        """The reply kept under this digest; None if there is none or the row is damaged.
 
         Raises:
             ConfigError: as `KeptTexts.read`.

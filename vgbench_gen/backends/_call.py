@@ -1,4 +1,4 @@
-"""What passes between the engine and the one call that differs from backend to backend."""
+"""The request that `Served` passes to a backend's `_send`, and the failure of one attempt."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from vgbench_gen.backends.base import Role, Settings
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A message as it is sent."""
+    """A message with prepared images."""
 
     role: Role
     parts: tuple[str | SentImage, ...]
-    """Words and prepared images in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +22,11 @@ class Call:
     """A request that is ready to be sent."""
 
     turns: tuple[Turn, ...]
-    """The messages, the system prompt of the settings first where there is one."""
+    """The messages; the first one is the system prompt of the settings, if any."""
     settings: Settings
     digest: str
     edit: bool = False
-    """Whether its images are to be changed, by an endpoint that does nothing else."""
+    """Whether the endpoint for image editing is used."""
 
     @property
     def images(self) -> tuple[SentImage, ...]:
@@ -36,7 +35,7 @@ class Call:
 
     @property
     def text(self) -> str:
-        """All words, one part a line."""
+        """All texts, joined by line breaks."""
         return "\n".join(part for turn in self.turns for part in turn.parts if isinstance(part, str))
 
 
@@ -46,13 +45,13 @@ class Failed(Exception):
     Args:
         kind: as in `BackendError`.
         message: where, what was found, what to do.
-        again: never; later (the fault may pass); slower (too many requests).
-        wait_s: what the provider asks to wait, if it does.
-        charged: it may have been paid for all the same.
-        for_all: every other request will fail likewise, so none is sent any more.
+        again: whether to retry: never; later (the fault may pass); slower (too many requests).
+        wait_s: the wait that the provider asks for, if any.
+        charged: whether the attempt may have cost money.
+        for_all: whether every other request would fail too, so that no more are sent.
 
     Attributes:
-        started_s: when the attempt was sent, by the engine's clock.
+        started_s: time of sending on the clock of `Served`.
     """
 
     started_s = 0.0

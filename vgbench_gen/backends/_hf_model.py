@@ -1,8 +1,8 @@
-"""One image-text-to-text model of transformers: loads it and continues a batch of chats. Knows no backend.
+"""Loads an image-text-to-text model of transformers and continues batches of chats.
 
-Rows of a batch are strangers: each has its own temperature, seed, stop texts and limit, so that all that wait share a
-forward pass whatever they ask for. A row is greedy at temperature 0; else each of its tokens is drawn with one number
-of a generator of its own, so that its reply does not hang on its neighbours.
+Each row of a batch has its own temperature, seed, stop texts and limit, so that requests with different settings share
+a forward pass. A row is greedy at temperature 0. Otherwise each token is drawn with one number of the row's own random
+generator, so that a reply does not depend on the other rows.
 """
 
 from __future__ import annotations
@@ -18,51 +18,48 @@ from vgbench_gen.backends.base import BackendError, FinishReason
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.rng import rng_for
 
-# Fields of `extra_body` that a model here understands.
+# The supported fields of `extra_body`.
 EXTRA_FIELDS = ("chat_template_kwargs", "min_p", "repetition_penalty", "top_k", "top_p")
-_NO_LIMIT = 1 << 15  # tokens of a reply where neither the request nor the model names a limit
+_NO_LIMIT = 1 << 15  # the most tokens of a reply if neither the request nor the model has a limit
 
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """What a local model continues."""
+    """A prompt for a local model, with its settings."""
 
     messages: list[dict[str, Any]]
-    """Role and content, as chat templates want them. Content is a list of {"type": "text"} and {"type": "image"}."""
+    """Role and content, as in chat templates. Content is a list of {"type": "text"} and {"type": "image"}."""
     images: int
+    """The number of images."""
     temperature: float
-    """How freely tokens are picked, 0 for the likeliest."""
     max_tokens: int | None
-    """The longest answer, None for no limit."""
     stop: tuple[str, ...]
-    """Texts that end the answer."""
     draw: tuple[int, str]
-    """The seed and name of the numbers that pick tokens where the temperature is above 0."""
+    """Seed and name of the random generator, used if the temperature is above 0."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A continuation by a local model."""
+class Continuation:
+    """A reply of a local model."""
 
     text: str
     finish_reason: FinishReason
     prompt_tokens: int
-    """How many tokens were read."""
     completion_tokens: int
-    """How many tokens were written, the one that ended it included."""
+    """The tokens of the reply, including the one that ended it."""
 
 
 class LocalModel:
-    """A loaded model with its processor. Not for several threads at once.
+    """A loaded model with its processor, for one thread at a time.
 
     Args:
         folder: as `save_pretrained` writes it, with weights as safetensors.
-        device: auto (a GPU where there is one; all of them where there are several), cpu, cuda, cuda:1.
+        device: auto (all GPUs, or else the CPU), cpu, cuda, cuda:1.
         dtype: auto (bfloat16 on a GPU, float32 elsewhere) or a name of torch such as float16.
         trust_remote_code: whether Python code that comes with the model may run.
 
     Raises:
-        ConfigError: torch or transformers does not load, or the folder holds no model that can be used.
+        ConfigError: torch or transformers does not load, or the folder holds no usable model.
     """
 
     def __init__(self, folder: Path, *, device: str = "auto", dtype: str = "auto", trust_remote_code: bool = False):
@@ -87,21 +84,21 @@ class LocalModel:
         self._tokenizer: Any = getattr(self._processor, "tokenizer", None)
         if self._tokenizer is None or not (self._processor.chat_template or self._tokenizer.chat_template):
             raise ConfigError(f"hf:{folder}: found no chat template; expected a model tuned for chats (chat_template).")
-        self._tokenizer.padding_side = "left"  # rows of a batch must end together to be continued
+        self._tokenizer.padding_side = "left"  # generation continues at the right end of all rows
         if self._tokenizer.pad_token is None:
             self._tokenizer.pad_token = self._tokenizer.eos_token
         words = self._model.config.get_text_config()
         self.context_tokens = int(getattr(words, "max_position_embeddings", 0) or 0)
-        # Words of a prompt that look like a marker (`<image>`) stay words where this transformers can keep them so.
+        # If this version of transformers can, text such as `<image>` in a prompt is not read as a special token.
         known = inspect.signature(self._processor.apply_chat_template).parameters
         self._template = {"sanitize_control_tokens": True} if "sanitize_control_tokens" in known else {}
-        self.halt = False  # set from another thread: the batch in work ends after its next token
+        self.halt = False  # another thread sets this to end the current batch after its next token
 
-    def say(self, chats: Sequence[Chat], extra: Mapping[str, Any]) -> list[Said]:
-        """Continue chats that hold equally many images each, in one batch.
+    def reply(self, chats: Sequence[Chat], extra: Mapping[str, Any]) -> list[Continuation]:
+        """Continue chats with the same number of images, in one batch.
 
         Args:
-            chats: what to continue.
+            chats: the prompts.
             extra: fields of `EXTRA_FIELDS`, for all of them.
 
         Raises:
@@ -131,11 +128,11 @@ class LocalModel:
         ]
 
     def text_of(self, tokens: Sequence[int]) -> str:
-        """Tokens as text, without markers."""
+        """Tokens as text, without special tokens."""
         return str(self._tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False))
 
     def free_memory(self) -> None:
-        """Give back what a batch that did not fit has left on the GPU."""
+        """Release cached GPU memory after a batch that did not fit."""
         import torch
 
         torch.cuda.empty_cache()
@@ -167,7 +164,7 @@ class LocalModel:
         import copy
 
         config = copy.deepcopy(self._model.generation_config)
-        # Rows draw for themselves; what is left here of a model's own way of drawing would only be warned about.
+        # Tokens are drawn by `_Draw`; the model's own sampling settings would only cause warnings.
         config.do_sample, config.num_beams = False, 1
         config.temperature = config.top_k = config.top_p = config.min_p = None
         config.max_length, config.max_new_tokens = None, max_tokens
@@ -177,7 +174,9 @@ class LocalModel:
         config.pad_token_id = self._tokenizer.pad_token_id
         return config
 
-    def _make_continuation(self, tokens: list[int], stop: tuple[str, ...], ends: set[int], prompt_tokens: int) -> Said:
+    def _make_continuation(
+        self, tokens: list[int], stop: tuple[str, ...], ends: set[int], prompt_tokens: int
+    ) -> Continuation:
         last = next((i for i, token in enumerate(tokens) if token in ends), None)
         if last is not None:
             tokens = tokens[: last + 1]
@@ -187,10 +186,10 @@ class LocalModel:
             text = text[: min(cuts)]
         if stop and cuts and last is None:
             tokens = tokens[: self._find_stop(tokens, stop)]
-        return Said(text, "stop" if cuts or last is not None else "length", prompt_tokens, len(tokens))
+        return Continuation(text, "stop" if cuts or last is not None else "length", prompt_tokens, len(tokens))
 
     def _find_stop(self, tokens: list[int], stop: tuple[str, ...]) -> int:
-        """How many tokens had come when a stop text stood there; the rest of the row is padding."""
+        """The number of tokens after which the text first contains a stop text; the rest of the row is padding."""
         return next(n for n in range(1, len(tokens) + 1) if any(word in self.text_of(tokens[:n]) for word in stop))
 
 
@@ -242,7 +241,7 @@ class _Draw:
 
 
 def _choose_device(torch: Any, device: str) -> tuple[Any, bool]:
-    """(where weights go, as transformers' `device_map`; whether that is a GPU)."""
+    """(transformers' `device_map`, whether it is a GPU)."""
     on_gpu = device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())
     if device == "auto" and on_gpu and torch.cuda.device_count() > 1:
         return "auto", True

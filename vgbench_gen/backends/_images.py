@@ -1,4 +1,4 @@
-"""Images as they are sent: checked, made smaller only when asked, encoded once however many prompts show them."""
+"""Prepares images for sending: checks them, scales them down if asked, and keeps the latest ones encoded."""
 
 from __future__ import annotations
 
@@ -15,22 +15,20 @@ from vgbench_gen.backends.base import BackendError, ImagePart
 from vgbench_gen.core.rng import digest_bytes
 
 MAX_BYTES = 32 << 20  # providers refuse images of 20 MB and more
-MAX_PIXELS = 1 << 27  # 134 megapixels, far above any camera; bounds what resizing allocates
+MAX_PIXELS = 1 << 27  # 134 megapixels, far above any camera; it bounds the memory of resizing
 _KEPT_BYTES = 48 << 20
-_JPEG_QUALITY = 95  # as delivered images (docs/formats.md#delivered-images)
+_JPEG_QUALITY = 95  # that of delivered images (docs/formats.md#delivered-images)
 _TYPES = {"JPEG": "image/jpeg", "PNG": "image/png"}
 
 
 @dataclass(frozen=True, slots=True)
 class SentImage:
-    """An image as it is sent."""
+    """An encoded image as it is sent."""
 
     data: bytes
-    """The file's bytes."""
     url: str
-    """The same as a data URL (RFC 2397)."""
+    """A data URL (RFC 2397) of the data."""
     digest: str
-    """The digest of `data`."""
     size_px: tuple[int, int]
     """(width, height)."""
     kind: str = "jpeg"
@@ -45,7 +43,7 @@ class ImageCache:
         self._room = kept_bytes
 
     async def prepare(self, part: ImagePart) -> SentImage:
-        """The image as it goes out.
+        """The image as it is sent.
 
         Raises:
             BackendError: wrong_request: no such file, no JPEG or PNG, too large, or damaged.
@@ -92,7 +90,7 @@ def _read(part: ImagePart) -> tuple[bytes, str]:
         where = str(part.source)
         try:
             with part.source.open("rb") as file:
-                # A bound far above the size would be allocated whole and given back, every time.
+                # `read` allocates the whole bound, so the bound is the size where that is less.
                 data = file.read(min(os.fstat(file.fileno()).st_size, MAX_BYTES) + 1)
         except OSError as exc:
             raise BackendError("wrong_request", f"{where}: the image cannot be read ({exc.strerror}).") from None
@@ -109,7 +107,7 @@ def _read_header(data: bytes, where: str) -> tuple[tuple[int, int], str]:
         with warnings.catch_warnings(action="ignore"), Image.open(io.BytesIO(data), formats=("JPEG", "PNG")) as image:
             size_px, kind = image.size, str(image.format)
     except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError, ValueError) as exc:
-        # The bytes are not quoted: they may be anything.
+        # The message does not quote the bytes, which are untrusted.
         raise BackendError(
             "wrong_request", f"{where}: found no usable JPEG or PNG ({type(exc).__name__}). Send such a file."
         ) from None

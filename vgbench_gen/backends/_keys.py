@@ -1,4 +1,4 @@
-"""Keys: found in the environment or a file, worn covered, and cut out of every text that leaves a backend."""
+"""Finds API keys in the environment or a file, and covers them in every text that leaves a backend."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from vgbench_gen.core.text_files import read_text
 
 COVER = "[key]"
 _MAX_FILE_BYTES = 1 << 16
-_SHORTEST = 6  # shorter ones are words such as "none"; cutting those out would maim every message
-_LONG = 24  # of keys of this length the beginning is covered too: some servers say that and no more
+_SHORTEST = 6  # shorter secrets are not covered, because they may be words such as "none"
+_LONG = 24  # the start of keys at least this long is covered too, because some servers quote only that
 _SHOWN_CHARS = 300
-# What may stand between two characters of a key where a text was wrapped, also as JSON writes it.
+# Line breaks between two characters of a key in a wrapped text, plain or escaped as in JSON.
 _BREAK = r"(?:\s|\\+[nrt])*"
 # Parts of an address that are a key: a UUID, a usual prefix, or a long mixture of digits and letters.
 _KEY_IN_PATH = re.compile(
@@ -41,11 +41,11 @@ _pattern: re.Pattern[str] | None = None
 
 
 class Key:
-    """A key that shows itself only to `reveal`. Printing and formatting give a cover; pickling is refused.
+    """A key that only `reveal` returns. Printing and formatting show `COVER`; pickling is refused.
 
     Args:
-        value: the key. It is remembered, so that `redact` knows it from now on.
-        where: variable or file it came from, for messages.
+        value: the key, which is registered for `redact`.
+        where: the variable or file of the key, for messages.
 
     Raises:
         ConfigError: it is empty or holds characters that no HTTP header takes.
@@ -66,7 +66,7 @@ class Key:
         register_secret(value)
 
     def reveal(self) -> str:
-        """The key itself, for the one place that sends it."""
+        """The key, for the client that sends it."""
         return self._value
 
     def __repr__(self) -> str:
@@ -77,10 +77,10 @@ class Key:
 
 
 def register_secret(secret: str) -> None:
-    """Have `redact` cover this text from now on, unless it is shorter than six characters.
+    """Let `redact` cover this text from now on, unless it is shorter than six characters.
 
-    Also as it stands in URLs, in JSON, in base64 with whatever before and behind it, wrapped over lines, and of long
-    ones the beginning.
+    It is also covered when quoted in a URL or in JSON, in base64 at any offset of a longer text, wrapped over lines,
+    and, if it is long, when only its start is quoted.
     """
     global _pattern
     if len(secret) >= _SHORTEST and secret not in _known:
@@ -90,20 +90,20 @@ def register_secret(secret: str) -> None:
 
 
 def _list_forms(secret: str) -> Iterator[str]:
-    """A pattern for every form in which a secret is covered."""
+    """Patterns for all forms of a secret that are covered."""
     yield _spell(secret)
     if len(secret) >= _LONG:
         yield _spell(secret[:16]) + r"[\w.~+/=%-]*"
     data = secret.encode()
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         yield _spell(encode(data).decode().rstrip("="))
-        for before in range(3):  # what it always gives inside a longer text, wherever it begins there
+        for before in range(3):  # the characters that do not depend on the text around it, for each offset modulo 3
             unchanged = (8 * (before + len(data))) // 6
             yield _spell(encode(bytes(before) + data).decode()[-(-8 * before // 6) : unchanged])
 
 
 def _spell(text: str) -> str:
-    """A pattern for the text, whichever of its characters are quoted as in URLs or in JSON."""
+    """A pattern for the text in which any character may be quoted as in URLs or in JSON."""
     return _BREAK.join(
         char
         if char.isascii() and char.isalnum()
@@ -113,7 +113,7 @@ def _spell(text: str) -> str:
 
 
 def register_proxy_passwords() -> None:
-    """Passwords of proxies are secrets too: a failed connection may name its proxy."""
+    """Register the passwords of proxies, because the error of a connection may name its proxy."""
     for url in getproxies().values():
         if "://" in url and "@" in url:
             pair = unquote(url.partition("://")[2].rpartition("@")[0])
@@ -127,7 +127,7 @@ def redact(text: str) -> str:
 
 
 def redact_tree(tree: Any) -> Any:
-    """The same for every text in what JSON holds, names of fields too."""
+    """As `redact`, for every text in a JSON value, including the names of fields."""
     if isinstance(tree, dict):
         return {redact(name): redact_tree(value) for name, value in tree.items()}
     if isinstance(tree, list):
@@ -136,16 +136,15 @@ def redact_tree(tree: Any) -> Any:
 
 
 def cover_line(text: str) -> str:
-    """What a server or library says, for a message: secrets covered first, then one line of at most 300 characters."""
+    """A server's or library's text for a message: with secrets covered, in one line of at most 300 characters."""
     return make_one_line(redact(text), _SHOWN_CHARS)
 
 
 def guard_logs(*names: str) -> None:
-    """Have keys covered in what these loggers record, and in what shows the records of all where a program configures
-    nothing."""
-    for place in (*map(logging.getLogger, names), logging.lastResort):
-        if place is not None:
-            place.addFilter(_cover_record)  # once however often it is called
+    """Cover keys in the records of these loggers, and in those of all loggers in programs without logging settings."""
+    for target in (*map(logging.getLogger, names), logging.lastResort):
+        if target is not None:
+            target.addFilter(_cover_record)  # repeated calls add it once
 
 
 def _cover_record(record: logging.LogRecord) -> bool:
@@ -153,16 +152,16 @@ def _cover_record(record: logging.LogRecord) -> bool:
     covered = redact(message)
     if covered != message:
         record.msg, record.args = covered, ()
-    if record.exc_info:  # a traceback ends in the words of a server or a library
-        told = record.exc_text or logging.Formatter().formatException(record.exc_info)
-        record.exc_info, record.exc_text = None, redact(told)
+    if record.exc_info:  # a traceback ends with the message of a server or a library
+        text = record.exc_text or logging.Formatter().formatException(record.exc_info)
+        record.exc_info, record.exc_text = None, redact(text)
     return True
 
 
 def find_key(variables: tuple[str, ...], key_file: Path | None) -> Key | None:
     """The key from the file if one is named, else from the first of the environment variables that is set.
 
-    A key file holds the key alone, or lines `NAME=value`, of which the one with a name in `variables` counts.
+    A key file holds only the key, or lines `NAME=value` with one of the names in `variables`.
 
     Raises:
         ConfigError: the file cannot be read, is too large, or has no key under these names.
@@ -177,8 +176,8 @@ def _read_key_file(path: Path, variables: tuple[str, ...]) -> str:
     text = read_text(path, "a key file", config_error, _MAX_FILE_BYTES)
     with suppress(OSError):
         if path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
-            told = "%s can be read by other users of this machine; `%s` keeps the key yours."
-            _log.warning(told, path, format_command("chmod", "600", path))
+            warning = "%s can be read by other users of this machine; `%s` keeps the key private."
+            _log.warning(warning, path, format_command("chmod", "600", path))
     lines = [line for each in text.split("\n") if (line := each.strip()) and not line.startswith("#")]
     named = {m["name"]: m["value"].strip().strip("\"'") for line in lines if (m := _LINE.fullmatch(line))}
     for name in variables:
@@ -191,37 +190,35 @@ def _read_key_file(path: Path, variables: tuple[str, ...]) -> str:
 
 
 def split_address(url: str, where: str) -> SplitResult:
-    """The parts of a server's address, one that can be asked.
+    """The parts of a server's address.
 
     Args:
-        url: may hold a user and a password, which no message shows.
-        where: the option, variable or field that it came from, for messages.
+        url: may have a user and a password, which no message shows.
+        where: the option, variable or field of the address, for messages.
 
     Raises:
-        ConfigError: no http or https address, a port that there is not, or a character that no address holds, such as
-            a line break.
+        ConfigError: no http or https address, an invalid port, or an invalid character such as a line break.
     """
     import httpx2
 
     usable = url.isprintable() and " " not in url and url.lower().startswith(("http://", "https://"))
     try:
-        httpx2.URL(url)  # it refuses more than the rest, and where requests are sent nobody expects it to
+        httpx2.URL(url)  # it refuses more than `urlsplit`, and here the error gets a clear message
         parts = urlsplit(url)
         usable = usable and bool(parts.hostname) and parts.port != 0
     except (ValueError, httpx2.InvalidURL):
         usable = False
     if not usable:
-        # The beginning, without all that may be secret in one.
+        # The start of the address without user, password and query, which may be secret.
         shown = make_one_line(re.split(r"[?#]", redact(url).rpartition("@")[2])[0], 80)
         raise ConfigError(f"{shown}: expected an address such as https://host/v1. Check {where}.")
     return parts
 
 
 def strip_url(url: str, where: str = "--base-url") -> str:
-    """The address without user, password, query and fragment; what was cut is remembered as secret.
+    """The address without user, password, query and fragment, which are registered as secrets.
 
-    So are parts of its path that look like keys. A digest stands in their place, because replies to different
-    addresses are different.
+    Parts of the path that look like keys are registered too, and replaced by a digest, so that cache keys still differ.
 
     Raises:
         ConfigError: as `split_address`.
@@ -229,7 +226,7 @@ def strip_url(url: str, where: str = "--base-url") -> str:
     parts = split_address(url, where)
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     values = [unquote(value.partition("=")[2]) for value in parts.query.split("&")]
-    # As a pair it is sent in base64 (RFC 7617); a user alone is a token.
+    # A user with a password is sent as a pair in base64 (RFC 7617); a user alone is a token.
     for secret in (password or user, f"{user}:{password}" if password else "", unquote(parts.query), *values):
         register_secret(secret)
     host = parts.hostname or ""

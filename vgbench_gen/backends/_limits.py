@@ -1,4 +1,4 @@
-"""How many requests run at once, and how many may start in a minute. Time is passed in, so that tests need none."""
+"""Limits the requests that run at once, and the requests and tokens that start per minute."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ class Clock:
     """Time, which tests may replace."""
 
     now: Callable[[], float] = time.monotonic
-    """Returns seconds that never run backwards."""
+    """Returns seconds that never decrease."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    """Waits that many seconds."""
+    """Waits a number of seconds."""
 
 
 class RateGate:
-    """The gate before one model of one server: requests under way, and requests and tokens that begin in a minute.
+    """Limits the requests to one model: those that run at once, and requests and tokens that start per minute.
 
-    "Too many requests" halves how many may be under way, successes widen it one by one.
+    "Too many requests" halves the number of requests at once; successes raise it again, one by one.
 
     Args:
-        most: requests under way, at most and in the beginning.
-        clock: where time comes from.
-        rpm: requests in a minute; 0 for no limit.
-        tpm: tokens in a minute; 0 for no limit.
+        most: the largest and first number of requests at once.
+        clock: the source of time.
+        rpm: requests per minute; 0 for no limit.
+        tpm: tokens per minute; 0 for no limit.
 
     Attributes:
-        pauses: how often it was narrowed since a request last went well.
+        pauses: the number of cuts since the last success.
     """
 
     def __init__(self, most: int, clock: Clock, rpm: int = 0, tpm: int = 0) -> None:
@@ -46,7 +46,7 @@ class RateGate:
 
     @asynccontextmanager
     async def slot(self, tokens: int = 0) -> AsyncIterator[None]:
-        """Inside the block, one request of so many tokens may be under way. Waits until it may, pauses included."""
+        """A context in which one request with this many tokens may run; entering it waits for the limits and pauses."""
         await self._enter()
         try:
             while (wait_s := self._opens_at - self._clock.now()) > 0:
@@ -58,16 +58,15 @@ class RateGate:
             self._leave()
 
     def succeeded(self) -> None:
-        """A request went well."""
+        """Report that a request succeeded."""
         self.pauses = 0
         self.limit = min(float(self.most), self.limit + 1.0 / self.limit)
         self._wake()
 
     def slowed(self, started_s: float, pause_s: float) -> None:
-        """The provider said "too many requests" to a request that was sent at `started_s`.
+        """Report "too many requests" for a request that was sent at `started_s`, and send nothing for `pause_s`.
 
-        Of many such answers to requests of one moment only the first one narrows the gate. Nothing new is sent for
-        `pause_s`.
+        If several requests were sent before a cut, only the first report cuts the number of requests.
         """
         now = self._clock.now()
         self._opens_at = max(self._opens_at, now + pause_s)
@@ -102,11 +101,11 @@ class RateGate:
 
 
 class Pace:
-    """At most so many units in any minute, evenly spread: each start waits for the room of those before it.
+    """Spreads units evenly over time: each start waits until the units before it are used up.
 
     Args:
-        per_minute: units (requests or tokens) in a minute; 0 for no limit.
-        clock: where time comes from.
+        per_minute: units (requests or tokens) per minute; 0 for no limit.
+        clock: the source of time.
     """
 
     def __init__(self, per_minute: int, clock: Clock) -> None:
@@ -124,5 +123,5 @@ class Pace:
             await self._clock.sleep(wait_s)
 
     def correct(self, units: int) -> None:
-        """Take so many more units than was thought (fewer, where negative)."""
+        """Take more units after the fact; fewer if negative."""
         self._free_at += units * self._each_s

@@ -1,8 +1,9 @@
-"""Azure OpenAI: `azure:DEPLOYMENT`, by key or by signing in.
+"""Azure OpenAI: `azure:DEPLOYMENT`, with a key or a sign-in.
 
-Read is what Azure's client reads: AZURE_OPENAI_ENDPOINT, OPENAI_API_VERSION, and AZURE_OPENAI_AD_TOKEN or
-AZURE_OPENAI_API_KEY. Without either of the last two the program signs in through azure-identity (extra `azure`) for the
-scope AZURE_OPENAI_SCOPE. TRAPI_ENDPOINT, TRAPI_API_VERSION and TRAPI_SCOPE stand in for endpoint, version and scope.
+The environment variables are those of Azure's client: AZURE_OPENAI_ENDPOINT, OPENAI_API_VERSION, and
+AZURE_OPENAI_AD_TOKEN or AZURE_OPENAI_API_KEY. Without either of the last two, azure-identity (extra `azure`) signs in
+for the scope AZURE_OPENAI_SCOPE. TRAPI_ENDPOINT, TRAPI_API_VERSION and TRAPI_SCOPE are fallbacks for endpoint, version
+and scope.
 
 `trapi:DEPLOYMENT` is the same for Microsoft Research's shared instance, as lmms-eval's ROVER module (commit ea61fdc6)
 reads it: TRAPI_INSTANCE, TRAPI_DEPLOYMENT, TRAPI_API_VERSION and TRAPI_SCOPE, each with its default, and a sign-in by
@@ -39,7 +40,6 @@ class AzureProvider(Provider):
     """`azure:DEPLOYMENT` and `trapi:DEPLOYMENT`."""
 
     def needs(self, name: str) -> Needs:
-        """As `Provider.needs`; without a key it signs in."""
         if name == "trapi":
             variables = ("TRAPI_ENDPOINT", "TRAPI_INSTANCE", "TRAPI_API_VERSION", "TRAPI_SCOPE")
             return Needs("trapi:DEPLOYMENT", (), False, variables, "azure", ("azure.identity",), "signs in to Azure")
@@ -57,7 +57,7 @@ class AzureProvider(Provider):
         spec = f"{name}:{model}"
         url, version = _find_endpoint(name, spec, options)
         endpoint = strip_url(url, "--base-url" if options.base_url else "AZURE_OPENAI_ENDPOINT or TRAPI_ENDPOINT")
-        # A key for another resource has no business at the shared instance.
+        # The shared instance must not get a key for another resource.
         token = None if options.key_file or name == "trapi" else find_key(("AZURE_OPENAI_AD_TOKEN",), None)
         key = None if token else find_key(() if name == "trapi" else ("AZURE_OPENAI_API_KEY",), options.key_file)
         sign_in = None if key or token or options.keyless else _make_token_provider(spec, name == "trapi")
@@ -85,10 +85,10 @@ class AzureProvider(Provider):
 
 
 def _find_endpoint(name: str, spec: str, options: BackendOptions) -> tuple[str, str]:
-    """(address, API version) of a resource, by the options and the environment.
+    """(address, API version) of a resource, from the options and the environment.
 
     Raises:
-        ConfigError: one of them is nowhere said.
+        ConfigError: one of them is missing.
     """
     if name == "trapi":
         instance = _find_variable("TRAPI_INSTANCE") or _TRAPI["instance"]
@@ -108,8 +108,8 @@ def _find_variable(*names: str) -> str:
     return next((os.environ[name] for name in names if os.environ.get(name)), "")
 
 
-def _make_token_provider(spec: str, trapi: bool = False) -> Callable[[], Awaitable[str]]:
-    """Gives tokens of the signed-in user or machine."""
+def _make_token_provider(spec: str, trapi: bool) -> Callable[[], Awaitable[str]]:
+    """A function that returns a token of the signed-in user or machine."""
     try:
         from azure.identity import (
             AzureCliCredential,
@@ -123,24 +123,23 @@ def _make_token_provider(spec: str, trapi: bool = False) -> Callable[[], Awaitab
             f"{spec}: {'' if trapi else 'no key. Set AZURE_OPENAI_API_KEY, or '}install the extra for "
             "signing in: pip install 'vgbench-gen[azure]'."
         ) from exc
-    # Its own account of a failed sign-in, many lines long, would go to the terminal before our error does.
-    told = logging.getLogger("azure")
-    if not told.handlers:
-        told.addHandler(logging.NullHandler())
+    # azure-identity would log many lines about a failed sign-in to the terminal before our error.
+    logger = logging.getLogger("azure")
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())
     if trapi:
         scope = _find_variable("TRAPI_SCOPE") or _TRAPI["scope"]
-        provider = get_bearer_token_provider(
-            ChainedTokenCredential(AzureCliCredential(), ManagedIdentityCredential()), scope
-        )
+        credential = ChainedTokenCredential(AzureCliCredential(), ManagedIdentityCredential())
     else:
         scope = _find_variable("AZURE_OPENAI_SCOPE", "TRAPI_SCOPE") or _AZURE_SCOPE
-        provider = get_bearer_token_provider(DefaultAzureCredential(), scope)
+        credential = DefaultAzureCredential()
+    provider = get_bearer_token_provider(credential, scope)
 
     async def token() -> str:
         from azure.core.exceptions import AzureError
 
         try:
-            # The credential keeps tokens and renews them; its asynchronous twin needs one more package.
+            # The credential caches and renews tokens; the asynchronous version needs one more package.
             return Key(await asyncio.to_thread(provider), f"the sign-in for {spec}").reveal()
         except AzureError as exc:
             raise Failed("refused_key", f"signing in failed: {cover_line(str(exc))}", for_all=True) from None

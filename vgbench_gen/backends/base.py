@@ -1,7 +1,7 @@
-"""What is asked, what comes back, and what a backend is (`docs/architecture.md#plug-ins`).
+"""Requests, replies, and the base class of backends (`docs/architecture.md#plug-ins`).
 
 A prompt is a list of messages, each an ordered list of text and image parts, because benchmarks differ in where they
-put images. Replies are plain data: scorers read saved ones and never see a backend.
+put images. Replies are plain data: scorers read saved ones and need no backend.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from vgbench_gen.backends._keys import cover_line as cover_line  # these are for other rooms too
+from vgbench_gen.backends._keys import cover_line as cover_line  # re-exported for other rooms
 from vgbench_gen.backends._keys import redact as redact
 from vgbench_gen.backends._keys import redact_tree as redact_tree
 from vgbench_gen.backends._keys import register_secret as register_secret
@@ -30,7 +30,7 @@ FinishReason = Literal["stop", "length", "content_filter", "tool_calls", "other"
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """Words of a message."""
+    """A text of a message."""
 
     text: str
 
@@ -40,9 +40,9 @@ class ImagePart:
     """One image of a message."""
 
     source: bytes | Path
-    """JPEG or PNG bytes, or the path of a file that holds them."""
+    """JPEG or PNG bytes, or the path of a file."""
     long_side_px: int = 0
-    """Where not 0, an image with a longer side is made smaller before it is sent. Else the bytes go out as they are."""
+    """An image with a longer side is scaled down before it is sent; 0 sends the bytes as they are."""
 
 
 Part = TextPart | ImagePart
@@ -54,35 +54,34 @@ class Message:
 
     role: Role
     parts: tuple[Part, ...]
-    """Words and images in the order in which the model reads them."""
 
     @classmethod
     def of(cls, role: Role, text: str) -> Message:
-        """A message of words alone."""
+        """A message without images."""
         return cls(role, (TextPart(text),))
 
 
 class Settings(Config):
-    """How a model answers. Everything here is part of the cache key."""
+    """How a model answers. All fields are part of the cache key."""
 
     temperature: float | None = 0.0
-    """How freely tokens are picked. None sends none, which some models demand."""
+    """None sends none, which some models require."""
     max_tokens: int | None = Field(default=1024, ge=1)
-    """The longest answer in tokens, None for the provider's limit."""
+    """None for the provider's limit."""
     seed: int | None = None
-    """The seed of sampling, where the provider takes one."""
+    """Seed of sampling; None, or a provider without seeds, leaves sampling unseeded."""
     stop: tuple[str, ...] = ()
-    """Texts that end the answer."""
+    """Texts that end the reply."""
     system: str = ""
-    """The system message, which goes before all others."""
+    """The system message, sent before all others."""
     reasoning_effort: str = ""
-    """How long a reasoning model thinks, in the provider's words."""
+    """One of the provider's levels; "" for its default."""
     extra_body: Mapping[str, Any] = Field(default_factory=dict)
-    """The provider's own fields, sent as they are."""
+    """The provider's own fields, sent unchanged."""
     epoch: int = 0
-    """The repeat. It is never sent; it tells apart requests of equal content whose replies must be independent."""
+    """The number of a repetition. It is never sent; it separates equal requests whose replies must be independent."""
     stage: str = ""
-    """The stage of the work. It is never sent either."""
+    """The stage of the evaluation. It is never sent either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +94,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """What is known of a question beside its words. It is never sent to a model."""
+    """Facts about a question besides its text. They are never sent to a model."""
 
     source: str = ""
-    """Where the question comes from, such as "SpatialScore/BLINK"."""
+    """The dataset of the question, such as "SpatialScore/BLINK"."""
     evidence: Mapping[str, Any] = field(default_factory=dict)
-    """How its answer came about; empty unless the backend `reads_evidence`."""
+    """The evidence of its answer; empty unless the backend `reads_evidence`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,61 +107,59 @@ class Usage:
     """Tokens as the provider counts them."""
 
     prompt_tokens: int = 0
-    """Those that were sent."""
     completion_tokens: int = 0
-    """Those that the model wrote, its reasoning included."""
+    """Tokens of the reply, including those of its reasoning."""
     reasoning_tokens: int = 0
-    """Those of its reasoning."""
     cached_tokens: int = 0
-    """Those of the prompt that the provider had in its cache."""
+    """Tokens of the prompt that the provider had in its cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model said. `Served._send` gives what the provider knows; the other fields are filled in around it."""
+    """A model's reply. `Served._send` fills in what the provider reports, `Served` the rest."""
 
     __pydantic_config__ = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
     text: str
     finish_reason: FinishReason
     model: str
-    """The model's name, as the provider says it."""
+    """The model's name, as the provider reports it."""
     request_digest: str = ""
     usage: Usage | None = None
-    """Tokens, None where the provider does not count them."""
+    """None if the provider does not count tokens."""
     cost_usd: float | None = None
-    """The cost as the provider says it, else by the cost table when it was asked; None where neither knows it."""
+    """The cost that the provider reports, else the cost by the table of prices; None if both are missing."""
     latency_s: float = 0.0
-    """Seconds of the attempt that succeeded."""
+    """Duration of the successful attempt."""
     image_sizes_px: tuple[tuple[int, int], ...] = ()
     """(width, height) of every image as it was sent."""
     images: tuple[bytes, ...] = ()
     """Encoded images that the model made."""
     cached: bool = False
-    """Whether it was asked before, or at the same time by another caller, so that this one cost nothing."""
+    """Whether it is the reply to an earlier or simultaneous equal request, so that it cost nothing."""
     attempts: int = 1
-    """How many requests it took."""
+    """The number of requests until it succeeded."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    """The settings as they were sent. A model may have forced them to differ from those asked for."""
+    """The parameters that were sent; they may differ from the settings if the model refuses some."""
     raw: Mapping[str, Any] = field(default_factory=dict)
-    """The provider's answer, without pictures and keys."""
+    """The provider's response, without images and keys."""
 
 
 def find_shortfall(reply: Reply) -> tuple[str, str]:
-    """What a reply lacks ("empty", "cut" or "refused", or "" where it is whole), and why in words."""
+    """(kind, reason) of an unusable reply: "empty", "cut" or "refused"; ("", "") if the reply is complete."""
     if reply.finish_reason == "content_filter":
         return "refused", "by a content filter"
     answered, usage = bool(reply.text.strip() or reply.images), reply.usage or Usage()
     if reply.finish_reason == "length":
         limit = f" of {usage.completion_tokens} tokens" if usage.completion_tokens else ""
         thought = f" ({usage.reasoning_tokens} of them to reason)" if usage.reasoning_tokens else ""
-        when = "the reply was cut at its limit" if answered else "nothing was said when the reply met its limit"
-        return "cut" if answered else "empty", f"{when}{limit}{thought}; give it more (--max-tokens)"
+        when = "the reply was cut at its limit" if answered else "the reply reached its limit before any text"
+        return "cut" if answered else "empty", f"{when}{limit}{thought}; allow more (--max-tokens)"
     return ("", "") if answered else ("empty", f"the reply holds no words (it ended with {reply.finish_reason})")
 
 
 class BackendError(VGBenchError):
-    """A request got no reply that can be used. The message never holds a key.
+    """A request has no usable reply. Keys are covered in the message.
 
     Args:
         kind: machine-readable: api_error, refused_key, wrong_request, timeout, bad_reply, budget, cancelled.
@@ -180,40 +177,40 @@ class BackendError(VGBenchError):
 
 @dataclass(slots=True)
 class Tally:
-    """What one backend did so far."""
+    """Counts of one backend."""
 
     requests: int = 0
     """Attempts that were sent."""
     retried: int = 0
-    """Those of them after a failure."""
+    """Attempts after a failure."""
     slowed: int = 0
-    """Answers "too many requests"."""
+    """Responses "too many requests"."""
     cached: int = 0
     """Replies that needed no request."""
     tokens: int = 0
-    """Tokens used, with an estimate where the provider did not say."""
+    """Tokens used, estimated if the provider does not count them."""
     usd: float = 0.0
-    """Money used, with an estimate where the provider did not say."""
+    """Money used, estimated if the provider does not report it."""
     uncosted: int = 0
-    """Replies of models that the cost table does not know."""
+    """Replies without a known cost."""
     whole: int = 0
-    """Requests with a whole reply."""
+    """Requests with a complete reply."""
     short: Counter[str] = field(default_factory=Counter)
-    """Other requests, by what their reply lacks (`find_shortfall`) or the kind of the error."""
+    """Other requests, by the kind of `find_shortfall` or of the error."""
     reasons: dict[str, str] = field(default_factory=dict)
     """The first reason of each of these kinds."""
     reported: bool = False
-    """Whether who asks says so itself; else the backend logs it when it is closed."""
+    """Whether the caller reports shortfalls; else the backend logs them when it is closed."""
 
     def note(self, kind: str, reason: str) -> None:
-        """Count a request by what came of it; kind "" is a whole reply."""
+        """Count a request by the kind of its shortfall or error; "" is a complete reply."""
         self.whole += not kind
         if kind:
             self.short[kind] += 1
             self.reasons.setdefault(kind, reason)
 
     def list_shortfalls(self, spec: str) -> list[str]:
-        """A line for each kind of what was not answered in full, but for what whoever asks is told as an error."""
+        """A line for each kind of shortfall and error, without those that the caller gets as an exception anyway."""
         total, lines = self.whole + self.short.total(), []
         for kind, count in self.short.items():
             if kind not in ("budget", "cancelled") and (total > 1 or kind in ("empty", "cut", "refused")):
@@ -224,46 +221,44 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a backend takes and gives besides text."""
+    """Whether a backend takes and makes images."""
 
     images_in: bool = True
     images_out: bool = False
 
 
 class Backend(abc.ABC):
-    """One model that can be asked. It is used from one event loop at a time and closed after use (`async with`)."""
+    """One model that answers requests. Use it from one event loop at a time and close it after use (`async with`)."""
 
     spec: str
     """Name of the model as on the command line, such as `openai:gpt-4o`."""
     model: str
-    """Name that goes into replies and cache keys."""
+    """Name for replies and cache keys."""
     capabilities: Capabilities = Capabilities()
-    """What the model takes and gives besides text."""
     parallel: int = 1
-    """Number of requests that are worth having under way at once."""
+    """The useful number of requests at once."""
     tally: Tally
-    """What was asked so far and what it cost."""
     reads_evidence: bool = False
-    """Whether it is told how answers came about, as an agent with oracle tools is: an upper bound, no contestant."""
+    """Whether it gets the evidence of answers, as an agent with oracle tools does; its score is an upper bound."""
     makes_images: bool = True
-    """Whether it can be asked for images; agents answer in words alone."""
+    """Whether it can be asked for images; agents answer in text only."""
 
     def describe_setup(self) -> Mapping[str, Any]:
-        """All that its replies hang on beside spec, model and settings, ready for JSON; empty for a plain model."""
+        """What its replies depend on besides spec, model and settings, JSON-ready; empty for a plain model."""
         return {}
 
     @abc.abstractmethod
     async def ask(self, messages: Sequence[Message], settings: Settings) -> Reply:
-        """The model's reply, from the cache where it was given before.
+        """The model's reply, or a kept reply to the same request.
 
-        Who asks keeps at most `parallel` requests under way: each holds its images.
+        Callers should run at most `parallel` requests at once, because each holds its images in memory.
 
         Raises:
             BackendError: no usable reply after all retries, the budget is spent, or the request is refused.
         """
 
     async def ask_about(self, messages: Sequence[Message], settings: Settings, background: Background) -> Reply:
-        """As `ask`, with what is known of the question; only agents make anything of it.
+        """As `ask`, with facts about the question, which only agents use.
 
         Raises:
             BackendError: as `ask`.
@@ -271,27 +266,27 @@ class Backend(abc.ABC):
         return await self.ask(messages, settings)
 
     async def edit(self, images: Sequence[ImagePart], prompt: str, settings: Settings) -> Reply:
-        """The reply whose `images` are these images changed as the prompt says. It is asked for in a chat unless a
-        backend has an endpoint for it.
+        """A reply with these images edited as the prompt says, in `Reply.images`, which may be empty. The request is a
+        chat, unless the backend has an endpoint for image editing.
 
         Raises:
-            BackendError: as `ask`. A reply may hold no image.
+            BackendError: as `ask`.
         """
         return await self.ask((Message("user", (*images, TextPart(prompt))),), settings)
 
-    def halt(self) -> None:  # noqa: B027 (those who ask one at a time have nothing to hold back)
-        """Send nothing more: what was not sent yet fails as `cancelled`; what was sent is waited for as ever."""
+    def halt(self) -> None:  # noqa: B027 (a backend without a queue has nothing to stop)
+        """Send no more requests: unsent ones fail as `cancelled`, and running ones finish."""
 
     def is_sending(self, task: asyncio.Task[Any]) -> bool:
-        """Whether a task that asks has sent its request, so that what it brings is worth waiting for."""
+        """Whether a task's request has been sent, so that its reply is worth waiting for."""
         return not task.done()
 
     async def rest(self) -> None:  # noqa: B027 (most backends have nothing to do)
-        """Let go of what belongs to the running event loop; the next `ask` may come from another one."""
+        """Free what belongs to the running event loop; the next `ask` may run in another loop."""
 
     @abc.abstractmethod
     async def close(self) -> None:
-        """Free connections and files; replies that were received are on disk already."""
+        """Free connections and files; received replies are on disk already."""
 
     async def __aenter__(self) -> Backend:
         return self

@@ -1,4 +1,4 @@
-"""Many requests from code that is not asynchronous: bounded, in order, and nothing lost when it is stopped."""
+"""Runs many requests, from synchronous or asynchronous code."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ def ask_all(
     progress: Callable[[int, int], None] | None = None,
     on_reply: Callable[[int, Outcome], None] | None = None,
 ) -> list[Outcome]:
-    """Ask every request and return what came of each, in the order of the requests.
+    """Send all requests and return their replies or errors, in the order of the requests.
 
-    As many are under way as the backend says is worth having; images are read when their turn comes. The backend stays
-    open and may be asked again. Ctrl-C cancels what is under way; replies that came are in the cache and were given to
-    `on_reply`.
+    At most `Backend.parallel` requests run at once; images are read when their request starts. The backend stays open.
+    Ctrl-C cancels running requests; finished replies are in the cache and were passed to `on_reply`.
 
     Args:
-        backend: who is asked.
-        requests: what is asked.
-        progress: called with (done, all) after each.
-        on_reply: called with the request's index and what came of it, as it comes. What it raises stops everything.
+        backend: the model.
+        requests: in any number.
+        progress: called with (done, all) after each request.
+        on_reply: called with the index and the outcome of each finished request. An exception of it stops all requests.
 
     Raises:
         KeyboardInterrupt: on Ctrl-C.
@@ -57,14 +56,13 @@ async def ask_each(
 
     async def work() -> None:
         nonlocal done
-        for index in waiting:  # shared by all workers: each request goes to the one that is free
+        for index in waiting:  # all workers share the iterator, so each request goes to a free worker
             request = requests[index]
             outcome: Outcome
             try:
                 outcome = await backend.ask(request.messages, request.settings)
             except BackendError as error:
-                # A traceback holds its frames, and those the images of the request.
-                outcome = error.with_traceback(None)
+                outcome = error.with_traceback(None)  # the frames of a traceback keep the images in memory
             outcomes[index] = outcome
             done += 1
             if on_reply is not None:

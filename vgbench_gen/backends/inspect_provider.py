@@ -1,8 +1,8 @@
-"""`inspect:PROVIDER/MODEL`: any model that inspect_ai can ask, as inspect:anthropic/NAME; needs the extra `inspect`.
+"""`inspect:PROVIDER/MODEL`: any model of inspect_ai, such as inspect:anthropic/NAME; needs the extra `inspect`.
 
-Keys and addresses are found as inspect_ai finds them (ANTHROPIC_API_KEY and the like; https://inspect.aisi.org.uk has
-the list), unless --key-file or --base-url name one. Cache, retries, limits and budget are those of every backend;
-inspect_ai sends each attempt once.
+inspect_ai finds keys and addresses (ANTHROPIC_API_KEY and the like; https://inspect.aisi.org.uk has the list), unless
+--key-file or --base-url give them. Cache, retries, limits and budget are those of `Served`; inspect_ai sends each
+attempt once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 EXTRA = "inspect"
 _PACKAGE = "inspect_ai"
-_SECRET = re.compile(r".*(KEY|TOKEN|SECRET|PASSWORD)")  # names of variables
+_SECRET = re.compile(r".*(KEY|TOKEN|SECRET|PASSWORD)")  # names of environment variables that may hold secrets
 _FINISHES: dict[str, FinishReason] = {
     "stop": "stop",
     "max_tokens": "length",
@@ -35,7 +35,7 @@ _FINISHES: dict[str, FinishReason] = {
     "content_filter": "content_filter",
     "tool_calls": "tool_calls",
 }
-_MAY_PASS = (408, 409, 425)  # of statuses below 500
+_TRANSIENT = (408, 409, 425)  # statuses below 500 that are worth a retry
 
 
 @providers.register("inspect")
@@ -52,7 +52,7 @@ class InspectProvider(Provider):
         )
 
     def open(self, name: str, model: str, options: BackendOptions) -> Backend:
-        """As `Provider.open`; what inspect_ai alone knows (a key it wants, an unknown name) shows at the first call."""
+        """As `Provider.open`; a missing key or an unknown name is found by inspect_ai at the first request."""
         spec = f"{name}:{model}"
         provider, slash, rest = model.partition("/")
         if not (provider and slash and rest):
@@ -66,12 +66,12 @@ class Inspect(Served):
 
     Args:
         spec: as on the command line.
-        provider: inspect_ai's name for it, also for the table of prices.
+        provider: its name in inspect_ai and in the table of prices.
         model: name without the provider.
-        options: how requests are sent.
+        options: of requests.
 
     Raises:
-        ConfigError: as `Served`, or a key file or address that makes no sense.
+        ConfigError: as `Served`, or an invalid key file or address.
     """
 
     def __init__(self, spec: str, provider: str, model: str, options: BackendOptions) -> None:
@@ -80,7 +80,7 @@ class Inspect(Served):
         self._key = find_key((f"{provider.upper()}_API_KEY",), options.key_file) if options.key_file else None
         self._model: Model | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        # It finds keys by itself, so that all that may be one is covered in messages.
+        # inspect_ai finds keys by itself, so every variable that may be one is covered in messages.
         for variable, value in os.environ.items():
             if _SECRET.fullmatch(variable):
                 register_secret(value)
@@ -97,11 +97,11 @@ class Inspect(Served):
         try:
             output = await self._generate(model, [_make_message(turn) for turn in call.turns], sent)
         except ValidationError as exc:
-            told = "; ".join(f"{'.'.join(map(str, error['loc']))}: {error['msg']}" for error in exc.errors()[:3])
-            raise Failed("wrong_request", f"{self.spec}: inspect_ai takes no such setting ({told}).") from None
+            problems = "; ".join(f"{'.'.join(map(str, error['loc']))}: {error['msg']}" for error in exc.errors()[:3])
+            raise Failed("wrong_request", f"{self.spec}: inspect_ai takes no such setting ({problems}).") from None
         except Exception as exc:
             raise self._classify(model, exc) from None
-        return self._answer(output, sent)
+        return self._read_output(output, sent)
 
     async def rest(self) -> None:
         model, self._model = self._model, None
@@ -123,8 +123,8 @@ class Inspect(Served):
                     if isinstance(event, ModelEvent):
                         event.input, event.call = [], None
 
-        # It notes every exchange, images and all, in a variable of the context. One of its own goes with the request,
-        # but timers that were cancelled hold it for minutes.
+        # inspect_ai records every exchange, with images, in a context variable. A separate context frees the record
+        # with the request, except that cancelled timers keep it for minutes, so `ask` clears it too.
         context = contextvars.copy_context()
         return await asyncio.get_running_loop().create_task(ask(), context=context)
 
@@ -140,17 +140,17 @@ class Inspect(Served):
             try:
                 self._model = get_model(f"{self.provider}/{self.model}", config=config, memoize=False, **more)
             except Exception as exc:
-                # Each provider's package has errors of its own for a key, a package or an address that is missing.
+                # Each provider's package has its own exceptions for a missing key, package or address.
                 raise ConfigError(f"{self.spec}: inspect_ai cannot open it: {_one_line(exc)}") from None
             self._loop = loop
-            # Clients of providers repeat requests by themselves; here one attempt is one request.
+            # Providers' clients retry by themselves; here one attempt must be one request.
             client = getattr(self._model.api, "client", None)
             if client is not None and isinstance(getattr(client, "max_retries", None), int):
                 client.max_retries = 0
         return self._model
 
     def _classify(self, model: Model, exc: Exception) -> Failed:
-        """What an error of a provider means. inspect_ai says whether it may pass; its status says the rest."""
+        """The failure that a provider's error means, by its status and by whether inspect_ai would retry it."""
         from tenacity import RetryError
 
         if isinstance(exc, RetryError) and isinstance(last := exc.last_attempt.exception(), Exception):
@@ -162,30 +162,30 @@ class Inspect(Served):
             return Failed("refused_key", where, for_all=True)
         if status == 429 or getattr(decision, "kind", "") == "rate_limit":
             return Failed("api_error", where, "slower", getattr(decision, "retry_after", None))
-        if decision or (status is not None and (status in _MAY_PASS or status >= 500)):
+        if decision or (status is not None and (status in _TRANSIENT or status >= 500)):
             return Failed("api_error", where, "later", charged=status is None)
         return Failed("wrong_request" if status else "api_error", where)
 
-    def _answer(self, output: ModelOutput, sent: Mapping[str, Any]) -> Reply:
+    def _read_output(self, output: ModelOutput, sent: Mapping[str, Any]) -> Reply:
         if output.error:
             raise Failed("api_error", f"{self.spec}: {_one_line(output.error)}", "later", charged=True)
         if output.empty:
             raise Failed("bad_reply", f"{self.spec}: the reply holds no choice.", "later", charged=True)
-        told, usage = output.usage, None
-        if told is not None:
-            read, written = told.input_tokens_cache_read or 0, told.input_tokens_cache_write or 0
+        counts, usage = output.usage, None
+        if counts is not None:
+            cached, written = counts.input_tokens_cache_read or 0, counts.input_tokens_cache_write or 0
             usage = Usage(
-                prompt_tokens=told.input_tokens + read + written,
-                completion_tokens=told.output_tokens,
-                reasoning_tokens=min(told.reasoning_tokens or 0, told.output_tokens),
-                cached_tokens=read,
+                prompt_tokens=counts.input_tokens + cached + written,
+                completion_tokens=counts.output_tokens,
+                reasoning_tokens=min(counts.reasoning_tokens or 0, counts.output_tokens),
+                cached_tokens=cached,
             )
         return Reply(
             text=output.completion,
             finish_reason=_FINISHES.get(output.stop_reason, "other"),
             model=output.model or self.model,
             usage=usage,
-            cost_usd=None if told is None else told.total_cost,
+            cost_usd=None if counts is None else counts.total_cost,
             parameters=dict(sent),
             raw={"id": output.response_id, "stop_reason": output.stop_reason, "metadata": _make_plain(output.metadata)},
         )
@@ -213,19 +213,19 @@ def _make_message(turn: Turn) -> ChatMessage:
 
 
 def _find_status(exc: BaseException | None) -> int | None:
-    """HTTP status of an error or of what it came from."""
+    """HTTP status of an error or of one of its causes."""
     while exc is not None:
         for name in ("status_code", "code"):
-            if isinstance(found := getattr(exc, name, None), int):
-                return found
+            if isinstance(status := getattr(exc, name, None), int):
+                return status
         exc = exc.__cause__
     return None
 
 
 def _one_line(error: object) -> str:
-    """The end of what it says, where inspect_ai writes the error itself, after the whole request."""
+    """The last paragraph of an error's message, because inspect_ai writes the whole request before it."""
     text = str(error).strip() or type(error).__name__
-    text = re.sub(r"\[/?[a-z]+\]", "", text.rpartition("\n\n")[2])  # its messages are marked up for a terminal
+    text = re.sub(r"\[/?[a-z]+\]", "", text.rpartition("\n\n")[2])  # without rich's markup
     return cover_line(text)
 
 

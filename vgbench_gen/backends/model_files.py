@@ -1,4 +1,4 @@
-"""Weights by folder or by name of the Hub: where their files lie, and a digest that changes with what they hold."""
+"""Finds a model by folder or by its name on the Hub, and computes a digest of its files."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from vgbench_gen.core.rng import digest_bytes, hash_stably
 HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*", re.ASCII)
 REVISION = re.compile(r"[\w.-]+", re.ASCII)
 HUB_FILES = ("*.json", "*.jinja", "*.txt", "*.model", "*.safetensors")
-_SAMPLES, _SAMPLE_BYTES = 256, 1 << 16  # of every file of weights, for its digest
+_SAMPLES, _SAMPLE_BYTES = 256, 1 << 16  # the digest of a file of weights reads this many samples of this size
 _SMALL_BYTES = 1 << 20
 
 
 def check_packages(where: str, packages: Sequence[str], extra: str) -> None:
-    """See that packages can be imported, without importing them.
+    """Check that packages are installed, without importing them.
 
     Raises:
-        ConfigError: one is not installed; names the extra that brings it.
+        ConfigError: one is not; the message names the extra that installs it.
     """
     missing = [package for package in packages if importlib.util.find_spec(package) is None]
     if missing:
@@ -34,16 +34,16 @@ def check_packages(where: str, packages: Sequence[str], extra: str) -> None:
 
 
 def locate_model(model: str, where: str, files: Sequence[str] = HUB_FILES) -> tuple[Path, str]:
-    """(folder, name with what tells this content from another) of a folder or a name of the Hub.
+    """(folder, name with a digest or revision of its content) of a model.
 
     Args:
-        model: a folder as `save_pretrained` writes it, or ORGANISATION/NAME, or ORGANISATION/NAME@REVISION, which is
-            fetched unless it is here or HF_HUB_OFFLINE is set.
+        model: a folder as `save_pretrained` writes it, or ORGANISATION/NAME[@REVISION] of the Hub, which is fetched if
+            it is not in the local cache, unless HF_HUB_OFFLINE is set.
         where: for messages.
-        files: patterns of what is fetched.
+        files: patterns of the files to fetch.
 
     Raises:
-        ConfigError: neither is there.
+        ConfigError: there is no such folder and no such model on the Hub.
     """
     folder = Path(model).expanduser()
     if folder.is_dir():
@@ -58,17 +58,17 @@ def locate_model(model: str, where: str, files: Sequence[str] = HUB_FILES) -> tu
     try:
         folder = Path(snapshot_download(name, revision=revision or None, allow_patterns=list(files)))
     except Exception as exc:
-        # The Hub's client has a dozen kinds of errors; each says what is wrong in its first line.
+        # The Hub's client has a dozen exceptions; the first line of each message says what is wrong.
         first = str(exc).strip().split("\n")[0][:200]
         raise ConfigError(f"{where}: no such folder, and the Hub does not give it ({first}).") from exc
     return folder, f"{name}@{folder.name[:12]}"
 
 
 def compute_folder_digest(folder: Path) -> str:
-    """Twelve characters that change with the content of a model's folder, without reading all of its weights.
+    """A digest of twelve characters of a model's folder, without reading all weights.
 
-    Small files (configuration, tokenizer, chat template) count whole; of weights their size and 256 places, which a
-    training step that changes every layer cannot all miss.
+    Small files (configuration, tokenizer, chat template) are read whole; of files of weights the size and 256 samples,
+    which differ after a training step that changes every layer.
     """
     parts: list[str] = []
     for path in sorted(folder.iterdir()):

@@ -1,7 +1,7 @@
-"""Everything that speaks OpenAI's chat completions, through the `openai` package: hosted ones and one's own servers.
+"""Servers with OpenAI's chat completions, hosted or local, through the `openai` package.
 
 `openai:gpt-4o`, `deepseek:deepseek-flash`, `openrouter:VENDOR/MODEL`, `ollama:llava:7b`, `vllm:http://host:8000/v1#NAME`.
-`providers.toml` says where each stands and which environment variable holds its key.
+`providers.toml` has the address of each provider and the environment variables of its key.
 """
 
 from __future__ import annotations
@@ -39,47 +39,41 @@ Connect = Callable[[BackendOptions], "openai.AsyncOpenAI"]
 
 
 class ProviderEntry(Config):
-    """Where a provider of the table stands and which key it takes."""
+    """The address and key of a provider."""
 
     example: str
     """A model of the provider as on the command line."""
     base_url: str
-    """Address of the provider."""
     base_url_variables: tuple[str, ...] = ()
-    """Environment variables that give another address; the first that is set counts."""
+    """Environment variables with another address; the first that is set counts."""
     key_variables: tuple[str, ...]
-    """Environment variables in which the key is looked for, in this order."""
+    """Environment variables with the key; the first that is set counts."""
     needs_key: bool = True
-    """Whether a key must be given; False where servers commonly have none."""
+    """Whether a key is required; False for servers that usually need none."""
 
 
 class Demand(Config):
-    """Models that want parameters in another way than others."""
+    """Deviations of models from the API; see `_chat.Demands`."""
 
     providers: tuple[str, ...]
-    """Names of the providers whose models are meant."""
     models: tuple[str, ...]
-    """Patterns of names of models, as in file names."""
+    """Patterns of the models' names, as in file names."""
     refused: tuple[str, ...] = ()
-    """Parameters that they do not take; in the place of `max_tokens` they take `max_completion_tokens`."""
     edits: bool = False
-    """Whether they change images through an endpoint of its own and do not chat."""
     without_effort: Mapping[str, JsonValue] = Field(default={})
-    """Fields that are sent where no reasoning effort was asked for."""
 
 
 class ProviderTable(Config):
     """The file `providers.toml`."""
 
     provider: Mapping[str, ProviderEntry]
-    """Name of a provider -> where it stands."""
     demand: tuple[Demand, ...] = Field(default=())
-    """What models want differently; all entries that fit a model count together."""
+    """All entries that match a model apply together."""
 
 
 @cache
 def load_provider_table() -> ProviderTable:
-    """The shipped table."""
+    """The table that comes with the package."""
     return load_toml(_TABLE, ProviderTable)
 
 
@@ -88,12 +82,12 @@ class OpenAICompatible(Served):
 
     Args:
         spec: as on the command line.
-        provider: name for the tables.
+        provider: name in the tables of providers and prices.
         model: name that is sent.
         endpoint: address without credentials, for cache keys and messages.
         connect: makes the client; called in the event loop that uses it.
-        options: how requests are sent.
-        clock: where waiting and time come from.
+        options: of requests.
+        clock: the source of time.
     """
 
     def __init__(
@@ -117,26 +111,26 @@ class OpenAICompatible(Served):
         from vgbench_gen.backends._http import classify_refusal
 
         refused = self._demands.refused
-        learned: dict[str, str] = {}  # by this request: parameter -> the words that refused it
+        messages: dict[str, str] = {}  # refused parameter -> the server's message, in this request
         while True:
             sent = dict(call.settings.extra_body) if call.edit else _chat.list_parameters(call, self._demands)
             try:
                 if call.edit:
                     return _chat.read_edited_images(await self._post_edit(call), self.model, sent)
-                return _chat.answer(await self._post(call, sent), self.model, sent)
+                return _chat.read_reply(await self._post(call, sent), self.model, sent)
             except _chat.Refusal as refusal:
                 if _is_filter(refusal.status, refusal.error):
                     raw = {"error": dict(refusal.error)}
                     return Reply("", "content_filter", self.model, parameters=sent, raw=raw)
                 name = self._demands.find_refused(refusal, sent) if refusal.status in _LEARNED_FROM else ""
-                if name and name not in learned:
+                if name and name not in messages:
                     if name not in refused:
-                        _log.warning("%s: takes no %s and is asked without it (%s)", self._where, name, refusal.said)
-                    learned[name] = refusal.said
+                        _log.warning("%s: takes no %s and is asked without it (%s)", self._where, name, refusal.message)
+                    messages[name] = refusal.message
                     refused.add(name)
                     continue
-                # It was not at what was left out if the same is said without it.
-                refused -= {name for name, said in learned.items() if said == refusal.said}
+                # The same message without a parameter means that the parameter was not the cause.
+                refused -= {name for name, message in messages.items() if message == refusal.message}
                 failed = classify_refusal(refusal)
             except Failed as exc:
                 failed = exc
@@ -150,8 +144,7 @@ class OpenAICompatible(Served):
         return await self._read(self._open_client().post("/chat/completions", cast_to=httpx2.Response, body=body))
 
     async def _post_edit(self, call: Call) -> dict[str, object]:
-        if taken := {"model", "prompt", "image", "n", "stream"} & set(call.settings.extra_body):
-            raise Failed("wrong_request", f"extra_body holds {', '.join(sorted(taken))}, which are not its to set.")
+        _chat.check_extra_body(call.settings.extra_body, {"model", "prompt", "image", "n", "stream"})
         files = [
             (f"image{k}.{image.kind}", image.data, f"image/{image.kind}") for k, image in enumerate(call.images, 1)
         ]
@@ -161,10 +154,11 @@ class OpenAICompatible(Served):
         )
 
     async def _read(self, sending: Awaitable[Any]) -> dict[str, object]:
-        """The JSON object of what the server answers.
+        """The JSON object of the server's response.
 
         Raises:
-            Refusal: an error. Failed: no answer, or none in JSON.
+            Refusal: an error.
+            Failed: no response, or none in JSON.
         """
         import openai
 
@@ -187,12 +181,12 @@ class OpenAICompatible(Served):
 
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
-            # Connections belong to the loop they were made in; those of a loop that ended are gone with it.
+            # Connections belong to the event loop in which they were made.
             try:
                 self._client, self._loop = self._connect(self.options), loop
             except (httpx2.InvalidURL, ImportError, ValueError, OSError) as exc:
-                told = explain_surroundings(exc) or f"no client can be made ({cover_line(str(exc))})."
-                raise Failed("wrong_request", told, for_all=True) from None
+                problem = explain_surroundings(exc) or f"no client can be made ({cover_line(str(exc))})."
+                raise Failed("wrong_request", problem, for_all=True) from None
         return self._client
 
     async def rest(self) -> None:
@@ -202,18 +196,18 @@ class OpenAICompatible(Served):
 
 
 def find_demands(provider: str, model: str) -> _chat.Demands:
-    """What the table says that this model wants differently."""
-    found = _chat.Demands()
-    for demand in load_provider_table().demand:
-        if provider in demand.providers and any(fnmatchcase(model, pattern) for pattern in demand.models):
-            found.refused |= set(demand.refused)
-            found.edits |= demand.edits
-            found.without_effort |= demand.without_effort
-    return found
+    """The deviations of a model in the table of providers."""
+    demands = _chat.Demands()
+    for entry in load_provider_table().demand:
+        if provider in entry.providers and any(fnmatchcase(model, pattern) for pattern in entry.models):
+            demands.refused |= set(entry.refused)
+            demands.edits |= entry.edits
+            demands.without_effort |= entry.without_effort
+    return demands
 
 
 def _is_filter(status: int, error: Mapping[str, object]) -> bool:
-    """Whether a refusal is a content filter's: Azure's 400, OpenRouter's 403 with the reasons of its moderation."""
+    """Whether an error comes from a content filter: Azure's 400, or OpenRouter's 403 with reasons of its moderation."""
     if status == 400:
         return error.get("code") == "content_filter"
     metadata = error.get("metadata")
@@ -226,7 +220,7 @@ def _is_filter(status: int, error: Mapping[str, object]) -> bool:
 @providers.register("vllm")
 @providers.register("ollama")
 class OpenAIProvider(Provider):
-    """Providers of the table; `NAME:MODEL` or `NAME:URL#MODEL`."""
+    """Providers in `providers.toml`: `NAME:MODEL` or `NAME:URL#MODEL`."""
 
     def needs(self, name: str) -> Needs:
         known = load_provider_table().provider[name]
@@ -234,8 +228,9 @@ class OpenAIProvider(Provider):
 
     def open(self, name: str, model: str, options: BackendOptions) -> Backend:
         known, spec = load_provider_table().provider[name], f"{name}:{model}"
-        key = None if options.keyless else find_key(known.key_variables, options.key_file)  # first: it is covered then
-        variable = next((one for one in known.base_url_variables if os.environ.get(one)), "")
+        # The key is found first, so that later messages cover it.
+        key = None if options.keyless else find_key(known.key_variables, options.key_file)
+        variable = next((name for name in known.base_url_variables if os.environ.get(name)), "")
         url, where = os.environ.get(variable, known.base_url), variable
         if options.base_url:
             url, where = options.base_url, "--base-url"
@@ -266,7 +261,7 @@ class OpenAIProvider(Provider):
                 default_headers={"Accept-Encoding": "identity"},
             )
             if name != "openai":
-                # The client takes these from variables meant for OpenAI; nobody else needs to know them.
+                # The client reads these from variables for OpenAI; another provider must not get them.
                 client.organization = client.project = None
             return client
 

@@ -1,13 +1,13 @@
-"""`scripted:FILE`: replies and failures from a file, through the same engine as every other backend.
+"""`scripted:FILE`: replies and failures from a file, sent through `Served` as those of every other backend.
 
-One JSON object per line, tried from the top; the first entry that fits answers:
+One JSON object per line, tried from the top; the first entry that matches answers:
 
     {"match": "Reword", "reply": "{\\"question\\": \\"…\\"}"}
     {"failure": "429", "retry_after_s": 2, "times": 1}
     {"reply": "B", "delay_s": 0.1}
 
-Entries without `match` fit every prompt and are used once each, so they play in order; those with `match` fit prompts
-that contain that text and may be used any number of times. `times` overrides both (0: any number).
+Entries without `match` match every prompt and are used once each, in order; those with `match` match prompts that
+contain that text and may be used any number of times. `times` overrides both (0: any number).
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from vgbench_gen.backends.base import Backend, FinishReason, Reply, Usage
 from vgbench_gen.backends.served import Served
 from vgbench_gen.backends.spec import BackendOptions, Needs, Provider, providers
 from vgbench_gen.core.config import Config, parse_config
-from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.json_text import parse_json
 from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.core.stand_ins import config_error
@@ -37,34 +36,34 @@ _KINDS = {"400": "wrong_request", "401": "refused_key", "timeout": "timeout", "b
 
 
 class ScriptLine(Config):
-    """One line of a script: a reply or a failure, and the prompts that it is for."""
+    """One line of a script: a reply or a failure, and the prompts that it answers."""
 
     match: str = ""
-    """Text that a prompt must contain; "" fits every prompt."""
+    """Text that a prompt must contain; "" matches every prompt."""
     reply: str = ""
     finish_reason: FinishReason = "stop"
     failure: Literal["", "400", "401", "429", "500", "cut", "timeout", "bad_reply"] = ""
-    """What happens in the place of a reply, such as an HTTP status; "" where the reply is given."""
+    """A failure in place of the reply, such as an HTTP status; "" for none."""
     retry_after_s: float | None = Field(default=None, ge=0)
-    """Seconds after which a failure allows another try; None where it does not say."""
+    """The wait that a failure asks for; None if it asks for none."""
     delay_s: float = Field(default=0.0, ge=0)
-    """Seconds that pass before the reply or the failure."""
+    """Delay of the reply or the failure."""
     times: int | None = Field(default=None, ge=0)
     """How often the line may be used, 0 for any number; None for once without `match` and any number with it."""
     usage: tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]] | None = None
-    """(prompt, completion) tokens that the reply reports; None where it reports none."""
+    """(prompt, completion) tokens that the reply reports; None if it reports none."""
 
 
 class Scripted(Served):
-    """Plays what `play` says about each call.
+    """A backend whose replies come from a function.
 
     Args:
         spec: for messages.
         model: for replies and cache keys.
-        play: gives the entry for an attempt; called once per attempt, in the order of sending.
-        options: how requests are sent.
-        clock: where waiting comes from.
-        version: part of the cache key; another script's replies are not this one's.
+        play: returns the entry for an attempt; called once per attempt, in the order of sending.
+        options: of requests.
+        clock: the source of time.
+        version: of the script, part of the cache key.
     """
 
     def __init__(
@@ -97,7 +96,7 @@ class Scripted(Served):
 
 
 def _make_player(spec: str, entries: list[ScriptLine]) -> Callable[[Call], ScriptLine]:
-    """What gives the first entry that fits a call and may still be used."""
+    """A function that returns the first entry that matches a call and may still be used."""
     uses = [(None if entry.match else 1) if entry.times is None else entry.times or None for entry in entries]
 
     def play(call: Call) -> ScriptLine:
@@ -106,8 +105,8 @@ def _make_player(spec: str, entries: list[ScriptLine]) -> Callable[[Call], Scrip
             if left != 0 and entry.match in text:
                 uses[number] = None if left is None else left - 1
                 return entry
-        told = 'a line without "match" answers once, with "times": 0 any number of times'
-        raise Failed("wrong_request", f"{spec}: no entry is left that fits ({told}): {text[-200:]!r}")
+        hint = 'a line without "match" answers once, with "times": 0 any number of times'
+        raise Failed("wrong_request", f"{spec}: no entry is left that fits ({hint}): {text[-200:]!r}")
 
     return play
 
@@ -136,8 +135,8 @@ def _parse_entries(path: Path, text: str) -> list[ScriptLine]:
         try:
             record = parse_json(line, "keep")
         except ValueError as exc:
-            raise ConfigError(f"{where}: found no JSON ({exc}); expected one object per line. Mend that line.") from exc
+            raise config_error(where, f"no JSON ({exc})", "one object per line", "Correct that line.") from exc
         if not isinstance(record, dict):
-            raise ConfigError(f"{where}: found no object; expected one per line. Mend that line.")
+            raise config_error(where, "no object", "one per line", "Correct that line.")
         entries.append(parse_config(record, ScriptLine, where))
     return entries

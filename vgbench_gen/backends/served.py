@@ -1,6 +1,6 @@
-"""What every backend does around the one call that differs: cache, retries, limits, budget, keys kept out.
+"""The base class of backends that send requests: cache, retries, rate limits, budget, covering of keys.
 
-A backend of this kind says how one attempt is made (`Served._send`); everything else happens here, once.
+A subclass only implements one attempt (`Served._send`).
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ from vgbench_gen.core.rng import format_canonical_json, hash_stably, rng_for
 __all__ = ["LONGEST_PAUSE_S", "Call", "Failed", "Served", "Turn"]
 
 _log = logging.getLogger("vgbench_gen.backends")
-_FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 60.0  # of waits that double
-LONGEST_PAUSE_S = 300.0  # a provider that asks for more has closed for the day
-_SLOWER = 4  # so much longer are they after "too many requests": limits are often those of a minute
-_TELL_EVERY_S = 10.0  # that it waits, and why
-_UNKNOWN_ANSWER_TOKENS = 4096  # thought of an answer without a limit
+_FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 60.0  # waits between retries double from the first to the longest
+LONGEST_PAUSE_S = 300.0  # a request fails if the provider asks for a longer wait
+_SLOWER = 4  # waits after "too many requests" are longer by this factor, because limits are often per minute
+_WARN_EVERY_S = 10.0  # the shortest time between warnings about waits
+_UNKNOWN_ANSWER_TOKENS = 4096  # the estimated length of a reply without a limit
 
 
 class Served(Backend):
-    """Base of backends: subclasses say how one attempt is made and how connections are dropped.
+    """Base of backends that send requests; subclasses implement `_send`, and `rest` if they keep connections.
 
     Args:
         spec: as on the command line.
-        provider: name for the tables of prices.
+        provider: name in the table of prices.
         model: name for replies, prices and cache keys.
-        endpoint: where it is served, without credentials; part of the cache key.
-        options: how requests are sent.
-        clock: where waiting and time come from.
+        endpoint: address without credentials; part of the cache key.
+        options: of requests.
+        clock: the source of time.
 
     Raises:
         ConfigError: a budget in money for a model without a price.
     """
 
-    edits = False  # whether `_send` knows what to do with `Call.edit`
+    edits = False  # whether `_send` supports `Call.edit`
 
     def __init__(
         self, spec: str, provider: str, model: str, endpoint: str, options: BackendOptions, clock: Clock | None = None
@@ -73,18 +73,18 @@ class Served(Backend):
         self._cache = ReplyCache(options.cache) if options.cache is not None else None
         self._images = ImageCache()
         self._gate = RateGate(options.concurrency, self._clock, options.rpm, options.tpm)
-        self._under_way: dict[str, asyncio.Future[Reply]] = {}
+        self._running: dict[str, asyncio.Future[Reply]] = {}
         self._for_all: Failed | None = None
         self._sending: set[asyncio.Task[Any] | None] = set()
         self._prompt_ratio = 1.0
-        self._told_s = float("-inf")
+        self._warned_at_s = float("-inf")
 
     @abc.abstractmethod
     async def _send(self, call: Call) -> Reply:
         """One attempt, without retries.
 
         Raises:
-            Failed: no usable answer. Messages may hold keys; they are covered on the way out.
+            Failed: no usable reply. Its message may contain keys, which are covered later.
         """
 
     async def ask(self, messages: Sequence[Message], settings: Settings) -> Reply:
@@ -94,17 +94,17 @@ class Served(Backend):
         return await self._serve((Message("user", (*images, TextPart(prompt))),), settings, self.edits)
 
     async def _serve(self, messages: Sequence[Message], settings: Settings, edit: bool = False) -> Reply:
-        call = await self._call(messages, settings, edit)
+        call = await self._prepare(messages, settings, edit)
         while True:
             if self._cache is not None and (kept := self._cache.get(call.digest)) is not None:
-                return self._hand_on(kept)
-            if (other := self._under_way.get(call.digest)) is None:
+                return self._reuse(kept)
+            if (other := self._running.get(call.digest)) is None:
                 return await self._ask_first(call)
-            if (shared := await _outcome(other)) is not None:
-                return self._hand_on(shared)
+            if (shared := await _wait_for(other)) is not None:
+                return self._reuse(shared)
 
-    def _hand_on(self, reply: Reply) -> Reply:
-        """A reply to a request that was answered before, or at the same time for another caller."""
+    def _reuse(self, reply: Reply) -> Reply:
+        """A reply to an earlier equal request, or to a simultaneous one of another caller."""
         self.tally.cached += 1
         self.tally.note(*find_shortfall(reply))
         return replace(reply, cached=True)
@@ -125,9 +125,9 @@ class Served(Backend):
             self.tally.reported = True
 
     async def _ask_first(self, call: Call) -> Reply:
-        """Ask, and let those who ask the same meanwhile share the outcome."""
+        """Send a request, and share its outcome with other callers of the same request."""
         outcome: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        self._under_way[call.digest] = outcome
+        self._running[call.digest] = outcome
         try:
             reply = await self._try_until_done(call)
             outcome.set_result(reply)
@@ -136,13 +136,13 @@ class Served(Backend):
         except BackendError as error:
             self.tally.note(error.kind, error.message)
             outcome.set_exception(error)
-            outcome.exception()  # looked at, so that nobody complains where no one shares it
+            outcome.exception()  # retrieve it, or asyncio warns if no other caller waits for it
             raise
         finally:
-            del self._under_way[call.digest]
+            del self._running[call.digest]
             outcome.cancel()
 
-    async def _call(self, messages: Sequence[Message], settings: Settings, edit: bool) -> Call:
+    async def _prepare(self, messages: Sequence[Message], settings: Settings, edit: bool) -> Call:
         if settings.system:
             messages = (Message.of("system", settings.system), *messages)
         turns = []
@@ -151,11 +151,11 @@ class Served(Backend):
                 await self._images.prepare(part) if isinstance(part, ImagePart) else part.text for part in message.parts
             ]
             turns.append(Turn(message.role, tuple(parts)))
-        asked = [
+        prompt = [
             [turn.role, [part if isinstance(part, str) else {"image": part.digest} for part in turn.parts]]
             for turn in turns
         ]
-        content = [1, self.provider, self.endpoint, self.model, asked, settings.model_dump(mode="json")]
+        content = [1, self.provider, self.endpoint, self.model, prompt, settings.model_dump(mode="json")]
         if edit:
             content.append("edit")
         try:
@@ -171,10 +171,10 @@ class Served(Backend):
         while True:
             if self._for_all is not None:
                 raise BackendError(self._for_all.kind, self._for_all.message)
-            thought = await self._budget.room_for(lambda: self._estimate_usage(call))
-            self._check_fits_a_minute(thought)
+            estimate = await self._budget.wait_for_room(lambda: self._estimate_usage(call))
+            self._check_fits_a_minute(estimate)
             tries += 1
-            outcome = await self._try_once(call, thought, tries)
+            outcome = await self._try_once(call, estimate, tries)
             if isinstance(outcome, Reply):
                 return outcome
             if outcome.for_all:
@@ -183,31 +183,28 @@ class Served(Backend):
             if outcome.again == "slower":
                 self.tally.slowed += 1
                 self._gate.slowed(outcome.started_s, 0.0)
-            # Where nobody was answered in so many pauses, nobody need find that out by tries of its own.
-            worn = max(tries, self._gate.pauses if outcome.again == "slower" else 0) > self.options.retries
-            if outcome.again == "never" or worn or self._for_all is not None:
-                told = f" Tried {tries} times." if tries > 1 else ""
-                raise BackendError(outcome.kind, _end_sentence(outcome.message) + told)
+            # Pauses without any success in between count for all requests, as if each had been retried as often.
+            failures = max(tries, self._gate.pauses if outcome.again == "slower" else 0)
+            if outcome.again == "never" or failures > self.options.retries or self._for_all is not None:
+                count = f" Tried {tries} times." if tries > 1 else ""
+                raise BackendError(outcome.kind, _end_sentence(outcome.message) + count)
             if wait_s > LONGEST_PAUSE_S:
                 raise BackendError(
                     outcome.kind,
                     f"{_end_sentence(outcome.message)} It asks to wait {wait_s:.0f} s: run again then.",
                 )
             self.tally.retried += 1
-            self._tell_wait(outcome.message, wait_s)
+            if self._clock.now() >= self._warned_at_s + _WARN_EVERY_S:
+                self._warned_at_s = self._clock.now()
+                _log.warning("waiting: %s; next try in %.2g s", outcome.message.rstrip("."), wait_s)
             if outcome.again == "slower":
-                self._gate.slowed(outcome.started_s, wait_s)  # nobody else is sent meanwhile
+                self._gate.slowed(outcome.started_s, wait_s)  # other requests wait too
             else:
                 await self._clock.sleep(wait_s)
 
-    def _tell_wait(self, why: str, wait_s: float) -> None:
-        if self._clock.now() >= self._told_s + _TELL_EVERY_S:
-            self._told_s = self._clock.now()
-            _log.warning("waiting: %s; next try in %.2g s", why.rstrip("."), wait_s)
-
-    async def _try_once(self, call: Call, thought: Usage, attempt: int) -> Reply | Failed:
-        with self._budget.hold(thought) as held:
-            async with self._gate.slot(held.tokens):
+    async def _try_once(self, call: Call, estimate: Usage, attempt: int) -> Reply | Failed:
+        with self._budget.reserve(estimate) as reserved:
+            async with self._gate.slot(reserved.tokens):
                 self.tally.requests += 1
                 started_s = self._clock.now()
                 self._sending.add(sender := asyncio.current_task())
@@ -221,30 +218,30 @@ class Served(Backend):
                 except Failed as exc:
                     failed = exc
                 else:
-                    # No waiting from here on: an answer that is here is kept, whoever is cancelled.
+                    # Nothing is awaited from here on, so that a received reply is kept even if the task is cancelled.
                     self._gate.succeeded()
                     reply = self._accept(call, answer, attempt, self._clock.now() - started_s)
-                    used = answer.usage or replace(thought, completion_tokens=len(answer.text.encode()) // 3)
-                    held.settle(used.prompt_tokens + used.completion_tokens, self._find_cost(answer, used))
-                    self._gate.tokens.correct(held.spent_tokens - held.tokens)
+                    usage = answer.usage or replace(estimate, completion_tokens=len(answer.text.encode()) // 3)
+                    reserved.settle(usage.prompt_tokens + usage.completion_tokens, self._find_cost(answer, usage))
+                    self._gate.tokens.correct(reserved.spent_tokens - reserved.tokens)
                     return reply
                 finally:
                     self._sending.discard(sender)
-                # Tracebacks hold frames, and those the images of this call: 5,000 failures would keep gigabytes.
+                # The frames of a traceback keep the images of the call: 5,000 failures would keep gigabytes.
                 failed.__traceback__ = failed.__context__ = None
                 if failed.charged:
-                    held.settle(held.tokens, held.usd)
+                    reserved.settle(reserved.tokens, reserved.usd)
                 else:
-                    self._gate.tokens.correct(-held.tokens)
+                    self._gate.tokens.correct(-reserved.tokens)
                 failed.started_s = started_s
                 return failed
 
     def _accept(self, call: Call, answer: Reply, attempt: int, latency_s: float) -> Reply:
-        """The reply, with keys covered, kept where it is worth keeping."""
+        """The complete reply with keys covered. It is put into the cache, unless it is empty or filtered."""
         if answer.usage is not None:
-            thought = _estimate_prompt_tokens(call)
-            self._budget.told = True
-            self._prompt_ratio = max(self._prompt_ratio, answer.usage.prompt_tokens / thought)
+            self._budget.usage_known = True
+            ratio = answer.usage.prompt_tokens / _estimate_prompt_tokens(call)
+            self._prompt_ratio = max(self._prompt_ratio, ratio)
         cost_usd = self._find_cost(answer, answer.usage)
         self.tally.uncosted += cost_usd is None
         reply = replace(
@@ -270,12 +267,12 @@ class Served(Backend):
         return None if self._price is None or usage is None else self._price.usd(usage)
 
     def _estimate_usage(self, call: Call) -> Usage:
-        """What the request may use at most: words and pixels by rule of thumb, mended by what was seen so far."""
+        """The largest likely usage of a request, corrected by the largest ratio of real to estimated prompt tokens."""
         prompt = int(_estimate_prompt_tokens(call) * self._prompt_ratio) + 1
         return Usage(prompt, call.settings.max_tokens or _UNKNOWN_ANSWER_TOKENS)
 
-    def _check_fits_a_minute(self, thought: Usage) -> None:
-        tokens, most = thought.prompt_tokens + thought.completion_tokens, self.options.tpm
+    def _check_fits_a_minute(self, estimate: Usage) -> None:
+        tokens, most = estimate.prompt_tokens + estimate.completion_tokens, self.options.tpm
         if most and tokens > most:
             raise BackendError(
                 "wrong_request",
@@ -287,9 +284,9 @@ class Served(Backend):
         if failed.wait_s is not None:
             return failed.wait_s
         first_s = _FIRST_WAIT_S * (_SLOWER if failed.again == "slower" else 1)
-        # Jitter, so that requests that failed together do not come back together.
-        drawn = rng_for(0, "retry", call.digest, str(tries)).random()
-        return min(_LONGEST_WAIT_S, first_s * 2.0 ** min(tries - 1, 16)) * (0.5 + 0.5 * float(drawn))
+        # The jitter keeps requests that failed together from being retried together.
+        jitter = float(rng_for(0, "retry", call.digest, str(tries)).random())
+        return min(_LONGEST_WAIT_S, first_s * 2.0 ** min(tries - 1, 16)) * (0.5 + 0.5 * jitter)
 
 
 def _end_sentence(message: str) -> str:
@@ -297,17 +294,17 @@ def _end_sentence(message: str) -> str:
 
 
 def _estimate_prompt_tokens(call: Call) -> int:
-    """By bytes of text (3 a token: English has about 4, Chinese one character) and pixels (700 a token)."""
+    """An estimate: a token per 3 bytes of text (English has about 4, Chinese one character) and per 700 pixels."""
     pixels = sum(width * height for width, height in (image.size_px for image in call.images))
     return len(call.text.encode()) // 3 + pixels // 700 + 100 * len(call.images) + 8 * len(call.turns) + 1
 
 
-async def _outcome(other: asyncio.Future[Reply]) -> Reply | None:
-    """What the same request by another caller brought; None where that caller was cancelled."""
+async def _wait_for(other: asyncio.Future[Reply]) -> Reply | None:
+    """The reply to the same request of another caller; None if that caller was cancelled."""
     await asyncio.wait([other])
     if other.cancelled():
         return None
     if (error := other.exception()) is not None:
-        # A new one: one exception raised in many places would gather all their tracebacks.
+        # A new exception, because one that is raised by several callers would collect their tracebacks.
         raise BackendError(error.kind, error.message) if isinstance(error, BackendError) else error
     return other.result()

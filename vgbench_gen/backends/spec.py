@@ -1,4 +1,4 @@
-"""Backends by name: `openai:gpt-4o`, `vllm:http://host:8000/v1#name`, `scripted:FILE` and the like."""
+"""Opens backends by spec, such as `openai:gpt-4o`, `vllm:http://host:8000/v1#name` or `scripted:FILE`."""
 
 from __future__ import annotations
 
@@ -14,18 +14,16 @@ from vgbench_gen.core.config import Config, Flag
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.registry import Registry
 
-_MOST = 1 << 53  # what floats can count
+_MOST = 1 << 53  # the largest integer that floats represent exactly
 _LONGEST_S = 7 * 24 * 3600.0
 
 
 class LocalOptions(Config):
-    """How a model on this machine runs (`hf:`)."""
+    """Options of a model on this machine (`hf:`)."""
 
     device: Annotated[str, Flag("Device of a local model (hf:): auto, cpu, cuda, cuda:1.", "NAME", "Model")] = Field(
         default="auto", pattern=r"^(auto|cpu|mps|cuda(:[0-9]+)?)$"
     )
-    """Where it runs; auto takes GPUs where there are any."""
-
     dtype: Annotated[
         Literal["auto", "float32", "bfloat16", "float16"],
         Flag("Data type of its weights: auto, float32, bfloat16 or float16.", "NAME", "Model"),
@@ -37,7 +35,7 @@ class LocalOptions(Config):
 
 
 class BackendOptions(Config):
-    """How requests are sent. Nothing here changes what is asked; of all this only the URL is part of the cache key."""
+    """Options of sending requests. They do not change the prompt; only the URL is part of the cache key."""
 
     concurrency: Annotated[int, Flag("Maximum concurrent requests.", "N", "Limits")] = Field(default=16, ge=1, le=1024)
 
@@ -48,8 +46,6 @@ class BackendOptions(Config):
     budget_usd: Annotated[
         float | None, Flag("Stop sending requests before this amount is exceeded.", "USD", "Limits", "--budget")
     ] = Field(default=None, gt=0)
-    """No new request starts when what is left of it may not suffice for one more; None for no bound."""
-
     budget_tokens: Annotated[
         int | None, Flag("Stop sending requests before this many tokens are exceeded.", "N", "Limits")
     ] = Field(default=None, gt=0, le=_MOST)
@@ -69,55 +65,51 @@ class BackendOptions(Config):
     base_url: Annotated[str, Flag("URL of the server, if not the provider's.", "URL", "Model")] = Field(
         default="", repr=False
     )
-    """Address instead of the provider's. It may hold a password: records take the `spec` of the backend, never this."""
+    """It may contain a password, so records have the `spec` of the backend instead."""
 
     prices: Annotated[Path | None, Flag("TOML file with prices that override the shipped ones.", "FILE", "Model")] = (
         None
     )
-    """A TOML file laid out as `prices.toml`, looked at before that one."""
-
     image_edits: Literal["auto", "endpoint", "chat"] = "auto"
-    """How images are changed: by the endpoint made for it, in a chat, or as the table of providers says."""
+    """How images are edited: by the endpoint for that, in a chat, or as the table of providers says."""
 
     local: LocalOptions = Field(default_factory=LocalOptions)
-    """For models that run on this machine."""
 
     keyless: bool = False
-    """Nothing will be asked, so no key is demanded."""
+    """No request will be sent, so no key is required."""
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a provider wants before it can be used."""
+    """Keys, variables and packages that a provider needs."""
 
     example: str
+    """A spec."""
     keys: tuple[str, ...] = ()
     """Environment variables, one of which holds the key."""
     needs_key: bool = True
-    """Whether one of them must."""
     variables: tuple[str, ...] = ()
     """Other environment variables that it reads."""
     extra: str = ""
-    """The extra of this package that brings `packages`."""
+    """The extra of this package that installs `packages`."""
     packages: tuple[str, ...] = ()
-    """Packages that must be importable."""
     without_key: str = "no key needed"
-    """What is said where it names no key of its own."""
+    """A note for listings if `keys` is empty."""
 
 
 class Provider(abc.ABC):
-    """A plug-in: opens backends of one name. One instance per registered name, without state."""
+    """A plug-in that opens backends of one name: one instance per registered name, without state."""
 
     @abc.abstractmethod
     def open(self, name: str, model: str, options: BackendOptions) -> Backend:
-        """The backend of `name:model`; nothing is sent and no weights are read before it is first asked.
+        """The backend of `name:model`; it sends nothing and reads no weights before its first request.
 
         Raises:
-            ConfigError: the key, the address or something else is missing or makes no sense.
+            ConfigError: the key, the address or another setting is missing or invalid.
         """
 
     def needs(self, name: str) -> Needs:
-        """What `name` wants, for listings."""
+        """Requirements of the backends of a name, for listings."""
         return Needs(f"{name}:MODEL", needs_key=False)
 
 
@@ -128,8 +120,8 @@ def open_backend(spec: str, options: BackendOptions | None = None) -> Backend:
     """The backend that `spec` names.
 
     Args:
-        spec: provider, a colon, and what it serves: a model's name, `URL#name`, a folder or a file.
-        options: the defaults where None.
+        spec: provider, a colon, and a model's name, `URL#name`, a folder or a file.
+        options: None for the defaults.
 
     Raises:
         UnknownNameError: no such provider.

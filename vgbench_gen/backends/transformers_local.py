@@ -1,9 +1,9 @@
 """`hf:PATH`: an image-text-to-text model of transformers that runs here; needs the extra `transformers`.
 
 PATH is a folder as `save_pretrained` writes it, or ORGANISATION/NAME[@REVISION] of the Hub, which is fetched unless
-HF_HUB_OFFLINE is set. Cache, budget in tokens and bookkeeping are those of every backend; the model is loaded when
-the first reply is not in the cache. In float32 a reply does not hang on the prompts that share its forward pass; in
-bfloat16 rounding does, so that a greedy reply can differ in rare cases from that of a batch of one.
+HF_HUB_OFFLINE is set. The model is loaded when the first reply is not in the cache. In float32 a reply does not depend
+on the other prompts of its batch; in bfloat16 rounding depends on them, so a greedy reply can rarely differ from that
+of a batch of one.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from vgbench_gen.backends.spec import BackendOptions, Needs, Provider, providers
 from vgbench_gen.core.rng import format_canonical_json
 
 if TYPE_CHECKING:
-    from vgbench_gen.backends._hf_model import Chat, LocalModel, Said
+    from vgbench_gen.backends._hf_model import Chat, Continuation, LocalModel
 
 EXTRA = "transformers"
 _PACKAGES = ("torch", "transformers", "accelerate")
-_GATHER_S = 0.01  # what comes within this time of the first shares its batch; small beside any forward pass
+_GATHER_S = 0.01  # prompts that arrive within this time share a batch; much shorter than a forward pass
 
 
 @providers.register("hf")
@@ -40,24 +40,24 @@ class TransformersProvider(Provider):
         return Needs(f"{name}:FOLDER", needs_key=False, extra=EXTRA, packages=_PACKAGES)
 
     def open(self, name: str, model: str, options: BackendOptions) -> Backend:
-        """As `Provider.open`; a model of the Hub that is not here yet is fetched."""
+        """As `Provider.open`; a model of the Hub is fetched."""
         check_packages(f"{name}:{model}", _PACKAGES, EXTRA)
         files = (*HUB_FILES, "*.py") if options.local.trust_remote_code else HUB_FILES
         return TransformersLocal(f"{name}:{model}", *locate_model(model, f"{name}:{model}", files), options)
 
 
 class TransformersLocal(Served):
-    """A model in this process; prompts that wait share forward passes.
+    """A model in this process, which answers waiting prompts in batches.
 
     Args:
         spec: as on the command line.
         folder: of the model.
         model: name for replies and cache keys; changes with the content of the folder.
-        options: how it runs.
+        options: of requests and of the model.
     """
 
     def __init__(self, spec: str, folder: Path, model: str, options: BackendOptions) -> None:
-        # A reply here may take as long as the machine needs, and costs no money.
+        # A local reply may take as long as the machine needs, and costs no money.
         changes: dict[str, Any] = {"budget_usd": None}
         if options.timeout_s == BackendOptions.model_fields["timeout_s"].default:
             changes["timeout_s"] = 1e9
@@ -74,7 +74,7 @@ class TransformersLocal(Served):
                 f"{self.spec}: a local model has no reasoning effort; set what its chat template knows in extra_body: "
                 '{"chat_template_kwargs": {"enable_thinking": false}}.',
             )
-        said = await self._batches.say(self._chat(call), self._check_extra(settings.extra_body))
+        reply = await self._batches.reply(self._make_chat(call), self._check_extra(settings.extra_body))
         sent = {
             "temperature": settings.temperature or 0.0,
             "max_tokens": settings.max_tokens,
@@ -85,14 +85,13 @@ class TransformersLocal(Served):
         }
         if settings.seed is not None:
             sent["seed"] = settings.seed
-        usage = Usage(said.prompt_tokens, said.completion_tokens)
-        return Reply(said.text, said.finish_reason, self.model, usage=usage, cost_usd=0.0, parameters=sent)
+        usage = Usage(reply.prompt_tokens, reply.completion_tokens)
+        return Reply(reply.text, reply.finish_reason, self.model, usage=usage, cost_usd=0.0, parameters=sent)
 
     async def rest(self) -> None:
         await self._batches.stop()
 
     async def close(self) -> None:
-        """As `Backend.close`; the model's memory is given back."""
         await super().close()
         self._batches.shut()
         self._loaded = None
@@ -108,7 +107,7 @@ class TransformersLocal(Served):
             )
         return self._loaded
 
-    def _chat(self, call: Call) -> Chat:
+    def _make_chat(self, call: Call) -> Chat:
         from PIL import Image
 
         from vgbench_gen.backends._hf_model import Chat
@@ -136,7 +135,7 @@ class TransformersLocal(Served):
             settings.temperature or 0.0,
             settings.max_tokens,
             settings.stop,
-            # Without a seed a request draws by what it asks and its epoch, so that running again changes nothing.
+            # Without a seed the digest of the request, which includes the epoch, is the seed.
             (0, call.digest) if settings.seed is None else (settings.seed, ""),
         )
 
@@ -153,21 +152,21 @@ class TransformersLocal(Served):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Waiting:
-    """A prompt that waits for its turn. Those of one `kind`, (number of images, other fields as text), may share a
-    batch; the reply or the error is put into `outcome`."""
+    """A prompt that waits for a batch."""
 
     chat: Chat
     extra: Mapping[str, Any]
     kind: tuple[int, str]
-    outcome: asyncio.Future[Said]
+    """(number of images, extra fields as text); prompts of one kind may share a batch."""
+    outcome: asyncio.Future[Continuation]
 
 
 class _Batches:
-    """Gathers what waits into batches and has one thread work them off.
+    """Gathers waiting prompts into batches and runs them in one thread.
 
     Args:
-        model: gives the model; called in that thread, may load it.
-        size: prompts in a batch, at most.
+        model: returns the model, which it may load; called in the thread.
+        size: the most prompts in a batch.
     """
 
     def __init__(self, model: Callable[[], LocalModel], size: int) -> None:
@@ -175,31 +174,31 @@ class _Batches:
         self._waiting: list[_Waiting] = []
         self._runner: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, "vgbench-model")
-        self._at_work: LocalModel | None = None
+        self._loaded: LocalModel | None = None
 
-    async def say(self, chat: Chat, extra: Mapping[str, Any]) -> Said:
-        """Continue a chat, in the company of others that hold as many images.
+    async def reply(self, chat: Chat, extra: Mapping[str, Any]) -> Continuation:
+        """Continue a chat, in a batch with others of its kind.
 
         Raises:
             Failed: the model cannot take the prompt.
             ConfigError: the model cannot be loaded.
         """
-        outcome: asyncio.Future[Said] = asyncio.get_running_loop().create_future()
-        # Processors want equally many images in every row; other fields of the request belong to the whole batch.
+        outcome: asyncio.Future[Continuation] = asyncio.get_running_loop().create_future()
+        # Processors need the same number of images in every row; the extra fields apply to the whole batch.
         self._waiting.append(_Waiting(chat, extra, (chat.images, format_canonical_json(extra)), outcome))
         if self._runner is None or self._runner.done():
             self._runner = asyncio.create_task(self._run())
         return await outcome
 
     async def stop(self) -> None:
-        """End the batch at work after its next token and forget what waits."""
+        """End the current batch after its next token and drop waiting prompts."""
         if self._runner is not None and not self._runner.done():
             self._runner.cancel()
             await asyncio.gather(self._runner, return_exceptions=True)
         self._runner = None
 
     def shut(self) -> None:
-        """Wait for the thread."""
+        """End the thread after its current batch."""
         self._thread.shutdown(wait=True)
 
     async def _run(self) -> None:
@@ -211,39 +210,40 @@ class _Batches:
                 if not batch:
                     return
                 loop = asyncio.get_running_loop()
-                for row, said in zip(batch, await loop.run_in_executor(self._thread, self._say, batch), strict=True):
+                replies = await loop.run_in_executor(self._thread, self._run_batch, batch)
+                for row, reply in zip(batch, replies, strict=True):
                     if row.outcome.done():
                         continue
-                    if isinstance(said, Exception):
-                        row.outcome.set_exception(said)
+                    if isinstance(reply, Exception):
+                        row.outcome.set_exception(reply)
                     else:
-                        row.outcome.set_result(said)
+                        row.outcome.set_result(reply)
         finally:
-            if self._at_work is not None:
-                self._at_work.halt = True
+            if self._loaded is not None:
+                self._loaded.halt = True
             for row in (*batch, *self._waiting):
                 row.outcome.cancel()
             self._waiting = []
 
     def _take_next(self) -> list[_Waiting]:
-        """The one that waits longest and those that may go with it. What was cancelled is dropped."""
+        """The longest waiting prompt and others of its kind; cancelled prompts are dropped."""
         self._waiting = [row for row in self._waiting if not row.outcome.done()]
-        alike = [row for row in self._waiting if row.kind == self._waiting[0].kind][: self._size]
-        self._waiting = [row for row in self._waiting if row not in alike]
-        return alike
+        batch = [row for row in self._waiting if row.kind == self._waiting[0].kind][: self._size]
+        self._waiting = [row for row in self._waiting if row not in batch]
+        return batch
 
-    def _say(self, batch: Sequence[_Waiting]) -> list[Said | Exception]:
+    def _run_batch(self, batch: Sequence[_Waiting]) -> list[Continuation | Exception]:
         try:
-            model = self._at_work = self._model()
+            model = self._loaded = self._model()
         except Exception as exc:
             return [exc] * len(batch)
         model.halt = False
         return self._run_halving(model, batch)
 
-    def _run_halving(self, model: LocalModel, batch: Sequence[_Waiting]) -> list[Said | Exception]:
-        """What each prompt brought. A batch that fails is halved until the culprit is alone."""
+    def _run_halving(self, model: LocalModel, batch: Sequence[_Waiting]) -> list[Continuation | Exception]:
+        """The reply or error of each prompt. A batch that fails is halved until the failing prompt is alone."""
         try:
-            return [*model.say([row.chat for row in batch], batch[0].extra)]
+            return [*model.reply([row.chat for row in batch], batch[0].extra)]
         except Exception as exc:
             out_of_memory = type(exc).__name__ == "OutOfMemoryError"
             if len(batch) == 1:
@@ -260,5 +260,5 @@ def _classify_failure(exc: Exception, out_of_memory: bool) -> Exception:
         return Failed(exc.kind, exc.message)
     if out_of_memory:
         return Failed("api_error", "the GPU's memory does not hold this one prompt. Send smaller images or less text.")
-    said = cover_line(str(exc))
-    return Failed("wrong_request", f"the model's processor or chat template refuses the prompt ({said}).")
+    message = cover_line(str(exc))
+    return Failed("wrong_request", f"the model's processor or chat template refuses the prompt ({message}).")

@@ -1,13 +1,12 @@
-"""`unified:MODULE:FACTORY`: a model of the user's own in this process that both answers and draws.
+"""`unified:MODULE:FACTORY`: the user's own model in this process, which answers and edits images.
 
-MODULE is imported, with the working folder among the places where it may lie; FACTORY() gives an object with
+MODULE is imported, also from the working folder; FACTORY() returns an object with
 
     answer(images: list[bytes], text: str) -> str
     edit(images: list[bytes], prompt: str) -> bytes
 
-where images are encoded as JPEG or PNG and come in the order in which they are shown. Both are called from one thread,
-one request at a time. Cache and bookkeeping are those of every backend; the factory is called when the first reply is
-not in the cache.
+where images are encoded as JPEG or PNG, in the order of the prompt. Both are called from one thread, one request at a
+time. The factory is called when the first reply is not in the cache.
 """
 
 from __future__ import annotations
@@ -28,30 +27,30 @@ from vgbench_gen.backends.spec import BackendOptions, Needs, Provider, providers
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.rng import digest_bytes
 
-_LONGEST_S = 24 * 3600.0  # a thread cannot be stopped, so no attempt is given up
+_LONGEST_S = 24 * 3600.0  # practically no time limit, because a thread cannot be stopped
 
 
 class Unified(Protocol):
-    """What a factory gives."""
+    """The object that a factory returns."""
 
     def answer(self, images: list[bytes], text: str) -> str:
-        """What the model says."""
+        """The model's reply."""
         ...
 
     def edit(self, images: list[bytes], prompt: str) -> bytes:
-        """The images changed as the prompt says, in one image, encoded."""
+        """One encoded image, edited from the images as the prompt says."""
         ...
 
 
 class UnifiedLocal(Served):
-    """One object of the user's.
+    """A backend around the user's object.
 
     Args:
         spec: as on the command line.
         model: MODULE:FACTORY, the name in replies and cache keys.
         factory: makes the object.
         version: of its code, for cache keys.
-        options: how requests are sent; attempts are neither repeated nor timed.
+        options: of requests; there is no time limit.
     """
 
     capabilities = Capabilities(images_in=True, images_out=True)
@@ -71,10 +70,10 @@ class UnifiedLocal(Served):
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._say, call, images)
 
     def _say(self, call: Call, images: Sequence[bytes]) -> Reply:
-        """Runs in the object's thread.
+        """The reply of the user's object; called in its thread.
 
         Raises:
-            Failed: the user's code failed, or gave something else than it should.
+            Failed: the user's code raises an exception or returns a wrong type.
         """
         if self._made is None:
             try:
@@ -83,22 +82,20 @@ class UnifiedLocal(Served):
                 raise Failed(
                     "wrong_request", f"{self.spec}: the factory failed ({_describe_error(exc)}).", for_all=True
                 ) from exc
-        said: object
+        result: object
+        name, expected = ("edit", bytes) if call.edit else ("answer", str)
         try:
-            said = (self._made.edit if call.edit else self._made.answer)(list(images), call.text)
+            result = getattr(self._made, name)(list(images), call.text)
         except Exception as exc:
-            name = "edit" if call.edit else "answer"
             raise Failed("api_error", f"{self.spec}: {name}() failed ({_describe_error(exc)}).") from exc
-        if call.edit:
-            if not isinstance(said, bytes):
-                raise Failed("bad_reply", f"{self.spec}: edit() gave a {type(said).__name__}; expected bytes.")
-            return Reply("", "stop", self.model, images=(said,))
-        if not isinstance(said, str):
-            raise Failed("bad_reply", f"{self.spec}: answer() gave a {type(said).__name__}; expected str.")
-        return Reply(said, "stop", self.model)
+        if not isinstance(result, expected):
+            message = f"{self.spec}: {name}() gave a {type(result).__name__}; expected {expected.__name__}."
+            raise Failed("bad_reply", message)
+        if isinstance(result, bytes):
+            return Reply("", "stop", self.model, images=(result,))
+        return Reply(str(result), "stop", self.model)
 
     async def close(self) -> None:
-        """As `Backend.close`; waits for the thread."""
         await super().close()
         self._thread.shutdown(wait=True, cancel_futures=True)
         self._made = None
@@ -127,9 +124,9 @@ class UnifiedProvider(Provider):
             imported = importlib.import_module(module)
         except Exception as exc:
             raise ConfigError(f"{spec}: {module} cannot be imported ({_describe_error(exc)}). Check its name.") from exc
-        made = getattr(imported, factory, None)
-        if not callable(made):
+        make = getattr(imported, factory, None)
+        if not callable(make):
             raise ConfigError(f"{spec}: found no function {factory} in {module}; expected one that makes the model.")
         file = Path(imported.__file__ or "")
         version = digest_bytes(file.read_bytes()) if file.is_file() else ""
-        return UnifiedLocal(spec, model, made, version, options)
+        return UnifiedLocal(spec, model, make, version, options)

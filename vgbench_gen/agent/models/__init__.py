@@ -1,6 +1,5 @@
-"""Models with downloaded weights behind plain functions of numpy arrays: boxes, masks, depth, matches, flow, angles.
+"""Models with downloaded weights that take and return numpy arrays: boxes, masks, depth, matches, flow, orientations.
 
-Each class loads one folder as `save_pretrained` writes it. Pixels follow `vgbench_gen.geometry`: (0, 0) is the centre
-of the top-left pixel, so that a share s of a width W is s W - 0.5. Nothing here is imported before a tool with weights
-is called; all of it needs the extra `transformers`.
+Pixels follow `vgbench_gen.geometry`: (0, 0) is the centre of the top-left pixel, so a share s of a width W is the pixel
+s W - 0.5. These modules are imported when a tool with weights is first called; they need the extra `transformers`.
 """

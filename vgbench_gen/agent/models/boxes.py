@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from vgbench_gen.agent.models.loading import load_image_processor, load_model, load_processor
-from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.agent.models.loading import FolderModel, load_image_processor, load_processor
 from vgbench_gen.core.types import ColorArray, FloatArray
 
-_QUERY_TOKENS = 16  # of OWLv2's text encoder
+_QUERY_TOKENS = 16  # the context length of OWLv2's text encoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,28 +20,18 @@ class FoundBox:
     """The best box of a name."""
 
     box: tuple[float, float, float, float]
-    """[left, top, right, bottom] of its edges in pixels; those of the image are -0.5 and W - 0.5."""
+    """[left, top, right, bottom] edges in pixels; the edges of the image are -0.5 and W - 0.5."""
     score: float
-    """0 to 1, the model's own; no probability."""
+    """The model's score from 0 to 1; no probability."""
 
 
-class OpenDetector:
-    """Finds what it is told the names of.
+class OpenDetector(FolderModel):
+    """Finds objects by name."""
 
-    Args:
-        folder: of the model.
-        device: see `loading.choose_device`.
-        dtype: of the weights.
+    types: ClassVar = ("owlv2", "grounding-dino")
 
-    Raises:
-        ConfigError: the folder holds no such model.
-    """
-
-    def __init__(self, folder: Path, device: str, dtype: str) -> None:
-        self._model = load_model("AutoModelForZeroShotObjectDetection", folder, device, dtype)
-        self.kind = self._model.config.model_type
-        if self.kind not in ("owlv2", "grounding-dino"):
-            raise ConfigError(f"{folder}: found a {self.kind}; expected a detector of type owlv2 or grounding-dino.")
+    def _load(self, folder: Path) -> None:
+        self._model = self._load_transformer("AutoModelForZeroShotObjectDetection", folder)
         self._images = load_image_processor(folder)
         self._tokenizer = load_processor("AutoTokenizer", folder)
 
@@ -51,33 +40,33 @@ class OpenDetector:
 
         Args:
             image: (H, W, 3) uint8 RGB.
-            names: of what is looked for, at least one.
+            names: of the objects, at least one.
         """
         import torch
 
         size = image.shape[0], image.shape[1]
         inputs = self._images(images=[image], return_tensors="pt")
-        pixels = {key: inputs[key].to(self._model.device) for key in ("pixel_values", "pixel_mask") if key in inputs}
-        pixels["pixel_values"] = pixels["pixel_values"].to(self._model.dtype)
-        if self.kind == "owlv2":
+        pixels = {key: inputs[key].to(self._device) for key in ("pixel_values", "pixel_mask") if key in inputs}
+        pixels["pixel_values"] = pixels["pixel_values"].to(self._dtype)
+        if self.type == "owlv2":
             pixels.pop("pixel_mask", None)
             text = self._tokenizer(
                 [*names], padding="max_length", max_length=_QUERY_TOKENS, truncation=True, return_tensors="pt"
             )
         else:
-            joined, places = join_names(names)
+            joined, spans = join_names(names)
             text = self._tokenizer([joined], truncation=True, return_tensors="pt")
-        told = {key: text[key].to(self._model.device) for key in ("input_ids", "attention_mask")}
+        tokens = {key: text[key].to(self._device) for key in ("input_ids", "attention_mask")}
         with torch.inference_mode():
-            out = self._model(**pixels, **told)
-        logits, boxes = (one[0].float().cpu().numpy().astype(np.float64) for one in (out.logits, out.pred_boxes))
-        if self.kind == "owlv2":
+            out = self._model(**pixels, **tokens)
+        logits, boxes = (each[0].float().cpu().numpy().astype(np.float64) for each in (out.logits, out.pred_boxes))
+        if self.type == "owlv2":
             return choose_boxes(logits, boxes, len(names), (max(size), max(size)), size)
         # A name's score is the mean over its tokens, as in the model's own evaluation.
-        chance = 1 / (1 + np.exp(-logits))
-        tokens = find_tokens(text.token_to_chars, 0, len(text["input_ids"][0]), places)
-        by_name = np.stack([chance[:, own].mean(axis=1) if own else np.zeros(len(chance)) for own in tokens], 1)
-        return _pick(by_name, boxes, size, size)
+        scores = 1 / (1 + np.exp(-logits))
+        by_name = find_tokens(text.token_to_chars, 0, len(text["input_ids"][0]), spans)
+        means = [scores[:, own].mean(axis=1) if own else np.zeros(len(scores)) for own in by_name]
+        return _choose_best(np.stack(means, 1), boxes, size, size)
 
 
 def choose_boxes(
@@ -88,23 +77,23 @@ def choose_boxes(
     Args:
         logits: (N, Q) of each box and name.
         boxes: (N, 4) centre and size as shares of the padded image, x before y.
-        count: how many of the Q names are asked for.
-        padded: (height, width) of the image with what was padded at its right and lower side.
+        count: the number of names; the rest of the Q columns is padding.
+        padded: (height, width) of the image after padding at its right and lower side.
         size: (height, width) of the image.
     """
-    return _pick(1 / (1 + np.exp(-logits[:, :count])), boxes, padded, size)
+    return _choose_best(1 / (1 + np.exp(-logits[:, :count])), boxes, padded, size)
 
 
-def _pick(scores: FloatArray, boxes: FloatArray, padded: tuple[int, int], size: tuple[int, int]) -> list[FoundBox]:
-    found = []
-    for column in scores.T:
-        best = int(column.argmax())
-        found.append(FoundBox(to_pixels(boxes[best], padded, size), float(column[best])))
-    return found
+def _choose_best(
+    scores: FloatArray, boxes: FloatArray, padded: tuple[int, int], size: tuple[int, int]
+) -> list[FoundBox]:
+    """The box with the highest score of each column."""
+    best = scores.argmax(axis=0)
+    return [FoundBox(to_pixels(boxes[k], padded, size), float(scores[k, column])) for column, k in enumerate(best)]
 
 
 def to_pixels(box: FloatArray, padded: tuple[int, int], size: tuple[int, int]) -> tuple[float, float, float, float]:
-    """[left, top, right, bottom] in pixels, within the image, of (centre x, centre y, width, height) as shares."""
+    """[left, top, right, bottom] in pixels, clipped to the image, of (centre x, centre y, width, height) as shares."""
     x, y, width, height = box
     sides = [
         (x - width / 2) * padded[1], (y - height / 2) * padded[0], (x + width / 2) * padded[1],
@@ -117,21 +106,21 @@ def to_pixels(box: FloatArray, padded: tuple[int, int], size: tuple[int, int]) -
 
 
 def join_names(names: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
-    """(one sentence a name, as Grounding DINO wants them; where each name's characters are)."""
-    text, places = "", []
+    """(text with one sentence per name, as Grounding DINO expects; [start, end) of each name's characters in it)."""
+    text, spans = "", []
     for name in names:
         clean = name.lower().replace(".", " ").strip() or "object"
-        places.append((len(text), len(text) + len(clean)))
+        spans.append((len(text), len(text) + len(clean)))
         text += f"{clean}. "
-    return text.strip(), places
+    return text.strip(), spans
 
 
-def find_tokens(chars_of: Any, row: int, count: int, places: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """The tokens of each name: those whose characters lie in its place."""
-    found: list[list[int]] = [[] for _ in places]
+def find_tokens(chars_of: Any, row: int, count: int, spans: Sequence[tuple[int, int]]) -> list[list[int]]:
+    """The tokens of each name, whose characters lie in the name's span."""
+    tokens: list[list[int]] = [[] for _ in spans]
     for token in range(count):
-        span = chars_of(row, token)
-        for k, (start, end) in enumerate(places):
-            if span is not None and span.end > span.start and start <= span.start and span.end <= end:
-                found[k].append(token)
-    return found
+        chars = chars_of(row, token)
+        for k, (start, end) in enumerate(spans):
+            if chars is not None and chars.end > chars.start and start <= chars.start and chars.end <= end:
+                tokens[k].append(token)
+    return tokens

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from vgbench_gen.agent.models.loading import load_image_processor, load_model, read_settings, resize_and_normalise
+from vgbench_gen.agent.models.loading import FolderModel, load_image_processor, read_settings, resize_and_normalise
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.types import ColorArray, FloatArray
 
-_KINDS = ("depth_anything", "zoedepth", "depth_pro")
 _PRO_SETTINGS = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
-_NEAREST_M, _FARTHEST_M = 1e-4, 1e4  # of Depth Pro
+_NEAREST_M, _FARTHEST_M = 1e-4, 1e4  # the published range of Depth Pro
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,35 +21,24 @@ class DepthMap:
     """Depth of an image."""
 
     depth_m: FloatArray
-    """(H, W) meters along the viewing axis, as the model estimates it; it gives no error bars."""
+    """(H, W) meters along the viewing axis, without error bars."""
     focal_px: float | None
-    """Focal length in pixels of the image, where the model estimates it."""
+    """Focal length in pixels of the image, if the model estimates it."""
 
 
-class DepthModel:
-    """Estimates how far away each pixel is.
+class DepthModel(FolderModel):
+    """Estimates the metric depth of each pixel."""
 
-    Args:
-        folder: of the model.
-        device: see `loading.choose_device`.
-        dtype: of the weights.
+    types: ClassVar = ("depth_anything", "zoedepth", "depth_pro")
 
-    Raises:
-        ConfigError: the folder holds no such model, or one of relative depth.
-    """
-
-    def __init__(self, folder: Path, device: str, dtype: str) -> None:
-        told = read_settings(folder, "config.json")
-        self.kind = told.get("model_type")
-        if self.kind not in _KINDS:
-            raise ConfigError(f"{folder}: found a model of type {self.kind}; expected one of {', '.join(_KINDS)}.")
-        if self.kind == "depth_anything" and told.get("depth_estimation_type") != "metric":
+    def _load(self, folder: Path) -> None:
+        if self.type == "depth_anything" and self._config.get("depth_estimation_type") != "metric":
             raise ConfigError(
                 f"{folder}: found a model of relative depth; expected a metric one, such as *-Metric-*-hf."
             )
-        self._model = load_model("AutoModelForDepthEstimation", folder, device, dtype)
-        # transformers' own processor of Depth Pro needs torchvision.
-        self._images = None if self.kind == "depth_pro" else load_image_processor(folder)
+        self._model = self._load_transformer("AutoModelForDepthEstimation", folder)
+        # The processor for Depth Pro in transformers needs torchvision.
+        self._images = None if self.type == "depth_pro" else load_image_processor(folder)
         self._settings = {**_PRO_SETTINGS, **read_settings(folder, "preprocessor_config.json")}
 
     def measure_depth(self, image: ColorArray) -> DepthMap:
@@ -68,18 +56,18 @@ class DepthModel:
         else:
             pixels = self._images(images=[image], return_tensors="pt")["pixel_values"]
         with torch.inference_mode():
-            out = self._model(pixel_values=pixels.to(self._model.device, self._model.dtype))
+            out = self._model(pixel_values=pixels.to(self._device, self._dtype))
         raw = out.predicted_depth[0].float()
         if self._images is None:
             return invert_depth(raw, None if out.field_of_view is None else float(out.field_of_view[0]), size)
-        # ZoeDepth's processor surrounds images by a mirrored rim.
-        padded = self.kind == "zoedepth" and self._images.do_pad
+        # ZoeDepth's processor pads images with a mirrored rim.
+        padded = self.type == "zoedepth" and self._images.do_pad
         rows, columns = (int(3 * np.sqrt(side / 2)) if padded else 0 for side in size)
         return DepthMap(restore_depth(raw, size, (rows, columns)), None)
 
 
 def restore_depth(raw: Any, size: tuple[int, int], rim: tuple[int, int]) -> FloatArray:
-    """(H, W) at the image's size of a map (h, w) of the image and a rim around it.
+    """(H, W) at the image's size, from a map (h, w) of the image and a rim around it.
 
     Args:
         raw: tensor.
@@ -89,17 +77,17 @@ def restore_depth(raw: Any, size: tuple[int, int], rim: tuple[int, int]) -> Floa
     import torch
 
     (height, width), (rows, columns) = size, rim
-    whole = (height + 2 * rows, width + 2 * columns)
-    large = torch.nn.functional.interpolate(raw[None, None], size=whole, mode="bicubic", align_corners=False)[0, 0]
+    padded = (height + 2 * rows, width + 2 * columns)
+    large = torch.nn.functional.interpolate(raw[None, None], size=padded, mode="bicubic", align_corners=False)[0, 0]
     return np.asarray(large[rows : rows + height, columns : columns + width].cpu().numpy().astype(np.float64))
 
 
 def invert_depth(raw: Any, fov_deg: float | None, size: tuple[int, int]) -> DepthMap:
-    """Depth from what Depth Pro gives: inverse depth of a camera whose focal length is the image's width.
+    """Depth from the output of Depth Pro: inverse depth for a camera whose focal length is the image's width.
 
     Args:
         raw: (h, w) tensor.
-        fov_deg: horizontal field of view; None where the model has no head for it: the width is the focal length then.
+        fov_deg: horizontal field of view; None if the model does not estimate it. Then the focal length is the width.
         size: (height, width) of the image.
     """
     import torch

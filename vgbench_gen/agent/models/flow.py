@@ -3,55 +3,34 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from vgbench_gen.agent.models.loading import choose_device
-from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.agent.models.loading import FolderModel, explain_failure
 from vgbench_gen.core.types import ColorArray, FloatArray
 
-KINDS = ("raft_large", "raft_small")
-SIDE_MAX_PX = 1024  # long side at which flow is computed; memory grows with its fourth power
-SIDE_MIN_PX = 128  # of both sides: four levels of correlation over an eighth of the size
+SIDE_MAX_PX = 1024  # the long side at which flow is computed; memory grows with its fourth power
+SIDE_MIN_PX = 128  # the smallest width and height, for four levels of correlation at an eighth of the size
 _MULTIPLE = 8
 
 
-class RaftFlow:
-    """Tells how pixels move.
+class RaftFlow(FolderModel):
+    """Estimates optical flow, with weights of torchvision in model.safetensors."""
 
-    Args:
-        folder: with config.json, which names one of `KINDS` as `model_type`, and its weights in model.safetensors.
-        device: see `loading.choose_device`.
-        dtype: of the weights.
+    types: ClassVar = ("raft_large", "raft_small")
 
-    Raises:
-        ConfigError: the folder holds no such model, or torchvision is missing.
-    """
-
-    def __init__(self, folder: Path, device: str, dtype: str) -> None:
-        import torch
-
-        from vgbench_gen.agent.models.loading import read_settings
-
-        kind = read_settings(folder, "config.json").get("model_type")
-        if kind not in KINDS:
-            raise ConfigError(f"{folder}: found a model of type {kind}; expected {' or '.join(KINDS)} in config.json.")
-        try:
+    def _load(self, folder: Path) -> None:
+        with explain_failure(folder, f"{self.type} of torchvision"):
             from safetensors.torch import load_file
             from torchvision.models import optical_flow
 
-            model = getattr(optical_flow, kind)(weights=None)
+            model = getattr(optical_flow, str(self.type))(weights=None)
             model.load_state_dict(load_file(folder / "model.safetensors"))
-        except (ImportError, OSError, RuntimeError, ValueError) as error:
-            text = " ".join(str(error).split())[:300]
-            raise ConfigError(f"{folder}: cannot be loaded as {kind} of torchvision ({text}).") from error
-        self._place = choose_device(device)
-        self._dtype = getattr(torch, dtype)
-        self._model = model.eval().to(self._place, self._dtype)
+        self._model = model.eval().to(self._device, self._dtype)
 
     def measure_flow(self, first: ColorArray, second: ColorArray) -> FloatArray:
-        """(H, W, 2) by how many pixels each one of the first image moves right and down.
+        """(H, W, 2) motion of each pixel of the first image to the right and down, pixels.
 
         Args:
             first: (H, W, 3) uint8 RGB.
@@ -60,14 +39,14 @@ class RaftFlow:
         import torch
 
         size = first.shape[0], first.shape[1]
-        one, two = (prepare_image(image, size)[None].to(self._place, self._dtype) for image in (first, second))
+        pixels = [prepare_image(image, size)[None].to(self._device, self._dtype) for image in (first, second)]
         with torch.inference_mode():
-            flow = self._model(one, two)[-1][0].float().cpu()
+            flow = self._model(*pixels)[-1][0].float().cpu()
         return restore_flow(flow, choose_size(size)[0], size)
 
 
 def choose_size(size: tuple[int, int]) -> tuple[tuple[int, int], tuple[int, int]]:
-    """((height, width) at which flow is computed, the same with what is padded at the right and lower side)."""
+    """((height, width) at which flow is computed, the same after padding at the right and lower side)."""
     scale = min(1.0, SIDE_MAX_PX / max(size))
     height, width = (max(1, round(side * scale)) for side in size)
     padded = tuple(max(SIDE_MIN_PX, -(-side // _MULTIPLE) * _MULTIPLE) for side in (height, width))

@@ -1,10 +1,13 @@
-"""What all models share: how a folder is loaded, and on which device. No code of a model's own ever runs."""
+"""Loads models from folders onto a device. Code that comes with a model is never run."""
 
 from __future__ import annotations
 
+import abc
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.json_text import read_json
@@ -13,7 +16,7 @@ from vgbench_gen.core.stand_ins import HEAD_BYTES, describe_stand_in
 
 
 def choose_device(device: str) -> Any:
-    """torch's device of a name; auto is the first GPU where there is one.
+    """The torch device of a name; auto is the first GPU, or else the CPU.
 
     Raises:
         ConfigError: this machine has no such device.
@@ -34,10 +37,10 @@ def choose_device(device: str) -> Any:
 
 
 def check_files(folder: Path) -> None:
-    """See that a model's folder holds files that end, and weights.
+    """Check that the files of a model's folder are regular and that its weights are not pointers or web pages.
 
     Raises:
-        ConfigError: one is a pipe, or something else lies in the place of weights.
+        ConfigError: one of them is.
     """
     for path in sorted(path for path in folder.iterdir() if not path.is_dir()):
         try:
@@ -49,32 +52,60 @@ def check_files(folder: Path) -> None:
             raise ConfigError(f"{path}: found {found[0]}; expected a file of a model. {found[1]}")
 
 
-def load_model(class_name: str, folder: Path, device: str, dtype: str) -> Any:
-    """A model of transformers, ready to be asked.
+@contextmanager
+def explain_failure(folder: Path, what: str) -> Iterator[None]:
+    """Turn errors of torch and transformers into a `ConfigError` in one line."""
+    try:
+        yield
+    except (OSError, ValueError, ImportError, KeyError, RuntimeError, AssertionError, TypeError) as error:
+        text = " ".join(str(error).split())[:300]
+        raise ConfigError(f"{folder}: cannot be loaded as {what} ({text}).") from error
+
+
+class FolderModel(abc.ABC):
+    """A model that is loaded from a folder.
 
     Args:
-        class_name: of transformers, such as AutoModelForDepthEstimation.
-        folder: with config.json and weights as safetensors.
+        folder: as `save_pretrained` writes it.
         device: see `choose_device`.
         dtype: float32, bfloat16 or float16.
 
     Raises:
-        ConfigError: the folder holds no such model, or only weights that are pickled.
+        ConfigError: the folder holds no model of these types, or it cannot be loaded.
     """
-    import torch
-    import transformers
 
-    place = choose_device(device)
-    if not sys.stderr.isatty():
-        transformers.utils.logging.disable_progress_bar()
-    try:
-        model = getattr(transformers, class_name).from_pretrained(
-            folder, dtype=getattr(torch, dtype), local_files_only=True, trust_remote_code=False, use_safetensors=True
-        )
-        return model.eval().to(place)
-    except (OSError, ValueError, ImportError, KeyError, RuntimeError, AssertionError, TypeError) as error:
-        text = " ".join(str(error).split())[:300]
-        raise ConfigError(f"{folder}: cannot be loaded as {class_name} with safetensors ({text}).") from error
+    types: ClassVar[tuple[str, ...]]
+    """Values of `model_type` in config.json that the class can load."""
+
+    def __init__(self, folder: Path, device: str, dtype: str) -> None:
+        import torch
+
+        self._config = read_settings(folder, "config.json")
+        self.type = self._config.get("model_type")
+        if self.type not in self.types:
+            raise ConfigError(f"{folder}: found a model of type {self.type}; expected {' or '.join(self.types)}.")
+        self._device, self._dtype = choose_device(device), getattr(torch, dtype)
+        self._load(folder)
+
+    @abc.abstractmethod
+    def _load(self, folder: Path) -> None:
+        """Load weights and processors."""
+
+    def _load_transformer(self, class_name: str, folder: Path) -> Any:
+        """A model of transformers, such as AutoModelForDepthEstimation, from weights as safetensors."""
+        import transformers
+
+        if not sys.stderr.isatty():
+            transformers.utils.logging.disable_progress_bar()
+        with explain_failure(folder, f"{class_name} with safetensors"):
+            model = (
+                getattr(transformers, class_name)
+                .from_pretrained(
+                    folder, dtype=self._dtype, local_files_only=True, trust_remote_code=False, use_safetensors=True
+                )
+                .to(self._device)
+            )
+        return model.eval()
 
 
 def load_processor(class_name: str, folder: Path, **options: Any) -> Any:
@@ -85,17 +116,14 @@ def load_processor(class_name: str, folder: Path, **options: Any) -> Any:
     """
     import transformers
 
-    try:
+    with explain_failure(folder, class_name):
         return getattr(transformers, class_name).from_pretrained(
             folder, local_files_only=True, trust_remote_code=False, **options
         )
-    except (OSError, ValueError, ImportError, KeyError, TypeError, RuntimeError) as error:
-        text = " ".join(str(error).split())[:300]
-        raise ConfigError(f"{folder}: no {class_name} can be loaded ({text}).") from error
 
 
 def load_image_processor(folder: Path) -> Any:
-    """The one that works with PIL, so that results do not hang on whether torchvision is installed."""
+    """The image processor that uses PIL, so that results do not depend on whether torchvision is installed."""
     return load_processor("AutoImageProcessor", folder, backend="pil")
 
 
@@ -103,19 +131,19 @@ def read_settings(folder: Path, name: str) -> dict[str, Any]:
     """A JSON file of a model's folder.
 
     Raises:
-        ConfigError: it is not there or no JSON object.
+        ConfigError: the file is missing or no JSON object.
     """
     try:
-        told = read_json(folder / name, "none")
+        settings = read_json(folder / name, "none")
     except (OSError, ValueError) as error:
         raise ConfigError(f"{folder / name}: cannot be read ({error}).") from None
-    if not isinstance(told, dict):
+    if not isinstance(settings, dict):
         raise ConfigError(f"{folder / name}: found no JSON object.")
-    return told
+    return settings
 
 
 def resize_and_normalise(image: Any, size_px: tuple[int, int], settings: dict[str, Any]) -> Any:
-    """(1, 3, height, width) float32 of an RGB image stretched to a size, by the means of a preprocessor's settings.
+    """(1, 3, height, width) float32: an RGB image stretched to a size and normalised as a preprocessor's settings say.
 
     Args:
         image: (H, W, 3) uint8.

@@ -1,20 +1,19 @@
-"""Masks of what lies in boxes: SAM 2 (Ravi et al. 2024)."""
+"""Masks of objects in boxes: SAM 2 (Ravi et al. 2024)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from vgbench_gen.agent.models.loading import load_model, read_settings, resize_and_normalise
-from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.agent.models.loading import FolderModel, read_settings, resize_and_normalise
 from vgbench_gen.core.types import BoolArray, ColorArray
 
 Box = tuple[float, float, float, float]
-_SETTINGS = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}  # where the folder has none
+_DEFAULTS = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,28 +23,17 @@ class FoundMask:
     mask: BoolArray
     """(H, W) of the image."""
     score: float
-    """What the model expects its overlap with the truth to be (intersection over union), 0 to 1."""
+    """The model's estimate of the intersection over union with the true mask, 0 to 1."""
 
 
-class BoxSegmenter:
-    """Outlines what a box holds.
+class BoxSegmenter(FolderModel):
+    """Outlines the object in a box."""
 
-    Args:
-        folder: of the model.
-        device: see `loading.choose_device`.
-        dtype: of the weights.
+    types: ClassVar = ("sam2", "sam2_video")
 
-    Raises:
-        ConfigError: the folder holds no such model.
-    """
-
-    def __init__(self, folder: Path, device: str, dtype: str) -> None:
-        kind = read_settings(folder, "config.json").get("model_type")
-        if kind not in ("sam2", "sam2_video"):
-            raise ConfigError(f"{folder}: found a model of type {kind}; expected sam2.")
-        self._model = load_model("Sam2Model", folder, device, dtype)
-        own = read_settings(folder, "preprocessor_config.json")
-        self._settings = {key: own.get(key, value) for key, value in _SETTINGS.items()}
+    def _load(self, folder: Path) -> None:
+        self._model = self._load_transformer("Sam2Model", folder)
+        self._settings = _DEFAULTS | read_settings(folder, "preprocessor_config.json")
         self._side_px = int(self._model.config.prompt_encoder_config.image_size)
 
     def find_masks(self, image: ColorArray, boxes: Sequence[Box]) -> list[FoundMask]:
@@ -59,11 +47,11 @@ class BoxSegmenter:
 
         side, size = self._side_px, (image.shape[0], image.shape[1])
         pixels = resize_and_normalise(image, (side, side), self._settings)
-        asked = [[scale_box(box, size, side) for box in boxes]]
+        scaled = [[scale_box(box, size, side) for box in boxes]]
         with torch.inference_mode():
             out = self._model(
-                pixel_values=pixels.to(self._model.device, self._model.dtype),
-                input_boxes=torch.tensor(asked, device=self._model.device, dtype=self._model.dtype),
+                pixel_values=pixels.to(self._device, self._dtype),
+                input_boxes=torch.tensor(scaled, device=self._device, dtype=self._dtype),
                 multimask_output=False,
             )
         return [
@@ -73,13 +61,13 @@ class BoxSegmenter:
 
 
 def scale_box(box: Sequence[float], size: tuple[int, int], side_px: int) -> list[float]:
-    """A box in an image of (height, width) stretched to a square: pixels with (0, 0) the centre of the first one."""
+    """A box after an image of (height, width) is stretched to a square; (0, 0) is the centre of the first pixel."""
     factors = [side_px / size[1], side_px / size[0]] * 2
     return [(edge + 0.5) * factor - 0.5 for edge, factor in zip(box, factors, strict=True)]
 
 
 def enlarge_mask(logits: Any, size: tuple[int, int]) -> BoolArray:
-    """(H, W) where the logits of a small mask of the stretched image are positive at the image's own size."""
+    """(H, W) mask at the image's size, where the enlarged logits (h, w) of the stretched image are positive."""
     import torch
 
     large = torch.nn.functional.interpolate(logits[None, None].float(), size=size, mode="bilinear", align_corners=False)
@@ -87,7 +75,7 @@ def enlarge_mask(logits: Any, size: tuple[int, int]) -> BoolArray:
 
 
 def bound_mask(mask: BoolArray) -> Box | None:
-    """[left, top, right, bottom] of a mask's edges, pixels; None where it is empty."""
+    """[left, top, right, bottom] edges of a mask, pixels; None if it is empty."""
     rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
     if not len(rows):
         return None

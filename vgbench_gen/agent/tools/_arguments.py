@@ -1,4 +1,4 @@
-"""What tools share: pixels, points, cameras and poses as a model writes them, all bounded; matches of two images."""
+"""Types of arguments that several tools take (pixels, points, cameras, poses, all bounded), and functions on them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from vgbench_gen.core.types import FloatArray
 from vgbench_gen.geometry import poses
 from vgbench_gen.tasks.solving import Image
 
-SIDE_PX = 1024  # long side at which features are looked for
-ASSUMED_FOCAL = 0.85  # of the long side, where no camera is given: about 61 degrees
+SIDE_PX = 1024  # the long side of images in which features are detected
+ASSUMED_FOCAL = 0.85  # the assumed focal length over the long side, if no camera is passed: about 61 degrees
 Positive = Annotated[float, Field(gt=0, le=1e6)]
 Coordinate = Annotated[float, Field(ge=-1e6, le=1e6)]
 
@@ -24,17 +24,13 @@ class Intrinsics(Config):
     """A pinhole camera in pixels of the image."""
 
     fx: Positive
-    """Focal length along u."""
     fy: Positive
-    """Focal length along v."""
     cx: Coordinate
-    """u of the principal point."""
     cy: Coordinate
-    """v of the principal point."""
 
     @property
     def K(self) -> FloatArray:
-        """(3, 3)."""
+        """(3, 3) camera matrix."""
         return np.array([[self.fx, 0, self.cx], [0, self.fy, self.cy], [0, 0, 1.0]])
 
 
@@ -45,14 +41,13 @@ Cameras = Annotated[
         description='[{"fx", "fy", "cx", "cy"}, ...] in pixels, one for each image or one for both; assumed where none',
     ),
 ]
-"""As `find_cameras` takes them."""
 
 
 def find_cameras(images: Sequence[Image], cameras: tuple[Intrinsics, ...]) -> tuple[list[FloatArray], bool]:
-    """((3, 3) of each image, whether they are assumed): one camera holds for all images.
+    """((3, 3) of each image, whether they are assumed). A single camera is used for all images.
 
     Raises:
-        ToolError: neither none, one, nor one for each.
+        ToolError: there are cameras, but neither one nor one for each image.
     """
     count = len(images)
     if len(cameras) not in (0, 1, count):
@@ -70,7 +65,7 @@ def match_pair(images: Sequence[Image]) -> tuple[FloatArray, FloatArray]:
 
 
 def round_all(values: FloatArray, decimals: int) -> list[float] | list[list[float]]:
-    """As plain numbers, without negative zeros."""
+    """Rounded numbers in lists, without negative zeros."""
     return (np.round(values, decimals) + 0.0).tolist()  # type: ignore[no-any-return]
 
 
@@ -80,10 +75,9 @@ def _assume(size: tuple[int, int]) -> FloatArray:
     return np.array([[focal, 0, (width - 1) / 2], [0, focal, (height - 1) / 2], [0, 0, 1.0]])
 
 
-POINTS_MAX = 200  # of one call
-ROUNDING_MAX = 0.02  # of an entry of R, as texts print it
-Length = Annotated[float, Field(ge=-1e6, le=1e6)]
-Vector = tuple[Length, Length, Length]
+POINTS_MAX = 200
+ROUNDING_MAX = 0.02  # the largest rounding error of an entry of R, when texts print it
+Vector = tuple[Coordinate, Coordinate, Coordinate]
 Pixel = tuple[Coordinate, Coordinate]
 _Entry = Annotated[float, Field(ge=-1.1, le=1.1)]
 _Row = tuple[_Entry, _Entry, _Entry]
@@ -97,15 +91,14 @@ class Pose(Config):
     """A rigid motion X2 = R X1 + t."""
 
     rotation: tuple[_Row, _Row, _Row] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
-    """R; what rounding has bent is brought back."""
     translation: Vector = (0.0, 0.0, 0.0)
     """t, in the unit of the points."""
 
     def read(self) -> FloatArray:
-        """(4, 4).
+        """(4, 4) with the rotation matrix nearest to R, which corrects rounding.
 
         Raises:
-            ToolError: R is no rotation.
+            ToolError: R is not nearly a rotation.
         """
         R = np.array(self.rotation)
         off = float(poses.measure_orthonormality_deviation(R))
@@ -120,14 +113,13 @@ Depths = Annotated[
     tuple[Positive, ...],
     Field(max_length=POINTS_MAX, description="depth of each along the view direction (z), not along the ray"),
 ]
-"""As `read_depths` takes them."""
 
 
 def read_depths(depths: tuple[float, ...], count: int) -> FloatArray:
     """(N,) depths.
 
     Raises:
-        ToolError: not one for each pixel.
+        ToolError: their number differs from the number of pixels.
     """
     if len(depths) != count:
         raise ToolError(f"depths: found {len(depths)}; expected one for each of {count} pixels")
@@ -135,6 +127,6 @@ def read_depths(depths: tuple[float, ...], count: int) -> FloatArray:
 
 
 def back_project(camera: Intrinsics, uv: FloatArray, z: FloatArray) -> FloatArray:
-    """(N, 3) points in the camera of pixels (N, 2) at depths (N,) along its z axis."""
+    """(N, 3) points in camera coordinates of pixels (N, 2) at depths (N,) along the z axis."""
     rays = np.column_stack([(uv - (camera.cx, camera.cy)) / (camera.fx, camera.fy), np.ones(len(uv))])
     return np.asarray(rays * z[:, None])

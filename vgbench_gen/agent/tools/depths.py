@@ -1,8 +1,8 @@
 """Metric depth of boxes and of named objects, by a depth model and a detector.
 
 The published `EstimateObjectGeometryProperties` takes the camera from VGGT, whose pose of a single image is always the
-identity. Here the intrinsics are those that the depth model estimates, where it does; in mode `sane` the result says
-that one image has no pose.
+identity. Here the depth model gives the intrinsics, if it estimates them; in mode `sane` the result says that one image
+has no pose.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from vgbench_gen.agent.tools.objects import (
     Names,
     ObjectNames,
     cover_box,
+    describe_missing,
     find_objects,
     move_box,
     outline_objects,
     round_box,
-    say_missing,
 )
 from vgbench_gen.agent.weights import DepthOptions, DetectorOptions, MaskOptions, load_part, weights_tool
 from vgbench_gen.core.types import BoolArray, FloatArray
@@ -36,39 +36,40 @@ if TYPE_CHECKING:
     from vgbench_gen.agent.models.depth import DepthMap
 
 NO_ERROR_BARS = "unknown: the depth model gives no error bars; spread_m tells only how depths differ within the region"
-_CORE_SHARE = 0.5  # of each side of a box about its centre: what lies beside the object is left out
+_CORE_SHARE = 0.5  # depth is measured in the middle of a box, this share of each side, to leave out the background
 _UNKNOWN = "unknown: the depth model estimates no field of view"
 _NO_POSE = "unknown: one image has no pose relative to anything"
 Where = Annotated[Literal["indoor", "outdoor"], "indoor (rooms, to about 20 m) or outdoor (to about 80 m)"]
 
 
-def _listed(value: Any) -> Any:
+def _nest_boxes(value: Any) -> Any:
+    """A list of boxes, also of a single box, as tuples."""
     if not isinstance(value, list | tuple):
         return value
-    nested = value if any(isinstance(one, list | tuple) for one in value) else [value]
-    return tuple(tuple(one) if isinstance(one, list) else one for one in nested)
+    boxes = value if any(isinstance(each, list | tuple) for each in value) else [value]
+    return tuple(tuple(box) if isinstance(box, list) else box for box in boxes)
 
 
-Boxes = Annotated[tuple[Box, ...], Field(min_length=1, max_length=50), BeforeValidator(_listed)]
+Boxes = Annotated[tuple[Box, ...], Field(min_length=1, max_length=50), BeforeValidator(_nest_boxes)]
 
 
 class ObjectDepthOptions(DetectorOptions, DepthOptions):
-    """For tools that find objects and measure their depth."""
+    """Options of tools that find objects and measure their depth."""
 
 
 class GeometryOptions(MaskOptions, DepthOptions):
-    """For tools that outline objects and measure their depth."""
+    """Options of tools that outline objects and measure their depth."""
 
 
 def measure_depth(image: Image, options: DepthOptions) -> DepthMap:
-    """The depth of each pixel; of the two models only that of the call's surroundings is named in settled options."""
+    """The depth of each pixel, by the depth model that settled options name."""
     model = load_part(options, "depth_indoor" if options.depth_indoor else "depth_outdoor")
-    found: DepthMap = model.measure_depth(image.color)
-    return found
+    depth_map: DepthMap = model.measure_depth(image.color)
+    return depth_map
 
 
 def describe_depth(depth_m: FloatArray, within: BoolArray | tuple[slice, slice]) -> dict[str, float]:
-    """{"depth", "spread_m"} median and half the range of the middle half, meters, of a region's pixels."""
+    """{"depth", "spread_m"}: median depth and half the interquartile range of a region's pixels, meters."""
     low, middle, high = np.percentile(depth_m[within], [25, 50, 75])
     return {"depth": round(float(middle), 3), "spread_m": round(float(high - low) / 2, 3)}
 
@@ -94,13 +95,13 @@ def estimate_region_depth(
 ) -> Values:
     """Estimates how far regions of an image are from the camera."""
     for box in bboxes:
-        cover_box(box, image.size[::-1])  # an error names the pixels that were given
+        cover_box(box, image.size[::-1])  # so that an error names the pixels of the call
     depth_m = measure_depth(image, options).depth_m
     size = depth_m.shape[0], depth_m.shape[1]
     depths, spreads = [], []
     for box in bboxes:
-        held = move_box(box, image.to_held)
-        within, centre = cover_box(held, size), cover_box(held, size, share=0.0)
+        held_box = move_box(box, image.to_held)
+        within, centre = cover_box(held_box, size), cover_box(held_box, size, share=0.0)
         depths.append(round(float(np.mean(depth_m[within if mode == "mean" else centre])), 3))
         spreads.append(describe_depth(depth_m, within)["spread_m"])
     return {"depths": depths, "unit": "meters", "spread_m": spreads, "uncertainty": NO_ERROR_BARS}
@@ -127,31 +128,31 @@ def estimate_object_depth(
     results: list[dict[str, Any]] = []
     for name, box in zip(objects, boxes, strict=True):
         if box is None:
-            results.append({"object": name, "depth": None, "error": say_missing(name, options.box_score_min)})
+            results.append({"object": name, "depth": None, "error": describe_missing(name, options.box_score_min)})
             continue
-        read = describe_depth(depth_m, cover_box(box.box, (depth_m.shape[0], depth_m.shape[1]), _CORE_SHARE))
-        results.append({"object": name, **read, "score": round(box.score, 3), "error": None})
+        depth = describe_depth(depth_m, cover_box(box.box, (depth_m.shape[0], depth_m.shape[1]), _CORE_SHARE))
+        results.append({"object": name, **depth, "score": round(box.score, 3), "error": None})
     return {"results": results, "uncertainty": NO_ERROR_BARS}
 
 
 def measure_geometry(
     image: Image, names: tuple[str, ...], options: GeometryOptions
 ) -> tuple[list[dict[str, Any]], list[list[float]] | None]:
-    """(what was found of each object, 3x3 intrinsics in pixels of the image or None)."""
-    found = measure_depth(image, options)
+    """(the result of each object, 3x3 intrinsics in pixels of the image or None)."""
+    depth_map = measure_depth(image, options)
     results: list[dict[str, Any]] = []
-    for one in outline_objects(image, names, options):
-        if one.mask is None or one.bounds is None:
+    for outline in outline_objects(image, names, options):
+        if outline.mask is None or outline.bounds is None:
             none = {"bbox": None, "mask_area": None, "depth": None}
-            results.append({"object": one.name, **none, "error": one.error})
+            results.append({"object": outline.name, **none, "error": outline.error})
             continue
-        told = {"bbox": round_box(one.bounds), "mask_area": round(float(one.mask.mean()), 5)}
-        told |= describe_depth(found.depth_m, one.mask)
-        results.append({"object": one.name, **told, "score": round(one.score, 3), "error": None})
-    if found.focal_px is None:
+        values = {"bbox": round_box(outline.bounds), "mask_area": round(float(outline.mask.mean()), 5)}
+        values |= describe_depth(depth_map.depth_m, outline.mask)
+        results.append({"object": outline.name, **values, "score": round(outline.score, 3), "error": None})
+    if depth_map.focal_px is None:
         return results, None
     width, height = image.size
-    focal = round(found.focal_px * float(image.scale[0]), 1)
+    focal = round(depth_map.focal_px * float(image.scale[0]), 1)
     return results, [[focal, 0.0, (width - 1) / 2], [0.0, focal, (height - 1) / 2], [0.0, 0.0, 1.0]]
 
 

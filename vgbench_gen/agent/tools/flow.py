@@ -1,8 +1,7 @@
-"""`EstimateOpticalFlow`: mean motion of pixels between two frames, by DIS (Kroeger et al. 2016) or, set up, by RAFT.
+"""`EstimateOpticalFlow`: mean motion of pixels between two images, by DIS (Kroeger et al. 2016), or RAFT if set up.
 
-The published text says that a positive mean_flow_x means that objects move to the left. That is the flow from the
-second image to the first one. In mode `official` the text stays and the flow is that one, so that both agree; in mode
-`sane` the flow goes from the first image to the second.
+The published description says that objects move to the left if mean_flow_x is positive. That is true of the flow from
+the second image to the first, which mode `official` therefore measures; mode `sane` measures from first to second.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from vgbench_gen.agent.weights import FlowOptions, load_part, weights_tool
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.tasks.solving import Image
 
-SIDE_MIN_PX = 16  # below, DIS has no pyramid
+SIDE_MIN_PX = 16  # DIS needs this much for its image pyramid
 _SANE = {
     "mean_flow_x": "mean shift of image content to the right, pixels; the camera turns or moves left where it is "
     "positive",
@@ -40,10 +39,10 @@ _raft_tool = partial(
 
 
 def measure_flow(first: Image, second: Image, options: FlowOptions | None = None) -> FloatArray:
-    """(N, 2) by how many pixels each pixel of the first image moves right and down on its way to the second.
+    """(N, 2) motion to the right and down of each pixel, from the first image to the second, pixels.
 
     Args:
-        first: the earlier one.
+        first: the earlier image.
         second: of the same size.
         options: of RAFT; None for DIS.
 
@@ -92,5 +91,5 @@ def _describe_mean(flow: FloatArray) -> Values:
 
 
 def _describe_fully(flow: FloatArray) -> Values:
-    told = _describe_mean(flow) | {"median_flow": np.median(flow, axis=0).round(2).tolist()}
-    return told | {"spread": round(float(np.linalg.norm(flow, axis=1).std()), 2)}
+    values = _describe_mean(flow) | {"median_flow": np.median(flow, axis=0).round(2).tolist()}
+    return values | {"spread": round(float(np.linalg.norm(flow, axis=1).std()), 2)}

@@ -1,4 +1,4 @@
-"""Homographies of two images: fitted, checked, and applied."""
+"""Fits, checks and applies homographies between two images."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import Field
 
 from vgbench_gen.agent.tool import ImagePair, Matrix3, ToolError, ToolOutput, Values, tool
 from vgbench_gen.agent.tools._arguments import match_pair
-from vgbench_gen.agent.tools.matches import Keypoints, Ratio, match_sift
+from vgbench_gen.agent.tools.matches import Keypoints, Ratio, Threshold, match_sift
 from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.types import BoolArray, ColorArray, FloatArray
 from vgbench_gen.geometry.homography import apply, image_corners, normalise_homography
@@ -18,13 +18,13 @@ from vgbench_gen.store.pictures import encode_jpeg
 from vgbench_gen.tasks.solving import Image
 
 INLIERS_MIN = 12
-SPREAD_MIN = 0.05  # of the first image's area that the inliers' hull must cover
-_BLUR_PX = 1.5  # at 256 pixels; forgives the rounding of printed matrices
+SPREAD_MIN = 0.05  # the smallest area of the inliers' convex hull, as a share of the first image
+_BLUR_PX = 1.5  # blur before images are compared at 256 pixels; it tolerates the rounding of printed matrices
 _COMPARED_SIDE_PX = 256
-_COVERED_MIN = 100  # pixels at that size
+_COVERED_MIN = 100  # the least number of compared pixels
 _CHECK_INLIERS_MIN = 10
-_CHECK_REACH_PX = 4.0  # at 640
-_ALIKE_MIN = 0.3
+_CHECK_REACH_PX = 4.0  # the largest error of an inlier, pixels at 640
+_ALIKE_MIN = 0.3  # the least correlation at which a matrix may count as the best without matches
 
 
 @tool(
@@ -44,9 +44,7 @@ def estimate_homography_matrix(
     image: ImagePair,
     num_keypoints: Keypoints = 1200,
     ratio_th: Ratio = 0.75,
-    ransac_reproj_threshold: Annotated[
-        float, Field(gt=0, le=100), "largest distance of a match from where the matrix takes it, pixels"
-    ] = 5.0,
+    ransac_reproj_threshold: Threshold = 5.0,
 ) -> Values:
     """Estimates the 3x3 homography that takes pixels of the first image to the second (SIFT, MAGSAC)."""
     uv1, uv2 = match_sift(image, num_keypoints, ratio_th)
@@ -72,7 +70,7 @@ def read_matrix(matrix: Matrix3) -> FloatArray:
     """(3, 3) with lower right number 1.
 
     Raises:
-        ToolError: it cannot be inverted, or takes (0, 0) to infinity.
+        ToolError: the matrix cannot be inverted, or takes (0, 0) to infinity.
     """
     try:
         H = normalise_homography(np.array(matrix, dtype=np.float64))
@@ -84,35 +82,34 @@ def read_matrix(matrix: Matrix3) -> FloatArray:
 
 
 def warp(image: ColorArray, H: FloatArray, size: tuple[int, int]) -> tuple[ColorArray, BoolArray]:
-    """(image of (width, height), where it shows the given one); black elsewhere."""
-    made = cv2.warpPerspective(image, H, size, flags=cv2.INTER_LINEAR)
+    """(the warped image in a size (width, height), mask of the pixels that it covers); black elsewhere."""
+    warped = cv2.warpPerspective(image, H, size, flags=cv2.INTER_LINEAR)
     covered = cv2.warpPerspective(np.full(image.shape[:2], 255, np.uint8), H, size, flags=cv2.INTER_LINEAR)
-    return np.asarray(made, dtype=np.uint8), np.asarray(covered > 250)
+    return np.asarray(warped, dtype=np.uint8), np.asarray(covered > 250)
 
 
-def compare(one: Image, other: Image, H: FloatArray) -> tuple[float | None, float | None, float]:
-    """(correlation -1 to 1, mean grey difference 0 to 255, share covered) of an image warped onto another one."""
-    first, second = one.gray, other.gray
-    H = np.linalg.inv(other.delivered_from_held) @ H @ one.delivered_from_held
+def compare(source: Image, target: Image, H: FloatArray) -> tuple[float | None, float | None]:
+    """(correlation -1 to 1, mean grey difference 0 to 255) of an image warped onto another; None if unknown."""
+    first, second = source.gray, target.gray
+    H = np.linalg.inv(target.delivered_from_held) @ H @ source.delivered_from_held
     wide, high = second.shape[1], second.shape[0]
     scale = min(1.0, _COMPARED_SIDE_PX / max(wide, high))
     size = (max(1, round(wide * scale)), max(1, round(high * scale)))
     sx, sy = size[0] / wide, size[1] / high
     shrink = np.array([[sx, 0, sx / 2 - 0.5], [0, sy, sy / 2 - 0.5], [0, 0, 1]])
     grow = max(1.0, max(first.shape) / _COMPARED_SIDE_PX)
-    # Blurred before it shrinks, or fine texture turns to noise.
-    soft = cv2.GaussianBlur(first, (0, 0), _BLUR_PX * grow)
-    made, covered = warp(np.asarray(soft, dtype=np.uint8), shrink @ H, size)
-    shown = cv2.resize(cv2.GaussianBlur(second, (0, 0), _BLUR_PX / scale), size, interpolation=cv2.INTER_AREA)
+    # Blurring before shrinking keeps fine texture from turning into noise.
+    blurred = cv2.GaussianBlur(first, (0, 0), _BLUR_PX * grow)
+    warped, covered = warp(np.asarray(blurred, dtype=np.uint8), shrink @ H, size)
+    shrunk = cv2.resize(cv2.GaussianBlur(second, (0, 0), _BLUR_PX / scale), size, interpolation=cv2.INTER_AREA)
     covered = np.asarray(cv2.erode(covered.astype(np.uint8), np.ones((5, 5), np.uint8)) > 0)
-    share = float(covered.mean())
     if covered.sum() < _COVERED_MIN:
-        return None, None, share
-    x, y = made[covered].astype(np.float64), np.asarray(shown)[covered].astype(np.float64)
+        return None, None
+    x, y = warped[covered].astype(np.float64), np.asarray(shrunk)[covered].astype(np.float64)
     difference = float(np.abs(x - y).mean())
     x, y = x - x.mean(), y - y.mean()
     spread = float(np.sqrt((x @ x) * (y @ y)))
-    return (float(x @ y) / spread if spread > 1e-6 else None), difference, share
+    return (float(x @ y) / spread if spread > 1e-6 else None), difference
 
 
 @tool(
@@ -147,20 +144,20 @@ def check_homography(
             for H in stated
         ]
     errors = [error if error is not None and error < 1e6 else None for error in errors]
-    alike = [compare(first, second, H)[0] for H in stated]
-    told: dict[str, Any] = {
+    correlations = [compare(first, second, H)[0] for H in stated]
+    values: dict[str, Any] = {
         "corner_errors_px": [None if error is None else round(error, 2) for error in errors],
-        "correlations": [None if one is None else round(one, 3) for one in alike],
+        "correlations": [None if value is None else round(value, 3) for value in correlations],
         "inliers_count": inliers,
         "best": None,
     }
     if any(error is not None for error in errors):
-        told["best"] = int(np.argmin([np.inf if error is None else error for error in errors]))
-    elif max((one or -1.0) for one in alike) >= _ALIKE_MIN:
-        told["best"] = int(np.argmax([-1.0 if one is None else one for one in alike]))
+        values["best"] = int(np.argmin([np.inf if error is None else error for error in errors]))
+    elif max((value or -1.0) for value in correlations) >= _ALIKE_MIN:
+        values["best"] = int(np.argmax([-1.0 if value is None else value for value in correlations]))
     else:
-        told["cannot_tell"] = "too few matches agree, and no matrix makes the images look alike"
-    return told
+        values["cannot_tell"] = "too few matches agree, and no matrix makes the images look alike"
+    return values
 
 
 def _fit(images: ImagePair) -> tuple[FloatArray | None, int]:
@@ -198,12 +195,12 @@ def warp_image(
     """Warps an image by a homography into a new image of its size, black where nothing is known."""
     H = read_matrix(matrix)
     source, target = image[0], image[-1]
-    made, covered = warp(source.read_whole(), H, target.size)
-    told: dict[str, Any] = {"covered": round(float(covered.mean()), 3)}
+    warped, covered = warp(source.read_whole(), H, target.size)
+    values: dict[str, Any] = {"covered": round(float(covered.mean()), 3)}
     if len(image) == 2:
-        correlation, difference, _ = compare(source, target, H)
+        correlation, difference = compare(source, target, H)
         if correlation is None or difference is None:
-            told["cannot_tell"] = "too little of the warped image is shown, or it has no texture"
+            values["cannot_tell"] = "too little of the warped image is shown, or it has no texture"
         else:
-            told |= {"correlation": round(correlation, 3), "mean_difference": round(difference, 2)}
-    return ToolOutput(told, (encode_jpeg(made),))
+            values |= {"correlation": round(correlation, 3), "mean_difference": round(difference, 2)}
+    return ToolOutput(values, (encode_jpeg(warped),))

@@ -1,4 +1,4 @@
-"""What the line segments of one image say: vanishing points, tilt, and the camera."""
+"""Estimates vanishing points, pitch and roll, and the camera from the line segments of one image."""
 
 from __future__ import annotations
 
@@ -13,58 +13,58 @@ from vgbench_gen.core.types import FloatArray, IntArray
 from vgbench_gen.tasks.solving import Image
 from vgbench_gen.tasks.solving.camera_fit import NOISE_PX, cut_segments, detect_segments, fit_cameras
 
-_SCALE = 0.8  # at which segments are searched
-_ON_DEG = 1.5  # of a segment from the line to its vanishing point
+_SCALE = 0.8  # images are scaled by this before segments are detected
+_ON_DEG = 1.5  # the largest angle between a segment and the direction to its vanishing point
 SEGMENTS_MIN = 12
 SIDE_MIN_PX = 64
-SUPPORT_MIN = 4
-_UPRIGHT_MAX_DEG = 50.0  # of the camera; beyond, nobody can say which direction is up
-_FOCAL_SIGMA_MAX, _CENTRE_SIGMA_MAX = 0.12, 0.08  # of the focal length, of the long side
+SUPPORT_MIN = 4  # the least number of segments that show a direction
+_UPRIGHT_MAX_DEG = 50.0  # with a larger tilt of the camera, it is unclear which direction is vertical
+# The largest standard deviations: relative to the focal length, and of the principal point over the long side.
+_FOCAL_SIGMA_MAX, _CENTRE_SIGMA_MAX = 0.12, 0.08
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LineCamera:
-    """What the segments of an image say."""
+    """A camera that is estimated from line segments."""
 
     focal_px: float
     focal_sigma_px: float
-    """Its standard deviation; 0 where it was given."""
+    """Standard deviation of the focal length; 0 if it was known."""
     centre: FloatArray
     """(2,) principal point, pixels."""
     centre_sigma_px: FloatArray
-    """(2,) its standard deviations; 0 where it was given."""
+    """(2,) standard deviations of the principal point; 0 if it was known."""
     directions: FloatArray
-    """(3, 3) whose rows are unit vectors of directions at right angles, camera axes (x right, y down, z forward)."""
+    """(3, 3), rows are orthogonal unit vectors in camera axes (x right, y down, z forward)."""
     counts: IntArray
-    """(3,) segments that point to the vanishing point of each direction."""
+    """(3,) number of segments that point to the vanishing point of each direction."""
     segments: int
 
     def find_vanishing_point(self, direction: FloatArray) -> FloatArray | None:
-        """(2,) pixel of a direction; None where it lies too far away to be written down."""
+        """(2,) pixel of a direction; None if it is too far away."""
         if abs(direction[2]) < 1e-3:
             return None
         return np.asarray(self.centre + self.focal_px * direction[:2] / direction[2])
 
 
 def fit_line_camera(image: Image, stated: FloatArray) -> LineCamera | str:
-    """The camera, or why there is none.
+    """The camera, or why it cannot be estimated.
 
     Args:
         image: any.
-        stated: (3,) focal length and principal point u, v in pixels; NaN where they are asked.
+        stated: (3,) focal length and principal point u, v in pixels; NaN for unknown ones.
     """
     size = np.array(image.size)
     side = float(max(image.size))
     if min(image.size) < SIDE_MIN_PX:
         return f"the image has {image.size[0]} x {image.size[1]} pixels; too small for lines"
-    found = image.to_delivered(detect_segments(image.gray, _SCALE).reshape(-1, 2)).reshape(-1, 4)
-    lines = cut_segments(found, np.array([[0, 0, *image.size]]), NOISE_PX * float(image.scale.max()))
+    segments = image.to_delivered(detect_segments(image.gray, _SCALE).reshape(-1, 2)).reshape(-1, 4)
+    lines = cut_segments(segments, np.array([[0, 0, *image.size]]), NOISE_PX * float(image.scale.max()))
     real = lines.halves[0] > 0
     if real.sum() < SEGMENTS_MIN:
         return f"only {int(real.sum())} line segments are long enough"
     middle = (size - 1) / 2
-    known = np.array([np.log(stated[0] / side), *((stated[1:] - middle) / side)])
-    fit = fit_cameras(lines, known[None])
+    fit = fit_cameras(lines, np.array([[np.log(stated[0] / side), *((stated[1:] - middle) / side)]]))
     focal, centre = float(np.exp(fit.parameters[0, 0])), fit.parameters[0, 1:]
     to = (
         focal * fit.turns[0, :2].T[:, :, None]
@@ -112,19 +112,19 @@ def estimate_vanishing_points(
     found = fit_line_camera(image, stated)
     if isinstance(found, str):
         return {"directions": None, "pitch_deg": None, "roll_deg": None, "cannot_tell": found}
-    listed = []
+    directions = []
     for direction, count in zip(found.directions, found.counts, strict=True):
         if count >= SUPPORT_MIN:
             point = found.find_vanishing_point(direction)
-            listed.append(
+            directions.append(
                 {
                     "direction": round_all(direction, 4),
                     "vanishing_point": None if point is None else round_all(point, 1),
                     "lines_count": int(count),
                 }
             )
-    told: dict[str, Any] = {
-        "directions": listed,
+    values: dict[str, Any] = {
+        "directions": directions,
         "lines_count": found.segments,
         "focal_px": round(found.focal_px, 1),
         "pitch_deg": None,
@@ -133,10 +133,10 @@ def estimate_vanishing_points(
     upright = int(np.abs(found.directions[:, 1]).argmax())
     down = found.directions[upright] * np.sign(found.directions[upright, 1])
     if found.counts[upright] < SUPPORT_MIN or np.degrees(np.arccos(min(down[1], 1.0))) > _UPRIGHT_MAX_DEG:
-        return told | {"cannot_tell": "no lines show the vertical"}
-    told["pitch_deg"] = round(float(np.degrees(np.arcsin(np.clip(-down[2], -1, 1)))), 2) + 0.0
-    told["roll_deg"] = round(float(np.degrees(np.arctan2(down[0], down[1]))), 2) + 0.0
-    return told
+        return values | {"cannot_tell": "no lines show the vertical"}
+    values["pitch_deg"] = round(float(np.degrees(np.arcsin(np.clip(-down[2], -1, 1)))), 2) + 0.0
+    values["roll_deg"] = round(float(np.degrees(np.arctan2(down[0], down[1]))), 2) + 0.0
+    return values
 
 
 @tool(
@@ -175,11 +175,11 @@ def estimate_camera_from_vanishing_points(
     found = fit_line_camera(image, stated)
     if isinstance(found, str):
         return {"focal_px": None, "principal_point": None, "cannot_tell": found}
-    told: dict[str, Any] = {"lines_count": found.segments, "focal_px": None, "principal_point": None}
-    told |= {"focal_sigma_px": None, "principal_point_sigma_px": None}
+    values: dict[str, Any] = {"lines_count": found.segments, "focal_px": None, "principal_point": None}
+    values |= {"focal_sigma_px": None, "principal_point_sigma_px": None}
     reasons = []
     if np.isfinite(found.focal_sigma_px) and found.focal_sigma_px <= _FOCAL_SIGMA_MAX * found.focal_px:
-        told |= {
+        values |= {
             "focal_px": round(found.focal_px, 1),
             "focal_sigma_px": round(found.focal_sigma_px, 1),
             "hfov_deg": round(2 * float(np.degrees(np.arctan(width / 2 / found.focal_px))), 2),
@@ -189,7 +189,7 @@ def estimate_camera_from_vanishing_points(
         reasons.append("the lines leave the focal length open")
     off = found.centre_sigma_px
     if np.isfinite(off).all() and off.max() <= _CENTRE_SIGMA_MAX * max(image.size):
-        told |= {"principal_point": round_all(found.centre, 1), "principal_point_sigma_px": round_all(off, 1)}
+        values |= {"principal_point": round_all(found.centre, 1), "principal_point_sigma_px": round_all(off, 1)}
     else:
         reasons.append("the lines leave the principal point open")
-    return told | ({"cannot_tell": "; ".join(reasons)} if reasons else {})
+    return values | ({"cannot_tell": "; ".join(reasons)} if reasons else {})

@@ -1,7 +1,7 @@
-"""Named objects in an image: their boxes by an open-vocabulary detector, masks by SAM 2, and how they face.
+"""Finds named objects in an image: boxes by an open-vocabulary detector, masks by SAM 2, orientations.
 
-`DetectObjects` as published tags images by RAM++, which no package that installs beside ours offers. Here the core
-model names what it sees and the detector keeps what it finds; the result says so.
+The published `DetectObjects` tags images by RAM++, which has no package that works with our other requirements. Here
+the core model names candidates and the detector keeps those that it finds; the result says so.
 """
 
 from __future__ import annotations
@@ -28,53 +28,53 @@ Box = tuple[float, float, float, float]
 BOX = "[left, top, right, bottom] in pixels, (0, 0) the centre of the top-left pixel"
 SCORE = "the detector's own score from 0 to 1, no probability"
 ALIASES = {"object": "objects", "object_descs": "objects"}
-_LONGEST = 60  # characters of a name
+_MAX_CHARACTERS = 60  # the longest line of a list that counts as a name
 _BULLET = re.compile(r"^[\s\-*•\d.)\]]+|[\s.\"'`]+$|^[\"'`]+")
 
 
-def _listed(value: Any) -> Any:
+def _list_names(value: Any) -> Any:
+    """Names as a tuple, also of a single name."""
     return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
 
 
 Name = Annotated[str, Field(min_length=1, max_length=120)]
-Names = Annotated[tuple[Name, ...], Field(min_length=1, max_length=MOST_NAMES), BeforeValidator(_listed)]
+Names = Annotated[tuple[Name, ...], Field(min_length=1, max_length=MOST_NAMES), BeforeValidator(_list_names)]
 ObjectNames = Annotated[Names, 'names of the objects, such as ["lamp", "red chair"]']
 
 
 def find_objects(image: Image, names: Sequence[str], options: DetectorOptions) -> list[FoundBox | None]:
-    """The best box of each name, pixels of `Image.color`; None where it scores too little."""
-    found = load_part(options, "detector").find_boxes(image.color, names)
-    return [box if box.score >= options.box_score_min and _has_area(box) else None for box in found]
-
-
-def _has_area(found: FoundBox) -> bool:
-    left, top, right, bottom = found.box
-    return right - left >= 1 and bottom - top >= 1  # pixel
+    """The best box of each name, pixels of `Image.color`; None if its score is too low or it is under a pixel wide."""
+    found: list[FoundBox | None] = []
+    for best in load_part(options, "detector").find_boxes(image.color, names):
+        left, top, right, bottom = best.box
+        is_found = best.score >= options.box_score_min and right - left >= 1 and bottom - top >= 1
+        found.append(best if is_found else None)
+    return found
 
 
 def round_box(box: Sequence[float]) -> list[float]:
-    """A box as plain numbers."""
+    """A box with edges rounded to tenths of a pixel."""
     return [round(float(edge), 1) + 0.0 for edge in box]
 
 
 def move_box(box: Sequence[float], move: Callable[[FloatArray], FloatArray]) -> Box:
-    """A box, its corners taken by `Image.to_delivered` or `Image.to_held`."""
+    """A box with its corners moved by `Image.to_delivered` or `Image.to_held`."""
     left, top, right, bottom = move(np.reshape(box, (2, 2))).ravel().tolist()
     return left, top, right, bottom
 
 
-def say_missing(name: str, score_min: float) -> str:
+def describe_missing(name: str, score_min: float) -> str:
     """Why an object has no box."""
     return f"{name[:120]} was not found (no box scores {score_min:g})"
 
 
 def cover_box(box: Sequence[float], size: tuple[int, int], share: float = 1.0) -> tuple[slice, slice]:
-    """(rows, columns) of the pixels whose centres lie in a box, at least one.
+    """(rows, columns) of the pixels whose centres are in a box; at least one pixel.
 
     Args:
         box: [left, top, right, bottom], pixels.
         size: (height, width) of the image.
-        share: of each side about the box's centre.
+        share: the box is first shrunk about its centre to this share of each side.
 
     Raises:
         ToolError: the box does not touch the image.
@@ -99,39 +99,37 @@ def cover_box(box: Sequence[float], size: tuple[int, int], share: float = 1.0) -
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outline:
-    """What was found of a named object."""
+    """The mask of a named object, or why there is none."""
 
     name: str
-    """As it was asked for."""
     error: str = ""
-    """Why there is no mask; "" where there is."""
+    """Why there is no mask; "" if there is one."""
     score: float = 0.0
-    """Of the box."""
+    """The detector's score of the box."""
     mask: BoolArray | None = None
     """(H, W)."""
     mask_score: float = 0.0
-    """The overlap with the truth that the model expects."""
+    """As `FoundMask.score`."""
     bounds: Box | None = None
     """Edges of the mask, pixels of the image as delivered."""
 
 
 def outline_objects(image: Image, names: Sequence[str], options: MaskOptions) -> list[Outline]:
-    """The outline of each named object: a box first, then what it holds."""
+    """The outline of each named object, by a box and the mask in it."""
     boxes = find_objects(image, names, options)
-    asked = [box.box for box in boxes if box is not None]
-    masks = iter(load_part(options, "segmenter").find_masks(image.color, asked) if asked else ())
+    found = [box.box for box in boxes if box is not None]
+    masks = iter(load_part(options, "segmenter").find_masks(image.color, found) if found else ())
     outlines = []
     for name, box in zip(names, boxes, strict=True):
         if box is None:
-            outlines.append(Outline(name, say_missing(name, options.box_score_min)))
+            outlines.append(Outline(name, describe_missing(name, options.box_score_min)))
             continue
         mask = next(masks)
         bounds = bound_mask(mask.mask)
         if bounds is None:
             outlines.append(Outline(name, f"{name} has a box, but nothing in it could be outlined"))
-        else:
-            edges = move_box(bounds, image.to_delivered)
-            outlines.append(Outline(name, "", box.score, mask.mask, mask.score, edges))
+            continue
+        outlines.append(Outline(name, "", box.score, mask.mask, mask.score, move_box(bounds, image.to_delivered)))
     return outlines
 
 
@@ -159,13 +157,13 @@ def localize_objects(image: OneImage, objects: ObjectNames, options: DetectorOpt
 
 
 def read_names(text: str) -> tuple[str, ...]:
-    """The names in a list that a model wrote: lines or commas, with or without bullets; each once, no sentences."""
-    found: dict[str, str] = {}
+    """The different names in a model's list, separated by lines or commas, without bullets and long phrases."""
+    names: dict[str, str] = {}
     for line in re.split(r"[\n,;]", text[:20_000]):
         name = _BULLET.sub("", _BULLET.sub("", line)).strip()
-        if 0 < len(name) <= _LONGEST and len(name.split()) <= 6:
-            found.setdefault(name.casefold(), name)
-    return tuple(found.values())[:MOST_NAMES]
+        if 0 < len(name) <= _MAX_CHARACTERS and len(name.split()) <= 6:
+            names.setdefault(name.casefold(), name)
+    return tuple(names.values())[:MOST_NAMES]
 
 
 @weights_tool(
@@ -219,14 +217,14 @@ def get_object_mask(image: OneImage, objects: ObjectNames, options: MaskOptions)
     """Outlines named objects in an image and tells how large they are in it."""
     results = [
         {
-            "object": one.name,
-            "mask_area": None if one.mask is None else round(float(one.mask.mean()), 5),
-            "bbox": None if one.bounds is None else round_box(one.bounds),
-            "score": None if one.mask is None else round(one.score, 3),
-            "mask_score": None if one.mask is None else round(one.mask_score, 3),
-            "error": one.error or None,
+            "object": outline.name,
+            "mask_area": None if outline.mask is None else round(float(outline.mask.mean()), 5),
+            "bbox": None if outline.bounds is None else round_box(outline.bounds),
+            "score": None if outline.mask is None else round(outline.score, 3),
+            "mask_score": None if outline.mask is None else round(outline.mask_score, 3),
+            "error": outline.error or None,
         }
-        for one in outline_objects(image, objects, options)
+        for outline in outline_objects(image, objects, options)
     ]
     return {"results": results}
 
@@ -252,7 +250,7 @@ def get_object_orientation(image: OneImage, objects: ObjectNames, options: Orien
     for name, box in zip(objects, find_objects(image, objects, options), strict=True):
         if box is None:
             none = {"azimuth": None, "polar": None, "rotation": None, "confidence": None}
-            results.append({"object": name, **none, "error": say_missing(name, options.box_score_min)})
+            results.append({"object": name, **none, "error": describe_missing(name, options.box_score_min)})
             continue
         rows, columns = cover_box(box.box, image.color.shape[:2])
         found = load_part(options, "orientation").measure_orientation(image.color[rows, columns])

@@ -1,6 +1,6 @@
-"""Oracle tools: what a perfect tool would say, from the evidence of the row; they look at no pixel.
+"""Oracle tools: they read the results of a perfect tool from the row's evidence, not from pixels.
 
-Fields are those of the tools of the same names, where the row tells them.
+Their results have the fields of the tools of the same names, as far as the evidence contains them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pydantic import Field
 
 from vgbench_gen.agent.tool import ImageName, Point, ToolError, Values, tool
 from vgbench_gen.agent.tools._arguments import Cameras, round_all
-from vgbench_gen.agent.tools.matches import Keypoints, Ratio
+from vgbench_gen.agent.tools.matches import Keypoints, Ratio, Threshold
 from vgbench_gen.geometry import poses
 from vgbench_gen.geometry.cameras import fov_deg
 from vgbench_gen.geometry.homography import normalise_homography
@@ -29,7 +29,7 @@ from vgbench_gen.tasks.revealed import (
 )
 
 NOTHING = "the row tells nothing of it"
-SAME_PIXEL_PX = 2.0  # within which a pixel is the one that the question names
+SAME_PIXEL_PX = 2.0  # the largest distance between a pixel of a call and one that the question names
 Box = tuple[float, float, float, float]
 Evidence = Mapping[str, Any]
 _PIXELS = "[left, top, right, bottom] in pixels, ends included"
@@ -41,34 +41,34 @@ oracle_tool = partial(tool, tier="oracle", runs="here")
 
 
 def read_revealed(evidence: Evidence) -> Revealed:
-    """What the row tells; nothing where no row was given."""
+    """The evidence as typed records; empty if there is no row."""
     return Revealed.read(dict(evidence), "the question")
 
 
 def find_place(name: str) -> int:
-    """The place of an image among those of the run, from 0."""
+    """The number of an image in the run, from 0."""
     return int(name.removeprefix("image-"))
 
 
 def find_pair(listed: Sequence[PairT], names: tuple[str, str]) -> tuple[PairT, bool] | None:
-    """(what is told of two images, whether it is told from the first to the second); None where nothing is."""
+    """(the record of two images, whether it goes from the first to the second); None if there is none."""
     first, second = map(find_place, names)
-    for one in listed:
-        if (one.first, one.second) in ((first, second), (second, first)):
-            return one, one.first == first
+    for record in listed:
+        if (record.first, record.second) in ((first, second), (second, first)):
+            return record, record.first == first
     return None
 
 
 def find_rect(listed: Sequence[PlacedT], image: str, rect: Sequence[float]) -> PlacedT:
-    """What is told of a rectangle [x1, y1, x2, y2] of an image, pixels.
+    """The record of a rectangle [x1, y1, x2, y2] of an image, pixels.
 
     Raises:
-        ToolError: nothing is.
+        ToolError: there is none.
     """
     place = find_place(image)
-    for one in listed:
-        if one.image == place and is_same_rect(one.rect_px, rect):
-            return one
+    for record in listed:
+        if record.image == place and is_same_rect(record.rect_px, rect):
+            return record
     raise ToolError(
         f"{NOTHING}: {image}, {[round(x, 1) for x in rect]}; it tells of rectangles that the question draws"
     )
@@ -87,10 +87,11 @@ def find_rect(listed: Sequence[PlacedT], image: str, rect: Sequence[float]) -> P
 )
 def tell_camera(image: OneName, evidence: Evidence) -> Values:
     """Gives the pinhole camera of an image."""
-    for one in read_revealed(evidence).cameras:
-        if one.image == find_place(image):
-            h_deg, v_deg = fov_deg(one.camera)
-            return {"intrinsic": round_all(one.camera.K, 3), "hfov_deg": round(h_deg, 3), "vfov_deg": round(v_deg, 3)}
+    for record in read_revealed(evidence).cameras:
+        if record.image == find_place(image):
+            h_deg, v_deg = fov_deg(record.camera)
+            K = round_all(record.camera.K, 3)
+            return {"intrinsic": K, "hfov_deg": round(h_deg, 3), "vfov_deg": round(v_deg, 3)}
     raise ToolError(f"{NOTHING}: the camera of {image}")
 
 
@@ -109,8 +110,9 @@ def tell_region_depths(
 ) -> Values:
     """Gives the depth of rectangles of an image, along the view (z), in meters."""
     regions = read_revealed(evidence).regions
-    found = [find_rect(regions, image, rect) for rect in bboxes]
-    return {"depths": [round(one.mean_m if mode == "mean" else one.median_m, 3) for one in found], "unit": "meters"}
+    asked = [find_rect(regions, image, rect) for rect in bboxes]
+    depths = [round(region.mean_m if mode == "mean" else region.median_m, 3) for region in asked]
+    return {"depths": depths, "unit": "meters"}
 
 
 _Objects = Annotated[tuple[str, ...], Field(max_length=50), "what they are, such as a chair"]
@@ -122,22 +124,22 @@ _Outlines = Annotated[
 def _find_objects(
     image: str, objects: tuple[str, ...], bboxes: tuple[Box, ...], evidence: Evidence
 ) -> list[tuple[str, RevealedObject | str]]:
-    """(what it is called, the object or why there is none) of each that is asked for."""
-    seen = [one for one in read_revealed(evidence).objects if one.image == find_place(image)]
+    """(name, the object or why it is not found), first of the names, then of the boxes."""
+    known = [record for record in read_revealed(evidence).objects if record.image == find_place(image)]
     if not objects and not bboxes:
         raise ToolError("found neither objects nor bboxes; expected some")
     found: list[tuple[str, RevealedObject | str]] = []
-    for words in objects:
-        fitting = [one for one in seen if _is_called(one, words)]
-        several = f"{len(fitting)} objects fit; give bboxes in place of words" if fitting else NOTHING
-        found.append((words, fitting[0] if len(fitting) == 1 else several))
-    placed = [find_rect(seen, image, rect) for rect in bboxes]
-    return found + [(one.name, one) for one in placed]
+    for name in objects:
+        fitting = [record for record in known if _is_called(record, name)]
+        problem = f"{len(fitting)} objects fit; give bboxes in place of words" if fitting else NOTHING
+        found.append((name, fitting[0] if len(fitting) == 1 else problem))
+    in_boxes = [find_rect(known, image, rect) for rect in bboxes]
+    return found + [(record.name, record) for record in in_boxes]
 
 
-def _is_called(one: RevealedObject, words: str) -> bool:
-    wanted, name = words.casefold().strip(), one.name.casefold()
-    return bool(wanted) and (wanted in name.split() or wanted == name or wanted == name.removeprefix("the "))
+def _is_called(record: RevealedObject, words: str) -> bool:
+    wanted, name = words.casefold().strip(), record.name.casefold()
+    return bool(wanted) and (wanted in name.split() or wanted in (name, name.removeprefix("the ")))
 
 
 @oracle_tool(
@@ -150,10 +152,10 @@ def tell_object_depths(image: OneName, evidence: Evidence, objects: _Objects = (
     """Gives the depth of objects: of the centre of the box around each, along the view (z), in meters."""
     return {
         "results": [
-            {"object": name, "error": one}
-            if isinstance(one, str)
-            else {"object": name, "depth": round(float(one.corners_m[:, 2].mean()), 3)}
-            for name, one in _find_objects(image, objects, bboxes, evidence)
+            {"object": name, "error": record}
+            if isinstance(record, str)
+            else {"object": name, "depth": round(float(record.corners_m[:, 2].mean()), 3)}
+            for name, record in _find_objects(image, objects, bboxes, evidence)
         ]
     }
 
@@ -171,13 +173,13 @@ def tell_object_depths(image: OneName, evidence: Evidence, objects: _Objects = (
 def tell_object_geometry(image: OneName, evidence: Evidence, objects: _Objects = (), bboxes: _Outlines = ()) -> Values:
     """Gives outline, depth and box in space of objects."""
     results: list[dict[str, Any]] = []
-    for name, one in _find_objects(image, objects, bboxes, evidence):
-        if isinstance(one, str):
-            results.append({"object": name, "error": one})
+    for name, record in _find_objects(image, objects, bboxes, evidence):
+        if isinstance(record, str):
+            results.append({"object": name, "error": record})
             continue
-        centre = np.asarray(one.corners_m.mean(axis=0))
-        told = {"object": name, "bbox": list(one.rect_px), "depth": round(float(centre[2]), 3)}
-        results.append(told | {"center_m": round_all(centre, 3), "corners_m": round_all(one.corners_m, 3)})
+        centre = np.asarray(record.corners_m.mean(axis=0))
+        values = {"object": name, "bbox": list(record.rect_px), "depth": round(float(centre[2]), 3)}
+        results.append(values | {"center_m": round_all(centre, 3), "corners_m": round_all(record.corners_m, 3)})
     return {"results": results}
 
 
@@ -230,9 +232,7 @@ def tell_homography(
     evidence: Evidence,
     num_keypoints: Keypoints = 1200,
     ratio_th: Ratio = 0.75,
-    ransac_reproj_threshold: Annotated[
-        float, Field(gt=0, le=100), "largest distance of a match from where the matrix takes it, pixels"
-    ] = 5.0,
+    ransac_reproj_threshold: Threshold = 5.0,
 ) -> Values:
     """Gives the 3x3 homography that takes pixels of the first image to the second."""
     found = find_pair(read_revealed(evidence).homographies, image)

@@ -1,4 +1,4 @@
-"""New images: parts of an image, enlarged parts, and marks drawn on a copy."""
+"""Tools that make new images: crop, zoom, and drawing on a copy."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from vgbench_gen.agent.tool import OneImage, ToolError, ToolOutput, tool
 from vgbench_gen.agent.tools._arguments import Coordinate, Pixel
 from vgbench_gen.store.pictures import encode_jpeg
 
-SIDE_MAX = 1600  # of the new image, pixels
-MARKS_MAX = 50  # of each kind
+SIDE_MAX = 1600  # the longest side of an enlarged image, pixels
+MARKS_MAX = 50  # the most points, boxes and lines in a call, each
 _COLORS = ((230, 30, 30), (30, 120, 255), (20, 180, 60), (255, 160, 0), (190, 60, 220), (0, 190, 190))
-_REACH = 20_000  # pixels; far beyond any image, within what the drawing library can count
-_SHIFT = 3  # binary digits of a part of a pixel
+_REACH = 20_000  # coordinates are clipped to this, far beyond any image, because OpenCV's integers could overflow
+_SHIFT = 3  # fractional bits of pixel coordinates in OpenCV
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -80,9 +80,9 @@ def zoom(
     cut = color[y1 : y2 + 1, x1 : x2 + 1]
     factor = min(factor, max(1.0, SIDE_MAX / max(cut.shape[:2])))
     size = max(1, round(cut.shape[1] * factor)), max(1, round(cut.shape[0] * factor))
-    made = np.asarray(cv2.resize(cut, size, interpolation=cv2.INTER_CUBIC), dtype=np.uint8)
+    enlarged = np.asarray(cv2.resize(cut, size, interpolation=cv2.INTER_CUBIC), dtype=np.uint8)
     factors = [round(size[0] / cut.shape[1], 4), round(size[1] / cut.shape[0], 4)]
-    return ToolOutput({"rect_px": [x1, y1, x2, y2], "factor": factors}, (encode_jpeg(made),))
+    return ToolOutput({"rect_px": [x1, y1, x2, y2], "factor": factors}, (encode_jpeg(enlarged),))
 
 
 @tool(
@@ -112,18 +112,16 @@ def draw(
     canvas = np.ascontiguousarray(image.read_whole())
     stroke = max(1, round(max(image.size) / 400))
 
-    def place(u: float, v: float) -> tuple[int, int]:
-        return tuple(round(float(np.clip(x, -_REACH, _REACH)) * (1 << _SHIFT)) for x in (u, v))  # type: ignore[return-value]
-
-    for number, (one, two) in enumerate(lines):
-        cv2.line(canvas, place(*one), place(*two), _choose_color(number), stroke, cv2.LINE_AA, _SHIFT)
-    for number, (left, top, right, bottom) in enumerate(boxes):
+    for number, (start, end) in enumerate(lines):
         color = _choose_color(number)
-        cv2.rectangle(canvas, place(left, top), place(right, bottom), color, stroke, cv2.LINE_AA, _SHIFT)
+        cv2.line(canvas, _to_integers(*start), _to_integers(*end), color, stroke, cv2.LINE_AA, _SHIFT)
+    for number, (left, top, right, bottom) in enumerate(boxes):
+        color, corners = _choose_color(number), (_to_integers(left, top), _to_integers(right, bottom))
+        cv2.rectangle(canvas, *corners, color, stroke, cv2.LINE_AA, _SHIFT)
         _write(canvas, str(number), left, top, color, stroke)
     for number, (u, v) in enumerate(points):
         color = _choose_color(number)
-        cv2.circle(canvas, place(u, v), (4 * stroke) << _SHIFT, color, stroke, cv2.LINE_AA, _SHIFT)
+        cv2.circle(canvas, _to_integers(u, v), (4 * stroke) << _SHIFT, color, stroke, cv2.LINE_AA, _SHIFT)
         _write(canvas, str(number), u + 5 * stroke, v - 5 * stroke, color, stroke)
     return ToolOutput({"colors": ["red", "blue", "green", "orange", "purple", "teal"]}, (encode_jpeg(canvas),))
 
@@ -132,6 +130,12 @@ def _choose_color(number: int) -> tuple[int, int, int]:
     return _COLORS[number % len(_COLORS)]
 
 
+def _to_integers(u: float, v: float, shift: int = _SHIFT) -> tuple[int, int]:
+    """Clipped pixel coordinates with fractional bits."""
+    u, v = (float(np.clip(x, -_REACH, _REACH)) * (1 << shift) for x in (u, v))
+    return round(u), round(v)
+
+
 def _write(canvas: np.ndarray, text: str, u: float, v: float, color: tuple[int, int, int], stroke: int) -> None:
-    at = (round(float(np.clip(u, -_REACH, _REACH))), round(float(np.clip(v, -_REACH, _REACH))))
+    at = _to_integers(u, v, shift=0)
     cv2.putText(canvas, text, at, cv2.FONT_HERSHEY_SIMPLEX, 0.5 * stroke, color, stroke, cv2.LINE_AA)

@@ -1,4 +1,4 @@
-"""Arithmetic of points, poses, planes and boxes in space; it looks at no image."""
+"""Arithmetic of 3D points, poses, planes and boxes, without images."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from vgbench_gen.geometry.boxes import CORNER_SIGNS
 from vgbench_gen.geometry.poses import invert as invert_pose
 from vgbench_gen.geometry.poses import rotation_angle_deg, transform
 
-SHOWN = 24  # points; more have too many pairs to read
+SHOWN = 24  # the most points of a call, because results list all pairs
 _PIXEL_SIGMA = 2.0
-_ROUNDS = 20  # of reweighting
-_TRIALS = 200  # planes through three points, of which the best is where reweighting starts
+_ROUNDS = 20  # the number of reweightings in a plane fit
+_TRIALS = 200  # planes through three random points; the best one starts the fit
 _SIGMA_MAX_DEG = 20.0
 
 
@@ -64,8 +64,8 @@ def compose_poses(
         raise ToolError(f"invert: found {len(invert)}; expected {len(poses)} or none")
     whole = np.eye(4)
     for pose, inverted in zip(poses, invert or (False,) * len(poses), strict=True):
-        one = pose.read()
-        whole = (invert_pose(one) if inverted else one) @ whole
+        motion = pose.read()
+        whole = (invert_pose(motion) if inverted else motion) @ whole
     R, t = whole[:3, :3], whole[:3, 3]
     right, down, ahead = R
     return {
@@ -109,19 +109,19 @@ def transform_points(
     rays = moved / np.maximum(ranges, 1e-12)[:, None]
     cosines, crossed = rays @ rays.T, np.linalg.norm(np.cross(rays[:, None], rays[None]), axis=2)
     angles = np.degrees(np.arctan2(crossed, cosines))
-    told: dict[str, Any] = {
+    values: dict[str, Any] = {
         "points": round_all(moved, 6),
         "ranges": round_all(ranges, 6),
         "distances": round_all(np.linalg.norm(moved[:, None] - moved[None], axis=2), 6),
         "angles_deg": [
-            [round(float(angle), 3) if min(one, two) > 1e-9 else None for angle, two in zip(row, ranges, strict=True)]
-            for row, one in zip(angles, ranges, strict=True)
+            [round(float(angle), 3) if min(a, b) > 1e-9 else None for angle, b in zip(row, ranges, strict=True)]
+            for row, a in zip(angles, ranges, strict=True)
         ],
     }
     if camera is not None:
-        seen = moved @ camera.K.T
-        told["pixels"] = [round_all(at[:2] / at[2], 2) if at[2] > 1e-9 else None for at in seen]
-    return told
+        projected = moved @ camera.K.T
+        values["pixels"] = [round_all(p[:2] / p[2], 2) if p[2] > 1e-9 else None for p in projected]
+    return values
 
 
 @tool(
@@ -177,15 +177,15 @@ def measure_3d_distance(
     by_depth = (points @ along) * depth_error
     by_pixel = z[:, None] * _PIXEL_SIGMA / np.array([camera.fx, camera.fy]) * along[:2]
     sigma = float(np.sqrt((by_depth**2).sum() + (by_pixel**2).sum()))
-    told: dict[str, Any] = {
+    values: dict[str, Any] = {
         "distance": round(distance, 6),
         "distance_sigma": round(sigma, 6),
         "vector": round_all(vector, 6),
         "points": round_all(points, 6),
     }
     if distance <= sigma:
-        told["cannot_tell"] = "the distance is no larger than its standard deviation"
-    return told
+        values["cannot_tell"] = "the distance is no larger than its standard deviation"
+    return values
 
 
 @tool(
@@ -226,14 +226,14 @@ def make_box(
     c, s = np.cos(np.radians(yaw_deg)), np.sin(np.radians(yaw_deg))
     axes = np.column_stack([c * right - s * ahead, down, s * right + c * ahead])
     corners = np.array(center) + CORNER_SIGNS * np.array(size) / 2 @ axes.T
-    told: dict[str, Any] = {"corners": round_all(corners, 6), "nearest": round(float(corners[:, 2].min()), 6)}
+    values: dict[str, Any] = {"corners": round_all(corners, 6), "nearest": round(float(corners[:, 2].min()), 6)}
     if camera is not None:
         if corners[:, 2].min() < 1e-6:
-            return told | {"rect_px": None, "cannot_tell": "a corner lies behind the camera"}
-        seen = corners @ camera.K.T
-        uv = seen[:, :2] / seen[:, 2:]
-        told["rect_px"] = round_all(np.concatenate([uv.min(axis=0), uv.max(axis=0)]), 2)
-    return told
+            return values | {"rect_px": None, "cannot_tell": "a corner lies behind the camera"}
+        projected = corners @ camera.K.T
+        uv = projected[:, :2] / projected[:, 2:]
+        values["rect_px"] = round_all(np.concatenate([uv.min(axis=0), uv.max(axis=0)]), 2)
+    return values
 
 
 @tool(
@@ -271,7 +271,7 @@ def fit_plane(
         spread, axes = np.linalg.eigh(((points - middle) * weights[:, None]).T @ (points - middle) / weights.sum())
         normal = axes[:, 0]
         off = np.abs((points - middle) @ normal)
-        # Never so narrow that a few points hold all the weight.
+        # The lower bound keeps a few points from taking all the weight.
         reach = max(1.4826 * float(np.median(off)), 1e-3 * extent, 1e-12)
         weights = 1 / (1 + (off / reach) ** 2)
     if spread[1] <= 1e-6 * max(spread[2], 1e-18):
@@ -281,7 +281,7 @@ def fit_plane(
     within = off <= 3 * reach
     noise = float(np.sqrt((off[within] ** 2).sum() / max(int(within.sum()) - 3, 1)))
     sigma = float(np.degrees(np.arctan2(noise, np.sqrt(spread[1] * max(int(within.sum()), 1)))))
-    told: dict[str, Any] = {
+    values: dict[str, Any] = {
         "normal": round_all(normal, 5),
         "distance": round(abs(float(middle @ normal)), 6),
         "angle_to_view_deg": round(float(np.degrees(np.arccos(np.clip(-normal[2], -1, 1)))), 3),
@@ -290,12 +290,12 @@ def fit_plane(
         "inliers_count": int(within.sum()),
     }
     if sigma > _SIGMA_MAX_DEG:
-        told |= {"normal": None, "cannot_tell": "the points do not lie on a plane, or too close together"}
-    return told
+        values |= {"normal": None, "cannot_tell": "the points do not lie on a plane, or too close together"}
+    return values
 
 
 def _guess_weights(points: FloatArray, extent: float) -> FloatArray:
-    """(N,) weights by the plane through three points that most points are near to (least median)."""
+    """(N,) weights by distance from the plane through three points with the least median distance."""
     rng = rng_for(0, "FitPlane")
     least, weights = np.inf, np.ones(len(points))
     for _ in range(_TRIALS):

@@ -1,4 +1,4 @@
-"""`Calculate`, `SelfThinking` and `Terminate`: arithmetic by a parser of numbers, and what the loop itself answers."""
+"""`Calculate`, arithmetic that is never run as Python; `SelfThinking` and `Terminate`, handled by the agent's loop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from simpleeval import DEFAULT_OPERATORS, InvalidExpression, SimpleEval  # type:
 from vgbench_gen.agent.tool import OneImage, ToolError, Values, tool
 
 MAX_CHARACTERS = 300
-_BITS_MAX = 4096  # of every whole number on the way; floats end at 1,024
+_BITS_MAX = 4096  # the most bits of an integer in a computation; floats stop at 1,024
 _VALUES = (ast.Expr, ast.Constant, ast.Name, ast.UnaryOp, ast.BinOp, ast.Compare, ast.BoolOp, ast.IfExp, ast.Call)
 
 
@@ -35,7 +35,7 @@ _FUNCTIONS = {
 
 
 class _Arithmetic(SimpleEval):  # type: ignore[misc]
-    """Whatever is computed on the way is a number of bounded size: no text, list or function is ever made."""
+    """Every intermediate value is a number of bounded size; texts, lists and functions are refused."""
 
     nodes: dict[type, Any]
 
@@ -44,12 +44,12 @@ class _Arithmetic(SimpleEval):  # type: ignore[misc]
         self.nodes = {kind: self.nodes[kind] for kind in (*_VALUES, ast.keyword)}
 
     def _eval(self, node: ast.AST) -> Any:
-        found = super()._eval(node)
-        if isinstance(node, ast.keyword):  # (name, a number that was looked at)
-            return found
-        if not isinstance(found, int | float) or (isinstance(found, int) and found.bit_length() > _BITS_MAX):
+        value = super()._eval(node)
+        if isinstance(node, ast.keyword):  # (name, a number that was checked)
+            return value
+        if not isinstance(value, int | float) or (isinstance(value, int) and value.bit_length() > _BITS_MAX):
             raise InvalidExpression(f"expected numbers of at most {_BITS_MAX} bits, and nothing else")
-        return found
+        return value
 
 
 @tool(

@@ -1,8 +1,8 @@
-"""`TrackPoint`: where a pixel of one image lies in others.
+"""`TrackPoint`: finds a pixel of one image in others.
 
-The matches around the pixel say about where (an affine map), the likeness of the bent patch says exactly, and three
-checks say whether to believe it: tracking back, how alike both patches are, and the epipolar line. Rings drawn around
-points are left out of the patch: an optical flow would follow the ring.
+An affine map of the matches around the pixel gives the approximate place, and the correlation of the warped patch the
+exact one. Three checks accept or reject it: tracking back, the correlation, and the epipolar line. Rings drawn around
+points are masked out of the patch, because optical flow would follow the ring.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from vgbench_gen.store.drawing import StrokeSizes
 from vgbench_gen.tasks.solving import Image
 from vgbench_gen.tasks.solving.transfer import fit_local_map, score_places
 
-_PATCH_RADIUS = 30  # samples at 640 pixels, wide enough for what lies around a drawn ring
+_PATCH_RADIUS = 30  # pixels at 640, wide enough to reach beyond a drawn ring
 _SEARCH_MAX = 40
 _SAMPLES_MIN = 200
 _MATCHES_MIN = 12
 _BACK_MAX_PX, _LINE_MAX_PX, _ALIKE_MIN = 4.0, 6.0, 0.6  # pixels at 640
-_AWAY_MAX = 3.0  # from where the matches around it say, in what these may be off
-_LEAD_MIN = 1.0  # of scores
+_AWAY_MAX = 3.0  # the largest distance from the affine prediction, in standard deviations of that
+_LEAD_MIN = 1.0  # the least difference between the two best scores of candidates
 
 
 @tool(
@@ -58,26 +58,26 @@ def track_point(
     first, query = image[0], np.array(point)
     if (query < -0.5).any() or (query > np.array(first.size) - 0.5).any():
         raise ToolError(f"point: found {list(point)}; expected a pixel of an image of {first.size} pixels")
-    told: dict[str, Any] = {"tracks": [track(first, other, query) for other in image[1:]]}
+    values: dict[str, Any] = {"tracks": [track(first, other, query) for other in image[1:]]}
     if candidates:
         scores = score_places(first, image[1], query, [np.array(each) for each in candidates])
         order = np.argsort(-scores, kind="stable")
         leads = len(scores) == 1 or scores[order[0]] - scores[order[1]] >= _LEAD_MIN
-        told["candidate_scores"] = round_all(scores, 2)
-        told["best_candidate"] = int(order[0]) if leads and scores.any() else None
-    return told
+        values["candidate_scores"] = round_all(scores, 2)
+        values["best_candidate"] = int(order[0]) if leads and scores.any() else None
+    return values
 
 
 def track(first: Image, other: Image, query: FloatArray) -> dict[str, Any]:
-    """Where a pixel (2,) of an image lies in another one, as the tool tells it."""
+    """The tool's result for one other image and a pixel (2,) of the first image."""
     uv1, uv2 = first.match_pixels(other, SIDE_PX)
     unit = max(*first.size, *other.size) / 640
     if len(uv1) < _MATCHES_MIN:
         return {"point": None, "cannot_tell": f"too few matches: {len(uv1)}"}
     geometry = fit_fundamental((first, other))
     if isinstance(geometry, Epipolar):
-        agree = measure_from_lines(geometry.F, uv1, uv2) <= 3 * unit
-        uv1, uv2 = uv1[agree], uv2[agree]
+        inliers = measure_from_lines(geometry.F, uv1, uv2) <= 3 * unit
+        uv1, uv2 = uv1[inliers], uv2[inliers]
     affine, spread_px = fit_local_map(uv1, uv2, query, unit)
     start = affine @ np.array([*query, 1.0])
     found, likeness = _follow(first, other, query, start, affine, 2 * spread_px, unit)
@@ -89,7 +89,7 @@ def track(first: Image, other: Image, query: FloatArray) -> dict[str, Any]:
             other, first, found, query, np.column_stack([inverse, query - inverse @ found]), 2 * spread_px, unit
         )
         back_px = float(np.linalg.norm(back - query))
-    told: dict[str, Any] = {
+    values: dict[str, Any] = {
         "point": round_all(found, 2),
         "sigma_px": round(max(back_px, 0.5 * unit, (1 - likeness) * 4 * unit), 2),
         "back_px": round(back_px, 2),
@@ -99,7 +99,7 @@ def track(first: Image, other: Image, query: FloatArray) -> dict[str, Any]:
     reasons = []
     if isinstance(geometry, Epipolar):
         from_line = float(measure_from_lines(geometry.F, query[None], found[None])[0])
-        told["from_line_px"] = round(from_line, 2)
+        values["from_line_px"] = round(from_line, 2)
         if from_line > _LINE_MAX_PX * unit:
             reasons.append("it lies off its epipolar line")
     width, height = other.size
@@ -111,15 +111,16 @@ def track(first: Image, other: Image, query: FloatArray) -> dict[str, Any]:
         reasons.append("the patches do not look alike: hidden, or seen too differently")
     if np.linalg.norm(found - start) > _AWAY_MAX * spread_px:
         reasons.append("the matches around it say otherwise")
-    return told | ({"point": None, "cannot_tell": "; ".join(reasons)} if reasons else {})
+    return values | ({"point": None, "cannot_tell": "; ".join(reasons)} if reasons else {})
 
 
 def _follow(
     first: Image, other: Image, query: FloatArray, start: FloatArray, affine: FloatArray, reach_px: float, unit: float
 ) -> tuple[FloatArray, float]:
-    """((2,) pixel of the other image, likeness there) of the best place within a reach of the start.
+    """((2,) best pixel of the other image within a reach of the start, correlation there).
 
-    The first image is bent by the map, so that turned and nearer patches look alike. Sampled at 640 pixels.
+    The patch of the first image is warped by the affine map, so that rotated and closer views match; both images are
+    sampled at 640 pixels.
     """
     linear = affine[:, :2]
     if not 0.05 < abs(float(np.linalg.det(linear))) < 20 or not (np.abs(start) < 1e5).all():
@@ -135,23 +136,23 @@ def _follow(
     if clear.sum() < _SAMPLES_MIN or float(patch[clear].std()) < 2.0:
         return start, 0.0
     raw = cv2.matchTemplate(area, patch, cv2.TM_CCOEFF_NORMED, mask=weights)
-    alike: FloatArray = np.asarray(np.nan_to_num(raw, nan=-1.0, posinf=-1.0, neginf=-1.0), dtype=np.float64)
-    row, column = np.unravel_index(int(alike.argmax()), alike.shape)
-    off = [_find_peak(alike[row, :], int(column)), _find_peak(alike[:, column], int(row))]
-    return start + (np.array(off) - reach) * unit, float(alike[row, column])
+    correlations: FloatArray = np.asarray(np.nan_to_num(raw, nan=-1.0, posinf=-1.0, neginf=-1.0), dtype=np.float64)
+    row, column = np.unravel_index(int(correlations.argmax()), correlations.shape)
+    peak = [_find_peak(correlations[row, :], int(column)), _find_peak(correlations[:, column], int(row))]
+    return start + (np.array(peak) - reach) * unit, float(correlations[row, column])
 
 
 def _cut(image: Image, patch_from_image: FloatArray, side: int) -> FloatArray:
-    flags = cv2.INTER_LINEAR
-    patch_from_held = patch_from_image @ image.delivered_from_held
-    made = cv2.warpAffine(image.gray, patch_from_held, (side, side), flags=flags, borderMode=cv2.BORDER_REPLICATE)
-    return np.asarray(made, dtype=np.float32)
+    """(side, side) grey patch of an image."""
+    M = patch_from_image @ image.delivered_from_held
+    patch = cv2.warpAffine(image.gray, M, (side, side), flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    return np.asarray(patch, dtype=np.float32)
 
 
-def _find_peak(alike: FloatArray, place: int) -> float:
-    """The top of the parabola through three neighbours."""
-    if not 0 < place < len(alike) - 1:
+def _find_peak(values: FloatArray, place: int) -> float:
+    """The vertex of the parabola through three neighbours."""
+    if not 0 < place < len(values) - 1:
         return float(place)
-    before, at, after = alike[place - 1 : place + 2]
+    before, at, after = values[place - 1 : place + 2]
     bend = before - 2 * at + after
     return place + float(np.clip(0.5 * (before - after) / bend, -0.5, 0.5)) if bend < -1e-9 else float(place)

@@ -1,4 +1,4 @@
-"""Two views of a rigid scene: relative pose, rotation alone, epipolar lines, points in space."""
+"""Two views of a rigid scene: relative pose, rotation, epipolar lines, triangulation."""
 
 from __future__ import annotations
 
@@ -21,17 +21,19 @@ from vgbench_gen.agent.tools._arguments import (
     match_pair,
     round_all,
 )
-from vgbench_gen.agent.two_view import compute_rays, estimate_two_view, fit_rotation
+from vgbench_gen.agent.two_view import compute_rays, estimate_two_view, fit_rotation, make_essential
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.geometry.poses import rotation_angle_deg
 from vgbench_gen.tasks.solving import Image
 from vgbench_gen.tasks.solving.epipolar import match_rays, measure_support
 
 _LINE_INLIERS_MIN, _LINE_SHARE_MIN = 25, 0.4
-_LINE_REACH_PX = 1.5  # at 640
+_LINE_REACH_PX = 1.5  # the largest distance of an inlier from its epipolar line, pixels at 640
 _TURN_INLIERS_MIN, _TURN_SHARE_MIN = 15, 0.5
-_TURN_REACH_PX = 4.0  # at 640: what noise, lens and a camera held in the hand leave
+# The largest error of an inlier of a rotation, pixels at 640: noise, lens distortion, and a slightly moving camera.
+_TURN_REACH_PX = 4.0
 _MATCHES_MIN, _LEAD_MIN = 15, 0.1
+_NO_MOTION = "too few matches agree on any motion"
 POINTS = 60
 PARALLAX_MIN_DEG = 0.5
 OFF_MAX_PX = 8.0
@@ -39,27 +41,18 @@ OFF_MAX_PX = 8.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Epipolar:
-    """What two images say about where a pixel of one may lie in the other."""
+    """Epipolar geometry of two images. The last three fields are 0 if it comes from a known pose."""
 
     F: FloatArray
     """(3, 3), x2^T F x1 = 0 for homogeneous pixels."""
     inliers: int
-    """Matches that agree; 0 where it comes from a pose."""
     matches: int
-    """All matches; 0 where it comes from a pose."""
     residual_px: float
-    """Median distance of the agreeing matches in the second image from their lines; 0 where it comes from a pose."""
-
-
-def make_fundamental(K1: FloatArray, K2: FloatArray, R: FloatArray, t: FloatArray) -> FloatArray:
-    """(3, 3) F of X2 = R X1 + t."""
-    x, y, z = t
-    cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-    return np.asarray(np.linalg.inv(K2).T @ cross @ R @ np.linalg.inv(K1))
+    """Median distance of the inliers in the second image from their epipolar lines."""
 
 
 def fit_fundamental(images: ImagePair) -> Epipolar | str:
-    """The geometry that most matches agree on, or why there is none."""
+    """The epipolar geometry of most matches, or why there is none."""
     uv1, uv2 = match_pair(images)
     if len(uv1) < _LINE_INLIERS_MIN:
         return f"too few matches: {len(uv1)}"
@@ -75,7 +68,7 @@ def fit_fundamental(images: ImagePair) -> Epipolar | str:
 
 
 def measure_from_lines(F: FloatArray, uv1: FloatArray, uv2: FloatArray) -> FloatArray:
-    """(N,) distances in pixels of points of the second image from the lines of points of the first one."""
+    """(N,) distances of points of the second image from the epipolar lines of points of the first, pixels."""
     lines = np.column_stack([uv1, np.ones(len(uv1))]) @ F.T
     over = np.abs((np.column_stack([uv2, np.ones(len(uv2))]) * lines).sum(axis=1))
     return np.asarray(over / np.maximum(np.linalg.norm(lines[:, :2], axis=1), 1e-12))
@@ -109,14 +102,15 @@ def estimate_relative_pose(image: ImagePair, cameras: Cameras = ()) -> Values:
     (K1, K2), assumed = find_cameras(image, cameras)
     uv1, uv2 = match_pair(image)
     found = estimate_two_view(uv1, uv2, K1, K2)
-    told: dict[str, Any] = {"scale": "unknown", "cameras": "assumed" if assumed else "given", "total_matches": len(uv1)}
-    if found is None:
-        told |= {"rotation": None, "cannot_tell": "too few matches agree on any motion", "inliers_count": 0}
-        return told
-    if found.doubt:
-        told |= {"rotation": None, "cannot_tell": found.doubt, "inliers_count": found.inliers}
-        return told
-    told |= {
+    values: dict[str, Any] = {
+        "scale": "unknown",
+        "cameras": "assumed" if assumed else "given",
+        "total_matches": len(uv1),
+    }
+    if found is None or found.why_no_rotation:
+        reason, inliers = (_NO_MOTION, 0) if found is None else (found.why_no_rotation, found.inliers)
+        return values | {"rotation": None, "cannot_tell": reason, "inliers_count": inliers}
+    values |= {
         "rotation": round_all(found.rotation, 5),
         "rotation_deg": round(float(rotation_angle_deg(found.rotation)), 2),
         "rotation_sigma_deg": round(min(found.rotation_sigma_deg, 180.0), 2),
@@ -125,15 +119,15 @@ def estimate_relative_pose(image: ImagePair, cameras: Cameras = ()) -> Values:
         "translation_direction": None,
         "camera_moved": None,
     }
-    if found.unclear:
-        return told | {"cannot_tell": found.unclear}
+    if found.why_no_direction:
+        return values | {"cannot_tell": found.why_no_direction}
     moved = -found.rotation.T @ found.direction
-    told |= {
+    values |= {
         "translation_direction": round_all(found.direction, 4),
         "camera_moved": round_all(np.asarray(moved), 4),
         "direction_sigma_deg": round(found.direction_sigma_deg, 2),
     }
-    return told
+    return values
 
 
 @tool(
@@ -157,24 +151,24 @@ def estimate_rotation(image: ImagePair, cameras: Cameras = ()) -> Values:
     """Estimates how the camera turned between two images taken from one place; nothing if it also moved."""
     (K1, K2), assumed = find_cameras(image, cameras)
     uv1, uv2 = match_pair(image)
-    told: dict[str, Any] = {"cameras": "assumed" if assumed else "given", "total_matches": len(uv1)}
+    values: dict[str, Any] = {"cameras": "assumed" if assumed else "given", "total_matches": len(uv1)}
     if len(uv1) < _TURN_INLIERS_MIN:
-        return told | {"rotation": None, "cannot_tell": f"too few matches: {len(uv1)}"}
+        return values | {"rotation": None, "cannot_tell": f"too few matches: {len(uv1)}"}
     rays1, rays2 = compute_rays(uv1, K1), compute_rays(uv2, K2)
     R = fit_rotation(rays1, rays2, 1 / K2[0, 0])
-    seen = rays1 @ R.T @ K2.T
-    off = np.linalg.norm(seen[:, :2] / np.maximum(seen[:, 2:], 1e-6) - uv2, axis=1)
+    projected = rays1 @ R.T @ K2.T
+    off = np.linalg.norm(projected[:, :2] / np.maximum(projected[:, 2:], 1e-6) - uv2, axis=1)
     within = off <= _TURN_REACH_PX * max(1.0, max(image[1].size) / 640)
-    told["inliers_count"] = int(within.sum())
+    values["inliers_count"] = int(within.sum())
     if within.sum() < _TURN_INLIERS_MIN or within.mean() < _TURN_SHARE_MIN:
         reason = f"the camera moved: a rotation explains {int(within.sum())} of {len(uv1)} matches"
-        return told | {"rotation": None, "cannot_tell": reason}
+        return values | {"rotation": None, "cannot_tell": reason}
     rays = rays2[within] / np.linalg.norm(rays2[within], axis=1, keepdims=True)
     residual = float(np.median(off[within]))
     information = np.eye(3) * len(rays) - rays.T @ rays
     sigma = residual / K2[0, 0] / np.sqrt(max(float(np.linalg.eigvalsh(information)[0]), 1e-9))
     ahead = R[2]
-    return told | {
+    return values | {
         "rotation": round_all(R, 5),
         "rotation_deg": round(float(rotation_angle_deg(R)), 2),
         "yaw_deg": round(float(np.degrees(np.arctan2(ahead[0], ahead[2]))), 2) + 0.0,
@@ -211,14 +205,14 @@ def check_motion(
     (K1, K2), _ = find_cameras(image, cameras)
     x_1, x_2, tolerance = match_rays(image[0], image[1], K1, K2)
     shares = np.array([measure_support(motion, x_1, x_2, tolerance) / max(len(x_1), 1) for motion in stated])
-    told: dict[str, Any] = {"shares": shares.round(3).tolist(), "total_matches": len(x_1), "best": None}
+    values: dict[str, Any] = {"shares": shares.round(3).tolist(), "total_matches": len(x_1), "best": None}
     order = np.argsort(-shares, kind="stable")
     second = shares[order[1]] if len(order) > 1 else 0.0
     if len(x_1) < _MATCHES_MIN:
-        return told | {"cannot_tell": f"too few matches: {len(x_1)}"}
+        return values | {"cannot_tell": f"too few matches: {len(x_1)}"}
     if shares[order[0]] - second < _LEAD_MIN * shares[order[0]] or shares[order[0]] < _LEAD_MIN:
-        return told | {"cannot_tell": "no motion fits clearly better than the others"}
-    return told | {"best": int(order[0])}
+        return values | {"cannot_tell": "no motion fits clearly better than the others"}
+    return values | {"best": int(order[0])}
 
 
 @tool(
@@ -257,8 +251,8 @@ def epipolar_line(
         if np.linalg.norm(t) < 1e-9:
             found = "the cameras stand in one place: a point has a pixel there, not a line"
         else:
-            F = make_fundamental(K1, K2, second_from_first[:3, :3], t / np.linalg.norm(t))
-            found = Epipolar(F, 0, 0, 0.0)
+            E = make_essential(second_from_first[:3, :3], t / np.linalg.norm(t))
+            found = Epipolar(np.linalg.inv(K2).T @ E @ np.linalg.inv(K1), 0, 0, 0.0)
     else:
         found = fit_fundamental(image)
     if isinstance(found, str):
@@ -268,7 +262,7 @@ def epipolar_line(
     if slope <= 1e-9 * max(abs(float(line[2])), 1e-12):
         return {"line": None, "cannot_tell": "the point lies where the second camera stands"}
     line /= slope
-    told: dict[str, Any] = {
+    values: dict[str, Any] = {
         "line": [float(f"{x:.7g}") for x in line],
         "segment": _cut_line(line, image[1].size),
         "sigma_px": round(max(1.5 * found.residual_px, 0.5), 2),
@@ -277,12 +271,12 @@ def epipolar_line(
     }
     if candidates:
         uv = np.array(candidates)
-        told["distances_px"] = round_all(np.abs(uv @ line[:2] + line[2]), 2)
-    return told
+        values["distances_px"] = round_all(np.abs(uv @ line[:2] + line[2]), 2)
+    return values
 
 
 def _cut_line(line: FloatArray, size: tuple[int, int]) -> list[list[float]] | None:
-    """Where a line enters and leaves an image."""
+    """Both ends [u, v] of the part of a line in an image; None if it misses the image."""
     a, b, c = line
     width, height = size[0] - 1, size[1] - 1
     ends = []
@@ -349,8 +343,8 @@ def triangulate_points(
         if len(image) != 2:
             raise ToolError("image: expected two images where no pose is given")
         found = estimate_two_view(*match_pair(image), K1, K2)
-        if found is None or found.unclear:
-            reason = "too few matches agree on any motion" if found is None else found.unclear
+        if found is None or found.why_no_direction:
+            reason = _NO_MOTION if found is None else found.why_no_direction
             return {"points": None, "cannot_tell": reason}
         R, t, unit = found.rotation, found.direction, "baseline lengths; the baseline is unknown"
     return _triangulate(uv1, uv2, (K1, K2), R, t) | {"unit": unit}
@@ -369,8 +363,10 @@ def _triangulate(
         angle = float(np.degrees(np.arctan2(np.linalg.norm(np.cross(two, turned)), two @ turned)))
         angles.append(round(angle, 3))
         (z1, z2), *_ = np.linalg.lstsq(np.column_stack([turned, -two]), -t, rcond=None)
-        seen = K[1] @ (z1 * turned + t)
-        off = float(np.linalg.norm(seen[:2] / seen[2] - (K[1] @ two)[:2])) if seen[2] > 1e-9 else np.inf
+        projected = K[1] @ (z1 * turned + t)
+        off = np.inf
+        if projected[2] > 1e-9:
+            off = float(np.linalg.norm(projected[:2] / projected[2] - (K[1] @ two)[:2]))
         offs.append(round(off, 2) if off < 1e6 else None)
         sigmas.append(None)
         if angle < PARALLAX_MIN_DEG:
@@ -384,5 +380,5 @@ def _triangulate(
             sigmas[-1] = round(float(z1 * np.sqrt(2) / K[1][0, 0] / np.sin(np.radians(angle))), 6)
             continue
         points.append(None)
-    told: dict[str, Any] = {"points": points, "off_px": offs, "parallax_deg": angles, "depth_sigma": sigmas}
-    return told | ({"cannot_tell": "; ".join(sorted(why))} if why else {})
+    values: dict[str, Any] = {"points": points, "off_px": offs, "parallax_deg": angles, "depth_sigma": sigmas}
+    return values | ({"cannot_tell": "; ".join(sorted(why))} if why else {})
