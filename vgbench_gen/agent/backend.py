@@ -34,7 +34,6 @@ from vgbench_gen.backends.base import (
     Backend,
     BackendError,
     Background,
-    Capabilities,
     ImagePart,
     Message,
     Reply,
@@ -100,7 +99,7 @@ class AgentBackend(Backend):
         # The name in tables: readable, and different for other tools and options.
         self.model = "+".join((kind, core.model, *(self.tiers or ("none",)), hash_stably(configuration, size=4)))
         self.reads_evidence = "oracle" in self.tiers
-        self.capabilities = Capabilities(images_in=core.capabilities.images_in)
+        self.images_in = core.images_in
         self.parallel, self.tally = core.parallel, core.tally
 
     def _dump_options(self) -> dict[str, Any]:

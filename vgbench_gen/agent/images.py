@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,13 +41,9 @@ class NamedImage:
 
 
 class ImageBook:
-    """Images in the order of their numbers. A name never changes its image, and is never used as a path.
+    """Images in the order of their numbers, first those of the question; errors are those of `add`.
 
-    Args:
-        images: those of the question, as bytes or files.
-
-    Raises:
-        DatasetError: as `add`.
+    A name never changes its image, and is never used as a path.
     """
 
     def __init__(self, images: Sequence[bytes | Path] = ()) -> None:
@@ -89,7 +85,7 @@ class ImageBook:
     def __len__(self) -> int:
         return len(self._images)
 
-    def __iter__(self):  # type: ignore[no-untyped-def]
+    def __iter__(self) -> Iterator[NamedImage]:
         return iter(self._images)
 
 

@@ -268,10 +268,7 @@ def _read_object(text: str) -> dict[str, Any]:
 
 
 def connect(servers: Mapping[str, RemoteServer]) -> list[Tool]:
-    """The tools that servers announce, as tools of this agent, server by server.
-
-    Args:
-        servers: by their names in the setup file.
+    """The tools that servers announce, as tools of this agent. servers: by their names in the setup file.
 
     Raises:
         ConfigError: a server cannot be reached, refuses the token, or announces an unusable tool.

@@ -16,7 +16,7 @@ from vgbench_gen.backends.base import Message
 ATTEMPTS = 3
 
 
-async def run_plan_execute(run: AgentRun, attempts: int = ATTEMPTS) -> str:
+async def run_plan_execute(run: AgentRun) -> str:
     """The answer.
 
     Raises:
@@ -26,7 +26,7 @@ async def run_plan_execute(run: AgentRun, attempts: int = ATTEMPTS) -> str:
     planner = words.fill(words.planner, run.source, toolbox=run.toolbox.describe())
     opening = run.show(planner, f"Question: {run.question}")
     dialogue = [opening]
-    for _ in range(attempts):
+    for _ in range(ATTEMPTS):
         text = await run.ask("planner", dialogue)
         plan = parse_plan(text)
         if plan.problem:

@@ -18,7 +18,7 @@ _STRICT = "Reply with one strict JSON object and nothing else: {problem}."
 _LAST = "No calls are left. Give your final answer now, between <answer> and </answer>."
 
 
-async def run_react(run: AgentRun, turns: int = TURNS) -> str:
+async def run_react(run: AgentRun, turns: int) -> str:
     """The answer.
 
     Raises:

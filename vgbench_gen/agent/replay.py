@@ -49,11 +49,7 @@ class DialogueStep:
 
 
 def replay(trace: Mapping[str, Any]) -> tuple[DialogueStep, ...]:
-    """The steps of a trace in order, the question first; damaged ones are left out.
-
-    Args:
-        trace: from a log, written by `Trace.to_json`.
-    """
+    """The steps of a trace of `Trace.to_json` in order, the question first; damaged ones are left out."""
     images = {image.name: image for image in read_images(trace.get("images"))}
     of_question = tuple(image for image in images.values() if not image.made_by)
     steps = [DialogueStep("question", _read_text(trace, "question"), images=of_question)]

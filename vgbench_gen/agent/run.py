@@ -76,23 +76,25 @@ class AgentRun:
         if tool.name == "SelfThinking":
             values = arguments.model_dump()
             response = await self._ask_about("self-thinking", arguments, values["query"])
-            seen = Observation(tool.name, values, {"response": response})
+            observation = Observation(tool.name, values, {"response": response})
         else:
-            if tool.needs_core(arguments):
+            if tool.core_query and not getattr(arguments, tool.core_argument):
                 reply = await self._ask_about(tool.name, arguments, tool.core_query)
-                arguments = tool.fill_from_core(arguments, reply)
-            seen = await self.toolbox.call(tool, arguments, self.book, self.evidence)
+                arguments = arguments.model_copy(update={tool.core_argument: type(tool).read_core(reply)})
+            observation = await self.toolbox.call(tool, arguments, self.book, self.evidence)
         names: tuple[str, ...] = ()
         try:
-            names = tuple(self.book.add(data, tool.name).name for data in seen.images)
+            names = tuple(self.book.add(data, tool.name).name for data in observation.images)
         except DatasetError as error:
-            seen = Observation(seen.name, seen.arguments, failure="tool_error", message=f"its image: {error}"[:SHOWN])
+            observation = Observation(
+                observation.name, observation.arguments, failure="tool_error", message=f"its image: {error}"[:SHOWN]
+            )
         if names:
             # The new name comes first and replaces any `image` among the tool's values.
-            values = {"image": names[0]} | {key: value for key, value in seen.values.items() if key != "image"}
-            seen = Observation(seen.name, seen.arguments, values, seen.images)
-        self.trace.add_observation(seen, names)
-        return seen
+            values = {"image": names[0]} | {key: value for key, value in observation.values.items() if key != "image"}
+            observation = Observation(observation.name, observation.arguments, values, observation.images)
+        self.trace.add_observation(observation, names)
+        return observation
 
     async def _ask_about(self, role: str, arguments: Config, query: str) -> str:
         """The core model's reply to a query about the images of a call."""

@@ -42,11 +42,7 @@ class RemoteServer(Config):
 
 
 def load_servers(path: Path) -> dict[str, RemoteServer]:
-    """The tables `[remote.NAME]` of a setup file, by name.
-
-    Raises:
-        ConfigError: as `load_setup`.
-    """
+    """The tables `[remote.NAME]` of a setup file, by name; errors are those of `load_setup`."""
     tables = load_toml(path, _Tables).__pydantic_extra__.get(REMOTE, {})
     if "url" in tables:
         raise ConfigError(f"{path}: [{REMOTE}]: found an address; expected a name as well, such as [{REMOTE}.lab]")
@@ -54,10 +50,7 @@ def load_servers(path: Path) -> dict[str, RemoteServer]:
 
 
 def load_setup(path: Path) -> dict[str, ToolOptions]:
-    """Options of tools by the tools' registered keys; tools that the file does not set up are left out.
-
-    Args:
-        path: a TOML file with a table per tool, and `[defaults]` for every tool that has the option.
+    """Options of tools in a setup file, by the tools' registered keys; tools that it does not set up are left out.
 
     Raises:
         ConfigError: the file cannot be read, or names an unknown tool or option.

@@ -159,14 +159,6 @@ class Tool:
         """What results depend on besides version, arguments and images."""
         return options.describe_state()
 
-    def needs_core(self, arguments: Config) -> bool:
-        """Whether `core_query` is asked before this call."""
-        return bool(self.core_query) and not getattr(arguments, self.core_argument)
-
-    def fill_from_core(self, arguments: Config, reply: str) -> Config:
-        """The arguments with `core_argument` read from the core model's reply to `core_query`."""
-        return arguments.model_copy(update={self.core_argument: type(self).read_core(reply)})
-
     def run(self, inputs: ToolInput) -> ToolOutput:
         """The result of a call; the same input gives the same output.
 

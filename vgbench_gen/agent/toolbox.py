@@ -53,15 +53,12 @@ def choose_tools(
     utilities = {tool.name.casefold() for tool in tools.values() if tool.tier == "utility"}
     remote = [tool for tool in remote[::-1] if tool.name.casefold() not in utilities]
     usable = [tool for tool in (*remote, *tools.values()) if tool.tier in order and mode in tool.modes]
-    usable = [tool for tool in usable if not _must_be_set_up(tool) or tool.key in (setups or {})]
+    required = {tool.key for tool in usable if any(field.is_required() for field in tool.Options.model_fields.values())}
+    usable = [tool for tool in usable if tool.key in (setups or {}) or tool.key not in required]
     chosen = {tool.name.casefold(): tool for tool in sorted(usable, key=lambda tool: -order.index(tool.tier))}
     for tool in chosen.values():
         check_packages(f"tools={tool.tier}: {tool.name}", tool.packages, tool.extra)
     return sorted(chosen.values(), key=lambda tool: tool.name)
-
-
-def _must_be_set_up(tool: Tool) -> bool:
-    return any(option.is_required() for option in tool.Options.model_fields.values())
 
 
 def describe_tool(tool: Tool) -> str:
@@ -157,17 +154,17 @@ class Toolbox:
         evidence = dict(evidence or {}) if tool.tier == "oracle" else {}
         dependencies = [tool.key, tool.version, state, values, evidence, [image.digest for image in images]]
         key = hash_stably(format_canonical_json(dependencies), size=16)
-        if self._cache is not None and (result := self._cache.get(key)) is not None:
-            return Observation(tool.name, values, *result)
+        if self._cache is not None and (observation := self._cache.get(key)) is not None:
+            return observation
         self.calls += 1
         data = [image.data for image in images]
         if (size := sum(map(len, data))) > MAX_CALL_BYTES:
             message = f"found images of {size} bytes; expected at most {MAX_CALL_BYTES} in a call"
             return Observation(tool.name, values, failure="tool_error", message=message)
-        seen = await self._workers.call(tool, options, values, data, evidence)
-        if self._cache is not None and seen.failure in ("", "tool_error") and not seen.is_passing:
-            self._cache.put(key, seen.values, seen.images, seen.failure, seen.message)
-        return seen
+        observation = await self._workers.call(tool, options, values, data, evidence)
+        if self._cache is not None and observation.failure in ("", "tool_error") and not observation.is_passing:
+            self._cache.put(key, observation)
+        return observation
 
     def _settle(self, tool: Tool, arguments: Config) -> tuple[ToolOptions, str]:
         """(options for one call, what results depend on)."""

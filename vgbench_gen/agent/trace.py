@@ -54,14 +54,14 @@ class Trace:
             }
         )
 
-    def add_observation(self, seen: Observation, images: tuple[str, ...] = ()) -> None:
+    def add_observation(self, observation: Observation, images: tuple[str, ...] = ()) -> None:
         """Add a call of a tool, with the names of the images that it made."""
-        step: dict[str, Any] = {"step": "tool", "name": seen.name, "arguments": dict(seen.arguments)}
-        if seen.failure:
-            self.failures[seen.failure] += 1
-            step |= {"failure": seen.failure, "message": seen.message}
+        step: dict[str, Any] = {"step": "tool", "name": observation.name, "arguments": dict(observation.arguments)}
+        if observation.failure:
+            self.failures[observation.failure] += 1
+            step |= {"failure": observation.failure, "message": observation.message}
         else:
-            step |= {"values": dict(seen.values)}
+            step |= {"values": dict(observation.values)}
         self._add(step | ({"images": list(images)} if images else {}))
 
     def _add(self, step: dict[str, Any]) -> None:

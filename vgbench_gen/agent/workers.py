@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from pebble import ProcessExpired
+from pydantic import ConfigDict
 
 from vgbench_gen.agent.tool import PassingToolError, Tool, ToolInput, ToolOptions, ToolOutput, tools
 from vgbench_gen.core.errors import ConfigError, VGBenchError
@@ -36,6 +37,7 @@ SHOWN = 400  # the most characters of a name or message that a model reads
 class Observation:
     """The outcome of a call: the tool's result or a failure."""
 
+    __pydantic_config__ = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
     name: str
     """The tool's name, or an unknown name as the model wrote it."""
     arguments: Mapping[str, Any]

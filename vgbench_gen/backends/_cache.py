@@ -28,21 +28,13 @@ def reply_from_json(text: bytes) -> Reply:
 
 
 class ReplyCache(KeptTexts):
-    """A file of replies.
-
-    Args:
-        path: created on first use, with its folder.
-    """
+    """A file of replies, created with its folder on first use. Errors are those of `KeptTexts`."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _OWNER, "replies")
 
     def get(self, digest: str) -> Reply | None:
-        """The reply kept under this digest; None if there is none or the row is damaged.
-
-        Raises:
-            ConfigError: as `KeptTexts.read`.
-        """
+        """The reply kept under this digest; None if there is none or the row is damaged."""
         try:
             reply = reply_from_json(self.read(digest) or b"")
         except ValidationError:

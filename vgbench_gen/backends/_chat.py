@@ -58,10 +58,10 @@ class Demands:
     without_effort: dict[str, Any] = field(default_factory=dict)
     """Fields that are sent if the settings have no reasoning effort."""
 
-    def find_refused(self, refusal: Refusal, sent: Mapping[str, Any]) -> str:
+    def find_refused(self, refusal: Refusal, parameters: Mapping[str, Any]) -> str:
         """The optional parameter of a request that a refusal is about; "" if it is about something else."""
         message, name = f"{refusal.message} {refusal.code}", refusal.parameter
-        optional = set(sent) & {*_OPTIONAL, *self.without_effort}
+        optional = set(parameters) & {*_OPTIONAL, *self.without_effort}
         if name not in optional or (_BOUNDS.search(message) and not _REFUSES.search(message)):
             gaps = [(gap, each) for each in optional if (gap := _measure_gap(each, message)) is not None]
             name = min(gaps, default=(0, ""))[1]
@@ -91,14 +91,10 @@ def check_extra_body(extra: Mapping[str, Any], reserved: set[str]) -> None:
         raise Failed("wrong_request", f"extra_body sets {', '.join(sorted(taken))}, which is not allowed.")
 
 
-def make_body(call: Call, model: str, sent: Mapping[str, Any]) -> dict[str, Any]:
-    """The body of a request, for JSON.
-
-    Raises:
-        Failed: as `check_extra_body`.
-    """
+def make_body(call: Call, model: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The body of a request, for JSON; errors are those of `check_extra_body`."""
     check_extra_body(call.settings.extra_body, _RESERVED)
-    return {"model": model, "messages": [_make_message(turn) for turn in call.turns], **sent}
+    return {"model": model, "messages": [_make_message(turn) for turn in call.turns], **parameters}
 
 
 def list_parameters(call: Call, demands: Demands) -> dict[str, Any]:
@@ -113,8 +109,8 @@ def list_parameters(call: Call, demands: Demands) -> dict[str, Any]:
     }
     if not settings.reasoning_effort:
         wanted |= demands.without_effort
-    sent = {name: value for name, value in wanted.items() if value is not None and name not in refused}
-    return sent | dict(settings.extra_body)
+    parameters = {name: value for name, value in wanted.items() if value is not None and name not in refused}
+    return parameters | dict(settings.extra_body)
 
 
 def _make_message(turn: Turn) -> dict[str, Any]:
@@ -181,7 +177,7 @@ def _list_texts(body: object, depth: int) -> Iterator[str]:
             yield from _list_texts(member, depth + 1)
     elif isinstance(body, Mapping):
         texts = [text for name in body if name.lower() in _ERROR_FIELDS for text in _list_texts(body[name], depth + 1)]
-        place = body.get("loc") or body.get("param")  # of pydantic, and of OpenAI
+        place = body.get("loc") or body.get("param")  # the names of pydantic and of OpenAI
         place = ".".join(map(str, place)) if isinstance(place, list) else place
         if isinstance(place, str) and texts and place.rpartition(".")[2] not in texts[0]:
             texts[0] = f"{place}: {texts[0]}"
@@ -207,7 +203,7 @@ def _find_first_choice(tree: Mapping[str, Any]) -> Mapping[str, Any]:
     return first if isinstance(first, Mapping) else {}
 
 
-def read_reply(tree: dict[str, Any], model: str, sent: Mapping[str, Any]) -> Reply:
+def read_reply(tree: dict[str, Any], model: str, parameters: Mapping[str, Any]) -> Reply:
     """The reply in a response's JSON, with each field checked. model: the requested one, if the response names none.
 
     Raises:
@@ -238,12 +234,12 @@ def read_reply(tree: dict[str, Any], model: str, sent: Mapping[str, Any]) -> Rep
         usage=usage,
         cost_usd=usd,
         images=_take_images(message),
-        parameters=dict(sent),
+        parameters=dict(parameters),
         raw=tree,
     )
 
 
-def read_edited_images(tree: dict[str, Any], model: str, sent: Mapping[str, Any]) -> Reply:
+def read_edited_images(tree: dict[str, Any], model: str, parameters: Mapping[str, Any]) -> Reply:
     """The reply of the endpoint for image editing; its images are moved out of the raw reply.
 
     Raises:
@@ -261,7 +257,7 @@ def read_edited_images(tree: dict[str, Any], model: str, sent: Mapping[str, Any]
     if isinstance(counts, dict):
         counts = {"prompt_tokens": counts.get("input_tokens"), "completion_tokens": counts.get("output_tokens")}
     usage, _ = _read_usage(counts)
-    return Reply("", "stop", model, usage=usage, images=tuple(images), parameters=dict(sent), raw=tree)
+    return Reply("", "stop", model, usage=usage, images=tuple(images), parameters=dict(parameters), raw=tree)
 
 
 def _read_text(content: object) -> str:

@@ -95,11 +95,7 @@ class LocalModel:
         self.halt = False  # another thread sets this to end the current batch after its next token
 
     def reply(self, chats: Sequence[Chat], extra: Mapping[str, Any]) -> list[Continuation]:
-        """Continue chats with the same number of images, in one batch.
-
-        Args:
-            chats: the prompts.
-            extra: fields of `EXTRA_FIELDS`, for all of them.
+        """Continue chats with the same number of images, in one batch. extra: `EXTRA_FIELDS` for all of them.
 
         Raises:
             BackendError: a prompt does not fit the model (kind wrong_request).

@@ -75,12 +75,12 @@ def _make_key(part: ImagePart) -> tuple[object, ...]:
     if isinstance(part.source, bytes):
         return (digest_bytes(part.source), part.long_side_px)
     try:
-        found = part.source.stat()
+        status = part.source.stat()
     except OSError as exc:
         raise BackendError("wrong_request", f"{part.source}: the image cannot be read ({exc.strerror}).") from None
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise BackendError("wrong_request", f"{part.source}: found no regular file; expected a JPEG or PNG file.")
-    return (str(part.source), found.st_ino, found.st_mtime_ns, found.st_size, part.long_side_px)
+    return (str(part.source), status.st_ino, status.st_mtime_ns, status.st_size, part.long_side_px)
 
 
 def _read(part: ImagePart) -> tuple[bytes, str]:

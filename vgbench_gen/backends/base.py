@@ -219,14 +219,6 @@ class Tally:
         return lines
 
 
-@dataclass(frozen=True, slots=True)
-class Capabilities:
-    """Whether a backend takes and makes images."""
-
-    images_in: bool = True
-    images_out: bool = False
-
-
 class Backend(abc.ABC):
     """One model that answers requests. Use it from one event loop at a time and close it after use (`async with`)."""
 
@@ -234,14 +226,17 @@ class Backend(abc.ABC):
     """Name of the model as on the command line, such as `openai:gpt-4o`."""
     model: str
     """Name for replies and cache keys."""
-    capabilities: Capabilities = Capabilities()
+    images_in: bool = True
+    """Whether the model reads images."""
+    images_out: bool = False
+    """Whether the model makes images."""
     parallel: int = 1
     """The useful number of requests at once."""
     tally: Tally
     reads_evidence: bool = False
     """Whether it gets the evidence of answers, as an agent with oracle tools does; its score is an upper bound."""
     makes_images: bool = True
-    """Whether it can be asked for images; agents answer in text only."""
+    """Whether requests may ask for images; agents answer in text only."""
 
     def describe_setup(self) -> Mapping[str, Any]:
         """What its replies depend on besides spec, model and settings, JSON-ready; empty for a plain model."""
@@ -258,19 +253,12 @@ class Backend(abc.ABC):
         """
 
     async def ask_about(self, messages: Sequence[Message], settings: Settings, background: Background) -> Reply:
-        """As `ask`, with facts about the question, which only agents use.
-
-        Raises:
-            BackendError: as `ask`.
-        """
+        """As `ask`, with facts about the question, which only agents use."""
         return await self.ask(messages, settings)
 
     async def edit(self, images: Sequence[ImagePart], prompt: str, settings: Settings) -> Reply:
-        """A reply with these images edited as the prompt says, in `Reply.images`, which may be empty. The request is a
-        chat, unless the backend has an endpoint for image editing.
-
-        Raises:
-            BackendError: as `ask`.
+        """As `ask`, for a reply whose `Reply.images` are these images edited as the prompt says; it may hold none. The
+        request is a chat, unless the backend has an endpoint for image editing.
         """
         return await self.ask((Message("user", (*images, TextPart(prompt))),), settings)
 

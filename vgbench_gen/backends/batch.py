@@ -24,7 +24,7 @@ def ask_all(
 
     Args:
         backend: the model.
-        requests: in any number.
+        requests: any number of them.
         progress: called with (done, all) after each request.
         on_reply: called with the index and the outcome of each finished request. An exception of it stops all requests.
 

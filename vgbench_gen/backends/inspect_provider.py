@@ -90,30 +90,33 @@ class Inspect(Served):
         from pydantic import ValidationError
 
         model, settings = self._connect(), call.settings
-        sent: dict[str, Any] = {"max_tokens": settings.max_tokens, "temperature": settings.temperature}
-        sent |= {"seed": settings.seed, "stop_seqs": list(settings.stop) or None}
-        sent |= {"reasoning_effort": settings.reasoning_effort or None, "extra_body": dict(settings.extra_body) or None}
-        sent = {name: value for name, value in sent.items() if value is not None}
+        parameters: dict[str, Any] = {"max_tokens": settings.max_tokens, "temperature": settings.temperature}
+        parameters |= {"seed": settings.seed, "stop_seqs": list(settings.stop) or None}
+        parameters |= {
+            "reasoning_effort": settings.reasoning_effort or None,
+            "extra_body": dict(settings.extra_body) or None,
+        }
+        parameters = {name: value for name, value in parameters.items() if value is not None}
         try:
-            output = await self._generate(model, [_make_message(turn) for turn in call.turns], sent)
+            output = await self._generate(model, [_make_message(turn) for turn in call.turns], parameters)
         except ValidationError as exc:
             problems = "; ".join(f"{'.'.join(map(str, error['loc']))}: {error['msg']}" for error in exc.errors()[:3])
             raise Failed("wrong_request", f"{self.spec}: inspect_ai takes no such setting ({problems}).") from None
         except Exception as exc:
             raise self._classify(model, exc) from None
-        return self._read_output(output, sent)
+        return self._read_output(output, parameters)
 
     async def rest(self) -> None:
         model, self._model = self._model, None
         if model is not None and self._loop is asyncio.get_running_loop():
             await model.api.aclose()
 
-    async def _generate(self, model: Model, messages: list[ChatMessage], sent: Mapping[str, Any]) -> ModelOutput:
+    async def _generate(self, model: Model, messages: list[ChatMessage], parameters: Mapping[str, Any]) -> ModelOutput:
         from inspect_ai.event import ModelEvent
         from inspect_ai.log import transcript
         from inspect_ai.model import GenerateConfig
 
-        config = GenerateConfig(**sent)
+        config = GenerateConfig(**parameters)
 
         async def ask() -> ModelOutput:
             try:
@@ -166,7 +169,7 @@ class Inspect(Served):
             return Failed("api_error", where, "later", charged=status is None)
         return Failed("wrong_request" if status else "api_error", where)
 
-    def _read_output(self, output: ModelOutput, sent: Mapping[str, Any]) -> Reply:
+    def _read_output(self, output: ModelOutput, parameters: Mapping[str, Any]) -> Reply:
         if output.error:
             raise Failed("api_error", f"{self.spec}: {_one_line(output.error)}", "later", charged=True)
         if output.empty:
@@ -186,7 +189,7 @@ class Inspect(Served):
             model=output.model or self.model,
             usage=usage,
             cost_usd=None if counts is None else counts.total_cost,
-            parameters=dict(sent),
+            parameters=dict(parameters),
             raw={"id": output.response_id, "stop_reason": output.stop_reason, "metadata": _make_plain(output.metadata)},
         )
 

@@ -113,16 +113,16 @@ class OpenAICompatible(Served):
         refused = self._demands.refused
         messages: dict[str, str] = {}  # refused parameter -> the server's message, in this request
         while True:
-            sent = dict(call.settings.extra_body) if call.edit else _chat.list_parameters(call, self._demands)
+            parameters = dict(call.settings.extra_body) if call.edit else _chat.list_parameters(call, self._demands)
             try:
                 if call.edit:
-                    return _chat.read_edited_images(await self._post_edit(call), self.model, sent)
-                return _chat.read_reply(await self._post(call, sent), self.model, sent)
+                    return _chat.read_edited_images(await self._post_edit(call), self.model, parameters)
+                return _chat.read_reply(await self._post(call, parameters), self.model, parameters)
             except _chat.Refusal as refusal:
                 if _is_filter(refusal.status, refusal.error):
                     raw = {"error": dict(refusal.error)}
-                    return Reply("", "content_filter", self.model, parameters=sent, raw=raw)
-                name = self._demands.find_refused(refusal, sent) if refusal.status in _LEARNED_FROM else ""
+                    return Reply("", "content_filter", self.model, parameters=parameters, raw=raw)
+                name = self._demands.find_refused(refusal, parameters) if refusal.status in _LEARNED_FROM else ""
                 if name and name not in messages:
                     if name not in refused:
                         _log.warning("%s: takes no %s and is asked without it (%s)", self._where, name, refusal.message)
@@ -137,10 +137,10 @@ class OpenAICompatible(Served):
             failed.message = f"{self._where}: {failed.message}"
             raise failed from None
 
-    async def _post(self, call: Call, sent: Mapping[str, object]) -> dict[str, object]:
+    async def _post(self, call: Call, parameters: Mapping[str, object]) -> dict[str, object]:
         import httpx2
 
-        body = _chat.make_body(call, self.model, sent)
+        body = _chat.make_body(call, self.model, parameters)
         return await self._read(self._open_client().post("/chat/completions", cast_to=httpx2.Response, body=body))
 
     async def _post_edit(self, call: Call) -> dict[str, object]:

@@ -67,6 +67,8 @@ class TransformersLocal(Served):
         self._batches = _Batches(self._model, options.local.batch_size)
 
     async def _send(self, call: Call) -> Reply:
+        from vgbench_gen.backends._hf_model import EXTRA_FIELDS
+
         settings = call.settings
         if settings.reasoning_effort:
             raise Failed(
@@ -74,8 +76,13 @@ class TransformersLocal(Served):
                 f"{self.spec}: a local model has no reasoning effort; set what its chat template knows in extra_body: "
                 '{"chat_template_kwargs": {"enable_thinking": false}}.',
             )
-        reply = await self._batches.reply(self._make_chat(call), self._check_extra(settings.extra_body))
-        sent = {
+        if unknown := sorted(set(settings.extra_body) - set(EXTRA_FIELDS)):
+            raise Failed(
+                "wrong_request",
+                f"{self.spec}: extra_body has {', '.join(unknown)}; a local model knows {', '.join(EXTRA_FIELDS)}.",
+            )
+        reply = await self._batches.reply(self._make_chat(call), settings.extra_body)
+        parameters = {
             "temperature": settings.temperature or 0.0,
             "max_tokens": settings.max_tokens,
             "stop": list(settings.stop),
@@ -84,9 +91,9 @@ class TransformersLocal(Served):
             **settings.extra_body,
         }
         if settings.seed is not None:
-            sent["seed"] = settings.seed
+            parameters["seed"] = settings.seed
         usage = Usage(reply.prompt_tokens, reply.completion_tokens)
-        return Reply(reply.text, reply.finish_reason, self.model, usage=usage, cost_usd=0.0, parameters=sent)
+        return Reply(reply.text, reply.finish_reason, self.model, usage=usage, cost_usd=0.0, parameters=parameters)
 
     async def rest(self) -> None:
         await self._batches.stop()
@@ -138,16 +145,6 @@ class TransformersLocal(Served):
             # Without a seed the digest of the request, which includes the epoch, is the seed.
             (0, call.digest) if settings.seed is None else (settings.seed, ""),
         )
-
-    def _check_extra(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        from vgbench_gen.backends._hf_model import EXTRA_FIELDS
-
-        if unknown := sorted(set(body) - set(EXTRA_FIELDS)):
-            raise Failed(
-                "wrong_request",
-                f"{self.spec}: extra_body has {', '.join(unknown)}; a local model knows {', '.join(EXTRA_FIELDS)}.",
-            )
-        return body
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -21,7 +21,7 @@ from typing import Protocol
 
 from vgbench_gen.backends._call import Call, Failed
 from vgbench_gen.backends._keys import cover_line
-from vgbench_gen.backends.base import Backend, Capabilities, Reply
+from vgbench_gen.backends.base import Backend, Reply
 from vgbench_gen.backends.served import Served
 from vgbench_gen.backends.spec import BackendOptions, Needs, Provider, providers
 from vgbench_gen.core.errors import ConfigError
@@ -53,7 +53,7 @@ class UnifiedLocal(Served):
         options: of requests; there is no time limit.
     """
 
-    capabilities = Capabilities(images_in=True, images_out=True)
+    images_out = True
     edits = True
 
     def __init__(

@@ -74,7 +74,7 @@ def models(
         found = examine_model(backend, image=image, long_side_px=long_side, max_tokens=max_tokens)
     finally:
         asyncio.run(backend.close())
-    images = backend.capabilities.images_in, backend.capabilities.images_out
+    images = backend.images_in, backend.images_out
     if as_json:
         print_json({"spec": backend.spec, **found, "images_in": images[0], "images_out": images[1]})
     else:

@@ -36,12 +36,7 @@ class OpenDetector(FolderModel):
         self._tokenizer = load_processor("AutoTokenizer", folder)
 
     def find_boxes(self, image: ColorArray, names: Sequence[str]) -> list[FoundBox]:
-        """The best box of each name, however low its score.
-
-        Args:
-            image: (H, W, 3) uint8 RGB.
-            names: of the objects, at least one.
-        """
+        """The best box of each of one or more names in an image (H, W, 3), uint8 RGB, however low its score."""
         import torch
 
         size = image.shape[0], image.shape[1]

@@ -42,11 +42,7 @@ class DepthModel(FolderModel):
         self._settings = {**_PRO_SETTINGS, **read_settings(folder, "preprocessor_config.json")}
 
     def measure_depth(self, image: ColorArray) -> DepthMap:
-        """Depth of each pixel.
-
-        Args:
-            image: (H, W, 3) uint8 RGB.
-        """
+        """Depth of each pixel of an image (H, W, 3), uint8 RGB."""
         import torch
 
         size = image.shape[0], image.shape[1]
@@ -67,13 +63,7 @@ class DepthModel(FolderModel):
 
 
 def restore_depth(raw: Any, size: tuple[int, int], rim: tuple[int, int]) -> FloatArray:
-    """(H, W) at the image's size, from a map (h, w) of the image and a rim around it.
-
-    Args:
-        raw: tensor.
-        size: (height, width) of the image.
-        rim: (rows, columns) on each side, pixels of the image.
-    """
+    """(H, W) at the image's size, from a tensor (h, w) of the image and a rim of (rows, columns) on each side."""
     import torch
 
     (height, width), (rows, columns) = size, rim

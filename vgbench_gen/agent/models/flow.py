@@ -30,12 +30,7 @@ class RaftFlow(FolderModel):
         self._model = model.eval().to(self._device, self._dtype)
 
     def measure_flow(self, first: ColorArray, second: ColorArray) -> FloatArray:
-        """(H, W, 2) motion of each pixel of the first image to the right and down, pixels.
-
-        Args:
-            first: (H, W, 3) uint8 RGB.
-            second: of the same size.
-        """
+        """(H, W, 2) motion of each pixel to the right and down, pixels, between two images (H, W, 3), uint8 RGB."""
         import torch
 
         size = first.shape[0], first.shape[1]

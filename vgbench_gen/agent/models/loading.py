@@ -45,11 +45,11 @@ def check_files(folder: Path) -> None:
     for path in sorted(path for path in folder.iterdir() if not path.is_dir()):
         try:
             with open_file(path) as file:
-                found = describe_stand_in(file.read(HEAD_BYTES)) if path.suffix == ".safetensors" else None
+                problem = describe_stand_in(file.read(HEAD_BYTES)) if path.suffix == ".safetensors" else None
         except OSError as error:
-            found = f"no readable file ({error.strerror})", "Copy it again."
-        if found is not None:
-            raise ConfigError(f"{path}: found {found[0]}; expected a file of a model. {found[1]}")
+            problem = f"no readable file ({error.strerror})", "Copy it again."
+        if problem is not None:
+            raise ConfigError(f"{path}: found {problem[0]}; expected a file of a model. {problem[1]}")
 
 
 @contextmanager

@@ -37,12 +37,7 @@ class BoxSegmenter(FolderModel):
         self._side_px = int(self._model.config.prompt_encoder_config.image_size)
 
     def find_masks(self, image: ColorArray, boxes: Sequence[Box]) -> list[FoundMask]:
-        """The mask of each box.
-
-        Args:
-            image: (H, W, 3) uint8 RGB.
-            boxes: [left, top, right, bottom] in pixels; at least one.
-        """
+        """The mask of each of one or more boxes [left, top, right, bottom], pixels, in a uint8 RGB image (H, W, 3)."""
         import torch
 
         side, size = self._side_px, (image.shape[0], image.shape[1])

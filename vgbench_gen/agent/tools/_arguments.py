@@ -55,7 +55,7 @@ def find_cameras(images: Sequence[Image], cameras: tuple[Intrinsics, ...]) -> tu
             f"cameras: found {len(cameras)}; expected one for each of {count} images, or one for all, or none"
         )
     if not cameras:
-        return [_assume(image.size) for image in images], True
+        return [_assume_camera(image.size) for image in images], True
     return [camera.K for camera in (cameras if len(cameras) == count else cameras * count)], False
 
 
@@ -69,10 +69,9 @@ def round_all(values: FloatArray, decimals: int) -> list[float] | list[list[floa
     return (np.round(values, decimals) + 0.0).tolist()  # type: ignore[no-any-return]
 
 
-def _assume(size: tuple[int, int]) -> FloatArray:
-    width, height = size
+def _assume_camera(size: tuple[int, int]) -> FloatArray:
     focal = ASSUMED_FOCAL * max(size)
-    return np.array([[focal, 0, (width - 1) / 2], [0, focal, (height - 1) / 2], [0, 0, 1.0]])
+    return np.array([[focal, 0, (size[0] - 1) / 2], [0, focal, (size[1] - 1) / 2], [0, 0, 1.0]])
 
 
 POINTS_MAX = 200
