@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 import warnings
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -145,6 +146,15 @@ def test_what_passes_is_not_kept(tmp_path: Path, how: str, again: int) -> None:
     values: dict[str, Any] = dict(second.values)
     assert (made, anew, values) == (1, again, dict(first.values))
     assert ("size_bytes" in values) == (how == "well")
+
+
+def test_a_damaged_row_is_computed_again(tmp_path: Path) -> None:
+    path = tmp_path / "tools"
+    first, _ = call("well", ResultCache(path))
+    with closing(sqlite3.connect(path)) as file, file:
+        (changed,) = [file.execute("UPDATE kept SET text = ?", (b"[{}, [], ",)).rowcount]
+    assert (changed, *call("well", ResultCache(path))) == (1, first, 1)
+    assert call("well", ResultCache(path)) == (first, 0)
 
 
 def test_images_of_a_call_and_of_a_run_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
