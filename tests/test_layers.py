@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.syntax import walk
+
 PACKAGE = "vgbench_gen"
 ROOT = Path(__file__).resolve().parents[1] / PACKAGE
 
@@ -43,7 +45,7 @@ OPEN_AT_TOP = {"__version__", "__file__", "__path__"}
 
 def imports(tree: ast.AST, module: str, is_package: bool) -> Iterator[tuple[int, str]]:
     """(line, dotted name) of everything imported, by statement or by a string that names one of our modules."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -81,7 +83,7 @@ def randomness_violations(source: str, module: str) -> list[str]:
     found: list[str] = []
     if "random" not in source and "default_rng" not in source:
         return found
-    for node in ast.walk(ast.parse(source)):
+    for node in walk(ast.parse(source)):
         used = ""
         if isinstance(node, ast.Attribute):
             text = ast.unparse(node)

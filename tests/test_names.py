@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import ast
 import builtins
-import functools
 import pydoc
 import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+
+from tests.shared import recall_once
+from tests.syntax import walk
 
 PACKAGE = Path(__file__).resolve().parents[1] / "vgbench_gen"
 QUOTED = re.compile(r"(?<!`)`([A-Za-z_][\w.]*)(?:\(\))?`(?!`)")
@@ -52,14 +55,14 @@ def list_trees() -> dict[Path, ast.Module]:
 
 def list_docs(tree: ast.AST) -> Iterator[ast.Constant]:
     """Docstrings, and those below fields and constants."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield node.value
 
 
 def list_names(tree: ast.AST) -> Iterator[str]:
     """Identifiers of the code, and words of its texts but docstrings."""
-    nodes = list(ast.walk(tree))
+    nodes = list(walk(tree))
     docs = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     for node in nodes:
         match node:
@@ -90,7 +93,7 @@ class Names:
             place = path.parent if path.stem == "__init__" else path.with_suffix("")
             self.modules[place.name] |= self.of_file[path]
             self.modules[place.parent.name] |= {place.name}
-            for node in ast.walk(tree):
+            for node in walk(tree):
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                     self.defined.add(node.name)
                 elif isinstance(node, ast.Assign | ast.AnnAssign):
@@ -118,33 +121,53 @@ class Names:
         return seen and all(self.has(owner, name) for owner, name in zip([first, *others], others, strict=False))
 
 
-@functools.cache
-def read_names() -> tuple[dict[Path, ast.Module], Names]:
-    trees = list_trees()
-    return trees, Names(trees)
+class Source(NamedTuple):
+    """What the tests look at in the package."""
+
+    classes: list[tuple[str, str]]
+    """(name, place) of every public class."""
+    quoted: list[tuple[str, Path, str]]
+    """(name, file, place) of every name in backticks of a docstring."""
+    names: Names
 
 
-def test_no_two_public_classes_share_a_name() -> None:
+@pytest.fixture(scope="session")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
+    def read(_: Path) -> Source:
+        trees = list_trees()
+        classes = [
+            (node.name, f"{path.relative_to(PACKAGE)}:{node.lineno}")
+            for path, tree in trees.items()
+            for node in tree.body
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+        ]
+        quoted = [
+            (match[1], path, f"{path.relative_to(PACKAGE)}:{text.lineno}")
+            for path, tree in trees.items()
+            for text in list_docs(tree)
+            for match in QUOTED.finditer(str(text.value))
+        ]
+        return Source(classes, quoted, Names(trees))
+
+    return recall_once(tmp_path_factory, "names", read)
+
+
+def test_no_two_public_classes_share_a_name(source: Source) -> None:
     places: dict[str, list[str]] = defaultdict(list)
-    for path, tree in read_names()[0].items():
-        for node in tree.body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                places[node.name].append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
+    for name, place in source.classes:
+        places[name].append(place)
     assert len(places) > 300  # the folder is the right one
     repeated = {name: found for name, found in places.items() if len(found) > 1}
     assert not repeated, "\n".join(f"{name}: {', '.join(found)}" for name, found in repeated.items())
 
 
-def test_names_in_backticks_exist() -> None:
-    trees, names = read_names()
-    known = FOREIGN | WRITTEN | PATTERNS
-    lost, used = [], set()
-    for path, tree in trees.items():
-        for text in list_docs(tree):
-            for match in QUOTED.finditer(str(text.value)):
-                used.add(match[1])
-                if match[1] not in known and not FILE.fullmatch(match[1]) and not names.resolves(match[1], path):
-                    lost.append(f"{path.relative_to(PACKAGE)}:{text.lineno}: `{match[1]}`")
+def test_names_in_backticks_exist(source: Source) -> None:
+    known, used = FOREIGN | WRITTEN | PATTERNS, {name for name, _, _ in source.quoted}
+    lost = [
+        f"{place}: `{name}`"
+        for name, path, place in source.quoted
+        if name not in known and not FILE.fullmatch(name) and not source.names.resolves(name, path)
+    ]
     assert not lost, "\n".join(lost)
     assert known <= used  # else it can go
 
@@ -154,5 +177,5 @@ def test_names_in_backticks_exist() -> None:
     [("parse_json", True), ("json_text.parse_json", True), ("json_text.parse_yaml", False), ("parse_yaml", False),
      ("Task.recheck", True), ("ScalarTask.recheck", True), ("Task.recheque", False), ("vgbench_gen.core", True)],
 )  # fmt: skip
-def test_what_a_quoted_name_stands_for(quoted: str, exists: bool) -> None:
-    assert read_names()[1].resolves(quoted, PACKAGE / "core" / "json_text.py") == exists
+def test_what_a_quoted_name_stands_for(quoted: str, exists: bool, source: Source) -> None:
+    assert source.names.resolves(quoted, PACKAGE / "core" / "json_text.py") == exists

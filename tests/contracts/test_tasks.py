@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import vgbench_gen
+from tests.syntax import walk
 from vgbench_gen.core.registry import Registry
 from vgbench_gen.evaluation.benchmarks.vgbench.tables import VGBENCH
 from vgbench_gen.scenes.base import loaders
@@ -98,10 +99,10 @@ def strings_of(path: Path) -> Iterator[tuple[int, str]]:
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     docs = {
         id(n.body[0].value)
-        for n in ast.walk(tree)
+        for n in walk(tree)
         if isinstance(n, documented) and n.body and isinstance(n.body[0], ast.Expr)
     }
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
             yield node.lineno, node.value
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.syntax import walk
 from vgbench_gen.core.config import read_toml
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.pipeline.shortfall import find_hint
@@ -44,7 +45,7 @@ def texts(node: ast.AST | None) -> Iterator[str]:
 def find_reasons(source: str, room: str) -> set[str]:
     """Reasons that the code of a module names."""
     found: list[ast.AST | None] = []
-    for node in ast.walk(ast.parse(source)):
+    for node in walk(ast.parse(source)):
         if isinstance(node, ast.Call):
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             place = TAKES.get(name)
@@ -52,7 +53,7 @@ def find_reasons(source: str, room: str) -> set[str]:
             if name == "replace":
                 found += [word.value for word in node.keywords if word.arg in NAMED]
         elif isinstance(node, ast.FunctionDef) and DECIDES.search(node.name):
-            for inner in ast.walk(node):
+            for inner in walk(node):
                 if isinstance(inner, ast.Return):
                     found.append(inner.value)
                     last = inner.value.elts[-1] if isinstance(inner.value, ast.Tuple) else None
