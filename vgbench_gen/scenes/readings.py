@@ -229,7 +229,7 @@ def measure_agreement(views: PosedDepth, stated: Reading = STATED, order: str = 
     still = _compare(views, np.broadcast_to(np.eye(4), (1, *views.poses.shape)), chosen, kept)[0]
     moved = [pair for pair in chosen if _measure_parallax(views.poses, pair, kept) >= MIN_PARALLAX]
     units = [_compare(views, views.poses[None], moved, kept, unit)[0] for unit in UNITS] if moved else []
-    others = [{i: _reshape(views, i, kept, power) for pair in chosen for i in pair} for power in (-1, 1)]
+    others = [{i: _reshape(views, i, kept, power) for i in {i for pair in chosen for i in pair}} for power in (-1, 1)]
     ray = max(_compare(views, views.poses[None], chosen, other)[0] for other in others)
     found = ViewAgreement(stated, shares, still, dict(zip(UNITS, units, strict=False)), ray)
     if next(iter(shares.values())) >= MIN_SHARE:

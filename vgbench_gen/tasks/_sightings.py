@@ -96,6 +96,7 @@ class Sightings:
         self._points_m = np.concatenate([np.zeros((0, 3)), *clouds])
         self._owners = np.repeat(np.arange(len(clouds)), self._counts)
         self.labels = [one.label.replace("_", " ") for one in labelled]
+        self._words = [set(label.split()) for label in self.labels]
         # "unknown" and "misc" say nothing of a surface, and mirrors show other places.
         self._says = np.array([is_structural(one.label) or is_thing(one.label) for one in labelled], dtype=bool)
 
@@ -179,11 +180,8 @@ class Sightings:
         as "office chair" for "chair", of labels that are used for one another, and those that may hold such a one."""
         words = set(name.split())
         alike = _PART_OF.get(name, frozenset()).union(*(group for group in _ALIKE if name in group))
-        return [
-            k
-            for k, label in enumerate(self.labels)
-            if words <= set(label.split()) or set(label.split()) <= words or label in alike
-        ]
+        said = zip(self.labels, self._words, strict=True)
+        return [k for k, (label, its) in enumerate(said) if words <= its or its <= words or label in alike]
 
     def list_seen_m(self, rows: Iterable[int], indices: Iterable[int]) -> FloatArray:
         """(N, 3) the points of these objects' surfaces that one of the frames shows, in the world, meters."""

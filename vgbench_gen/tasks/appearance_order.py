@@ -59,16 +59,16 @@ class AppearanceOrder(FramesTask):
     def _draw_walk(self, states: FloatArray, order: IntArray, rng: np.random.Generator) -> list[int]:
         """Frames, by their place, that show the columns of `states` first in this order, `APART` or more apart; none
         where no such sequence was found."""
+        hidden = [(states[:, order[place + 1 :]] == 0).all(axis=1) for place in range(len(order))]
         for _ in range(WALKS):
             walk: list[int] = []
             for place, column in enumerate(order):
-                later = order[place + 1 :]
-                free = np.setdiff1d(np.flatnonzero((states[:, later] == 0).all(axis=1)), walk)
+                free = np.flatnonzero(hidden[place] > np.bincount(walk, minlength=len(states)))
                 first = free[states[free, column] > 0]
                 if not len(first):
                     break
                 walk.append(int(rng.choice(first)))
-                free = np.setdiff1d(free, walk)
+                free = free[free != walk[-1]]
                 more = int(rng.integers(APART - 1, APART + 1))
                 if len(free) < more:
                     break

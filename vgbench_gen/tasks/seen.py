@@ -75,10 +75,11 @@ class LabelledScene(QuestionKind):
         rows, drawn = self.list_rows(view), []
         sizes = [size for size in BUDGETS if size <= len(rows)]
         links = find_links(view)[np.ix_(rows, rows)] if linked else np.ones((len(rows), len(rows)), dtype=bool)
+        places = np.eye(len(rows), dtype=bool)
         for _ in range(count if sizes else 0):
             size, chosen = int(rng.choice(sizes)), [int(rng.integers(len(rows)))]
-            while len(chosen) < size and len(free := np.setdiff1d(np.flatnonzero(links[chosen].any(axis=0)), chosen)):
-                chosen.append(int(rng.choice(free)))
+            while len(chosen) < size and (free := links[chosen].any(axis=0) & ~places[:, chosen].any(axis=1)).any():
+                chosen.append(int(rng.choice(np.flatnonzero(free))))
             if len(chosen) == size:
                 drawn.append(sorted(rows[k] for k in chosen))
         return drawn
