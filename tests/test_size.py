@@ -19,7 +19,7 @@ MOST_LINES = {
     "geometry": (1709, 1300),  # turns one after the other; motions in five components, plans, gaps of boxes
     "scenes": (10020, 6000),  # parts of buildings; recordings in 20 layouts, and which reading of them is right
     "store": (2794, 2490),  # crops and warps of one sharpness; drawings; one writer of logs
-    "tasks": (14625, 10315),  # motions, warps, boxes and lenses in words; nineteen more kinds
+    "tasks": (14624, 10315),  # motions, warps, boxes and lenses in words; nineteen more kinds
     "distractors": (929, 700),  # distances by printed numbers; published rules
     "text": (1983, 1700),  # wordings of both notations
     "pipeline": (5102, 4600),  # facts shared out among the forms; totals of any size
