@@ -23,18 +23,18 @@ Schema version {SCHEMA_VERSION}. Generated from `vgbench_gen/store/columns.py` b
 `python docs/_ext/dictionary.py > docs/data-dictionary.md`; do not edit by hand.
 
 Lengths are meters and angles degrees unless brackets give a unit ([conventions](architecture.md#conventions)). `JSON`
-is canonical: sorted keys, no spaces, no NaN. No column is null: where it does not apply, a text or list is empty and a
+is canonical: sorted keys, no spaces, no NaN. No column is null: if it does not apply, a text or list is empty and a
 number is NaN.
 
-`tolerance` makes the claim of a judgment true: a share of the value, pixels for principal points, meters of translation
-for poses, the least IoU for boxes, 0 for tracked points. Of open-ended questions it is recorded only (replies are
-scored by the factors 2 and 1.25), of multi-choice it is 0.
+`tolerance` is how far a true claim (judgment) may deviate: a share of the value, pixels for principal points, meters of
+translation for poses, the minimum IoU for boxes, 0 for tracked points. For open-ended questions it is only recorded
+(replies are scored by the factors 2 and 1.25); for multi-choice it is 0.
 """
 SECTIONS: tuple[tuple[str, str, Sequence[Column]], ...] = (
     ("Items", "`items/*.parquet`: one row per question, images embedded.", ITEM_COLUMNS),
-    ("Published items", "What `vgbench publish` adds, and `vgbench pull --scenes` reads.", (IMAGE_FILES,)),
-    ("Questions", "`questions.parquet`: one row per fact and question type, asked or not.", QUESTION_COLUMNS),
-    ("Facts", "`facts/<dataset>/<scene>.parquet`: one row per geometric truth, without words.", FACT_COLUMNS),
+    ("Published items", "`vgbench publish` adds this column, and `vgbench pull --scenes` reads it.", (IMAGE_FILES,)),
+    ("Questions", "`questions.parquet`: one row per fact and question type, whether used or not.", QUESTION_COLUMNS),
+    ("Facts", "`facts/<dataset>/<scene>.parquet`: one row per geometric fact, without text.", FACT_COLUMNS),
     ("Rejects", "`rejects/<dataset>/<scene>.parquet`: one row per draft that failed a gate.", REJECT_COLUMNS),
 )
 TYPES = {

@@ -29,7 +29,7 @@ class SceneRef:
 
     dataset: str
     scene_id: str
-    """The id of the scene, in the form that `docs/architecture.md#small-ones-fixed-so-that-nobody-decides-twice` fixes:
+    """The id of the scene, in the form that `docs/architecture.md#fixed-details` fixes:
     "scene0000_00", "7c9be0a21f/iphone", "42898570", "box/scenes_000"."""
     path: Path
     """The file or folder that `open` needs."""
