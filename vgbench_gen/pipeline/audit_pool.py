@@ -1,6 +1,6 @@
 """The audit pool: the dataset's own questions, topped up with those that could be asked as well and were not.
 
-A few hundred questions leave an interval too wide to judge (`docs/validity.md#when-a-figure-falls`). So
+A few hundred questions leave an interval too wide to judge (`docs/validity.md#when-a-statistic-fails`). So
 facts that the release did not ask are asked too, in words only: no picture is drawn. Folds go by scene, so no truth
 stands on both sides of a split.
 """
