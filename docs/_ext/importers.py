@@ -19,8 +19,8 @@ spatialscore --from DOWNLOADS` takes one folder per source, called by its name o
 Tables may be in subfolders. If several of the listed patterns match, the first is used; for BLINK, QSpatialBench and
 SpatialBench's JSON files, all are. Embedded images are used directly; images that a row only names are searched in the
 top folder and in those of the last column, also under `--images`. The archives of MMIU and VSI-Bench and
-`coco_images.zip` of 3DSRBench need not be unpacked. Invalid rows are skipped and reported with file and row number, and
-so is a number of questions that differs from the published one.
+`coco_images.zip` of 3DSRBench need not be unpacked. Invalid rows are skipped and reported with file and row number.
+A number of questions that differs from the published one is also reported.
 
 | name | questions | from | tables | columns | folders of images |
 |---|---|---|---|---|---|

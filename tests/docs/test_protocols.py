@@ -34,7 +34,7 @@ MRA_POINTS = len({metrics.compute_mean_relative_accuracy(100 + error / 10, 100) 
 STATED = [
     ("Cleaning a reply", f"first {clean.MAX_HEAD_CHARS:,} and the last {clean.MAX_TAIL_CHARS:,} characters"),
     ("Lengths with units", f"within a factor of {metrics.DELTA:g} (exclusive"),
-    ("Lengths with units", f"Headline scores use a factor of {metrics.HEADLINE_DELTA:g},"),
+    ("Lengths with units", f"Our own tables also use {metrics.HEADLINE_DELTA:g}:"),
     ("Numbers without units", f"the share of {MRA_POINTS} tolerances"),
     ("Judge scores", f"a whole number from {judge_replies.LOW} to {judge_replies.HIGH}."),
     ("VGBench prompts", f"the temperature is {AskOptions().temperature:g},"),
@@ -43,7 +43,7 @@ STATED = [
     ("VGBench prompts", f"{AskOptions().video_frames} evenly spaced frames"),
     ("MMSI-Bench", f"{mmsi.ROWS:,} questions"),
     ("MMSI-Bench", f"may have {MMSI.max_tokens:,} tokens"),
-    ("SalBench", f"Each P3 configuration has {P3_ROWS:,} rows"),
+    ("SalBench", f"Each configuration with P3 images (synthetic patterns) has {P3_ROWS:,} rows"),
     ("ROVER", f"{rover_judge.MAX_TOKENS:,} tokens, {rover_judge.MAX_RETRIES} attempts per metric"),
 ]
 

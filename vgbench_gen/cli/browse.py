@@ -20,7 +20,7 @@ def browse(
     standalone: Annotated[bool, Flag("Copy all images into the site, so that it can be moved (0.2 MB each).")] = False,
     max_items: Annotated[int, Flag("Maximum number of questions, evenly spread; 0 = all.", "N"), Field(ge=0)] = 0,
     scenes: Annotated[
-        list[Path] | None, Flag("Raw scans for points in 3D views, besides DATASET-scenes.", "FOLDER")
+        list[Path] | None, Flag("Raw scans for points in 3D views; also read: DATASET-scenes, if it exists.", "FOLDER")
     ] = None,
     as_json: bool = False,
 ) -> None:

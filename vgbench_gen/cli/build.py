@@ -42,11 +42,11 @@ def build(
     engine: EngineName = "",
     address: Address = "",
     seed: Seed = None,
-    items: Annotated[int | None, Flag("Questions per task; total if the recipe has [items].", "N"), Field(ge=1)] = None,
+    items: Annotated[int | None, Flag("Questions per task; in total with [items].", "N"), Field(ge=1)] = None,
     strategy: Annotated[str, Flag("Strategy for wrong options; overrides the recipe's.", "NAME")] = "",
     distractor_seed: Annotated[int | None, Flag("Seed for wrong options; answers are kept.", "N"), Field(ge=0)] = None,
     bank: Annotated[Path | None, Flag("Also draw wordings from this file (`vgbench paraphrase`).", "FILE")] = None,
-    wording: Annotated[str, Flag("Wordings of the bank to use: reviewed, or proposed (all).", "STATUS")] = "",
+    wording: Annotated[str, Flag("Wordings of the bank: reviewed (default), or proposed (both).", "STATUS")] = "",
     allow_short: Annotated[bool, Flag("Write the dataset even if the recipe's totals cannot be met.")] = False,
     facts: Annotated[
         Path | None, Flag("Replace the questions of this build folder, from its facts; needs no scenes.", "FOLDER")

@@ -28,7 +28,7 @@ def compare(
         list[Path] | None,
         typer.Argument(
             metavar="DATASET",
-            help="Folders with replies; default: the most recent build. Several are pooled, like SpatialScore's.",
+            help="Folders with replies; default: the most recent build. Several are pooled, as SpatialScore's sources.",
         ),
     ] = None,
     model: ModelNames = None,

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from vgbench_gen.pipeline.redraw import RedrawReport
 
 _PRUNING = (
-    "Pruning hides a faulty sampler: it removes the evidence of the fault, and the questions that remain were made the "
-    "same way. If `vgbench audit` fails, fix the sampler; prune only a dataset that passes."
+    "Pruning hides a faulty strategy: it removes the evidence of the fault, and the questions that remain were made "
+    "the same way. If `vgbench audit` fails, change the strategy; prune only a dataset that passes."
 )
 
 

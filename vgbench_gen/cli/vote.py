@@ -36,8 +36,8 @@ def vote(
     policy: Annotated[
         str,
         Flag(
-            "paper: unreadable replies and refusals count as wrong, failed requests do not count. robust: none of the "
-            "three counts.",
+            "paper: unreadable replies and refusals count as wrong. robust: they do not count, as failed requests "
+            "never do. Default: the rule's.",
             "NAME",
         ),
     ] = "",
