@@ -381,8 +381,8 @@ def test_a_task_that_lost_nearly_all_its_drafts_in_a_scene_is_named() -> None:
         return loss_lines(BuildReport(list(scenes), ComposeReport()))
 
     assert told(scene("one", 4, 100), scene("two", 0, 30), scene("fine", 10, 94)) == [
-        "note    camera_parameters, ca1m two: 30 of 30 drafts lost (the worst of 2 scenes), mostly by few_lines 28, "
-        "pixels_undecided 2; what these mean: docs/howto/reasons.md"
+        "note    camera_parameters, ca1m two: 30 of 30 drafts lost (the worst of 2 scenes), mostly because of "
+        "few_lines 28, pixels_undecided 2; what these mean: docs/howto/reasons.md"
     ]
     assert told(scene("few", 0, 19), scene("enough", 5, 100), scene("half", 4, 30)) == []
 

@@ -259,7 +259,7 @@ def test_what_a_folder_would_need_is_printed(
     (folder / "posed.toml").unlink()
     assert main(["scenes", str(tmp_path)]) == 2
     captured = capsys.readouterr()
-    text = captured.out.partition("it would be read:\n\n")[2]
+    text = captured.out.partition("put it in the folder to have it read:\n\n")[2]
     fx, fy, cx, cy = numbers(room)
     assert "camera = [0, 0, 0, 0]" in text
     (folder / "posed.toml").write_text(text.replace("[0, 0, 0, 0]", f"[{fx}, {fy}, {cx}, {cy}]"))

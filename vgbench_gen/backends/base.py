@@ -153,7 +153,7 @@ def find_shortfall(reply: Reply) -> tuple[str, str]:
     if reply.finish_reason == "length":
         limit = f" of {usage.completion_tokens} tokens" if usage.completion_tokens else ""
         thought = f" ({usage.reasoning_tokens} of them to reason)" if usage.reasoning_tokens else ""
-        when = "the reply was cut at its limit" if answered else "the reply reached its limit before any text"
+        when = "the reply was cut at its limit" if answered else "the reply has no text at its limit"
         return "cut" if answered else "empty", f"{when}{limit}{thought}; allow more (--max-tokens)"
     return ("", "") if answered else ("empty", f"the reply holds no words (it ended with {reply.finish_reason})")
 
