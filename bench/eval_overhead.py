@@ -53,6 +53,13 @@ with open(sys.argv[1], "w") as file:
     json.dump({"cpu_s": used.ru_utime + used.ru_stime, "peak_mb": used.ru_maxrss / 1024}, file)
 sys.exit(code)
 """
+_SCORE = """\
+import collections, json, pathlib, sys
+from vgbench_gen.evaluation.base import benchmarks
+from vgbench_gen.evaluation.saved import score_source
+(saved,) = score_source(benchmarks["vgbench"].open(pathlib.Path(sys.argv[1])))
+print(json.dumps([len(saved.rows), collections.Counter(row.outcome for row in saved.rows)]))
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,16 +231,20 @@ def _asked(runner: Runner, server: Apart, n: int, source: Path, scratch: Path) -
 
 
 def _scored(source: Path, scratch: Path) -> list[Row]:
-    """Scoring all replies anew and comparing them, in a process of its own."""
+    """Scoring all replies anew, and `vgbench compare` with the scores at hand: tables and pages; each in a process of
+    its own."""
     replies = sorted(scratch.glob("out-vgbench-*/*.jsonl"), key=lambda path: path.stat().st_size)[-1]
     (source / "replies").mkdir(exist_ok=True)
     shutil.copyfile(replies, source / "replies" / "bench.jsonl")
     shutil.rmtree(source / "scores", ignore_errors=True)
-    command = [sys.executable, "-m", "vgbench_gen.cli", "compare", str(source), "--json"]
-    used, said = _metered(command, source, {})
-    (told,) = json.loads(said)["models"]
-    beside = f"{used.wall_s:.1f} s by the clock, {used.peak_mb:.0f} MB at most; {told['outcomes']}"
-    return [Row(f"scoring {told['scored']:,} replies", used.cpu_s, "s", beside, at_most=_SCORING_S)]
+    used, said = _metered([sys.executable, "-c", _SCORE, str(source)], source, {})
+    scored, outcomes = json.loads(said)
+    told = f"{used.wall_s:.1f} s by the clock, {used.peak_mb:.0f} MB at most"
+    found = [Row(f"scoring {scored:,} replies", used.cpu_s, "s", f"{told}; {outcomes}", at_most=_SCORING_S)]
+    used, said = _metered([sys.executable, "-m", "vgbench_gen.cli", "compare", str(source), "--json"], source, {})
+    pages = len(list((source / "scores" / "report").glob("*.html")))
+    told = f"{used.wall_s:.1f} s by the clock, {used.peak_mb:.0f} MB at most; {pages} pages"
+    return [*found, Row(f"tables and pages of {scored:,} scores", used.cpu_s, "s", told, at_most=_SCORING_S)]
 
 
 def rows(session: Session) -> list[Row]:
