@@ -36,7 +36,7 @@ HOW := $(if $(WORKERS),--workers $(WORKERS)) $(if $(ENGINE),--engine $(ENGINE)) 
 # reason.
 CAPTURES ?= $(wildcard ../shared/captures)
 RECORDINGS ?= $(wildcard ../shared/recordings)
-TEST_WORKERS ?= 2
+TEST_WORKERS ?= 3
 TESTS ?= tests
 CASES ?= 10000
 # One thread per test process: on few cores more threads only wait for each other.
