@@ -1,4 +1,4 @@
-"""Defines tools: functions whose arguments and results state frame, unit and sign, in tiers by what they need.
+"""Defines tools: functions whose arguments and results state frame, unit and sign, in tiers by what they need::
 
     @tool("Crop", tier="utility", returns={"rect_px": "…, pixels"}, example={"image": "image-0", "bbox": [0, 0, 1, 1]})
     def crop(image: OneImage, bbox: Annotated[Shares, "[left, top, right, bottom] as shares"]) -> ToolOutput:
