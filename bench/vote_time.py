@@ -16,7 +16,7 @@ from bench.session import Session
 from bench.table import Row
 from vgbench_gen.core.rng import digest_bytes, rng_for
 from vgbench_gen.core.types import Item
-from vgbench_gen.evaluation.board import ScoreRow
+from vgbench_gen.evaluation.board import Entry, ScoreRow, make_entry
 from vgbench_gen.evaluation.json_lines import encode_line
 from vgbench_gen.evaluation.records import Header, ReplyKey, ReplyLine
 from vgbench_gen.evaluation.replies import FOLDER as REPLIES
@@ -38,9 +38,9 @@ _REPLY = "x" * 200  # as long as a short reply with its record
 def rows(session: Session) -> list[Row]:
     """Two rows: time and memory of a first vote on scored replies; beside them, those of voting again."""
     folder = session.scratch / "vote"
-    ids = _dataset(folder, load(session.built(2).out))
+    questions = _dataset(folder, load(session.built(2).out))
     for k in range(MODELS):
-        _model(folder, ids, k)
+        _model(folder, questions, k)
     first_s, peak_mb = _vote(folder)
     again_s, again_mb = _vote(folder)
     report = json.loads((folder / "votes" / "report.json").read_text("utf-8"))
@@ -52,8 +52,8 @@ def rows(session: Session) -> list[Row]:
     ]
 
 
-def _dataset(folder: Path, items: Iterable[Item]) -> list[str]:
-    """Rows of a build so many times over, under other ids and with one small picture."""
+def _dataset(folder: Path, items: Iterable[Item]) -> dict[str, Entry]:
+    """Rows of a build over and over, with other ids and one small image; returns what tables know of each, by id."""
     from PIL import Image
 
     data = io.BytesIO()
@@ -66,10 +66,10 @@ def _dataset(folder: Path, items: Iterable[Item]) -> list[str]:
     ]
     write_items(folder / "items", copies, media)
     write_manifest(folder, {"fingerprint": dataset_fingerprint(copies)})
-    return [item.id for item in copies]
+    return {item.id: make_entry(item) for item in copies}
 
 
-def _model(folder: Path, ids: list[str], k: int) -> None:
+def _model(folder: Path, questions: dict[str, Entry], k: int) -> None:
     """Replies of a model, and their scores as `vgbench compare` leaves them."""
     spec = f"openai:model-{k}-{_SIZES_B[k % len(_SIZES_B)]}B"
     fingerprint = json.loads((folder / "manifest.json").read_text("utf-8"))["fingerprint"]
@@ -78,15 +78,15 @@ def _model(folder: Path, ids: list[str], k: int) -> None:
     path.parent.mkdir(exist_ok=True)
     with path.open("wb") as file:
         file.write(encode_line(header))
-        for name in ids:
+        for name in questions:
             key = ReplyKey(name, settings=header.digest)
             line = ReplyLine(key=key, benchmark="VGBench", model=spec, request_digest="", response=_REPLY)
             file.write(encode_line(line))
-    right = (rng_for(0, "bench", "vote", spec).random(len(ids)) < _RIGHT).tolist()
-    made = [_row(name, float(good)) for name, good in zip(ids, right, strict=True)]
+    right = (rng_for(0, "bench", "vote", spec).random(len(questions)) < _RIGHT).tolist()
+    made = [_row(name, float(good)) for name, good in zip(questions, right, strict=True)]
     digest = digest_bytes(path.read_bytes())
     scored = ScoreHeader(SCORER_VERSION, fingerprint, digest, spec, spec)
-    write_scores(SavedScores(folder / SCORES / path.name, scored, tuple(made), replies=path))
+    write_scores(SavedScores(folder / SCORES / path.name, scored, tuple(made), questions, replies=path))
 
 
 def _row(name: str, score: float) -> ScoreRow:

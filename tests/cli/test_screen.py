@@ -182,6 +182,16 @@ def test_without_a_terminal_a_line_tells_how_far_a_phase_is(
     )
 
 
+def test_the_plural_of_a_unit_is_english(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    now = [0.0]
+    monkeypatch.setattr("vgbench_gen.cli._screen.time.monotonic", lambda: now[0])
+    with progress_bars("reply") as progress:
+        progress("scoring", 0, 2)
+        now[0] += 10
+        progress("scoring", 2, 2)
+    assert capsys.readouterr().err == "scoring: 2 of 2 replies, after 0:00:10\n"
+
+
 def open_coded(monkeypatch: pytest.MonkeyPatch, encoding: str) -> tuple[io.BytesIO, io.BytesIO]:
     """Both streams with an encoding that refuses what it lacks."""
     streams = io.BytesIO(), io.BytesIO()

@@ -171,7 +171,7 @@ def progress_bars(unit: str = "") -> Iterator[Callable[..., None]]:
     from rich.progress import TimeRemainingColumn as Left
     from rich.table import Column
 
-    on_terminal, plural = sys.stderr.isatty(), f"{unit}s" if unit else ""
+    on_terminal, plural = sys.stderr.isatty(), unit and (f"{unit[:-1]}ies" if unit.endswith("y") else f"{unit}s")
     bars = Progress(
         SpinnerColumn("line", finished_text=" "),
         TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
