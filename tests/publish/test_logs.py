@@ -213,6 +213,19 @@ def test_a_table_of_ones_own(source: Source, tmp_path: Path, name: str, capsys: 
     assert (model["averaged"], model["sane"]) == (2, 0.5)
 
 
+@pytest.mark.parametrize(
+    ("tree", "program"),
+    [
+        ({"version": 2, "status": "success", "eval": {"task": "t"}, "samples": [{"id": "a"}]}, "inspect"),
+        ({"a": "B", "b": None, "c": ["A", "B"]}, "table"),
+    ],
+)
+def test_a_json_file_is_of_one_program(tmp_path: Path, tree: dict[str, Any], program: str) -> None:
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(tree, indent=2))
+    assert [name for name in logs if logs[name].fits(path)] == [program]
+
+
 def test_a_table_names_questions_by_beginnings_and_repeats_them(source: Source, tmp_path: Path) -> None:
     rows = [
         {"id": "item0000", "response": ["B", "C"], "model": "m"},

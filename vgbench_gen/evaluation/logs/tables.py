@@ -83,8 +83,10 @@ def _read_rows(path: Path) -> Iterator[Mapping[str, Any]]:
         raise dataset_error(path, f"the suffix {path.suffix!r}", f"one of {', '.join(TableLog.suffixes)}", remedy)
     rows = _read_excel(path) if path.suffix == ".xlsx" else table_rows(path)
     first = list(islice(rows, 2))
-    if path.suffix == ".json" and len(first) == 1 and not _find_columns(first):
-        first = [dict(zip((IDS[0], TEXTS[0]), pair, strict=True)) for pair in first[0].items()]  # {id: reply, …}
+    # {id: reply, …}; an object that holds objects is the log of a program.
+    plain = len(first) == 1 and not any(isinstance(cell, Mapping) for cell in first[0].values())
+    if path.suffix == ".json" and plain and not _find_columns(first):
+        first = [dict(zip((IDS[0], TEXTS[0]), pair, strict=True)) for pair in first[0].items()]
     for row in chain(first, rows):
         yield {str(name).strip().casefold(): cell for name, cell in row.items()}
 
@@ -102,9 +104,7 @@ def _list_replies(cell: object) -> list[str | None]:
 
 
 def _write_out(cell: object) -> str:
-    return (
-        str(int(cell)) if isinstance(cell, float) and cell.is_integer() else "" if cell is None else str(cell).strip()
-    )
+    return "" if cell is None else str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell).strip()
 
 
 def _read_excel(path: Path) -> Iterator[Mapping[str, Any]]:
