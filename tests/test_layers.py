@@ -31,6 +31,8 @@ LAYERS = [
     ["importers"],
     ["agent"],
     ["evaluation"],
+    ["rewards"],
+    ["training"],
     ["report"],
     ["publish"],
     ["cli"],

@@ -363,7 +363,12 @@ def test_answers_stand_in_the_messages_only_where_wanted(source: Source, tmp_pat
     trained = made(source, "chat-jsonl", tmp_path, answers=True)
     assert trained == plain
     last = [json.loads(line)["messages"][-1] for line in lines(trained / f"{NAME}.jsonl")]
-    assert last == [{"role": "assistant", "content": item.answer} for item in items_of(source)]
+    wanted = [item.answer for item in items_of(source)]
+    wanted[3:5] = [rf"\scalar{{{length}}} \distance_unit{{meters}}" for length in ("2.40", "0.85")]  # as asked for
+    assert last == [{"role": "assistant", "content": text} for text in wanted]
+    asked = made(source, "chat-jsonl", tmp_path, answers=True, prompt_set="final_line")
+    rows = [json.loads(line) for line in lines(asked / f"{NAME}.jsonl")]
+    assert [row["messages"][-1]["content"] for row in rows] == [f"Answer: {row['answer']}" for row in rows]
 
 
 def test_nothing_is_overwritten_but_an_export(source: Source, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from vgbench_gen.cli._screen import print_json, progress_bar
 from vgbench_gen.cli._verbs import verb
 from vgbench_gen.core.config import Flag
 from vgbench_gen.evaluation.options import AskOptions
+from vgbench_gen.training.options import AS_BUILT, TrainOptions
 
 _OPTIONS = AskOptions(prompt_set="")  # the benchmark's own prompts where the user names none
 
@@ -30,6 +31,7 @@ def export(
     images: ImagesFolder = None,
     options: Annotated[AskOptions, Only("limit", "tasks", "types", "sources", "prompt_set")] = _OPTIONS,
     answers: Annotated[bool, Flag("Include the correct answers as replies, for training (chat-jsonl).")] = False,
+    train: TrainOptions = AS_BUILT,
     oracle: Annotated[bool, Flag("Include traces of agents with oracle tools (trajectories).")] = False,
     as_json: bool = False,
 ) -> None:
@@ -42,15 +44,21 @@ def export(
     """
     from vgbench_gen.evaluation.base import benchmarks
     from vgbench_gen.publish.export import export as write
+    from vgbench_gen.publish.export import exports
 
     kind = benchmarks[benchmark]
     tasks = tuple(kind.short_tasks.get(name, name) for name in options.tasks)
-    options = options.model_copy(update={"prompt_set": options.prompt_set or kind.prompt_set, "tasks": tasks})
+    options = options.model_copy(
+        update={
+            "prompt_set": options.prompt_set or ("final_line" if exports[to].trains else kind.prompt_set),
+            "tasks": tasks,
+        }
+    )
     source = kind.open(dataset, images)
     folder = source.folder.resolve()
     target = out or folder.with_name(f"{folder.name.removesuffix('.vgbench')}-{to}")
     with progress_bar(to, "question") as progress:
-        made = write(source, to, target, options, answers=answers, oracle=oracle, progress=progress)
+        made = write(source, to, target, options, answers=answers, oracle=oracle, progress=progress, train=train)
     if as_json:
         counts = {"questions": made.questions, "images": made.images}
         print_json({"to": to, "path": str(made.path), **counts, "run": made.run})

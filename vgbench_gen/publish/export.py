@@ -30,6 +30,7 @@ from vgbench_gen.store.files import dataset_error, fill_folder, sync_all_to_disk
 from vgbench_gen.store.media import NAME
 from vgbench_gen.store.pictures import find_image_kind
 from vgbench_gen.text.render import find_templates_root
+from vgbench_gen.training.options import AS_BUILT, TrainOptions
 
 SCHEMA = 1
 MANIFEST = "export.json"  # marks a folder as an export, which the next export may replace
@@ -47,6 +48,13 @@ class ExportRow:
     """The question as `vgbench eval` asks it."""
     images: tuple[str, ...]
     """Paths in the export, in the order shown."""
+    reply: str = ""
+    """The assistant's turn of a training row: the rationale, if wanted, and the answer as the prompt asks for it."""
+
+    @property
+    def solution(self) -> str:
+        """What `vgbench_gen.rewards` takes besides a reply, as JSON text: Arrow gives nested data all rows' keys."""
+        return json.dumps(self.case(), ensure_ascii=False)
 
     def parts(self) -> list[dict[str, str]]:
         """The prompt in order: `{"type": "text", "text"}` and `{"type": "image", "path"}`."""
@@ -90,6 +98,7 @@ class Job:
     answers: bool = False
     progress: Callable[[int, int], None] = lambda done, total: None
     oracle: bool = False
+    train: TrainOptions = AS_BUILT
 
     def __post_init__(self) -> None:
         self.settings = self.options.settings("")
@@ -122,7 +131,7 @@ class Job:
         for done, (item, asked) in enumerate(self._questions.walk(self.settings), start=1):
             images = tuple(self.lay(shown.item, shown.k) for shown in asked.images)
             self._benchmarks.add(item.benchmark)
-            yield ExportRow(item, asked, images)
+            yield ExportRow(item, asked, images, write_reply(asked))
             self.progress(done, self.total)
 
     def items(self) -> dict[str, Item]:
@@ -182,11 +191,22 @@ class Job:
         return place
 
 
+def write_reply(asked: Asked) -> str:
+    """The right answer in the form that the prompt asks for."""
+    answer = asked.item.answer
+    if "\\distance_unit{" in asked.text and asked.item.question_type == "open-ended":
+        number, _, unit = answer.partition(" ")
+        return rf"\scalar{{{number}}} \distance_unit{{{unit}}}"
+    return f"Answer: {answer}" if "\nAnswer: " in asked.text else answer
+
+
 class Export(abc.ABC):
     """A target of exports: a plug-in without state."""
 
     takes_answers: bool = False
     """Whether it can write the right answers as replies."""
+    trains: bool = False
+    """Whether its rows always have the right answers, because a trainer reads them."""
     takes_oracle: bool = False
     """Whether it can write traces of agents with oracle tools."""
 
@@ -225,6 +245,7 @@ def export(
     answers: bool = False,
     oracle: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    train: TrainOptions = AS_BUILT,
 ) -> Exported:
     """Write a dataset for another program.
 
@@ -236,6 +257,7 @@ def export(
         answers: whether to add the right answers as replies, for training.
         oracle: whether to include traces of agents with oracle tools.
         progress: called with (questions done, questions in all).
+        train: how rows of a training file are written.
 
     Raises:
         UnknownNameError: no such target.
@@ -245,7 +267,7 @@ def export(
     target = exports[to]
     _check(source, to, out, options, answers, oracle)
     with fill_folder(out) as folder:
-        job = Job(source, options, folder, answers, progress, oracle)
+        job = Job(source, options, folder, answers or target.trains, progress, oracle, train)
         job.check_images()
         run = target.write(job)
         job.text(MANIFEST, json.dumps(_describe(job, to), indent=2) + "\n")

@@ -37,5 +37,5 @@ def _make_messages(row: ExportRow, system: str, answers: bool) -> list[dict[str,
     messages: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
     messages.append({"role": "user", "content": content})
     if answers:
-        messages.append({"role": "assistant", "content": row.asked.item.answer})
+        messages.append({"role": "assistant", "content": row.reply})
     return messages

@@ -1,0 +1,1 @@
+"""Rewards for reinforcement learning: pure functions of a reply and a row's solution, and adapters for trainers."""
