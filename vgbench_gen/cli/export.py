@@ -60,8 +60,10 @@ def export(
     with progress_bar(to, "question") as progress:
         made = write(source, to, target, options, answers=answers, oracle=oracle, progress=progress, train=train)
     if as_json:
-        counts = {"questions": made.questions, "images": made.images}
+        counts = {"questions": made.questions, "images": made.images, "left_out": dict(made.left_out)}
         print_json({"to": to, "path": str(made.path), **counts, "run": made.run})
         return
     print(f"{made.questions} questions with {made.images} images: {made.path}")
+    for reason, count in made.left_out.items():
+        print(f"left out: {count} questions: {reason}")
     print(f"in that folder: {made.run}")

@@ -10,26 +10,30 @@ import abc
 import json
 import re
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from vgbench_gen import __version__
+from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.lines import make_one_line
 from vgbench_gen.core.registry import Registry
 from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.core.stand_ins import config_error
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import Keeps, NamesImages, Source
 from vgbench_gen.evaluation.options import AskOptions
-from vgbench_gen.evaluation.prompting import Asked
+from vgbench_gen.evaluation.prompting import Asked, make_asked
 from vgbench_gen.evaluation.questions import Questions
 from vgbench_gen.evaluation.scoring import SCORER_VERSION, make_case
 from vgbench_gen.publish.scorer import copy_scorer
 from vgbench_gen.store.files import dataset_error, fill_folder, sync_all_to_disk
 from vgbench_gen.store.media import NAME
-from vgbench_gen.store.pictures import find_image_kind
+from vgbench_gen.store.pictures import find_image_kind, read_image_size
 from vgbench_gen.text.render import find_templates_root
+from vgbench_gen.training.families import Size, find_family, rewrite_points
 from vgbench_gen.training.options import AS_BUILT, TrainOptions
 
 SCHEMA = 1
@@ -84,6 +88,8 @@ class ExportRow:
             "category": item.category,
             "question_type": item.question_type,
             "answer": item.answer,
+            "scene": f"{item.source}/{item.scene_id}",
+            "split": item.split,
         }
 
 
@@ -104,8 +110,11 @@ class Job:
         self.settings = self.options.settings("")
         self._questions = Questions(self.source, self.options)
         self.total = self._questions.total  # a target may set the number of rows that it wrote
+        self.left_out: Counter[str] = Counter()  # why rows are not in the export -> how many
         self._laid: dict[str, str] = {}
+        self._sizes: dict[str, Size] = {}
         self._benchmarks: set[str] = set()
+        self._family = find_family(self.train.family, self.train.max_pixels) if self.train.family else None
 
     @property
     def images(self) -> int:
@@ -128,11 +137,37 @@ class Job:
 
     def rows(self) -> Iterator[ExportRow]:
         """Yield every question in the order of the dataset, after its images are written to the folder."""
-        for done, (item, asked) in enumerate(self._questions.walk(self.settings), start=1):
-            images = tuple(self.lay(shown.item, shown.k) for shown in asked.images)
+        total = self.total
+        for done, (item, built) in enumerate(self._questions.walk(self.settings), start=1):
+            images = tuple(self.lay(shown.item, shown.k) for shown in built.images)
             self._benchmarks.add(item.benchmark)
-            yield ExportRow(item, asked, images, write_reply(asked))
-            self.progress(done, self.total)
+            try:
+                asked = self._rewrite(item, built)
+            except ConfigError as error:
+                self.left_out[make_one_line(str(error).replace(item.id, "…"))] += 1
+                self.total -= 1
+            else:
+                yield ExportRow(item, asked, images, write_reply(asked))
+            self.progress(done, total)
+
+    def _rewrite(self, item: Item, asked: Asked) -> Asked:
+        """The question with the points of its images as the family counts them.
+
+        Raises:
+            ConfigError: the row's text does not allow it.
+        """
+        if self._family is None:
+            return asked
+        rewritten = rewrite_points(item, [self._find_size(item, k) for k in range(len(item.images))], self._family)
+        return asked if rewritten is item else make_asked(rewritten, self.settings, self.options)
+
+    def _find_size(self, item: Item, k: int) -> Size:
+        """(width, height) of an image of a question, pixels."""
+        path = self.lay(item, k)
+        if path not in self._sizes:
+            with (self.folder / path).open("rb") as file:
+                self._sizes[path] = read_image_size(file.read(), path)
+        return self._sizes[path]
 
     def items(self) -> dict[str, Item]:
         """The questions by their ids; writes no images."""
@@ -156,6 +191,7 @@ class Job:
         words = (find_templates_root() / "exports" / file).read_text("utf-8")
         if target.endswith(".md"):
             slots |= {"name": self.name, "questions": str(self.total), "prompts": self.options.prompt_set}
+            slots |= {"family": self.train.family or "none"}
             words = _SLOT.sub(lambda match: slots[match.group(1)], words)
         self.text(target, words)
 
@@ -234,6 +270,8 @@ class Exported:
     images: int
     run: str
     """The command to run in the folder."""
+    left_out: Mapping[str, int]
+    """Why questions are not in the export -> how many."""
 
 
 def export(
@@ -272,7 +310,7 @@ def export(
         run = target.write(job)
         job.text(MANIFEST, json.dumps(_describe(job, to), indent=2) + "\n")
         sync_all_to_disk(sorted(path for path in folder.rglob("*") if path.is_file()))
-    return Exported(to, out, job.total, job.images, run)
+    return Exported(to, out, job.total, job.images, run, job.left_out)
 
 
 def _check(source: Source, to: str, out: Path, options: AskOptions, answers: bool, oracle: bool) -> None:
@@ -300,6 +338,8 @@ def _describe(job: Job, to: str) -> dict[str, Any]:
         "dataset": job.source.fingerprint,
         "questions": job.total,
         "images": job.images,
+        "left_out": dict(job.left_out),
+        "train": job.train.model_dump(),
         "prompt_set": job.options.prompt_set,
         "settings": job.settings.model_dump(mode="json"),
         "scorer_version": SCORER_VERSION,

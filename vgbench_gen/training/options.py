@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from pydantic import Field
+
 from vgbench_gen.core.config import Config, Flag
 
 RationaleLength = Literal["none", "short", "long"]
@@ -21,6 +23,10 @@ class TrainOptions(Config):
         ),
     ] = ""
     """A name of `training.families`; "" leaves pixels of the images as they are."""
+
+    max_pixels: Annotated[
+        int, Flag("Limit of an image's area that your trainer sets; 0 = the family's own.", "N", "Training")
+    ] = Field(default=0, ge=0)
 
     rationale: Annotated[
         RationaleLength, Flag("Reasoning before the answer: none, short or long.", "LENGTH", "Training")
