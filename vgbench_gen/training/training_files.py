@@ -1,0 +1,261 @@
+"""Rows of training files in any of the common layouts: JSON lines, JSON, parquet, and shards of tar files.
+
+A row is read as far as a trainer looks at it: its turns, its marks for pictures, its pictures, its answer.
+"""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from vgbench_gen.core.json_text import parse_json
+from vgbench_gen.store.files import dataset_error, open_data
+from vgbench_gen.store.shards import iterate_rows
+
+MARK = "<image>"
+_ROLES = {"human": "user", "gpt": "assistant", "model": "assistant"}
+_QUESTIONS, _ANSWERS = ("prompt", "problem", "question", "query"), ("completion", "answer", "response", "solution")
+_MEMBER_MAX_BYTES, _LINE_MAX_BYTES = 64_000_000, 16_000_000
+_SUFFIXES = (".jsonl", ".json", ".parquet", ".tar")
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPicture:
+    """A picture of a row: the bytes, or a path as the row writes it."""
+
+    path: str = ""
+    data: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One row of a training file."""
+
+    place: str
+    """Where it stands: "train.jsonl, row 3"."""
+    id: str
+    record: Mapping[str, Any]
+    """The row as it was read; empty where it cannot be read."""
+    turns: tuple[tuple[str, str], ...] = ()
+    """(role, text) of each turn in order, without pictures."""
+    marks: int = 0
+    """Places of pictures in the prompt: marks in the text, or parts of a typed content."""
+    pictures: tuple[TrainingPicture, ...] = ()
+    faults: tuple[tuple[str, str], ...] = field(default=())
+    """(name of a defect, what was found) where the layout itself is wrong."""
+
+    @property
+    def prompt(self) -> str:
+        """All text before the answer."""
+        turns = self.turns[:-1] if self.turns and self.turns[-1][0] == "assistant" else self.turns
+        return "\n".join(text for _, text in turns)
+
+    @property
+    def answer(self) -> str:
+        """The last assistant's turn; "" for none."""
+        return self.turns[-1][1] if self.turns and self.turns[-1][0] == "assistant" else ""
+
+
+def list_files(path: Path) -> list[Path]:
+    """The files with rows at a path: itself, or those of a folder that are no settings.
+
+    Raises:
+        DatasetError: there are none.
+    """
+    if path.is_dir():
+        found = sorted(
+            p for p in path.rglob("*") if p.suffix in _SUFFIXES and p.is_file() and not _is_settings(p, path)
+        )
+        rows = [p for p in found if p.suffix != ".json"] or found
+    else:
+        rows = [path]
+    if not rows or rows[0].suffix not in _SUFFIXES:
+        remedy = "Give the file that the trainer reads, or the folder of an export."
+        raise dataset_error(path, "no training file", f"a file that ends in {', '.join(_SUFFIXES)}", remedy)
+    return rows
+
+
+def _is_settings(path: Path, folder: Path) -> bool:
+    hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+    return hidden or path.name in ("export.json", "dataset_info.json")
+
+
+def read_samples(path: Path) -> Iterator[Sample]:
+    """Read the rows of a file one by one; a row that cannot be read has a fault.
+
+    Raises:
+        DatasetError: the file itself cannot be read.
+    """
+    for number, (record, fault) in enumerate(_read_records(path), start=1):
+        place = f"{path.name}, row {number}"
+        if record is None:
+            yield Sample(place, "", {}, faults=(("unreadable", fault),))
+        else:
+            yield parse_sample(record, place)
+
+
+def _read_records(path: Path) -> Iterator[tuple[dict[str, Any] | None, str]]:
+    """(row, "") or (None, why it cannot be read)."""
+    if path.suffix == ".parquet":
+        yield from ((row, "") for row in iterate_rows([path]))
+    elif path.suffix == ".tar":
+        yield from _read_shard(path)
+    elif path.suffix == ".jsonl":
+        with open_data(path, "JSON lines", "Give the file that the trainer reads.") as file:
+            while line := file.readline(_LINE_MAX_BYTES + 1):
+                if line.strip():
+                    yield _parse_record(line)
+    else:
+        with open_data(path, "a JSON list", "Give the file that the trainer reads.") as file:
+            try:
+                rows = parse_json(file.read(256_000_001))
+            except ValueError as error:
+                raise dataset_error(path, f"no JSON ({error})", "a list of rows", "Write it anew.") from None
+        for row in rows if isinstance(rows, list) else [rows]:
+            yield (row, "") if isinstance(row, dict) else (None, f"a {type(row).__name__}, no object")
+
+
+def _parse_record(line: bytes) -> tuple[dict[str, Any] | None, str]:
+    try:
+        found = parse_json(line, most_bytes=_LINE_MAX_BYTES)
+    except ValueError as error:
+        return None, f"no JSON ({str(error)[:100]})"
+    return (found, "") if isinstance(found, dict) else (None, f"a {type(found).__name__}, no object")
+
+
+def _read_shard(path: Path) -> Iterator[tuple[dict[str, Any] | None, str]]:
+    """Rows of a tar shard: members that share a name up to its first dot, `KEY.json` with `KEY.0.jpg`, ..."""
+    key, record, pictures = "", None, dict[str, bytes]()
+
+    def make_row() -> tuple[dict[str, Any] | None, str]:
+        if not isinstance(record, dict):
+            return None, f"no object in {key}.json"
+        return record | {"images": [pictures[name] for name in sorted(pictures)], "__key__": key}, ""
+
+    try:
+        with open_data(path, "a tar shard", "Write it anew.") as file, tarfile.open(fileobj=file, mode="r|") as tar:
+            for member in tar:
+                name, _, kind = member.name.rpartition("/")[2].partition(".")
+                if not member.isfile() or member.size > _MEMBER_MAX_BYTES:
+                    continue
+                if key and name != key:
+                    yield make_row()
+                    record, pictures = None, {}
+                key, opened = name, tar.extractfile(member)
+                data = opened.read() if opened else b""
+                if kind == "json":
+                    record = _parse_record(data)[0]
+                else:
+                    pictures[kind] = data
+            if key:
+                yield make_row()
+    except tarfile.TarError as error:
+        raise dataset_error(path, f"a damaged tar file ({error})", "a whole one", "Write it anew.") from error
+
+
+def parse_sample(record: Mapping[str, Any], place: str) -> Sample:
+    """Read a row in whichever layout it is: messages, conversations, a prompt with a completion, a problem."""
+    faults: list[tuple[str, str]] = []
+    turns: list[tuple[str, str]] = []
+    marks, typed = 0, list[TrainingPicture]()
+    for role, content in _list_turns(record):
+        text, own_marks, own = _read_content(content, is_marked=role != "assistant")
+        turns.append((role, text))
+        marks += own_marks
+        typed += own
+    listed, fault = _list_pictures(record)
+    if fault:
+        faults.append(fault)
+    if not turns:
+        faults.append(("no_question", "no turns"))
+    pictures = listed if listed or not typed else typed
+    return Sample(place, _find_id(record), record, tuple(turns), marks, tuple(pictures), tuple(faults))
+
+
+def _find_id(record: Mapping[str, Any]) -> str:
+    extra = record.get("extra_info")
+    found = record.get("id") or (extra.get("id") if isinstance(extra, Mapping) else None) or record.get("__key__")
+    return str(found or "")
+
+
+def _list_turns(record: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """(role, content) of a row's turns."""
+    prompt = next((record[name] for name in ("messages", "conversations", *_QUESTIONS) if record.get(name)), None)
+    if isinstance(prompt, list):
+        for turn in prompt:
+            if isinstance(turn, Mapping):
+                role = str(turn.get("role", turn.get("from", "")))
+                yield _ROLES.get(role, role), turn.get("content", turn.get("value"))
+    elif isinstance(prompt, str):
+        yield "user", prompt
+    if "messages" in record or "conversations" in record:
+        return
+    answer = next((record[name] for name in _ANSWERS if record.get(name)), None)
+    reward = record.get("reward_model")
+    if isinstance(answer, list):
+        yield from (("assistant", turn.get("content")) for turn in answer if isinstance(turn, Mapping))
+    elif answer is not None or isinstance(reward, Mapping):
+        yield "assistant", str(answer or (reward or {}).get("ground_truth") or "")
+
+
+def _read_content(content: Any, is_marked: bool) -> tuple[str, int, list[TrainingPicture]]:
+    """(text, marks, pictures) of one turn; is_marked: whether marks in a text count."""
+    if isinstance(content, str):
+        return content, content.count(MARK) if is_marked else 0, []
+    texts, marks, pictures = list[str](), 0, list[TrainingPicture]()
+    for part in content if isinstance(content, list) else ():
+        if not isinstance(part, Mapping):
+            continue
+        if part.get("type") in ("image", "image_url"):
+            marks += 1
+            found = next((part[name] for name in ("image", "path", "image_url", "url") if part.get(name)), None)
+            if found is not None:
+                pictures.append(_read_picture(found))
+        elif isinstance(part.get("text"), str):
+            texts.append(part["text"])
+    return "".join(texts), marks, pictures
+
+
+def _list_pictures(record: Mapping[str, Any]) -> tuple[list[TrainingPicture], tuple[str, str] | None]:
+    """The pictures in a row's own column, and what is wrong with the column."""
+    name = next((name for name in ("images", "image") if record.get(name) is not None), "")
+    found = record.get(name)
+    if not name:
+        return [], None
+    if not isinstance(found, list):
+        return [_read_picture(found)], ("no_list", f"{name} is {_name_type(found)}")
+    return [_read_picture(one) for one in found], None
+
+
+def _read_picture(value: Any) -> TrainingPicture:
+    if isinstance(value, bytes):
+        return TrainingPicture(data=value)
+    if isinstance(value, Mapping):
+        data = value.get("bytes")
+        path = next((value[key] for key in ("path", "url", "image") if isinstance(value.get(key), str)), "")
+        return TrainingPicture(path, data if isinstance(data, bytes) else None)
+    return TrainingPicture(value if isinstance(value, str) else "")
+
+
+def list_types(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """(column, type) of a row and of all that is inside it; nothing for null, which fits every type."""
+    if isinstance(value, Mapping):
+        if path:
+            yield path, "an object"
+        for key, inner in value.items():
+            yield from list_types(inner, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        yield path, "a list"
+        for inner in value:
+            yield from list_types(inner, f"{path}[]")
+    elif value is not None:
+        yield path, _name_type(value)
+
+
+def _name_type(value: Any) -> str:
+    if isinstance(value, str):
+        return "text"
+    return {bool: "true or false", int: "a number", float: "a number", bytes: "bytes"}.get(type(value), "an object")
