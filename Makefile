@@ -145,7 +145,7 @@ harnesses: setup ## Install other people's harnesses, in environments of their o
 
 # Local models and transformers' server need torch, which is not in .venv.
 TEST_SERVERS := if [ -x .venv-servers/bin/python ]; then \
-  $(TEST_ENV) .venv-servers/bin/python -m pytest -m servers tests/backends tests/agent; fi
+  $(TEST_ENV) .venv-servers/bin/python -m pytest -m servers tests/backends tests/agent tests/training; fi
 
 test: dev browser servers ## Run the tests (no network, no GPU)
 	$(TEST_ENV) $(PY) -m pytest -n $(TEST_WORKERS) $(TESTS)

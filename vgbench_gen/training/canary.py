@@ -12,11 +12,17 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
 from vgbench_gen.core.rng import rng_for
-from vgbench_gen.core.types import ALPHABET, ColorArray
+from vgbench_gen.core.types import ALPHABET, ColorArray, Item
+from vgbench_gen.evaluation.base import Source, read_questions
+from vgbench_gen.evaluation.imported import logs
+from vgbench_gen.evaluation.replies import has_header, read_replies
+from vgbench_gen.evaluation.scoring import make_case, score
+from vgbench_gen.store.files import dataset_error
 from vgbench_gen.text.render import fill_word
 
 PROBES = {"whole": 35, "first": 30, "second": 30, "order": 30, "detail": 25, "color": 25, "border": 25}
@@ -167,3 +173,28 @@ def _diagnose(shares: Mapping[str, float]) -> list[str]:
         found.append(f"{one}_only" if one else "several")
     lost = [probe for probe in ("detail", "color", "border") if shares[probe] < KNOWN]
     return found + (["shrunk"] if {"detail", "border"} <= set(lost) else lost)
+
+
+def read_replies_to(source: Source, path: Path) -> list[Judged]:
+    """What a model said to the rows of a canary; rows without a reply count as wrong.
+
+    Args:
+        source: the canary.
+        path: a log of `vgbench eval`, or a table of ids and replies.
+
+    Raises:
+        DatasetError: no readable replies, or none to these rows.
+    """
+    if has_header(path):
+        said = {key.id: line.response for key, line in read_replies(path).lines.items() if not key.rotation}
+    else:
+        said = {reply.line.key.id: reply.line.response for reply in logs["table"].read(path).replies}
+    items = list(read_questions(source))
+    if not any(item.id in said for item in items):
+        raise dataset_error(path, "no reply to these rows", "replies with their ids", "Ask the rows of this canary.")
+    return [Judged(item.category, item.answer, _read_letter(item, said.get(item.id))) for item in items]
+
+
+def _read_letter(item: Item, reply: str | None) -> str:
+    found = score(make_case(item), reply).reading.value
+    return found if isinstance(found, str) else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from itertools import islice
 
 import cv2
@@ -29,19 +30,22 @@ class Canary(Export):
     def write(self, job: Job) -> str:
         cards = make_cards(_read_pictures(job), _SEED)
         items = [
-            make_item(
-                f"{card.probe}-{card.twins:03d}-{card.half + 1}",
-                benchmark="VGBench",
-                task="canary",
-                question_type="multi-choice",
-                question=card.question,
-                answer=card.answer,
-                options=card.options,
-                images=[_lay(job, picture) for picture in card.pictures],
-                source="canary",
-                scene_id=str(card.twins),
-                category=card.probe,
-                index=index,
+            replace(
+                make_item(
+                    f"{card.probe}-{card.twins:03d}-{card.half + 1}",
+                    benchmark="VGBench",
+                    task="canary",
+                    question_type="multi-choice",
+                    question=card.question,
+                    answer=card.answer,
+                    options=card.options,
+                    images=[_lay(job, picture) for picture in card.pictures],
+                    source="canary",
+                    scene_id=str(card.twins),
+                    category=card.probe,
+                    index=index,
+                ),
+                split="train",
             )
             for index, card in enumerate(cards)
         ]

@@ -18,7 +18,8 @@ class ChatJsonl(Export):
         job.json_lines(f"{job.name}.jsonl", _make_records(job))
         answers = "The last message is the right answer." if job.answers else "The messages do not hold the answer."
         job.template("chat-jsonl/README.md", "README.md", answers=answers)
-        return f"{job.name}.jsonl has one conversation per line; image paths are relative to its folder"
+        note = "" if job.answers else "; without --answers nothing can be trained on it"
+        return f"{job.name}.jsonl has one conversation per line; image paths are relative to its folder{note}"
 
 
 def _make_records(job: Job) -> Iterator[dict[str, Any]]:
@@ -34,8 +35,11 @@ def _make_messages(row: ExportRow, system: str, answers: bool) -> list[dict[str,
         else {"type": "image_url", "image_url": {"url": part["path"]}}
         for part in row.parts()
     ]
-    messages: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
+    # All contents are lists: a column of texts and lists is refused by loaders of tables.
+    messages = [_make_message("system", system)] if system else []
     messages.append({"role": "user", "content": content})
-    if answers:
-        messages.append({"role": "assistant", "content": row.reply})
-    return messages
+    return [*messages, _make_message("assistant", row.reply)] if answers else messages
+
+
+def _make_message(role: str, text: str) -> dict[str, Any]:
+    return {"role": role, "content": [{"type": "text", "text": text}]}

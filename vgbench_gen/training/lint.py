@@ -1,0 +1,319 @@
+"""A lint of training files: each defect of a row with its remedy, and which rows a trainer will keep."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from vgbench_gen.core.paths import open_file
+from vgbench_gen.core.stand_ins import config_error
+from vgbench_gen.quality.uniqueness import HASH_BITS_APART
+from vgbench_gen.store.pictures import hash_look
+from vgbench_gen.training.families import Family, Size
+from vgbench_gen.training.trainers import Fate, Trainer
+from vgbench_gen.training.training_files import Sample, TrainingPicture, list_files, list_types, read_samples
+
+REMEDIES = {
+    "unreadable": "Write the row anew, or leave it out (--fix).",
+    "no_list": "Make it a list, also for one picture (--fix).",
+    "marks": "Write one mark, in its place, for each picture.",
+    "no_question": "Leave the row out (--fix).",
+    "no_answer": "Export with answers, or leave the row out (--fix).",
+    "absolute_path": "Write paths relative to the file (--fix), or they hold on this machine alone.",
+    "missing_picture": "Copy the picture there, or leave the row out (--fix).",
+    "broken_picture": "Write the picture anew, or leave the row out (--fix).",
+    "long_picture": "Leave the row out (--fix): processors refuse a picture over 200 times as long as wide.",
+    "too_long": "Raise the setting that is named, or lower the pictures' size.",
+    "test_room": "Leave the row out (--fix): its room is one of a validation or test set.",
+    "test_picture": "Leave the row out (--fix): its picture is one of a validation or test set.",
+    "repeated_id": "Give every row an id of its own.",
+}
+FATAL = frozenset(REMEDIES) - {"no_list", "absolute_path", "marks", "too_long", "repeated_id"}
+"""Defects for which `--fix` leaves a row out."""
+_SPLITS = ("val", "validation", "test")
+_ROOM = re.compile(r"(?:^|/)(scene\d{4}_\d\d)(?:[/_.]|$)")
+_MOST_PIXELS, _MOST_BYTES, _ASPECT_MAX = 64_000_000, 64_000_000, 200
+_FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
+_BATCH = 256
+_TURN_TOKENS, _PICTURE_TOKENS = 5, 2  # that a chat template of the Qwen family adds
+
+
+@dataclass(frozen=True, slots=True)
+class SeenPicture:
+    """What a picture is like."""
+
+    size: Size = (0, 0)
+    """(width, height), pixels."""
+    look: int = 0
+    """Its perceptual hash."""
+    defect: str = ""
+    """Name of what is wrong with it; "" for nothing."""
+    found: str = ""
+    """What was found, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class LintedRow:
+    """What is known of one row."""
+
+    place: str
+    id: str
+    defects: Mapping[str, str]
+    """Name -> what was found."""
+    fate: Fate
+    tokens: int
+
+
+@dataclass
+class LintReport:
+    """What a lint found in a file or folder."""
+
+    rows: int = 0
+    fates: Counter[str] = field(default_factory=Counter)
+    defects: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, list[LintedRow]] = field(default_factory=lambda: defaultdict(list))
+    """Defect -> the first rows that have it."""
+    mixed: dict[str, list[str]] = field(default_factory=dict)
+    """Column -> its types, of columns with several."""
+    alike: int = 0
+    """Pictures that look like another one of another name."""
+    pictures: int = 0
+    answers: Counter[str] = field(default_factory=Counter)
+    most_tokens: int = 0
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.defects and not self.mixed
+
+    @property
+    def constant_answer(self) -> str:
+        """The answer of all rows, where they have but one; "" where answers differ."""
+        return next(iter(self.answers)) if self.rows > 1 and len(self.answers) == 1 else ""
+
+
+@dataclass(frozen=True)
+class Guard:
+    """Rooms and pictures that training data must not have."""
+
+    rooms: frozenset[str] = frozenset()
+    looks: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
+    """Perceptual hashes, (N,) uint64."""
+
+    def has_picture(self, look: int) -> bool:
+        """Whether a picture looks like a guarded one."""
+        return bool((np.bitwise_count(self.looks ^ np.uint64(look)) <= HASH_BITS_APART).any())
+
+
+def lint(
+    path: Path,
+    trainer: Trainer,
+    family: Family,
+    *,
+    most_tokens: int = 0,
+    count_text: Callable[[str], int] | None = None,
+    guard: Guard | None = None,
+    workers: int = 2,
+    report: LintReport | None = None,
+) -> Iterator[tuple[Sample, LintedRow]]:
+    """Look at every row of a training file or folder, and fill the report.
+
+    Args:
+        path: the file, or a folder with files.
+        trainer: which rows it keeps is predicted.
+        family: whose processor makes tokens of the pictures.
+        most_tokens: the longest row; 0 for the trainer's default.
+        count_text: tokens of a text; None estimates them.
+        guard: what must not occur.
+        workers: threads that open pictures.
+        report: is filled while rows are yielded.
+
+    Raises:
+        DatasetError: a file cannot be read.
+    """
+    report = LintReport() if report is None else report
+    guard, limit = guard or Guard(), most_tokens or trainer.most_tokens
+    types: dict[str, dict[str, None]] = defaultdict(dict)
+    cache: dict[str, SeenPicture] = {}
+    looks: dict[str, int] = {}
+    ids: set[str] = set()
+    with ThreadPoolExecutor(workers) as pool:
+        for file in list_files(path):
+            samples = read_samples(file)
+            while batch := list(islice(samples, _BATCH)):
+                _open_pictures(batch, file.parent, cache, pool)
+                for sample in batch:
+                    seen = [cache[_name_picture(picture)] for picture in sample.pictures]
+                    defects = dict(sample.faults) | dict(_find_defects(sample, seen, guard))
+                    if sample.id and sample.id in ids:
+                        defects["repeated_id"] = f"the id {sample.id} again"
+                    ids.add(sample.id)
+                    tokens = _count_tokens(sample, seen, family, count_text or estimate_tokens)
+                    if limit and tokens > limit:
+                        defects["too_long"] = (
+                            f"{tokens} tokens, of which {trainer.setting or 'the limit'} keeps {limit}"
+                        )
+                    row = LintedRow(sample.place, sample.id, defects, trainer.find_fate(defects), tokens)
+                    for column, kind in list_types(sample.record):
+                        types[column][kind] = None
+                    looks.update((_name_picture(p), s.look) for p, s in zip(sample.pictures, seen, strict=True))
+                    _add(report, sample, row)
+                    yield sample, row
+    report.mixed = {column: sorted(kinds) for column, kinds in types.items() if len(kinds) > 1}
+    report.pictures, report.alike = len(cache), count_alike(looks.values())
+
+
+def _add(report: LintReport, sample: Sample, row: LintedRow) -> None:
+    report.rows += 1
+    report.fates[row.fate] += 1
+    report.most_tokens = max(report.most_tokens, row.tokens)
+    if len(report.answers) < 2:
+        report.answers[sample.answer] += 1
+    for defect in row.defects:
+        report.defects[defect] += 1
+        if len(report.examples[defect]) < 3:
+            report.examples[defect].append(row)
+
+
+def _find_defects(sample: Sample, seen: Sequence[SeenPicture], guard: Guard) -> Iterator[tuple[str, str]]:
+    """(name, what was found) of what is wrong with a row that can be read."""
+    if not sample.record:
+        return
+    if sample.marks != len(sample.pictures):
+        yield "marks", f"{sample.marks} marks for {len(sample.pictures)} pictures"
+    if not sample.prompt.strip():
+        yield "no_question", "no words before the answer"
+    if not sample.answer.strip():
+        yield "no_answer", "no answer"
+    for picture, one in zip(sample.pictures, seen, strict=True):
+        if Path(picture.path).is_absolute():
+            yield "absolute_path", picture.path
+        if one.defect:
+            yield one.defect, one.found
+    room, split = find_room(sample), str(sample.record.get("split", ""))
+    if split in _SPLITS:
+        yield "test_room", f"a row of the split {split}"
+    elif room and room in guard.rooms:
+        yield "test_room", room
+    if len(guard.looks) and any(guard.has_picture(one.look) for one in seen if not one.defect):
+        yield "test_picture", "a picture that looks like a guarded one"
+
+
+def find_room(sample: Sample) -> str:
+    """The room of a row by its column `scene`, or by the name of a ScanNet scene in the path of a picture."""
+    named = sample.record.get("scene")
+    if isinstance(named, str):
+        return named.rpartition("/")[2]
+    found = next((match for picture in sample.pictures if (match := _ROOM.search(picture.path))), None)
+    return found[1] if found else ""
+
+
+def _open_pictures(
+    samples: Iterable[Sample], folder: Path, cache: dict[str, SeenPicture], pool: ThreadPoolExecutor
+) -> None:
+    """Look at the pictures of some rows that were not seen before."""
+    new = {_name_picture(picture): picture for sample in samples for picture in sample.pictures}
+    new = {name: picture for name, picture in new.items() if name not in cache}
+    cache.update(zip(new, pool.map(lambda picture: see_picture(picture, folder), new.values()), strict=True))
+
+
+def _name_picture(picture: TrainingPicture) -> str:
+    """By which a picture is known again: its path, or a digest of its bytes."""
+    if picture.data is None:
+        return picture.path
+    return hashlib.blake2b(picture.data, digest_size=16).hexdigest()
+
+
+def see_picture(picture: TrainingPicture, folder: Path) -> SeenPicture:
+    """What a picture is like; folder: from which its path is relative."""
+    from PIL import Image, UnidentifiedImageError
+
+    data = picture.data
+    if data is None:
+        if not picture.path:
+            return SeenPicture(defect="missing_picture", found="neither bytes nor a path")
+        try:
+            with open_file(folder / picture.path) as file:
+                data = file.read(_MOST_BYTES + 1)
+        except (OSError, ValueError) as error:
+            return SeenPicture(
+                defect="missing_picture", found=f"{picture.path[:200]}: {getattr(error, 'strerror', error)}"
+            )
+    try:
+        with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
+            size = image.size
+            if len(data) > _MOST_BYTES or size[0] * size[1] > _MOST_PIXELS:
+                return SeenPicture(
+                    size, defect="broken_picture", found=f"{size[0]} x {size[1]} pixels, {len(data)} bytes"
+                )
+            image.draft("L", (size[0] // 4, size[1] // 4))
+            look = hash_look(np.asarray(image.convert("L")))
+    except (OSError, SyntaxError, ValueError, UnidentifiedImageError, Image.DecompressionBombError) as error:
+        return SeenPicture(defect="broken_picture", found=f"{picture.path or 'bytes'}: {str(error)[:100]}")
+    if max(size) > _ASPECT_MAX * min(size):
+        return SeenPicture(size, look, "long_picture", f"{size[0]} x {size[1]} pixels")
+    return SeenPicture(size, look)
+
+
+def _count_tokens(sample: Sample, seen: Sequence[SeenPicture], family: Family, count_text: Callable[[str], int]) -> int:
+    """Tokens of a whole row: its pictures by the family's processor, its text, and what a chat template adds."""
+    pictures = sum(family.count_tokens(one.size) + _PICTURE_TOKENS for one in seen if not one.defect)
+    return pictures + sum(count_text(text) + _TURN_TOKENS for _, text in sample.turns)
+
+
+def estimate_tokens(text: str) -> int:
+    """About how many tokens a text has: Qwen's tokenizers make one of each digit and mark, and 1.2 of a word."""
+    words, digits = len(_WORDS.findall(text)), len(_SIGNS.findall(text))
+    return digits + round(1.2 * words)
+
+
+_WORDS, _SIGNS = re.compile(r"[^\W\d_]+"), re.compile(r"[^\sA-Za-z]")
+
+
+def load_tokenizer(path: Path) -> Callable[[str], int]:
+    """Counts tokens by a `tokenizer.json` of a model.
+
+    Raises:
+        ConfigError: the package `tokenizers` is not installed, or the file is none of its own.
+    """
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        remedy = "pip install tokenizers, or leave it out for an estimate."
+        raise config_error("--tokenizer", "no package tokenizers", "it", remedy) from None
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # the package raises this class itself
+        raise config_error(path, str(error)[:100], "a tokenizer.json", "Give that of the model.") from error
+    return lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids)
+
+
+def count_alike(looks: Iterable[int]) -> int:
+    """How many of some perceptual hashes differ from another one in a few bits.
+
+    Two hashes that differ in fewer bits than there are blocks share a block, so only those are compared.
+    """
+    blocks = HASH_BITS_APART + 1
+    width, counts = -(-64 // blocks), Counter(looks)
+    known = np.array(list(counts), dtype=np.uint64)
+    near = np.array([count > 1 for count in counts.values()], dtype=bool)
+    for block in range(blocks):
+        parts = known >> np.uint64(width * block) & np.uint64((1 << width) - 1)
+        order = np.argsort(parts, kind="stable")
+        for members in np.split(order, np.flatnonzero(np.diff(parts[order])) + 1):
+            for n in range(len(members) - 1):
+                close = np.bitwise_count(known[members[n + 1 :]] ^ known[members[n]]) <= HASH_BITS_APART
+                if close.any():
+                    near[members[n]] = True
+                    near[members[n + 1 :][close]] = True
+    return int(sum(count for count, is_near in zip(counts.values(), near, strict=True) if is_near))
