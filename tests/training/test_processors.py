@@ -45,12 +45,12 @@ def see(image: Image.Image, family: Family) -> np.ndarray[Any, Any]:
     if family.tiles:
         wide, high = family.resize(image.size)
         tiles = np.asarray(found["pixel_values"]).mean(axis=1)[: wide // 448 * (high // 448)]
-        return tiles.reshape(high // 448, wide // 448, 448, 448).transpose(0, 2, 1, 3).reshape(high, wide)
+        return np.asarray(tiles.reshape(high // 448, wide // 448, 448, 448).transpose(0, 2, 1, 3).reshape(high, wide))
     _, rows, columns = np.asarray(found["image_grid_thw"])[0]
     patch = family.step_px // 2
     patches = np.asarray(found["pixel_values"]).reshape(rows // 2, columns // 2, 2, 2, 3, 2, patch, patch)
     picture = patches.transpose(4, 5, 0, 2, 6, 1, 3, 7).reshape(3, 2, rows * patch, columns * patch)
-    return picture.mean(axis=(0, 1))
+    return np.asarray(picture.mean(axis=(0, 1)))
 
 
 @pytest.mark.parametrize("size", SIZES)
