@@ -21,9 +21,10 @@ from vgbench_gen.core.types import Item
 from vgbench_gen.importers import _report
 from vgbench_gen.importers._dataset import assemble, find_places
 from vgbench_gen.importers._reading import make_item
-from vgbench_gen.importers._report import PUBLISHED, TrainingScenes, read_training_scenes
+from vgbench_gen.importers._report import PUBLISHED
 from vgbench_gen.importers._words import lettered_words
 from vgbench_gen.importers.base import ScoreCategory, SourceRow, importers
+from vgbench_gen.importers.places import TrainingScenes, read_training_scenes
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.provenance import dataset_fingerprint, read_manifest
 from vgbench_gen.store.shards import write_items

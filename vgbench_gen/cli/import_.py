@@ -54,8 +54,8 @@ def import_(
     reported and left out; --keep-leaked keeps them. A second run reuses the images in FOLDER/media.
     """
     from vgbench_gen.importers._dataset import assemble, find_place, find_places, import_source
-    from vgbench_gen.importers._report import read_training_scenes
     from vgbench_gen.importers.base import importers
+    from vgbench_gen.importers.places import read_training_scenes
 
     with progress_bars("row") as progress:
         if source != _ALL:

@@ -17,9 +17,10 @@ from vgbench_gen.core.paths import choose_snapshot
 from vgbench_gen.core.types import Item
 from vgbench_gen.importers._files import Place
 from vgbench_gen.importers._reading import FAMILY, ImportReport, read_source
-from vgbench_gen.importers._report import DISAGREEING, TrainingScenes, compare_totals, describe_leaked, describe_set
+from vgbench_gen.importers._report import DISAGREEING, compare_totals, describe_leaked, describe_set
 from vgbench_gen.importers.base import Importer, importers
 from vgbench_gen.importers.hub import download
+from vgbench_gen.importers.places import TrainingScenes
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.files import clean_temporary, dataset_error
 from vgbench_gen.store.media import MediaStore

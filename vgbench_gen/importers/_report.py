@@ -4,39 +4,25 @@ The tables of SpatialScore contradict each other, so no set of all twelve source
 SpatialSense 3,622, VSR 1,222 and VGBench's 1,132 are 69 more than the published total of 5,907, without any of
 RealWorldQA and SpatialBench. Single images: the sources with only such questions, four tasks of BLINK (509) and
 VGBench's 2,800 are 17,458, 400 more than published; several images are 5,505, 400 fewer.
-
-Two training scenes show the same place if they are scans of ScanNet whose names differ only after the underscore; one
-scene of ScanNet++ by any camera; one video of ARKitScenes, whose ids CA-1M shares; or, with `visits`, videos of one
-visit. Other scenes are compared by data set and name.
 """
 
 from __future__ import annotations
 
 import io
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from vgbench_gen.core.text_files import read_names
 from vgbench_gen.core.types import Item
-from vgbench_gen.importers._files import read_csv_rows
-from vgbench_gen.scenes.base import loaders
-from vgbench_gen.store.dataset import load
-from vgbench_gen.store.files import dataset_error
+from vgbench_gen.importers.places import TrainingScenes
 from vgbench_gen.store.media import MediaStore
 
 NEAR_BITS = 6  # of 64 may differ in similar images; copies at another size or quality usually differ in 0 to 4
 _DRAFT_PX = 128
 _LISTED = 20  # the report lists this many groups of ids and counts all
-_SCANNET = re.compile(r"(scene\d{4})_\d{2}")
-_VIDEO = re.compile(r"\d{8}")
-_SAME_SCANS = {"ca1m": "arkitscenes", "ca-1m": "arkitscenes"}
 
 # Tables 2, 4 and 5 of the paper; the sizes of categories are computed from the printed percentages, which are k/N.
 PUBLISHED: Mapping[str, Mapping[str, int]] = {
@@ -84,21 +70,6 @@ _SOURCES = {
 
 
 Groups = list[tuple[str, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingScenes:
-    """Scenes that a model was trained on."""
-
-    places: frozenset[tuple[str, str]]
-    """(data set, place) pairs; the data set "" stands for any."""
-    visits: Mapping[str, str]
-    """Id of a video -> its visit. Videos of one visit show one place."""
-
-    def has(self, item: Item) -> bool:
-        """Whether an item shows one of these places."""
-        scans, place = place_of(item.source, item.scene_id, self.visits)
-        return not self.places.isdisjoint({(scans, place), ("", place)})
 
 
 def describe_set(
@@ -213,46 +184,6 @@ def hash_images(
             found[name] = int(str(imagehash.phash(picture)), 16)
         progress(done)
     return found
-
-
-def place_of(scans: str, scene: str, visits: Mapping[str, str]) -> tuple[str, str]:
-    """(data set, place) of a scene; scans of one place have the same."""
-    data_set = _SAME_SCANS.get(scans.casefold(), scans.casefold())
-    if match := _SCANNET.fullmatch(scene):
-        return data_set, match[1]
-    if data_set == "scannetpp":
-        return data_set, scene.partition("/")[0]
-    if video := _VIDEO.search(scene) if data_set == "arkitscenes" else None:
-        return data_set, visits.get(video.group(), video.group())
-    return data_set, scene
-
-
-def read_training_scenes(path: Path, visits: Path | None = None) -> TrainingScenes:
-    """Read the scenes that a model was trained on.
-
-    Args:
-        path: a dataset of ours, or a text file with one scene per line, with or without its data set ("scene0011_00",
-            "scannetpp/7c9be0a21f"); "#" begins a comment.
-        visits: the `metadata.csv` of ARKitScenes with the columns `video_id` and `visit_id`.
-
-    Raises:
-        DatasetError: no such file, no text, or a column is missing.
-    """
-    rows = read_csv_rows(visits, [["video_id"], ["visit_id"]]) if visits else ()
-    visit_of = {row["video_id"]: f"visit {row['visit_id']}" for row in rows if row["visit_id"] not in ("", "NA", None)}
-    if path.is_dir() or path.suffix == ".parquet":
-        return TrainingScenes(
-            frozenset(place_of(item.source, item.scene_id, visit_of) for item in load(path)), visit_of
-        )
-    data_sets = {*loaders.names(), "arkitscenes"}
-    places: set[tuple[str, str]] = set()
-    for line in read_names(path, "a list of scenes, one per line, or a dataset", dataset_error):
-        scans, slash, scene = line.partition("/")
-        if slash and scans.casefold() in data_sets:
-            places.add(place_of(scans, scene, visit_of))
-        else:
-            places.update(("", place_of(known, line, visit_of)[1]) for known in data_sets)
-    return TrainingScenes(frozenset(places), visit_of)
 
 
 def _normalize_words(item: Item) -> tuple[object, ...]:
