@@ -13,13 +13,13 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from vgbench_gen.core.paths import open_file
 from vgbench_gen.core.stand_ins import config_error
 from vgbench_gen.quality.uniqueness import HASH_BITS_APART
 from vgbench_gen.store.pictures import hash_look
 from vgbench_gen.training.families import Family, Size
+from vgbench_gen.training.guards import Guard, read_guard
 from vgbench_gen.training.trainers import Fate, Trainer
 from vgbench_gen.training.training_files import Sample, TrainingPicture, list_files, list_types, read_samples
 
@@ -102,19 +102,6 @@ class LintReport:
         return next(iter(self.answers)) if self.rows > 1 and len(self.answers) == 1 else ""
 
 
-@dataclass(frozen=True)
-class Guard:
-    """Rooms and pictures that training data must not have."""
-
-    rooms: frozenset[str] = frozenset()
-    looks: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
-    """Perceptual hashes, (N,) uint64."""
-
-    def has_picture(self, look: int) -> bool:
-        """Whether a picture looks like a guarded one."""
-        return bool((np.bitwise_count(self.looks ^ np.uint64(look)) <= HASH_BITS_APART).any())
-
-
 def lint(
     path: Path,
     trainer: Trainer,
@@ -142,7 +129,7 @@ def lint(
         DatasetError: a file cannot be read.
     """
     report = LintReport() if report is None else report
-    guard, limit = guard or Guard(), most_tokens or trainer.most_tokens
+    guard, limit = guard or read_guard(()), most_tokens or trainer.most_tokens
     types: dict[str, dict[str, None]] = defaultdict(dict)
     cache: dict[str, SeenPicture] = {}
     looks: dict[str, int] = {}
@@ -200,22 +187,23 @@ def _find_defects(sample: Sample, seen: Sequence[SeenPicture], guard: Guard) -> 
             yield "absolute_path", picture.path
         if one.defect:
             yield one.defect, one.found
-    room, split = find_room(sample), str(sample.record.get("split", ""))
+    (source, scene), split = find_scene(sample), str(sample.record.get("split", ""))
     if split in _SPLITS:
         yield "test_room", f"a row of the split {split}"
-    elif room and room in guard.rooms:
-        yield "test_room", room
+    elif scene and guard.has_room(source, scene):
+        yield "test_room", scene
     if len(guard.looks) and any(guard.has_picture(one.look) for one in seen if not one.defect):
         yield "test_picture", "a picture that looks like a guarded one"
 
 
-def find_room(sample: Sample) -> str:
-    """The room of a row by its column `scene`, or by the name of a ScanNet scene in the path of a picture."""
+def find_scene(sample: Sample) -> tuple[str, str]:
+    """(data set, scene) of a row by its column `scene`, or a ScanNet scene in a path of a picture; else ("", "")."""
     named = sample.record.get("scene")
     if isinstance(named, str):
-        return named.rpartition("/")[2]
+        source, _, scene = named.partition("/")
+        return (source, scene) if scene else ("", source)
     found = next((match for picture in sample.pictures if (match := _ROOM.search(picture.path))), None)
-    return found[1] if found else ""
+    return ("scannet", found[1]) if found else ("", "")
 
 
 def _open_pictures(
