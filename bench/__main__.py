@@ -25,6 +25,7 @@ from bench import (
     planning_time,
     sens_reader,
     task_rates,
+    training_files,
     vote_time,
 )
 from bench.session import Session
@@ -50,6 +51,7 @@ PARTS: dict[str, Callable[[Session], list[Row]]] = {
     "eval": eval_overhead.rows,
     "vote": vote_time.rows,
     "agent": agent_overhead.rows,
+    "training": training_files.rows,
 }
 
 

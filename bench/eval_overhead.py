@@ -91,11 +91,11 @@ class Runner:
         command = [part.format_map(slots) for part in self.command]
         variables = {name: value.format_map(slots) for name, value in (self.variables or {}).items()}
         before = server.counts()["requests"]
-        used = _metered(command, export, variables)[0]
+        used = run_metered(command, export, variables)[0]
         return replace(used, requests=server.counts()["requests"] - before)
 
 
-def _metered(command: Sequence[str], folder: Path, variables: Mapping[str, str]) -> tuple[Used, bytes]:
+def run_metered(command: Sequence[str], folder: Path, variables: Mapping[str, str]) -> tuple[Used, bytes]:
     """What a command took, and what it printed."""
     with tempfile.TemporaryDirectory() as scratch:
         told, errors = Path(scratch, "used.json"), Path(scratch, "errors")
@@ -237,11 +237,11 @@ def _scored(source: Path, scratch: Path) -> list[Row]:
     (source / "replies").mkdir(exist_ok=True)
     shutil.copyfile(replies, source / "replies" / "bench.jsonl")
     shutil.rmtree(source / "scores", ignore_errors=True)
-    used, said = _metered([sys.executable, "-c", _SCORE, str(source)], source, {})
+    used, said = run_metered([sys.executable, "-c", _SCORE, str(source)], source, {})
     scored, outcomes = json.loads(said)
     told = f"{used.wall_s:.1f} s by the clock, {used.peak_mb:.0f} MB at most"
     found = [Row(f"scoring {scored:,} replies", used.cpu_s, "s", f"{told}; {outcomes}", at_most=_SCORING_S)]
-    used, said = _metered([sys.executable, "-m", "vgbench_gen.cli", "compare", str(source), "--json"], source, {})
+    used, said = run_metered([sys.executable, "-m", "vgbench_gen.cli", "compare", str(source), "--json"], source, {})
     pages = len(list((source / "scores" / "report").glob("*.html")))
     told = f"{used.wall_s:.1f} s by the clock, {used.peak_mb:.0f} MB at most; {pages} pages"
     return [*found, Row(f"tables and pages of {scored:,} scores", used.cpu_s, "s", told, at_most=_SCORING_S)]

@@ -21,7 +21,7 @@ from vgbench_gen.store.pictures import hash_look
 from vgbench_gen.training.families import Family, Size
 from vgbench_gen.training.guards import Guard, read_guard
 from vgbench_gen.training.trainers import Fate, Trainer
-from vgbench_gen.training.training_files import Sample, TrainingPicture, list_files, list_types, read_samples
+from vgbench_gen.training.training_files import Sample, TrainingPicture, list_files, note_types, read_samples
 
 REMEDIES = {
     "unreadable": "Write the row anew, or leave it out (--fix).",
@@ -130,7 +130,7 @@ def lint(
     """
     report = LintReport() if report is None else report
     guard, limit = guard or read_guard(()), most_tokens or trainer.most_tokens
-    types: dict[str, dict[str, None]] = defaultdict(dict)
+    types: dict[str, dict[str, None]] = {}
     cache: dict[str, SeenPicture] = {}
     looks: dict[str, int] = {}
     ids: set[str] = set()
@@ -151,8 +151,7 @@ def lint(
                             f"{tokens} tokens, of which {trainer.setting or 'the limit'} keeps {limit}"
                         )
                     row = LintedRow(sample.place, sample.id, defects, trainer.find_fate(defects), tokens)
-                    for column, kind in list_types(sample.record):
-                        types[column][kind] = None
+                    note_types(sample.record, types)
                     looks.update((_name_picture(p), s.look) for p, s in zip(sample.pictures, seen, strict=True))
                     _add(report, sample, row)
                     yield sample, row

@@ -6,7 +6,7 @@ A row is read as far as a trainer looks at it: its turns, its marks for pictures
 from __future__ import annotations
 
 import tarfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -226,7 +226,7 @@ def _list_pictures(record: Mapping[str, Any]) -> tuple[list[TrainingPicture], tu
     if not name:
         return [], None
     if not isinstance(found, list):
-        return [_read_picture(found)], ("no_list", f"{name} is {_name_type(found)}")
+        return [_read_picture(found)], ("no_list", f"{name} is {_TYPE_NAMES.get(type(found), 'an object')}")
     return [_read_picture(one) for one in found], None
 
 
@@ -240,22 +240,22 @@ def _read_picture(value: Any) -> TrainingPicture:
     return TrainingPicture(value if isinstance(value, str) else "")
 
 
-def list_types(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """(column, type) of a row and of all that is inside it; nothing for null, which fits every type."""
-    if isinstance(value, Mapping):
-        if path:
-            yield path, "an object"
+def note_types(value: Any, types: dict[str, dict[str, None]], path: str = "") -> None:
+    """Note the type of a row's columns and of all that is inside them; nothing of null, which fits every type.
+
+    types: column ("messages[].content") -> its types; is filled.
+    """
+    if value is None:
+        return
+    kind = _TYPE_NAMES.get(type(value), "an object")
+    if path:
+        types.setdefault(path, {})[kind] = None
+    if type(value) is dict:
         for key, inner in value.items():
-            yield from list_types(inner, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        yield path, "a list"
+            note_types(inner, types, f"{path}.{key}" if path else key)
+    elif type(value) is list:
         for inner in value:
-            yield from list_types(inner, f"{path}[]")
-    elif value is not None:
-        yield path, _name_type(value)
+            note_types(inner, types, f"{path}[]")
 
 
-def _name_type(value: Any) -> str:
-    if isinstance(value, str):
-        return "text"
-    return {bool: "true or false", int: "a number", float: "a number", bytes: "bytes"}.get(type(value), "an object")
+_TYPE_NAMES = {str: "text", bytes: "bytes", bool: "true or false", int: "a number", float: "a number", list: "a list"}
