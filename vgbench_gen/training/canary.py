@@ -20,7 +20,8 @@ from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import ALPHABET, ColorArray, Item
 from vgbench_gen.evaluation.base import Source, read_questions
 from vgbench_gen.evaluation.imported import logs
-from vgbench_gen.evaluation.replies import has_header, read_replies
+from vgbench_gen.evaluation.replies import read_replies
+from vgbench_gen.evaluation.reply_files import has_replies
 from vgbench_gen.evaluation.scoring import make_case, score
 from vgbench_gen.store.files import dataset_error
 from vgbench_gen.text.render import fill_word
@@ -185,7 +186,7 @@ def read_replies_to(source: Source, path: Path) -> list[Judged]:
     Raises:
         DatasetError: no readable replies, or none to these rows.
     """
-    if has_header(path):
+    if has_replies(path):
         said = {key.id: line.response for key, line in read_replies(path).lines.items() if not key.rotation}
     else:
         said = {reply.line.key.id: reply.line.response for reply in logs["table"].read(path).replies}
