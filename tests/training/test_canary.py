@@ -19,7 +19,7 @@ from vgbench_gen.store.pictures import decode, encode_jpeg
 from vgbench_gen.text.render import fill_word
 from vgbench_gen.training.canary import CONTROL, PROBES, CanaryVerdict, Card, Judged, judge_canary, make_cards
 
-# Fault -> what is found if it is met in training or asking alone, and if in both; "" is any alarm, None is none, because
+# Fault -> what is found if it is met in training or asking alone, and if in both; "" is any alarm, None none, because
 # what exchanges pictures alike in both is learned that way, and harms nobody.
 FOUND: dict[str, tuple[str, str | None]] = {
     "dropped": ("missing", "missing"),
