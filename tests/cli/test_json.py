@@ -37,6 +37,7 @@ RUN = (
     "eval {set} --model baseline:constant --model baseline:random",
     "eval {set} --model baseline:constant --estimate",
     "compare {set} --out {out}/scores",
+    "difficulty {set} --model baseline:constant --model baseline:random",
     "vote {set} --model baseline:constant --model baseline:random --wrong 1 --large 0 --dry-run",
     "review {set} --report",
     "models",

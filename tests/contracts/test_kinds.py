@@ -58,7 +58,7 @@ from vgbench_gen.tasks.label import LabelTask
 from vgbench_gen.tasks.places import OneObject, TwoObjects, TwoViews
 from vgbench_gen.tasks.records import make_camera_record
 from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
-from vgbench_gen.tasks.seen import LabelledScene
+from vgbench_gen.tasks.seen import FramesTask, LabelledScene
 from vgbench_gen.text import render as render_module
 from vgbench_gen.text.lint import lint
 from vgbench_gen.text.render import load_labels, load_phrasings, render
@@ -92,6 +92,41 @@ def room(kinds: None, tmp_path_factory: pytest.TempPathFactory) -> Room:
 
 
 # --- facts ---------------------------------------------------------------------------------------------------------
+
+HOPS = {
+    "box_match": {2},  # the object of one image and that of the other
+    "depth_order": {3},
+    "height_comparison": {2},
+    "imagined_move": {3},  # the object, the walk and the turn
+    "map_relation": {1},
+    "metric_depth": {1},
+    "nearest_object": {5},
+    "object_distance": {2},
+    "object_from_camera": {2},  # the object, and the way between the cameras
+    "object_gap": {2},
+    "object_size": {1},
+    "orthographic_view": {2, 3, 4, 5},
+    "point_tracking": {2},
+    "relation_across_views": {3},
+    "relation_from_camera": {2},
+    "relative_depth": {4},
+    "relative_direction": {3},
+    "rotated_arrangement": {5, 6},
+    "route_turns": {4},
+    "size_comparison": {2},
+}
+"""Kind -> things to relate for an answer; 1 for others, but of kinds about frames as many as decide."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_hops_are_the_things_that_are_related(name: str, room: Room) -> None:
+    task = tasks[name]
+    found = {task.count_hops(as_asked(fact)) for fact in room.facts[name]}
+    if isinstance(task, FramesTask):
+        assert min(found) >= 1
+        assert (max(found) == 1) == (name == "object_existence")  # one image tells; no single one has an order
+    else:
+        assert found <= HOPS.get(name, {1})
 
 
 def measure(name: str, view: SceneView) -> list[Fact]:

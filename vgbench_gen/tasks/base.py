@@ -337,6 +337,18 @@ class Task(NoiseTest, Proposals, abc.ABC):
         """An open-ended question; only for tasks with that format."""
         raise TypeError(f"{self.name} has no open-ended form")
 
+    def count_hops(self, fact: Fact) -> int:
+        """How many things a reader has to relate for the answer, at least 1: each object, region, warp or pair of views
+        that the record of the truth keeps.
+
+        fact: as read back from a row.
+
+        Raises:
+            DatasetError: the evidence is not what the task declares.
+        """
+        seen = self.candidate_evidence.given(fact.truth_candidate) or ()
+        return max(1, sum(isinstance(value, Evidence) for _, value in seen))
+
     def stored_poses(self, fact: Fact) -> dict[str, FloatArray]:
         """Frame id -> (4, 4) `world_from_camera`, meters, of all frames whose pose the fact or a candidate keeps.
 

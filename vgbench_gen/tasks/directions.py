@@ -150,6 +150,12 @@ class DirectionTask(LabelledScene, LabelTask):
         """Whether two places show the same frames."""
         return {frame.id for frame in one.frames} == {frame.id for frame in other.frames}
 
+    def count_hops(self, fact: Fact) -> int:
+        """The objects that the question names, and each walk, turn or way between cameras."""
+        seen = self.candidate_evidence.of(fact.truth_candidate)
+        moves = (seen.motion, seen.turn_deg, seen.walk_m)
+        return len(seen.list_objects()) + sum(move is not None for move in moves)
+
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """The boxes of the objects in every image that looks their way, and the answer at the foot of the first."""
         first, *others = super().overlay(fact, row)

@@ -11,7 +11,7 @@ from scipy.spatial import cKDTree
 
 from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.noise import SensorNoise
-from vgbench_gen.core.types import FloatArray, Rejected
+from vgbench_gen.core.types import Fact, FloatArray, Rejected
 from vgbench_gen.geometry import boxes
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks._sightings import get_sightings
@@ -41,7 +41,7 @@ class NearestObject(LabelledScene, NamedTask):
     category, subcategory = "Distance", "Relative"
     asked = "which of four objects is nearest to another one"
     convention: ClassVar = {"distance": "smallest between two 3D bounding boxes"}
-    candidate_evidence = NearestEvidence
+    candidate_evidence: ClassVar[type[NearestEvidence]] = NearestEvidence
     checks = (check_kind,)
     margins: ClassVar = {"gap_min": 0.15, "nearer": 1.2}
     per_frame = 4  # one for each answer
@@ -107,6 +107,10 @@ class NearestObject(LabelledScene, NamedTask):
             raise GeometryError(f"{measured.frames[0].id}: hardly a pixel lies on one of the objects")
         tree = cKDTree(clouds[0])
         return np.array([-float(np.min(tree.query(cloud)[0])) for cloud in clouds[1:]])
+
+    def count_hops(self, fact: Fact) -> int:
+        """All objects that the question names."""
+        return len(self.candidate_evidence.of(fact.truth_candidate).instance_ids)
 
     def disturb(self, seen: Any, noise: SensorNoise, rng: np.random.Generator, n: int) -> Any:
         """The gaps as (n, L): the faces of both boxes are off."""

@@ -86,6 +86,10 @@ class RelativeDepth(MarksTask):
         """The whole region is off by one error."""
         return disturb_region(seen, noise, rng, n)
 
+    def count_hops(self, fact: Fact) -> int:
+        """All regions that are options."""
+        return len(fact.candidates)
+
     def reveal(self, fact: Fact, row: RowEvidence) -> Revealed:
         """The depths of all regions that are options."""
         seen = [

@@ -115,6 +115,10 @@ class RotatedArrangement(drawings.DrawingTask):
             first, last = (drawings.MIRROR @ drawings.turn_clockwise(n) for n in (start, start + k - seen.turns))
             yield other @ drawings.turn_clockwise(k), plan @ first, other @ last
 
+    def count_hops(self, fact: Fact) -> int:
+        """The boxes and the turn."""
+        return len(TurnedEvidence.of(fact.truth_candidate).plan) + 1
+
     def pictures(self, fact: Fact) -> tuple[Picture, ...]:
         """The first drawing."""
         return (drawings.make_drawing(fact.pictures[fact.frame_ids[0]], TurnedEvidence.of(fact.truth_candidate).plan),)

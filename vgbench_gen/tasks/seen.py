@@ -142,6 +142,10 @@ class FramesTask(LabelledScene, NamedTask):
             drawn[k].append(Mark("line", ((camera["width"] / 2, camera["height"] - 4.0),), "decides"))
         return drawn
 
+    def count_hops(self, fact: Fact) -> int:
+        """The images without any of which the answer changes."""
+        return max(1, len(FramesEvidence.of(fact.truth_candidate).deciding))
+
     def find_areas(self, view: SceneView, frames: Sequence[ViewFrame], indices: Sequence[int]) -> FloatArray:
         """(N, indices) shares as `shares` by the second route: 1 where depth pixels enough lie on an object, 0 where
         hardly one does, between both in between."""

@@ -86,6 +86,10 @@ class PointTracking(Task):
     image_rules = RULES
     paper_column = "Tracking"
 
+    def count_hops(self, fact: Fact) -> int:
+        """The point and the pair of views."""
+        return 2
+
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
         """One fact per unordered pair, its direction drawn."""
         table, motions = get_pair_table(view), track_decoys.Motions()
