@@ -92,8 +92,8 @@ def _integrate(
         parameters: abilities (M,), and the logarithm of the spread.
 
     Returns:
-        (n,) logarithm of the likelihood of each question but for a constant, (n, M + 1) its slopes by the parameters, and (n, nodes) the
-        posterior of its difficulty.
+        (n,) logarithm of the likelihood of each question, up to a constant, (n, M + 1) its slopes by the parameters,
+        and (n, nodes) the posterior of its difficulty.
     """
     steps = np.exp(parameters[-1]) * _NODES
     above = parameters[:-1, None] - steps  # (M, nodes)
