@@ -21,7 +21,7 @@ def difficulty(
     out: Annotated[Path | None, Flag("File to write; default: DATASET/difficulty.jsonl.", "FILE")] = None,
     as_json: bool = False,
 ) -> None:
-    """Measure how hard each question is, from its row and from saved replies.
+    """Measure how hard each question is, also from saved replies.
 
     Sends no requests. Writes a line of JSON per question: margin, lead under noise, overlap of views, hops, images,
     whether a classical solver is right, the share of models that are, and the difficulty in logits with its standard
