@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -24,16 +24,21 @@ from vgbench_gen.text.bank import ITEM_MARK
 BENCHMARK = "VGBench"
 
 
-def count_rows(rows: Sequence[Row]) -> dict[str, Any]:
+def count_rows(rows: Iterable[Row]) -> dict[str, Any]:
     """What a manifest says of the rows of a dataset: the "fingerprint", how many "items" there are per
     "task/form/source", and how often each of the "letters" is the answer per "task/source"."""
-    cells = Counter(f"{row['task']}/{row['question_type']}/{row['source']}" for row in rows)
-    letters = count_letters(
-        (f"{row['task']}/{row['source']}", len(row["options"]), ALPHABET.index(row["answer"]))
-        for row in rows
-        if row["question_type"] == "multi-choice" and row["answer"] in tuple(ALPHABET)
-    )
-    return {"fingerprint": rows_fingerprint(rows), "items": dict(sorted(cells.items())), "letters": letters}
+    cells, lettered = Counter[str](), list[tuple[str, int, int]]()
+
+    def note() -> Iterator[Row]:
+        for row in rows:
+            cells[f"{row['task']}/{row['question_type']}/{row['source']}"] += 1
+            if row["question_type"] == "multi-choice" and row["answer"] in tuple(ALPHABET):
+                place = ALPHABET.index(row["answer"])
+                lettered.append((f"{row['task']}/{row['source']}", len(row["options"]), place))
+            yield row
+
+    fingerprint = rows_fingerprint(note())
+    return {"fingerprint": fingerprint, "items": dict(sorted(cells.items())), "letters": count_letters(lettered)}
 
 
 class PictureNamer(Protocol):

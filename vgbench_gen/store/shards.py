@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -228,11 +228,11 @@ def iterate_rows(
             groups, places = _find_groups(file.metadata, only, first)
             whole = max([0, *(_check_group(path, file.metadata, k, names)[0] for k in groups)])
             holds_items = set(file.schema_arrow.names) >= _ITEM_NAMES
-            batches = file.iter_batches(
-                max(1, min(batch, _BATCH_BYTES // max(whole, 1))),
-                row_groups=groups,
-                columns=None if names is None else list(names),
-                use_threads=False,
+            size = max(1, min(batch, _BATCH_BYTES // max(whole, 1)))
+            wanted = None if names is None else list(names)
+            # Of several row groups at once pyarrow keeps all bytes that it has read, up to a whole shard.
+            batches = chain.from_iterable(
+                file.iter_batches(size, row_groups=[k], columns=wanted, use_threads=False) for k in groups
             )
             start = 0
             while True:
