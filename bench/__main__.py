@@ -23,6 +23,7 @@ from bench import (
     measuring,
     memory,
     planning_time,
+    rewards_time,
     sens_reader,
     task_rates,
     training_files,
@@ -50,6 +51,7 @@ PARTS: dict[str, Callable[[Session], list[Row]]] = {
     "samples": check_time.sample_rows,
     "eval": eval_overhead.rows,
     "vote": vote_time.rows,
+    "rewards": rewards_time.rows,
     "agent": agent_overhead.rows,
     "training": training_files.rows,
 }

@@ -29,6 +29,7 @@ from vgbench_gen.evaluation.prompting import Asked, make_asked
 from vgbench_gen.evaluation.questions import Questions
 from vgbench_gen.evaluation.scoring import SCORER_VERSION, make_case
 from vgbench_gen.publish.scorer import copy_scorer
+from vgbench_gen.rewards.solution import write_solution
 from vgbench_gen.store.files import dataset_error, fill_folder, sync_all_to_disk
 from vgbench_gen.store.media import NAME
 from vgbench_gen.store.pictures import find_image_kind, read_image_size
@@ -58,7 +59,7 @@ class ExportRow:
     @property
     def solution(self) -> str:
         """What `vgbench_gen.rewards` takes besides a reply, as JSON text: Arrow gives nested data all rows' keys."""
-        return json.dumps(self.case(), ensure_ascii=False)
+        return write_solution(self.asked.item)
 
     def parts(self) -> list[dict[str, str]]:
         """The prompt in order: `{"type": "text", "text"}` and `{"type": "image", "path"}`."""

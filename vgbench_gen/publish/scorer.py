@@ -17,7 +17,7 @@ from vgbench_gen.evaluation.scoring import find_rules
 
 NAME = "vgbench_scorer"
 _PACKAGE = "vgbench_gen"
-_ENTRY = f"{_PACKAGE}.evaluation.portable"
+_ENTRIES = (f"{_PACKAGE}.evaluation.portable", f"{_PACKAGE}.rewards.adapters")
 _RULES = Path("evaluation", "benchmarks", "__init__.py")
 _ALLOWED = frozenset({*sys.stdlib_module_names, "numpy"})  # packages that the copied modules may import
 _INIT = f'''"""Scoring of VGBench replies, copied out of vgbench-gen (Apache-2.0)."""
@@ -31,8 +31,8 @@ __all__ = ["FAILED", "grade", "mean", "share", "version"]
 def copy_scorer(folder: Path, benchmarks: Iterable[str] = ()) -> None:
     """Write the package `vgbench_scorer` into a folder.
 
-    It contains `evaluation.portable`, the scoring rules of the benchmarks, the modules of this package that these
-    import, and their TOML files. It needs only Python 3.11 and numpy.
+    It contains `evaluation.portable`, `rewards.adapters`, the scoring rules of the benchmarks, the modules of this
+    package that these import, and their TOML files. It needs only Python 3.11 and numpy.
 
     Args:
         folder: the export's folder.
@@ -43,7 +43,7 @@ def copy_scorer(folder: Path, benchmarks: Iterable[str] = ()) -> None:
     """
     rules = sorted({(type(rule).__module__, type(rule).__name__) for rule in map(find_rules, benchmarks)})
     texts = {Path("__init__.py"): _INIT, _RULES: _format_rules(rules)}
-    for entry in dict.fromkeys([_ENTRY, *(module for module, _ in rules)]):
+    for entry in dict.fromkeys([*_ENTRIES, *(module for module, _ in rules)]):
         for module, path in _collect_modules(entry).items():
             place, text = _find_place(module), path.read_text("utf-8")
             texts[place] = text.replace(_PACKAGE, NAME)
