@@ -83,7 +83,7 @@ def test_the_help_of_the_program_fits_a_screen(capsys: pytest.CaptureFixture[str
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 50
     assert max(map(len, lines)) <= 80
-    assert len(program.make_app().registered_commands) + len(program.make_app().registered_groups) == 21
+    assert len(program.make_app().registered_commands) + len(program.make_app().registered_groups) == 22
 
 
 @pytest.mark.parametrize("verb", ["eval", "export", "show", "review", "distractors", "paraphrase"])

@@ -34,6 +34,8 @@ RUN = (
     "distractors {set} --out {out}/other --seed 3 --workers 1",
     "browse {set} --out {out}/pages",
     "export {set} --to chat-jsonl --out {out}/export",
+    "lint {out}/export",
+    "mix {mix} --out {out}/mix --allow-short",
     "eval {set} --model baseline:constant --model baseline:random",
     "eval {set} --model baseline:constant --estimate",
     "compare {set} --out {out}/scores",
@@ -69,7 +71,9 @@ def test_every_verb_that_tells_something_understands_json(raw_room: Path, tmp_pa
     assert run | ELSEWHERE | WITHOUT == set(verbs)
     recipe = tmp_path / "quick.toml"
     recipe.write_text(RECIPE)
-    places = {"recipe": recipe, "raw": raw_room, "set": tmp_path / "set", "out": tmp_path / "out"}
+    mix = tmp_path / "mix.toml"
+    mix.write_text('rows = 4\nsources = [{ dataset = "set" }]\n')
+    places = {"recipe": recipe, "mix": mix, "raw": raw_room, "set": tmp_path / "set", "out": tmp_path / "out"}
     item_id = ""
     for line in RUN:
         arguments = [part.format(**places, id=item_id, sum='{"expression":"6*7"}') for part in line.split()]

@@ -86,7 +86,7 @@ def test_a_model_reads_what_we_would_send(source: Source, to: str, words: str, t
         for line in lines(folder / f"{NAME}.jsonl"):
             messages = json.loads(line)["messages"]
             assert [one["role"] for one in messages] == (["system", "user"] if system else ["user"])
-            assert not system or messages[0]["content"] == system
+            assert not system or messages[0]["content"] == [{"type": "text", "text": system}]
             content = messages[-1]["content"]
             found.append([(p["type"].removesuffix("_url"), p.get("text") or p["image_url"]["url"]) for p in content])
     else:
@@ -365,10 +365,11 @@ def test_answers_stand_in_the_messages_only_where_wanted(source: Source, tmp_pat
     last = [json.loads(line)["messages"][-1] for line in lines(trained / f"{NAME}.jsonl")]
     wanted = [item.answer for item in items_of(source)]
     wanted[3:5] = [rf"\scalar{{{length}}} \distance_unit{{meters}}" for length in ("2.40", "0.85")]  # as asked for
-    assert last == [{"role": "assistant", "content": text} for text in wanted]
+    assert last == [{"role": "assistant", "content": [{"type": "text", "text": text}]} for text in wanted]
     asked = made(source, "chat-jsonl", tmp_path, answers=True, prompt_set="final_line")
     rows = [json.loads(line) for line in lines(asked / f"{NAME}.jsonl")]
-    assert [row["messages"][-1]["content"] for row in rows] == [f"Answer: {row['answer']}" for row in rows]
+    said = [row["messages"][-1]["content"][0]["text"] for row in rows]
+    assert said == [f"Answer: {row['answer']}" for row in rows]
 
 
 def test_nothing_is_overwritten_but_an_export(source: Source, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tests.training.toy_learner import FAULTS, Pipeline, ShownRow, each, learn_a
 from vgbench_gen.cli.main import main
 from vgbench_gen.store.pictures import decode, encode_jpeg
 from vgbench_gen.text.render import fill_word
-from vgbench_gen.training.canary import CONTROL, PROBES, CanaryVerdict, Card, Judged, judge_canary, make_cards
+from vgbench_gen.training.canary import CONTROL, PROBES, CanaryReply, CanaryVerdict, Card, judge_canary, make_cards
 
 # Fault -> what is found if it is met in training or asking alone, and if in both; "" is any alarm, None none, because
 # what exchanges pictures alike in both is learned that way, and harms nobody.
@@ -54,7 +54,7 @@ def run(train: Pipeline, predict: Pipeline, slips: float = 0.0) -> CanaryVerdict
         letter if rng.random() >= slips else "AB"["AB".index(letter) - 1]
         for letter in learn_and_answer(rows, train, predict)
     ]
-    return judge_canary([Judged(card.probe, card.answer, one) for card, one in zip(cards(), said, strict=True)])
+    return judge_canary([CanaryReply(card.probe, card.answer, one) for card, one in zip(cards(), said, strict=True)])
 
 
 def test_twins_share_their_text_and_nothing_else() -> None:

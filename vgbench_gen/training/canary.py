@@ -119,7 +119,7 @@ def _paint_rim(image: ColorArray, half: int) -> ColorArray:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class CanaryReply:
     """What a model said to one row of a canary."""
 
     probe: str
@@ -145,7 +145,7 @@ class CanaryVerdict:
         return self.conclusive and not self.findings
 
 
-def judge_canary(rows: Sequence[Judged]) -> CanaryVerdict:
+def judge_canary(rows: Sequence[CanaryReply]) -> CanaryVerdict:
     """What the replies to the rows of a canary say of the pipeline."""
     right: dict[str, list[bool]] = defaultdict(list)
     for row in rows:
@@ -176,7 +176,7 @@ def _diagnose(shares: Mapping[str, float]) -> list[str]:
     return found + (["shrunk"] if {"detail", "border"} <= set(lost) else lost)
 
 
-def read_replies_to(source: Source, path: Path) -> list[Judged]:
+def read_replies_to(source: Source, path: Path) -> list[CanaryReply]:
     """What a model said to the rows of a canary; rows without a reply count as wrong.
 
     Args:
@@ -193,7 +193,7 @@ def read_replies_to(source: Source, path: Path) -> list[Judged]:
     items = list(read_questions(source))
     if not any(item.id in said for item in items):
         raise dataset_error(path, "no reply to these rows", "replies with their ids", "Ask the rows of this canary.")
-    return [Judged(item.category, item.answer, _read_letter(item, said.get(item.id))) for item in items]
+    return [CanaryReply(item.category, item.answer, _read_letter(item, said.get(item.id))) for item in items]
 
 
 def _read_letter(item: Item, reply: str | None) -> str:

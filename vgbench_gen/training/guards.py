@@ -15,7 +15,7 @@ from vgbench_gen.store.dataset import load
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Guard:
+class TrainingGuard:
     """Rooms and pictures that training data must not have."""
 
     scenes: tuple[TrainingScenes, ...]
@@ -31,7 +31,7 @@ class Guard:
         return bool((np.bitwise_count(self.looks ^ np.uint64(look)) <= HASH_BITS_APART).any())
 
 
-def read_guard(paths: Sequence[Path]) -> Guard:
+def read_guard(paths: Sequence[Path]) -> TrainingGuard:
     """Read what must not occur.
 
     Args:
@@ -49,4 +49,4 @@ def read_guard(paths: Sequence[Path]) -> Guard:
                     if name not in seen and (look := hash_picture(items.image_bytes(row, k))) is not None:
                         looks.add(look)
                     seen.add(name)
-    return Guard(tuple(map(read_training_scenes, paths)), np.array(sorted(looks), dtype=np.uint64))
+    return TrainingGuard(tuple(map(read_training_scenes, paths)), np.array(sorted(looks), dtype=np.uint64))

@@ -19,7 +19,7 @@ from vgbench_gen.core.stand_ins import config_error
 from vgbench_gen.quality.uniqueness import HASH_BITS_APART
 from vgbench_gen.store.pictures import hash_look
 from vgbench_gen.training.families import Family, Size
-from vgbench_gen.training.guards import Guard, read_guard
+from vgbench_gen.training.guards import TrainingGuard, read_guard
 from vgbench_gen.training.trainers import Fate, Trainer
 from vgbench_gen.training.training_files import Sample, TrainingPicture, list_files, note_types, read_samples
 
@@ -109,7 +109,7 @@ def lint(
     *,
     most_tokens: int = 0,
     count_text: Callable[[str], int] | None = None,
-    guard: Guard | None = None,
+    guard: TrainingGuard | None = None,
     workers: int = 2,
     report: LintReport | None = None,
 ) -> Iterator[tuple[Sample, LintedRow]]:
@@ -171,7 +171,7 @@ def _add(report: LintReport, sample: Sample, row: LintedRow) -> None:
             report.examples[defect].append(row)
 
 
-def _find_defects(sample: Sample, seen: Sequence[SeenPicture], guard: Guard) -> Iterator[tuple[str, str]]:
+def _find_defects(sample: Sample, seen: Sequence[SeenPicture], guard: TrainingGuard) -> Iterator[tuple[str, str]]:
     """(name, what was found) of what is wrong with a row that can be read."""
     if not sample.record:
         return

@@ -144,7 +144,7 @@ class _Inputs:
                     where, expected = f"source {source.label}: {key}", f"some of {', '.join(sorted(known))}"
                     raise config_error(where, repr(strange[0]), expected, "Mend that name.")
 
-    def describe(self, chosen: Chosen) -> dict[str, Any]:
+    def describe(self, chosen: ChosenRows) -> dict[str, Any]:
         """What `mix.json` says of inputs and counts."""
         find, parts = self.rooms.find, dict[str, Any]()
         for part, rows_of in chosen.rows.items():
@@ -179,7 +179,7 @@ def _build(source: MixSource, base: Path, builds: Path, workers: int) -> Path:
 
 
 @dataclass(slots=True)
-class Chosen:
+class ChosenRows:
     """Which rows go where."""
 
     rows: dict[str, dict[str, list[MixRow]]] = field(default_factory=dict)
@@ -211,7 +211,9 @@ class _Budget:
         return ""
 
 
-def choose_rows(mix: Mix, rows_of: Mapping[str, Sequence[MixRow]], rooms: Rooms, guarded: Container[Room]) -> Chosen:
+def choose_rows(
+    mix: Mix, rows_of: Mapping[str, Sequence[MixRow]], rooms: Rooms, guarded: Container[Room]
+) -> ChosenRows:
     """Deal rooms to parts, then draw the rows of each part.
 
     Args:
@@ -220,7 +222,7 @@ def choose_rows(mix: Mix, rows_of: Mapping[str, Sequence[MixRow]], rooms: Rooms,
         rooms: of the rows.
         guarded: rooms, as `Rooms.find` names them, of which no row is taken.
     """
-    chosen, fit = Chosen(), dict[str, list[MixRow]]()
+    chosen, fit = ChosenRows(), dict[str, list[MixRow]]()
     for source in mix.sources:
         reasons = [_find_refusal(mix, source, row, rooms, guarded) for row in rows_of[source.label]]
         chosen.left_out[source.label] = Counter(filter(None, reasons))
