@@ -25,7 +25,7 @@ from vgbench_gen.training.lint import REMEDIES, LintedRow, LintReport, count_ali
 from vgbench_gen.training.mend import write_mended
 from vgbench_gen.training.trainers import Trainer, find_trainer
 
-PLAIN = Trainer("plain", "max_length", 4000)
+PLAIN = Trainer("plain", setting="max_length", most_tokens=4000)
 Rows = list[dict[str, Any]]
 
 
@@ -71,7 +71,10 @@ def damage(folder: Path) -> dict[str, Mapping[str, Any]]:
     one = put_picture(folder, 97)
     return {
         "no_list": {"images": one, "messages": ask("<image>How far?")},
-        "marks": {"messages": ask("<image>How far?")},
+        "marks_under": {"messages": ask("<image>How far?")},
+        "marks_over": {"messages": ask("<image><image>What does <image> mean?")},
+        "model_token": {"messages": ask("<image><image>What does <|image_pad|> mean?")},
+        "roles": {"messages": [{"role": "narrator", "content": "Once."}, *ask("<image><image>How far?")]},
         "no_question": {"messages": ask("<image>")[1:]},
         "no_answer": {"messages": ask("<image><image>How far?")[:1]},
         "absolute_path": {"images": [str((folder / one).resolve()), one]},
@@ -86,7 +89,7 @@ def damage(folder: Path) -> dict[str, Mapping[str, Any]]:
 
 def test_each_defect_is_found_in_its_row_alone(tmp_path: Path) -> None:
     changes = damage(tmp_path)
-    assert set(changes) | {"unreadable", "test_picture"} == set(REMEDIES)
+    assert set(changes) | {"unreadable", "test_picture", "layout"} == set(REMEDIES)
     rows = [make_row(tmp_path, 1)]
     rows += [make_row(tmp_path, n + 2) | dict(change) for n, change in enumerate(changes.values())]
     rows.append(make_row(tmp_path, 20))
@@ -96,11 +99,11 @@ def test_each_defect_is_found_in_its_row_alone(tmp_path: Path) -> None:
     report, bad = look(path)
     wanted = {row["id"]: {defect} for row, defect in zip(rows[1:-1], changes, strict=True)}
     wanted["r1"] = {"repeated_id"}
-    wanted["r4"] |= {"marks"}  # no user's turn, so no mark either
+    wanted["r7"] |= {"marks_under"}  # no user's turn, so no mark either
     found = {name: set(row.defects) for name, row in bad.items() if name}
     assert found == wanted
     assert report.defects["unreadable"] == 2
-    assert report.examples["missing_picture"][0].place == "train.jsonl, row 7"
+    assert report.examples["missing_picture"][0].place == "train.jsonl, row 10"
     assert report.mixed == {"images": ["a list", "text"]}
 
 
@@ -259,9 +262,9 @@ def test_the_program_names_row_and_remedy(tmp_path: Path, capsys: pytest.Capture
     path = write(tmp_path, rows)
     assert main(["lint", str(path), "--trainer", "chat-jsonl"]) == 1
     said = capsys.readouterr().out
-    assert "marks: 1 rows. Write one mark" in said
+    assert "marks_over: 1 rows. Write one mark" in said
     assert "train.jsonl, row 2: 2 marks for 1 pictures" in said
     assert main(["lint", str(path), "--json"]) == 1
-    assert json.loads(capsys.readouterr().out)["defects"] == {"marks": 1}
+    assert json.loads(capsys.readouterr().out)["defects"] == {"marks_over": 1}
     assert main(["lint", str(write(tmp_path, rows[:1]))]) == 0
     assert "nothing to mend" in capsys.readouterr().out

@@ -26,7 +26,11 @@ from vgbench_gen.training.training_files import Sample, TrainingPicture, list_fi
 REMEDIES = {
     "unreadable": "Write the row anew, or leave it out (--fix).",
     "no_list": "Make it a list, also for one picture (--fix).",
-    "marks": "Write one mark, in its place, for each picture.",
+    "marks_over": "Write one mark, in its place, for each picture, and none in other words.",
+    "marks_under": "Write one mark, in its place, for each picture (--fix puts those of a row without any in front).",
+    "model_token": "Take the model's own token out of the text: it is counted as a picture.",
+    "roles": "Call the turns system, user and assistant, or as your trainer's settings say.",
+    "layout": "Export anew with --to NAME: this trainer does not read such rows.",
     "no_question": "Leave the row out (--fix).",
     "no_answer": "Export with answers, or leave the row out (--fix).",
     "absolute_path": "Write paths relative to the file (--fix), or they hold on this machine alone.",
@@ -38,13 +42,15 @@ REMEDIES = {
     "test_picture": "Leave the row out (--fix): its picture is one of a validation or test set.",
     "repeated_id": "Give every row an id of its own.",
 }
-FATAL = frozenset(REMEDIES) - {"no_list", "absolute_path", "marks", "too_long", "repeated_id"}
+FATAL = frozenset(REMEDIES) - {"no_list", "absolute_path", "marks_under", "too_long", "repeated_id", "layout"}
 """Defects for which `--fix` leaves a row out."""
 _SPLITS = ("val", "validation", "test")
 _ROOM = re.compile(r"(?:^|/)(scene\d{4}_\d\d)(?:[/_.]|$)")
 _MOST_PIXELS, _MOST_BYTES, _ASPECT_MAX = 64_000_000, 64_000_000, 200
 _FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
 _BATCH = 256
+_ROLES = ("system", "user", "assistant", "tool")
+_MODEL_TOKEN = re.compile(r"<\|(?:image_pad|vision_start|vision_end|video_pad)\|>|<IMG_CONTEXT>")
 _TURN_TOKENS, _PICTURE_TOKENS = 5, 2  # that a chat template of the Qwen family adds
 
 
@@ -176,7 +182,12 @@ def _find_defects(sample: Sample, seen: Sequence[SeenPicture], guard: TrainingGu
     if not sample.record:
         return
     if sample.marks != len(sample.pictures):
-        yield "marks", f"{sample.marks} marks for {len(sample.pictures)} pictures"
+        over = sample.marks > len(sample.pictures)
+        yield "marks_over" if over else "marks_under", f"{sample.marks} marks for {len(sample.pictures)} pictures"
+    if token := next((match for _, text in sample.turns if (match := _MODEL_TOKEN.search(text))), None):
+        yield "model_token", token[0]
+    if wrong := [role for role, _ in sample.turns if role not in _ROLES]:
+        yield "roles", f"a turn of {wrong[0]!r}"
     if not sample.prompt.strip():
         yield "no_question", "no words before the answer"
     if not sample.answer.strip():

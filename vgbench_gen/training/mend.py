@@ -45,7 +45,7 @@ def _mend_rows(path: Path, rows: Mapping[str, LintedRow], mixed: Mapping[str, li
     for sample in read_samples(path):
         row = rows.get(sample.place)
         defects = row.defects if row else {}
-        if FATAL.intersection(defects) or ("marks" in defects and sample.marks):
+        if FATAL.intersection(defects) or ("marks_under" in defects and sample.marks):
             continue
         record = dict(sample.record)
         for column in ("images", "image"):
@@ -53,7 +53,7 @@ def _mend_rows(path: Path, rows: Mapping[str, LintedRow], mixed: Mapping[str, li
                 record[column] = [record[column]]
         if "absolute_path" in defects:
             record = _make_relative(record, path.parent.resolve())
-        if "marks" in defects:
+        if "marks_under" in defects:
             record = _add_marks(record, len(sample.pictures))
         yield _unify(record, mixed)
 
