@@ -99,6 +99,7 @@ def read_files(folder: Path) -> dict[str, bytes]:
 
 def test_parts_have_their_shares_and_no_room_in_common(place: Path) -> None:
     record = mix(place, f"rows = 80\n{BOTH}{PARTS}")
+    assert all(part["without_partner"] == 0 for part in record["parts"].values())
     parts = {part: list(load(place / "out" / part)) for part in ("sft", "rl")}
     assert {part: len(items) for part, items in parts.items()} == {"sft": 60, "rl": 20}
     for part, items in parts.items():
@@ -131,10 +132,11 @@ def test_the_same_file_gives_the_same_bytes_and_another_seed_other_rows(place: P
     mix(place, text, "again")
     first = read_files(place / "out")
     assert first == read_files(place / "again")
-    mix(place, f"seed = 1\n{text}")  # takes the place of the first
+    mix(place, f"rows = 60\n{BOTH}")  # takes the place of the first
     other = read_files(place / "out")
-    assert other.keys() == first.keys()
-    assert other["sft/items/items-00000-of-00001.parquet"] != first["sft/items/items-00000-of-00001.parquet"]
+    assert {name.partition("/")[0] for name in other} == {"train", "mix.json"}
+    mix(place, f"seed = 1\nrows = 60\n{BOTH}", "seeded")
+    assert {item.id for item in load(place / "out/train")} != {item.id for item in load(place / "seeded/train")}
 
 
 def test_filters_limits_and_what_is_left_out(place: Path) -> None:
@@ -229,6 +231,9 @@ def test_crops_and_plain_pictures_join_no_rooms(tmp_path: Path) -> None:
     rooms.note("4", b, look)
     rooms.join_alike()
     assert rooms.list_joined() == [["x/a", "x/b"]]
+    c = rooms.add(make_item(source="x", scene_id="c"))
+    rooms.note("2", c, None)  # the same bytes
+    assert rooms.list_joined() == [["x/a", "x/b", "x/c"]]
 
 
 def test_near_hashes_of_other_rooms_are_found_as_by_comparing_all() -> None:
@@ -313,7 +318,8 @@ def test_a_share_that_cannot_be_filled_writes_nothing_unless_told_to(
     assert "max_per_room. To fill it, raise these limits" in told
     assert "--allow-short writes what there is" in told
     assert not (place / "out").exists()
-    assert main([*words, "--allow-short"]) == 0
+    assert main([*words, "--allow-short", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads((place / "out/mix.json").read_text())
     assert main(["export", str(place / "out/sft"), "--to", "chat-jsonl", "--answers", "--out", str(place / "e")]) == 0
     rows = (place / "e/vgbench_sft.jsonl").read_text().splitlines()
     assert len(rows) == len(load(place / "out/sft")) > 20

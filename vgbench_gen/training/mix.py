@@ -32,7 +32,7 @@ from vgbench_gen.store.schema import ITEMS, Row
 from vgbench_gen.store.shards import iterate_rows, list_light_columns, write_embedded_rows
 from vgbench_gen.tasks.base import read_gates
 from vgbench_gen.training.mix_file import BUILDS, MIX, Mix, MixSource, RoomLimits
-from vgbench_gen.training.rooms import COLUMNS, MixRow, Room, Rooms, scan_rows
+from vgbench_gen.training.rooms import COLUMNS, MixRow, RoomName, Rooms, scan_rows
 
 FILTERS = {"tasks": "task", "types": "question_type", "difficulty": "difficulty"}
 _LIMITS = ("max_per_room", "max_frames_per_room")
@@ -144,7 +144,7 @@ class _Inputs:
                     where, expected = f"source {source.label}: {key}", f"some of {', '.join(sorted(known))}"
                     raise config_error(where, repr(strange[0]), expected, "Mend that name.")
 
-    def describe(self, chosen: ChosenRows) -> dict[str, Any]:
+    def describe(self, chosen: MixChoice) -> dict[str, Any]:
         """What `mix.json` says of inputs and counts."""
         find, parts = self.rooms.find, dict[str, Any]()
         for part, rows_of in chosen.rows.items():
@@ -179,7 +179,7 @@ def _build(source: MixSource, base: Path, builds: Path, workers: int) -> Path:
 
 
 @dataclass(slots=True)
-class ChosenRows:
+class MixChoice:
     """Which rows go where."""
 
     rows: dict[str, dict[str, list[MixRow]]] = field(default_factory=dict)
@@ -197,9 +197,9 @@ class _Budget:
 
     def __init__(self, limits: RoomLimits) -> None:
         self._most = [getattr(limits, name) or math.inf for name in _LIMITS]
-        self._given: dict[Room, tuple[int, frozenset[str]]] = defaultdict(lambda: (0, frozenset()))
+        self._given: dict[RoomName, tuple[int, frozenset[str]]] = defaultdict(lambda: (0, frozenset()))
 
-    def take(self, room: Room, rows: Sequence[MixRow], dry_run: bool) -> str:
+    def take(self, room: RoomName, rows: Sequence[MixRow], dry_run: bool) -> str:
         """The limit that some rows would exceed; "" where there is none, and unless `dry_run` they are taken."""
         count, frames = self._given[room]
         new = count + len(rows), frames.union(*(row.frames for row in rows))
@@ -212,8 +212,8 @@ class _Budget:
 
 
 def choose_rows(
-    mix: Mix, rows_of: Mapping[str, Sequence[MixRow]], rooms: Rooms, guarded: Container[Room]
-) -> ChosenRows:
+    mix: Mix, rows_of: Mapping[str, Sequence[MixRow]], rooms: Rooms, guarded: Container[RoomName]
+) -> MixChoice:
     """Deal rooms to parts, then draw the rows of each part.
 
     Args:
@@ -222,7 +222,7 @@ def choose_rows(
         rooms: of the rows.
         guarded: rooms, as `Rooms.find` names them, of which no row is taken.
     """
-    chosen, fit = ChosenRows(), dict[str, list[MixRow]]()
+    chosen, fit = MixChoice(), dict[str, list[MixRow]]()
     for source in mix.sources:
         reasons = [_find_refusal(mix, source, row, rooms, guarded) for row in rows_of[source.label]]
         chosen.left_out[source.label] = Counter(filter(None, reasons))
@@ -250,7 +250,7 @@ def choose_rows(
     return chosen
 
 
-def _find_refusal(mix: Mix, source: MixSource, row: MixRow, rooms: Rooms, guarded: Container[Room]) -> str:
+def _find_refusal(mix: Mix, source: MixSource, row: MixRow, rooms: Rooms, guarded: Container[RoomName]) -> str:
     """Why a row is not taken, or ""."""
     for key, column in FILTERS.items():
         if getattr(source, key) and getattr(row, column) not in getattr(source, key):
@@ -273,19 +273,19 @@ def _share_out(total: int, weights: Mapping[str, float]) -> dict[str, int]:
 
 def _deal_rooms(
     mix: Mix, fit: Mapping[str, Sequence[MixRow]], rooms: Rooms, wanted: Mapping[str, Mapping[str, int]]
-) -> dict[Room, str]:
+) -> dict[RoomName, str]:
     """The part of each room: one that it helps most to get what is wanted, then one that lacks its share of rooms.
 
     Rooms with most rows are dealt first.
     """
-    held: dict[Room, Counter[str]] = defaultdict(Counter)
+    held: dict[RoomName, Counter[str]] = defaultdict(Counter)
     for label, rows in fit.items():
         for row in rows:
             held[rooms.find(row.room)][label] += 1
     most = {source.label: min(limits.max_per_room or math.inf for limits in (mix, source)) for source in mix.sources}
     needs = {(part, label): count for part, counts in wanted.items() for label, count in counts.items()}
     lacks = {(part, label): share * len(fit[label]) for part, share in mix.parts.items() for label in fit}
-    part_of: dict[Room, str] = {}
+    part_of: dict[RoomName, str] = {}
 
     def measure_gain(part: str, counts: Mapping[str, int]) -> tuple[float, float]:
         gains = (min(count, most[label], needs[part, label]) for label, count in counts.items())
@@ -303,7 +303,7 @@ def _draw(
     rows: Sequence[MixRow], wanted: int, rooms: Rooms, budgets: Sequence[_Budget], rng: np.random.Generator
 ) -> tuple[list[MixRow], Counter[str]]:
     """(rows drawn, reason -> rows that were not); twins and pairs are drawn together, so that one row may lack."""
-    together = defaultdict[tuple[str, Room], list[MixRow]](list)
+    together = defaultdict[tuple[str, RoomName], list[MixRow]](list)
     for row in rows:
         together[row.partner, rooms.find(row.room)].append(row)
     units, found, left = list(together.items()), list[MixRow](), Counter[str]()

@@ -31,7 +31,7 @@ from vgbench_gen.store.schema import ITEMS
 from vgbench_gen.store.shards import iterate_rows
 from vgbench_gen.tasks.row_evidence import RowEvidence
 
-Room = tuple[str, str]
+RoomName = tuple[str, str]
 """(data set, place), as `place_of` names a scene."""
 Look = tuple[int, bytes]
 """Perceptual hash of a picture, and the mean grey of its 16 x 16 cells."""
@@ -51,7 +51,7 @@ class MixRow(NamedTuple):
     id: str
     partner: str
     """What it shares with its twin or pair; its id where it has none."""
-    room: Room
+    room: RoomName
     task: str
     question_type: str
     difficulty: str
@@ -66,27 +66,27 @@ class Rooms:
 
     def __init__(self, visits: Mapping[str, str]) -> None:
         self._visits = visits
-        self._parent: dict[Room, Room] = {}
-        self._shown: dict[str, Room] = {}
-        self._looks: list[tuple[Look, Room]] = []
+        self._parent: dict[RoomName, RoomName] = {}
+        self._shown: dict[str, RoomName] = {}
+        self._looks: list[tuple[Look, RoomName]] = []
 
-    def __iter__(self) -> Iterator[Room]:
+    def __iter__(self) -> Iterator[RoomName]:
         return iter(self._parent)
 
-    def add(self, item: Item) -> Room:
+    def add(self, item: Item) -> RoomName:
         """The room of an item."""
         source, place = place_of(item.source, item.scene_id, self._visits)
         room = (sys.intern(source), sys.intern(place))
         self._parent.setdefault(room, room)
         return room
 
-    def find(self, room: Room) -> Room:
+    def find(self, room: RoomName) -> RoomName:
         """The name that rooms share that are one."""
         while (above := self._parent[room]) != room:
             self._parent[room] = room = self._parent[above]
         return room
 
-    def join(self, a: Room, b: Room) -> None:
+    def join(self, a: RoomName, b: RoomName) -> None:
         """Make two rooms one."""
         first, last = sorted((self.find(a), self.find(b)))
         self._parent[last] = first
@@ -95,7 +95,7 @@ class Rooms:
         """Whether a picture was noted."""
         return digest in self._shown
 
-    def note(self, digest: str, room: Room, look: Look | None) -> None:
+    def note(self, digest: str, room: RoomName, look: Look | None) -> None:
         """Note that a picture shows a room, which is one with others that the same bytes show."""
         self.join(room, self._shown.setdefault(digest, room))
         if look is not None:
@@ -113,7 +113,7 @@ class Rooms:
 
     def list_joined(self) -> list[list[str]]:
         """Rooms that are one by their pictures, as "data set/place"."""
-        groups = defaultdict[Room, list[str]](list)
+        groups = defaultdict[RoomName, list[str]](list)
         for room in sorted(self._parent):
             groups[self.find(room)].append("/".join(room))
         return [names for names in groups.values() if len(names) > 1]
@@ -191,7 +191,7 @@ def list_whole_frames(item: Item) -> Sequence[str]:
     return [name for name, made in zip(item.images, shown, strict=True) if not any("size" in op for op in made.ops)]
 
 
-def _make_row(item: Item, number: int, place: int, room: Room) -> MixRow:
+def _make_row(item: Item, number: int, place: int, room: RoomName) -> MixRow:
     task, form, difficulty, split = map(sys.intern, (item.task, item.question_type, item.difficulty, item.split))
     frames = tuple(sys.intern(f"{item.scene_id}/{frame}") for frame in item.frame_ids)
     partner = item.twin_id or item.pair_id or item.id
