@@ -418,6 +418,15 @@ def test_images_that_are_not_there_are_asked_for(place: Path, capsys: pytest.Cap
     assert len(record["guard"]["rooms"]) == 6
 
 
+def test_a_broken_picture_is_one_line(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_set(place / "a", "x", ["y"], instead={"y": take_picture("x", "y", 9)[:300]})
+    (place / "mix.toml").write_text(GOOD)
+    assert main(["mix", str(place / "mix.toml"), "--out", str(place / "out")]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert "items-00000-of-00001.parquet: found " in told
+
+
 def test_a_recipe_is_built_mixed_and_verified(raw_room: Path, tmp_path: Path) -> None:
     (tmp_path / "depth.toml").write_text('tasks = ["metric_depth", "homography_to_matrix"]\nfacts_per_scene = 4\n')
     text = f'rows = 12\n[[sources]]\nrecipe = "depth.toml"\nscenes = ["{raw_room}"]\n'

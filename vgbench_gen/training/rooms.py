@@ -13,7 +13,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice, pairwise
+from itertools import islice, pairwise, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -157,7 +157,7 @@ def scan_rows(items: Dataset, number: int, rooms: Rooms, need_pixels: bool) -> I
                 known = {name: digest_bytes(image) if image else name for name, image in data.items()}
                 fresh = {name for item in found for name in list_whole_frames(item) if data[name]}
                 fresh = {name for name in fresh if not rooms.has_seen(known[name])}
-                looks = dict(zip(fresh, pool.map(look_at, map(data.__getitem__, fresh)), strict=True))
+                looks = dict(zip(fresh, pool.map(look_at, map(data.__getitem__, fresh), repeat(path)), strict=True))
                 for item in found:
                     room = rooms.add(item)
                     for name in item.images:
@@ -166,18 +166,18 @@ def scan_rows(items: Dataset, number: int, rooms: Rooms, need_pixels: bool) -> I
                     place += 1
 
 
-def look_at(data: bytes) -> Look | None:
-    """How an encoded picture looks; None where it is too plain to tell rooms apart.
+def look_at(data: bytes, where: object = "image") -> Look | None:
+    """How an encoded picture looks; None where it is too plain to tell rooms apart. where: for messages.
 
     Raises:
         DatasetError: no JPEG or PNG, or larger than ours.
     """
     import cv2
 
-    read_image_size(data)
+    read_image_size(data, where)
     grey = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_REDUCED_GRAYSCALE_4)
     if grey is None:
-        raise dataset_error("image", "bytes that cannot be decoded", "a JPEG or PNG", "Build its dataset again.")
+        raise dataset_error(where, "an image that cannot be decoded", "a JPEG or PNG", "Build it again.")
     cells = cv2.resize(grey, (16, 16), interpolation=cv2.INTER_AREA)
     return (hash_look(np.asarray(grey, np.uint8)), cells.tobytes()) if cells.std() >= _PLAIN else None
 
