@@ -44,7 +44,7 @@ CASES ?= 10000
 TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(if $(CAPTURES),VGBENCH_CAPTURES="$(abspath $(CAPTURES))") \
   $(if $(RECORDINGS),VGBENCH_RECORDINGS="$(abspath $(RECORDINGS))")
 
-.PHONY: help setup extras dev lock browser servers audit browse review paraphrase distractors eval hard publish harnesses vgbench wide demo samples tours scenes test test-all test-harnesses fuzz check format bench docs clean
+.PHONY: help setup extras dev lock browser servers audit browse review paraphrase distractors eval hard publish harnesses trainers train-demo vgbench wide demo samples tours scenes test test-all test-harnesses fuzz check format bench docs clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -143,6 +143,12 @@ harnesses: setup ## Install other people's harnesses, in environments of their o
 	@VENV="$(VENV)" bash tools/inspect.sh
 	@VENV="$(VENV)" bash tools/harnesses.sh
 
+trainers: setup ## Install trainers, in environments of their own, to test training files against (GBs; TRAINERS=trl; not part of test)
+	@VENV="$(VENV)" $(if $(filter undefined,$(origin TRAINERS)),,TRAINERS="$(TRAINERS)") bash tools/trainers.sh
+
+train-demo: dev ## Build, mix, export, check and load training rows, then train 20 steps on a CPU (minutes; more with `make trainers`)
+	@VENV="$(VENV)" DEMO="$(DEMO)" bash tools/train_demo.sh
+
 # Local models and transformers' server need torch, which is not in .venv.
 TEST_SERVERS := if [ -x .venv-servers/bin/python ]; then \
   $(TEST_ENV) .venv-servers/bin/python -m pytest -m servers tests/backends tests/agent tests/training; fi
@@ -156,7 +162,7 @@ test-all: dev browser servers ## Run the slow and Ray tests as well
 	$(if $(filter tests,$(TESTS)),$(TEST_SERVERS))
 
 test-harnesses: dev harnesses ## Run exported tasks in other people's harnesses (minutes)
-	$(TEST_ENV) $(PY) -m pytest -m harness tests/publish tests/evaluation/benchmarks
+	$(TEST_ENV) $(PY) -m pytest -m harness tests/publish tests/training tests/evaluation/benchmarks
 	@if [ -x .venv-inspect/bin/python ]; then $(TEST_ENV) .venv-inspect/bin/python -m pytest -m "" tests/publish/test_inspect.py \
 	  tests/backends/test_inspect_provider.py; fi
 

@@ -47,7 +47,7 @@ RUN = (
     "agent call Calculate --arguments {sum}",
 )
 """In an order in which each finds what it needs; `--json` is added to all of them."""
-ELSEWHERE = {"samples", "import", "mix", "paraphrase", "publish", "pull", "agent ask"}
+ELSEWHERE = {"samples", "import", "paraphrase", "publish", "pull", "agent ask"}
 """Need scripts, scans or a Hub; the JSON of each is read by the verb's own tests."""
 WITHOUT = {"agent serve"}
 """Tells nothing but its address until it is stopped."""
