@@ -50,7 +50,8 @@ def export(
     tasks = tuple(kind.short_tasks.get(name, name) for name in options.tasks)
     options = options.model_copy(
         update={
-            "prompt_set": options.prompt_set or ("final_line" if exports[to].trains else kind.prompt_set),
+            "prompt_set": options.prompt_set
+            or ("final_line" if exports[to].trains or train.rationale != "none" else kind.prompt_set),
             "tasks": tasks,
         }
     )
@@ -61,9 +62,12 @@ def export(
         made = write(source, to, target, options, answers=answers, oracle=oracle, progress=progress, train=train)
     if as_json:
         counts = {"questions": made.questions, "images": made.images, "left_out": dict(made.left_out)}
+        counts |= {"without_rationale": dict(made.unexplained)}
         print_json({"to": to, "path": str(made.path), **counts, "run": made.run})
         return
     print(f"{made.questions} questions with {made.images} images: {made.path}")
     for reason, count in made.left_out.items():
         print(f"left out: {count} questions: {reason}")
+    for reason, count in made.unexplained.items():
+        print(f"without a rationale: {count} questions: {reason}")
     print(f"in that folder: {made.run}")

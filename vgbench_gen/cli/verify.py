@@ -25,15 +25,16 @@ def verify(
     dataset: DatasetFolder,
     scenes: Annotated[list[Path] | None, Flag("Folder with the raw scenes; repeatable.", "FOLDER")] = None,
     workers: Workers = 0,
+    rationales: Annotated[bool, Flag("Also write and check both rationales of every question.")] = False,
     as_json: bool = False,
 ) -> None:
     """Recompute every answer from its evidence.
 
     With --scenes, also from the raw data. Lists every disagreement and exits 1 if there is one.
     """
-    report = verify_dataset(dataset, scenes or [], workers)
+    report = verify_dataset(dataset, scenes or [], workers, rationales)
     if as_json:
-        counts = {"items": report.items, "from_scenes": report.from_scenes or 0}
+        counts = {"items": report.items, "from_scenes": report.from_scenes or 0, "rationales": report.rationales or 0}
         print_json({**counts, "problems": [asdict(problem) for problem in report.problems]})
     else:
         print("\n".join(report.format_lines()))
@@ -51,20 +52,25 @@ class VerifyReport:
     """Those of them whose answers were reached again from raw scenes; None where no scenes were given."""
     problems: list[Problem]
     """Every disagreement."""
+    rationales: int | None = None
+    """The rationales that hold; None where they were not asked for."""
 
     def format_lines(self) -> list[str]:
         """A line per disagreement, at most `_LISTED`, and how many questions agree."""
         lines = [str(problem) for problem in self.problems[:_LISTED]]
         if len(self.problems) > _LISTED:
             lines.append(f"… and {len(self.problems) - _LISTED} more (all of them with `vgbench verify --json`)")
+        if self.rationales is not None:
+            lines.append(f"{self.rationales} of {2 * self.items} rationales hold, short and long ones")
         agreeing = self.items - len({problem.item_id for problem in self.problems})
         share = 100 * agreeing / self.items if self.items else 0.0
         how = "" if self.from_scenes is None else " and from the raw scenes"
         return [*lines, f"{agreeing} of {self.items} items verified ({share:.4g}%), from the stored evidence{how}"]
 
 
-def verify_dataset(dataset: Path, scenes: list[Path], workers: int) -> VerifyReport:
-    """Verify every row by its own evidence and, where folders with raw scenes are given, from these.
+def verify_dataset(dataset: Path, scenes: list[Path], workers: int, rationales: bool = False) -> VerifyReport:
+    """Verify every row by its own evidence and, where folders with raw scenes are given, from these; on demand, the
+    rationales as well.
 
     Raises:
         DatasetError: the dataset cannot be read.
@@ -76,6 +82,7 @@ def verify_dataset(dataset: Path, scenes: list[Path], workers: int) -> VerifyRep
     from vgbench_gen.quality.verify import group_by_scene, plan_rows, verify_job, verify_set
     from vgbench_gen.store.dataset import load
     from vgbench_gen.store.provenance import read_manifest
+    from vgbench_gen.training.rationales import check_rationales
 
     items, gates, folder = load(dataset), _read_gates(dataset), _find_manifest(dataset)
     rows = list(items) if scenes else items  # the jobs hold all of them; to read them twice takes seconds
@@ -94,7 +101,12 @@ def verify_dataset(dataset: Path, scenes: list[Path], workers: int) -> VerifyRep
     listed = [problem for index in order for problem in results[index]]
     from_rows = sum(len(results[index]) for index in order[: len(by_rows)])
     problems += [*listed[:from_rows], *missing, *listed[from_rows:]]
-    return VerifyReport(len(items), sum(len(job.items) for job in by_scene) if scenes else None, problems)
+    held: int | None = None
+    if rationales:
+        told = dict(run(check_rationales, by_rows, Engine("local", count_workers(workers))))
+        held = sum(count for count, _ in told.values())
+        problems += [problem for _, (_, found) in sorted(told.items()) for problem in found]
+    return VerifyReport(len(items), sum(len(job.items) for job in by_scene) if scenes else None, problems, held)
 
 
 def _read_gates(dataset: Path) -> Gates:

@@ -34,8 +34,9 @@ from vgbench_gen.store.files import dataset_error, fill_folder, sync_all_to_disk
 from vgbench_gen.store.media import NAME
 from vgbench_gen.store.pictures import find_image_kind, read_image_size
 from vgbench_gen.text.render import find_templates_root
-from vgbench_gen.training.families import Size, find_family, rewrite_points
+from vgbench_gen.training.families import Size, find_family, rewrite_points, rewrite_text
 from vgbench_gen.training.options import AS_BUILT, TrainOptions
+from vgbench_gen.training.rationales import make_rationale
 
 SCHEMA = 1
 MANIFEST = "export.json"  # marks a folder as an export, which the next export may replace
@@ -112,6 +113,7 @@ class Job:
         self._questions = Questions(self.source, self.options)
         self.total = self._questions.total  # a target may set the number of rows that it wrote
         self.left_out: Counter[str] = Counter()  # why rows are not in the export -> how many
+        self.unexplained: Counter[str] = Counter()  # why rows have no rationale -> how many
         self._laid: dict[str, str] = {}
         self._sizes: dict[str, Size] = {}
         self._benchmarks: set[str] = set()
@@ -143,13 +145,28 @@ class Job:
             images = tuple(self.lay(shown.item, shown.k) for shown in built.images)
             self._benchmarks.add(item.benchmark)
             try:
-                asked = self._rewrite(item, built)
+                asked, rationale = self._rewrite(item, built), self._explain(item)
             except ConfigError as error:
                 self.left_out[make_one_line(str(error).replace(item.id, "…"))] += 1
                 self.total -= 1
             else:
-                yield ExportRow(item, asked, images, write_reply(asked))
+                yield ExportRow(item, asked, images, write_reply(asked, rationale))
             self.progress(done, total)
+
+    def _explain(self, item: Item) -> str:
+        """The rationale of a question with the points of its images as the family counts them; "" where there is none.
+
+        Raises:
+            ConfigError: the row's text does not allow it.
+        """
+        if self.train.rationale == "none":
+            return ""
+        text, problem = make_rationale(item, self.train.rationale)
+        if problem:
+            self.unexplained[make_one_line(problem.replace(item.id, "…"))] += 1
+        if not text or self._family is None:
+            return text
+        return rewrite_text(text, item, [self._find_size(item, k) for k in range(len(item.images))], self._family)
 
     def _rewrite(self, item: Item, asked: Asked) -> Asked:
         """The question with the points of its images as the family counts them.
@@ -228,13 +245,16 @@ class Job:
         return place
 
 
-def write_reply(asked: Asked) -> str:
-    """The right answer in the form that the prompt asks for."""
-    answer = asked.item.answer
+def write_reply(asked: Asked, rationale: str = "") -> str:
+    """The right answer in the form that the prompt asks for, after the rationale, where there is one, and a blank
+    line."""
+    reply = answer = asked.item.answer
     if "\\distance_unit{" in asked.text and asked.item.question_type == "open-ended":
         number, _, unit = answer.partition(" ")
-        return rf"\scalar{{{number}}} \distance_unit{{{unit}}}"
-    return f"Answer: {answer}" if "\nAnswer: " in asked.text else answer
+        reply = rf"\scalar{{{number}}} \distance_unit{{{unit}}}"
+    elif "\nAnswer: " in asked.text:
+        reply = f"Answer: {answer}"
+    return f"{rationale}\n\n{reply}" if rationale else reply
 
 
 class Export(abc.ABC):
@@ -273,6 +293,8 @@ class Exported:
     """The command to run in the folder."""
     left_out: Mapping[str, int]
     """Why questions are not in the export -> how many."""
+    unexplained: Mapping[str, int]
+    """Why questions have no rationale, where one is wanted -> how many."""
 
 
 def export(
@@ -305,13 +327,16 @@ def export(
     """
     target = exports[to]
     _check(source, to, out, options, answers, oracle)
+    if train.rationale != "none" and not (answers or target.trains):
+        found = "it where no answers are written"
+        raise config_error("--rationale", found, "--answers, or a target for training", "Add --answers.")
     with fill_folder(out) as folder:
         job = Job(source, options, folder, answers or target.trains, progress, oracle, train)
         job.check_images()
         run = target.write(job)
         job.text(MANIFEST, json.dumps(_describe(job, to), indent=2) + "\n")
         sync_all_to_disk(sorted(path for path in folder.rglob("*") if path.is_file()))
-    return Exported(to, out, job.total, job.images, run, job.left_out)
+    return Exported(to, out, job.total, job.images, run, job.left_out, job.unexplained)
 
 
 def _check(source: Source, to: str, out: Path, options: AskOptions, answers: bool, oracle: bool) -> None:
@@ -340,6 +365,7 @@ def _describe(job: Job, to: str) -> dict[str, Any]:
         "questions": job.total,
         "images": job.images,
         "left_out": dict(job.left_out),
+        "without_rationale": dict(job.unexplained),
         "train": job.train.model_dump(),
         "prompt_set": job.options.prompt_set,
         "settings": job.settings.model_dump(mode="json"),

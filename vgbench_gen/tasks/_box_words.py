@@ -28,7 +28,7 @@ def print_box(corners_m: FloatArray, up: FloatArray) -> str:
     Raises:
         GeometryError: the corners are no box, or the camera looks along the vertical.
     """
-    numbers = _split(corners_m, up)[0]
+    numbers = split_box(corners_m, up)
     x, y, z = (say_signed(c, DECIMALS, keys) for c, keys in zip(numbers[:3], _CENTRE, strict=True))
     sides = dict(zip(("wide", "deep", "high"), (format_fixed(c, DECIMALS) for c in numbers[3:6]), strict=True))
     turn = say_signed(numbers[6], TURN_DECIMALS, ("turn.right", "turn.left"))
@@ -37,7 +37,7 @@ def print_box(corners_m: FloatArray, up: FloatArray) -> str:
 
 def read_back(corners_m: FloatArray, up: FloatArray) -> OrientedBox:
     """The box in the camera frame that `print_box` tells to whoever knows the vertical. Raises as `print_box` does."""
-    numbers, camera_from_level = _split(corners_m, up)
+    numbers, camera_from_level = split_box(corners_m, up), hold_level(up)
     numbers[:6], numbers[6] = np.round(numbers[:6], DECIMALS), np.round(numbers[6], TURN_DECIMALS)
     (wide, deep, high), turn = numbers[3:6], np.radians(numbers[6])
     # Columns in the level frame (right, down, forward): what ran across the view, along it, and up.
@@ -47,16 +47,26 @@ def read_back(corners_m: FloatArray, up: FloatArray) -> OrientedBox:
     )
 
 
-def _split(corners_m: FloatArray, up: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(centre to the right, down and forward, sides across the view, along it and upright, meters, and the turn to the
-    right, degrees (7,); camera_from_level (3, 3), the axes of the camera held level)."""
+def split_box(corners_m: FloatArray, up: FloatArray) -> FloatArray:
+    """(7,) centre to the right, down and forward, sides across the view, along it and upright, meters, and the turn to
+    the right, degrees, for the camera held level. Raises as `hold_level` does, and where the corners are no box."""
     box, level = boxes.fit_to_corners(corners_m, "camera"), hold_level(up)
     across, _, away = level.T @ box.rotation[:, :2]
     # Either ground axis may run across the view, to either side: the one that is turned least does.
     turns_deg = (np.degrees(np.arctan2(-away, across)) + 90) % 180 - 90
     k = int(np.argmin(np.abs(turns_deg)))
-    sides = box.size_m[[k, 1 - k, 2]]
-    return np.concatenate([level.T @ box.center_m, sides, turns_deg[k : k + 1]]), level
+    return np.concatenate([level.T @ box.center_m, box.size_m[[k, 1 - k, 2]], turns_deg[k : k + 1]])
+
+
+def split_box_again(corners_m: FloatArray, up: FloatArray) -> FloatArray:
+    """As `split_box`, by complex numbers on the floor."""
+    box, right = boxes.fit_to_corners(corners_m, "camera"), np.cross([0.0, 0.0, 1.0], up)
+    ways = np.stack([right, np.cross(up, right)]) / np.linalg.norm(right)
+    turns_deg = [np.degrees(np.angle(x - 1j * z)) % 180 for x, z in (ways @ box.rotation[:, :2]).T]
+    turns_deg = [turn - 180 if turn >= 90 else turn for turn in turns_deg]
+    k = int(abs(turns_deg[1]) < abs(turns_deg[0]))
+    x_m, z_m = ways @ box.center_m
+    return np.array([x_m, -up @ box.center_m, z_m, *box.size_m[[k, 1 - k, 2]], turns_deg[k]])
 
 
 def hold_level(up: FloatArray) -> FloatArray:

@@ -8,10 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from vgbench_gen.core.types import FloatArray, IntArray, Rejected
+from vgbench_gen.core.types import Fact, FloatArray, IntArray, Rejected
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks._sightings import SEEN_MIN, Sightings, get_sightings
 from vgbench_gen.tasks.base import reject, tasks
+from vgbench_gen.tasks.explaining import Explainer
 from vgbench_gen.tasks.kind import Measured
 from vgbench_gen.tasks.seen import FramesEvidence, FramesTask
 
@@ -85,6 +86,14 @@ class AppearanceOrder(FramesTask):
         place = (first[..., None] > first[..., None, :]).sum(axis=-1)  # of each column
         wanted = np.array([[one.split(", ").index(label) for label in labels] for one in seen.labels])
         return np.asarray((place[..., None, :] == wanted).all(axis=-1), dtype=np.float64)
+
+    def explain(self, fact: Fact, pen: Explainer) -> dict[str, str]:
+        """In which image each object is seen first."""
+        names = sorted(FramesEvidence.of(fact.truth_candidate).labels[0].split(", "))
+        first = {name: images[0] for name, images in self.find_images(fact, names, pen).items()}
+        said = [pen.word("list.in", name=name, image=pen.word("option.image", n=str(n))) for name, n in first.items()]
+        ordered = [pen.word("list.the", name=name) for name in sorted(names, key=lambda name: first[name])]
+        return {"first": pen.join(said), "ordered": pen.join(ordered)}
 
     def second(self, view: SceneView, measured: Measured) -> FloatArray:
         """By the depth pixels that lie on each."""

@@ -23,6 +23,7 @@ from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks._noise import NoiseTest
 from vgbench_gen.tasks._proposals import Proposals
 from vgbench_gen.tasks.evidence import Evidence, FactEvidence
+from vgbench_gen.tasks.explaining import Explainer
 from vgbench_gen.tasks.gates import NotationGates
 from vgbench_gen.tasks.presentation import ClaimPair, Mark, Presentation, WorldBox, WorldPoint
 from vgbench_gen.tasks.revealed import Revealed, reveal_cameras
@@ -139,6 +140,13 @@ class Task(NoiseTest, Proposals, abc.ABC):
     def with_gates(self, gates: Gates) -> Task:
         """The same task under other gates."""
         return type(self)(gates)
+
+    def in_notation(self, notation: Notation) -> Task:
+        """The same task with values printed in this way, where it has the choice."""
+        limits = getattr(self, "limits", None)
+        if notation == self.notation or not isinstance(limits, NotationGates):
+            return self
+        return self.with_gates(read_gates({limits.section: {"notation": notation}}, f"task {self.name!r}"))
 
     def unit_for(self, fact: Fact) -> str:
         """Unit of this fact's answer; tasks whose kinds of question differ in unit say which."""
@@ -371,6 +379,19 @@ class Task(NoiseTest, Proposals, abc.ABC):
             DatasetError: the row's evidence is damaged.
         """
         return Revealed(cameras=reveal_cameras(row))
+
+    def explain(self, fact: Fact, pen: Explainer) -> dict[str, str]:
+        """What a rationale says: slots of `templates/rationales/`, and under "case" which of its steps they fill; none
+        for a task without rationales. They tell nothing that the question and its images do not show.
+
+        Args:
+            fact: as read back from a row: its candidates are the options, or the truth alone.
+            pen: knows what the row keeps besides, and prints; to check a text, it reaches quantities in another way.
+
+        Raises:
+            DatasetError, GeometryError: the row's evidence is damaged.
+        """
+        return {}
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """What explains the answer, drawn on each shown picture in order; empty lists where there is nothing.

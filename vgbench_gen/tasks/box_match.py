@@ -30,6 +30,7 @@ from vgbench_gen.tasks._objects import GatedObject, list_seen_objects
 from vgbench_gen.tasks._poses import reveal_pose
 from vgbench_gen.tasks.base import Problems, add_margins, reject, tasks
 from vgbench_gen.tasks.evidence import Evidence, Pose
+from vgbench_gen.tasks.explaining import Explainer
 from vgbench_gen.tasks.kind import LOOKS_APART_BITS, Measured
 from vgbench_gen.tasks.marks import DECOYS, MarkedPlace, MarksTask, SetsEvidence
 from vgbench_gen.tasks.places import POINTS_MIN, disturb_box
@@ -330,6 +331,17 @@ class BoxMatch(MarksTask):
         ]
         motions = [reveal_pose(stored.motion, self.gates.pair.rotation_min_deg / 2, 15.0)]
         return super().reveal(fact, row).with_fields(objects=objects, motions=motions)
+
+    def explain(self, fact: Fact, pen: Explainer) -> dict[str, str]:
+        """Where the object is for each camera, and how far the objects in the regions are from there."""
+        start_m = pen.find_middle(MatchEvidence.of(fact.truth_candidate).query.corners_m)
+        end_m = pen.find_motion(*SetsEvidence.of(fact).list_poses(fact.frame_ids)) @ [*start_m, 1.0]
+        (query, _), *marks = pen.row.locate_marks().items()
+        middles = {
+            tuple(one.show["rect"]): pen.find_middle(MatchEvidence.of(one).seen.corners_m) for one in fact.candidates
+        }
+        gaps = [(name, float(np.linalg.norm(middles[tuple(map(int, place))] - end_m))) for name, place in marks]
+        return pen.tell_each("m", gaps) | {"query": query, "start": pen.spot(start_m), "end": pen.spot(end_m)}
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """The object in image 1, and every rectangle that is an option with its score."""

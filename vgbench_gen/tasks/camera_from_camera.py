@@ -14,10 +14,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vgbench_gen.core.types import FloatArray, QuestionType, Rejected
+from vgbench_gen.core.types import Fact, FloatArray, QuestionType, Rejected
 from vgbench_gen.geometry.poses import measure_motion
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks.base import tasks
+from vgbench_gen.tasks.explaining import Explainer
 from vgbench_gen.tasks.kind import Measured
 from vgbench_gen.tasks.label import NamedEvidence, NamedTask
 from vgbench_gen.tasks.places import TwoViews, ViewsEvidence
@@ -79,6 +80,11 @@ class CameraFromCamera(TwoViews, NamedTask):
         motion = self.register(view, measured)
         x, _, z = np.linalg.solve(motion[:, :3], -motion[:, 3])
         return _score(np.degrees(np.angle(z + 1j * x * measured.evidence.side)))
+
+    def explain(self, fact: Fact, pen: Explainer) -> dict[str, str]:
+        """Also in which direction the second camera stands."""
+        right, _, ahead = pen.split_motion(self.find_motion(fact, pen))[1]
+        return super().explain(fact, pen) | pen.tell_sides(right, ahead)
 
     def settle(self, answer: Any) -> tuple[FloatArray, Mapping[str, float]]:
         """Beside the next one, how near the direction is: ahead and behind are no options."""

@@ -15,10 +15,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from vgbench_gen.core.types import FloatArray, QuestionType, Rejected
+from vgbench_gen.core.types import Fact, FloatArray, QuestionType, Rejected
 from vgbench_gen.geometry.poses import measure_motion, split_turns_deg
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks.base import tasks
+from vgbench_gen.tasks.explaining import Explainer
 from vgbench_gen.tasks.kind import Measured
 from vgbench_gen.tasks.label import NamedEvidence, NamedTask
 from vgbench_gen.tasks.places import TwoViews, ViewsEvidence
@@ -27,6 +28,7 @@ from vgbench_gen.text.render import fill_word, load_labels
 
 TURN, TILT, SIDE, LIFT, AHEAD = range(5)  # as `measure_motion` has them
 WORDS = ("turned_left turned_right", "tilted_down tilted_up", "left right", "down up", "backward forward")
+KINDS = ("turned_degrees", "tilted_degrees", "moved_right_m", "moved_up_m", "moved_ahead_m")
 ASKED = ((TURN, TILT), (TURN, LIFT), (TURN, AHEAD), (TILT, SIDE), (SIDE, LIFT), (SIDE, AHEAD))
 SIGNS = np.array(list(product((-0.5, 0.5), repeat=2)))  # so that the right label is above the next by the smaller part
 
@@ -74,6 +76,13 @@ class CameraMotionWords(TwoViews, NamedTask):
         motion = self.register(view, measured)
         x, y, z = np.linalg.solve(motion[:, :3], -motion[:, 3])
         return self._score(np.array([*split_turns_deg(motion[:, :3].T)[:2], x, -y, z]), measured.evidence.asked)
+
+    def explain(self, fact: Fact, pen: Explainer) -> dict[str, str]:
+        """Also the two components that are asked."""
+        (turn, tilt, _), (right, down, ahead), _ = pen.split_motion(self.find_motion(fact, pen))
+        parts, asked = (turn, tilt, right, -down, ahead), ASKED[MotionWordsEvidence.of(fact.truth_candidate).asked]
+        first, second = (pen.say(KINDS[k], parts[k]) for k in asked)
+        return super().explain(fact, pen) | {"first": first, "second": second}
 
     def _score(self, parts: FloatArray, asked: int) -> FloatArray:
         """(..., 4) of parts (..., 5), over what each needs."""

@@ -30,6 +30,7 @@ from vgbench_gen.tasks._regions import (
 )
 from vgbench_gen.tasks.base import Problems, reject, tasks
 from vgbench_gen.tasks.evidence import Evidence
+from vgbench_gen.tasks.explaining import Explainer
 from vgbench_gen.tasks.kind import MARK_COLORS, Measured, check_kind
 from vgbench_gen.tasks.label import LabelTask
 from vgbench_gen.tasks.marks import cut_grey
@@ -156,6 +157,12 @@ class DepthOrder(LabelTask):
     def disturb(self, seen: RegionsEvidence, noise: SensorNoise, rng: np.random.Generator, n: int) -> RegionsEvidence:
         """Each region with an error of its own."""
         return seen.model_copy(update={name: disturb_region(one, noise, rng, n) for name, one in seen})
+
+    def explain(self, fact: Fact, pen: Explainer) -> dict[str, str]:
+        """The median depth of each region."""
+        seen, shown = RegionsEvidence.of(fact.truth_candidate), fact.truth_candidate.show
+        names = {tuple(map(int, rect)): name for name, rect in pen.row.locate_marks().items()}
+        return pen.tell_each("m", [(names[tuple(shown[name])], float(one.quantiles_m[3])) for name, one in seen])
 
     def reveal(self, fact: Fact, row: RowEvidence) -> Revealed:
         """The depths of the regions."""

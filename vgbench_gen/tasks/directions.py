@@ -18,7 +18,8 @@ from vgbench_gen.tasks._noise import draw_pose_errors, perturb_motions
 from vgbench_gen.tasks._object_evidence import ObjectEvidence
 from vgbench_gen.tasks._registration import estimate_second_route
 from vgbench_gen.tasks._sightings import find_links, get_sightings
-from vgbench_gen.tasks.evidence import ArrayShape, Evidence, Pose
+from vgbench_gen.tasks.evidence import ArrayShape, Evidence, FactEvidence, Pose
+from vgbench_gen.tasks.explaining import Explainer
 from vgbench_gen.tasks.kind import Measured
 from vgbench_gen.tasks.label import LabelTask
 from vgbench_gen.tasks.places import disturb_objects
@@ -145,6 +146,20 @@ class DirectionTask(LabelledScene, LabelTask):
         """Also the labels of the objects."""
         stored = self.candidate_evidence.of(fact.truth_candidate).list_objects()
         return super().slots(fact) | {name: one.label for name, one in stored.items()}
+
+    def explain(self, fact: Fact, pen: Explainer) -> dict[str, str]:
+        """Where the object is for the observer."""
+        seen = self.restore(fact, pen)
+        ahead, to = self.aim(seen)
+        return super().explain(fact, pen) | self.slots(fact) | pen.tell_sides(*pen.face(ahead, seen.up, to))
+
+    def restore(self, fact: Fact, pen: Explainer) -> Any:
+        """The evidence with the centres, and the motion from the first camera to the last, as the pen finds them."""
+        seen = self.candidate_evidence.of(fact.truth_candidate)
+        middles = {name: np.tile(pen.find_middle(one.corners_m), (8, 1)) for name, one in seen.list_objects().items()}
+        ends = FactEvidence.of(fact).list_poses((fact.frame_ids[0], fact.frame_ids[-1]))
+        motion = {} if seen.motion is None else {"motion": pen.find_motion(*ends)}
+        return _replace_corners(seen, middles).model_copy(update=motion)
 
     def look_alike(self, one: Measured, other: Measured) -> bool:
         """Whether two places show the same frames."""

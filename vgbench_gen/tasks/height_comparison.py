@@ -8,9 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from vgbench_gen.core.types import FloatArray
+from vgbench_gen.core.types import Fact, FloatArray
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks.base import tasks
+from vgbench_gen.tasks.explaining import Explainer
 from vgbench_gen.tasks.kind import Measured
 from vgbench_gen.tasks.label import LabelTask
 from vgbench_gen.tasks.places import TwoObjects, UprightPairEvidence
@@ -41,3 +42,11 @@ class HeightComparison(TwoObjects, LabelTask):
         """Of what the frame measured in each box, the height that 1 % exceed."""
         up = np.asarray(view.up_world)
         return np.array([np.quantile(cloud @ up, 0.99) for cloud in self.list_points(view, measured)])
+
+    def explain(self, fact: Fact, pen: Explainer) -> dict[str, str]:
+        """How high above the camera each object ends."""
+        seen = UprightPairEvidence.of(fact.truth_candidate)
+        ends = (pen.measure_heights(one.corners_m, seen.up) for one in (seen.a, seen.b))
+        a, b = (high for _, high in ends)
+        told = {"orange": pen.say("above_m", a, unlike=[b]), "blue": pen.say("above_m", b, unlike=[a])}
+        return super().explain(fact, pen) | told

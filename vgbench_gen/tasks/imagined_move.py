@@ -12,6 +12,7 @@ from vgbench_gen.core.types import Fact, FloatArray, Rejected
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.directions import AHEAD, DirectionEvidence, DirectionTask, find_middle, measure_free_m
+from vgbench_gen.tasks.explaining import Explainer
 from vgbench_gen.tasks.kind import Measured
 from vgbench_gen.text.numbers import format_fixed
 from vgbench_gen.text.render import fill_word
@@ -63,6 +64,13 @@ class ImaginedMove(DirectionTask):
         angle = np.radians(seen.turn_deg)
         turned = np.cos(angle) * level + np.sin(angle) * np.cross(level, seen.up)
         return turned, find_middle(seen.a) - seen.walk_m * level
+
+    def explain(self, fact: Fact, pen: Explainer) -> dict[str, str]:
+        """Also where the object is before the walk, and after it."""
+        seen = self.restore(fact, pen)
+        right, ahead = pen.face(AHEAD, seen.up, find_middle(seen.a))
+        told = pen.tell_sides(right, ahead, "start_") | pen.tell_sides(right, ahead - seen.walk_m, "walked_")
+        return super().explain(fact, pen) | told
 
     def slots(self, fact: Fact) -> dict[str, str]:
         """Also the walk and the turn."""

@@ -14,6 +14,7 @@ from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks.evidence import Evidence
+from vgbench_gen.tasks.explaining import Explainer
 from vgbench_gen.tasks.kind import MARK_COLORS, Measured, QuestionKind
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation
 from vgbench_gen.tasks.row_evidence import RowEvidence
@@ -174,6 +175,10 @@ class LabelTask(QuestionKind):
         of_label = [[colors.index(color) for color in names] for names in named]
         differs = (traits - traits.mean(axis=0))[of_label].reshape(len(named), -1)
         return np.asarray(differs[[int(option.value[0]) for option in options]])
+
+    def explain(self, fact: Fact, pen: Explainer) -> dict[str, str]:
+        """What a judgment claims."""
+        return {} if pen.row.claim is None else {"claimed": self.print_option(pen.row.claim.candidate(), fact)}
 
     def list_scores(self, fact: Fact) -> dict[str, float]:
         """What `value` gives of each label."""

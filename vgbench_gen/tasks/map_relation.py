@@ -19,6 +19,7 @@ from vgbench_gen.tasks.base import reject, tasks
 from vgbench_gen.tasks.directions import AHEAD, DirectionEvidence, DirectionTask, find_middle
 from vgbench_gen.tasks.drawings import BORDER_PX, SIDE_PX
 from vgbench_gen.tasks.evidence import ArrayShape
+from vgbench_gen.tasks.explaining import Explainer
 from vgbench_gen.tasks.kind import MARK_COLORS, Measured
 from vgbench_gen.tasks.presentation import Mark
 from vgbench_gen.tasks.row_evidence import RowEvidence
@@ -123,6 +124,17 @@ class MapRelation(DirectionTask):
         *before, last = (f"the {name}" for name in MapEvidence.of(fact.truth_candidate).names)
         joined = fill_word("list.and", before=fill_word("list.separator").join(before), last=last)
         return super().slots(fact) | {"names": joined}
+
+    def explain(self, fact: Fact, pen: Explainer) -> dict[str, str]:
+        """Also how far the object is, and where each spot is from the arrow."""
+        seen, said = self.restore(fact, pen), []
+        spots_m = (seen.spots_px - seen.px_from_camera[:, 3]) @ np.linalg.pinv(seen.px_from_camera[:, :3]).T
+        for label, spot_m in zip(self.labels, spots_m, strict=True):
+            at = pen.tell_sides(*pen.face(AHEAD, seen.up, spot_m))["bearing"]
+            far = pen.say("m", float(np.linalg.norm(spot_m)), 1)
+            said.append(pen.word("list.spot", name=pen.word(f"color.{label}"), at=at, far=far))
+        far = pen.say("m", float(np.hypot(*pen.face(AHEAD, seen.up, find_middle(seen.a)))), 1)
+        return super().explain(fact, pen) | {"far": far, "spots": pen.join(said)}
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """As for all directions, and the object's name below its spot."""

@@ -44,6 +44,7 @@ from vgbench_gen.tasks._regions import (
     reveal_region,
 )
 from vgbench_gen.tasks.base import add_margins, reject, tasks
+from vgbench_gen.tasks.explaining import Explainer
 from vgbench_gen.tasks.kind import Measured
 from vgbench_gen.tasks.revealed import Revealed
 from vgbench_gen.tasks.row_evidence import RowEvidence
@@ -52,6 +53,7 @@ from vgbench_gen.tasks.solving import NoSolver
 
 SHARED_SHARE = 0.6  # of the facts of a scene, which can be asked in every form
 SHARED_PROPOSALS = 8000  # rectangles; about one in a hundred is flat at four depths
+FLAT_M = 0.02  # between the parts of a region of which all is equally deep
 FRAMES_MIN = 12  # to find one rectangle in four of them, at four depths
 FRAMES_PER_FACT = 1.5  # looked at, for strata to choose from; more cost time and bring few regions nearer or farther
 
@@ -238,6 +240,13 @@ class MetricDepth(ScalarTask):
         truth = fact.truth_candidate
         seen = reveal_region(RegionEvidence.of(truth), truth.show["rect"], self.limits.ratio_min**0.5)
         return super().reveal(fact, row).with_fields(regions=[seen])
+
+    def explain(self, fact: Fact, pen: Explainer) -> dict[str, str]:
+        seen = RegionEvidence.of(fact.truth_candidate)
+        parts = [mean_m for mean_m, count in seen.blocks if count]
+        told = self.tell_value(seen.mean_m if pen.exact else compute_blocks_mean_m(seen), fact, pen)
+        told |= {"near": pen.say("m", min(parts), 2), "far": pen.say("m", max(parts), 2)}
+        return told | {"case": "flat" if max(parts) - min(parts) < FLAT_M else "any"}
 
     def draw_false_value(self, fact: Fact, rng: np.random.Generator) -> float | None:
         other, truth = super().draw_false_value(fact, rng), float(fact.truth_candidate.value[0])

@@ -14,6 +14,7 @@ from vgbench_gen.geometry import poses
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _overlays, _poses, _registration
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Problems, tasks
+from vgbench_gen.tasks.explaining import Explainer
 from vgbench_gen.tasks.gates import NotationGates
 from vgbench_gen.tasks.kind import EvidenceTask
 from vgbench_gen.tasks.presentation import Mark, WorldPoint
@@ -147,6 +148,17 @@ class MotionTask(EvidenceTask):
             float(self.compare_images(truth, second[None], fact)[0]),
         )
         return float(max(gaps)) / SECOND_ROUTE_SHARE
+
+    def explain(self, fact: Fact, pen: Explainer) -> dict[str, str]:
+        """How the camera turned and moved, and how by each option."""
+        values, options = [one.value for one in fact.candidates], []
+        if pen.exact:
+            values[fact.truth] = self.rounded(pen.find_motion(*self.list_poses(fact, fact.truth_candidate)))
+        for k, value in enumerate(values):
+            told = pen.tell_motion(value)
+            words = {"name": pen.name_option(k), "turned": told["turned"], "place": told["place"]}
+            options.append(pen.word("list.motion", **words))
+        return pen.tell_motion(values[fact.truth]) | {"options": "; ".join(options), "case": self.notation}
 
     def reveal(self, fact: Fact, row: RowEvidence) -> Revealed:
         """How the camera of each second image stands to that of the first."""

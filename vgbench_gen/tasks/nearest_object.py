@@ -17,6 +17,7 @@ from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks._sightings import get_sightings
 from vgbench_gen.tasks.base import reject, tasks
 from vgbench_gen.tasks.evidence import ArrayShape
+from vgbench_gen.tasks.explaining import Explainer
 from vgbench_gen.tasks.kind import Measured, check_kind
 from vgbench_gen.tasks.label import NamedEvidence, NamedTask
 from vgbench_gen.tasks.seen import LabelledScene
@@ -93,6 +94,12 @@ class NearestObject(LabelledScene, NamedTask):
     def value(self, seen: NearestEvidence) -> FloatArray:
         """Minus the distances, meters."""
         return np.asarray(-seen.gaps_m)
+
+    def explain(self, fact: Fact, pen: Explainer) -> dict[str, str]:
+        """The distance to each object."""
+        seen = NearestEvidence.of(fact.truth_candidate)
+        names = [pen.word("list.the", name=name) for name in seen.labels]
+        return pen.tell_each("m", list(zip(names, seen.gaps_m.tolist(), strict=True))) | {"about": seen.about}
 
     def second(self, view: SceneView, measured: Measured) -> FloatArray:
         """Minus the smallest distances between what the frames measured on the objects, meters.

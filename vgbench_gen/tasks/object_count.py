@@ -9,10 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from vgbench_gen.core.types import FloatArray, Rejected
+from vgbench_gen.core.types import Fact, FloatArray, Rejected
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks._sightings import SEEN_MIN, get_sightings
 from vgbench_gen.tasks.base import reject, tasks
+from vgbench_gen.tasks.explaining import Explainer
 from vgbench_gen.tasks.kind import Measured
 from vgbench_gen.tasks.seen import FramesEvidence, FramesTask
 from vgbench_gen.text.render import fill_word
@@ -54,6 +55,18 @@ class ObjectCount(FramesTask):
         count = (seen.shares.max(axis=-2, initial=0.0) >= SEEN_MIN).sum(axis=-1)
         off = np.abs(count[..., None] - np.array([list_numbers().index(label) for label in seen.labels]))
         return np.asarray(-off, dtype=np.float64)
+
+    def explain(self, fact: Fact, pen: Explainer) -> dict[str, str]:
+        """How many objects each image shows that none before it does."""
+        seen, known, said = FramesEvidence.of(fact.truth_candidate), set[int](), list[str]()
+        for n, shares in enumerate(seen.shares.tolist(), 1):
+            new = {k for k, share in enumerate(shares) if share >= SEEN_MIN} - known
+            if new:
+                words = {"image": pen.word("option.image", n=str(n)), "count": pen.word(f"number.n{len(new)}")}
+                said.append(pen.word(f"count.{'more' if known else 'first'}", **words))
+                known |= new
+        told = {"about": seen.about, "images": str(len(seen.shares)), "case": "any" if said else "none"}
+        return told | {"new": pen.join(said or [seen.about]), "total": pen.word(f"number.n{len(known)}")}
 
     def second(self, view: SceneView, measured: Measured) -> FloatArray:
         """By the depth pixels that lie on each."""

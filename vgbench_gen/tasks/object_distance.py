@@ -27,6 +27,7 @@ from vgbench_gen.tasks._object_routes import measure_second_corners
 from vgbench_gen.tasks._objects import GatedObject
 from vgbench_gen.tasks._proposals import make_range
 from vgbench_gen.tasks.base import reject, tasks
+from vgbench_gen.tasks.explaining import WAY, Explainer
 from vgbench_gen.tasks.kind import Measured
 from vgbench_gen.tasks.places import pair_objects
 from vgbench_gen.tasks.presentation import Margins, Mark
@@ -180,6 +181,14 @@ class ObjectDistance(ScalarTask):
         ]
         uv_px, _ = projection.project(read_camera_record(camera), np.stack(pair.centres_m))
         return [[*drawn, _overlays.draw_span(uv_px, camera, f"{truth.value[0]:.2f} m")]]
+
+    def explain(self, fact: Fact, pen: Explainer) -> dict[str, str]:
+        a, b = (pen.find_middle(one.corners_m) for _, one in PairEvidence.of(fact.truth_candidate))
+        true = float(fact.truth_candidate.value[0])
+        digits = pen.find_decimals("m", [a, b], lambda s: np.linalg.norm(s[1] - s[0]), true, 0.01)
+        told = self.tell_value(float(np.linalg.norm(b - a)), fact, pen) | {"way": pen.series(WAY, b - a, digits)}
+        told |= {f"color_{side}": pen.word(f"color.{color}") for side, color in _choose_colors(fact).items()}
+        return told | {"spot_a": pen.spot(a, digits), "spot_b": pen.spot(b, digits)}
 
     def counterpart(self, fact: Fact) -> Fact | None:
         """From the second object to the first: the same picture, the objects named in the other order."""

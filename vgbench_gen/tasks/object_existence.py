@@ -8,10 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from vgbench_gen.core.types import FloatArray, QuestionType, Rejected
+from vgbench_gen.core.types import Fact, FloatArray, QuestionType, Rejected
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks._sightings import get_sightings
 from vgbench_gen.tasks.base import reject, tasks
+from vgbench_gen.tasks.explaining import Explainer
 from vgbench_gen.tasks.kind import Measured
 from vgbench_gen.tasks.seen import FramesEvidence, FramesTask
 
@@ -57,3 +58,11 @@ class ObjectExistence(FramesTask):
         found, labels = get_sightings(view), measured.evidence.labels
         areas = self.find_areas(view, measured.frames, range(len(found.labels)))
         return np.asarray(self.merge_names(found, areas, labels).max(axis=0))
+
+    def explain(self, fact: Fact, pen: Explainer) -> dict[str, str]:
+        """The images that show the object."""
+        seen, told = FramesEvidence.of(fact.truth_candidate), super().explain(fact, pen)
+        name = told.get("claimed", seen.labels[int(self.recompute(fact)[0])])
+        images = self.find_images(fact, seen.labels, pen)[name]
+        told |= {"label": name, "count": str(len(seen.shares)), "case": "any" if images else "hidden"}
+        return told | {"images": pen.join([pen.word("option.image", n=str(n)) for n in images or [1]])}

@@ -36,7 +36,7 @@ from vgbench_gen.tasks._box_pairs import (
     find_needed_ratio,
     find_up,
 )
-from vgbench_gen.tasks._box_words import hold_level, print_box, read_back
+from vgbench_gen.tasks._box_words import hold_level, print_box, read_back, split_box, split_box_again
 from vgbench_gen.tasks._noise import draw_pose_errors
 from vgbench_gen.tasks._object_evidence import BoxEvidence, check_box, get_camera, reveal_object
 from vgbench_gen.tasks._object_routes import measure_second_corners, order_corners, project_full_rect, solve_into_camera
@@ -44,6 +44,7 @@ from vgbench_gen.tasks._objects import PER_FRAME, TARGETS_APART_M, GatedObject, 
 from vgbench_gen.tasks._proposals import make_range, move_numbers
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, OwnGates, Task, add_margins, reject, tasks
 from vgbench_gen.tasks.evidence import FactEvidence
+from vgbench_gen.tasks.explaining import Explainer
 from vgbench_gen.tasks.gates import BoxMargins
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation, WorldBox
 from vgbench_gen.tasks.records import make_camera_slots
@@ -350,6 +351,19 @@ class ObjectLocation(Task):
         seen = reveal_object(stored, truth.show["rect"], stored.needed_ratio**0.5)
         return super().reveal(fact, row).with_fields(objects=[seen])
 
+    def explain(self, fact: Fact, pen: Explainer) -> dict[str, str]:
+        truth, up = fact.truth_candidate, _find_vertical(BoxEvidence.of(fact.truth_candidate))
+        split = split_box_again if pen.exact else split_box
+        own, options = split(self.recompute(fact) if pen.exact else truth.value, up), []
+        for k, option in enumerate(fact.candidates):
+            options.append(pen.word("list.box", name=pen.name_option(k), **_tell_box(split(option.value, up), pen)))
+        told = _tell_box(own, pen) | {"color": pen.word(f"color.{self._color(fact)}"), "options": "; ".join(options)}
+        if pen.row.claim is not None:
+            off = split(pen.row.claim.value, up) - own
+            told["off_place"] = pen.say("m", float(np.linalg.norm(off[:3])), 3)
+            told["off_sides"] = pen.say("m", float(np.abs(off[3:6]).max()), 3)
+        return told
+
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """The box with its label and depth, over those of the wrong options or of a false claim."""
         truth, camera = fact.truth_candidate, fact.cameras[fact.frame_ids[0]]
@@ -462,3 +476,9 @@ class ObjectLocation(Task):
 def _find_vertical(measured: BoxEvidence) -> FloatArray:
     """(3,) the upright axis of a measured box that has one, in the camera frame; its corners begin below."""
     return boxes.fit_to_corners(measured.corners_m, "camera").rotation[:, 2]
+
+
+def _tell_box(box: FloatArray, pen: Explainer) -> dict[str, str]:
+    """What is said of a box as `split_box` has it."""
+    sides = zip(("wide", "deep", "high"), (pen.say("m", side) for side in box[3:6]), strict=True)
+    return dict(sides) | {"place": pen.spot(box[:3]), "turned": pen.say("aside_degrees", float(box[6]), 0)}

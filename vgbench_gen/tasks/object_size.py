@@ -10,12 +10,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from vgbench_gen.core.types import FloatArray
+from vgbench_gen.core.types import Fact, FloatArray
 from vgbench_gen.geometry import boxes
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks._object_routes import measure_second_corners
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.box_scalars import BoxScalar
+from vgbench_gen.tasks.explaining import Explainer
 from vgbench_gen.tasks.kind import Measured
 from vgbench_gen.tasks.places import OneObject, SingleEvidence
 from vgbench_gen.tasks.solving import NoSolver
@@ -38,6 +39,11 @@ class ObjectSize(BoxScalar, OneObject):
         return np.asarray(
             np.linalg.norm(corners_m[..., boxes.BESIDE_FIRST, :] - corners_m[..., :1, :], axis=-1).max(axis=-1)
         )
+
+    def explain(self, fact: Fact, pen: Explainer) -> dict[str, str]:
+        """Also all sides, the longest first."""
+        sides = sorted(pen.measure_sides(SingleEvidence.of(fact.truth_candidate).a.corners_m), reverse=True)
+        return self.tell_value(float(sides[0]), fact, pen) | {"sides": pen.series("mmm", sides)}
 
     def second(self, view: SceneView, measured: Measured) -> float:
         """Twice the root of the largest eigenvalue of the corners' covariance."""

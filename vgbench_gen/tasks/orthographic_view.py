@@ -20,8 +20,10 @@ from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.tasks._objects import GatedObject, gate_objects
 from vgbench_gen.tasks.base import reject, tasks
+from vgbench_gen.tasks.directions import AHEAD
 from vgbench_gen.tasks.drawings import CROWDED_MAX, MIRROR, SIDE_PX, THINGS_MAX, DrawingTask, find_scale
-from vgbench_gen.tasks.kind import Measured
+from vgbench_gen.tasks.explaining import Explainer
+from vgbench_gen.tasks.kind import MARK_COLORS, Measured
 from vgbench_gen.tasks.places import POINTS_MIN, GroupEvidence, disturb_objects, list_groups, list_points
 from vgbench_gen.tasks.solving import NoSolver
 
@@ -102,6 +104,26 @@ class OrthographicView(DrawingTask):
                 raise GeometryError(f"{len(points)} points are measured above what carries {stored.instance_id}")
             found.append(plans.find_outline(seen.draw(points[None])[0]))
         return np.stack(found)
+
+    def explain(self, fact: Fact, pen: Explainer) -> dict[str, str]:
+        """Where each object is, and in which order each drawing has them."""
+        seen = ArrangementEvidence.of(fact.truth_candidate)
+        middles = np.array([pen.face(AHEAD, seen.up, pen.find_middle(one.corners_m)) for one in seen.objects])
+        names = [pen.word(f"color.{color}") for color in MARK_COLORS[: len(middles)]]
+
+        def tell_orders(places: FloatArray) -> dict[str, str]:
+            across, away = (pen.join([names[k] for k in np.argsort(x, kind="stable")]) for x in places.T)
+            return {"across": across, "away": away}
+
+        values = [one.value for one in fact.candidates]
+        plans_px = [np.array(one.ops[0]["polygons"]) for one in pen.row.shown()[1:]] if pen.exact else values
+        drawn = [
+            (pen.word("option.image", n=str(n)), plan.mean(axis=1) * [1, -1]) for n, plan in enumerate(plans_px, 2)
+        ]
+        told = [pen.word("list.drawn", image=image, **tell_orders(places)) for image, places in drawn]
+        placed = [pen.series(("right_m", "ahead_m"), place) for place in middles]
+        said = [pen.word("list.placed", name=name, place=place) for name, place in zip(names, placed, strict=True)]
+        return tell_orders(middles) | {"places": pen.join(said), "drawings": "; ".join(told)}
 
     def disturb(self, seen: ArrangementEvidence, noise: SensorNoise, rng: np.random.Generator, n: int) -> Any:
         """The corners of all boxes as (n, 8, 3)."""

@@ -23,6 +23,7 @@ from vgbench_gen.tasks._poses import reveal_pose
 from vgbench_gen.tasks._registration import estimate_second_route
 from vgbench_gen.tasks.base import Problems, Task, reject, tasks
 from vgbench_gen.tasks.evidence import ArrayShape, Evidence, FactEvidence, Pose
+from vgbench_gen.tasks.explaining import Explainer
 from vgbench_gen.tasks.kind import MARK_COLORS, Measured, QuestionKind, check_kind
 from vgbench_gen.tasks.presentation import Margins
 from vgbench_gen.tasks.revealed import Revealed
@@ -92,6 +93,14 @@ class TwoViews(QuestionKind):
     def disturb(self, seen: Any, noise: SensorNoise, rng: np.random.Generator, n: int) -> Any:
         """`motion` as (n, 3, 4) under errors of both poses."""
         return seen.model_copy(update={"motion": perturb_motions(seen.motion, noise, rng, n)})
+
+    def explain(self, fact: Fact, pen: Explainer) -> dict[str, str]:
+        """Also how the camera turned and moved."""
+        return super().explain(fact, pen) | pen.tell_motion(self.find_motion(fact, pen))
+
+    def find_motion(self, fact: Fact, pen: Explainer) -> FloatArray:
+        """(3, 4) the second camera's frame from the first one's, meters."""
+        return pen.find_motion(*FactEvidence.of(fact).list_poses(fact.frame_ids))
 
     def reveal(self, fact: Fact, row: RowEvidence) -> Revealed:
         """Both cameras and the motion between them."""

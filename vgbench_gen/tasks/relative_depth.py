@@ -24,6 +24,7 @@ from vgbench_gen.tasks._regions import (
     reveal_region,
 )
 from vgbench_gen.tasks.base import tasks
+from vgbench_gen.tasks.explaining import Explainer
 from vgbench_gen.tasks.kind import Measured
 from vgbench_gen.tasks.marks import MarkedPlace, MarksTask, make_rules
 from vgbench_gen.tasks.presentation import Mark
@@ -97,6 +98,12 @@ class RelativeDepth(MarksTask):
             for option in fact.candidates
         ]
         return super().reveal(fact, row).with_fields(regions=seen)
+
+    def explain(self, fact: Fact, pen: Explainer) -> dict[str, str]:
+        """The median depth of each region."""
+        medians_m = {str(list(one.rect_px)): one.median_m for one in self.reveal(fact, pen.row).regions}
+        depths = [(name, medians_m[str(list(map(int, rect)))]) for name, rect in pen.row.locate_marks().items()]
+        return pen.tell_each("m", depths) | {"extreme": pen.word(f"extreme.{fact.ask}")}
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """Every region that is an option, with its depth."""

@@ -6,6 +6,7 @@ size nor form tells the truth. Gates and margins: `docs/validity.md#relative-pos
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
@@ -26,6 +27,7 @@ from vgbench_gen.tasks._pairs import PairTable, Problem, TwoViewEvidence, collec
 from vgbench_gen.tasks._proposals import make_pose
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, add_margins, reject, tasks
 from vgbench_gen.tasks.evidence import FactEvidence, Points, PosesEvidence, StoredCamera
+from vgbench_gen.tasks.explaining import Explainer
 from vgbench_gen.tasks.motions import MotionTask
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Presentation
 from vgbench_gen.tasks.records import make_camera_slots, read_camera_record
@@ -419,6 +421,20 @@ class RelativePose(MotionTask):
             "tolerance_m": format_fixed(CLAIM_TRANSLATION_M, 2),
         }
         return ClaimPair(self._make_pictures(fact), slots, claims[0], claims[1], CLAIM_TRANSLATION_M)
+
+    def explain(self, fact: Fact, pen: Explainer) -> dict[str, str]:
+        """Also by how much a claim is off."""
+        told = super().explain(fact, pen)
+        if pen.row.claim is None:
+            return told
+        own, claimed = self.as_stated(np.stack([fact.truth_candidate.value, pen.row.claim.value]))
+        one, other = poses.find_nearest_rotation(np.stack([own, claimed])[..., :3])
+        turn_deg, shift_m = float(rotation_angle_deg(one.T @ other)), math.dist(own[:, 3], claimed[:, 3])
+        if pen.exact:
+            turn_deg = float(np.degrees((Rotation.from_matrix(one).inv() * Rotation.from_matrix(other)).magnitude()))
+        allowed = self.tolerance_words(fact.ask, CLAIM_TRANSLATION_M)
+        told |= {"off_turn": pen.say("degrees", turn_deg), "off_place": pen.say("m", shift_m)}
+        return told | {"allowed_turn": allowed[0], "allowed_place": allowed[1]}
 
     def tolerance_words(self, ask: str, tolerance: float) -> tuple[str, ...]:
         """The rotation's and the translation's."""

@@ -16,6 +16,7 @@ from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks._floor_sights import find_corners, measure_overlooked_m2
 from vgbench_gen.tasks.base import reject, tasks
 from vgbench_gen.tasks.evidence import ArrayShape, Evidence
+from vgbench_gen.tasks.explaining import Explainer
 from vgbench_gen.tasks.kind import Measured
 from vgbench_gen.tasks.scalar import ScalarTask
 from vgbench_gen.tasks.seen import LabelledScene
@@ -85,6 +86,15 @@ class RoomArea(LabelledScene, ScalarTask):
     def second(self, view: SceneView, measured: Measured) -> float:
         """The mean over the grids."""
         return float(measure_overlooked_m2(view, self.find_places(view, measured.frames)).mean())
+
+    def explain(self, fact: Fact, pen: Explainer) -> dict[str, str]:
+        """Also how long and wide the floor is, and by how much a rectangle of these sides is larger."""
+        long, wide, area = pen.measure_floor(FloorEvidence.of(fact.truth_candidate).corners_m)
+        true, whole = (float(self.rounded(np.array([x]))[0]) for x in (area, long * wide))
+        digits = pen.find_decimals("m", [long, wide], np.prod, whole, 0.1)
+        told = self.tell_value(area, fact, pen) | {"case": "any" if whole == true else "recess"}
+        told |= {"long": pen.say("m", long, digits), "wide": pen.say("m", wide, digits)}
+        return told | {"whole": pen.say("square_meters", whole), "missing": pen.say("square_meters", whole - true)}
 
     def disturb(self, seen: Any, noise: SensorNoise, rng: np.random.Generator, n: int) -> Any:
         """Corners as (n, N, 3): walls are off as boxes are, and the scale as the focal length is."""

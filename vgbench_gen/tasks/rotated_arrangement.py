@@ -22,7 +22,8 @@ from vgbench_gen.tasks import drawings
 from vgbench_gen.tasks._objects import is_structural
 from vgbench_gen.tasks.base import reject, tasks
 from vgbench_gen.tasks.evidence import ArrayShape, Evidence, Size
-from vgbench_gen.tasks.kind import Measured
+from vgbench_gen.tasks.explaining import Explainer
+from vgbench_gen.tasks.kind import MARK_COLORS, Measured
 from vgbench_gen.tasks.solving import NoSolver
 
 THINGS_MIN = 4
@@ -118,6 +119,18 @@ class RotatedArrangement(drawings.DrawingTask):
     def count_hops(self, fact: Fact) -> int:
         """The boxes and the turn."""
         return len(TurnedEvidence.of(fact.truth_candidate).plan) + 1
+
+    def explain(self, fact: Fact, pen: Explainer) -> dict[str, str]:
+        """How the first drawing is turned, and where its boxes are before and after."""
+        seen, shown = TurnedEvidence.of(fact.truth_candidate), pen.row.shown()
+        plans_px = [np.array(shown[k].ops[0]["polygons"]) for k in (0, 1 + fact.truth)]
+        ends = [plan.mean(axis=1) - _MIDDLE for plan in (plans_px if pen.exact else (seen.plan, self.value(seen)))]
+        names = [pen.word(f"color.{color}") for color in MARK_COLORS[: len(seen.plan)]]
+        sides = [[pen.word(f"side.s{round(4 * np.arctan2(y, x) / np.pi) % 8}") for x, y in end] for end in ends]
+        moved = [pen.word("list.moved", name=n, start=a, end=b) for n, a, b in zip(names, *sides, strict=True)]
+        turn = pen.say(*(("clockwise_degrees", 90), ("degrees", 180), ("clockwise_degrees", -90))[seen.turns - 1], 0)
+        around = np.argsort([np.arctan2(y, x) for x, y in ends[0]], kind="stable")
+        return {"turn": turn, "moved": pen.join(moved), "around": pen.join([names[k] for k in around])}
 
     def pictures(self, fact: Fact) -> tuple[Picture, ...]:
         """The first drawing."""

@@ -9,10 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from vgbench_gen.core.types import BoolArray, FloatArray, Rejected
+from vgbench_gen.core.types import BoolArray, Fact, FloatArray, Rejected
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks.base import reject, tasks
 from vgbench_gen.tasks.directions import FAR_M, NEAR_M, DirectionEvidence, DirectionTask, find_middle, measure_free_m
+from vgbench_gen.tasks.explaining import Explainer
 from vgbench_gen.tasks.kind import Measured
 
 DRAWS, ROUTES = 90, 12  # of frames, and of objects in each
@@ -86,6 +87,13 @@ class RouteTurns(DirectionTask):
         stops = [find_middle(one) for one in (seen.a, seen.b, seen.c, seen.d)]
         ways = [second - first for first, second in pairwise(stops)]
         return [way - seen.up * (way @ seen.up)[..., None] for way in ways]
+
+    def explain(self, fact: Fact, pen: Explainer) -> dict[str, str]:
+        """By how much the route turns at both stops."""
+        seen, told = self.restore(fact, pen), self.slots(fact)
+        for stop, (there, on) in zip("bc", pairwise(self._list_ways(seen)), strict=True):
+            told["turn_" + stop] = pen.tell_sides(*pen.face(there, seen.up, on))["bearing"]
+        return told
 
     def value(self, seen: DirectionEvidence) -> FloatArray:
         """Of each two turns the smaller of their sines, where a turn to the other side counts as negative."""

@@ -14,6 +14,7 @@ from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, IntArra
 from vgbench_gen.distractors.base import OptionSet, compatibility, draw_other
 from vgbench_gen.tasks._objects import order_in_strata
 from vgbench_gen.tasks._proposals import move_numbers
+from vgbench_gen.tasks.explaining import Explainer
 from vgbench_gen.tasks.kind import Measured, QuestionKind, name_place
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Presentation
 from vgbench_gen.text.numbers import format_fixed
@@ -246,6 +247,18 @@ class ScalarTask(QuestionKind):
     def print_option(self, option: Candidate, fact: Fact) -> str:
         """The value with its unit."""
         return self.say("option", option.value, fact)
+
+    def tell_value(self, value: float, fact: Fact, pen: Explainer) -> dict[str, str]:
+        """What a rationale says of an unrounded value, and by how much a claim is off, in terms of its tolerance."""
+        number, unit = pen.print_number(value, self.count_decimals(fact)), self.unit_key(fact)
+        told = {"value": pen.word(f"option.{unit}", value=number), "answer": pen.word(f"answer.{unit}", value=number)}
+        if pen.row.claim is None:
+            return told
+        true, tolerance = float(self.round_for(value, fact)[0]), self.find_tolerance(fact)
+        off = abs(float(pen.row.claim.value[0]) - true)
+        told["off"] = pen.say("percent", 100 * off / true) if tolerance < 1 else pen.say("pixels", off)
+        told["tolerance"] = self.tolerance_words(fact.ask, tolerance)[0]
+        return told | {"claimed": self.say("option", pen.row.claim.value, fact)}
 
     def say(self, key: str, value: FloatArray, fact: Fact) -> str:
         """A value with its unit, in the words below `key`."""

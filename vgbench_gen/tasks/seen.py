@@ -13,9 +13,18 @@ from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import BoolArray, Fact, FloatArray, Rejected
 from vgbench_gen.scenes.view import SceneView, ViewFrame
-from vgbench_gen.tasks._sightings import AREA_MIN, AREA_NONE, LABELLED_MIN, Sightings, find_links, get_sightings
+from vgbench_gen.tasks._sightings import (
+    AREA_MIN,
+    AREA_NONE,
+    LABELLED_MIN,
+    SEEN_MIN,
+    Sightings,
+    find_links,
+    get_sightings,
+)
 from vgbench_gen.tasks.base import Problems, reject, tasks
 from vgbench_gen.tasks.evidence import ArrayShape
+from vgbench_gen.tasks.explaining import Explainer
 from vgbench_gen.tasks.kind import Measured, QuestionKind, check_kind
 from vgbench_gen.tasks.label import NamedEvidence, NamedTask
 from vgbench_gen.tasks.presentation import Mark
@@ -145,6 +154,15 @@ class FramesTask(LabelledScene, NamedTask):
     def count_hops(self, fact: Fact) -> int:
         """The images without any of which the answer changes."""
         return max(1, len(FramesEvidence.of(fact.truth_candidate).deciding))
+
+    def find_images(self, fact: Fact, names: Sequence[str], pen: Explainer) -> dict[str, list[int]]:
+        """Name -> the numbers of the images that show it; names: of the columns of the evidence."""
+        seen = FramesEvidence.of(fact.truth_candidate)
+        if pen.exact:
+            spots = [{label for label, _, _ in shown} for shown in seen.spots]
+            return {name: [n for n, shown in enumerate(spots, 1) if name in shown] for name in names}
+        places = [np.flatnonzero(column >= SEEN_MIN) + 1 for column in seen.shares.T]
+        return {name: found.tolist() for name, found in zip(names, places, strict=True)}
 
     def find_areas(self, view: SceneView, frames: Sequence[ViewFrame], indices: Sequence[int]) -> FloatArray:
         """(N, indices) shares as `shares` by the second route: 1 where depth pixels enough lie on an object, 0 where

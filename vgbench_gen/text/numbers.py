@@ -105,6 +105,11 @@ def number_tokens(text: str) -> list[str]:
     return _NUMBER.findall(text)
 
 
+def blank_numbers(text: str) -> str:
+    """The text with "#" in the place of each number."""
+    return _NUMBER.sub("#", text)
+
+
 def count_decimals(token: str) -> int:
     """The number of digits behind the point of a printed number."""
     return len(token.partition(".")[2])

@@ -260,7 +260,7 @@ def render(phrasing: Phrasing, slots: Mapping[str, str]) -> tuple[str, str]:
     unknown = set(slots) - phrasing.slots
     if unknown:
         raise phrasing_error(where, f"unknown slots {sorted(unknown)}", f"only {sorted(phrasing.slots)}")
-    return _fill(phrasing.question, slots, where), _fill(phrasing.context, slots, where)
+    return fill_slots(phrasing.question, slots, where), fill_slots(phrasing.context, slots, where)
 
 
 def fill_word(key: str, **slots: str) -> str:
@@ -288,7 +288,7 @@ def fill_phrase(path: Path, key: str, slots: Mapping[str, str]) -> str:
     known = find_slot_names(words[key], where)
     if unknown := set(slots) - known:
         raise phrasing_error(where, f"unknown slots {sorted(unknown)}", f"only {sorted(known)}")
-    return _fill(words[key], slots, where)
+    return fill_slots(words[key], slots, where)
 
 
 @cache
@@ -324,7 +324,12 @@ def _check_slots(where: str, used: frozenset[str], allowed: set[str], required: 
         raise phrasing_error(where, f"no slot {sorted(required - used)}", f"all of {sorted(required)}")
 
 
-def _fill(template: str, slots: Mapping[str, str], where: str) -> str:
+def fill_slots(template: str, slots: Mapping[str, str], where: object) -> str:
+    """A template with its slots filled; `slots` may hold others as well.
+
+    Raises:
+        ConfigError: a slot is missing, not a string or too long.
+    """
     for name in find_slot_names(template, where):
         if name not in slots:
             raise phrasing_error(where, f"no value for the slot {name!r}", f"a text for {name!r}")

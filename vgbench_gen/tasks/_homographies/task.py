@@ -40,6 +40,7 @@ from vgbench_gen.tasks._homographies.sampler import (
 )
 from vgbench_gen.tasks._proposals import move_numbers
 from vgbench_gen.tasks.base import OwnGates, Task, add_margins, reject
+from vgbench_gen.tasks.explaining import Explainer
 from vgbench_gen.tasks.gates import HomographyGates
 from vgbench_gen.tasks.presentation import Margins, say_signed
 from vgbench_gen.tasks.revealed import RevealedHomography
@@ -287,10 +288,36 @@ class HomographyTask(Task):
         allowed_px = self.limits.gap_min_d / 200 * float(np.hypot(*size))
         return RevealedHomography(first=0, second=second, H=H, size=size, allowed_px=allowed_px)
 
+    def explain(self, fact: Fact, pen: Explainer) -> dict[str, str]:
+        """Where the matrices put a point of the first image, and how they move a corner."""
+        (width, height), Hs = WarpedImageEvidence.of(fact).size, [one.value for one in fact.candidates]
+        steps = np.arange(1.0, 6.0)
+        grid = np.stack(np.meshgrid(steps * width // 6, steps * height // 6), axis=-1).reshape(-1, 2)
+        corners = homography.image_corners(width, height)
+        point, corner = (_find_telling(places, Hs, fact.truth, (width, height)) for places in (grid, corners))
+        ends = [pen.point(pen.move_point(H, grid[point])) for H in Hs]
+        moves = [pen.series(("right_px", "down_px"), pen.move_point(H, corners[corner]) - corners[corner]) for H in Hs]
+        told = {"point": numbers.format_point(grid[point]), "end": ends[fact.truth], "move": moves[fact.truth]}
+        told |= {"corner": pen.word(f"corner.c{corner}"), "case": self.notation}
+        for key, said in (("ends", ends), ("moves", moves)):
+            told[key] = pen.join(
+                [pen.word("list.of", name=pen.name_option(k), value=one) for k, one in enumerate(said)]
+            )
+        return told
+
     def make_size_slots(self, fact: Fact) -> dict[str, str]:
         """Slots of the size that all images of a question have."""
         width, height = WarpedImageEvidence.of(fact).size
         return {"width": str(width), "height": str(height)}
+
+
+def _find_telling(places: FloatArray, Hs: Sequence[FloatArray], truth: int, size: tuple[int, int]) -> int:
+    """Which place (P, 2) of an image the others put farthest from where the right matrix does, of those that all leave
+    in the image, where there are any."""
+    ends = np.stack([homography.apply(H, places) for H in Hs])
+    apart = np.delete(np.linalg.norm(ends - ends[truth], axis=-1), truth, axis=0).min(axis=0)
+    inside = ((ends >= 0) & (ends <= np.array(size) - 1)).all(axis=(0, 2))
+    return int(np.argmax(apart + 1e4 * inside))
 
 
 def _count_corners(frame: ViewFrame, image: WarpedImageEvidence) -> int:

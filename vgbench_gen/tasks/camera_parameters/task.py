@@ -34,6 +34,7 @@ from vgbench_gen.tasks.camera_parameters.crops import (
     round_as_printed,
 )
 from vgbench_gen.tasks.camera_parameters.estimate import ANGLES, ASK_AXIS, CENTRES, MARGINS, SOLVERS, measure_margins
+from vgbench_gen.tasks.explaining import Explainer
 from vgbench_gen.tasks.presentation import Claim, Mark
 from vgbench_gen.tasks.records import read_camera_record
 from vgbench_gen.tasks.revealed import Revealed, reveal_cameras
@@ -321,6 +322,24 @@ class CameraParameters(ScalarTask):
     def reveal(self, fact: Fact, row: RowEvidence) -> Revealed:
         """The camera of the crop."""
         return Revealed(cameras=reveal_cameras(row, self.limits.ratio_min**0.5))
+
+    def explain(self, fact: Fact, pen: Explainer) -> dict[str, str]:
+        """Also what it follows from: a focal length from the angle of view, that from the focal length, and a principal
+        point from how far it is from the middle."""
+        camera, axis = read_camera_record(fact.cameras[fact.frame_ids[0]]), ASK_AXIS[fact.ask]
+        shown, known = make_shown_camera(camera, fact.truth_candidate.show), CropEvidence.of(fact.truth_candidate)
+        focal, angle, own = (
+            known.parameters[ask] if pen.exact else compute_parameter(shown, ask)
+            for ask in (("fx", "fy")[axis], ("hfov", "vfov")[axis], fact.ask)
+        )
+        told = self.tell_value(own, fact, pen) | {"quantity": pen.word(f"quantity.{fact.ask}")}
+        told |= {name: pen.word(f"{name}.{'xy'[axis]}") for name in ("side", "span")}
+        told |= {"case": "centre" if fact.ask in CENTRES else "angle" if fact.ask in ANGLES else "focal"}
+        side, true = self._get_side_px(fact), float(fact.truth_candidate.value[0])
+        digits = pen.find_decimals("degrees", angle, lambda s: side / 2 / np.tan(np.radians(s / 2)), round(focal), 1.0)
+        told |= {"focal": pen.say("pixels", focal), "angle": pen.say("degrees", angle, digits)}
+        told |= {"pixels": f"{side}", "middle": f"{(side - 1) / 2:g}"}
+        return told | {"away": pen.say(("right_px", "down_px")[axis], true - (side - 1) / 2)}
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """The principal point, with all parameters of the image as shown."""

@@ -27,6 +27,7 @@ from vgbench_gen.tasks import _poses
 from vgbench_gen.tasks._noise import perturb_motions
 from vgbench_gen.tasks._pairs import PairTable, Problem, collect_poses, get_pair_table
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, OwnGates, Task, add_margins, reject, tasks
+from vgbench_gen.tasks.explaining import Explainer
 from vgbench_gen.tasks.gates import TrackGates
 from vgbench_gen.tasks.point_tracking import rules, track_decoys, track_looks, tracked
 from vgbench_gen.tasks.point_tracking.evidence import (
@@ -295,6 +296,27 @@ class PointTracking(Task):
             allowed_px=self.limits.gap_min_d / 200 * ImagesEvidence.of(fact).diagonal_px,
         )
         return super().reveal(fact, row).with_fields(tracks=[seen])
+
+    def explain(self, fact: Fact, pen: Explainer) -> dict[str, str]:
+        """How the point is carried from one camera to the other."""
+        images, truth = ImagesEvidence.of(fact), fact.truth_candidate
+        motion, z_m = pen.find_motion(*images.list_poses(fact.frame_ids)), TrackedEvidence.of(truth).z_1_m
+        query = np.array(truth.show["query"], dtype=np.float64)
+        if pen.exact:
+            point_m = motion @ [*(np.linalg.solve(images.camera_1.K, [*query, 1.0]) * z_m), 1.0]
+            uv_px = (images.camera_2.K @ point_m / point_m[2])[:2]
+        else:
+            point_m = motion @ [*projection.back_project(images.camera_1, query, np.array(z_m)), 1.0]
+            uv_px = projection.project(images.camera_2, point_m)[0]
+        marks = {place: name for name, place in pen.row.locate_marks().items()}
+        told = pen.tell_motion(motion) | {
+            "spot": pen.spot(point_m),
+            "depth": pen.say("m", z_m),
+            "end": pen.point(uv_px),
+        }
+        told |= {"point": format_point(query), "color": pen.word(f"color.{self._choose_color(fact)}")}
+        claimed = truth.value if pen.row.claim is None else pen.row.claim.value
+        return told | {"mark": marks[tuple(truth.value)], "claimed": marks[tuple(claimed)]}
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """The query, and where its 3D point and those of the decoys lie in the second image."""
