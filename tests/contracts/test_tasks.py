@@ -23,7 +23,7 @@ from vgbench_gen.text.render import load_phrasings
 PACKAGE = Path(vgbench_gen.__file__).parent
 EVERY = tasks.names()
 # Modules of the room that other rooms may import.
-OPEN = ("base", "evidence", "presentation", "records", "revealed", "row_evidence", "solving")
+OPEN = ("base", "evidence", "explaining", "presentation", "records", "revealed", "row_evidence", "solving")
 _BY_KEY = r"""\bevidence(\["|\['|\.get\(|\.pop\()"""
 # Others call some things of their own as we call our questions; these words are theirs.
 THEIR_WORDS = {

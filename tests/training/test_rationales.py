@@ -247,11 +247,50 @@ def pass_end(item: Item, text: str) -> bool:
     return not ends or ends[own] in said or ends[own] in text
 
 
+def say_twice(item: Item, text: str) -> bool:
+    """The value in the steps is that of the option."""
+    return text.count(find_option(item).partition(" (")[0]) >= 2
+
+
+def say_numbers(item: Item, text: str) -> bool:
+    """The motion in the steps is that of the option, or for the image that is the option that of the question."""
+    told = re.findall(r"\d+\.\d+", find_option(item))
+    if told:
+        return len(told) == 6 and set(told) <= set(number_tokens(text))
+    said = re.search(rf"{find_option(item)} is (turned [^;]*? (?:ahead|behind))", text)
+    return said is not None and set(number_tokens(said[1])) <= set(re.findall(r"\d+\.\d+", item.question))
+
+
+def reach_mark(item: Item, text: str) -> bool:
+    at = re.search(rf"{find_option(item)} (\(\d+, \d+\))", item.context)
+    return at is not None and at[1] in text
+
+
+def match_orders(item: Item, text: str) -> bool:
+    orders = re.search(r"From left to right there are ([a-z, ]+), and from near to far ([a-z, ]+)\.", text)
+    orders = orders or re.search(r"order ([a-z, ]+) from left to right and ([a-z, ]+) from bottom to top\.", text)
+    assert orders is not None
+    return f"{find_option(item)} has {orders[1]} from left to right and {orders[2]} from" in write_rationale(
+        item, "long"
+    )
+
+
 LEADS: dict[str, Callable[[Item, str], bool]] = {
     "relative_depth": pick_extreme,
     "nearest_object": lambda item, text: find_option(item) in min(read_list(text).items(), key=lambda one: one[1])[0],
     "box_match": lambda item, text: find_option(item) == min(read_list(text).items(), key=lambda one: one[1])[0],
     "depth_order": order_depths,
+    "metric_depth": say_twice,
+    "object_distance": say_twice,
+    "object_size": say_twice,
+    "object_gap": say_twice,
+    "room_area": say_twice,
+    "camera_parameters": say_twice,
+    "relative_pose": say_numbers,
+    "view_after_motion": say_numbers,
+    "point_tracking": reach_mark,
+    "orthographic_view": match_orders,
+    "object_existence": lambda item, text: text.count(find_option(item)) == 2,
     "size_comparison": pick_larger,
     "height_comparison": pick_larger,
     "object_from_camera": follow_signs,

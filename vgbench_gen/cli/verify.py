@@ -34,7 +34,8 @@ def verify(
     """
     report = verify_dataset(dataset, scenes or [], workers, rationales)
     if as_json:
-        counts = {"items": report.items, "from_scenes": report.from_scenes or 0, "rationales": report.rationales or 0}
+        counts = {"items": report.items, "from_scenes": report.from_scenes or 0}
+        counts |= {} if report.rationales is None else {"rationales": report.rationales}
         print_json({**counts, "problems": [asdict(problem) for problem in report.problems]})
     else:
         print("\n".join(report.format_lines()))

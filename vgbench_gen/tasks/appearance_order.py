@@ -90,7 +90,7 @@ class AppearanceOrder(FramesTask):
     def explain(self, fact: Fact, pen: Explainer) -> dict[str, str]:
         """In which image each object is seen first."""
         names = sorted(FramesEvidence.of(fact.truth_candidate).labels[0].split(", "))
-        first = {name: images[0] for name, images in self.find_images(fact, names, pen).items()}
+        first = {name: images[0] for name, images in self.find_images(fact, names).items()}
         said = [pen.word("list.in", name=name, image=pen.word("option.image", n=str(n))) for name, n in first.items()]
         ordered = [pen.word("list.the", name=name) for name in sorted(names, key=lambda name: first[name])]
         return {"first": pen.join(said), "ordered": pen.join(ordered)}

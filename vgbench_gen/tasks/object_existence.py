@@ -63,6 +63,6 @@ class ObjectExistence(FramesTask):
         """The images that show the object."""
         seen, told = FramesEvidence.of(fact.truth_candidate), super().explain(fact, pen)
         name = told.get("claimed", seen.labels[int(self.recompute(fact)[0])])
-        images = self.find_images(fact, seen.labels, pen)[name]
+        images = self.find_images(fact, seen.labels)[name]
         told |= {"label": name, "count": str(len(seen.shares)), "case": "any" if images else "hidden"}
         return told | {"images": pen.join([pen.word("option.image", n=str(n)) for n in images or [1]])}

@@ -24,7 +24,6 @@ from vgbench_gen.tasks._sightings import (
 )
 from vgbench_gen.tasks.base import Problems, reject, tasks
 from vgbench_gen.tasks.evidence import ArrayShape
-from vgbench_gen.tasks.explaining import Explainer
 from vgbench_gen.tasks.kind import Measured, QuestionKind, check_kind
 from vgbench_gen.tasks.label import NamedEvidence, NamedTask
 from vgbench_gen.tasks.presentation import Mark
@@ -155,14 +154,14 @@ class FramesTask(LabelledScene, NamedTask):
         """The images without any of which the answer changes."""
         return max(1, len(FramesEvidence.of(fact.truth_candidate).deciding))
 
-    def find_images(self, fact: Fact, names: Sequence[str], pen: Explainer) -> dict[str, list[int]]:
-        """Name -> the numbers of the images that show it; names: of the columns of the evidence."""
+    def find_images(self, fact: Fact, names: Sequence[str]) -> dict[str, list[int]]:
+        """Name -> the numbers of the images that show it beyond doubt; names: of the columns of the evidence."""
         seen = FramesEvidence.of(fact.truth_candidate)
-        if pen.exact:
-            spots = [{label for label, _, _ in shown} for shown in seen.spots]
-            return {name: [n for n, shown in enumerate(spots, 1) if name in shown] for name in names}
-        places = [np.flatnonzero(column >= SEEN_MIN) + 1 for column in seen.shares.T]
-        return {name: found.tolist() for name, found in zip(names, places, strict=True)}
+        spots = [{label for label, _, _ in shown} for shown in seen.spots]
+        return {
+            name: [n for n, x in enumerate(zip(shares, spots, strict=True), 1) if x[0] >= SEEN_MIN and name in x[1]]
+            for name, shares in zip(names, seen.shares.T.tolist(), strict=True)
+        }
 
     def find_areas(self, view: SceneView, frames: Sequence[ViewFrame], indices: Sequence[int]) -> FloatArray:
         """(N, indices) shares as `shares` by the second route: 1 where depth pixels enough lie on an object, 0 where
