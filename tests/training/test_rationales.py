@@ -35,7 +35,7 @@ from vgbench_gen.tasks.base import Task, tasks
 from vgbench_gen.tasks.row_evidence import RowEvidence, list_names, rebuild_fact
 from vgbench_gen.text.numbers import _NUMBER, number_tokens
 from vgbench_gen.text.render import find_templates_root
-from vgbench_gen.text.steps import LENGTHS, Pen, _load_file, find_difference
+from vgbench_gen.text.steps import LENGTHS, Length, Pen, _load_file, find_difference
 from vgbench_gen.training.rationales import make_rationale, write_rationale
 
 Capture = pytest.CaptureFixture[str]
@@ -360,7 +360,8 @@ def dataset(made: tuple[dict[str, list[Item]], Path], tmp_path_factory: pytest.T
 
 def test_an_export_has_rationales_before_the_answers(dataset: Path, tmp_path: Path, capsys: Capture) -> None:
     told = ["export", str(dataset), "--to", "chat-jsonl", "--answers", "--rationale"]
-    for length, family in (("short", ""), ("long", "0-1")):
+    cases: tuple[tuple[Length, str], ...] = (("short", ""), ("long", "0-1"))
+    for length, family in cases:
         out = tmp_path / length
         assert main([*told, length, "--out", str(out), *(["--family", family] if family else [])]) == 0
         said = capsys.readouterr().out
@@ -371,7 +372,7 @@ def test_an_export_has_rationales_before_the_answers(dataset: Path, tmp_path: Pa
         lines = (out / "vgbench_set.jsonl").read_text("utf-8").splitlines()
         for line, item in zip(map(json.loads, lines), load(dataset), strict=True):
             *_, question, reply = line["messages"]
-            rationale, _, answer = reply["content"].rpartition("\n\n")
+            rationale, _, answer = reply["content"][0]["text"].rpartition("\n\n")
             assert answer == f"Answer: {item.answer}"
             text, problem = make_rationale(item, length)
             assert not rationale if problem else (rationale == text or family)

@@ -38,10 +38,12 @@ class Trainer:
         return min((self.fates.get(name, "kept") for name in defects), key=order.index, default="kept")
 
 
-_BAD_PICTURES = ("missing_picture", "broken_picture")
-_RAISED: dict[str, Fate] = dict.fromkeys(
-    ("unreadable", "no_question", "model_token", "layout", *_BAD_PICTURES), "raised"
-)
+def _give(fate: Fate, *defects: str) -> dict[str, Fate]:
+    return dict.fromkeys(defects, fate)
+
+
+_PICTURES = ("missing_picture", "broken_picture")
+_RAISED = _give("raised", "unreadable", "no_question", "model_token", "layout", *_PICTURES)
 _MARKS = ("marks_over", "marks_under")
 
 TRAINERS = {
@@ -50,29 +52,23 @@ TRAINERS = {
         Trainer("chat-jsonl"),
         Trainer(
             "ms-swift",
-            _RAISED
-            | dict.fromkeys((*_MARKS, "no_answer"), "altered")
-            | dict.fromkeys(("long_picture", "too_long", "roles"), "raised"),
+            _RAISED | _give("altered", *_MARKS, "no_answer") | _give("raised", "long_picture", "too_long", "roles"),
             "--max_length",
         ),
         Trainer(
             "llama-factory",
             _RAISED
-            | dict.fromkeys((*_MARKS, "no_list"), "raised")
-            | dict.fromkeys(("long_picture", "too_long"), "altered")
-            | dict.fromkeys(("no_answer", "roles"), "dropped"),
+            | _give("raised", *_MARKS, "no_list")
+            | _give("altered", "long_picture", "too_long")
+            | _give("dropped", "no_answer", "roles"),
             "cutoff_len",
             2048,
             131072,
         ),
-        Trainer(
-            "axolotl",
-            _RAISED | {"long_picture": "raised", "no_answer": "altered"},
-            typed=True,
-        ),
+        Trainer("axolotl", _RAISED | _give("raised", "long_picture") | _give("altered", "no_answer"), typed=True),
         Trainer(
             "unsloth",
-            _RAISED | {"long_picture": "raised", "too_long": "altered", "no_answer": "altered"},
+            _RAISED | _give("raised", "long_picture") | _give("altered", "too_long", "no_answer"),
             "max_length",
             2048,
             32768,
@@ -80,28 +76,29 @@ TRAINERS = {
         ),
         Trainer(
             "webdataset",
-            dict.fromkeys(("unreadable", "no_question", "layout", *_MARKS, *_BAD_PICTURES), "dropped")
-            | {"no_answer": "altered"},
+            _give("dropped", "unreadable", "no_question", "layout", *_MARKS, *_PICTURES)
+            | _give("altered", "no_answer"),
             typed=True,
         ),
-        Trainer("verifiers", _RAISED | dict.fromkeys(_MARKS, "raised"), typed=True),
+        Trainer("verifiers", _RAISED | _give("raised", *_MARKS), typed=True),
         Trainer(
             "verl",
-            dict.fromkeys((*_RAISED, *_MARKS, "no_list", "long_picture", "too_long"), "dropped"),
+            _give("dropped", *_RAISED, *_MARKS, "no_list", "long_picture", "too_long"),
             "data.max_prompt_length",
             1024,
         ),
         Trainer(
             "easyr1",
             _RAISED
-            | dict.fromkeys(("no_list", "long_picture", "marks_over"), "raised")
-            | {"marks_under": "altered", "too_long": "dropped"},
+            | _give("raised", "no_list", "long_picture", "marks_over")
+            | _give("altered", "marks_under")
+            | _give("dropped", "too_long"),
             "data.max_prompt_length",
             1024,
         ),
         Trainer(
             "trl",
-            _RAISED | dict.fromkeys((*_MARKS, "no_list", "long_picture", "roles"), "raised") | {"too_long": "dropped"},
+            _RAISED | _give("raised", *_MARKS, "no_list", "long_picture", "roles") | _give("dropped", "too_long"),
             "--max_length",
             1024,
             typed=True,
