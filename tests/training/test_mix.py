@@ -28,9 +28,10 @@ from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.pictures import encode_jpeg
 from vgbench_gen.store.provenance import dataset_fingerprint
 from vgbench_gen.store.shards import write_items
+from vgbench_gen.training.looks import find_near, look_at
 from vgbench_gen.training.mix import choose_rows, write_mix
 from vgbench_gen.training.mix_file import Mix
-from vgbench_gen.training.rooms import MixRow, Rooms, find_near, list_whole_frames, look_at
+from vgbench_gen.training.rooms import MixRow, Rooms, list_whole_frames
 
 SCANNET = [f"scene{room:04d}_0{scan}" for room in range(6) for scan in range(2)]
 CAPTURES = [f"4{room:07d}" for room in range(8)]

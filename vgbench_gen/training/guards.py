@@ -10,8 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from vgbench_gen.importers.places import TrainingScenes, place_of, read_training_scenes
-from vgbench_gen.quality.uniqueness import HASH_BITS_APART, hash_picture
+from vgbench_gen.quality.uniqueness import HASH_BITS_APART
 from vgbench_gen.store.dataset import load
+from vgbench_gen.training.looks import Look, are_copies, look_at
+from vgbench_gen.training.rooms import list_whole_frames
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -19,16 +21,19 @@ class TrainingGuard:
     """Rooms and pictures that training data must not have."""
 
     scenes: tuple[TrainingScenes, ...]
-    looks: npt.NDArray[np.uint64]
-    """Perceptual hashes of pictures, (N,)."""
+    looks: tuple[Look, ...]
+    """How the guarded pictures look."""
+    hashes: npt.NDArray[np.uint64]
+    """Their perceptual hashes, (N,)."""
 
     def has_room(self, source: str, scene: str) -> bool:
         """Whether a scan shows a guarded room; source: its data set, "" where it is not known."""
         return any(one.covers(place_of(source, scene, one.visits)) for one in self.scenes)
 
-    def has_picture(self, look: int) -> bool:
-        """Whether a picture of this perceptual hash looks like a guarded one."""
-        return bool((np.bitwise_count(self.looks ^ np.uint64(look)) <= HASH_BITS_APART).any())
+    def has_picture(self, look: Look) -> bool:
+        """Whether a picture is a copy of a guarded one."""
+        near = np.flatnonzero(np.bitwise_count(self.hashes ^ np.uint64(look[0])) <= HASH_BITS_APART)
+        return any(are_copies(look, self.looks[k]) for k in near.tolist())
 
 
 def read_guard(paths: Sequence[Path]) -> TrainingGuard:
@@ -40,13 +45,17 @@ def read_guard(paths: Sequence[Path]) -> TrainingGuard:
     Raises:
         DatasetError: a file or dataset cannot be read.
     """
-    looks: set[int] = set()
+    looks: set[Look] = set()
     for path in paths:
         if path.is_dir() or path.suffix == ".parquet":
             items, seen = load(path), set[str]()
             for row, item in enumerate(items):
-                for k, name in enumerate(item.images):
-                    if name not in seen and (look := hash_picture(items.image_bytes(row, k))) is not None:
-                        looks.add(look)
-                    seen.add(name)
-    return TrainingGuard(tuple(map(read_training_scenes, paths)), np.array(sorted(looks), dtype=np.uint64))
+                whole = set(list_whole_frames(item)) - seen
+                found = (
+                    look_at(items.image_bytes(row, k), path) for k, name in enumerate(item.images) if name in whole
+                )
+                looks.update(look for look in found if look is not None)
+                seen |= whole
+    known = tuple(sorted(looks))
+    hashes = np.array([look[0] for look in known], dtype=np.uint64)
+    return TrainingGuard(tuple(map(read_training_scenes, paths)), known, hashes)

@@ -16,10 +16,9 @@ import numpy as np
 
 from vgbench_gen.core.paths import open_file
 from vgbench_gen.core.stand_ins import config_error
-from vgbench_gen.quality.uniqueness import HASH_BITS_APART
-from vgbench_gen.store.pictures import hash_look
 from vgbench_gen.training.families import Family, Size
 from vgbench_gen.training.guards import TrainingGuard, read_guard
+from vgbench_gen.training.looks import Look, count_copies, describe_grey
 from vgbench_gen.training.trainers import Fate, Trainer
 from vgbench_gen.training.training_files import Sample, TrainingPicture, list_files, note_types, read_samples
 
@@ -60,8 +59,8 @@ class SeenPicture:
 
     size: Size = (0, 0)
     """(width, height), pixels."""
-    look: int = 0
-    """Its perceptual hash."""
+    look: Look | None = None
+    """How it looks; None where it is too plain, or broken."""
     defect: str = ""
     """Name of what is wrong with it; "" for nothing."""
     found: str = ""
@@ -138,7 +137,6 @@ def lint(
     guard, limit = guard or read_guard(()), most_tokens or trainer.most_tokens
     types: dict[str, dict[str, None]] = {}
     cache: dict[str, SeenPicture] = {}
-    looks: dict[str, int] = {}
     ids: set[str] = set()
     with ThreadPoolExecutor(workers) as pool:
         for file in list_files(path):
@@ -158,11 +156,10 @@ def lint(
                         )
                     row = LintedRow(sample.place, sample.id, defects, trainer.find_fate(defects), tokens)
                     note_types(sample.record, types)
-                    looks.update((_name_picture(p), s.look) for p, s in zip(sample.pictures, seen, strict=True))
                     _add(report, sample, row)
                     yield sample, row
     report.mixed = {column: sorted(kinds) for column, kinds in types.items() if len(kinds) > 1}
-    report.pictures, report.alike = len(cache), count_alike(looks.values())
+    report.pictures, report.alike = len(cache), count_copies(one.look for one in cache.values() if one.look)
 
 
 def _add(report: LintReport, sample: Sample, row: LintedRow) -> None:
@@ -202,7 +199,7 @@ def _find_defects(sample: Sample, seen: Sequence[SeenPicture], guard: TrainingGu
         yield "test_room", f"a row of the split {split}"
     elif scene and guard.has_room(source, scene):
         yield "test_room", scene
-    if len(guard.looks) and any(guard.has_picture(one.look) for one in seen if not one.defect):
+    if guard.looks and any(guard.has_picture(one.look) for one in seen if one.look):
         yield "test_picture", "a picture that looks like a guarded one"
 
 
@@ -255,7 +252,7 @@ def see_picture(picture: TrainingPicture, folder: Path) -> SeenPicture:
                     size, defect="broken_picture", found=f"{size[0]} x {size[1]} pixels, {len(data)} bytes"
                 )
             image.draft("L", (size[0] // 4, size[1] // 4))
-            look = hash_look(np.asarray(image.convert("L")))
+            look = describe_grey(np.asarray(image.convert("L")))
     except (OSError, SyntaxError, ValueError, UnidentifiedImageError, Image.DecompressionBombError) as error:
         return SeenPicture(defect="broken_picture", found=f"{picture.path or 'bytes'}: {str(error)[:100]}")
     if max(size) > _ASPECT_MAX * min(size):
@@ -294,24 +291,3 @@ def load_tokenizer(path: Path) -> Callable[[str], int]:
     except Exception as error:  # the package raises this class itself
         raise config_error(path, str(error)[:100], "a tokenizer.json", "Give that of the model.") from error
     return lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids)
-
-
-def count_alike(looks: Iterable[int]) -> int:
-    """How many of some perceptual hashes differ from another one in a few bits.
-
-    Two hashes that differ in fewer bits than there are blocks share a block, so only those are compared.
-    """
-    blocks = HASH_BITS_APART + 1
-    width, counts = -(-64 // blocks), Counter(looks)
-    known = np.array(list(counts), dtype=np.uint64)
-    near = np.array([count > 1 for count in counts.values()], dtype=bool)
-    for block in range(blocks):
-        parts = known >> np.uint64(width * block) & np.uint64((1 << width) - 1)
-        order = np.argsort(parts, kind="stable")
-        for members in np.split(order, np.flatnonzero(np.diff(parts[order])) + 1):
-            for n in range(len(members) - 1):
-                close = np.bitwise_count(known[members[n + 1 :]] ^ known[members[n]]) <= HASH_BITS_APART
-                if close.any():
-                    near[members[n]] = True
-                    near[members[n + 1 :][close]] = True
-    return int(sum(count for count, is_near in zip(counts.values(), near, strict=True) if is_near))

@@ -1,10 +1,7 @@
 """Physical rooms of a mixture: scenes are one room by their ids, or where a picture of one shows in the other.
 
-Datasets hold scans of one another under other names, so ids alone do not tell. Two pictures are copies where their
-perceptual hashes differ in at most `HASH_BITS_APART` bits and the grey of their 16 x 16 cells correlates by at least
-`ALIKE`: copies of two thirds of the size, JPEG quality 60, with marks drawn into them, correlate by 0.99, pictures of
-other rooms by 0.90 at most. By the hash alone a hundred thousand pictures would join rooms by chance. Two scans of one
-room without a picture in common are not found.
+Datasets hold scans of one another under other names, so ids alone do not tell: copies of a picture do (`looks`). Two
+scans of one room without a picture in common are not found.
 """
 
 from __future__ import annotations
@@ -13,32 +10,25 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice, pairwise, repeat
-from typing import Any, NamedTuple
+from itertools import islice, repeat
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.core.types import Item
 from vgbench_gen.importers.places import place_of
-from vgbench_gen.quality.uniqueness import HASH_BITS_APART
 from vgbench_gen.store.columns import ITEM_COLUMNS
 from vgbench_gen.store.dataset import Dataset
 from vgbench_gen.store.files import dataset_error
-from vgbench_gen.store.pictures import hash_look, read_image_size
 from vgbench_gen.store.schema import ITEMS
 from vgbench_gen.store.shards import iterate_rows
 from vgbench_gen.tasks.row_evidence import RowEvidence
+from vgbench_gen.training.looks import Look, are_copies, find_near, look_at
 
 RoomName = tuple[str, str]
 """(data set, place), as `place_of` names a scene."""
-Look = tuple[int, bytes]
-"""Perceptual hash of a picture, and the mean grey of its 16 x 16 cells."""
 COLUMNS = [column.name for column in ITEM_COLUMNS]  # published rows have one more
-ALIKE = 0.97
-_PLAIN = 8.0  # grey levels by which cells must vary (standard deviation), lest a picture could be of any wall
-_BANDS = 7  # of a hash; of two that differ in fewer bits, one band is equal
 _BATCH = 32  # rows whose images are in memory
 
 
@@ -106,9 +96,9 @@ class Rooms:
         numbers = {room: k for k, room in enumerate(self._parent)}
         hashes = np.array([look[0] for look, _ in self._looks], np.uint64)
         for k, others in find_near(hashes, np.array([numbers[room] for _, room in self._looks])):
-            (_, mine), room = self._looks[k]
-            for (_, its), other in (self._looks[place] for place in others):
-                if self.find(room) != self.find(other) and _correlate(mine, its) >= ALIKE:
+            look, room = self._looks[k]
+            for its, other in (self._looks[place] for place in others):
+                if self.find(room) != self.find(other) and are_copies(look, its):
                     self.join(room, other)
 
     def list_joined(self) -> list[list[str]]:
@@ -117,23 +107,6 @@ class Rooms:
         for room in sorted(self._parent):
             groups[self.find(room)].append("/".join(room))
         return [names for names in groups.values() if len(names) > 1]
-
-
-def _correlate(*cells: bytes) -> float:
-    return float(np.asarray(np.corrcoef([np.frombuffer(each, np.uint8) for each in cells]))[0, 1])
-
-
-def find_near(hashes: npt.NDArray[np.uint64], room_of: npt.NDArray[Any]) -> Iterator[tuple[int, list[int]]]:
-    """(k, places of hashes of other rooms within `HASH_BITS_APART` bits of the k-th); every pair at least once."""
-    for low, high in pairwise(np.linspace(0, 64, _BANDS + 1).astype(int).tolist()):
-        band = (hashes >> np.uint64(low)) & np.uint64((1 << (high - low)) - 1)
-        order = np.argsort(band, kind="stable")
-        for group in np.split(order, np.flatnonzero(np.diff(band[order])) + 1):
-            near, rooms = hashes[group], room_of[group]
-            for k in range(len(group) - 1):
-                alike = np.bitwise_count(near[k + 1 :] ^ near[k]) <= HASH_BITS_APART
-                if len(others := group[k + 1 :][alike & (rooms[k + 1 :] != rooms[k])]):
-                    yield int(group[k]), others.tolist()
 
 
 def scan_rows(items: Dataset, number: int, rooms: Rooms, need_pixels: bool) -> Iterator[MixRow]:
@@ -164,22 +137,6 @@ def scan_rows(items: Dataset, number: int, rooms: Rooms, need_pixels: bool) -> I
                         rooms.note(known[name], room, looks.pop(name, None))
                     yield _make_row(item, number, place, room)
                     place += 1
-
-
-def look_at(data: bytes, where: object = "image") -> Look | None:
-    """How an encoded picture looks; None where it is too plain to tell rooms apart. where: for messages.
-
-    Raises:
-        DatasetError: no JPEG or PNG, or larger than ours.
-    """
-    import cv2
-
-    read_image_size(data, where)
-    grey = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_REDUCED_GRAYSCALE_4)
-    if grey is None:
-        raise dataset_error(where, "an image that cannot be decoded", "a JPEG or PNG", "Build it again.")
-    cells = cv2.resize(grey, (16, 16), interpolation=cv2.INTER_AREA)
-    return (hash_look(np.asarray(grey, np.uint8)), cells.tobytes()) if cells.std() >= _PLAIN else None
 
 
 def list_whole_frames(item: Item) -> Sequence[str]:
