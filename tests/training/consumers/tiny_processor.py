@@ -9,6 +9,7 @@ that a text has about as many tokens as with the family's own tokenizer.
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from pathlib import Path
@@ -72,16 +73,16 @@ def import_torchvision() -> None:
     import torch
 
     try:
-        import torchvision  # noqa: F401
+        importlib.import_module("torchvision")
     except (RuntimeError, OSError):
         for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
             del sys.modules[name]
         library = torch.library.Library("torchvision", "FRAGMENT")
         for operator in ("nms", "qnms"):
             library.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        sys.modules["_kept_for_torchvision"] = kept = ModuleType("_kept_for_torchvision")
-        kept.library = library  # type: ignore[attr-defined]  # a library that is collected takes its names along
-        import torchvision  # noqa: F401
+        kept = sys.modules["_kept_for_torchvision"] = ModuleType("_kept_for_torchvision")
+        vars(kept)["library"] = library  # a library that is collected takes its names along
+        importlib.import_module("torchvision")
 
 
 def write_processor(family: str, folder: Path) -> Path:

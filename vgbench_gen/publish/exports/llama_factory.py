@@ -1,0 +1,66 @@
+"""`llama-factory`: rows in the form sharegpt, the `dataset_info.json` that describes them, and the settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from vgbench_gen.core.stand_ins import config_error
+from vgbench_gen.publish.export import Export, Job, exports
+from vgbench_gen.publish.training_rows import describe_row, format_settings, make_messages
+
+SETTINGS = "train.yaml"
+_TAGS = {"role_tag": "role", "content_tag": "content"} | {f"{who}_tag": who for who in ("user", "assistant", "system")}
+_MODELS = {  # family -> model, template
+    "qwen2.5-vl": ("Qwen/Qwen2.5-VL-7B-Instruct", "qwen2_vl"),
+    "qwen3-vl": ("Qwen/Qwen3-VL-8B-Instruct", "qwen3_vl_nothink"),
+    "internvl": ("OpenGVLab/InternVL3-8B-hf", "intern_vl"),
+}
+
+
+@exports.register("llama-factory")
+class LlamaFactory(Export):
+    """Writes `NAME.jsonl`, `dataset_info.json`, `train.yaml` and `images/`."""
+
+    trains = True
+
+    def write(self, job: Job) -> str:
+        if job.train.max_pixels:
+            # It shrinks an image by itself, and the processor rounds once more: another size than the family's.
+            expected, remedy = "no limit of its own", "Leave it out, or export smaller images."
+            raise config_error("--max-pixels", "it with --to llama-factory", expected, remedy)
+        job.json_lines(f"{job.name}.jsonl", _make_records(job))
+        columns = {"messages": "messages", "images": "images"}
+        info = {"file_name": f"{job.name}.jsonl", "formatting": "sharegpt", "columns": columns, "tags": _TAGS}
+        job.text("dataset_info.json", json.dumps({job.name: info}, indent=2) + "\n")
+        job.text(SETTINGS, format_settings(_make_settings(job)))
+        job.template("llama-factory/README.md", "README.md")
+        return f"llamafactory-cli train {SETTINGS}"
+
+
+def _make_records(job: Job) -> Iterator[dict[str, Any]]:
+    for row in job.rows():
+        yield {**describe_row(row), "messages": make_messages(row, job.settings.system), "images": list(row.images)}
+
+
+def _make_settings(job: Job) -> dict[str, Any]:
+    """Settings with which no row is cut or raises and no image is resized before the model's processor sees it."""
+    model, template = _MODELS.get(job.train.family, _MODELS["qwen2.5-vl"])
+    return {
+        "model_name_or_path": model,
+        "template": template,
+        "stage": "sft",
+        "do_train": True,
+        "finetuning_type": "lora",
+        "dataset_dir": ".",
+        "dataset": job.name,
+        "cutoff_len": 131072,  # 2048 if left out: a longer row loses the end of its prompt, images included
+        "image_max_pixels": 16777216,  # 589824 if left out: shrinks larger images, so that points no longer fit
+        "per_device_train_batch_size": 1,
+        "gradient_accumulation_steps": 8,
+        "learning_rate": 1.0e-4,
+        "num_train_epochs": 1.0,
+        "bf16": True,
+        "output_dir": "output",
+    }
