@@ -57,13 +57,14 @@ def lint(
     settings = made.get("train", {})
     reader = find_trainer(trainer or made.get("to", "") or "chat-jsonl")
     seen_by = find_family(family or settings.get("family") or "qwen2.5-vl", max_pixels or settings.get("max_pixels", 0))
+    limit = max_tokens or (reader.exported_tokens if made.get("to") == reader.name else 0)
     report, damaged = LintReport(), {}
     count_text = load_tokenizer(tokenizer) if tokenizer else None
     rows = lint(
         file,
         reader,
         seen_by,
-        most_tokens=max_tokens,
+        most_tokens=limit,
         count_text=count_text,
         guard=read_guard(guard or ()),
         report=report,
@@ -79,7 +80,7 @@ def lint(
     if as_json:
         print_json(_describe(report, reader.name, seen_by.name) | ({"fix": list(mended)} if mended else {}))
     else:
-        _print_report(report, reader.name, seen_by.name, estimated=tokenizer is None)
+        _print_report(report, reader.name, reader.setting, seen_by.name, estimated=tokenizer is None)
         if mended:
             print(f"{fix}: {mended[0]} rows, {mended[1]} left out. Lint it again.")
     if not report.clean:
@@ -115,13 +116,14 @@ def _describe(report: LintReport, trainer: str, family: str) -> dict[str, Any]:
     }
 
 
-def _print_report(report: LintReport, trainer: str, family: str, estimated: bool) -> None:
+def _print_report(report: LintReport, trainer: str, setting: str, family: str, estimated: bool) -> None:
     from vgbench_gen.training.lint import REMEDIES
 
     fates = ", ".join(f"{count} {fate}" for fate, count in sorted(report.fates.items()))
     print(f"{report.rows} rows, by {trainer}: {fates}")
     about = " (text estimated)" if estimated else ""
-    print(f"longest row: {report.most_tokens} tokens by {family}{about}")
+    told = f"; set {setting} to that at least" if "too_long" in report.defects and setting else ""
+    print(f"longest row: {report.most_tokens} tokens by {family}{about}{told}")
     print(f"{report.pictures} pictures, of which {report.alike} look like another one")
     for column, kinds in report.mixed.items():
         print(f"column {column}: {' and '.join(kinds)}. Write one type (--fix), or loaders refuse or guess.")

@@ -341,7 +341,10 @@ def export(
 
 def _check(source: Source, to: str, out: Path, options: AskOptions, answers: bool, oracle: bool) -> None:
     """Refuse options that the target does not support, and a folder with other files. Raises as `export`."""
-    for flag, wanted, taken in (("answers", answers, "takes_answers"), ("oracle", oracle, "takes_oracle")):
+    for flag, wanted, taken in (
+        ("answers", answers and not exports[to].trains, "takes_answers"),
+        ("oracle", oracle, "takes_oracle"),
+    ):
         if wanted and not getattr(exports[to], taken):
             fit = ", ".join(name for name in exports if getattr(exports[name], taken))
             raise config_error(f"--{flag}", f"it with --to {to}", f"one of {fit}", "Leave it out.")

@@ -60,6 +60,7 @@ def describe_row(row: ExportRow) -> dict[str, Any]:
         "task": item.task,
         "question_type": item.question_type,
         "scene": f"{item.source}/{item.scene_id}",
+        "split": item.split,
         "licence": item.licence,
     }
 

@@ -12,7 +12,7 @@ from vgbench_gen.core.noise import NoiseGates
 
 SCHEMA_VERSION = 2
 
-Type = Literal["string", "int64", "float64", "json", "strings", "int64s", "float64s", "images", "structs"]
+Type = Literal["string", "int64", "float64", "json", "strings", "int64s", "float64s", "images", "struct", "structs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +21,8 @@ class Column:
 
     name: str
     type: Type
-    """Its type: "json" is canonical JSON text, the plural names are lists, "images" is a list of {bytes, path}, and
-    "structs" is a list of structs with `fields`."""
+    """Its type: "json" is canonical JSON text, the plural names are lists, "images" is a list of {bytes, path}, a
+    "struct" has `fields`, and "structs" is a list of such."""
     meaning: str
     """What it holds, as the data dictionary says it."""
     origin: str = "measure"

@@ -101,8 +101,9 @@ class RecordSchema(Generic[R]):
 
 
 def _make_arrow_type(column: Column) -> Any:
-    if column.type == "structs":
-        return pa.list_(pa.struct([(f.name, _make_arrow_type(f)) for f in column.fields]))
+    if column.fields:
+        struct = pa.struct([(f.name, _make_arrow_type(f)) for f in column.fields])
+        return pa.list_(struct) if column.type == "structs" else struct
     return _ARROW[column.type]
 
 
@@ -110,8 +111,9 @@ def _make_feature(column: Column) -> Any:
     # As `datasets` before 4 writes them, which later ones read too; these call all of them "List".
     if column.type == "images":
         return {"feature": {"_type": "Image"}, "_type": "Sequence"}
-    if column.type == "structs":
-        return [{f.name: _make_feature(f) for f in column.fields}]
+    if column.fields:
+        struct = {f.name: _make_feature(f) for f in column.fields}
+        return [struct] if column.type == "structs" else struct
     value = {"dtype": _FEATURE_OF.get(column.type, column.type), "_type": "Value"}
     return {"feature": value, "_type": "Sequence"} if column.type.endswith("s") else value
 

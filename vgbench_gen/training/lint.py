@@ -149,7 +149,7 @@ def lint(
                     if sample.id and sample.id in ids:
                         defects["repeated_id"] = f"the id {sample.id} again"
                     ids.add(sample.id)
-                    tokens = _count_tokens(sample, seen, family, count_text or estimate_tokens)
+                    tokens = _count_tokens(sample, seen, family, trainer, count_text or estimate_tokens)
                     if limit and tokens > limit:
                         defects["too_long"] = (
                             f"{tokens} tokens, of which {trainer.setting or 'the limit'} keeps {limit}"
@@ -260,10 +260,13 @@ def see_picture(picture: TrainingPicture, folder: Path) -> SeenPicture:
     return SeenPicture(size, look)
 
 
-def _count_tokens(sample: Sample, seen: Sequence[SeenPicture], family: Family, count_text: Callable[[str], int]) -> int:
-    """Tokens of a whole row: its pictures by the family's processor, its text, and what a chat template adds."""
+def _count_tokens(
+    sample: Sample, seen: Sequence[SeenPicture], family: Family, trainer: Trainer, count_text: Callable[[str], int]
+) -> int:
+    """Tokens of a row: its pictures by the family's processor, its text, and what a chat template adds."""
     pictures = sum(family.count_tokens(one.size) + _PICTURE_TOKENS for one in seen if not one.defect)
-    return pictures + sum(count_text(text) + _TURN_TOKENS for _, text in sample.turns)
+    turns = [text for role, text in sample.turns if role != "assistant" or not trainer.prompt_alone]
+    return pictures + sum(count_text(text) + _TURN_TOKENS for text in turns)
 
 
 def estimate_tokens(text: str) -> int:

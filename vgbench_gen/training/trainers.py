@@ -29,6 +29,8 @@ class Trainer:
     """That setting's default; 0 for no limit."""
     exported_tokens: int = 0
     """What an export sets it to."""
+    prompt_alone: bool = False
+    """Whether that setting is of the prompt without the answer."""
     typed: bool = False
     """Whether pictures are parts of the messages, and marks in a text are words."""
 
@@ -86,6 +88,7 @@ TRAINERS = {
             _give("dropped", *_RAISED, *_MARKS, "no_list", "long_picture", "too_long"),
             "data.max_prompt_length",
             1024,
+            prompt_alone=True,
         ),
         Trainer(
             "easyr1",
@@ -95,6 +98,7 @@ TRAINERS = {
             | _give("dropped", "too_long"),
             "data.max_prompt_length",
             1024,
+            prompt_alone=True,
         ),
         Trainer(
             "trl",
