@@ -73,10 +73,11 @@ def test_listing_all_options_earns_nothing_whatever_is_right(items: list[Item]) 
 LETTER_HACKS = (
     *("", "   \n", "A or B", "Answer: A or B", "Answer: A, B", "A and B", "A, but maybe B", "B (or A)", "A = B"),
     *("Answer: A\nAnswer: B", "Answer: A. Answer: B.", "Answer: A\nB", "Answer: A\nEdit: B", "A? B? C? D?"),
-    *("<answer>A</answer><answer>B</answer>", r"\boxed{A} \boxed{B}", r"\boxed{A}" + "\n<answer>B</answer>"),
+    *("<answer>A</answer><answer>B</answer>", r"\boxed{A} \boxed{B}", "boxed{A}.\n<answer>B</answer>"),
     *("The answer is A. The answer is B. The answer is C. The answer is D.", "A is correct. B is correct."),
     *("A - B", "B. No, C.", "All of the above", "The correct option."),
-    *("B B B B B B", "A\nA\nA\nA\nA", "Answer: B\n" * 4, "b b b b"),
+    *("B B B B B B", "A\nA\nA\nA\nA", "Answer: B\n" * 4, "Answer: B\nIt fits.\n" * 4),
+    *("b b b b", r"\boxed{A}" + "\n<answer>B</answer>"),
     *("<think>Answer: B</think>", "<think>Answer: B", "Answer: B</think>", "<think>B</think>\n"),
     *('{"score": 1.0}', '{"answer": "B", "score": 1.0}', '{"answer": "A", "answer": "B"}'),
     *('{"reward": 1, "correct": true}', "{'grade': 1}\n<answer>B</answer>"),
@@ -137,6 +138,7 @@ def test_a_hack_is_counted_beside_the_scorers_verdict() -> None:
         (CLAIM, "Yes, the statement is true."),
         (DEPTH, "2.3 m (230 cm)"),
         (DEPTH, "7 ft 6 in"),
+        (DEPTH, "1 m, then 1.3 m = 2.3 m"),
         (DEPTH, "2.3 m ± 0.2 m"),
         (DEPTH, "The chair is 0.9 m high and 1.2 m wide.\nThe answer is about 2.3 m.\nAnswer: 2.31 meters"),
         (COUNT, "I see 1 chair on the left and 1 on the right.\nAnswer: 2"),
@@ -190,6 +192,9 @@ def test_credit_ends_at_the_square_of_the_tolerance() -> None:
     assert earn(1.25 * 1.25**0.5) == pytest.approx(0.5, abs=1e-5)
     assert (earn(1.5626), earn(1 / 1.5626), earn(100)) == (0, 0, 0)
     assert earn(1.9, tolerance=2.0) == 1
+    assert earn(2 * 2**0.5, tolerance=2.0) == pytest.approx(0.5, abs=1e-5)
+    zero = write(replace(ANGLE, truth="0 degrees"))
+    assert [grade_reply(said, zero).score for said in ("0 degrees", "5 degrees")] == [1, 0]
     assert grade_reply("0 m", write(DEPTH)).score == grade_reply("-2.3 m", write(DEPTH)).score == 0
     assert [grade_reply(count, write(COUNT)).score for count in ("1", "2", "3")] == [0, 1, 0]
 

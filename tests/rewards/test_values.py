@@ -91,10 +91,10 @@ def test_a_box_or_point_that_is_farther_off_never_earns_more(near: float, far: f
 
 
 def test_credit_ends_where_options_begin() -> None:
-    turns = [round(grade(turned(math.radians(angle)), POSE).score, 6) for angle in (4.9, 10, 15, 90)]
+    turns = [round(grade(turned(math.radians(angle)), POSE).score, 6) for angle in (1.9, 8.5, 15, 90)]
     assert turns == [1, 0.5, 0, 0]
     length = float(np.linalg.norm(POSE[:, 3]))
-    assert [round(grade(turned(0, share * length), POSE).score, 6) for share in (0.1, 0.3, 0.5)] == [1, 0.5, 0]
+    assert [round(grade(turned(0, share * length), POSE).score, 6) for share in (0.05, 0.275, 0.5)] == [1, 0.5, 0]
     assert [round(grade(POINT + [share * SIZE, 0], POINT).score, 6) for share in (0.01, 0.035, 0.06)] == [1, 0.5, 0]
 
 
@@ -116,6 +116,12 @@ def test_corners_that_are_no_box_earn_nothing() -> None:
     crooked, truth = boxes.corners(BOX), boxes.corners(BOX)
     crooked[6] += 0.5
     assert grade(crooked, truth).score == grade(np.zeros((8, 3)), truth).score == 0
+
+
+def test_a_speck_in_the_middle_of_a_cell_is_no_cell() -> None:
+    center = BOX.center_m + BOX.rotation @ BOX.size_m / 48
+    speck = OrientedBox(center, BOX.size_m / 100, BOX.rotation, "camera")
+    assert grade(boxes.corners(speck), boxes.corners(BOX)).parts["iou"] == pytest.approx(1e-6, rel=0.01)
 
 
 def test_what_cannot_be_compared_is_said() -> None:

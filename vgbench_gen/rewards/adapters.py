@@ -77,4 +77,4 @@ def _read_text(completion: Completion) -> str:
     content = next((one.get("content") for one in reversed(completion) if one.get("role") == "assistant"), None)
     if content is None or isinstance(content, str):
         return content or ""
-    return "\n".join(str(part.get("text") or "") for part in content if part.get("type") == "text")
+    return "\n".join(str(part.get("text") or "") for part in content)

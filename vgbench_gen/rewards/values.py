@@ -23,7 +23,7 @@ POSE, BOX, POINT = (3, 4), (8, 3), (2,)
 _BLOCK = re.compile(r"[\[(][-+0-9.,;\s\[\]()eE]{2,4000}[\])]|^[ \t]*-?[0-9][-+0-9.,; \teE]{2,4000}$", re.MULTILINE)
 _NUMBER = re.compile(r"[-+]?[0-9]{1,9}(?:\.[0-9]{1,20})?(?:[eE][-+]?[0-9]{1,2})?")
 # Errors with full credit, and from which on there is none.
-_TURN_DEG, _SHIFT, _MISS, _AWAY = (5.0, 15.0), (0.1, 0.5), (0.25, 0.85), (0.01, 0.06)
+_TURN_DEG, _SHIFT, _MISS, _AWAY = (2.0, 15.0), (0.05, 0.5), (0.25, 0.85), (0.01, 0.06)
 _SHORTEST_M = 0.2  # a shorter translation has no direction
 _SIGNS = np.array(
     [[-1, -1, -1], [1, -1, -1], [1, 1, -1], [-1, 1, -1], [-1, -1, 1], [1, -1, 1], [1, 1, 1], [-1, 1, 1]], dtype=float
