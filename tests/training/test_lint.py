@@ -78,6 +78,9 @@ def damage(folder: Path) -> dict[str, Mapping[str, Any]]:
         "roles": {"messages": [{"role": "narrator", "content": "Once."}, *ask("<image><image>How far?")]},
         "no_question": {"messages": ask("<image>")[1:]},
         "no_answer": {"messages": ask("<image><image>How far?")[:1]},
+        "empty_answer": {"messages": [*ask("<image><image>How far?")[:1], {"role": "assistant", "content": " "}]},
+        "not_text": {"messages": [*ask("<image><image>How far?")[:1], {"role": "assistant", "content": 2}]},
+        "stray_mark": {"messages": [*ask("<image><image>How far?")[:1], {"role": "assistant", "content": "<image>"}]},
         "absolute_path": {"images": [str((folder / one).resolve()), one]},
         "missing_picture": {"images": [one, "images/none.jpg"]},
         "broken_picture": {"images": [one, "images/half.jpg"]},
@@ -100,12 +103,13 @@ def test_each_defect_is_found_in_its_row_alone(tmp_path: Path) -> None:
     report, bad = look(path)
     wanted = {row["id"]: {defect} for row, defect in zip(rows[1:-1], changes, strict=True)}
     wanted["r1"] = {"repeated_id"}
-    wanted["r7"] |= {"marks_under"}  # no user's turn, so no mark either
+    wanted["r7"] |= {"marks_under", "roles"}  # no user's turn, so no mark either
+    wanted["r10"] |= {"empty_answer"}
     found = {name: set(row.defects) for name, row in bad.items() if name}
     assert found == wanted
     assert report.defects["unreadable"] == 2
-    assert report.examples["missing_picture"][0].place == "train.jsonl, row 10"
-    assert report.mixed == {"images": ["a list", "text"]}
+    assert report.examples["missing_picture"][0].place == "train.jsonl, row 13"
+    assert report.mixed == {"images": ["a list", "text"], "messages[].content": ["a number", "text"]}
 
 
 def test_sound_files_of_every_layout_are_clean(tmp_path: Path) -> None:

@@ -23,15 +23,18 @@ from vgbench_gen.training.trainers import Fate, Trainer
 from vgbench_gen.training.training_files import Sample, TrainingPicture, list_files, note_types, read_samples
 
 REMEDIES = {
-    "unreadable": "Write the row anew, or leave it out (--fix).",
+    "unreadable": "Write it anew, or leave the row out (--fix).",
     "no_list": "Make it a list, also for one picture (--fix).",
-    "marks_over": "Write one mark, in its place, for each picture, and none in other words.",
+    "marks_over": "Write one mark, in its place, for each picture, or leave the row out (--fix).",
     "marks_under": "Write one mark, in its place, for each picture (--fix puts those of a row without any in front).",
-    "model_token": "Take the model's own token out of the text: it is counted as a picture.",
-    "roles": "Call the turns system, user and assistant, or as your trainer's settings say.",
+    "model_token": "Take the model's own token out of the text, or leave the row out (--fix).",
+    "roles": "Call the turns system, user and assistant, in this order, or leave the row out (--fix).",
     "layout": "Export anew with --to NAME: this trainer does not read such rows.",
     "no_question": "Leave the row out (--fix).",
     "no_answer": "Export with answers, or leave the row out (--fix).",
+    "empty_answer": "Write the answer, or leave the row out (--fix): nothing is learned from it.",
+    "not_text": "Write every turn as text, or leave the row out (--fix).",
+    "stray_mark": "Take the mark of a picture that is not there out of the text, or leave the row out (--fix).",
     "absolute_path": "Write paths relative to the file (--fix), or they hold on this machine alone.",
     "missing_picture": "Copy the picture there, or leave the row out (--fix).",
     "broken_picture": "Write the picture anew, or leave the row out (--fix).",
@@ -41,14 +44,31 @@ REMEDIES = {
     "test_picture": "Leave the row out (--fix): its picture is one of a validation or test set.",
     "repeated_id": "Give every row an id of its own.",
 }
-FATAL = frozenset(REMEDIES) - {"no_list", "absolute_path", "marks_under", "too_long", "repeated_id", "layout"}
+LAYOUTS = {
+    "marks": "marks in the text",
+    "parts": "pictures in the messages, under the key image",
+    "url": "pictures in the messages under another key than image",
+    "places": "places in the messages for the pictures of a column",
+    "column": "pictures in a column alone",
+    "both": "pictures in the messages and in a column",
+}
+FATAL = frozenset(REMEDIES) - {
+    "no_list",
+    "absolute_path",
+    "marks_under",
+    "too_long",
+    "repeated_id",
+    "layout",
+    "stray_mark",
+}
 """Defects for which `--fix` leaves a row out."""
 _SPLITS = ("val", "validation", "test")
 _ROOM = re.compile(r"(?:^|/)(scene\d{4}_\d\d)(?:[/_.]|$)")
 _MOST_PIXELS, _MOST_BYTES, _ASPECT_MAX = 64_000_000, 64_000_000, 200
 _FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
 _BATCH = 256
-_ROLES = ("system", "user", "assistant", "tool")
+_ADDRESS = re.compile(r" file <.*>")
+_ROLES = ("user", "assistant", "tool")
 _MODEL_TOKEN = re.compile(r"<\|(?:image_pad|vision_start|vision_end|video_pad)\|>|<IMG_CONTEXT>")
 _TURN_TOKENS, _PICTURE_TOKENS = 5, 2  # that a chat template of the Qwen family adds
 
@@ -145,7 +165,7 @@ def lint(
                 _open_pictures(batch, file.parent, cache, pool)
                 for sample in batch:
                     seen = [cache[_name_picture(picture)] for picture in sample.pictures]
-                    defects = dict(sample.faults) | dict(_find_defects(sample, seen, guard))
+                    defects = dict(sample.faults) | dict(_find_defects(sample, seen, trainer, guard))
                     if sample.id and sample.id in ids:
                         defects["repeated_id"] = f"the id {sample.id} again"
                     ids.add(sample.id)
@@ -159,6 +179,8 @@ def lint(
                     _add(report, sample, row)
                     yield sample, row
     report.mixed = {column: sorted(kinds) for column, kinds in types.items() if len(kinds) > 1}
+    if report.mixed and trainer.one_type:
+        report.fates = Counter({"raised": report.rows})
     report.pictures, report.alike = len(cache), count_copies(one.look for one in cache.values() if one.look)
 
 
@@ -174,7 +196,9 @@ def _add(report: LintReport, sample: Sample, row: LintedRow) -> None:
             report.examples[defect].append(row)
 
 
-def _find_defects(sample: Sample, seen: Sequence[SeenPicture], guard: TrainingGuard) -> Iterator[tuple[str, str]]:
+def _find_defects(
+    sample: Sample, seen: Sequence[SeenPicture], trainer: Trainer, guard: TrainingGuard
+) -> Iterator[tuple[str, str]]:
     """(name, what was found) of what is wrong with a row that can be read."""
     if not sample.record:
         return
@@ -183,12 +207,17 @@ def _find_defects(sample: Sample, seen: Sequence[SeenPicture], guard: TrainingGu
         yield "marks_over" if over else "marks_under", f"{sample.marks} marks for {len(sample.pictures)} pictures"
     if token := next((match for _, text in sample.turns if (match := _MODEL_TOKEN.search(text))), None):
         yield "model_token", token[0]
-    if wrong := [role for role, _ in sample.turns if role not in _ROLES]:
-        yield "roles", f"a turn of {wrong[0]!r}"
+    roles = [role for role, _ in sample.turns if role != "system"]
+    if wrong := [role for role in roles if role not in _ROLES] or [role for role in roles[:1] if role != "user"]:
+        yield "roles", f"a turn of {wrong[0]!r}{' first' if wrong[0] in _ROLES else ''}"
     if not sample.prompt.strip():
         yield "no_question", "no words before the answer"
-    if not sample.answer.strip():
-        yield "no_answer", "no answer"
+    if not sample.turns or sample.turns[-1][0] != "assistant":
+        yield "no_answer", "no turn of the assistant at the end"
+    elif not sample.answer.strip():
+        yield "empty_answer", "no words"
+    if sample.layout and trainer.layouts and sample.layout not in trainer.layouts:
+        yield "layout", f"{LAYOUTS[sample.layout]}; expected {LAYOUTS[trainer.layouts[0]]}"
     for picture, one in zip(sample.pictures, seen, strict=True):
         if Path(picture.path).is_absolute():
             yield "absolute_path", picture.path
@@ -254,7 +283,9 @@ def see_picture(picture: TrainingPicture, folder: Path) -> SeenPicture:
             image.draft("L", (size[0] // 4, size[1] // 4))
             look = describe_grey(np.asarray(image.convert("L")))
     except (OSError, SyntaxError, ValueError, UnidentifiedImageError, Image.DecompressionBombError) as error:
-        return SeenPicture(defect="broken_picture", found=f"{picture.path or 'bytes'}: {str(error)[:100]}")
+        return SeenPicture(
+            defect="broken_picture", found=f"{picture.path or 'bytes'}: {_ADDRESS.sub('', str(error))[:100]}"
+        )
     if max(size) > _ASPECT_MAX * min(size):
         return SeenPicture(size, look, "long_picture", f"{size[0]} x {size[1]} pixels")
     return SeenPicture(size, look)

@@ -31,8 +31,10 @@ class Trainer:
     """What an export sets it to."""
     prompt_alone: bool = False
     """Whether that setting is of the prompt without the answer."""
-    typed: bool = False
-    """Whether pictures are parts of the messages, and marks in a text are words."""
+    layouts: tuple[str, ...] = ()
+    """`Sample.layout` of the rows that it reads, the export's first; any where empty."""
+    one_type: bool = False
+    """Whether it refuses a file with a column of several types."""
 
     def find_fate(self, defects: Mapping[str, str]) -> Fate:
         """What becomes of a row with these defects: the worst of each."""
@@ -45,7 +47,7 @@ def _give(fate: Fate, *defects: str) -> dict[str, Fate]:
 
 
 _PICTURES = ("missing_picture", "broken_picture")
-_RAISED = _give("raised", "unreadable", "no_question", "model_token", "layout", *_PICTURES)
+_RAISED = _give("raised", "unreadable", "no_question", "model_token", "not_text", "layout", "no_list", *_PICTURES)
 _MARKS = ("marks_over", "marks_under")
 
 TRAINERS = {
@@ -54,58 +56,74 @@ TRAINERS = {
         Trainer("chat-jsonl"),
         Trainer(
             "ms-swift",
-            _RAISED | _give("altered", *_MARKS, "no_answer") | _give("raised", "long_picture", "too_long", "roles"),
+            _RAISED
+            | _give("kept", "no_list")
+            | _give("altered", *_MARKS, "no_answer", "empty_answer", "stray_mark")
+            | _give("raised", "long_picture", "too_long", "roles")
+            | _give("dropped", "no_question"),
             "--max_length",
+            128_000,
+            layouts=("marks",),
         ),
         Trainer(
             "llama-factory",
             _RAISED
-            | _give("raised", *_MARKS, "no_list")
-            | _give("altered", "long_picture", "too_long")
-            | _give("dropped", "no_answer", "roles"),
+            | _give("raised", *_MARKS, "stray_mark")
+            | _give("altered", "long_picture", "too_long", "empty_answer")
+            | _give("dropped", "no_question", "no_answer", "roles"),
             "cutoff_len",
             2048,
-            131072,
+            131_072,
+            layouts=("marks",),
+            one_type=True,
         ),
-        Trainer("axolotl", _RAISED | _give("raised", "long_picture") | _give("altered", "no_answer"), typed=True),
+        Trainer(
+            "axolotl",
+            _RAISED
+            | _give("raised", "long_picture")
+            | _give("altered", "no_answer", "empty_answer", "not_text", "layout"),
+            layouts=("parts", "url"),
+        ),
         Trainer(
             "unsloth",
-            _RAISED | _give("raised", "long_picture") | _give("altered", "too_long", "no_answer"),
+            _RAISED
+            | _give("raised", "long_picture", "no_answer", *_MARKS)
+            | _give("altered", "too_long", "empty_answer"),
             "max_length",
             2048,
-            32768,
-            typed=True,
+            32_768,
+            layouts=("parts", "places"),
         ),
         Trainer(
             "webdataset",
-            _give("dropped", "unreadable", "no_question", "layout", *_MARKS, *_PICTURES)
-            | _give("altered", "no_answer"),
-            typed=True,
+            _give("dropped", *_RAISED, *_MARKS) | _give("kept", "model_token") | _give("altered", "empty_answer"),
         ),
-        Trainer("verifiers", _RAISED | _give("raised", *_MARKS), typed=True),
+        Trainer("verifiers", _RAISED | _give("raised", *_MARKS), layouts=("parts",)),
         Trainer(
             "verl",
-            _give("dropped", *_RAISED, *_MARKS, "no_list", "long_picture", "too_long"),
+            _give("dropped", *_RAISED, *_MARKS, "stray_mark", "long_picture", "too_long") | _give("raised", *_PICTURES),
             "data.max_prompt_length",
             1024,
             prompt_alone=True,
+            layouts=("marks",),
         ),
         Trainer(
             "easyr1",
             _RAISED
-            | _give("raised", "no_list", "long_picture", "marks_over")
+            | _give("raised", "long_picture", "marks_over", "no_answer")
             | _give("altered", "marks_under")
             | _give("dropped", "too_long"),
             "data.max_prompt_length",
             1024,
             prompt_alone=True,
+            layouts=("marks",),
         ),
         Trainer(
             "trl",
-            _RAISED | _give("raised", *_MARKS, "no_list", "long_picture", "roles") | _give("dropped", "too_long"),
+            _RAISED | _give("raised", *_MARKS, "long_picture", "no_answer") | _give("dropped", "too_long"),
             "--max_length",
             1024,
-            typed=True,
+            layouts=("places",),
         ),
     )
 }

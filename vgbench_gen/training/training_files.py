@@ -5,6 +5,7 @@ A row is read as far as a trainer looks at it: its turns, its marks for pictures
 
 from __future__ import annotations
 
+import re
 import tarfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from vgbench_gen.store.files import dataset_error, open_data
 from vgbench_gen.store.shards import iterate_rows
 
 MARK = "<image>"
+_STRAY = re.compile(r"<(?:video|audio)>")
 _ROLES = {"human": "user", "gpt": "assistant", "model": "assistant"}
 _QUESTIONS, _ANSWERS = ("prompt", "problem", "question", "query"), ("completion", "answer", "response", "solution")
 _MEMBER_MAX_BYTES, _LINE_MAX_BYTES = 64_000_000, 16_000_000
@@ -41,8 +43,11 @@ class Sample:
     """The row as it was read; empty where it cannot be read."""
     turns: tuple[tuple[str, str], ...] = ()
     """(role, text) of each turn in order, without pictures."""
+    layout: str = ""
+    """How pictures stand in the row: "marks" in the text, "parts" of the messages that hold them, "places" in the
+    messages for those of a column, a "column" alone, or parts under another key than `image` ("url"); "" for none."""
     marks: int = 0
-    """Places of pictures in the prompt: marks in the text, or parts of a typed content."""
+    """Places of pictures in the prompt: marks in the text of users, or parts of a typed content."""
     pictures: tuple[TrainingPicture, ...] = ()
     faults: tuple[tuple[str, str], ...] = field(default=())
     """(name of a defect, what was found) where the layout itself is wrong."""
@@ -160,19 +165,32 @@ def parse_sample(record: Mapping[str, Any], place: str) -> Sample:
     """Read a row in whichever layout it is: messages, conversations, a prompt with a completion, a problem."""
     faults: list[tuple[str, str]] = []
     turns: list[tuple[str, str]] = []
-    marks, typed = 0, list[TrainingPicture]()
+    marks, typed, keys = 0, list[TrainingPicture](), set[str]()
+    is_typed = False
     for role, content in _list_turns(record):
-        text, own_marks, own = _read_content(content, is_marked=role != "assistant")
+        if isinstance(content, list):
+            text, found, named = _read_parts(content)
+            typed, is_typed, keys = typed + found, True, keys | named
+        else:
+            text = content if isinstance(content, str) else ""
+            marks += text.count(MARK) if role == "user" else 0
+            if not isinstance(content, str):
+                faults.append(("not_text", f"a turn of {_TYPE_NAMES.get(type(content), 'null')}"))
+            elif stray := _STRAY.search(text if role == "user" else text.replace(MARK, "<video>")):
+                faults.append(("stray_mark", f"{stray[0] if role == 'user' else MARK} in a turn of {role}"))
         turns.append((role, text))
-        marks += own_marks
-        typed += own
     listed, fault = _list_pictures(record)
-    if fault:
-        faults.append(fault)
+    faults += [fault] if fault else []
     if not turns:
         faults.append(("no_question", "no turns"))
-    pictures = listed if listed or not typed else typed
-    return Sample(place, _find_id(record), record, tuple(turns), marks, tuple(pictures), tuple(faults))
+    held = [picture for picture in typed if picture.path or picture.data is not None]
+    marks = marks if not is_typed else len(typed)
+    pictures = listed if listed or not held else held
+    layout = "marks" if (listed or marks) and not is_typed else ""
+    if is_typed and (typed or listed):
+        layout = "places" if not held else "both" if listed else "parts" if keys == {"image"} else "url"
+        layout = layout if typed else "column"
+    return Sample(place, _find_id(record), record, tuple(turns), layout, marks, tuple(pictures), tuple(faults))
 
 
 def _find_id(record: Mapping[str, Any]) -> str:
@@ -193,7 +211,8 @@ def _list_turns(record: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         yield "user", prompt
     if "messages" in record or "conversations" in record:
         return
-    answer = next((record[name] for name in _ANSWERS if record.get(name)), None)
+    names = _ANSWERS if "problem" in record else _ANSWERS[:-1]  # elsewhere a solution is for the reward alone
+    answer = next((record[name] for name in names if record.get(name)), None)
     reward = record.get("reward_model")
     if isinstance(answer, list):
         yield from (("assistant", turn.get("content")) for turn in answer if isinstance(turn, Mapping))
@@ -201,22 +220,19 @@ def _list_turns(record: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         yield "assistant", str(answer or (reward or {}).get("ground_truth") or "")
 
 
-def _read_content(content: Any, is_marked: bool) -> tuple[str, int, list[TrainingPicture]]:
-    """(text, marks, pictures) of one turn; is_marked: whether marks in a text count."""
-    if isinstance(content, str):
-        return content, content.count(MARK) if is_marked else 0, []
-    texts, marks, pictures = list[str](), 0, list[TrainingPicture]()
-    for part in content if isinstance(content, list) else ():
+def _read_parts(content: list[Any]) -> tuple[str, list[TrainingPicture], set[str]]:
+    """(text, a picture for each place of one, the keys under which pictures stand) of a turn of typed parts."""
+    texts, pictures, keys = list[str](), list[TrainingPicture](), set[str]()
+    for part in content:
         if not isinstance(part, Mapping):
             continue
         if part.get("type") in ("image", "image_url"):
-            marks += 1
-            found = next((part[name] for name in ("image", "path", "image_url", "url") if part.get(name)), None)
-            if found is not None:
-                pictures.append(_read_picture(found))
+            key = next((name for name in ("image", "path", "image_url", "url") if part.get(name)), "")
+            keys.add(key)
+            pictures.append(_read_picture(part[key]) if key else TrainingPicture())
         elif isinstance(part.get("text"), str):
             texts.append(part["text"])
-    return "".join(texts), marks, pictures
+    return "".join(texts), pictures, keys
 
 
 def _list_pictures(record: Mapping[str, Any]) -> tuple[list[TrainingPicture], tuple[str, str] | None]:
