@@ -35,7 +35,7 @@ from vgbench_gen.tasks.base import Task, tasks
 from vgbench_gen.tasks.row_evidence import RowEvidence, list_names, rebuild_fact
 from vgbench_gen.text.numbers import _NUMBER, number_tokens
 from vgbench_gen.text.render import find_templates_root
-from vgbench_gen.text.steps import LENGTHS, Length, Pen, _load_file, find_difference
+from vgbench_gen.text.steps import LENGTHS, Length, Pen, _load_file, find_difference, list_rationales
 from vgbench_gen.training.rationales import make_rationale, write_rationale
 
 Capture = pytest.CaptureFixture[str]
@@ -326,6 +326,10 @@ def test_a_row_of_another_language_or_kind_has_no_rationale(rows: dict[str, list
     text, problem = make_rationale(replace(item, task="another"), "short")
     assert not text
     assert "LookupError" in problem or "another" in problem
+    with pytest.raises(ConfigError, match="task 'elsewhere': found no rationales"):
+        list(list_rationales("elsewhere", "short", "yes", {}))
+    with pytest.raises(ConfigError, match="no steps for the case 'odd'; expected one of \\['any'\\]"):
+        list(list_rationales("depth_order", "short", "yes", {"case": "odd"}))
     damaged = replace(item, evidence={**item.evidence, "options": [{**item.evidence["options"][0], "evidence": {}}]})
     assert make_rationale(damaged, "short") == ("", "the evidence does not give the steps (DatasetError)")
 

@@ -132,7 +132,7 @@ def list_rationales(task: str, length: Length, form: str, slots: Mapping[str, st
     """
     path, case = _find_path(task), slots.get("case", "any")
     if not path.is_file():
-        raise phrasing_error(path, f"no rationales of the task {task!r}", "a file of this name", "Leave them out.")
+        raise phrasing_error(f"task {task!r}", "no rationales", "wordings of its steps", "Leave them out.")
     if case not in (file := _load_file(path)).steps:
         raise phrasing_error(path, f"no steps for the case {case!r}", f"one of {sorted(file.steps)}")
     if form == "multi-choice" and ("\n" in slots["option"] or len(slots["option"]) > _OPTION_MAX):
