@@ -24,7 +24,16 @@ from vgbench_gen.training.options import TrainOptions
 
 BOTH = ("ms-swift", "llama-factory")
 NAME = "vgbench_set"
-COLUMNS = {"id": str, "task": str, "question_type": str, "scene": str, "licence": str, "messages": list, "images": list}
+COLUMNS = {
+    "id": str,
+    "task": str,
+    "question_type": str,
+    "scene": str,
+    "split": str,
+    "licence": str,
+    "messages": list,
+    "images": list,
+}
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""`trl`: a parquet file for TRL, the same for `SFTTrainer` (`prompt`, `completion`) and `GRPOTrainer` (`solution`)."""
+"""`trl`: a parquet file for TRL, which serves supervised training (`prompt`, `completion`) and GRPO (`solution`)."""
 
 from __future__ import annotations
 
