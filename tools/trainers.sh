@@ -10,15 +10,16 @@ source tools/packages.sh
 
 need_uv "$TRAINERS"
 
-# Torch for the CPU: that for CUDA brings 5 GB.
+# The lists are whole, and leave out what only GPUs and servers need; pip, because one of them declares a newer Python
+# than it needs. The public wheel of torch is built for CUDA, so uv puts that for the CPU in its place.
 fill() {
-  local folder=$1 list=$2 choice plan
-  for choice in "" "--torch-backend=cpu"; do
-    plan=$("$uv" pip install --dry-run $choice --python "$folder/bin/python" -r "$list" 2>&1) || continue
-    grep -q '^ + nvidia-' <<<"$plan" && continue
-    "$uv" pip install --quiet $choice --python "$folder/bin/python" -r "$list" && touch "$folder/.made" && return
-  done
-  return 1
+  local folder=$1 list=$2 torch
+  "$VENV/bin/python" -m pip --python "$folder/bin/python" install --quiet --no-deps --ignore-requires-python -r "$list" || return 1
+  torch=$(grep '^torch==' "$list" || true)
+  if [ -n "$torch" ] && ! "$folder/bin/python" -c "import torch" 2>/dev/null; then
+    "$uv" pip install --quiet --no-deps --torch-backend=cpu --reinstall --python "$folder/bin/python" "$torch" || return 1
+  fi
+  touch "$folder/.made"
 }
 
 for name in $TRAINERS; do
