@@ -70,6 +70,21 @@ def test_listing_all_options_earns_nothing_whatever_is_right(items: list[Item]) 
             assert found.score == 0 or item.question_type == "open-ended", (item.task, reply, found)
 
 
+def test_values_of_rows_earn_one_and_those_of_wrong_options_less(items: list[Item]) -> None:
+    seen = set()
+    for item in items:
+        if item.question_type != "multi-choice" or item.answer_shape not in ((3, 4), (8, 3), (2,)):
+            continue
+        solution = json.dumps(json.loads(write_solution(item)) | {"question_type": "value"})
+        stated = [grade_reply(json.dumps(option["value"]), solution).score for option in item.evidence["options"]]
+        right = ALPHABET.index(item.answer)
+        assert stated[right] == 1
+        others = max(stated[:right] + stated[right + 1 :])
+        assert others < 1 if item.task in ("object_location", "view_after_motion") else others == 0, item.task
+        seen.add(item.task)
+    assert seen == {"object_location", "point_tracking", "relative_pose", "view_after_motion"}
+
+
 LETTER_HACKS = (
     *("", "   \n", "A or B", "Answer: A or B", "Answer: A, B", "A and B", "A, but maybe B", "B (or A)", "A = B"),
     *("Answer: A\nAnswer: B", "Answer: A. Answer: B.", "Answer: A\nB", "Answer: A\nEdit: B", "A? B? C? D?"),
@@ -253,3 +268,5 @@ def test_a_solution_survives_tables(items: list[Item]) -> None:
 def test_what_is_no_solution_is_said_in_one_line(solution: str) -> None:
     with pytest.raises(CaseError, match=r"solution|ground_truth|question_type"):
         grade_reply("B", solution)
+    with pytest.raises(CaseError, match=r"tolerance: found 1.0; expected a factor above 1"):
+        grade_reply("B", write(CHOICE), tolerance=1.0)

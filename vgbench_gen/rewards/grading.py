@@ -11,7 +11,7 @@ from typing import Any
 from vgbench_gen.evaluation.answers.clean import clean_reply
 from vgbench_gen.evaluation.answers.outcomes import ParsedAnswer
 from vgbench_gen.evaluation.metrics import HEADLINE_DELTA, is_within_factor
-from vgbench_gen.evaluation.scoring import AnswerKey
+from vgbench_gen.evaluation.scoring import AnswerKey, CaseError
 from vgbench_gen.rewards.hacks import LONG, MAX_REPLY_CHARS, find_hack
 from vgbench_gen.rewards.quick import QuickReading, read_quickly
 from vgbench_gen.rewards.solution import Solution, read_solution
@@ -46,8 +46,10 @@ def grade_reply(reply: str | None, solution: str | Mapping[str, Any], tolerance:
         tolerance: factor within which a number is right, above 1.
 
     Raises:
-        CaseError: the solution is something else.
+        CaseError: the solution is something else, or the tolerance is not above 1.
     """
+    if not tolerance > 1:
+        raise CaseError(f"tolerance: found {tolerance}; expected a factor above 1, such as {HEADLINE_DELTA}")
     known, reply = read_solution(solution), reply or ""
     quick = read_quickly(known, reply)
     hack = _detect_hack(known, reply, quick)
