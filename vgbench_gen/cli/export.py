@@ -22,7 +22,8 @@ def export(
     to: Annotated[
         str,
         Flag(
-            "lmms-eval, vlmevalkit, inspect, inspect-log, spatialscore-json, chat-jsonl, trajectories or a plug-in.",
+            "lmms-eval, vlmevalkit, inspect, inspect-log, spatialscore-json, trajectories, canary; for training "
+            "chat-jsonl, ms-swift, llama-factory, unsloth, axolotl, trl, verl, easyr1, verifiers, webdataset.",
             "NAME",
         ),
     ],
@@ -39,8 +40,11 @@ def export(
 
     lmms-eval, vlmevalkit and inspect get a task with questions, images and a copy of our scorer that works without
     vgbench-gen; `vgbench compare DATASET --replies LOG` reads the replies. inspect-log has saved replies, scored.
-    spatialscore-json is the schema in which SpatialScore is published. For training, chat-jsonl has OpenAI-style
-    messages (use --answers), and trajectories has the steps of agents that answered correctly.
+    spatialscore-json is the schema in which SpatialScore is published.
+
+    Formats for training have the correct answers, and a README with the trainer's command and the settings that keep
+    every row; check them with `vgbench lint`. chat-jsonl has answers with --answers only. canary is a small dataset that
+    tests whether every picture reaches a model. trajectories has the steps of agents that answered correctly.
     """
     from vgbench_gen.evaluation.base import benchmarks
     from vgbench_gen.publish.export import export as write
