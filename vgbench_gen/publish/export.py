@@ -34,7 +34,7 @@ from vgbench_gen.store.files import dataset_error, fill_folder, sync_all_to_disk
 from vgbench_gen.store.media import NAME
 from vgbench_gen.store.pictures import find_image_kind, read_image_size
 from vgbench_gen.text.render import find_templates_root
-from vgbench_gen.training.families import Size, find_family, rewrite_points, rewrite_text
+from vgbench_gen.training.families import Size, find_family, has_points, rewrite_points, rewrite_text
 from vgbench_gen.training.options import AS_BUILT, TrainOptions
 from vgbench_gen.training.rationales import make_rationale
 
@@ -164,7 +164,7 @@ class Job:
         text, problem = make_rationale(item, self.train.rationale)
         if problem:
             self.unexplained[make_one_line(problem.replace(item.id, "…"))] += 1
-        if not text or self._family is None:
+        if not text or self._family is None or not has_points(item):
             return text
         return rewrite_text(text, item, [self._find_size(item, k) for k in range(len(item.images))], self._family)
 
@@ -174,7 +174,7 @@ class Job:
         Raises:
             ConfigError: the row's text does not allow it.
         """
-        if self._family is None:
+        if self._family is None or not has_points(item):
             return asked
         rewritten = rewrite_points(item, [self._find_size(item, k) for k in range(len(item.images))], self._family)
         return asked if rewritten is item else make_asked(rewritten, self.settings, self.options)

@@ -139,6 +139,12 @@ def find_family(name: str, max_pixels: int = 0) -> Family:
     return replace(family, max_pixels=max_pixels) if max_pixels else family
 
 
+def has_points(item: Item) -> bool:
+    """Whether points are marked on the images of a row; others need no rewriting, and no sizes of images."""
+    pictures = item.evidence.get("pictures", ())
+    return any(op.get("op") == "point" for picture in pictures for op in picture.get("ops", ()))
+
+
 def rewrite_points(item: Item, sizes: Sequence[Size], family: Family) -> Item:
     """The row with the points of its images as the family counts them; a row without points stays as it is.
 
