@@ -43,8 +43,8 @@ def export(
     spatialscore-json is the schema in which SpatialScore is published.
 
     Formats for training have the correct answers, and a README with the trainer's command and the settings that keep
-    every row; check them with `vgbench lint`. chat-jsonl has answers with --answers only. canary is a small dataset that
-    tests whether every picture reaches a model. trajectories has the steps of agents that answered correctly.
+    every row; check them with `vgbench lint`. chat-jsonl has answers with --answers only. canary is a small dataset
+    that tests whether every picture reaches a model. trajectories has the steps of agents that answered correctly.
     """
     from vgbench_gen.evaluation.base import benchmarks
     from vgbench_gen.publish.export import export as write

@@ -141,8 +141,9 @@ def find_family(name: str, max_pixels: int = 0) -> Family:
 
 def has_points(item: Item) -> bool:
     """Whether points are marked on the images of a row; others need no rewriting, and no sizes of images."""
-    pictures = item.evidence.get("pictures", ())
-    return any(op.get("op") == "point" for picture in pictures for op in picture.get("ops", ()))
+    if not ShownEvidence.is_in(item.evidence):
+        return False
+    return any(op["op"] == "point" for picture in item.evidence["pictures"] for op in picture["ops"])
 
 
 def rewrite_points(item: Item, sizes: Sequence[Size], family: Family) -> Item:
