@@ -21,7 +21,7 @@ def damages(good: Mapping[str, bytes], other: str) -> Iterator[tuple[str, Files,
     """(defect, the files of a sample with it, outcome) of every defect.
 
     Args:
-        good: the files of a sample with two images.
+        good: the files of a sample, of whose images it holds two and other samples hold some.
         other: the key of the first sample of the shard, which is not next to this one.
     """
     for defect, outcome, damage in _DEFECTS:
@@ -34,6 +34,10 @@ def _show(make: Callable[[bytes], bytes]) -> Callable[[Files], Files]:
     return lambda files: files | {min(files): make(files[min(files)])}
 
 
+def _drop_first(files: Files) -> Files:
+    return {name: data for name, data in files.items() if name != min(files)}
+
+
 def _draw(mode: str, size: tuple[int, int]) -> Callable[[bytes], bytes]:
     def draw(_: bytes) -> bytes:
         buffer = io.BytesIO()
@@ -41,10 +45,6 @@ def _draw(mode: str, size: tuple[int, int]) -> Callable[[bytes], bytes]:
         return buffer.getvalue()
 
     return draw
-
-
-def _leave_out(suffix: str) -> Callable[[Files], Files]:
-    return lambda files: {name: data for name, data in files.items() if not name.endswith(suffix)}
 
 
 def _rename(key: str) -> Callable[[Files], Files]:
@@ -67,9 +67,15 @@ def _empty_answer(record: dict[str, Any]) -> None:
     record["messages"][-1]["content"][0]["text"] = ""
 
 
+def _name_another(record: dict[str, Any]) -> None:
+    parts = record["messages"][-2]["content"]
+    next(part for part in parts if part["type"] == "image").update(image="00000000.009.jpg")
+
+
 _DEFECTS: tuple[tuple[str, str, Callable[[Files], Files]], ...] = (
     ("none", "kept", lambda files: files),
-    ("an image not there", "dropped", _leave_out(".000.jpg")),
+    ("an image not there", "dropped", _drop_first),
+    ("an image of another sample not there", "dropped", _edit(_name_another)),
     ("an image that is no image", "dropped", _show(lambda data: b"no picture")),
     ("an image cut off", "dropped", _show(lambda data: data[:400])),
     ("an image 250 times as long as wide", "kept", _show(_draw("RGB", (2000, 8)))),

@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENTS = Path(os.environ.get("VGBENCH_TRAINERS", ROOT))
 IDS = {f"item{k:04}" for k in range(8)}
 BAD = "bad"  # the id of a damaged row
-PLACE = 5  # of a row with two images
+PLACE, SHARD_PLACE = 5, 6  # of a row with two images, and of a sample that holds two of its own
 FATES = ("kept", "altered", "dropped", "raised")
 Fates = dict[str, Any]
 
@@ -77,23 +77,21 @@ def lay_rows(whole: Path, damages: Any, folder: Path) -> Iterator[tuple[str, str
 
 
 def lay_shards(whole: Path, folder: Path) -> Iterator[tuple[str, str, Path]]:
-    """The same of tar shards, with four samples each."""
+    """The same of tar shards, with all samples."""
     samples: dict[str, dict[str, bytes]] = {}
     with tarfile.open(whole / "data" / "000000.tar") as shard:
         for member in shard:
             file = shard.extractfile(member)
             assert file is not None
             samples.setdefault(member.name.partition(".")[0], {})[member.name] = file.read()
-    first, second, third, *_ = samples.values()
-    good = samples[f"{PLACE:08}"]
-    name = f"{PLACE:08}.json"
+    key = f"{SHARD_PLACE:08}"
+    good, name = samples[key], f"{key}.json"
     good[name] = json.dumps(json.loads(good[name]) | {"id": BAD}).encode()
     for k, (defect, files, fate) in enumerate(damage_webdataset.damages(good, f"{0:08}")):
         place = folder / f"{k}"
         shutil.copytree(whole, place)
-        (place / "data" / ".nv-meta" / ".info.json").write_text('{"shard_counts": {"000000.tar": 4}}')
         with tarfile.open(place / "data" / "000000.tar", "w") as shard:
-            for path, data in [item for one in (first, second, files, third) for item in sorted(one.items())]:
+            for path, data in [item for one in (samples | {key: files}).values() for item in sorted(one.items())]:
                 member = tarfile.TarInfo(path)
                 member.size = len(data)
                 shard.addfile(member, io.BytesIO(data))

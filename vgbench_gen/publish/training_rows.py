@@ -26,8 +26,12 @@ def make_messages(row: ExportRow, system: str) -> list[dict[str, str]]:
 def make_typed_records(job: Job) -> Iterator[dict[str, Any]]:
     """Yield the rows of an export whose messages have typed content."""
     for row in job.rows():
-        messages = make_typed_messages(row, job.settings.system)
-        yield {**describe_row(row), "messages": messages, "solution": row.solution}
+        yield make_typed_record(row, job)
+
+
+def make_typed_record(row: ExportRow, job: Job) -> dict[str, Any]:
+    """A training row whose messages have typed content, with what a reward needs."""
+    return {**describe_row(row), "messages": make_typed_messages(row, job.settings.system), "solution": row.solution}
 
 
 def make_typed_messages(row: ExportRow, system: str) -> list[dict[str, Any]]:

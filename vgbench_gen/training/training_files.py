@@ -132,13 +132,26 @@ def _parse_record(line: bytes) -> tuple[dict[str, Any] | None, str]:
 
 
 def _read_shard(path: Path) -> Iterator[tuple[dict[str, Any] | None, str]]:
-    """Rows of a tar shard: members that share a name up to its first dot, `KEY.json` with `KEY.0.jpg`, ..."""
+    """Rows of a tar shard: members that share a name up to its first dot, `KEY.json` with `KEY.0.jpg`, ...
+
+    A message may name a picture of another row, which is then in a shard of the same folder.
+    """
     key, record, pictures = "", None, dict[str, bytes]()
+    stored: dict[str, tuple[Path, int, int]] = {}
+
+    def find_picture(name: str) -> bytes | str:
+        if name.startswith(f"{key}."):
+            return pictures.get(name.removeprefix(f"{key}."), name)
+        if not stored:
+            stored.update(_index_members(path.parent))
+        return _read_member(*stored[name]) if name in stored else name
 
     def make_row() -> tuple[dict[str, Any] | None, str]:
         if not isinstance(record, dict):
             return None, f"no object in {key}.json"
-        return record | {"images": [pictures[name] for name in sorted(pictures)], "__key__": key}, ""
+        named = [one.path for _, content in _list_turns(record) for one in _read_content(content, False)[2]]
+        images = [find_picture(name) for name in named] if any(named) else [pictures[kind] for kind in sorted(pictures)]
+        return record | {"images": images, "__key__": key}, ""
 
     try:
         with open_data(path, "a tar shard", "Write it anew.") as file, tarfile.open(fileobj=file, mode="r|") as tar:
@@ -159,6 +172,22 @@ def _read_shard(path: Path) -> Iterator[tuple[dict[str, Any] | None, str]]:
                 yield make_row()
     except tarfile.TarError as error:
         raise dataset_error(path, f"a damaged tar file ({error})", "a whole one", "Write it anew.") from error
+
+
+def _index_members(folder: Path) -> dict[str, tuple[Path, int, int]]:
+    """Name -> (shard, offset, size in bytes) of the files in a folder's shards."""
+    found: dict[str, tuple[Path, int, int]] = {}
+    for path in sorted(folder.glob("*.tar")):
+        with open_data(path, "a tar shard", "Write it anew.") as file, tarfile.open(fileobj=file, mode="r:") as tar:
+            for member in tar:
+                found[member.name] = path, member.offset_data, member.size
+    return found
+
+
+def _read_member(path: Path, offset: int, size: int) -> bytes:
+    with open_data(path, "a tar shard", "Write it anew.") as file:
+        file.seek(offset)
+        return file.read(min(size, _MEMBER_MAX_BYTES))
 
 
 def parse_sample(record: Mapping[str, Any], place: str) -> Sample:

@@ -11,10 +11,12 @@ from typing import Any
 from megatron.energon import (
     Cooker,
     DefaultTaskEncoder,
+    FileStore,
     Sample,
     SampleDecoder,
     WorkerConfig,
     basic_sample_keys,
+    cooker,
     edataclass,
     get_loader,
     get_train_dataset,
@@ -36,17 +38,24 @@ class Conversation(Sample):
 
 
 @stateless
-def cook(sample: dict[str, Any]) -> Conversation:
-    """Make a conversation of the files of a sample, which energon has decoded."""
+@cooker(need_primary=True)
+def cook(sample: dict[str, Any], primary: FileStore) -> Conversation:
+    """Make a conversation of the files of a sample, which energon has decoded; `primary`: those of all samples."""
     row = sample["json"]
     parts = [part for message in row["messages"] for part in message["content"]]
     return Conversation(
         **basic_sample_keys(sample),
         id=row["id"],
         messages=row["messages"],
-        images=[sample[part["image"]] for part in parts if part["type"] == "image"],
+        images=[find_image(part["image"], sample, primary) for part in parts if part["type"] == "image"],
         solution=row["solution"],
     )
+
+
+def find_image(name: str, sample: dict[str, Any], primary: FileStore) -> Any:
+    """The image of a name: in its own sample, or in the first one that shows it."""
+    key, _, kind = name.partition(".")
+    return sample[kind] if key == sample["__key__"] else primary[name][0]
 
 
 class ConversationEncoder(DefaultTaskEncoder[Conversation, Conversation, list[Conversation], list[Conversation]]):

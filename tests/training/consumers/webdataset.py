@@ -15,6 +15,7 @@ import runpy
 import subprocess
 import sys
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ def judge(folder: Path) -> dict[str, Any]:
     from megatron.energon import WorkerConfig
 
     os.chdir(folder)
-    rows = {row["id"]: row for shard in sorted(Path("data").glob("*.tar")) for row in read_rows(shard)}
+    files = {name: data for shard in sorted(Path("data").glob("*.tar")) for name, data in read_files(shard)}
+    rows = {row["id"]: row for row in (json.loads(data) for name, data in files.items() if name.endswith(".json"))}
     found: dict[str, Any] = {"kept": [], "altered": {}, "dropped": dict.fromkeys(rows, "without a word"), "raised": {}}
     index = ["energon", "prepare", "--tar-index-only", "data", "--num-workers", "1", "--no-progress"]
     program = Path(sys.executable).with_name("energon")
@@ -48,29 +50,35 @@ def judge(folder: Path) -> dict[str, Any]:
             for sample in batch:
                 del found["dropped"][sample.id]
                 found["kept"].append(sample.id)
-                if said := compare(sample, rows[sample.id]):
+                if said := compare(sample, rows[sample.id], files):
                     found["altered"][sample.id] = said
     except Exception as error:
         return found | {"dropped": {}, "kept": [], "raised": dict.fromkeys(rows, explain(error))}
     return found
 
 
-def read_rows(shard: Path) -> list[dict[str, Any]]:
-    """The JSON of every sample of a shard."""
+def read_files(shard: Path) -> Iterator[tuple[str, bytes]]:
+    """(name, bytes) of every file of a shard."""
     with tarfile.open(shard) as archive:
-        files = [archive.extractfile(member) for member in archive if member.name.endswith(".json")]
-        return [json.load(io.BytesIO(file.read())) for file in files if file is not None]
+        for member in archive:
+            file = archive.extractfile(member)
+            assert file is not None
+            yield member.name, file.read()
 
 
-def compare(sample: Any, row: dict[str, Any]) -> str:
+def compare(sample: Any, row: dict[str, Any], files: dict[str, bytes]) -> str:
     """How a sample differs from the row; "" where it does not."""
-    parts = [part for message in sample.messages for part in message["content"]]
-    if sum(part["type"] == "image" for part in parts) != len(sample.images):
-        return "more or fewer images than places"
-    if not all(image.mode == "RGB" and min(image.size) > 0 for image in sample.images):
-        return "images are not in RGB"
+    from PIL import Image
+
     if sample.messages != row["messages"]:
         return "other words"
+    parts = [part for message in sample.messages for part in message["content"]]
+    wanted = [files[part["image"]] for part in parts if part["type"] == "image"]
+    if len(wanted) != len(sample.images):
+        return f"{len(sample.images)} images are read of {len(wanted)}"
+    for image, data in zip(sample.images, wanted, strict=True):
+        if image.tobytes() != Image.open(io.BytesIO(data)).convert("RGB").tobytes():
+            return "other images"
     return "" if sample.messages[-1]["content"][0]["text"] else "nothing is learned"
 
 

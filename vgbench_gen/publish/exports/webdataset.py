@@ -1,6 +1,6 @@
 """`webdataset`: tar shards for Megatron energon, with its settings, a blend to extend and a cooker of samples.
 
-A sample is whole: its images are in its shard, so that training reads files from one end to the other.
+An image is in the first sample that shows it. Later ones name it there, and energon reads it by its place in the shard.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ import io
 import json
 import shutil
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from vgbench_gen.publish.export import IMAGES, Export, ExportRow, Job, exports
-from vgbench_gen.publish.training_rows import describe_row, format_settings, make_typed_messages
+from vgbench_gen.publish.export import IMAGES, Export, Job, exports
+from vgbench_gen.publish.training_rows import format_settings, make_typed_record
 
 DATA = "data"
 SHARD_BYTES = 256 << 20
@@ -48,14 +48,14 @@ class Webdataset(Export):
 def _write_shards(job: Job) -> dict[str, int]:
     """Write all samples; returns the samples of each shard by its name."""
     counts: dict[str, int] = {}
-    samples = (list(_make_members(row, job, f"{number:08}")) for number, row in enumerate(job.rows()))
+    samples = _make_samples(job)
     sample = next(samples, None)
     while sample is not None:
         name = f"{len(counts):06}.tar"
         counts[name] = 0
         with tarfile.open(job.folder / DATA / name, "w", format=tarfile.USTAR_FORMAT) as shard:
             while sample is not None and (not counts[name] or shard.offset + _count_bytes(sample) <= SHARD_BYTES):
-                for path, data in sample:
+                for path, data in sample.items():
                     member = tarfile.TarInfo(path)  # dated 1970
                     member.size = len(data)
                     shard.addfile(member, io.BytesIO(data))
@@ -64,16 +64,20 @@ def _write_shards(job: Job) -> dict[str, int]:
     return counts
 
 
-def _count_bytes(sample: Sequence[tuple[str, bytes]]) -> int:
+def _count_bytes(sample: Mapping[str, bytes]) -> int:
     """Bytes of a sample in a shard, at most."""
-    return sum(len(data) + 2 * tarfile.BLOCKSIZE for _, data in sample)
+    return sum(len(data) + 2 * tarfile.BLOCKSIZE for data in sample.values())
 
 
-def _make_members(row: ExportRow, job: Job, key: str) -> Iterator[tuple[str, bytes]]:
-    """(name, bytes) of the files of a sample, sorted: images in the order shown, then the rest as JSON."""
-    names = [f"{k:03}{Path(path).suffix}" for k, path in enumerate(row.images)]
-    for path, name in zip(row.images, names, strict=True):
-        yield f"{key}.{name}", (job.folder / path).read_bytes()
-    messages = make_typed_messages(replace(row, images=tuple(names)), job.settings.system)
-    record = {**describe_row(row), "messages": messages, "solution": row.solution}
-    yield f"{key}.json", json.dumps(record, ensure_ascii=False).encode()
+def _make_samples(job: Job) -> Iterator[dict[str, bytes]]:
+    """Yield name -> bytes of the files of each sample, sorted: its new images, then the rest as JSON."""
+    places: dict[str, str] = {}
+    for number, row in enumerate(job.rows()):
+        files: dict[str, bytes] = {}
+        for k, path in enumerate(row.images):
+            if path not in places:
+                places[path] = f"{number:08}.{k:03}{Path(path).suffix}"
+                files[places[path]] = (job.folder / path).read_bytes()
+        stored = replace(row, images=tuple(places[path] for path in row.images))
+        files[f"{number:08}.json"] = json.dumps(make_typed_record(stored, job), ensure_ascii=False).encode()
+        yield files
