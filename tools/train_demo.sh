@@ -26,13 +26,18 @@ for trainer in $TRAINERS; do
   part=$([ "$trainer" = trl ] && echo rl || echo sft)
   say "the part $part for $trainer: written, checked, and read by its own loader"
   "$vgbench" export "$OUT/mix/$part" --to "$trainer" --family qwen2.5-vl --rationale short --out "$OUT/for-$trainer"
-  "$vgbench" lint "$OUT/for-$trainer"
+  "$vgbench" lint "$OUT/for-$trainer" --max-tokens 32768
   python=.venv-train-$trainer/bin/python
+  case $trainer in
+    ms-swift | llama-factory) how=(--own --work "$OUT/work") ;;
+    *) how=(max_length=null) ;;
+  esac
   if [ -x "$python" ]; then
-    "$python" "tests/training/consumers/${trainer//-/_}.py" "$OUT/for-$trainer" |
-      "$VENV/bin/python" -c 'import json, sys; found = json.load(sys.stdin); print({name: len(found[name]) for name in ("kept", "dropped", "raised")})'
+    mkdir -p "$OUT/work"
+    "$python" "tests/training/consumers/${trainer//-/_}.py" "${how[@]}" "$OUT/for-$trainer" 2>"$OUT/work/$trainer.log" |
+      "$VENV/bin/python" -c 'import json, sys; (found,) = json.load(sys.stdin); print({name: len(found[name]) for name in ("kept", "dropped", "raised")})'
   else
-    say "no $python here; \`make trainers TRAINERS=$trainer\` makes it where the package can be had"
+    say "no $python here; \`make trainers TRAINERS=$trainer\` makes it where the packages can be had"
   fi
 done
 
