@@ -35,7 +35,7 @@ for trainer in $TRAINERS; do
   if [ -x "$python" ]; then
     mkdir -p "$OUT/work"
     "$python" "tests/training/consumers/${trainer//-/_}.py" "${how[@]}" "$OUT/for-$trainer" 2>"$OUT/work/$trainer.log" |
-      "$VENV/bin/python" -c 'import json, sys; (found,) = json.load(sys.stdin); print({name: len(found[name]) for name in ("kept", "dropped", "raised")})'
+      "$VENV/bin/python" -c 'import json, sys; found = json.loads(sys.stdin.readlines()[-1]); print({name: len(found[name]) for name in ("kept", "dropped", "raised")})'
   else
     say "no $python here; \`make trainers TRAINERS=$trainer\` makes it where the packages can be had"
   fi
