@@ -149,7 +149,8 @@ def _read_shard(path: Path) -> Iterator[tuple[dict[str, Any] | None, str]]:
     def make_row() -> tuple[dict[str, Any] | None, str]:
         if not isinstance(record, dict):
             return None, f"no object in {key}.json"
-        named = [one.path for _, content in _list_turns(record) for one in _read_content(content, False)[2]]
+        contents = [content for _, content in _list_turns(record) if isinstance(content, list)]
+        named = [picture.path for content in contents for picture in _read_parts(content)[1]]
         images = [find_picture(name) for name in named] if any(named) else [pictures[kind] for kind in sorted(pictures)]
         return record | {"images": images, "__key__": key}, ""
 

@@ -1,8 +1,8 @@
 """Questions of visual geometry as tasks of verifiers 0.4 (`verifiers.v1`), for `vf-eval` and prime-rl.
 
 `verifiers.v1.load_environment(config)` finds the taskset and the harness below by this module's name, `{{ name }}`.
-A task's prompt holds the images as data URLs in their places; its reward is the score of the last reply by the rules in
-`vgbench_scorer`. The harness is a plain chat: without one of its own, a taskset would be played with a shell.
+A task's prompt holds the images as data URLs in their places; its reward is that of the last reply by
+`vgbench_scorer.rewards`. The harness is a plain chat: without one of its own, a taskset would be played with a shell.
 """
 
 import base64
@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 if str(HERE) not in sys.path:
     sys.path.insert(0, str(HERE))
 
-from vgbench_scorer import grade  # noqa: E402
+from vgbench_scorer.rewards.adapters import reward_trace  # noqa: E402
 
 
 class GeometryChat(NullHarness):
@@ -45,8 +45,8 @@ class GeometryTask(vf.Task[GeometryData, vf.State, vf.TaskConfig]):
 
     @vf.reward
     async def score_reply(self, trace: vf.Trace) -> float:
-        """The score of the last reply, 0 to 1."""
-        return float(grade(json.loads(self.data.solution), trace.last_reply)["score"])
+        """What the last reply earns, 0 to 1."""
+        return reward_trace(trace, self.data.solution)
 
 
 class GeometryTaskset(vf.Taskset[GeometryTask, vf.TasksetConfig]):
