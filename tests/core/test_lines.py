@@ -43,4 +43,4 @@ def test_paths_stand_in_commands_by_that_way_alone() -> None:
         for path in Path(vgbench_gen.__file__).parent.rglob("*.py")
         for match in filled.finditer(path.read_text("utf-8"))
     }
-    assert found <= {"BUILDS", "FLAG", "_ALL", "again", "benchmark", "folder", "id", "job.name", "name"}
+    assert found <= {"BUILDS", "FLAG", "SOLVERS", "_ALL", "again", "benchmark", "folder", "id", "job.name", "name"}
