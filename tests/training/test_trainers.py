@@ -73,7 +73,7 @@ def lay_typed(module: Any, whole: Path, folder: Path) -> Cases:
 
 def lay_table(damage: Callable[[dict[str, Any]], Iterator[Damage]], whole: Path, folder: Path) -> Cases:
     """Rows with images inside: the only one of each file has a defect."""
-    rows = pq.read_table(whole / "train.parquet").to_pylist()
+    rows = pq.read_table(whole / "data" / "train.parquet").to_pylist()
     good = next(row for row in rows if len(row["images"]) == 2)
     for one in damage(good):
         out = folder / one.name.replace(" ", "-")

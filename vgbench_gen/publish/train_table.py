@@ -13,7 +13,10 @@ from vgbench_gen.store.columns import Column
 from vgbench_gen.store.schema import RecordSchema
 from vgbench_gen.store.shards import write_rows
 
-TABLE = "train.parquet"  # `datasets` takes a name with "test" or "val" in it for another split
+# In a folder of its own, from which `datasets` loads it anew when it has changed. Beside other files it may take these
+# for data, and with a list of data files in README.md it loads an older copy of a folder of the same name. A file name
+# with "test" or "val" in it would be another split.
+TABLE = "data/train.parquet"
 _DESCRIBED = ("id", "task", "question_type", "scene", "split", "licence")
 _IMAGES = Column("images", "images", "")
 
@@ -46,5 +49,5 @@ def write_table(
     job.scorer()
     job.template("rewards/vgbench_reward.py", "vgbench_reward.py")
     limit = job.train.max_pixels
-    pixels = f" Set it to at most {limit} pixels an image there." if limit else ""
+    pixels = f" Limit it to {limit} pixels in the model's `preprocessor_config.json`." if limit else ""
     job.template(f"{template}/README.md", "README.md", images=str(most_images), pixels=pixels)

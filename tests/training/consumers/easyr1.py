@@ -25,8 +25,8 @@ def load(folder: Path, settings: Settings, processor: Any, choose: bool) -> Any:
     """EasyR1's dataset of a folder, with all rows or with those that it chooses."""
     from verl.utils.dataset import RLHFDataset
 
-    (file,) = folder.glob("*.parquet")
-    given = {**GIVEN, "filter_overlong_prompts_workers": 1, **settings, "filter_overlong_prompts": choose}
+    (file,) = folder.rglob("*.parquet")
+    given = {**GIVEN, "filter_overlong_prompts_workers": None, **settings, "filter_overlong_prompts": choose}
     return RLHFDataset(str(file), processor.tokenizer, processor, **given)
 
 

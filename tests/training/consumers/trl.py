@@ -77,7 +77,7 @@ def make_judge(model: Path) -> Judge:
     network = AutoModelForImageTextToText.from_config(AutoConfig.from_pretrained(model))
 
     def judge(folder: Path, settings: Settings) -> Fates:
-        rows, found = load_dataset(str(folder))["train"], start_fates()
+        rows, found = load_dataset(str(folder / "data"))["train"], start_fates()
         with tempfile.TemporaryDirectory() as out:
             trainer = make_trainer(rows, processor, network, settings, out)
         use = make_prompt if settings.get("trainer") == "grpo" else collate

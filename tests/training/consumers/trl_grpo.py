@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import string
 import sys
 import tempfile
@@ -78,7 +79,7 @@ def train(folder: Path, steps: int, out: str) -> dict[str, Any]:
     from datasets import load_dataset
     from trl import GRPOConfig, GRPOTrainer
 
-    rows = load_dataset(str(folder))["train"]
+    rows = load_dataset(str(folder / "data"))["train"]
     choices = [place for place, case in enumerate(rows["solution"]) if json.loads(case)["truth"] in tuple(LETTERS)]
     lengths = {place: len(str(prompt)) for place, prompt in enumerate(rows["prompt"])}
     choices = sorted(choices, key=lengths.__getitem__)[:ROWS]
@@ -116,5 +117,6 @@ def train(folder: Path, steps: int, out: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        print(json.dumps(train(Path(sys.argv[1]), int(sys.argv[2]) if sys.argv[2:] else 20, folder)))
+    with tempfile.TemporaryDirectory() as work:
+        os.environ["HF_DATASETS_CACHE"] = work
+        print(json.dumps(train(Path(sys.argv[1]), int(sys.argv[2]) if sys.argv[2:] else 20, work)))

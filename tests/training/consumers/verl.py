@@ -35,7 +35,7 @@ def load(folder: Path, settings: Settings, processor: Any) -> Any:
     from omegaconf import OmegaConf
     from verl.utils.dataset.rl_dataset import RLHFDataset
 
-    files = [str(path) for path in sorted(folder.glob("*.parquet"))]
+    files = [str(path) for path in sorted(folder.rglob("*.parquet"))]
     config = OmegaConf.create({"filter_overlong_prompts_workers": None, **settings})  # in this process
     return RLHFDataset(files, processor.tokenizer, config, processor)
 

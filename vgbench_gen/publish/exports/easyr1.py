@@ -12,7 +12,7 @@ _COLUMNS = (Column("problem", "string", ""), Column("answer", "string", ""))
 
 @exports.register("easyr1")
 class EasyR1(Export):
-    """Writes `train.parquet`, which holds the images, the reward and a README."""
+    """Writes `data/train.parquet`, which holds the images, the reward and a README."""
 
     trains = True
 

@@ -22,13 +22,13 @@ _COLUMNS = (
 
 @exports.register("trl")
 class Trl(Export):
-    """Writes `train.parquet`, which holds the images, the reward and a README."""
+    """Writes `data/train.parquet`, which holds the images, the reward and a README."""
 
     trains = True
 
     def write(self, job: Job) -> str:
         write_table(job, "trl", _COLUMNS, lambda row: _make_record(row, job.settings.system))
-        return "trl sft --dataset_name . …, or trl grpo --dataset_name . …, with the settings of README.md"
+        return "trl sft --dataset_name data …, or trl grpo --dataset_name data …, with the settings of README.md"
 
 
 def _make_record(row: ExportRow, system: str) -> dict[str, Any]:

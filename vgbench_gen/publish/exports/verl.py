@@ -22,7 +22,7 @@ _COLUMNS = (
 
 @exports.register("verl")
 class Verl(Export):
-    """Writes `train.parquet`, which holds the images, the reward and a README."""
+    """Writes `data/train.parquet`, which holds the images, the reward and a README."""
 
     trains = True
 
