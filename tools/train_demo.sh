@@ -50,5 +50,5 @@ done
 
 if [ -x .venv-train-trl/bin/python ]; then
   say "20 steps of GRPO with a tiny model without weights"
-  .venv-train-trl/bin/python tests/training/consumers/trl_grpo.py "$OUT/for-trl"
+  .venv-train-trl/bin/python tests/training/consumers/trl_grpo.py "$OUT/for-trl" 2>"$OUT/work/grpo.log"
 fi
