@@ -416,3 +416,20 @@ def test_the_verb(source: Source, tmp_path: Path, capsys: Capture) -> None:
     assert main(["export", str(source.folder), "--to", "chat-jsonl", "--tasks", "relative_pose"]) == 0
     assert "1 questions with 2 images" in capsys.readouterr().out
     assert main(["export", str(source.folder), "--to", "nothing"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--to", "lmms-eval", "--family", "0-1"], "--family"),
+        (["--to", "chat-jsonl", "--rationale", "short"], "--rationale"),
+        (["--to", "trl", "--max-pixels", "500000"], "--max-pixels"),
+        (["--to", "trl", "--family", "0-1", "--max-pixels", "500000"], "max_pixels"),
+    ],
+)
+def test_options_of_training_are_refused_where_they_do_nothing(
+    source: Source, options: list[str], words: str, tmp_path: Path, capsys: Capture
+) -> None:
+    assert main(["export", str(source.folder), *options, "--out", str(tmp_path / "out")]) == 2
+    assert words in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -71,6 +71,10 @@ def test_twins_share_their_text_and_nothing_else() -> None:
         assert all(map(np.array_equal, one.pictures, other.pictures)) is same
     letters = Counter(card.answer for card in cards())
     assert letters["A"] == letters["B"]
+    # Nor does what is seen tell the answer by a rule: red is A as often as B.
+    for probe in PROBES:
+        firsts = [card.answer for card in cards() if card.probe == probe and card.half == 0]
+        assert 0.2 < firsts.count("A") / len(firsts) < 0.8, probe
 
 
 @pytest.mark.parametrize("name", SOUND)

@@ -19,12 +19,14 @@ from tests.store.examples import textured
 from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.store.pictures import encode_jpeg
+from vgbench_gen.training import lint as lint_module
 from vgbench_gen.training.families import find_family
 from vgbench_gen.training.guards import read_guard
 from vgbench_gen.training.lint import REMEDIES, LintedRow, LintReport, estimate_tokens, lint
 from vgbench_gen.training.looks import count_copies
 from vgbench_gen.training.mend import write_mended
 from vgbench_gen.training.trainers import Trainer, find_trainer
+from vgbench_gen.training.training_files import Sample, TrainingPicture
 
 PLAIN = Trainer("plain", setting="max_length", most_tokens=4000)
 Rows = list[dict[str, Any]]
@@ -274,3 +276,37 @@ def test_the_program_names_row_and_remedy(tmp_path: Path, capsys: pytest.Capture
     assert json.loads(capsys.readouterr().out)["defects"] == {"marks_over": 1}
     assert main(["lint", str(write(tmp_path, rows[:1]))]) == 0
     assert "nothing to mend" in capsys.readouterr().out
+
+
+def test_paths_of_each_file_are_its_own(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name, [make_row(tmp_path / name, 1, 1) | {"id": name}])
+    (tmp_path / "b/images/10.jpg").write_bytes(b"no picture")
+    _, bad = look(tmp_path)
+    assert {name: set(row.defects) for name, row in bad.items()} == {"b": {"broken_picture"}}
+
+
+def test_a_row_that_cannot_be_mended_is_left_out(tmp_path: Path) -> None:
+    rows = [make_row(tmp_path, 1, 1), make_row(tmp_path, 2, 1)]
+    for row in rows:
+        row["messages"] = [turn | {"content": [{"type": "text", "text": turn["content"]}]} for turn in row["messages"]]
+    rows[0]["messages"][0]["content"].insert(0, {"type": "image"})
+    path = write(tmp_path, rows)
+    report, bad = look(path)
+    assert {name: set(row.defects) for name, row in bad.items()} == {"r2": {"marks_under"}}
+    assert write_mended(path, tmp_path / "out.jsonl", {bad["r2"].place: bad["r2"]}, report.mixed) == (1, 1)
+
+
+@pytest.mark.parametrize("manifest", ["3", "[]", '{"to": [], "train": 3}', '{"to": "trl", "train": {"a": 7}}', "{"])
+def test_a_damaged_manifest_is_as_none(tmp_path: Path, manifest: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, [make_row(tmp_path, 1), make_row(tmp_path, 2)])
+    (tmp_path / "export.json").write_text(manifest, "utf-8")
+    assert main(["lint", str(path)]) == 0
+    assert "2 rows, by chat-jsonl: 2 kept" in capsys.readouterr().out
+
+
+def test_batches_hold_few_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lint_module, "_BATCH_BYTES", 100)
+    samples = iter([Sample("", "", {}, pictures=(TrainingPicture(data=b"x" * 60),)) for _ in range(5)])
+    assert [len(batch) for batch in iter(lambda: lint_module._take_batch(samples), [])] == [2, 2, 1]

@@ -16,6 +16,7 @@ from vgbench_gen.core.errors import ConfigError, DatasetError
 if TYPE_CHECKING:
     from vgbench_gen.training.canary import CanaryVerdict
     from vgbench_gen.training.lint import LintReport
+    from vgbench_gen.training.options import TrainOptions
 
 
 @verb("lint", "Share", "vgbench lint build/train-llama-factory")
@@ -53,11 +54,10 @@ def lint(
     from vgbench_gen.training.mend import write_mended
     from vgbench_gen.training.trainers import find_trainer
 
-    made = _read_export(file)
-    settings = made.get("train", {})
-    reader = find_trainer(trainer or made.get("to", "") or "chat-jsonl")
-    seen_by = find_family(family or settings.get("family") or "qwen2.5-vl", max_pixels or settings.get("max_pixels", 0))
-    limit = max_tokens or (reader.exported_tokens if made.get("to") == reader.name else 0)
+    made_for, settings = _read_export(file)
+    reader = find_trainer(trainer or made_for or "chat-jsonl")
+    seen_by = find_family(family or settings.family or "qwen2.5-vl", max_pixels or settings.max_pixels)
+    limit = max_tokens or (reader.exported_tokens if made_for == reader.name else 0)
     report, damaged = LintReport(), {}
     count_text = load_tokenizer(tokenizer) if tokenizer else None
     rows = lint(
@@ -87,17 +87,20 @@ def lint(
         raise typer.Exit(1)
 
 
-def _read_export(file: Path) -> dict[str, Any]:
-    """The manifest of the export that a file is of; empty for other files."""
+def _read_export(file: Path) -> tuple[str, TrainOptions]:
+    """(target, how its rows are written) of the export that a file or folder is part of; ("", as built) for others."""
+    from vgbench_gen.core.config import parse_config
     from vgbench_gen.core.json_text import read_json
     from vgbench_gen.publish.export import MANIFEST
+    from vgbench_gen.training.options import AS_BUILT, TrainOptions
 
-    folder = file if file.is_dir() else file.parent
-    try:
-        found = read_json(folder / MANIFEST)
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    for folder in (file, *file.resolve().parents[:2]):
+        try:
+            found = read_json(folder / MANIFEST)
+            return str(found["to"]), parse_config(found["train"], TrainOptions, str(folder / MANIFEST))
+        except (OSError, ValueError, LookupError, TypeError, ConfigError):
+            continue
+    return "", AS_BUILT
 
 
 def _describe(report: LintReport, trainer: str, family: str) -> dict[str, Any]:

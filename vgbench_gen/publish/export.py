@@ -327,9 +327,12 @@ def export(
     """
     target = exports[to]
     _check(source, to, out, options, answers, oracle)
-    if train.rationale != "none" and not (answers or target.trains):
-        found = "it where no answers are written"
-        raise config_error("--rationale", found, "--answers, or a target for training", "Add --answers.")
+    for flag, wanted in (("--rationale", train.rationale != "none"), ("--family", bool(train.family))):
+        if wanted and not (answers or target.trains):
+            found = "it where no answers are written"
+            raise config_error(flag, found, "--answers, or a target for training", "Add --answers.")
+    if train.max_pixels and not train.family:
+        raise config_error("--max-pixels", "it without --family", "the family whose limit it is", "Name the family.")
     with fill_folder(out) as folder:
         job = Job(source, options, folder, answers or target.trains, progress, oracle, train)
         job.check_images()

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vgbench_gen.publish.export import ExportRow, Job
+from vgbench_gen.training.training_files import MARK
 
-MARK = "<image>"
 # What trainers replace wherever it stands: marks of media and boxes, and, as `<|image_pad|>`, tokens of models.
 _RESERVED = re.compile(r"<(?=\||/?(?:image|img|video|audio|bbox|ref-object|start-image|cot-process)>)")
 

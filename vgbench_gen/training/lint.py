@@ -58,7 +58,7 @@ _SPLITS = ("val", "validation", "test")
 _ROOM = re.compile(r"(?:^|/)(scene\d{4}_\d\d)(?:[/_.]|$)")
 _MOST_PIXELS, _MOST_BYTES, _ASPECT_MAX = 64_000_000, 64_000_000, 200
 _FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
-_BATCH = 256
+_BATCH, _BATCH_BYTES = 256, 64_000_000
 _ADDRESS = re.compile(r" file <.*>")
 _ROLES = ("user", "assistant", "tool")
 _MODEL_TOKEN = re.compile(r"<\|(?:image_pad|vision_start|vision_end|video_pad)\|>|<IMG_CONTEXT>")
@@ -153,10 +153,10 @@ def lint(
     with ThreadPoolExecutor(workers) as pool:
         for file in list_files(path):
             samples = read_samples(file)
-            while batch := list(islice(samples, _BATCH)):
+            while batch := _take_batch(samples):
                 _open_pictures(batch, file.parent, cache, pool)
                 for sample in batch:
-                    seen = [cache[_name_picture(picture)] for picture in sample.pictures]
+                    seen = [cache[_name_picture(picture, file.parent)] for picture in sample.pictures]
                     defects = dict(sample.faults) | dict(_find_defects(sample, seen, trainer, guard))
                     if sample.id and sample.id in ids:
                         defects["repeated_id"] = f"the id {sample.id} again"
@@ -234,19 +234,31 @@ def find_scene(sample: Sample) -> tuple[str, str]:
     return ("scannet", found[1]) if found else ("", "")
 
 
+def _take_batch(samples: Iterator[Sample]) -> list[Sample]:
+    """The next rows, with at most `_BATCH_BYTES` of pictures in them and one row more; none at the end."""
+    batch: list[Sample] = []
+    held = 0
+    for sample in islice(samples, _BATCH):
+        batch.append(sample)
+        held += sum(len(picture.data or b"") for picture in sample.pictures)
+        if held > _BATCH_BYTES:
+            break
+    return batch
+
+
 def _open_pictures(
     samples: Iterable[Sample], folder: Path, cache: dict[str, SeenPicture], pool: ThreadPoolExecutor
 ) -> None:
     """Look at the pictures of some rows that were not seen before."""
-    new = {_name_picture(picture): picture for sample in samples for picture in sample.pictures}
+    new = {_name_picture(picture, folder): picture for sample in samples for picture in sample.pictures}
     new = {name: picture for name, picture in new.items() if name not in cache}
     cache.update(zip(new, pool.map(lambda picture: see_picture(picture, folder), new.values()), strict=True))
 
 
-def _name_picture(picture: TrainingPicture) -> str:
-    """By which a picture is known again: its path, or a digest of its bytes."""
+def _name_picture(picture: TrainingPicture, folder: Path) -> str:
+    """By which a picture is known again: its place, or a digest of its bytes."""
     if picture.data is None:
-        return picture.path
+        return str(folder / picture.path)
     return hashlib.blake2b(picture.data, digest_size=16).hexdigest()
 
 

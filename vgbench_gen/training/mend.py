@@ -10,7 +10,7 @@ from typing import Any
 from vgbench_gen.core.stand_ins import config_error
 from vgbench_gen.store.files import replace_file
 from vgbench_gen.training.lint import FATAL, LintedRow
-from vgbench_gen.training.training_files import MARK, list_files, read_samples
+from vgbench_gen.training.training_files import MARK, list_files, parse_sample, read_samples
 
 
 def write_mended(
@@ -55,6 +55,8 @@ def _mend_rows(path: Path, rows: Mapping[str, LintedRow], mixed: Mapping[str, li
             record = _make_relative(record, path.parent.resolve())
         if "marks_under" in defects:
             record = _add_marks(record, len(sample.pictures))
+            if parse_sample(record, "").marks != len(sample.pictures):
+                continue  # of a layout in which no text takes marks
         yield _unify(record, mixed)
 
 

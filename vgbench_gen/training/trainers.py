@@ -1,7 +1,7 @@
 """What trainers do with a row at the settings of an export's README: keep it, drop it, change it, or end with an error.
 
-Read in the packages' own code (versions in `tools/trainers/`), and compared with it row by row by
-`tests/training/test_consumers.py`.
+Read in the packages' own code (versions in `tools/trainers/`); `tests/training/test_trainers.py` compares what is said
+here with what their loaders did to damaged rows.
 """
 
 from __future__ import annotations

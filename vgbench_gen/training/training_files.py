@@ -20,7 +20,7 @@ MARK = "<image>"
 _STRAY = re.compile(r"<(?:video|audio)>")
 _ROLES = {"human": "user", "gpt": "assistant", "model": "assistant"}
 _QUESTIONS, _ANSWERS = ("prompt", "problem", "question", "query"), ("completion", "answer", "response", "solution")
-_MEMBER_MAX_BYTES, _LINE_MAX_BYTES = 64_000_000, 16_000_000
+_MEMBER_MAX_BYTES, _ROW_MAX_BYTES, _LINE_MAX_BYTES = 64_000_000, 256_000_000, 16_000_000
 _SUFFIXES = (".jsonl", ".json", ".parquet", ".tar")
 
 
@@ -163,6 +163,8 @@ def _read_shard(path: Path) -> Iterator[tuple[dict[str, Any] | None, str]]:
                 if key and name != key:
                     yield make_row()
                     record, pictures = None, {}
+                if sum(map(len, pictures.values())) + member.size > _ROW_MAX_BYTES:
+                    continue
                 key, opened = name, tar.extractfile(member)
                 data = opened.read() if opened else b""
                 if kind == "json":
