@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from tests.store.examples import make_item, textured
 from vgbench_gen.cli.main import main
-from vgbench_gen.core.config import parse_config
+from vgbench_gen.core.config import load_toml, parse_config
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Item
 from vgbench_gen.quality.uniqueness import HASH_BITS_APART
@@ -441,3 +441,11 @@ def test_a_recipe_is_built_mixed_and_verified(raw_room: Path, tmp_path: Path) ->
     again = mix(tmp_path, text, workers=1)
     assert (tmp_path / "out/builds/depth/facts").is_dir()
     assert again == record
+
+
+def test_the_mixture_of_the_guide_is_one(tmp_path: Path) -> None:
+    guide = (Path(__file__).parents[2] / "docs/howto/training.md").read_text("utf-8")
+    (tmp_path / "mix.toml").write_text(guide.split("```toml\n")[1].split("```")[0], "utf-8")
+    mix = load_toml(tmp_path / "mix.toml", Mix)
+    assert [source.label for source in mix.sources] == ["train", "objects"]
+    assert set(mix.sources[1].difficulty) < {"easy", "medium", "hard"}
