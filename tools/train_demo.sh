@@ -34,7 +34,7 @@ for trainer in $TRAINERS; do
   esac
   if [ -x "$python" ]; then
     mkdir -p "$OUT/work"
-    "$python" "tests/training/consumers/${trainer//-/_}.py" "${how[@]}" "$OUT/for-$trainer" 2>"$OUT/work/$trainer.log" |
+    "$python" "tests/training/consumers/read_${trainer//-/_}.py" "${how[@]}" "$OUT/for-$trainer" 2>"$OUT/work/$trainer.log" |
       "$VENV/bin/python" -c 'import json, sys; found = json.loads(sys.stdin.readlines()[-1]); print({name: len(found[name]) for name in ("kept", "dropped", "raised")})'
   else
     say "no $python here; \`make trainers TRAINERS=$trainer\` makes it where the packages can be had"
@@ -50,5 +50,5 @@ done
 
 if [ -x .venv-train-trl/bin/python ]; then
   say "20 steps of GRPO with a tiny model without weights"
-  .venv-train-trl/bin/python tests/training/consumers/trl_grpo.py "$OUT/for-trl" 2>"$OUT/work/grpo.log"
+  .venv-train-trl/bin/python tests/training/consumers/train_trl.py "$OUT/for-trl" 2>"$OUT/work/grpo.log"
 fi

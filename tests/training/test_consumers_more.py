@@ -44,7 +44,7 @@ def consume(trainer: str, environment: str, folders: Sequence[Path], *settings: 
     if not (place / ".made").exists():
         pytest.skip(f"no {place.name} here; `make trainers` makes it where the package can be had")
     kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "TMPDIR")}
-    script = ROOT / "tests" / "training" / "consumers" / f"{trainer}.py"
+    script = ROOT / "tests" / "training" / "consumers" / f"read_{trainer}.py"
     command = [str(place / "bin" / "python"), str(script), *map(str, folders), *settings]
     done = subprocess.run(command, env=kept, capture_output=True, text=True, timeout=800, check=False)
     assert done.returncode == 0, done.stderr[-4000:]

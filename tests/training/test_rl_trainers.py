@@ -44,7 +44,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
 
 def consume(script: str, *arguments: object) -> list[Any]:
     """The lines of JSON that a script prints in its trainer's environment."""
-    place = ENVIRONMENTS / f".venv-train-{script.partition('_')[0]}"
+    place = ENVIRONMENTS / f".venv-train-{script.partition('_')[2]}"
     if not (place / ".made").exists():
         pytest.skip(f"no {place.name} here; `make trainers` makes it where the packages can be had")
     kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "TMPDIR")}
@@ -67,13 +67,13 @@ def made(source: Source, to: str, folder: Path) -> Path:
 @pytest.mark.parametrize("family", ["qwen2.5-vl", "qwen3-vl"])
 @pytest.mark.parametrize("to", KEEPING)
 def test_every_row_is_kept(source: Source, to: str, family: str, tmp_path: Path) -> None:
-    (found,) = consume(to, made(source, to, tmp_path), *KEEPING[to], f"family={family}")
+    (found,) = consume(f"read_{to}", made(source, to, tmp_path), *KEEPING[to], f"family={family}")
     assert found["kept"] == IDS
     assert [found[fate] for fate in FATES] == [{}, {}, {}]
 
 
 def test_grpo_of_trl_reads_the_same_file(source: Source, tmp_path: Path) -> None:
-    (found,) = consume("trl", made(source, "trl", tmp_path), "trainer=grpo")
+    (found,) = consume("read_trl", made(source, "trl", tmp_path), "trainer=grpo")
     assert found["kept"] == IDS
     assert not found["raised"]
 
@@ -109,7 +109,7 @@ def test_damaged_rows_fare_as_we_say(
 ) -> None:
     rows = pq.read_table(made(source, to, tmp_path) / "data" / "train.parquet").to_pylist()
     damages = [one for one in damage(rows[TWO_IMAGES]) if not (others is GRPO and one.name in CHANCE)]
-    found = consume(to, *lay(damages, tmp_path / "laid"), *settings)
+    found = consume(f"read_{to}", *lay(damages, tmp_path / "laid"), *settings)
     wanted = {one.name: others.get(one.name, others.get(one.outcome, one.outcome)) for one in damages}
     assert dict(zip(wanted, map(find_fate, found), strict=True)) == wanted
 
@@ -119,7 +119,7 @@ def test_twenty_steps_of_grpo_move_the_reward(tmp_path: Path) -> None:
     picture = media.put(encode_jpeg(textured(128, 112, 0)), "jpg")
     items = [make_item(k, [picture], answer="ABCD"[k % 4], question=f"How deep is {k}?") for k in range(16)]
     write_items(tmp_path / "items", items, media)
-    (found,) = consume("trl_grpo", made(benchmarks["vgbench"].open(tmp_path), "trl", tmp_path / "out"))
+    (found,) = consume("train_trl", made(benchmarks["vgbench"].open(tmp_path), "trl", tmp_path / "out"))
     total, of_package = found["total"], found["reward"]
     assert len(total) == 20
     assert sum(total[-5:]) > 2 * sum(total[:5])

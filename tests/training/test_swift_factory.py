@@ -33,7 +33,7 @@ def judged(trainer: str, folders: Sequence[Path], work: Path, *options: str) -> 
     python = ENVIRONMENTS / f".venv-train-{trainer}" / "bin" / "python"
     if not python.exists():
         pytest.skip(f"no .venv-train-{trainer} here; `make trainers` makes it where the packages can be had")
-    script = ROOT / "tests/training/consumers" / f"{trainer.replace('-', '_')}.py"
+    script = ROOT / "tests/training/consumers" / f"read_{trainer.replace('-', '_')}.py"
     kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "TMPDIR")}
     command = [str(python), str(script), *map(str, folders), "--work", str(work), *options]
     done = subprocess.run(command, env=kept | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=1400)

@@ -1,4 +1,4 @@
-"""What verl does with each row: `python verl.py FOLDER... [KEY=VALUE...]`, in its environment.
+"""What verl does with each row: `python read_verl.py FOLDER... [KEY=VALUE...]`, in its environment.
 
 Rows are chosen by verl's dataset and made to prompts by its agent loop, whose server stops it there. Keys are those of
 verl's settings `data`, and `family`. Those not given have the defaults of the dataset class: 1,024 tokens, longer
@@ -12,8 +12,6 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-
-sys.path.append(sys.path.pop(0))  # this file must not be imported in the place of the package
 
 from fates import explain, start_fates
 from parquet_rows import Fates, Judge, Settings, compare_images, name_rows, run

@@ -1,4 +1,4 @@
-"""What ms-swift does with rows of folders: `python ms_swift.py FOLDER ... --work NEW`, in its environment.
+"""What ms-swift does with rows of folders: `python read_ms_swift.py FOLDER ... --work NEW`, in its environment.
 
 Rows are loaded, encoded and their images opened as `swift sft` does it, with default settings or, with `--own`, with
 those of `sft.yaml` in the first folder. By default a row that cannot be encoded is replaced by another one, without

@@ -1,4 +1,4 @@
-"""What Megatron energon does with each row of exports: `python webdataset.py FOLDER...`, in its environment.
+"""What Megatron energon does with each row of exports: `python read_webdataset.py FOLDER...`, in its environment.
 
 Shards are indexed by energon's own program, which writes into the folder, and read with the folder's own `cooker.py`
 and energon's defaults, on the CPU. Prints one JSON object a folder: `kept` (ids), `altered` (those of them of which
@@ -18,8 +18,6 @@ import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-sys.path.append(sys.path.pop(0))  # this file must not be imported in the place of the package
 
 
 def judge(folder: Path) -> dict[str, Any]:

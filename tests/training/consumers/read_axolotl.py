@@ -1,4 +1,4 @@
-"""What axolotl does with each row of exports: `python axolotl.py FOLDER... [SETTING=JSON...]`, in its environment.
+"""What axolotl does with each row of exports: `python read_axolotl.py FOLDER... [SETTING=JSON...]`, in its environment.
 
 Configuration and rows are loaded and every row is collated by axolotl's own code, on the CPU; settings replace those of
 `axolotl.yaml`. Prints one JSON object a folder: `kept` (ids), `altered` (those of them of which not all is trained),
@@ -15,8 +15,6 @@ import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-
-sys.path.append(sys.path.pop(0))  # this file must not be imported in the place of the package
 
 
 def judge(folder: Path, model: Path, work: Path, given: dict[str, Any]) -> dict[str, Any]:

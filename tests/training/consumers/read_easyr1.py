@@ -1,4 +1,4 @@
-"""What EasyR1 does with each row: `PYTHONPATH=SOURCES python easyr1.py FOLDER... [KEY=VALUE...]`, in its environment.
+"""What EasyR1 does with each row: `PYTHONPATH=SOURCES python read_easyr1.py FOLDER... [KEY=VALUE...]`.
 
 EasyR1 is in no index; SOURCES is a copy of its repository. Keys are arguments of its dataset class, and `family`. Those
 not given are as in EasyR1's own configuration, but for the length: the class's default, 1,024 tokens. A row that raises
@@ -10,8 +10,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from typing import Any
-
-sys.path.append(sys.path.pop(0))  # as in verl.py
 
 from fates import explain, start_fates
 from parquet_rows import Fates, Judge, Settings, compare_images, name_rows, run

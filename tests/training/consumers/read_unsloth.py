@@ -1,4 +1,4 @@
-"""What unsloth does with each row of exports: `python unsloth.py FOLDER... [SETTING=JSON...]`, in its environment.
+"""What unsloth does with each row of exports: `python read_unsloth.py FOLDER... [SETTING=JSON...]`, in its environment.
 
 Rows are collated by the collator of unsloth_zoo, on the CPU, with the settings of the folder's `train.py`; settings
 replace those, and null takes one out. unsloth itself has no vision models without a GPU. Prints one JSON object a
@@ -16,8 +16,6 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import Any
-
-sys.path.append(sys.path.pop(0))  # this file must not be imported in the place of the package
 
 
 class Trainer:

@@ -1,4 +1,4 @@
-"""What LLaMA-Factory does with rows of folders: `python llama_factory.py FOLDER ... --work NEW`, in its environment.
+"""What LLaMA-Factory does with rows of folders: `python read_llama_factory.py FOLDER ... --work NEW`.
 
 Rows are loaded, encoded and collated as `llamafactory-cli train` does it, with default settings or, with `--own`,
 with those of the folder's `train.yaml`. Prints one JSON object a folder (`fates.start_fates`).

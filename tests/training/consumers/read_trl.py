@@ -1,4 +1,4 @@
-"""What TRL does with each row: `python trl.py FOLDER... [KEY=VALUE...]`, in its environment.
+"""What TRL does with each row: `python read_trl.py FOLDER... [KEY=VALUE...]`, in its environment.
 
 Rows are loaded as its command line does it, and given to the collator of `SFTTrainer` or to the code with which
 `GRPOTrainer` makes prompts, with a tiny random model. Keys: `trainer` (sft or grpo), `max_length` (1024 as in TRL, or
@@ -11,8 +11,6 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import Any
-
-sys.path.append(sys.path.pop(0))  # as in verl.py
 
 from fates import explain, start_fates
 from parquet_rows import Fates, Judge, Settings, name_rows, run

@@ -1,4 +1,4 @@
-"""What verifiers does with each row of exports: `python verifiers.py FOLDER...`, in its environment.
+"""What verifiers does with each row of exports: `python read_verifiers.py FOLDER...`, in its environment.
 
 The environment is loaded by `verifiers.v1.load_environment`, every task is made and written as a request, and its own
 reply is scored as at the end of a rollout. Prints one JSON object a folder: `kept` (ids), `altered` (those of them
@@ -16,8 +16,6 @@ import os
 import sys
 from pathlib import Path
 from typing import Any
-
-sys.path.append(sys.path.pop(0))  # this file must not be imported in the place of the package
 
 
 def judge(folder: Path) -> dict[str, Any]:

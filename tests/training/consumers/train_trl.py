@@ -1,6 +1,6 @@
 """Twenty steps of TRL's GRPO on an export, on the CPU, with a tiny random model of the Qwen2.5-VL family.
 
-    python trl_grpo.py FOLDER [STEPS]
+    python train_trl.py FOLDER [STEPS]
 
 Prints one JSON object: by step, the mean of the export's own reward and of a reward for the form of a reply, which a
 random model reaches by chance and learns within a few steps.
@@ -17,8 +17,6 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-sys.path.append(sys.path.pop(0))  # as in verl.py
 
 from tiny_processor import CHAT, import_torchvision
 
