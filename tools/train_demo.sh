@@ -50,5 +50,5 @@ done
 
 if [ -x .venv-train-trl/bin/python ]; then
   say "20 steps of GRPO with a tiny model without weights"
-  .venv-train-trl/bin/python tests/training/consumers/train_trl.py "$OUT/for-trl" 2>"$OUT/work/grpo.log"
+  .venv-train-trl/bin/python tests/training/consumers/train_trl.py "$OUT/for-trl" 2>"$OUT/work/grpo.log" | tail -1
 fi
