@@ -104,6 +104,7 @@ class Budget:
         self.usage_known = False
         self._bounded = usd is not None or tokens is not None
         self._reserved_usd, self._reserved_tokens, self._running = 0.0, 0, 0
+        self._guessed = 0  # requests that run on an estimate from before the first report of usage
         self._waiting: list[asyncio.Future[None]] = []
 
     @contextmanager
@@ -113,10 +114,13 @@ class Budget:
         self._reserved_usd += reserved.usd
         self._reserved_tokens += reserved.tokens
         self._running += 1
+        is_guess = not self.usage_known
+        self._guessed += is_guess
         try:
             yield reserved
         finally:
             self._running -= 1
+            self._guessed -= is_guess
             # Sums of floats do not cancel exactly, so the last request resets the sum.
             self._reserved_usd = self._reserved_usd - reserved.usd if self._running else 0.0
             self._reserved_tokens -= reserved.tokens
@@ -130,8 +134,8 @@ class Budget:
     async def wait_for_room(self, estimate: Callable[[], Usage]) -> Usage:
         """Wait until the budget covers an estimate, and return it; then call `reserve` without awaiting in between.
 
-        Until the provider has reported usage once, only a few requests run at a time, because a wrong estimate could
-        exceed the budget many times.
+        Until the provider has reported usage once, only a few requests run at a time, and the next start when all of
+        these have ended, because a wrong estimate could exceed the budget many times.
 
         Raises:
             BackendError: budget: it does not cover the request, and no running request can free a part of it.
@@ -139,7 +143,7 @@ class Budget:
         while True:
             usage = estimate()
             shortage = self._describe_shortage(usage)
-            is_unsure = self._bounded and not self.usage_known and self._running >= _UNSURE_AT_ONCE
+            is_unsure = self._bounded and self._guessed >= (1 if self.usage_known else _UNSURE_AT_ONCE)
             if shortage is None and not is_unsure:
                 return usage
             if shortage is not None and not self._running:
